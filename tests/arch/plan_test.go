@@ -21,6 +21,18 @@ var tenancyLeaves = []string{
 	"tenancy/mails", "tenancy/passwords", "tenancy/signin",
 }
 
+// publishingLeaves are the packages that the nouns of publishing share.
+var publishingLeaves = []string{
+	"publishing/access", "publishing/connector", "publishing/db", "publishing/file", "publishing/pictures",
+	"publishing/richtext",
+}
+
+// nounUsers are the packages, besides apps/boot and tests, that import a noun.
+var nounUsers = map[string][]string{
+	"publishing/scheduler": {"apps/worker"},
+	"publishing/webhook":   {"apps/edge/docs"},
+}
+
 var layers = []layer{
 	{from: "apps/crier", to: []string{"apps/boot"}},
 	{from: "apps/boot", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "platform"}},
@@ -69,54 +81,6 @@ type restriction struct {
 // restricted lists the packages of this module that may be imported from fewer folders than the import plan allows.
 var restricted = []restriction{
 	{path: "crier/actors/cluster/store", from: []string{"actors/cluster"}},
-	{path: "crier/publishing/post/store", from: []string{"publishing/post"}},
-	{path: "crier/publishing/slot/store", from: []string{"publishing/slot"}},
-	{path: "crier/publishing/tag/store", from: []string{"publishing/tag"}},
-	{path: "crier/publishing/approval/store", from: []string{"publishing/approval"}},
-	{path: "crier/publishing/channel/store", from: []string{"publishing/channel"}},
-	{path: "crier/publishing/media/store", from: []string{"publishing/media"}},
-	{path: "crier/publishing/analytics/store", from: []string{"publishing/analytics"}},
-	{path: "crier/publishing/webhook/store", from: []string{"publishing/webhook"}},
-	{path: "crier/publishing/notification/store", from: []string{"publishing/notification"}},
-	{path: "crier/publishing/purge/store", from: []string{"publishing/purge"}},
-	{path: "crier/publishing/scheduler/store", from: []string{"publishing/scheduler"}},
-	{path: "crier/publishing/access/store", from: []string{"publishing/access"}},
-	{path: "crier/publishing/pictures/store", from: []string{"publishing/pictures"}},
-	{path: "crier/publishing/post", from: []string{"apps/boot", "tests/publishtest"}},
-	{path: "crier/publishing/slot", from: []string{"apps/boot", "tests/publishtest"}},
-	{path: "crier/publishing/tag", from: []string{"apps/boot"}},
-	{path: "crier/publishing/approval", from: []string{"apps/boot", "tests/publishtest"}},
-	{path: "crier/publishing/channel", from: []string{"apps/boot", "tests/publishtest"}},
-	{path: "crier/publishing/media", from: []string{"apps/boot", "tests/publishtest"}},
-	{path: "crier/publishing/analytics", from: []string{"apps/boot", "tests/publishtest", "tests/bench"}},
-	{path: "crier/publishing/webhook", from: []string{"apps/edge/docs", "apps/boot", "tests/publishtest"}},
-	{path: "crier/publishing/notification", from: []string{"apps/boot", "tests/publishtest"}},
-	{path: "crier/publishing/purge", from: []string{"apps/boot", "tests/publishtest", "tests/bench"}},
-	{path: "crier/publishing/scheduler", from: []string{"apps/worker", "apps/boot", "tests/publishtest"}},
-	{path: "crier/tenancy/registration/store", from: []string{"tenancy/registration"}},
-	{path: "crier/tenancy/login/store", from: []string{"tenancy/login"}},
-	{path: "crier/tenancy/session/store", from: []string{"tenancy/session"}},
-	{path: "crier/tenancy/factor/store", from: []string{"tenancy/factor"}},
-	{path: "crier/tenancy/password/store", from: []string{"tenancy/password"}},
-	{path: "crier/tenancy/person/store", from: []string{"tenancy/person"}},
-	{path: "crier/tenancy/organization/store", from: []string{"tenancy/organization"}},
-	{path: "crier/tenancy/member/store", from: []string{"tenancy/member"}},
-	{path: "crier/tenancy/key/store", from: []string{"tenancy/key"}},
-	{path: "crier/tenancy/deletion/store", from: []string{"tenancy/deletion"}},
-	{path: "crier/tenancy/mail/store", from: []string{"tenancy/mail"}},
-	{path: "crier/tenancy/instance/store", from: []string{"tenancy/instance"}},
-	{path: "crier/tenancy/registration", from: []string{"apps/boot", "tests/tenancytest", "tests/bench", "tests/crash"}},
-	{path: "crier/tenancy/login", from: []string{"apps/boot"}},
-	{path: "crier/tenancy/session", from: []string{"apps/boot"}},
-	{path: "crier/tenancy/factor", from: []string{"apps/boot"}},
-	{path: "crier/tenancy/password", from: []string{"apps/boot"}},
-	{path: "crier/tenancy/person", from: []string{"apps/boot"}},
-	{path: "crier/tenancy/organization", from: []string{"apps/boot"}},
-	{path: "crier/tenancy/member", from: []string{"apps/boot"}},
-	{path: "crier/tenancy/key", from: []string{"apps/boot"}},
-	{path: "crier/tenancy/deletion", from: []string{"apps/boot", "tests/tenancytest"}},
-	{path: "crier/tenancy/mail", from: []string{"apps/boot"}},
-	{path: "crier/tenancy/instance", from: []string{"apps/boot"}},
 	{path: "crier/billing/store", from: []string{"billing/service"}},
 	{path: "crier/billing/service", from: []string{"apps/boot"}},
 	{path: "crier/publishing/connector/all", from: []string{"apps/boot"}},

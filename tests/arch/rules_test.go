@@ -32,6 +32,7 @@ var rules = map[string]func(tree) []violation{
 	"cycles":              cycleRule,
 	"top level":           topRule,
 	"no Go in ops":        eachFile(opsRule),
+	"nouns":               eachProduct(nounRule),
 	"sizes":               sizeRule,
 	"nouns of the edge":   eachProduct(edgeRule),
 }
@@ -91,6 +92,29 @@ func restrictionRule(f file, restrictions []restriction, all bool) (out []violat
 		case at < 0, slices.ContainsFunc(restrictions[at].from, func(d string) bool { return inFolder(f.dir(), d) }):
 		default:
 			out = append(out, newViolation(f, i.line, i.path, "%s is imported only from %v", i.path, restrictions[at].from))
+		}
+	}
+	return out
+}
+
+// nounRule reports imports of a noun of publishing or tenancy, and of its store, from where it may not be imported.
+func nounRule(f file) (out []violation) {
+	leaves := slices.Concat(publishingLeaves, tenancyLeaves)
+	for _, i := range f.imports {
+		dir, _ := i.internal()
+		domain, rest, _ := strings.Cut(dir, "/")
+		name, below, _ := strings.Cut(rest, "/")
+		if domain != "publishing" && domain != "tenancy" || name == "" {
+			continue
+		}
+		noun := domain + "/" + name
+		switch {
+		case inFolder(f.dir(), noun):
+		case below == "store":
+			out = append(out, newViolation(f, i.line, i.path, "only %s imports its store", noun))
+		case inFolder(noun, leaves...), inFolder(f.dir(), "apps/boot", "tests"), inFolder(f.dir(), nounUsers[noun]...):
+		default:
+			out = append(out, newViolation(f, i.line, i.path, "%s may not import the noun %s: declare a port, which apps/boot plugs", f.dir(), noun))
 		}
 	}
 	return out
