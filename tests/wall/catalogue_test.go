@@ -13,18 +13,6 @@ import (
 	"crier/tests/dbtest"
 )
 
-// tenants maps each table whose rows belong to one organization to the column with the organization.
-var tenants = map[string]string{
-	"organization": "id", "member": "org_id", "invitation": "org_id", "invitation_link": "org_id", "api_key": "org_id", "audit": "org_id",
-	"customer": "org_id", "channel": "org_id", "channel_queue": "org_id",
-	"pause": "org_id", "series": "org_id", "tag": "org_id", "media": "org_id", "derived_picture": "org_id", "post": "org_id",
-	"part": "org_id", "attachment": "org_id", "publication": "org_id", "post_event": "org_id", "idempotency": "org_id", "connect_state": "org_id", "platform_app": "org_id",
-	"slot_hold": "org_id", "republished": "org_id", "approval": "org_id", "webhook": "org_id", "webhook_old_key": "org_id", "webhook_event": "org_id", "webhook_delivery": "org_id",
-	"insight": "org_id", "insight_day": "org_id",
-	"incident_event": "org_id", "notification": "org_id", "notification_read": "org_id",
-	"notification_posts": "org_id", "notification_seen": "org_id",
-}
-
 // shared maps each table whose rows several organizations may see to the condition of the tenants' policy, which is for
 // reading only.
 var shared = map[string]string{
@@ -74,9 +62,32 @@ var unscoped = map[string]string{
 
 const setting = `nullif(current_setting('app.org_id'::text, true), ''::text)`
 
+// querier is a connection or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// tenantTables maps each table whose rows belong to one organization to the column with the
+// organization: every table with a column org_id that is neither in shared nor in globals.
+func tenantTables(ctx context.Context, c querier) (map[string]string, error) {
+	rows, err := textRows(ctx, c, `select c.relname::text from pg_class c join pg_attribute a on a.attrelid = c.oid
+		where c.relkind in ('r', 'p') and c.relnamespace = 'public'::regnamespace and a.attname = 'org_id'`)
+	out := map[string]string{"organization": "id"}
+	for _, r := range rows {
+		if shared[r[0]] == "" && globals[r[0]] == "" {
+			out[r[0]] = "org_id"
+		}
+	}
+	return out, err
+}
+
 // wallFaults returns a message for each fault in the row level security of a database.
 func wallFaults(ctx context.Context, c *pgx.Conn) (out []string, err error) {
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	tenants, err := tenantTables(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	tables, err := textRows(ctx, c, `select relname, relrowsecurity::text, relforcerowsecurity::text
 		from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace order by 1`)
 	if err != nil {
@@ -101,12 +112,12 @@ func wallFaults(ctx context.Context, c *pgx.Conn) (out []string, err error) {
 			add("table %s does not force row level security", t[0])
 		}
 	}
-	for _, name := range slices.Concat(slices.Collect(maps.Keys(tenants)), slices.Collect(maps.Keys(shared)), slices.Collect(maps.Keys(globals))) {
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(shared)), slices.Collect(maps.Keys(globals))) {
 		if !slices.ContainsFunc(tables, func(t []string) bool { return t[0] == name }) {
 			add("table %s is listed but does not exist", name)
 		}
 	}
-	return out, keys(ctx, c, add)
+	return out, keys(ctx, c, tenants, add)
 }
 
 // readPolicy reports each fault of the policy of a table in shared.
@@ -152,7 +163,7 @@ func policies(ctx context.Context, c *pgx.Conn, table, column string, add func(s
 }
 
 // keys reports unique and foreign keys of tenant tables that do not begin with the organization.
-func keys(ctx context.Context, c *pgx.Conn, add func(string, ...any)) error {
+func keys(ctx context.Context, c *pgx.Conn, tenants map[string]string, add func(string, ...any)) error {
 	rows, err := textRows(ctx, c, `
 		select i.indexrelid::regclass::text, t.relname::text, a.attname::text from pg_index i
 		join pg_class t on t.oid = i.indrelid join pg_attribute a on a.attrelid = t.oid and a.attnum = i.indkey[0]
@@ -171,7 +182,7 @@ func keys(ctx context.Context, c *pgx.Conn, add func(string, ...any)) error {
 }
 
 // textRows returns the rows of a query with all values as text.
-func textRows(ctx context.Context, c *pgx.Conn, sql string, args ...any) (out [][]string, err error) {
+func textRows(ctx context.Context, c querier, sql string, args ...any) (out [][]string, err error) {
 	rows, err := c.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err

@@ -2,17 +2,19 @@ package wall
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"crier/tests/dbtest"
 )
 
-// TestGrants_EqualTheList makes a new grant a visible change: testdata/grants.txt lists what each role may do.
-func TestGrants_EqualTheList(t *testing.T) {
+// TestRights_EqualTheList makes a new grant or policy a visible change: testdata/rights.txt lists what each role may do,
+// and then the policies of each role with their conditions.
+func TestRights_EqualTheList(t *testing.T) {
 	t.Parallel()
 	c := connect(t, dbtest.URL(t))
-	rows, err := textRows(t.Context(), c, `
+	grants, err := textRows(t.Context(), c, `
 		select grantee, case table_schema when 'public' then '' else table_schema || '.' end || table_name, lower(privilege_type), string_agg(column_name, ' ' order by column_name)
 		from information_schema.column_privileges
 		where table_schema in ('public', 'jobs') and (grantee like 'crier\_%' or grantee = 'PUBLIC')
@@ -24,10 +26,15 @@ func TestGrants_EqualTheList(t *testing.T) {
 		from pg_class c, aclexplode(c.relacl) a left join pg_roles r on r.oid = a.grantee
 		where c.relkind = 'S' and c.relnamespace in ('public'::regnamespace, 'jobs'::regnamespace) and a.grantee <> c.relowner
 		order by 1, 2, 3`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	equalList(t, rows, "testdata/grants.txt")
+	must(t, err)
+	policies, err := textRows(t.Context(), c, `
+		select array_to_string(roles, ','), case schemaname when 'public' then '' else schemaname || '.' end || tablename,
+		  policyname::text, lower(cmd), lower(permissive),
+		  'using ' || regexp_replace(coalesce(qual, '-'), '\s+', ' ', 'g'),
+		  'check ' || regexp_replace(coalesce(with_check, '-'), '\s+', ' ', 'g')
+		from pg_policies where schemaname in ('public', 'jobs') order by 1, 2, 3`)
+	must(t, err)
+	equalList(t, slices.Concat(grants, policies), "testdata/rights.txt")
 	secrets := map[string]string{
 		"crier_clock":     "content alt credential settings hash password_hash email body",
 		"crier_gate":      "content alt credential settings body",
@@ -35,7 +42,7 @@ func TestGrants_EqualTheList(t *testing.T) {
 		"crier_tenant":    "password_hash secret verifier instance_admin",
 		"crier_retention": "content alt credential settings request_hash password_hash email release_id release_url",
 	}
-	for _, r := range rows {
+	for _, r := range grants {
 		for _, column := range strings.Fields(r[3]) {
 			if strings.Contains(" "+secrets[r[0]]+" ", " "+column+" ") {
 				t.Errorf("%s may %s %s.%s", r[0], r[2], r[1], column)
@@ -70,22 +77,6 @@ func equalList(t *testing.T, rows [][]string, file string) {
 	}
 	t.Errorf("%s is not what the database has: compare it with %s, and copy that over if every line is intended",
 		file, got.Name())
-}
-
-// TestPolicies_EqualTheList makes a changed policy a visible change: testdata/policies.txt lists the policies of each
-// role with their conditions.
-func TestPolicies_EqualTheList(t *testing.T) {
-	t.Parallel()
-	rows, err := textRows(t.Context(), connect(t, dbtest.URL(t)), `
-		select array_to_string(roles, ','), case schemaname when 'public' then '' else schemaname || '.' end || tablename,
-		  policyname::text, lower(cmd), lower(permissive),
-		  'using ' || regexp_replace(coalesce(qual, '-'), '\s+', ' ', 'g'),
-		  'check ' || regexp_replace(coalesce(with_check, '-'), '\s+', ' ', 'g')
-		from pg_policies where schemaname in ('public', 'jobs') order by 1, 2, 3`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	equalList(t, rows, "testdata/policies.txt")
 }
 
 // TestRetentionRole_CannotUpdate: the role locks rows before it deletes them, for which it needs the privilege to
