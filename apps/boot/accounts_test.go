@@ -70,11 +70,11 @@ func TestTakeMade_NamesReviewsOnlyOfPeopleWhoLeave(t *testing.T) {
 	r := publishtest.NewRig(t)
 	r.Register(publishtest.Lenient{})
 	posts := r.Deps.Posts(publishtest.Limits)
-	a := &App{
+	a := &App{useCases: useCases{
 		hooks:     r.Deps.Webhooks(publishtest.Config{MaxWebhooks: 1}),
 		apps:      r.Deps.Apps(),
 		approvals: r.Deps.Approvals(publishtest.Limits, posts, nil),
-	}
+	}}
 	who := r.Organization()
 	post, err := publishtest.CreateAt(t.Context(), posts, who, r.Connect(who.Org).String(), publishing.CreateDraft,
 		time.Now().Add(time.Hour), publishing.Repeat{})

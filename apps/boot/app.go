@@ -27,18 +27,10 @@ import (
 	"crier/platform/secret"
 	"crier/platform/telemetry"
 	"crier/publishing/access"
-	"crier/publishing/analytics"
-	"crier/publishing/approval"
-	"crier/publishing/channel"
 	"crier/publishing/connector"
-	"crier/publishing/media"
 	"crier/publishing/notification"
 	"crier/publishing/pictures"
-	"crier/publishing/post"
-	"crier/publishing/purge"
 	"crier/publishing/scheduler"
-	"crier/publishing/slot"
-	"crier/publishing/tag"
 	"crier/publishing/webhook"
 	tenancymail "crier/tenancy/mail"
 	"crier/tenancy/signin"
@@ -49,30 +41,7 @@ import (
 type App struct {
 	// Accounts are the use cases of people, sessions and API keys.
 	Accounts *Accounts
-	// Channels are the use cases of channels.
-	Channels *channel.Channels
-	// apps are the use cases of an organization's applications at platforms.
-	apps *channel.Apps
-	// posts are the use cases of posts.
-	posts *post.Posts
-	// queue has the pauses and stops of publishing.
-	queue *scheduler.Queue
-	// stats reads the statistics of all organizations over a separate connection.
-	stats *scheduler.Queue
-	slots *slot.Slots
-	tags  *tag.Tags
-	// bell has the notifications that people see.
-	bell *notification.Notifications
-	// purger deletes the data of purged organizations.
-	purger *purge.Purger
-	// media are the use cases of files.
-	media *media.Media
-	// hooks are the use cases of webhooks.
-	hooks *webhook.Webhooks
-	// analytics are the use cases of statistics.
-	analytics *analytics.Analytics
-	// approvals are the use cases of the approval of drafts.
-	approvals *approval.Approvals
+	useCases
 	// mailer sends mails. It is nil on an instance that sends none.
 	mailer tenancymail.Mailer
 	// box receives the mails of `dev`. It is nil in other processes.

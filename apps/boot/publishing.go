@@ -4,9 +4,11 @@ import (
 	"context"
 	"time"
 
+	"crier/apps/edge"
 	"crier/platform/clock"
 	"crier/publishing"
 	"crier/publishing/analytics"
+	"crier/publishing/approval"
 	"crier/publishing/channel"
 	"crier/publishing/db"
 	"crier/publishing/media"
@@ -18,6 +20,26 @@ import (
 	"crier/publishing/tag"
 	"crier/publishing/webhook"
 )
+
+// useCases are the use cases of publishing, by noun.
+type useCases struct {
+	Channels  *channel.Channels
+	apps      *channel.Apps
+	tools     *channel.Tools
+	posts     *post.Posts
+	slots     *slot.Slots
+	tags      *tag.Tags
+	media     *media.Media
+	hooks     *webhook.Webhooks
+	analytics *analytics.Analytics
+	approvals *approval.Approvals
+	bell      *notification.Notifications
+	queue     *scheduler.Queue
+	// stats reads the statistics of all organizations over a separate connection.
+	stats *scheduler.Queue
+	// purger deletes the data of purged organizations.
+	purger *purge.Purger
+}
 
 // publishingDB returns the database for work that no person requested. It wakes no organization.
 func (a *App) publishingDB() *db.DB {
@@ -49,6 +71,7 @@ func (a *App) openPublishing() error {
 	a.slots, a.tags = slot.New(d, clock.System{}, a.posts), tag.New(d)
 	a.openApprovals(requests)
 	a.apps = channel.NewApps(d, a.keyring, a.connectors, a.access)
+	a.tools = channel.NewTools(a.connectors, a.access, a.log)
 	a.Channels = channel.New(a.cfg.Channels, channel.Deps{
 		DB: d, Keyring: a.keyring, Connectors: a.connectors, Access: a.access, HTTP: httpAdapter{Client: a.http},
 		Clock: clock.System{}, Waker: a.actors, Log: a.log, Quota: a.plans, Posts: a.posts, Notices: a.bell,
@@ -68,6 +91,15 @@ func (a *App) openPublishing() error {
 	return nil
 }
 
+// ports returns the ports of the edge that the use cases implement.
+func (u *useCases) ports() edge.Deps {
+	return edge.Deps{
+		Posts: u.posts, Queue: queue{Queue: u.queue, stats: u.stats}, Slots: u.slots, Tags: u.tags, Media: u.media,
+		Channels:  channels{connections: u.Channels, applications: u.apps, tools: u.tools},
+		Analytics: u.analytics, Webhooks: u.hooks, Approvals: u.approvals, Notifications: u.bell,
+	}
+}
+
 // The use cases of channels, under names that hide no methods when the types are embedded.
 type (
 	connections  = channel.Channels
@@ -80,11 +112,6 @@ type channels struct {
 	*connections
 	*applications
 	*tools
-}
-
-// newChannels returns the use cases of channels.
-func newChannels(a *App) channels {
-	return channels{connections: a.Channels, applications: a.apps, tools: channel.NewTools(a.connectors, a.access, a.log)}
 }
 
 // mailTimeout limits how long queueing a mail about a completed change may take.

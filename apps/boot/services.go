@@ -120,17 +120,12 @@ func (a *App) openEdge(context.Context) error {
 	if err := a.openPublishing(); err != nil {
 		return err
 	}
-	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
-		Posts: a.posts, Queue: queue{Queue: a.queue, stats: a.stats}, Channels: newChannels(a),
-		Slots: a.slots, Tags: a.tags, Media: a.media, Accounts: a.Accounts, Plans: a.plans,
-		Analytics:     a.analytics,
-		Webhooks:      a.hooks,
-		Approvals:     a.approvals,
-		Notifications: a.bell,
-		Limiter:       a.actors, Attempts: storage{a}.attempts(), Windows: storage{a}.windows(), AccountKey: accountKey, Health: a.health,
-		DevMail: a.devMail(), Limits: a.documentedLimits(),
-		SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
-	})
+	deps := a.ports()
+	deps.Accounts, deps.Plans, deps.Limiter, deps.Health = a.Accounts, a.plans, a.actors, a.health
+	deps.Attempts, deps.Windows, deps.AccountKey = storage{a}.attempts(), storage{a}.windows(), accountKey
+	deps.DevMail, deps.SandboxURL, deps.Limits = a.devMail(), a.cfg.SandboxURL, a.documentedLimits()
+	deps.Log, deps.Metrics, deps.Clock, deps.Version = a.log, a.registry, clock.System{}, a.cfg.Version
+	a.edge, err = edge.New(a.cfg.Edge, deps)
 	if err != nil {
 		return err
 	}
