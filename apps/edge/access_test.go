@@ -1,13 +1,13 @@
 package edge_test
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"crier/apps/edge"
+	"crier/tests/edgetest"
 )
 
 var pathParameter = regexp.MustCompile(`\{\w+\}`)
@@ -31,67 +31,67 @@ func sessionRoutes(t *testing.T) (out []edge.Route) {
 
 // reach has the sessions that may use the routes of a credential.
 var reach = map[edge.Credential][]string{
-	"session": {goodSession, adminSession, ownerSession, instanceSession, behindSession},
-	"joined":  {goodSession, adminSession, ownerSession, instanceSession, behindSession, enrollSession},
-	"admin":   {adminSession, ownerSession, behindSession},
-	"owner":   {ownerSession, behindSession},
+	"session": {edgetest.UserSession, edgetest.AdminSession, edgetest.OwnerSession, edgetest.InstanceSession, edgetest.ImpersonatorSession},
+	"joined":  {edgetest.UserSession, edgetest.AdminSession, edgetest.OwnerSession, edgetest.InstanceSession, edgetest.ImpersonatorSession, edgetest.EnrollSession},
+	"admin":   {edgetest.AdminSession, edgetest.OwnerSession, edgetest.ImpersonatorSession},
+	"owner":   {edgetest.OwnerSession, edgetest.ImpersonatorSession},
 	"person": {
-		goodSession, adminSession, ownerSession, instanceSession, behindSession, homelessSession, suspendedSession, enrollSession,
+		edgetest.UserSession, edgetest.AdminSession, edgetest.OwnerSession, edgetest.InstanceSession, edgetest.ImpersonatorSession, edgetest.HomelessSession, edgetest.SuspendedSession, edgetest.EnrollSession,
 	},
-	"instance": {instanceSession, behindSession},
+	"instance": {edgetest.InstanceSession, edgetest.ImpersonatorSession},
 }
 
 // TestAccess_OfEverySessionRoute calls every route as each kind of person. The body is not valid JSON, so that a refusal
 // that is not 403 shows that the guards have let the request pass.
 func TestAccess_OfEverySessionRoute(t *testing.T) {
 	t.Parallel()
-	s := start(t, map[string]string{"APP_LIMIT": "100000"})
+	s := edgetest.New(t, map[string]string{"APP_LIMIT": "100000"})
 	checked := 0
 	for _, r := range sessionRoutes(t) {
-		for token := range principals() {
-			allowed := slices.Contains(reach[r.Credential], token) && !(r.Personal && token == behindSession)
-			a := s.call(t, r.Method, concrete(r), "{", "auth", token, "Content-Type", "application/json")
-			refused := a.status == 403 && !strings.Contains(a.body, "You are not a member.")
+		for token := range edgetest.Principals() {
+			allowed := slices.Contains(reach[r.Credential], token) && !(r.Personal && token == edgetest.ImpersonatorSession)
+			a := s.Call(t, r.Method, concrete(r), "{", "auth", token, "Content-Type", "application/json")
+			refused := a.Status == 403 && !strings.Contains(a.Body, "You are not a member.")
 			if refused == allowed {
-				t.Errorf("%s, which is %q, as %s: answered %d %s, want it allowed: %v", r, r.Credential, token, a.status, a.body, allowed)
+				t.Errorf("%s, which is %q, as %s: answered %d %s, want it allowed: %v", r, r.Credential, token, a.Status, a.Body, allowed)
 			}
 			checked++
 		}
 	}
 	t.Logf("%d requests", checked)
-	if calls := s.called(); slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "SetRole") }) {
+	if calls := s.TakeCalls(); slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "SetRole") }) {
 		t.Error("an unreadable body has reached a use case")
 	}
 }
 
 func TestAccess_RefusalNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := edgetest.New(t, nil)
 	for token, c := range map[string]struct {
 		words  string
 		enroll bool
 	}{
-		homelessSession:  {words: "You are a member of no organization."},
-		suspendedSession: {words: "has suspended the organization"},
-		enrollSession:    {words: "enable one first", enroll: true},
+		edgetest.HomelessSession:  {words: "You are a member of no organization."},
+		edgetest.SuspendedSession: {words: "has suspended the organization"},
+		edgetest.EnrollSession:    {words: "enable one first", enroll: true},
 	} {
-		a := s.call(t, "GET", "/settings/organization", "", "auth", token)
-		want(t, a, 403, c.words)
-		if strings.Contains(a.body, `"mfaEnrollmentRequired":true`) != c.enroll {
-			t.Errorf("%s: answered %s, want mfaEnrollmentRequired: %v", token, a.body, c.enroll)
+		a := s.Call(t, "GET", "/settings/organization", "", "auth", token)
+		edgetest.Want(t, a, 403, c.words)
+		if strings.Contains(a.Body, `"mfaEnrollmentRequired":true`) != c.enroll {
+			t.Errorf("%s: answered %s, want mfaEnrollmentRequired: %v", token, a.Body, c.enroll)
 		}
 	}
-	want(t, s.call(t, "GET", "/settings/team", "", "auth", goodSession), 403, "Only administrators")
-	want(t, s.call(t, "POST", "/settings/delete-organization", "{}", "auth", adminSession, "Content-Type", "application/json"), 403, "Only the owner")
-	want(t, s.call(t, "GET", "/user/impersonate", "", "auth", ownerSession), 403, "administrators of the instance")
-	want(t, s.call(t, "POST", "/user/change-password", "{}", "auth", behindSession, "Content-Type", "application/json"), 403, "Only the person")
+	edgetest.Want(t, s.Call(t, "GET", "/settings/team", "", "auth", edgetest.UserSession), 403, "Only administrators")
+	edgetest.Want(t, s.Call(t, "POST", "/settings/delete-organization", "{}", "auth", edgetest.AdminSession, "Content-Type", "application/json"), 403, "Only the owner")
+	edgetest.Want(t, s.Call(t, "GET", "/user/impersonate", "", "auth", edgetest.OwnerSession), 403, "administrators of the instance")
+	edgetest.Want(t, s.Call(t, "POST", "/user/change-password", "{}", "auth", edgetest.ImpersonatorSession, "Content-Type", "application/json"), 403, "Only the person")
 }
 
 // TestAccess_RoleIsCheckedBeforeBody sends a request whose body never ends.
 func TestAccess_RoleIsCheckedBeforeBody(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	c := s.dial(t, post("/settings/team", asJSON+"auth: "+goodSession+"\r\n", 900_000)+strings.Repeat(" ", 16<<10)) // more than the server reads with the headers
+	s := edgetest.New(t, nil)
+	c := dial(t, s, post("/settings/team", asJSON+"auth: "+edgetest.UserSession+"\r\n", 900_000)+strings.Repeat(" ", 16<<10)) // more than the server reads with the headers
 	if resp, body, _ := answered(t, c); resp.StatusCode != 403 {
 		t.Errorf("answered %d %s, want 403", resp.StatusCode, body)
 	}
@@ -120,11 +120,11 @@ func TestPersonal_RoutesOfSecrets(t *testing.T) {
 	if !slices.Equal(got, all) {
 		t.Errorf("personal are\n%q, want\n%q", got, all)
 	}
-	s := start(t, nil)
-	json := []string{"auth", behindSession, "Content-Type", "application/json"}
-	want(t, s.call(t, "GET", "/auth/oauth/GITHUB", "", "auth", behindSession), 403, "Only the person")
-	want(t, s.call(t, "POST", "/auth/oauth/GITHUB/exists", `{"code":"c","state":"s"}`, json...), 403, "Only the person")
-	s.wantCalls(t)
+	s := edgetest.New(t, nil)
+	json := []string{"auth", edgetest.ImpersonatorSession, "Content-Type", "application/json"}
+	edgetest.Want(t, s.Call(t, "GET", "/auth/oauth/GITHUB", "", "auth", edgetest.ImpersonatorSession), 403, "Only the person")
+	edgetest.Want(t, s.Call(t, "POST", "/auth/oauth/GITHUB/exists", `{"code":"c","state":"s"}`, json...), 403, "Only the person")
+	s.WantCalls(t)
 }
 
 // crossSite has headers by which a browser names the page that sends a request, and that no route may accept together
@@ -141,7 +141,7 @@ var crossSite = map[string][]string{
 // uses with cookies.
 func TestCSRF_EveryUnsafeRouteOfBrowsers(t *testing.T) {
 	t.Parallel()
-	s := start(t, map[string]string{"APP_LIMIT": "100000"})
+	s := edgetest.New(t, map[string]string{"APP_LIMIT": "100000"})
 	checked := 0
 	for _, r := range edge.Routes() {
 		open := slices.Contains([]edge.Credential{"none", "operator", "api key"}, r.Credential)
@@ -149,9 +149,9 @@ func TestCSRF_EveryUnsafeRouteOfBrowsers(t *testing.T) {
 			continue
 		}
 		for name, headers := range crossSite {
-			headers = append([]string{"Cookie", "auth=" + ownerSession, "Content-Type", "application/json"}, headers...)
-			if a := s.call(t, r.Method, concrete(r), "{}", headers...); a.status != 403 || !strings.Contains(a.body, "another site") {
-				t.Errorf("%s from %s: answered %d %s, want 403", r, name, a.status, a.body)
+			headers = append([]string{"Cookie", "auth=" + edgetest.OwnerSession, "Content-Type", "application/json"}, headers...)
+			if a := s.Call(t, r.Method, concrete(r), "{}", headers...); a.Status != 403 || !strings.Contains(a.Body, "another site") {
+				t.Errorf("%s from %s: answered %d %s, want 403", r, name, a.Status, a.Body)
 			}
 			checked++
 		}
@@ -159,54 +159,16 @@ func TestCSRF_EveryUnsafeRouteOfBrowsers(t *testing.T) {
 			continue
 		}
 		for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""} {
-			headers := []string{"Cookie", "auth=" + ownerSession, "Origin", baseURL, "Content-Type", kind}
+			headers := []string{"Cookie", "auth=" + edgetest.OwnerSession, "Origin", edgetest.BaseURL, "Content-Type", kind}
 			if kind == "" {
 				headers = headers[:4]
 			}
-			if a := s.call(t, r.Method, concrete(r), `{"id":""}`, headers...); a.status != 400 && a.status != 403 {
-				t.Errorf("%s with the type %q: answered %d %s, want 400", r, kind, a.status, a.body)
+			if a := s.Call(t, r.Method, concrete(r), `{"id":""}`, headers...); a.Status != 400 && a.Status != 403 {
+				t.Errorf("%s with the type %q: answered %d %s, want 400", r, kind, a.Status, a.Body)
 			}
 			checked++
 		}
 	}
 	t.Logf("%d requests", checked)
-	s.wantCalls(t)
-}
-
-// TestImpersonate_HeaderOrCookie: the administrator of the instance acts as the membership, which is never chosen
-// without a session.
-func TestImpersonate_HeaderOrCookie(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil)
-	for name, headers := range map[string][]string{
-		"header": {"auth", instanceSession, "impersonate", membership},
-		"cookie": {"Cookie", "auth=" + instanceSession + "; impersonate=" + membership},
-		"both":   {"Cookie", "auth=" + instanceSession + "; impersonate=other", "impersonate", membership},
-	} {
-		if a := s.call(t, "GET", "/user/self", "", headers...); a.status != 200 || !strings.Contains(a.body, `"impersonate":true`) || !strings.Contains(a.body, `"admin":false`) {
-			t.Errorf("%s: answered %d %s, want the person who is impersonated", name, a.status, a.body)
-		}
-	}
-	want(t, s.call(t, "GET", "/user/self", "", "impersonate", membership), 401)
-	a := s.call(t, "GET", "/user/self", "", "Cookie", "auth="+instanceSession+"; impersonate=gone")
-	if got := setCookies(t, a); a.status != 404 || got["impersonate"] == nil || got["impersonate"].Value != "" {
-		t.Errorf("answered %d with the cookies %v, want 404 and the cookie deleted", a.status, got)
-	}
-}
-
-func TestImpersonate_SetsAndClearsCookie(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil)
-	json := []string{"Content-Type", "application/json"}
-	a := s.call(t, "POST", "/user/impersonate", fmt.Sprintf(`{"id":%q}`, membership), append(json, "auth", instanceSession)...)
-	if c := setCookies(t, a)["impersonate"]; a.status != 201 || a.body != "" || c == nil || c.Value != membership || !c.HttpOnly {
-		t.Errorf("answered %d %q with %v, want 201, no body, and the cookie", a.status, a.body, c)
-	}
-	a = s.call(t, "POST", "/user/impersonate", `{"id":""}`, append(json, "auth", behindSession)...)
-	if c := setCookies(t, a)["impersonate"]; a.status != 201 || c == nil || c.Value != "" || c.MaxAge >= 0 {
-		t.Errorf("answered %d with %v, want 201 and the cookie deleted", a.status, c)
-	}
-	s.wantCalls(t, "Impersonate "+membership+" true", "Impersonate  false")
-	want(t, s.call(t, "GET", "/user/impersonate?name=ac", "", "auth", instanceSession), 200,
-		`"id":"`+membership+`"`, `"role":"ADMIN"`, `"name":"Acme"`, `"subscription":null`, `"email":"ada@example.org"`)
+	s.WantCalls(t)
 }

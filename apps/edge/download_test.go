@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"crier/tests/edgetest"
 )
 
 // largeFile is more than the buffers of a connection on loopback, in bytes.
@@ -33,10 +35,10 @@ func TestDownload_EndsWhenNotRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, settings)
-			s.file = make([]byte, largeFile)
-			c := s.dial(t, get(picture.Path()))
-			soon(t, "the server ends the answer", s.closed.Load)
+			s := edgetest.New(t, settings)
+			s.File = make([]byte, largeFile)
+			c := dial(t, s, get(edgetest.Picture.Path()))
+			soon(t, "the server ends the answer", s.FileClosed.Load)
 			if n, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) || n >= largeFile {
 				t.Errorf("%d bytes came, then %v; want a part and the end", n, err)
 			}
@@ -47,12 +49,12 @@ func TestDownload_EndsWhenNotRead(t *testing.T) {
 // TestDownload_AtMinimumRateOutlastsRequestTimeout reads on after a later request has been ended by REQUEST_TIMEOUT.
 func TestDownload_AtMinimumRateOutlastsRequestTimeout(t *testing.T) {
 	t.Parallel()
-	s := start(t, map[string]string{"REQUEST_TIMEOUT": "500ms", "UPLOAD_MIN_RATE": "100"})
-	s.file = make([]byte, largeFile)
-	c := s.dial(t, get(picture.Path())+"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-	ended(t, s.dial(t, "GET /hea"))
+	s := edgetest.New(t, map[string]string{"REQUEST_TIMEOUT": "500ms", "UPLOAD_MIN_RATE": "100"})
+	s.File = make([]byte, largeFile)
+	c := dial(t, s, get(edgetest.Picture.Path())+"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	ended(t, dial(t, s, "GET /hea"))
 	for range 2 { // twice that time
-		ended(t, s.dial(t, "GET /hea"))
+		ended(t, dial(t, s, "GET /hea"))
 	}
 	resp, _, rest := answered(t, c)
 	if resp.StatusCode != http.StatusOK || resp.ContentLength != largeFile {
@@ -66,8 +68,8 @@ func TestDownload_AtMinimumRateOutlastsRequestTimeout(t *testing.T) {
 // TestAnswer_WithoutFileHasRequestTimeout sends requests below /files/ and reads no answer.
 func TestAnswer_WithoutFileHasRequestTimeout(t *testing.T) {
 	t.Parallel()
-	s := start(t, map[string]string{"REQUEST_TIMEOUT": "200ms", "UPLOAD_TIMEOUT": "1h"})
-	c := s.dial(t, "")
+	s := edgetest.New(t, map[string]string{"REQUEST_TIMEOUT": "200ms", "UPLOAD_TIMEOUT": "1h"})
+	c := dial(t, s, "")
 	// Megabytes of answers fill the buffers of both sides first.
 	if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"crier/apps/edge"
 	"crier/platform/clock"
 	"crier/tenancy"
+	"crier/tests/edgetest"
 )
 
 // window is a limiter whose window ends at this time.
@@ -34,16 +35,16 @@ func TestRateLimitReset_IsNotBeforeEndOfWindow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, nil, func(d *edge.Deps) {
-				d.Limiter = window(day.Add(c.after))
-				d.Clock = clock.Func(func() time.Time { return day.Add(c.after) })
+			s := edgetest.New(t, nil, func(d *edge.Deps) {
+				d.Limiter = window(edgetest.Day.Add(c.after))
+				d.Clock = clock.Func(func() time.Time { return edgetest.Day.Add(c.after) })
 			})
-			want := strconv.FormatInt(day.Unix()+c.want, 10)
-			if got := s.api(t, "GET", "/public/v1/is-connected", "").header.Get("X-RateLimit-Reset"); got != want {
+			want := strconv.FormatInt(edgetest.Day.Unix()+c.want, 10)
+			if got := s.CallAPI(t, "GET", "/public/v1/is-connected", "").Header.Get("X-RateLimit-Reset"); got != want {
 				t.Errorf("a key's window ends at %s, want %s", got, want)
 			}
-			got, err := strconv.ParseInt(s.call(t, "GET", "/integrations/list", "", "auth", goodSession).header.Get("X-RateLimit-Reset"), 10, 64)
-			if ahead := got - day.Unix() - c.want; err != nil || ahead != 60 {
+			got, err := strconv.ParseInt(s.Call(t, "GET", "/integrations/list", "", "auth", edgetest.UserSession).Header.Get("X-RateLimit-Reset"), 10, 64)
+			if ahead := got - edgetest.Day.Unix() - c.want; err != nil || ahead != 60 {
 				t.Errorf("a session's window ends %d s after %s, %v, want 60 s", ahead, want, err)
 			}
 		})
@@ -53,19 +54,19 @@ func TestRateLimitReset_IsNotBeforeEndOfWindow(t *testing.T) {
 // TestEveryAnswer_ForbidsReferrers: addresses of this instance may have tokens, which linked pages must not see.
 func TestEveryAnswer_ForbidsReferrers(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	for name, a := range map[string]answer{
-		"a page":            s.call(t, "GET", "/docs", ""),
-		"health":            s.call(t, "GET", "/health", ""),
-		"an answer":         s.api(t, "GET", "/public/v1/is-connected", ""),
-		"a refusal":         s.call(t, "GET", "/public/v1/is-connected", ""),
-		"a file":            s.call(t, "GET", picture.Path(), ""),
-		"an unknown route":  s.call(t, "GET", "/nowhere", ""),
-		"a wrong method":    s.call(t, "PUT", "/health", ""),
-		"a sign-in refused": s.call(t, "POST", "/auth/login", "{}", "Content-Type", "application/json"),
+	s := edgetest.New(t, nil)
+	for name, a := range map[string]edgetest.Answer{
+		"a page":            s.Call(t, "GET", "/docs", ""),
+		"health":            s.Call(t, "GET", "/health", ""),
+		"an answer":         s.CallAPI(t, "GET", "/public/v1/is-connected", ""),
+		"a refusal":         s.Call(t, "GET", "/public/v1/is-connected", ""),
+		"a file":            s.Call(t, "GET", edgetest.Picture.Path(), ""),
+		"an unknown route":  s.Call(t, "GET", "/nowhere", ""),
+		"a wrong method":    s.Call(t, "PUT", "/health", ""),
+		"a sign-in refused": s.Call(t, "POST", "/auth/login", "{}", "Content-Type", "application/json"),
 	} {
-		if got := a.header.Get("Referrer-Policy"); got != "no-referrer" {
-			t.Errorf("%s (%d): Referrer-Policy is %q, want no-referrer", name, a.status, got)
+		if got := a.Header.Get("Referrer-Policy"); got != "no-referrer" {
+			t.Errorf("%s (%d): Referrer-Policy is %q, want no-referrer", name, a.Status, got)
 		}
 	}
 }

@@ -12,12 +12,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"crier/tests/edgetest"
 )
 
 // dial opens a connection with a deadline and writes message to it.
-func (r *running) dial(t *testing.T, message string) net.Conn {
+func dial(t *testing.T, r *edgetest.Service, message string) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	c, err := net.Dial("tcp", strings.TrimPrefix(r.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,27 +58,26 @@ func post(path, headers string, length int) string {
 }
 
 const (
-	withKey  = "Authorization: " + goodKey + "\r\n"
 	withForm = "Content-Type: multipart/form-data; boundary=b\r\n"
 	formHead = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\n\r\n"
 )
 
 func TestRefusal_IsReadByClientThatKeepsSending(t *testing.T) {
 	t.Parallel()
-	s := start(t, map[string]string{"POST_BODY_LIMIT": "5000", "UPLOAD_BODY_LIMIT": "200000"})
+	s := edgetest.New(t, map[string]string{"POST_BODY_LIMIT": "5000", "UPLOAD_BODY_LIMIT": "200000"})
 	big := strings.Repeat("x", 20<<20)
 	for name, c := range map[string]struct {
 		message string
 		status  int
 	}{
-		"a post":               {message: post("/public/v1/posts", withKey, len(big)) + big, status: 413},
+		"a post":               {message: post("/public/v1/posts", edgetest.KeyLine, len(big)) + big, status: 413},
 		"a post without a key": {message: post("/public/v1/posts", "", len(big)) + big, status: 401},
-		"a post in chunks":     {message: "POST /public/v1/posts HTTP/1.1\r\nHost: x\r\n" + withKey + "Transfer-Encoding: chunked\r\n\r\n" + chunked(big), status: 413},
-		"an upload":            {message: post("/public/v1/upload", withKey+withForm, len(big)) + formHead + big[len(formHead):], status: 413},
-		"an upload in chunks":  {message: "POST /public/v1/upload HTTP/1.1\r\nHost: x\r\n" + withKey + withForm + "Transfer-Encoding: chunked\r\n\r\n" + chunked(formHead+big), status: 413},
-		"what is not HTTP":     {message: post("/public/v1/posts", withKey+"Transfer-Encoding: gzip\r\n", len(big)) + big, status: 400},
+		"a post in chunks":     {message: "POST /public/v1/posts HTTP/1.1\r\nHost: x\r\n" + edgetest.KeyLine + "Transfer-Encoding: chunked\r\n\r\n" + edgetest.Chunked(big), status: 413},
+		"an upload":            {message: post("/public/v1/upload", edgetest.KeyLine+withForm, len(big)) + formHead + big[len(formHead):], status: 413},
+		"an upload in chunks":  {message: "POST /public/v1/upload HTTP/1.1\r\nHost: x\r\n" + edgetest.KeyLine + withForm + "Transfer-Encoding: chunked\r\n\r\n" + edgetest.Chunked(formHead+big), status: 413},
+		"what is not HTTP":     {message: post("/public/v1/posts", edgetest.KeyLine+"Transfer-Encoding: gzip\r\n", len(big)) + big, status: 400},
 	} {
-		resp, answer, _ := answered(t, s.dial(t, c.message))
+		resp, answer, _ := answered(t, dial(t, s, c.message))
 		if resp.StatusCode != c.status || !strings.Contains(answer, fmt.Sprintf(`"statusCode":%d`, c.status)) {
 			t.Errorf("%s: got %d %s, want %d", name, resp.StatusCode, answer, c.status)
 		}
@@ -84,8 +85,8 @@ func TestRefusal_IsReadByClientThatKeepsSending(t *testing.T) {
 			t.Errorf("%s: has rate-limit headers: %v, want %v", name, limited, c.status == 413)
 		}
 	}
-	if len(s.creates) != 0 {
-		t.Errorf("%d posts were created, want none", len(s.creates))
+	if len(s.Creates) != 0 {
+		t.Errorf("%d posts were created, want none", len(s.Creates))
 	}
 }
 
@@ -93,7 +94,7 @@ func TestRefusal_IsReadByClientThatKeepsSending(t *testing.T) {
 // the deadline of the client.
 func TestRefusal_DoesNotWaitForBody(t *testing.T) {
 	t.Parallel()
-	s := start(t, map[string]string{"REQUEST_TIMEOUT": "10m"})
+	s := edgetest.New(t, map[string]string{"REQUEST_TIMEOUT": "10m"})
 	some := strings.Repeat("x", 8<<10)
 	for name, c := range map[string]struct {
 		message string
@@ -103,7 +104,7 @@ func TestRefusal_DoesNotWaitForBody(t *testing.T) {
 		"a small body without a key":     {message: post("/public/v1/posts", "", 20<<10) + some, status: 401},
 		"chunks without a key":           {message: "POST /public/v1/posts HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", status: 401},
 		"an upload without a key":        {message: post("/public/v1/upload", withForm, 20<<20) + some, status: 401},
-		"a large body with a key":        {message: post("/public/v1/posts", withKey, 20<<20) + some, status: 413},
+		"a large body with a key":        {message: post("/public/v1/posts", edgetest.KeyLine, 20<<20) + some, status: 413},
 		"a body without a session":       {message: post("/user/logout", "", 20<<10) + some, status: 401},
 		"a sign-in from another site":    {message: post("/auth/login", "Origin: http://evil.test\r\nContent-Type: application/json\r\n", 20<<10) + some, status: 403},
 		"a sign-in that is not JSON":     {message: post("/auth/login", "Content-Type: text/plain\r\n", 20<<10) + some, status: 400},
@@ -111,7 +112,7 @@ func TestRefusal_DoesNotWaitForBody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if resp, answer, rest := answered(t, s.dial(t, c.message)); resp.StatusCode != c.status || rest != "" {
+			if resp, answer, rest := answered(t, dial(t, s, c.message)); resp.StatusCode != c.status || rest != "" {
 				t.Errorf("got %d %s followed by %q, want %d and nothing", resp.StatusCode, answer, rest, c.status)
 			}
 		})
@@ -120,7 +121,7 @@ func TestRefusal_DoesNotWaitForBody(t *testing.T) {
 
 func TestAmbiguousFraming_IsRefused(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := edgetest.New(t, nil)
 	for name, framing := range map[string]string{
 		"length and chunks": "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
 		"chunks and length": "transfer-encoding: chunked\r\ncontent-length: 5\r\n",
@@ -143,7 +144,7 @@ func TestAmbiguousFraming_IsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := s.raw(t, "POST /public/v1/posts HTTP/1.1\r\nHost: x\r\nAuthorization: "+goodKey+"\r\n"+framing+"\r\n0\r\n\r\n"+hidden)
+			out := s.Raw(t, "POST /public/v1/posts HTTP/1.1\r\nHost: x\r\nAuthorization: "+edgetest.APIKey+"\r\n"+framing+"\r\n0\r\n\r\n"+edgetest.HiddenRequest)
 			if !strings.HasPrefix(out, "HTTP/1.1 400 ") || strings.Count(out, "HTTP/1.1 ") != 1 {
 				t.Errorf("got %q, want one answer with 400", out)
 			}
@@ -151,14 +152,14 @@ func TestAmbiguousFraming_IsRefused(t *testing.T) {
 	}
 	t.Run("chunks before HTTP 1.1", func(t *testing.T) {
 		t.Parallel()
-		out := s.raw(t, "POST /public/v1/posts HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n"+withKey+"Transfer-Encoding: chunked\r\n\r\n"+chunked(goodPost)+hidden)
+		out := s.Raw(t, "POST /public/v1/posts HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n"+edgetest.KeyLine+"Transfer-Encoding: chunked\r\n\r\n"+edgetest.Chunked(edgetest.PostBody)+edgetest.HiddenRequest)
 		if !strings.HasPrefix(out, "HTTP/1.1 400 ") || strings.Count(out, "HTTP/1.1 ") != 1 {
 			t.Errorf("got %q, want one answer with 400", out)
 		}
 	})
 	t.Cleanup(func() {
-		if len(s.ids) != 0 || len(s.creates) != 0 {
-			t.Errorf("requests ran: %v, want none", s.ids)
+		if len(s.IDs) != 0 || len(s.Creates) != 0 {
+			t.Errorf("requests ran: %v, want none", s.IDs)
 		}
 	})
 }
@@ -179,18 +180,18 @@ func TestShutdown_DoesNotWaitForClients(t *testing.T) {
 	some := strings.Repeat("x", 64<<10)
 	for name, c := range map[string]struct {
 		message string
-		arrived func(*running) bool
+		arrived func(*edgetest.Service) bool
 	}{
-		"a slow upload":       {message: post("/public/v1/upload", withKey+withForm, 1<<20) + formHead + some, arrived: func(s *running) bool { return s.began.Load() }},
-		"a slow JSON body":    {message: post("/public/v1/posts", withKey, 1<<20) + some, arrived: func(s *running) bool { return s.admitted.Load() > 0 }},
-		"a body not yet sent": {message: post("/public/v1/posts", withKey, 1<<20), arrived: func(*running) bool { return true }},
-		"half a header":       {message: "GET /hea", arrived: func(*running) bool { return true }},
-		"nothing":             {message: "", arrived: func(*running) bool { return true }},
+		"a slow upload":       {message: post("/public/v1/upload", edgetest.KeyLine+withForm, 1<<20) + formHead + some, arrived: func(s *edgetest.Service) bool { return s.UploadBegan.Load() }},
+		"a slow JSON body":    {message: post("/public/v1/posts", edgetest.KeyLine, 1<<20) + some, arrived: func(s *edgetest.Service) bool { return s.Admitted.Load() > 0 }},
+		"a body not yet sent": {message: post("/public/v1/posts", edgetest.KeyLine, 1<<20), arrived: func(*edgetest.Service) bool { return true }},
+		"half a header":       {message: "GET /hea", arrived: func(*edgetest.Service) bool { return true }},
+		"nothing":             {message: "", arrived: func(*edgetest.Service) bool { return true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, map[string]string{"REQUEST_TIMEOUT": "10m"})
-			s.dial(t, c.message)
+			s := edgetest.New(t, map[string]string{"REQUEST_TIMEOUT": "10m"})
+			dial(t, s, c.message)
 			until(t, "the request arrived", func() bool { return c.arrived(s) })
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
@@ -204,11 +205,11 @@ func TestShutdown_DoesNotWaitForClients(t *testing.T) {
 // TestShutdown_WaitsForAnswer blocks a handler until the server has ended the request of a slow client.
 func TestShutdown_WaitsForAnswer(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	s.release = make(chan struct{})
-	computing := s.dial(t, post("/public/v1/posts", withKey, len(goodPost))+goodPost)
-	slow := s.dial(t, post("/public/v1/upload", withKey+withForm, 1<<20)+formHead+strings.Repeat("x", 64<<10))
-	until(t, "both began", func() bool { return s.computing.Load() == 1 && s.began.Load() })
+	s := edgetest.New(t, nil)
+	s.Release = make(chan struct{})
+	computing := dial(t, s, post("/public/v1/posts", edgetest.KeyLine, len(edgetest.PostBody))+edgetest.PostBody)
+	slow := dial(t, s, post("/public/v1/upload", edgetest.KeyLine+withForm, 1<<20)+formHead+strings.Repeat("x", 64<<10))
+	until(t, "both began", func() bool { return s.Creating.Load() == 1 && s.UploadBegan.Load() })
 	down := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -218,7 +219,7 @@ func TestShutdown_WaitsForAnswer(t *testing.T) {
 	if _, err := io.ReadAll(slow); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the slow upload was not ended")
 	}
-	close(s.release)
+	close(s.Release)
 	if resp, answer, _ := answered(t, computing); resp.StatusCode != 201 {
 		t.Errorf("got %d %s, want 201", resp.StatusCode, answer)
 	}
@@ -229,14 +230,14 @@ func TestShutdown_WaitsForAnswer(t *testing.T) {
 
 func TestShutdown_EndsWithContext(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	s.release = make(chan struct{})
-	s.dial(t, post("/public/v1/posts", withKey, len(goodPost))+goodPost)
-	until(t, "it began", func() bool { return s.computing.Load() == 1 })
+	s := edgetest.New(t, nil)
+	s.Release = make(chan struct{})
+	dial(t, s, post("/public/v1/posts", edgetest.KeyLine, len(edgetest.PostBody))+edgetest.PostBody)
+	until(t, "it began", func() bool { return s.Creating.Load() == 1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Shutdown(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("Shutdown returned %v, want context.Canceled", err)
 	}
-	close(s.release)
+	close(s.Release)
 }

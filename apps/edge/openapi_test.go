@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"crier/apps/edge"
+	"crier/tests/edgetest"
 )
 
 var update = flag.Bool("update", false, "write apps/edge/openapi/openapi.json")
@@ -141,22 +142,22 @@ func TestReadme_ListsMissingRoutes(t *testing.T) {
 
 func TestMissing_Answers501AfterAuthentication(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := edgetest.New(t, nil)
 	for _, r := range edge.Routes() {
 		if r.State == edge.Built {
 			continue
 		}
 		path := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(r.Path, "x1")
-		first := s.call(t, r.Method, path, "")
-		signed := s.call(t, r.Method, path, "", "Authorization", goodKey, "auth", ownerSession)
-		if signed.status != 501 || !strings.Contains(signed.body, r.String()) {
-			t.Errorf("%s with credentials: %d %s", r, signed.status, signed.body)
+		first := s.Call(t, r.Method, path, "")
+		signed := s.Call(t, r.Method, path, "", "Authorization", edgetest.APIKey, "auth", edgetest.OwnerSession)
+		if signed.Status != 501 || !strings.Contains(signed.Body, r.String()) {
+			t.Errorf("%s with credentials: %d %s", r, signed.Status, signed.Body)
 		}
-		if first.status != 401 && first.status != 501 {
-			t.Errorf("%s without credentials: %d %s", r, first.status, first.body)
+		if first.Status != 401 && first.Status != 501 {
+			t.Errorf("%s without credentials: %d %s", r, first.Status, first.Body)
 		}
-		if strings.HasPrefix(r.Path, "/public/v1") && first.status != 401 {
-			t.Errorf("%s answers %d without a key", r, first.status)
+		if strings.HasPrefix(r.Path, "/public/v1") && first.Status != 401 {
+			t.Errorf("%s answers %d without a key", r, first.Status)
 		}
 	}
 }
@@ -164,15 +165,15 @@ func TestMissing_Answers501AfterAuthentication(t *testing.T) {
 // Every route asks for the credential of the route table, and none is left without valid guards.
 func TestRoutes_AskForTheirCredential(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := edgetest.New(t, nil)
 	for _, r := range edge.Routes() {
 		path := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(r.Path, "x1")
 		asks := slices.Contains([]edge.Credential{"api key", "session", "joined", "admin", "owner", "person", "instance"}, r.Credential)
-		if a := s.call(t, r.Method, path, ""); (a.status == 401) != asks && r.Credential != "operator" || a.status == 500 {
-			t.Errorf("%s answers %d without a credential, which is %q", r, a.status, r.Credential)
+		if a := s.Call(t, r.Method, path, ""); (a.Status == 401) != asks && r.Credential != "operator" || a.Status == 500 {
+			t.Errorf("%s answers %d without a credential, which is %q", r, a.Status, r.Credential)
 		}
-		if a := s.call(t, r.Method, path, "", "Authorization", goodKey, "auth", goodSession); a.status == 500 {
-			t.Errorf("%s has no valid guards: %s", r, a.body)
+		if a := s.Call(t, r.Method, path, "", "Authorization", edgetest.APIKey, "auth", edgetest.UserSession); a.Status == 500 {
+			t.Errorf("%s has no valid guards: %s", r, a.Body)
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"crier/tests/edgetest"
 )
 
 // ended waits until the server closes the connection and returns the status of its answer, 0 if there was none. It
@@ -30,36 +32,36 @@ func ended(t *testing.T, c net.Conn) (status int) {
 // TestSlowBody_WithoutCredentialHasRequestTimeout sends one byte of each body.
 func TestSlowBody_WithoutCredentialHasRequestTimeout(t *testing.T) {
 	t.Parallel()
-	s := start(t, map[string]string{"REQUEST_TIMEOUT": "200ms", "UPLOAD_TIMEOUT": "1h"})
+	s := edgetest.New(t, map[string]string{"REQUEST_TIMEOUT": "200ms", "UPLOAD_TIMEOUT": "1h"})
 	const wrongKey = "Authorization: crier_x\r\n"
 	for name, message := range map[string]string{
 		"a path that ends like an upload":            post("/nope/upload", "", 100_000_000) + "x",
-		"the same with a key":                        post("/nope/upload", withKey, 100_000_000) + "x",
-		"an upload below another mount":              post("/x/public/v1/upload", withKey, 100_000_000) + "x",
+		"the same with a key":                        post("/nope/upload", edgetest.KeyLine, 100_000_000) + "x",
+		"an upload below another mount":              post("/x/public/v1/upload", edgetest.KeyLine, 100_000_000) + "x",
 		"an upload without a key":                    post("/public/v1/upload", withForm, 100_000_000) + "x",
 		"an upload with a wrong key":                 post("/public/v1/upload", wrongKey+withForm, 100_000_000) + "x",
 		"an upload on the other mount without a key": post("/api/public/v1/upload", withForm, 100_000_000) + "x",
-		"a post with a key":                          post("/public/v1/posts", withKey, 1000) + "x",
+		"a post with a key":                          post("/public/v1/posts", edgetest.KeyLine, 1000) + "x",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ended(t, s.dial(t, message))
+			ended(t, dial(t, s, message))
 		})
 	}
 }
 
 func TestSlowBody_BelowMinimumRateIs408(t *testing.T) {
 	t.Parallel()
-	s := start(t, map[string]string{"REQUEST_TIMEOUT": "300ms", "UPLOAD_TIMEOUT": "1h", "UPLOAD_MIN_RATE": "1000000000"})
+	s := edgetest.New(t, map[string]string{"REQUEST_TIMEOUT": "300ms", "UPLOAD_TIMEOUT": "1h", "UPLOAD_MIN_RATE": "1000000000"})
 	some := strings.Repeat("x", 64<<10)
 	for name, message := range map[string]string{
-		"an upload":                    post("/public/v1/upload", withKey+withForm, 1<<20) + formHead + some,
-		"an upload on the other mount": post("/api/public/v1/upload", withKey+withForm, 1<<20) + formHead + some,
-		"a JSON body":                  post("/public/v1/posts", withKey, 1<<20) + some,
+		"an upload":                    post("/public/v1/upload", edgetest.KeyLine+withForm, 1<<20) + formHead + some,
+		"an upload on the other mount": post("/api/public/v1/upload", edgetest.KeyLine+withForm, 1<<20) + formHead + some,
+		"a JSON body":                  post("/public/v1/posts", edgetest.KeyLine, 1<<20) + some,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if status := ended(t, s.dial(t, message)); status != http.StatusRequestTimeout {
+			if status := ended(t, dial(t, s, message)); status != http.StatusRequestTimeout {
 				t.Errorf("got %d, want 408", status)
 			}
 		})
@@ -70,13 +72,13 @@ func TestSlowBody_BelowMinimumRateIs408(t *testing.T) {
 // by REQUEST_TIMEOUT.
 func TestSlowUpload_AtMinimumRateOutlastsRequestTimeout(t *testing.T) {
 	t.Parallel()
-	s := start(t, map[string]string{"REQUEST_TIMEOUT": "2s", "UPLOAD_MIN_RATE": "100"})
+	s := edgetest.New(t, map[string]string{"REQUEST_TIMEOUT": "2s", "UPLOAD_MIN_RATE": "100"})
 	body := formHead + strings.Repeat("x", 64<<10) + "\r\n--b--\r\n"
-	upload := s.dial(t, post("/public/v1/upload", withKey+withForm, len(body))+body[:32<<10])
-	until(t, "the upload has begun", s.began.Load)
-	ended(t, s.dial(t, post("/public/v1/upload", withForm, 100_000)+"x"))
-	get := "GET /public/v1/is-connected HTTP/1.1\r\nHost: x\r\n" + withKey
-	slow := post("/public/v1/posts", withKey, 1<<20) + strings.Repeat("x", 16<<10)
+	upload := dial(t, s, post("/public/v1/upload", edgetest.KeyLine+withForm, len(body))+body[:32<<10])
+	until(t, "the upload has begun", s.UploadBegan.Load)
+	ended(t, dial(t, s, post("/public/v1/upload", withForm, 100_000)+"x"))
+	get := "GET /public/v1/is-connected HTTP/1.1\r\nHost: x\r\n" + edgetest.KeyLine
+	slow := post("/public/v1/posts", edgetest.KeyLine, 1<<20) + strings.Repeat("x", 16<<10)
 	if _, err := io.WriteString(upload, body[32<<10:]+get+"\r\n"+slow); err != nil {
 		t.Fatal(err)
 	}

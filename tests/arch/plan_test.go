@@ -85,6 +85,7 @@ var restricted = []restriction{
 	{path: "crier/billing/service", from: []string{"apps/boot"}},
 	{path: "crier/publishing/connector/all", from: []string{"apps/boot"}},
 	{path: "crier/publishing/connector/conformance", from: []string{}},
+	{path: "crier/tests/edgetest", from: []string{}},
 	{path: "testing", from: []string{"tests", "publishing/connector/conformance"}},
 	{path: "net/http/httptest", from: []string{"tests", "publishing/connector/conformance"}},
 }
@@ -238,6 +239,10 @@ var exceptions = []exception{
 	{dir: "tests/crash", what: "github.com/jackc/pgx/v5", why: "it reads the database directly"},
 	{dir: "tests/dbtest", what: "github.com/jackc/pgx/v5", why: "it creates and drops databases"},
 	{dir: "tests/dbtest", what: "github.com/jackc/pgx/v5/pgconn", why: "it creates and drops databases"},
+	{dir: "tests/edgetest", what: "github.com/prometheus/client_golang/prometheus", why: "every edge of a test has a registry of its own"},
+	{dir: "tests/edgetest", what: "http.Transport", why: "tests call the edge as an API client"},
+	{dir: "tests/edgetest", what: "net.Dial", why: "it sends requests that no HTTP client sends"},
+	{dir: "tests/edgetest", what: "panic", why: "a fake breaks a handler when a test requests it"},
 	{dir: "tests/sqltest", what: "github.com/jackc/pgx/v5", why: "it explains statements and fills tables directly"},
 	{dir: "tests/relay", what: "github.com/coder/websocket", why: "the relay of the tests is a server"},
 	{dir: "tests/relay", what: "github.com/btcsuite/btcd/btcec/v2/schnorr", why: "the relay of the tests checks signatures by itself"},

@@ -1,10 +1,12 @@
 package record_test
 
 import (
+	"net/url"
 	"testing"
 	"time"
 
 	"crier/apps/edge/record"
+	"crier/tests/edgetest"
 )
 
 func TestParseDate_FormsBesideTheCalendar(t *testing.T) {
@@ -81,4 +83,41 @@ func TestDateRule_SaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", sent, got, want)
 		}
 	}
+}
+
+func TestParseDate_AcceptsSpaceForPlus(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 1, 22, 30, 0, 0, time.UTC)
+	for _, s := range []string{"2026-01-02T00:30:00+02:00", "2026-01-02T00:30:00 02:00", "2026-01-02 00:30:00 02:00", "2026-01-02T00:30:00 0200"} {
+		if got, ok := record.ParseDate(s); !ok || !got.Equal(at) {
+			t.Errorf("%s: got %v, %v, want %v", s, got, ok, at)
+		}
+	}
+	s := edgetest.New(t, nil)
+	edgetest.Want(t, s.CallAPI(t, "GET", "/public/v1/posts?startDate=2026-01-02T00:30:00+02:00&endDate="+url.QueryEscape("2026-01-03T00:30:00+02:00"), ""), 200)
+	if len(s.Lists) != 1 || !s.Lists[0].Start.Equal(at) {
+		t.Errorf("got the queries %+v, want one from %v", s.Lists, at)
+	}
+}
+
+func FuzzDate(f *testing.F) {
+	for _, seed := range []string{
+		"2026-01-02T03:04:05.000Z", "2026-01-02T03:04:05", "2026-01-02", "2026-01-02T03:04+05:30", "2026-01-02 03:04",
+		"9999-12-31T23:59:59-23:59", "2026-01-02T03:04:05 02:00", "2026-01-02 03:04:05 0200", "0000-01-01", "",
+		"tomorrow", "2026-02-30",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		at, ok := record.ParseDate(s)
+		if !ok && !at.IsZero() {
+			t.Errorf("%q: a refused date has a value", s)
+		}
+		if ok {
+			again, ok := record.ParseDate(at.Format("2006-01-02T15:04:05.999999999Z"))
+			if y := at.Year(); y >= 0 && y <= 9999 && (!ok || !again.Equal(at)) {
+				t.Errorf("%q is %v, and that is %v", s, at, again)
+			}
+		}
+	})
 }

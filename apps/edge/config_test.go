@@ -1,0 +1,24 @@
+package edge_test
+
+import (
+	"testing"
+
+	"crier/apps/edge"
+	"crier/platform/env"
+)
+
+func TestConfig_MobileScheme(t *testing.T) {
+	t.Parallel()
+	for scheme, valid := range map[string]bool{
+		"": true, "crier://": true, "crier://callback": true, "com.example.app://sign-in/done": true,
+		"http://evil.test": false, "https://evil.test": false, "javascript://alert": false, "data://x": false, "JavaScript://x": false,
+		"crier:": false, "crier://x?y": false, "crier://x#y": false, "crier://a b": false, "crier://a\n": false, "file://x": false,
+	} {
+		vars := map[string]string{"MOBILE_APP_SCHEME": scheme}
+		var cfg edge.Config
+		err := env.Load(t.Context(), func(name string) (string, bool) { v, ok := vars[name]; return v, ok }, &cfg)
+		if (err == nil) != valid {
+			t.Errorf("%q: got the error %v, want it valid: %v", scheme, err, valid)
+		}
+	}
+}

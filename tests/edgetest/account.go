@@ -1,0 +1,97 @@
+package edgetest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/tenancy"
+)
+
+// Ada is the e-mail address of the person of all sessions. Her password is "right".
+const Ada = "ada@example.org"
+
+// NewToken is what the fakes return where the service makes a secret.
+const NewToken = "made-token"
+
+// The ids of Ada, her organization and what they have.
+var (
+	PersonID  = id.New[tenancy.PersonTag]()
+	OrgID     = id.New[tenancy.OrgTag]()
+	SessionID = id.New[tenancy.SessionTag]()
+	KeyID     = id.New[tenancy.KeyTag]()
+
+	impersonatorID = id.New[tenancy.PersonTag]()
+	inviteID       = id.New[tenancy.InvitationTag]()
+	auditID        = id.New[tenancy.AuditTag]()
+)
+
+// Membership is the id of Ada's membership in her organization, by which she can be impersonated.
+var Membership = tenancy.FormatMembership(OrgID, PersonID)
+
+// accounts implements the ports of accounts. It records every call but those of Session,
+// Authenticate and Logout.
+type accounts struct{ *World }
+
+// record notes a call as its name and arguments. It returns the error of the world, or the error of
+// a database for text that it cannot store.
+func (a accounts) record(name string, args ...any) error {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
+	for _, arg := range args {
+		if text, ok := arg.(string); ok {
+			if err := sql(text); err != nil {
+				return err
+			}
+		}
+	}
+	a.calls = append(a.calls, strings.TrimSpace(fmt.Sprintln(append([]any{name}, args...)...)))
+	return a.Err
+}
+
+// signed notes a call with a source and returns the world's result of a sign-in.
+func (a accounts) signed(name string, from tenancy.Source, args ...any) (tenancy.SignIn, error) {
+	err := a.record(name, args...)
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
+	a.From = from
+	if err != nil {
+		return tenancy.SignIn{}, err
+	}
+	return a.signIn, nil
+}
+
+// adaPerson returns Ada, whose picture is from elsewhere.
+func adaPerson() tenancy.Person {
+	return tenancy.Person{
+		ID: PersonID, Email: Ada, Name: "Ada", Bio: "Counts.", Verified: true, CreatedAt: Day,
+		Picture: tenancy.Picture{ID: "kept", Path: "http://elsewhere.test/kept.png"},
+	}
+}
+
+// theOrganization returns the organization OrgID.
+func theOrganization() tenancy.Organization {
+	return tenancy.Organization{ID: OrgID, Name: "Acme", Description: "Makes things.", Timezone: "Europe/Vienna", CreatedAt: Day}
+}
+
+// prove fails like a use case if the password is not "right".
+func prove(password string) error {
+	if password != "right" {
+		return fault.New(fault.Invalid, "fake", "The password is wrong.")
+	}
+	return nil
+}
+
+func (a accounts) Senders(_ context.Context, p tenancy.Principal) ([]string, error) {
+	a.Mu.Lock()
+	defer a.Mu.Unlock()
+	out := []string{"creator " + a.Creator.String()}
+	if !p.Person.IsZero() {
+		out = append(out, "person "+p.Person.String())
+	}
+	return out, nil
+}
+
+func (a accounts) RecordActed(context.Context, tenancy.Principal, string) error { return a.note() }

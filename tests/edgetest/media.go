@@ -1,0 +1,90 @@
+package edgetest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"sync/atomic"
+
+	"crier/platform/blob"
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Picture is the only stored file, with the URL path Picture.Path. World.File is its content.
+var Picture = publishing.Medium{ID: id.New[publishing.MediaTag](), Key: "abcdefghijklmnopqrstuv", Name: "cat", Ext: "png", ContentType: "image/png"}
+
+// media implements the port of uploaded files.
+type media struct{ *World }
+
+func (m media) Upload(_ context.Context, _ tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error) {
+	m.UploadBegan.Store(true)
+	n, err := io.Copy(io.Discard, r)
+	if err != nil {
+		return publishing.Medium{}, fault.Wrap(fault.Internal, "fake", "", err)
+	}
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
+	m.Uploaded = n
+	med := Picture
+	med.OriginalName = filename
+	return med, m.Err
+}
+
+func (m media) UploadFromURL(_ context.Context, _ tenancy.Principal, address string) (publishing.Medium, error) {
+	return Picture, m.note("from " + address)
+}
+
+func (m media) List(_ context.Context, _ tenancy.Principal, q publishing.ListMedia) (publishing.MediaPage, error) {
+	return publishing.MediaPage{Media: []publishing.Medium{Picture}, Pages: q.Page}, m.note("list " + q.Search)
+}
+
+func (m media) SetAlt(_ context.Context, _ tenancy.Principal, medium, alt string) (publishing.Medium, error) {
+	changed := Picture
+	changed.Alt = alt
+	return changed, m.note("describe " + medium)
+}
+
+func (m media) Delete(_ context.Context, _ tenancy.Principal, medium string) error {
+	return m.note("delete " + medium)
+}
+
+func (m media) Own(_ context.Context, _ tenancy.Principal, medium string) (publishing.Medium, error) {
+	if medium != Picture.ID.String() {
+		return publishing.Medium{}, fault.New(fault.NotFound, "fake", "There is no such file.")
+	}
+	return Picture, m.note("own " + medium)
+}
+
+func (m media) Original(_ context.Context, _ tenancy.Principal, medium string) (publishing.Medium, blob.File, error) {
+	return Picture, file{Reader: bytes.NewReader(m.File), closed: new(atomic.Bool)}, m.note("original " + medium)
+}
+
+func (m media) OwnFile(address string) (key, file string, ours bool) {
+	rest, ours := strings.CutPrefix(address, "http://localhost:4000/files/")
+	key, file, _ = strings.Cut(rest, "/")
+	return key, file, ours
+}
+
+func (m media) Open(_ context.Context, key, name string) (publishing.Medium, blob.File, error) {
+	if key != Picture.Key || name != "cat.png" {
+		return publishing.Medium{}, nil, fault.New(fault.NotFound, "fake", "There is no such file.")
+	}
+	return Picture, file{Reader: bytes.NewReader(m.File), closed: &m.FileClosed}, nil
+}
+
+func (m media) Stream(_ context.Context, address, _ string) (publishing.VideoStream, error) {
+	body := io.NopCloser(bytes.NewReader(m.File))
+	return publishing.VideoStream{Body: body, Size: int64(len(m.File))}, m.note("stream " + address)
+}
+
+// file is an opened file. closed is set when it is closed.
+type file struct {
+	*bytes.Reader
+	closed *atomic.Bool
+}
+
+func (f file) Close() error { f.closed.Store(true); return nil }
