@@ -22,15 +22,15 @@ import (
 	analyticsstore "crier/publishing/analytics/store"
 	channelstore "crier/publishing/channel/store"
 	"crier/publishing/connector"
-	"crier/publishing/db"
-	poststore "crier/publishing/post/store"
+	"crier/tenancy"
 	"crier/tests/fixture"
+	"crier/tests/publishtest"
 )
 
 // gauged is a platform with statistics: followers are 1,000 plus the day of the year, impressions are the day of the
 // month.
 type gauged struct {
-	platform
+	publishtest.Platform
 	clock clock.Clock
 
 	mu     sync.Mutex
@@ -97,7 +97,8 @@ func (g *gauged) Post(
 
 // analyticsRig is a member with a channel of such a platform. Its clock is at the noon of the tenth of March 2027.
 type analyticsRig struct {
-	member
+	*publishtest.Rig
+	who       tenancy.Principal
 	platform  *gauged
 	channel   publishing.ChannelID
 	analytics *analytics.Analytics
@@ -108,7 +109,7 @@ type analyticsRig struct {
 
 func newAnalyticsRig(t *testing.T) *analyticsRig {
 	t.Helper()
-	r := &analyticsRig{member: member{rig: newRig(t)}, now: time.Date(2027, time.March, 10, 12, 0, 0, 0, time.UTC)}
+	r := &analyticsRig{Rig: publishtest.NewRig(t), now: time.Date(2027, time.March, 10, 12, 0, 0, 0, time.UTC)}
 	r.Deps.Clock = clock.Func(func() time.Time {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -124,7 +125,7 @@ func newAnalyticsRig(t *testing.T) *analyticsRig {
 
 // process returns the use cases of a process of its own.
 func (r *analyticsRig) process() *analytics.Analytics {
-	cfg := limits
+	cfg := publishtest.Limits
 	cfg.SnapshotRate = 1e6
 	return r.Deps.Analytics(cfg)
 }
@@ -617,9 +618,7 @@ var march10 = time.Date(2027, time.March, 10, 0, 0, 0, 0, time.UTC)
 func (r *analyticsRig) publish(channel publishing.ChannelID, at time.Time, release string) publishing.PostID {
 	r.Helper()
 	p := fixture.Post(r.who.Org, channel, at)[0]
-	r.OK(r.Store.InOrg(r.Context(), r.who.Org, func(tx *db.Tx) error {
-		return poststore.Insert(r.Context(), tx, []poststore.NewPost{{Post: p, By: "test"}})
-	}))
+	r.Insert(r.who.Org, p)
 	r.Tenant(r.who.Org, `update post set state = 'PUBLISHED', release_id = $2 where id = $1`, p.ID, release)
 	return p.ID
 }
@@ -643,9 +642,7 @@ func TestAnalytics_PostsAreReadFromTheirDayOn(t *testing.T) {
 		t.Errorf("without the platform's id: got %+v, want missing", out)
 	}
 	scheduled := fixture.Post(r.who.Org, r.channel, march10)[0]
-	r.OK(r.Store.InOrg(t.Context(), r.who.Org, func(tx *db.Tx) error {
-		return poststore.Insert(t.Context(), tx, []poststore.NewPost{{Post: scheduled, By: "test"}})
-	}))
+	r.Insert(r.who.Org, scheduled)
 	if out := r.post(scheduled.ID); out.Missing || len(out.Metrics) != 0 {
 		t.Errorf("not published: got %+v, want nothing", out)
 	}

@@ -12,15 +12,14 @@ import (
 	"crier/platform/id"
 	"crier/publishing"
 	"crier/publishing/analytics"
-	"crier/publishing/db"
-	poststore "crier/publishing/post/store"
 	"crier/tenancy"
 	"crier/tests/fixture"
+	"crier/tests/publishtest"
 )
 
 // reportRig is an organization whose days begin at 18:30 UTC, at 02:00 of its clocks on the fourth of March.
 type reportRig struct {
-	*rig
+	*publishtest.Rig
 	who      tenancy.Principal
 	a, b     publishing.ChannelID
 	customer string
@@ -31,7 +30,7 @@ var reportNow = time.Date(2027, time.March, 3, 20, 30, 0, 0, time.UTC)
 
 func newReportRig(t *testing.T) *reportRig {
 	t.Helper()
-	r := &reportRig{rig: newRig(t)}
+	r := &reportRig{Rig: publishtest.NewRig(t)}
 	r.who = r.Organization()
 	r.a, r.b = r.Connect(r.who.Org), r.Connect(r.who.Org)
 	r.customer = id.New[publishing.CustomerTag]().String()
@@ -39,7 +38,7 @@ func newReportRig(t *testing.T) *reportRig {
 	r.Tenant(r.who.Org, `insert into customer (org_id, id, name) values ($1, $2, 'Acme')`, r.who.Org, r.customer)
 	r.Tenant(r.who.Org, `update channel set customer_id = $1 where id = $2`, r.customer, r.b)
 	r.Deps.Clock = clock.Func(func() time.Time { return reportNow })
-	r.reports = r.Deps.Analytics(limits)
+	r.reports = r.Deps.Analytics(publishtest.Limits)
 	return r
 }
 
@@ -47,13 +46,7 @@ func newReportRig(t *testing.T) *reportRig {
 func (r *reportRig) add(channel publishing.ChannelID, at time.Time, first, second publishing.State) publishing.PostID {
 	r.Helper()
 	posts := fixture.Post(r.who.Org, channel, at, time.Hour)
-	r.OK(r.Store.InOrg(r.Context(), r.who.Org, func(tx *db.Tx) error {
-		all := []poststore.NewPost{}
-		for _, p := range posts {
-			all = append(all, poststore.NewPost{Post: p, By: "test"})
-		}
-		return poststore.Insert(r.Context(), tx, all)
-	}))
+	r.Insert(r.who.Org, posts...)
 	for i, state := range []publishing.State{first, second} {
 		r.Clock(`update post set state = $2, due = case when $2 = 'WAITING' then null else coalesce(due, now()) end,
 			release_id = case when $2 = 'PUBLISHED' then 'r' end, error = case when $2 = 'ERROR' then 'Refused.' end,
@@ -129,7 +122,7 @@ func TestReport_HasEachDayOnceWhereMidnightIsSkipped(t *testing.T) {
 	r := newReportRig(t)
 	r.Tenant(r.who.Org, `update organization set timezone = 'America/Santiago'`)
 	r.Deps.Clock = clock.Func(func() time.Time { return time.Date(2026, time.September, 7, 15, 0, 0, 0, time.UTC) })
-	r.reports = r.Deps.Analytics(limits)
+	r.reports = r.Deps.Analytics(publishtest.Limits)
 	first := time.Date(2026, time.September, 6, 4, 0, 0, 0, time.UTC)
 	r.add(r.a, first.Add(-time.Minute), publishing.StatePublished, publishing.StatePublished)
 	r.add(r.a, first, publishing.StatePublished, publishing.StatePublished)

@@ -16,6 +16,7 @@ import (
 	analyticsstore "crier/publishing/analytics/store"
 	"crier/publishing/connector"
 	"crier/tenancy"
+	"crier/tests/publishtest"
 )
 
 func (r *analyticsRig) snapshots() int {
@@ -251,7 +252,7 @@ func TestSnapshots_EndOfTimeIsNoFailure(t *testing.T) {
 	for range 5 {
 		r.channelOn(r.Organization().Org, "one.test")
 	}
-	cfg := limits
+	cfg := publishtest.Limits
 	cfg.SnapshotRate = 1e-6 // the second call would be after the time
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -8,6 +8,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing/db"
 	"crier/tenancy"
+	"crier/tests/publishtest"
 )
 
 // auditor keeps the actions of entries, or refuses every entry.
@@ -26,20 +27,20 @@ func (a *auditor) AppendAudit(
 // A command and its entry are one transaction: without the entry nothing changes.
 func TestDisconnect_IsUndoneWithoutItsAuditEntry(t *testing.T) {
 	t.Parallel()
-	m := newRig(t).organization()
+	m := publishtest.NewRig(t).Member()
 	log := &auditor{refuses: errors.New("the log is full")}
 	m.Deps.DB = &db.DB{DB: m.DB, Auditor: log}
-	channels := m.Deps.Channels(limits)
-	before, err := channels.List(t.Context(), m.who, "")
+	channels := m.Deps.Channels(publishtest.Limits)
+	before, err := channels.List(t.Context(), m.Who, "")
 	m.OK(err)
-	if err := channels.Disconnect(t.Context(), m.who, before[0].ID.String()); err == nil {
+	if err := channels.Disconnect(t.Context(), m.Who, before[0].ID.String()); err == nil {
 		t.Error("got no error, want that of the audit log")
 	}
-	if after, err := channels.List(t.Context(), m.who, ""); err != nil || len(after) != len(before) {
+	if after, err := channels.List(t.Context(), m.Who, ""); err != nil || len(after) != len(before) {
 		t.Errorf("got %d channels, %v, want the %d from before", len(after), err, len(before))
 	}
 	log.refuses = nil
-	m.OK(channels.Disconnect(t.Context(), m.who, before[0].ID.String()))
+	m.OK(channels.Disconnect(t.Context(), m.Who, before[0].ID.String()))
 	if len(log.actions) != 2 || log.actions[1] != tenancy.ActionChannelDeleted {
 		t.Errorf("got the actions %v, want the deletion twice", log.actions)
 	}

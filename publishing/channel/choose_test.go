@@ -13,6 +13,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/tenancy"
+	"crier/tests/publishtest"
 )
 
 // offeringOAuth is a platform by OAuth that offers two accounts and counts how often it is chosen.
@@ -46,13 +47,13 @@ func (c *channelsAllowed) Limits(context.Context, pg.Querier, tenancy.OrgID) (te
 // A platform may accept a choice once, so it is asked only when the plan allows the channel.
 func TestChooseByState_AsksThePlanFirst(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	d, plan := &offeringOAuth{blockingOAuth: blockingOAuth{platform: r.platform}}, &channelsAllowed{n: 2}
+	r := publishtest.NewRig(t)
+	d, plan := &offeringOAuth{blockingOAuth: blockingOAuth{Platform: r.Platform}}, &channelsAllowed{n: 2}
 	r.Register(d)
 	r.Deps.Quota = plan
 	r.Deps.Access = r.Access(r.Deps.Connectors, map[string]connector.App{"sandbox": {ClientID: "c", Secret: "s"}}, nil)
-	channels := r.Deps.Channels(limits)
-	address, err := channels.Begin(t.Context(), r.organization().who, publishing.BeginConnect{Connector: "sandbox"})
+	channels := r.Deps.Channels(publishtest.Limits)
+	address, err := channels.Begin(t.Context(), r.Member().Who, publishing.BeginConnect{Connector: "sandbox"})
 	r.OK(err)
 	_, state, _ := strings.Cut(address, "state=")
 	_, err = channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: "code"})

@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"crier/platform/fault"
 	"crier/platform/id"
@@ -26,12 +29,12 @@ import (
 
 // passwordPlatform is a platform that accepts one password and counts the attempts.
 type passwordPlatform struct {
-	*platform
+	*publishtest.Platform
 	attempts atomic.Int32
 }
 
 func (d *passwordPlatform) Describe() connector.Descriptor {
-	out := d.platform.Describe()
+	out := d.Platform.Describe()
 	out.Fields = []connector.Field{{Key: "password", Label: "Password", Type: "password", Validation: ".+"}}
 	return out
 }
@@ -48,17 +51,17 @@ func (d *passwordPlatform) Connect(_ context.Context, _ connector.Env, fields ma
 // an invalid form.
 func beginConnect(t *testing.T) (d *passwordPlatform, try func(password string) error) {
 	t.Helper()
-	r := newRig(t)
-	d = &passwordPlatform{platform: r.platform}
+	r := publishtest.NewRig(t)
+	d = &passwordPlatform{Platform: r.Platform}
 	r.Register(d)
-	return d, r.organization().begin(limits)
+	return d, begin(r.Member(), publishtest.Limits)
 }
 
 // begin begins a connect with cfg. finish finishes it with a password; one with a NUL is an invalid form.
-func (m member) begin(cfg publishtest.Config) (finish func(password string) error) {
+func begin(m publishtest.Member, cfg publishtest.Config) (finish func(password string) error) {
 	m.Helper()
 	channels := m.Deps.Channels(cfg)
-	state, err := channels.Begin(m.Context(), m.who, publishing.BeginConnect{Connector: "sandbox"})
+	state, err := channels.Begin(m.Context(), m.Who, publishing.BeginConnect{Connector: "sandbox"})
 	m.OK(err)
 	return func(password string) error {
 		_, err := channels.Finish(m.Context(), publishing.FinishConnect{
@@ -113,7 +116,7 @@ func TestFinishConnect_AcceptsTheTenthTry(t *testing.T) {
 
 // blockingPlatform is a platform whose Connect returns when opened is closed.
 type blockingPlatform struct {
-	*platform
+	*publishtest.Platform
 	inside chan struct{} // receives a value for each connect that has begun
 	opened chan struct{}
 }
@@ -129,13 +132,13 @@ func (d *blockingPlatform) Connect(ctx context.Context, _ connector.Env, _ map[s
 
 func TestFinishConnect_LimitsConnectsInProgress(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	d := &blockingPlatform{platform: r.platform, inside: make(chan struct{}, 10), opened: make(chan struct{})}
+	r := publishtest.NewRig(t)
+	d := &blockingPlatform{Platform: r.Platform, inside: make(chan struct{}, 10), opened: make(chan struct{})}
 	r.Register(d)
-	channels := r.Deps.Channels(limits)
+	channels := r.Deps.Channels(publishtest.Limits)
 	var one, other string // states
 	for _, state := range []*string{&one, &other} {
-		begun, err := channels.Begin(t.Context(), r.organization().who, publishing.BeginConnect{Connector: "sandbox"})
+		begun, err := channels.Begin(t.Context(), r.Member().Who, publishing.BeginConnect{Connector: "sandbox"})
 		r.OK(err)
 		*state = begun
 	}
@@ -174,7 +177,7 @@ func TestFinishConnect_LimitsConnectsInProgress(t *testing.T) {
 
 // ownerRecorder is a platform that records the owner of the connections of Connect.
 type ownerRecorder struct {
-	*platform
+	*publishtest.Platform
 	owner string
 }
 
@@ -185,32 +188,32 @@ func (d *ownerRecorder) Connect(ctx context.Context, _ connector.Env, _ map[stri
 
 func TestFinishConnect_ConnectionsBelongToTheOrganization(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	d := &ownerRecorder{platform: r.platform}
+	r := publishtest.NewRig(t)
+	d := &ownerRecorder{Platform: r.Platform}
 	r.Register(d)
-	m := r.organization()
-	channels := r.Deps.Channels(limits)
-	state, err := channels.Begin(t.Context(), m.who, publishing.BeginConnect{Connector: "sandbox"})
+	m := r.Member()
+	channels := r.Deps.Channels(publishtest.Limits)
+	state, err := channels.Begin(t.Context(), m.Who, publishing.BeginConnect{Connector: "sandbox"})
 	r.OK(err)
 	_, err = channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state})
-	if !fault.Is(err, fault.Invalid) || d.owner != m.who.Org.String() {
-		t.Errorf("the connections belong to %q, want the organization %s: %v", d.owner, m.who.Org, err)
+	if !fault.Is(err, fault.Invalid) || d.owner != m.Who.Org.String() {
+		t.Errorf("the connections belong to %q, want the organization %s: %v", d.owner, m.Who.Org, err)
 	}
 }
 
 func TestFinishConnect_RefusesTooManyChannels(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.Register(&passwordPlatform{platform: r.platform})
-	m := r.organization() // it has a channel
-	cfg := limits
+	r := publishtest.NewRig(t)
+	r.Register(&passwordPlatform{Platform: r.Platform})
+	m := r.Member() // it has a channel
+	cfg := publishtest.Limits
 	cfg.MaxChannels = 1
-	if err := m.begin(cfg)("right"); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "limit of channels, which is 1") {
+	if err := begin(m, cfg)("right"); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "limit of channels, which is 1") {
 		t.Errorf("one more channel than the limit: %v, want a conflict", err)
 	}
 	cfg.MaxChannels = 2
 	for _, what := range []string{"as many channels as the limit", "the same account again"} {
-		if err := m.begin(cfg)("right"); err != nil {
+		if err := begin(m, cfg)("right"); err != nil {
 			t.Errorf("%s: got the error %v, want none", what, err)
 		}
 	}
@@ -218,17 +221,23 @@ func TestFinishConnect_RefusesTooManyChannels(t *testing.T) {
 
 func TestFinishConnect_EndsWithAccessOfWhoBeganIt(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	d := &passwordPlatform{platform: r.platform}
+	r := publishtest.NewRig(t)
+	d := &passwordPlatform{Platform: r.Platform}
 	r.Register(d)
-	for name, end := range map[string]func(m member){
-		"removed":       func(m member) { m.Tenant(m.who.Org, "delete from member where person_id = $1", m.who.Person) },
-		"disabled":      func(m member) { m.Tenant(m.who.Org, "update member set disabled = true") },
-		"suspended":     func(m member) { m.Gate("update organization set suspended_at = now() where id = $1", m.who.Org) },
-		"to be deleted": func(m member) { m.Gate("update organization set deleted_at = now() where id = $1", m.who.Org) },
+	for name, end := range map[string]func(m publishtest.Member){
+		"removed": func(m publishtest.Member) {
+			m.Tenant(m.Who.Org, "delete from member where person_id = $1", m.Who.Person)
+		},
+		"disabled": func(m publishtest.Member) { m.Tenant(m.Who.Org, "update member set disabled = true") },
+		"suspended": func(m publishtest.Member) {
+			m.Gate("update organization set suspended_at = now() where id = $1", m.Who.Org)
+		},
+		"to be deleted": func(m publishtest.Member) {
+			m.Gate("update organization set deleted_at = now() where id = $1", m.Who.Org)
+		},
 	} {
-		m := r.organization()
-		try := m.begin(limits)
+		m := r.Member()
+		try := begin(m, publishtest.Limits)
 		end(m)
 		tried := d.attempts.Load()
 		if err := try("right"); !fault.Is(err, fault.Invalid) {
@@ -242,8 +251,8 @@ func TestFinishConnect_EndsWithAccessOfWhoBeganIt(t *testing.T) {
 
 func TestFinishConnect_EndsWithTheKeyThatBeganIt(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	d := &passwordPlatform{platform: r.platform}
+	r := publishtest.NewRig(t)
+	d := &passwordPlatform{Platform: r.Platform}
 	r.Register(d)
 	for name, c := range map[string]struct {
 		end     string
@@ -254,12 +263,12 @@ func TestFinishConnect_EndsWithTheKeyThatBeganIt(t *testing.T) {
 		"the key expires":    {end: "update api_key set expires_at = now()", refused: true},
 		"the key is rotated": {end: "update api_key set expires_at = now() + interval '1 hour'"},
 	} {
-		m := r.organization()
-		m.who.Via, m.who.Key = tenancy.ViaKey, id.New[tenancy.KeyTag]()
-		m.Tenant(m.who.Org, `insert into api_key (org_id, id, name, prefix, hash, created_by)
-			values ($1, $2, 'key', 'crier_', $3, $4)`, m.who.Org, m.who.Key, secret.HashToken(m.who.Key.String()), m.who.Person)
-		try := m.begin(limits)
-		m.Tenant(m.who.Org, c.end)
+		m := r.Member()
+		m.Who.Via, m.Who.Key = tenancy.ViaKey, id.New[tenancy.KeyTag]()
+		m.Tenant(m.Who.Org, `insert into api_key (org_id, id, name, prefix, hash, created_by)
+			values ($1, $2, 'key', 'crier_', $3, $4)`, m.Who.Org, m.Who.Key, secret.HashToken(m.Who.Key.String()), m.Who.Person)
+		try := begin(m, publishtest.Limits)
+		m.Tenant(m.Who.Org, c.end)
 		if err := try("right"); fault.Is(err, fault.Invalid) != c.refused || err != nil && !c.refused {
 			t.Errorf("%s: got %v, want refused %t", name, err, c.refused)
 		}
@@ -269,23 +278,23 @@ func TestFinishConnect_EndsWithTheKeyThatBeganIt(t *testing.T) {
 // removingPlatform removes the members of an organization while a channel of it is being connected.
 type removingPlatform struct {
 	*passwordPlatform
-	of member
+	of publishtest.Member
 }
 
 func (d *removingPlatform) Connect(ctx context.Context, env connector.Env, fields map[string]string) (connector.Connected, error) {
-	d.of.Tenant(d.of.who.Org, "delete from member where person_id = $1", d.of.who.Person)
+	d.of.Tenant(d.of.Who.Org, "delete from member where person_id = $1", d.of.Who.Person)
 	return d.passwordPlatform.Connect(ctx, env, fields)
 }
 
 func TestFinishConnect_RemovedDuringTheSignInStoresNoChannel(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	m := r.organization()
-	r.Register(&removingPlatform{passwordPlatform: &passwordPlatform{platform: r.platform}, of: m})
-	if err := m.begin(limits)("right"); !fault.Is(err, fault.Invalid) {
+	r := publishtest.NewRig(t)
+	m := r.Member()
+	r.Register(&removingPlatform{passwordPlatform: &passwordPlatform{Platform: r.Platform}, of: m})
+	if err := begin(m, publishtest.Limits)("right"); !fault.Is(err, fault.Invalid) {
 		t.Errorf("got %v, want Invalid", err)
 	}
-	channels, err := channelstore.Channels(t.Context(), m.Store, m.who.Org, publishing.CustomerID{})
+	channels, err := channelstore.Channels(t.Context(), m.Store, m.Who.Org, publishing.CustomerID{})
 	if err != nil || len(channels) != 1 {
 		t.Errorf("got %d channels, %v, want the one from before", len(channels), err)
 	}
@@ -293,7 +302,7 @@ func TestFinishConnect_RemovedDuringTheSignInStoresNoChannel(t *testing.T) {
 
 // blockingOAuth is a platform by OAuth whose Exchange returns when opened is closed.
 type blockingOAuth struct {
-	*platform
+	*publishtest.Platform
 	inside chan struct{} // receives a value for each call that has begun
 	opened chan struct{}
 }
@@ -326,12 +335,12 @@ func (*blockingOAuth) Select(
 // The platform was not called, so the person may load the page again with the same code.
 func TestFinishConnect_OAuthRefusedForLoadKeepsState(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	d := &blockingOAuth{platform: r.platform, inside: make(chan struct{}, 10), opened: make(chan struct{})}
+	r := publishtest.NewRig(t)
+	d := &blockingOAuth{Platform: r.Platform, inside: make(chan struct{}, 10), opened: make(chan struct{})}
 	r.Register(d)
 	r.Deps.Access = r.Access(r.Deps.Connectors, map[string]connector.App{"sandbox": {ClientID: "c", Secret: "s"}}, nil)
-	channels := r.Deps.Channels(limits)
-	who := r.organization().who
+	channels := r.Deps.Channels(publishtest.Limits)
+	who := r.Member().Who
 	var states []string
 	for range 5 {
 		address, err := channels.Begin(t.Context(), who, publishing.BeginConnect{Connector: "sandbox"})
@@ -386,15 +395,15 @@ func (d losingPlatform) Connect(ctx context.Context, env connector.Env, fields m
 
 func TestFinishConnect_AccessLostMeanwhileConnectsNothing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := publishtest.NewRig(t)
 	a := &authority{}
-	r.Register(losingPlatform{passwordPlatform: &passwordPlatform{platform: r.platform}, authority: a})
+	r.Register(losingPlatform{passwordPlatform: &passwordPlatform{Platform: r.Platform}, authority: a})
 	r.Deps.DB = &db.DB{DB: r.DB, Authority: a}
-	m := r.organization()
-	if err := m.begin(limits)("right"); !fault.Is(err, fault.Forbidden) {
+	m := r.Member()
+	if err := begin(m, publishtest.Limits)("right"); !fault.Is(err, fault.Forbidden) {
 		t.Errorf("got %v, want Forbidden", err)
 	}
-	channels, err := channelstore.Channels(t.Context(), m.Store, m.who.Org, publishing.CustomerID{})
+	channels, err := channelstore.Channels(t.Context(), m.Store, m.Who.Org, publishing.CustomerID{})
 	if err != nil || len(channels) != 1 {
 		t.Errorf("got the channels %+v, %v, want only the one from before", channels, err)
 	}
@@ -414,5 +423,58 @@ func TestFormFields_TakeWhatPeoplePaste(t *testing.T) {
 	want := map[string]string{"key": "nsec1-abc", "password": " a – b ", "name": "Ann Lee", "service": "https://example.com"}
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("got %+q, %v, want %+q", got, err, want)
+	}
+}
+
+func TestConnectFault(t *testing.T) {
+	t.Parallel()
+	blocked := fmt.Errorf("dial: %w", outbound.ErrBlocked)
+	const retry = " Check what you typed, or try again later."
+	for name, c := range map[string]struct {
+		err     error
+		kind    fault.Kind
+		message string
+	}{
+		"a refused connection is Invalid": {
+			err: connector.FromSend(syscall.ECONNREFUSED, false), kind: fault.Invalid, message: "The platform could not be reached." + retry,
+		},
+		"a timeout is Invalid": {
+			err: connector.FromSend(context.DeadlineExceeded, false), kind: fault.Invalid, message: "The platform could not be reached." + retry,
+		},
+		"a blocked address looks like a refused connection": {
+			err: connector.FromSend(blocked, false), kind: fault.Invalid, message: "The platform could not be reached." + retry,
+		},
+		"a blocked relay keeps its message": {
+			err:  &connector.Error{Kind: connector.KindOperator, Public: "No relay: a cannot be reached.", Err: blocked},
+			kind: fault.Invalid, message: "No relay: a cannot be reached." + retry,
+		},
+		"an unreadable answer is Invalid": {
+			err:  &connector.Error{Kind: connector.KindTransient, Status: 200, Public: "The answer cannot be read."},
+			kind: fault.Invalid, message: "The answer cannot be read." + retry,
+		},
+		"a failing server is Invalid": {
+			err: &connector.Error{Kind: connector.KindTransient, Status: 502, Public: "It fails."}, kind: fault.Invalid, message: "It fails." + retry,
+		},
+		"a refusal keeps its message": {
+			err:  &connector.Error{Kind: connector.KindReauth, Status: 401, Public: "The password is wrong."},
+			kind: fault.Invalid, message: "The password is wrong.",
+		},
+		"a platform that asks to wait is RateLimited": {
+			err:  &connector.Error{Kind: connector.KindTransient, Status: 429, After: time.Minute, Public: "Slow down."},
+			kind: fault.RateLimited, message: "Slow down.",
+		},
+		"so is one that does not name a time": {
+			err: &connector.Error{Kind: connector.KindTransient, Status: 429, Public: "Slow down."}, kind: fault.RateLimited, message: "Slow down.",
+		},
+		"another error is Internal": {err: errors.New("broken"), kind: fault.Internal, message: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var f *fault.Error
+			err := channel.ConnectFault("op", c.err)
+			if !errors.As(err, &f) || f.Kind != c.kind || f.Message != c.message || !errors.Is(err, c.err) {
+				t.Errorf("got %v, want %s %q with the cause %v", err, c.kind, c.message, c.err)
+			}
+		})
 	}
 }

@@ -8,15 +8,16 @@ import (
 	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/publishing"
+	"crier/tests/publishtest"
 )
 
 // TestHoldCode_EndsAfterTenMinutes: a page that waits for consent is useless later, even to
 // somebody who finds it.
 func TestHoldCode_EndsAfterTenMinutes(t *testing.T) {
 	t.Parallel()
-	r, now := newRig(t), time.Now()
+	r, now := publishtest.NewRig(t), time.Now()
 	r.Deps.Clock = clock.Func(func() time.Time { return now })
-	channels := r.Deps.Channels(limits)
+	channels := r.Deps.Channels(publishtest.Limits)
 	cmd := publishing.FinishConnect{Connector: "sandbox", State: "state", Code: "the code"}
 	token, err := channels.HoldCode(cmd)
 	r.OK(err)
@@ -46,10 +47,10 @@ func TestHoldCode_EndsAfterTenMinutes(t *testing.T) {
 
 func TestDisown_EndsAfterSevenDays(t *testing.T) {
 	t.Parallel()
-	r, now := newRig(t), time.Now()
-	r.Register(&passwordPlatform{platform: r.platform})
+	r, now := publishtest.NewRig(t), time.Now()
+	r.Register(&passwordPlatform{Platform: r.Platform})
 	r.Deps.Clock = clock.Func(func() time.Time { return now })
-	channels, who := r.Deps.Channels(limits), r.organization().who
+	channels, who := r.Deps.Channels(publishtest.Limits), r.Member().Who
 	state, err := channels.Begin(t.Context(), who, publishing.BeginConnect{Connector: "sandbox"})
 	r.OK(err)
 	done, err := channels.Finish(t.Context(), publishing.FinishConnect{

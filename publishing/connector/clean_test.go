@@ -165,3 +165,14 @@ func TestDestination_NamesHosts(t *testing.T) {
 		}
 	}
 }
+
+func TestQuoted(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"": `""`, "c\u00fcr": `"cür"`, `a"b\c`: `"a"b\c"`, "a\nb\x00c": `"a b c"`, strings.Repeat("é", 200): `"` + strings.Repeat("é", 100) + `…"`,
+	} {
+		if got := Quote(in); got != want {
+			t.Errorf("Quote(%q): got %s, want %s", in, got, want)
+		}
+	}
+}

@@ -29,7 +29,16 @@ import (
 	"crier/tenancy"
 	"crier/tests/canary"
 	"crier/tests/fixture"
+	"crier/tests/publishtest"
 )
+
+// rig is the use cases of one process with a database.
+type rig struct{ *publishtest.Rig }
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	return &rig{Rig: publishtest.NewRig(t)}
+}
 
 // picture returns a PNG image of a width, which has bytes of its own.
 func (r *rig) picture(width int) []byte {
@@ -53,9 +62,9 @@ func (r *rig) blobs() map[string]bool {
 }
 
 // uploadsLater dates the files of the organization as if they were uploaded after all that is stored.
-func (m member) uploadsLater() {
+func uploadsLater(m publishtest.Member) {
 	m.Helper()
-	m.Tenant(m.who.Org, `update media set created_at = now() + interval '1 day'`)
+	m.Tenant(m.Who.Org, `update media set created_at = now() + interval '1 day'`)
 }
 
 // later is a clock that is ahead.
@@ -80,14 +89,14 @@ func (r *rig) wantServed(media *media.Media, m publishing.Medium, want []byte) {
 func TestUpload_SameBytesAreFilesApartThatAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	media := r.Deps.Media(limits)
-	m, data := r.organization(), r.picture(3)
+	media := r.Deps.Media(publishtest.Limits)
+	m, data := r.Member(), r.picture(3)
 	files := make([]publishing.Medium, 8)
 	var all sync.WaitGroup
 	for i := range files {
 		all.Go(func() {
 			var err error
-			files[i], err = media.Upload(t.Context(), m.who, fmt.Sprintf("a %d.png", i), bytes.NewReader(data))
+			files[i], err = media.Upload(t.Context(), m.Who, fmt.Sprintf("a %d.png", i), bytes.NewReader(data))
 			if err != nil {
 				t.Error(err)
 			}
@@ -105,13 +114,13 @@ func TestUpload_SameBytesAreFilesApartThatAreStoredOnce(t *testing.T) {
 	if blobs := r.blobs(); len(ids) != len(files) || len(blobs) != 1 {
 		t.Fatalf("8 uploads made %d files and stored %d times, want 8 and one", len(ids), len(blobs))
 	}
-	_, err := media.SetAlt(t.Context(), m.who, files[0].ID.String(), "a text")
+	_, err := media.SetAlt(t.Context(), m.Who, files[0].ID.String(), "a text")
 	r.OK(err)
 	for i, x := range files {
-		if own, err := media.Own(t.Context(), m.who, x.ID.String()); err != nil || (own.Alt == "a text") != (i == 0) {
+		if own, err := media.Own(t.Context(), m.Who, x.ID.String()); err != nil || (own.Alt == "a text") != (i == 0) {
 			t.Errorf("file %d has the text %q, %v; want it on the first one alone", i, own.Alt, err)
 		}
-		r.OK(media.Delete(t.Context(), m.who, x.ID.String()))
+		r.OK(media.Delete(t.Context(), m.Who, x.ID.String()))
 		for _, left := range files[i+1:] {
 			r.wantServed(media, left, data)
 		}
@@ -126,10 +135,10 @@ func TestUpload_SameBytesAreFilesApartThatAreStoredOnce(t *testing.T) {
 func TestDelete_RaceWithUploadsOfTheSameBytes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	media := r.Deps.Media(limits)
-	m, data := r.organization(), r.picture(3)
+	media := r.Deps.Media(publishtest.Limits)
+	m, data := r.Member(), r.picture(3)
 	upload := func() publishing.Medium {
-		x, err := media.Upload(t.Context(), m.who, "a.png", bytes.NewReader(data))
+		x, err := media.Upload(t.Context(), m.Who, "a.png", bytes.NewReader(data))
 		if err != nil {
 			t.Error(err)
 		}
@@ -139,7 +148,7 @@ func TestDelete_RaceWithUploadsOfTheSameBytes(t *testing.T) {
 		first, others := upload(), make([]publishing.Medium, 3)
 		var all sync.WaitGroup
 		all.Go(func() {
-			if err := media.Delete(t.Context(), m.who, first.ID.String()); err != nil {
+			if err := media.Delete(t.Context(), m.Who, first.ID.String()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -152,7 +161,7 @@ func TestDelete_RaceWithUploadsOfTheSameBytes(t *testing.T) {
 		}
 		for _, x := range others {
 			all.Go(func() {
-				if err := media.Delete(t.Context(), m.who, x.ID.String()); err != nil {
+				if err := media.Delete(t.Context(), m.Who, x.ID.String()); err != nil {
 					t.Error(err)
 				}
 			})
@@ -168,10 +177,10 @@ func TestDelete_RaceWithUploadsOfTheSameBytes(t *testing.T) {
 func TestUpload_UnknownOutcomeKeepsTheBytes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	m := r.organization()
+	m := r.Member()
 	ctx, cancel := context.WithCancel(t.Context())
 	r.Deps.Blobs = endingStore{Store: r.Disk, end: cancel}
-	_, err := r.Deps.Media(limits).Upload(ctx, m.who, "a.png", bytes.NewReader(r.picture(2)))
+	_, err := r.Deps.Media(publishtest.Limits).Upload(ctx, m.Who, "a.png", bytes.NewReader(r.picture(2)))
 	if blobs := r.blobs(); err == nil || len(blobs) != 1 {
 		t.Errorf("got the error %v and %d blobs, want an error and the bytes", err, len(blobs))
 	}
@@ -192,18 +201,18 @@ func (s endingStore) Create(ctx context.Context, key string, r io.Reader) (int64
 func TestCollectFiles_KeepsBytesOfTheFileThatIsLeft(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	m, data := r.organization(), r.picture(4)
-	media := r.Deps.Media(limits)
+	m, data := r.Member(), r.picture(4)
+	media := r.Deps.Media(publishtest.Limits)
 	var files [2]publishing.Medium
 	for i := range files {
 		var err error
-		files[i], err = media.Upload(t.Context(), m.who, "a.png", bytes.NewReader(data))
+		files[i], err = media.Upload(t.Context(), m.Who, "a.png", bytes.NewReader(data))
 		r.OK(err)
 	}
-	r.OK(media.Delete(t.Context(), m.who, files[0].ID.String()))
-	m.uploadsLater()
+	r.OK(media.Delete(t.Context(), m.Who, files[0].ID.String()))
+	uploadsLater(m)
 	r.Deps.Clock = later(30 * time.Hour)
-	n, err := r.Deps.Media(limits).CollectFiles(t.Context())
+	n, err := r.Deps.Media(publishtest.Limits).CollectFiles(t.Context())
 	if err != nil || n != 0 {
 		t.Errorf("%d files were deleted, %v; want none", n, err)
 	}
@@ -213,14 +222,14 @@ func TestCollectFiles_KeepsBytesOfTheFileThatIsLeft(t *testing.T) {
 func TestCollectFiles_DeletesOnlyWhatNothingUses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	m := r.organization()
-	media := r.Deps.Media(limits)
-	kept, err := media.Upload(t.Context(), m.who, "a.png", bytes.NewReader(r.picture(1)))
+	m := r.Member()
+	media := r.Deps.Media(publishtest.Limits)
+	kept, err := media.Upload(t.Context(), m.Who, "a.png", bytes.NewReader(r.picture(1)))
 	r.OK(err)
-	derived := m.Medium(m.who.Org) // with the files of three attempts, of which the last counts
-	m.Tenant(m.who.Org, `update media set key = $2, blob = $2 where id = $1`, derived.ID, strings.Repeat("k", 24))
+	derived := m.Medium(m.Who.Org) // with the files of three attempts, of which the last counts
+	m.Tenant(m.Who.Org, `update media set key = $2, blob = $2 where id = $1`, derived.ID, strings.Repeat("k", 24))
 	derived.Key, derived.Blob = strings.Repeat("k", 24), strings.Repeat("k", 24)
-	m.Tenant(m.who.Org, `update derived_picture set blob_key = $2 where media_id = $1 and state = 'ready'`,
+	m.Tenant(m.Who.Org, `update derived_picture set blob_key = $2 where media_id = $1 and state = 'ready'`,
 		derived.ID, derived.DerivedKey("jpeg-1000-1000", 3))
 	key := func() string {
 		k, err := secret.Token("", 24)
@@ -229,16 +238,16 @@ func TestCollectFiles_DeletesOnlyWhatNothingUses(t *testing.T) {
 	}
 	use := []string{kept.BlobKey(), derived.BlobKey(), derived.DerivedKey("jpeg-1000-1000", 3)}
 	foreign := []string{
-		id.New[tenancy.OrgTag]().String() + "/" + key(), "other/file", m.who.Org.String() + "/short", "file",
+		id.New[tenancy.OrgTag]().String() + "/" + key(), "other/file", m.Who.Org.String() + "/short", "file",
 	}
-	unused := []string{m.who.Org.String() + "/" + key(), derived.DerivedKey("jpeg-1000-1000", 1), derived.DerivedKey("jpeg-1000-1000", 2)}
+	unused := []string{m.Who.Org.String() + "/" + key(), derived.DerivedKey("jpeg-1000-1000", 1), derived.DerivedKey("jpeg-1000-1000", 2)}
 	for _, k := range append(append(use[1:], foreign...), unused...) {
 		m.Create(k)
 	}
-	m.uploadsLater()
+	uploadsLater(m)
 	early := r.Deps
 	early.Clock = later(24 * time.Hour)
-	cfg := limits
+	cfg := publishtest.Limits
 	cfg.UploadTimeout = time.Hour
 	if n, err := early.Media(cfg).CollectFiles(t.Context()); err != nil || n != 0 {
 		t.Fatalf("%d files were deleted within the time of an upload, with error %v", n, err)
@@ -262,12 +271,12 @@ func TestCollectFiles_DeletesOnlyWhatNothingUses(t *testing.T) {
 		t.Errorf("%d files were deleted, want %d at least", n, len(unused))
 	}
 	// The bytes of a file that was marked as deleted, and whose process died then.
-	m.Tenant(m.who.Org, `update media set deleted_at = now() where id = $1`, kept.ID)
+	m.Tenant(m.Who.Org, `update media set deleted_at = now() where id = $1`, kept.ID)
 	if _, err := collector.CollectFiles(t.Context()); err != nil || r.blobs()[kept.BlobKey()] {
 		t.Errorf("a deleted file is still there, with error %v", err)
 	}
 	var rows int
-	r.OK(r.DB.Read(t.Context(), m.who.Org.UUID(), func(b *pgx.Batch) {
+	r.OK(r.DB.Read(t.Context(), m.Who.Org.UUID(), func(b *pgx.Batch) {
 		b.Queue(`select count(*) from media where id = $1`, kept.ID).QueryRow(func(row pgx.Row) error { return row.Scan(&rows) })
 	}))
 	if rows != 0 {
@@ -278,19 +287,19 @@ func TestCollectFiles_DeletesOnlyWhatNothingUses(t *testing.T) {
 func TestCollectFiles_OneFailureStopsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	m, other := r.organization(), r.organization()
-	keys := []string{m.who.Org.String() + "/" + strings.Repeat("a", 24), other.who.Org.String() + "/" + strings.Repeat("b", 24)}
+	m, other := r.Member(), r.Member()
+	keys := []string{m.Who.Org.String() + "/" + strings.Repeat("a", 24), other.Who.Org.String() + "/" + strings.Repeat("b", 24)}
 	for _, k := range keys {
 		m.Create(k)
 	}
-	for _, o := range []member{m, other} {
-		o.Medium(o.who.Org)
-		o.uploadsLater()
+	for _, o := range []publishtest.Member{m, other} {
+		o.Medium(o.Who.Org)
+		uploadsLater(o)
 	}
 	broken := errors.New("it cannot be deleted")
 	r.Deps.Blobs = failingDelete{Store: r.Disk, key: keys[0], err: broken}
 	r.Deps.Clock = later(30 * time.Hour)
-	n, err := r.Deps.Media(limits).CollectFiles(t.Context())
+	n, err := r.Deps.Media(publishtest.Limits).CollectFiles(t.Context())
 	if n != 1 || !errors.Is(err, broken) || r.blobs()[keys[1]] {
 		t.Fatalf("%d files were deleted with error %v, want the other one and the error", n, err)
 	}
@@ -300,38 +309,38 @@ func TestCollectFiles_OneFailureStopsNothing(t *testing.T) {
 func TestCollectFiles_LeavesWhatIsNewerThanTheDatabase(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	m, empty := r.organization(), r.organization()
-	m.Medium(m.who.Org)
-	keys := []string{m.who.Org.String() + "/" + strings.Repeat("a", 24), empty.who.Org.String() + "/" + strings.Repeat("b", 24)}
+	m, empty := r.Member(), r.Member()
+	m.Medium(m.Who.Org)
+	keys := []string{m.Who.Org.String() + "/" + strings.Repeat("a", 24), empty.Who.Org.String() + "/" + strings.Repeat("b", 24)}
 	for _, k := range keys {
 		m.Create(k)
 	}
-	m.Tenant(m.who.Org, `update media set created_at = now() - interval '1 minute'`)
+	m.Tenant(m.Who.Org, `update media set created_at = now() - interval '1 minute'`)
 	r.Deps.Clock = later(30 * time.Hour)
-	collector := r.Deps.Media(limits)
+	collector := r.Deps.Media(publishtest.Limits)
 	for want := range 2 {
 		n, err := collector.CollectFiles(t.Context())
 		if left := r.blobs(); err != nil || n != want || left[keys[0]] != (want == 0) || !left[keys[1]] {
 			t.Fatalf("%d files were deleted, want %d; left are %v, with error %v", n, want, left, err)
 		}
-		m.uploadsLater()
+		uploadsLater(m)
 	}
 }
 
 func TestCollectFiles_StopsWhenTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	m := r.organization()
-	m.Medium(m.who.Org)
+	m := r.Member()
+	m.Medium(m.Who.Org)
 	for i := range 20 {
-		m.Create(m.who.Org.String() + "/" + strings.Repeat(string(rune('A'+i)), 24))
+		m.Create(m.Who.Org.String() + "/" + strings.Repeat(string(rune('A'+i)), 24))
 	}
-	m.uploadsLater()
+	uploadsLater(m)
 	var calls atomic.Int64
 	broken := errors.New("it cannot be deleted")
 	r.Deps.Blobs = refusingDelete{Store: r.Disk, calls: &calls, err: broken}
 	r.Deps.Clock = later(30 * time.Hour)
-	n, err := r.Deps.Media(limits).CollectFiles(t.Context())
+	n, err := r.Deps.Media(publishtest.Limits).CollectFiles(t.Context())
 	if n != 0 || !errors.Is(err, broken) || calls.Load() != 10 {
 		t.Fatalf("%d files were deleted with error %v in %d tries, want the error after 10", n, err, calls.Load())
 	}
@@ -364,17 +373,17 @@ func (f failingDelete) Delete(ctx context.Context, key string) error {
 func TestDelete_RefusesFileOfPostInTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	m := r.organization()
-	media := r.Deps.Media(limits)
+	m := r.Member()
+	media := r.Deps.Media(publishtest.Limits)
 	for state, want := range map[publishing.State]bool{
 		publishing.StateDraft: true, publishing.StateError: true, publishing.StatePublished: true,
 		publishing.StateQueue: false, publishing.StatePublishing: false, publishing.StateUnknown: false,
 	} {
-		medium := fixture.Medium(m.who.Org, time.Now())
+		medium := fixture.Medium(m.Who.Org, time.Now())
 		_, err := mediastore.SaveMedium(t.Context(), m.Store, medium, nil, 0)
 		r.OK(err)
-		m.InState(m.who.Org, m.Connect(m.who.Org), state, medium)
-		err = media.Delete(t.Context(), m.who, medium.ID.String())
+		m.InState(m.Who.Org, m.Connect(m.Who.Org), state, medium)
+		err = media.Delete(t.Context(), m.Who, medium.ID.String())
 		if deleted := err == nil; deleted != want || !want && !fault.Is(err, fault.Conflict) {
 			t.Errorf("the file of a post in %s: %v, want it deleted: %v", state, err, want)
 		}
@@ -387,7 +396,7 @@ func TestUploadFromURL_NameThatChangesItsAddress(t *testing.T) {
 	t.Parallel()
 	c := canary.New(t)
 	r := newRig(t)
-	m := r.organization()
+	m := r.Member()
 	for name, private := range map[string][4]byte{
 		"loopback": {127, 0, 0, 1}, "private": {10, 0, 0, 1}, "link-local": {169, 254, 169, 254}, "carrier-grade NAT": {100, 64, 0, 1},
 		"any": {0, 0, 0, 0},
@@ -405,7 +414,7 @@ func TestUploadFromURL_NameThatChangesItsAddress(t *testing.T) {
 		}
 		r.Deps.Fetch = client.Transport()
 		for _, scheme := range []string{"http", "https"} {
-			_, err := r.Deps.Media(limits).UploadFromURL(t.Context(), m.who, scheme+"://rebind.example/a.png")
+			_, err := r.Deps.Media(publishtest.Limits).UploadFromURL(t.Context(), m.Who, scheme+"://rebind.example/a.png")
 			if !fault.Is(err, fault.Invalid) || !errors.Is(err, outbound.ErrBlocked) {
 				t.Errorf("%s, %s: %v, want that the address is blocked", name, scheme, err)
 			}
@@ -436,7 +445,7 @@ func TestStream_KeepsRangesAndRefusesOthers(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	r.Deps.Fetch = server.Client().Transport
-	media := r.Deps.Media(limits)
+	media := r.Deps.Media(publishtest.Limits)
 	v, err := media.Stream(t.Context(), server.URL+"/a.mp4", "bytes=3-5")
 	r.OK(err)
 	defer v.Body.Close()

@@ -24,6 +24,7 @@ import (
 	"crier/tenancy"
 	tenancydb "crier/tenancy/db"
 	sessionstore "crier/tenancy/session/store"
+	"crier/tests/publishtest"
 	"crier/tests/s3test"
 )
 
@@ -39,7 +40,7 @@ func TestOpen_LeavesConnectionsToSessions(t *testing.T) {
 		t.Fatalf("the gate has %d connections, want 2", gate)
 	}
 	r.Deps.DB = publishingdb.New(db)
-	media := r.Deps.Media(limits)
+	media := r.Deps.Media(publishtest.Limits)
 	open := func(ctx context.Context) error {
 		_, _, err := media.Open(ctx, strings.Repeat("x", 24), "a.png")
 		return err
@@ -96,24 +97,24 @@ func TestOpen_LeavesConnectionsToSessions(t *testing.T) {
 func TestOwn_FindsFilesOfTheOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	mine, theirs := r.organization(), r.organization()
-	x := mine.Medium(mine.who.Org)
-	media := r.Deps.Media(limits)
-	got, err := media.Own(t.Context(), mine.who, x.ID.String())
-	if err != nil || got.ID != x.ID || got.Path() != x.Path() || got.Size != x.Size || got.Org != mine.who.Org {
+	mine, theirs := r.Member(), r.Member()
+	x := mine.Medium(mine.Who.Org)
+	media := r.Deps.Media(publishtest.Limits)
+	got, err := media.Own(t.Context(), mine.Who, x.ID.String())
+	if err != nil || got.ID != x.ID || got.Path() != x.Path() || got.Size != x.Size || got.Org != mine.Who.Org {
 		t.Errorf("got %+v, %v; want %+v", got, err, x)
 	}
-	deleted := mine.Medium(mine.who.Org)
-	mine.Tenant(mine.who.Org, `update media set deleted_at = now() where id = $1`, deleted.ID)
+	deleted := mine.Medium(mine.Who.Org)
+	mine.Tenant(mine.Who.Org, `update media set deleted_at = now() where id = $1`, deleted.ID)
 	for name, ask := range map[string]struct {
 		who tenancy.Principal
 		id  string
 	}{
-		"another organization": {who: theirs.who, id: x.ID.String()},
-		"another id":           {who: mine.who, id: id.New[publishing.MediaTag]().String()},
-		"no id":                {who: mine.who, id: "x\x00"},
-		"a key":                {who: mine.who, id: x.Key + "x"},
-		"a deleted file":       {who: mine.who, id: deleted.ID.String()},
+		"another organization": {who: theirs.Who, id: x.ID.String()},
+		"another id":           {who: mine.Who, id: id.New[publishing.MediaTag]().String()},
+		"no id":                {who: mine.Who, id: "x\x00"},
+		"a key":                {who: mine.Who, id: x.Key + "x"},
+		"a deleted file":       {who: mine.Who, id: deleted.ID.String()},
 	} {
 		if got, err := media.Own(t.Context(), ask.who, ask.id); !fault.Is(err, fault.NotFound) {
 			t.Errorf("%s: got %+v, %v; want NotFound", name, got, err)
@@ -126,13 +127,13 @@ func TestOwn_FindsFilesOfTheOrganization(t *testing.T) {
 func TestFiles_StoreThatIsAwayIsNamed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	m := r.organization()
+	m := r.Member()
 	dir := filepath.Join(t.TempDir(), "files")
 	disk, err := blob.NewDisk(dir)
 	r.OK(err)
 	defer func() { _ = disk.Close() }()
 	r.Deps.Blobs = disk
-	stored, err := r.Deps.Media(limits).Upload(t.Context(), m.who, "a.png", bytes.NewReader(r.picture(3)))
+	stored, err := r.Deps.Media(publishtest.Limits).Upload(t.Context(), m.Who, "a.png", bytes.NewReader(r.picture(3)))
 	r.OK(err)
 	r.OK(os.RemoveAll(dir))
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -142,10 +143,10 @@ func TestFiles_StoreThatIsAwayIsNamed(t *testing.T) {
 	r.OK(err)
 	for name, store := range map[string]blob.Store{"a folder that has gone": disk, "a bucket that is away": bucket} {
 		r.Deps.Blobs = store
-		media := r.Deps.Media(limits)
+		media := r.Deps.Media(publishtest.Limits)
 		_, _, opened := media.Open(t.Context(), stored.Key, stored.Name+"."+stored.Ext)
-		_, uploaded := media.Upload(t.Context(), m.who, "b.png", bytes.NewReader(r.picture(4)))
-		_, copied := media.UploadFromURL(t.Context(), m.who, limits.BaseURL+stored.Path())
+		_, uploaded := media.Upload(t.Context(), m.Who, "b.png", bytes.NewReader(r.picture(4)))
+		_, copied := media.UploadFromURL(t.Context(), m.Who, publishtest.Limits.BaseURL+stored.Path())
 		for call, err := range map[string]error{"reading a file": opened, "an upload": uploaded, "a copy": copied} {
 			var f *fault.Error
 			if !errors.As(err, &f) || f.Kind != fault.Unavailable || !strings.HasPrefix(f.Message, "The files cannot be reached") {

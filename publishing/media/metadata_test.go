@@ -11,6 +11,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/file/picture"
 	"crier/tests/fixture"
+	"crier/tests/publishtest"
 	"crier/tests/s3test"
 )
 
@@ -24,11 +25,11 @@ func TestMetadata_StaysWithTheOrganization(t *testing.T) {
 	for name, store := range map[string]blob.Store{"folder": r.Disk, "bucket": bucket} {
 		deps := r.Deps
 		deps.Blobs = store
-		media, mine, theirs := deps.Media(limits), r.organization(), r.organization()
+		media, mine, theirs := deps.Media(publishtest.Limits), r.Member(), r.Member()
 		raw := fixture.Photo(60, 40)
-		m, err := media.Upload(t.Context(), mine.who, "a.jpg", bytes.NewReader(raw))
+		m, err := media.Upload(t.Context(), mine.Who, "a.jpg", bytes.NewReader(raw))
 		r.OK(err)
-		again, err := media.Upload(t.Context(), mine.who, "b.jpg", bytes.NewReader(raw))
+		again, err := media.Upload(t.Context(), mine.Who, "b.jpg", bytes.NewReader(raw))
 		r.OK(err)
 		for _, m := range []publishing.Medium{m, again} {
 			_, f, err := media.Open(t.Context(), m.Key, m.Name+"."+m.Ext)
@@ -45,18 +46,18 @@ func TestMetadata_StaysWithTheOrganization(t *testing.T) {
 			if h, err := picture.Inspect(bytes.NewReader(got)); err != nil || h.Orientation != 6 || h.Width != 40 {
 				t.Errorf("%s: the file is %+v, %v; want it upright as before", name, h, err)
 			}
-			_, f, err = media.Original(t.Context(), mine.who, m.ID.String())
+			_, f, err = media.Original(t.Context(), mine.Who, m.ID.String())
 			r.OK(err)
 			if got, err := io.ReadAll(f); err != nil || !bytes.Equal(got, raw) {
 				t.Errorf("%s: the original has %d bytes, %v; want the %d of the upload", name, len(got), err, len(raw))
 			}
 			r.OK(f.Close())
-			if _, _, err := media.Original(t.Context(), theirs.who, m.ID.String()); err == nil {
+			if _, _, err := media.Original(t.Context(), theirs.Who, m.ID.String()); err == nil {
 				t.Errorf("%s: another organization reads the original", name)
 			}
 		}
 		var stored int64
-		page, err := media.List(t.Context(), mine.who, publishing.ListMedia{Page: 1})
+		page, err := media.List(t.Context(), mine.Who, publishing.ListMedia{Page: 1})
 		r.OK(err)
 		for _, m := range page.Media {
 			stored = m.Stored

@@ -24,12 +24,12 @@ func (n postsAMonth) Limits(context.Context, pg.Querier, tenancy.OrgID) (tenancy
 // A post with a date that has passed goes out at once, so it counts in the current month, whatever its date is.
 func TestCreate_PastDateCountsInTheCurrentMonth(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := publishtest.NewRig(t)
 	r.Register(publishtest.Lenient{})
 	r.Deps.Quota = postsAMonth(1)
 	who := r.Organization()
 	channel := r.Connect(who.Org).String()
-	posts := r.Deps.Posts(limits)
+	posts := r.Deps.Posts(publishtest.Limits)
 	create := func(kind publishing.CreateType, date time.Time) (publishing.CreateResult, error) {
 		return posts.Create(t.Context(), who, publishing.CreatePosts{
 			Type: kind, Date: date,

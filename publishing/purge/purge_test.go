@@ -31,14 +31,17 @@ var purged = []string{
 	"notification_posts", "notification_seen",
 }
 
+// member is the owner of an organization that is to be purged.
+type member struct{ publishtest.Member }
+
 // filled is an organization that has something in every table, and posts in every state.
-func (r *rig) filled() member {
+func filled(r *publishtest.Rig) member {
 	r.Helper()
-	m := r.organization()
-	org, ctx := m.who.Org, r.Context()
+	m := member{Member: r.Member()}
+	org, ctx := m.Who.Org, r.Context()
 	for _, state := range publishing.States() {
 		if state != publishing.StateWaiting { // the followers wait
-			m.InState(m.who.Org, m.Connect(org), state, m.Medium(m.who.Org))
+			m.InState(m.Who.Org, m.Connect(org), state, m.Medium(m.Who.Org))
 		}
 	}
 	c := m.Connect(org)
@@ -49,13 +52,13 @@ func (r *rig) filled() member {
 	m.Tenant(org, `insert into notification_posts (org_id, notification_id, channel_id, posts)
 		select org_id, id, channel_id, 1 from notification`)
 	m.Tenant(org, `insert into notification_seen (org_id, person_id, notification_id, last_at)
-		select org_id, $1, id, last_at from notification`, m.who.Person)
+		select org_id, $1, id, last_at from notification`, m.Who.Person)
 	m.Tenant(org, `insert into pause (org_id, subject, scope, by) select org_id, id, 'customer', 'test' from customer`)
-	m.Tenant(org, `update post set deleted_at = now() where id = $1`, m.InState(m.who.Org, c, publishing.StateQueue, m.Medium(m.who.Org)))
-	m.Tenant(org, `update media set deleted_at = now() where id = $1`, m.Medium(m.who.Org).ID)
+	m.Tenant(org, `update post set deleted_at = now() where id = $1`, m.InState(m.Who.Org, c, publishing.StateQueue, m.Medium(m.Who.Org)))
+	m.Tenant(org, `update media set deleted_at = now() where id = $1`, m.Medium(m.Who.Org).ID)
 	posts, template := fixture.Post(org, c, time.Now()), fixture.Post(org, c, time.Now(), time.Hour)
 	template[0].State = publishing.StateDraft
-	m.Insert(m.who.Org, posts...)
+	m.Insert(m.Who.Org, posts...)
 	r.OK(m.Store.InOrg(ctx, org, func(tx *db.Tx) error {
 		if err := poststore.Remember(ctx, tx, "a key", []byte("hash"), []byte(`[]`)); err != nil {
 			return err
@@ -65,7 +68,7 @@ func (r *rig) filled() member {
 		})
 	}))
 	r.OK(channelstore.SaveState(ctx, m.Store, secret.HashToken(org.String()), channelstore.ConnectState{
-		Org: org, Connector: "sandbox", Person: m.who.Person, ExpiresAt: time.Now().Add(time.Hour),
+		Org: org, Connector: "sandbox", Person: m.Who.Person, ExpiresAt: time.Now().Add(time.Hour),
 	}))
 	return m
 }
@@ -74,7 +77,7 @@ func (r *rig) filled() member {
 func (m member) rows() map[string]string {
 	m.Helper()
 	all := map[string]string{}
-	m.OK(m.DB.InOrg(m.Context(), m.who.Org.UUID(), func(tx pgx.Tx) error {
+	m.OK(m.DB.InOrg(m.Context(), m.Who.Org.UUID(), func(tx pgx.Tx) error {
 		for _, table := range purged {
 			var text string
 			sql := "select coalesce(string_agg(x::text, e'\n' order by x::text), '') from " + table + " x"
@@ -104,7 +107,7 @@ func (m member) expectNothing(files []string) {
 // files returns the keys of all files that the rows of the organization name.
 func (m member) files() (keys []string) {
 	m.Helper()
-	m.OK(m.DB.InOrg(m.Context(), m.who.Org.UUID(), func(tx pgx.Tx) error {
+	m.OK(m.DB.InOrg(m.Context(), m.Who.Org.UUID(), func(tx pgx.Tx) error {
 		rows, err := tx.Query(m.Context(), `select org_id::text || '/' || key from media
 			union all select m.org_id::text || '/' || key || '.' || spec || '.' || n
 			from derived_picture d join media m on m.id = d.media_id cross join generate_series(1, d.attempts) n`)
@@ -132,15 +135,15 @@ func (m member) existing(keys []string) (found []string) {
 	return found
 }
 
-func (m member) queue() *scheduler.Queue { return m.Deps.Queue(limits) }
+func (m member) queue() *scheduler.Queue { return m.Deps.Queue(publishtest.Limits) }
 
 func (m member) purger() *purge.Purger { return m.Deps.Purger() }
 
 func TestPurge_DeletesAllOfOneOrganization(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	mine, theirs := r.filled(), r.filled()
-	r.OK(mine.queue().Stop(t.Context(), mine.who.Org, "test"))
+	r := publishtest.NewRig(t)
+	mine, theirs := filled(r), filled(r)
+	r.OK(mine.queue().Stop(t.Context(), mine.Who.Org, "test"))
 	files, before := mine.files(), theirs.rows()
 	for table, rows := range mine.rows() {
 		if rows == "" {
@@ -150,12 +153,12 @@ func TestPurge_DeletesAllOfOneOrganization(t *testing.T) {
 	if left := mine.existing(files); len(left) != len(files) || len(files) == 0 {
 		t.Fatalf("%d of %d files exist before the purge, want all", len(left), len(files))
 	}
-	rows, err := mine.purger().Purge(t.Context(), mine.who.Org)
+	rows, err := mine.purger().Purge(t.Context(), mine.Who.Org)
 	if err != nil || rows < len(files) {
 		t.Fatalf("the purge returns %d, %v; want more rows than the %d files", rows, err, len(files))
 	}
 	mine.expectNothing(files)
-	if rows, err := mine.purger().Purge(t.Context(), mine.who.Org); rows != 0 || err != nil {
+	if rows, err := mine.purger().Purge(t.Context(), mine.Who.Org); rows != 0 || err != nil {
 		t.Errorf("the second purge returns %d, %v; want 0", rows, err)
 	}
 	for table, rows := range theirs.rows() {
@@ -166,23 +169,23 @@ func TestPurge_DeletesAllOfOneOrganization(t *testing.T) {
 	if files := theirs.files(); len(theirs.existing(files)) != len(files) {
 		t.Errorf("the purge deleted files of another organization: %v of %v are left", theirs.existing(files), files)
 	}
-	r.OK(theirs.queue().Resume(t.Context(), theirs.who.Org, "test", true))
+	r.OK(theirs.queue().Resume(t.Context(), theirs.Who.Org, "test", true))
 }
 
 func TestPurge_WaitsForWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	m := r.filled()
+	r := publishtest.NewRig(t)
+	m := filled(r)
 	files := m.files()
 	sent := publishtest.Value[publishing.PostID](r.Base, `select id from post where state = 'PUBLISHING'`)
-	made := m.Medium(m.who.Org)
+	made := m.Medium(m.Who.Org)
 	files = append(files, made.BlobKey(), made.DerivedKey("jpeg-2-2", 1))
-	r.OK(m.queue().Stop(t.Context(), m.who.Org, "test"))
+	r.OK(m.queue().Stop(t.Context(), m.Who.Org, "test"))
 	r.Clock(`update post set claim_until = now() + interval '1 hour' where id = $1`, sent)
-	m.Tenant(m.who.Org, `update derived_picture set attempts = 1, unfinished = 1, not_before = now() + interval '1 hour'
+	m.Tenant(m.Who.Org, `update derived_picture set attempts = 1, unfinished = 1, not_before = now() + interval '1 hour'
 		where media_id = $1 and spec = 'jpeg-2-2'`, made.ID)
 	var f *fault.Error
-	rows, err := m.purger().Purge(t.Context(), m.who.Org)
+	rows, err := m.purger().Purge(t.Context(), m.Who.Org)
 	if !errors.As(err, &f) || f.Kind != fault.Conflict || f.RetryAfter <= 0 || rows == 0 {
 		t.Fatalf("the purge returns %d, %v; want Conflict after it has deleted the rest", rows, err)
 	}
@@ -198,12 +201,12 @@ func TestPurge_WaitsForWhatIsUnderWay(t *testing.T) {
 		t.Errorf("%d files are left, want the medium with its pictures and the image: %v", len(left), left)
 	}
 	r.Clock(`update post set claim_until = now() where id = $1`, sent)
-	if _, err := m.purger().Purge(t.Context(), m.who.Org); !fault.Is(err, fault.Conflict) {
+	if _, err := m.purger().Purge(t.Context(), m.Who.Org); !fault.Is(err, fault.Conflict) {
 		t.Fatalf("got %v while a picture is being made, want Conflict", err)
 	}
 	m.Create(made.DerivedKey("jpeg-2-2", 1)) // by an attempt whose end is not stored
-	m.Tenant(m.who.Org, `update derived_picture set not_before = now()`)
-	if rows, err := m.purger().Purge(t.Context(), m.who.Org); rows == 0 || err != nil {
+	m.Tenant(m.Who.Org, `update derived_picture set not_before = now()`)
+	if rows, err := m.purger().Purge(t.Context(), m.Who.Org); rows == 0 || err != nil {
 		t.Fatalf("the last purge returns %d, %v; want the rest", rows, err)
 	}
 	m.expectNothing(files)
@@ -216,19 +219,19 @@ func TestPurge_DeletesSharedBytesWithTheLastFile(t *testing.T) {
 	for _, attached := range []int{0, 1, 2} {
 		t.Run(fmt.Sprintf("file %d is being sent", attached), func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			m := r.organization()
+			r := publishtest.NewRig(t)
+			m := member{Member: r.Member()}
 			files := make([]publishing.Medium, 3)
 			for i := range files {
-				files[i] = fixture.Medium(m.who.Org, time.Now())
+				files[i] = fixture.Medium(m.Who.Org, time.Now())
 				files[i].Blob = files[0].Key
 				_, err := mediastore.SaveMedium(t.Context(), m.Store, files[i], nil, 0)
 				r.OK(err)
 			}
 			m.Create(files[0].BlobKey())
-			sent := m.InState(m.who.Org, m.Connect(m.who.Org), publishing.StatePublishing, files[attached])
+			sent := m.InState(m.Who.Org, m.Connect(m.Who.Org), publishing.StatePublishing, files[attached])
 			r.Clock(`update post set claim_until = now() + interval '1 hour' where id = $1`, sent)
-			if _, err := m.purger().Purge(t.Context(), m.who.Org); !fault.Is(err, fault.Conflict) {
+			if _, err := m.purger().Purge(t.Context(), m.Who.Org); !fault.Is(err, fault.Conflict) {
 				t.Fatalf("got %v while a post is being sent, want Conflict", err)
 			}
 			rows, left := m.rows()["media"], m.existing([]string{files[0].BlobKey()})
@@ -236,7 +239,7 @@ func TestPurge_DeletesSharedBytesWithTheLastFile(t *testing.T) {
 				t.Fatalf("the rows %s and the bytes %v are left, want what is being sent", rows, left)
 			}
 			r.Clock(`update post set claim_until = now() where id = $1`, sent)
-			_, err := m.purger().Purge(t.Context(), m.who.Org)
+			_, err := m.purger().Purge(t.Context(), m.Who.Org)
 			r.OK(err)
 			m.expectNothing([]string{files[0].BlobKey()})
 		})
@@ -258,10 +261,10 @@ func (f *failingFiles) Delete(ctx context.Context, key string) error {
 
 func TestPurge_KeepsRowOfFileThatCannotBeDeleted(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	m := r.filled()
+	r := publishtest.NewRig(t)
+	m := filled(r)
 	files := m.files()
-	broken, picture := m.Medium(m.who.Org), m.Medium(m.who.Org)
+	broken, picture := m.Medium(m.Who.Org), m.Medium(m.Who.Org)
 	bad := []string{broken.BlobKey(), picture.DerivedKey("jpeg-1000-1000", 2)}
 	away := errors.New("the disk is broken")
 	m.Deps.Blobs = &failingFiles{Store: r.Disk, fail: func(key string) error {
@@ -271,7 +274,7 @@ func TestPurge_KeepsRowOfFileThatCannotBeDeleted(t *testing.T) {
 		return nil
 	}}
 	for range 2 {
-		rows, err := m.purger().Purge(t.Context(), m.who.Org)
+		rows, err := m.purger().Purge(t.Context(), m.Who.Org)
 		if !errors.Is(err, away) || !fault.Is(err, fault.Unavailable) ||
 			!strings.Contains(err.Error(), broken.ID.String()) || !strings.Contains(err.Error(), picture.ID.String()) {
 			t.Fatalf("the purge returns %d, %v; want Unavailable, the cause and both files", rows, err)
@@ -288,7 +291,7 @@ func TestPurge_KeepsRowOfFileThatCannotBeDeleted(t *testing.T) {
 		t.Errorf("other files are left: %v", left)
 	}
 	m.Deps.Blobs = r.Disk
-	if rows, err := m.purger().Purge(t.Context(), m.who.Org); rows == 0 || err != nil {
+	if rows, err := m.purger().Purge(t.Context(), m.Who.Org); rows == 0 || err != nil {
 		t.Fatalf("the purge returns %d, %v after the disk is repaired; want the rest", rows, err)
 	}
 	m.expectNothing(append(files, bad...))
@@ -297,8 +300,8 @@ func TestPurge_KeepsRowOfFileThatCannotBeDeleted(t *testing.T) {
 // Whatever number of files is deleted when the process dies, each file that is left has a row.
 func TestPurge_GoesOnAfterCrashBetweenFiles(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	m := r.filled()
+	r := publishtest.NewRig(t)
+	m := filled(r)
 	files := m.files()
 	for n := 0; ; n++ {
 		ctx, crash := context.WithCancel(t.Context())
@@ -309,7 +312,7 @@ func TestPurge_GoesOnAfterCrashBetweenFiles(t *testing.T) {
 			}
 			return ctx.Err()
 		}}
-		_, err := m.purger().Purge(ctx, m.who.Org)
+		_, err := m.purger().Purge(ctx, m.Who.Org)
 		crash()
 		if err == nil {
 			break
@@ -333,8 +336,8 @@ func TestPurge_GoesOnAfterCrashInEveryTable(t *testing.T) {
 	} {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			m := r.filled()
+			r := publishtest.NewRig(t)
+			m := filled(r)
 			files := m.files()
 			owner, err := pgx.Connect(t.Context(), r.Address)
 			r.OK(err)
@@ -344,13 +347,13 @@ func TestPurge_GoesOnAfterCrashInEveryTable(t *testing.T) {
 					begin raise exception 'crash' using errcode = '57P01'; end $$;
 				create trigger crash before delete on `+table+` for each statement execute function crash()`)
 			r.OK(err)
-			rows, err := m.purger().Purge(t.Context(), m.who.Org)
+			rows, err := m.purger().Purge(t.Context(), m.Who.Org)
 			if !fault.Is(err, fault.Unavailable) || m.rows()[table] == "" {
 				t.Fatalf("the purge returns %d, %v; want Unavailable and the rows of %s", rows, err, table)
 			}
 			_, err = owner.Exec(t.Context(), `drop function crash cascade`)
 			r.OK(err)
-			if rows, err := m.purger().Purge(t.Context(), m.who.Org); rows == 0 || err != nil {
+			if rows, err := m.purger().Purge(t.Context(), m.Who.Org); rows == 0 || err != nil {
 				t.Fatalf("the next purge returns %d, %v; want the rest", rows, err)
 			}
 			m.expectNothing(files)
@@ -360,14 +363,14 @@ func TestPurge_GoesOnAfterCrashInEveryTable(t *testing.T) {
 
 func TestPurge_DeletesOthersBesideRowThatIsRefused(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	m := r.organization()
-	c := m.Connect(m.who.Org)
+	r := publishtest.NewRig(t)
+	m := member{Member: r.Member()}
+	c := m.Connect(m.Who.Org)
 	var all []publishing.Post
 	for range 450 { // three batches
-		all = append(all, fixture.Post(m.who.Org, c, time.Now().Add(time.Hour), time.Hour)...)
+		all = append(all, fixture.Post(m.Who.Org, c, time.Now().Add(time.Hour), time.Hour)...)
 	}
-	m.Insert(m.who.Org, all...)
+	m.Insert(m.Who.Org, all...)
 	bad := all[500].ID
 	owner, err := pgx.Connect(t.Context(), r.Address)
 	r.OK(err)
@@ -377,13 +380,13 @@ func TestPurge_DeletesOthersBesideRowThatIsRefused(t *testing.T) {
 			begin if old.id = '%s' then raise exception 'no' using errcode = 'P0001'; end if; return old; end $$;
 		create trigger refuse before delete on post for each row execute function refuse()`, bad))
 	r.OK(err)
-	rows, err := m.purger().Purge(t.Context(), m.who.Org)
+	rows, err := m.purger().Purge(t.Context(), m.Who.Org)
 	if rows != len(all)-1 || err == nil || !strings.Contains(err.Error(), bad.String()) {
 		t.Fatalf("the purge returns %d, %v; want %d and the post that is refused", rows, err, len(all)-1)
 	}
 	_, err = owner.Exec(t.Context(), `drop function refuse cascade`)
 	r.OK(err)
-	if rows, err := m.purger().Purge(t.Context(), m.who.Org); rows != 3 || err != nil {
+	if rows, err := m.purger().Purge(t.Context(), m.Who.Org); rows != 3 || err != nil {
 		t.Fatalf("the next purge returns %d, %v; want the post and two channels", rows, err)
 	}
 	m.expectNothing(nil)

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"crier/platform/blob"
 	"crier/platform/clock"
 	"crier/publishing"
@@ -113,17 +111,12 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	base := publishtest.New(t)
-	r := &rig{Base: base, platform: &platform{}, files: &files{Store: base.Disk}, lease: publishing.Lease{Holder: uuid.New()}}
+	r := &rig{Base: base, platform: &platform{}, files: &files{Store: base.Disk}, lease: base.NewLease()}
 	r.deps = scheduler.Deps{
 		DB: r.Store, Blobs: r.files, Keyring: r.Keyring, Connectors: r.Registry(r.platform), Clock: clock.System{},
 		Waker: publishtest.Waker{}, Log: r.Logger, Series: post.Series{DB: r.Store},
 	}
 	r.deps.Access = r.Access(r.deps.Connectors, nil, nil)
-	r.Clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, r.lease.Holder)
-	r.Clock(`update shard set owner = $1`, r.lease.Holder)
-	for shard := range tenancy.Shards {
-		r.lease.Shards = append(r.lease.Shards, int16(shard))
-	}
 	return r
 }
 

@@ -14,7 +14,6 @@ import (
 	"crier/publishing"
 	"crier/publishing/db"
 	"crier/publishing/post"
-	poststore "crier/publishing/post/store"
 	"crier/publishing/slot"
 	"crier/tenancy"
 	"crier/tests/dbtest"
@@ -108,15 +107,6 @@ func (r *slotRig) heldTimes() (out []time.Time) {
 		return err
 	}))
 	return out
-}
-
-func (r *slotRig) insert(posts []publishing.Post) {
-	r.Helper()
-	rows := make([]poststore.NewPost, len(posts))
-	for i, p := range posts {
-		rows[i] = poststore.NewPost{Post: p}
-	}
-	r.OK(r.Store.InOrg(r.Context(), r.who.Org, func(tx *db.Tx) error { return poststore.Insert(r.Context(), tx, rows) }))
 }
 
 func TestFindSlot_HoldsWhatItNames(t *testing.T) {
@@ -255,13 +245,13 @@ func TestFindSlot_LooksAheadForAYear(t *testing.T) {
 	for _, at := range after(time.Now(), 200, 0) {
 		posts = append(posts, fixture.Post(r.who.Org, channel, at)...)
 	}
-	r.insert(posts)
+	r.Insert(r.who.Org, posts...)
 	r.want("behind posts of 200 days", r.find(c), after(time.Now(), 201, 0)[200])
 	posts = nil
 	for _, at := range after(time.Now(), 400, 0)[200:] {
 		posts = append(posts, fixture.Post(r.who.Org, channel, at)...)
 	}
-	r.insert(posts)
+	r.Insert(r.who.Org, posts...)
 	if _, err := r.slots.Find(t.Context(), r.who, c); !fault.Is(err, fault.Conflict) {
 		t.Errorf("behind posts of a year: got the error %v, want Conflict", err)
 	}

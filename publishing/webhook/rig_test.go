@@ -18,8 +18,6 @@ import (
 	"crier/platform/outbound"
 	"crier/platform/pg"
 	"crier/publishing"
-	"crier/publishing/db"
-	poststore "crier/publishing/post/store"
 	"crier/publishing/webhook"
 	"crier/tenancy"
 	"crier/tests/dbtest"
@@ -118,9 +116,7 @@ func (r *rig) publish(text string) publishing.PostID {
 	r.Helper()
 	posts := fixture.Post(r.org.Org, r.channel, time.Now().Add(time.Hour))
 	posts[0].Parts[0].Content.Text = text
-	r.OK(r.Store.InOrg(r.Context(), r.org.Org, func(tx *db.Tx) error {
-		return poststore.Insert(r.Context(), tx, []poststore.NewPost{{Post: posts[0], By: "test"}})
-	}))
+	r.Insert(r.org.Org, posts...)
 	r.Clock(`update post set state = 'PUBLISHED', release_id = 'r1', release_url = 'https://example.com/r1' where id = $1`, posts[0].ID)
 	return posts[0].ID
 }

@@ -109,6 +109,20 @@ func NewRig(t *testing.T) *Rig {
 	return r
 }
 
+// Member is the owner of an organization that has a channel.
+type Member struct {
+	*Rig
+	Who tenancy.Principal
+}
+
+// Member stores an organization with a channel and returns its owner.
+func (r *Rig) Member() Member {
+	r.Helper()
+	m := Member{Rig: r, Who: r.Organization()}
+	m.Connect(m.Who.Org)
+	return m
+}
+
 // Register makes c the only connector of the rig.
 func (r *Rig) Register(c connector.Connector) {
 	r.Helper()

@@ -1,6 +1,11 @@
 package publishtest
 
 import (
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
@@ -8,20 +13,22 @@ import (
 	poststore "crier/publishing/post/store"
 	"crier/tenancy"
 	"crier/tests/fixture"
-	"strings"
-	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Insert stores posts for an organization.
 func (b *Base) Insert(org tenancy.OrgID, posts ...publishing.Post) {
 	b.Helper()
+	rows := NewPosts(posts)
+	b.OK(b.Store.InOrg(b.Context(), org, func(tx *db.Tx) error { return poststore.Insert(b.Context(), tx, rows) }))
+}
+
+// NewPosts returns posts as rows to be inserted, written by "test".
+func NewPosts(posts []publishing.Post) []poststore.NewPost {
 	rows := make([]poststore.NewPost, len(posts))
 	for i, p := range posts {
 		rows[i] = poststore.NewPost{Post: p, By: "test"}
 	}
-	b.OK(b.Store.InOrg(b.Context(), org, func(tx *db.Tx) error { return poststore.Insert(b.Context(), tx, rows) }))
+	return rows
 }
 
 // Medium stores a file with its content, and the files of three attempts to derive a picture from

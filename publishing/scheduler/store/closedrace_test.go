@@ -9,7 +9,6 @@ import (
 
 	"crier/publishing"
 	accessstore "crier/publishing/access/store"
-	"crier/tests/dbtest"
 )
 
 // interruptedRig is a rig whose claims can be stopped after they have read the channels and before they lock them:
@@ -17,17 +16,16 @@ import (
 // the claim would be repeated, and the second statement would see the change from its start.
 func interruptedRig(t *testing.T) (r *rig, owner *pgx.Conn) {
 	t.Helper()
-	address := dbtest.URL(t)
-	r = newRigOn(t, dbtest.OpenURL(t, address))
-	owner, err := pgx.Connect(t.Context(), address)
-	r.ok(err)
+	r = newRig(t)
+	owner, err := pgx.Connect(t.Context(), r.Address)
+	r.OK(err)
 	t.Cleanup(func() { _ = owner.Close(context.WithoutCancel(t.Context())) })
 	_, err = owner.Exec(t.Context(), `
 		create function pass() returns boolean language plpgsql volatile as $$
 			begin perform set_config('lock_timeout', '0', true), pg_advisory_xact_lock_shared(1); return true; end $$;
 		alter table node enable row level security;
 		create policy pass on node using (pass())`)
-	r.ok(err)
+	r.OK(err)
 	return r, owner
 }
 
@@ -37,13 +35,13 @@ func (r *rig) during(owner *pgx.Conn, do func()) []publishing.Claimed {
 	exec := func(sql string) {
 		r.Helper()
 		_, err := owner.Exec(r.Context(), sql)
-		r.ok(err)
+		r.OK(err)
 	}
 	exec(`select pg_advisory_lock(1)`)
 	claimed := make(chan publishing.ClaimResult, 1)
 	failed := make(chan error, 1)
 	go func() {
-		round, err := r.claimOf(r.lease, publishing.NoClaimLimits(), publishing.Want{Org: r.org, Permits: 10})
+		round, err := r.ClaimFor(r.Lease, publishing.NoClaimLimits(), publishing.Want{Org: r.Org, Permits: 10})
 		failed <- err
 		claimed <- round
 	}()
@@ -53,12 +51,12 @@ func (r *rig) during(owner *pgx.Conn, do func()) []publishing.Claimed {
 			r.Fatalf("the claim did not wait where it checks its lease: %v", err)
 		case <-time.After(time.Millisecond):
 		}
-		r.ok(owner.QueryRow(r.Context(), `select exists (select from pg_locks where locktype = 'advisory' and not granted
+		r.OK(owner.QueryRow(r.Context(), `select exists (select from pg_locks where locktype = 'advisory' and not granted
 			and database = (select oid from pg_database where datname = current_database()))`).Scan(&waits))
 	}
 	do()
 	exec(`select pg_advisory_unlock(1)`)
-	r.ok(<-failed)
+	r.OK(<-failed)
 	return (<-claimed).Claimed
 }
 
@@ -67,35 +65,35 @@ func TestClaim_SkipsPostThatChangesBeforeItsLock(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(r *rig, c publishing.ChannelID, post publishing.PostID){
 		"a channel that is paused": func(r *rig, c publishing.ChannelID, _ publishing.PostID) {
-			r.pause(publishing.PauseChannel, c, true, time.Hour)
+			r.SetPause(publishing.PauseChannel, c, true, time.Hour)
 		},
 		"a channel whose organization is paused": func(r *rig, _ publishing.ChannelID, _ publishing.PostID) {
-			r.pause(publishing.PauseOrganization, r.org, true, time.Hour)
+			r.SetPause(publishing.PauseOrganization, r.Org, true, time.Hour)
 		},
 		"a channel whose access is refused": func(r *rig, c publishing.ChannelID, _ publishing.PostID) {
-			r.ok(accessstore.Park(r.Context(), r.store, r.org, c, []byte("sealed"), "reason"))
+			r.OK(accessstore.Park(r.Context(), r.Store, r.Org, c, []byte("sealed"), "reason"))
 		},
 		"a channel that another claim has": func(r *rig, c publishing.ChannelID, _ publishing.PostID) {
-			r.clock(`update channel_queue set busy_post = gen_random_uuid() where channel_id = $1`, c)
+			r.Clock(`update channel_queue set busy_post = gen_random_uuid() where channel_id = $1`, c)
 		},
 		"a channel that must wait": func(r *rig, c publishing.ChannelID, _ publishing.PostID) {
-			r.clock(`update channel_queue set not_before = now() + interval '1 hour' where channel_id = $1`, c)
+			r.Clock(`update channel_queue set not_before = now() + interval '1 hour' where channel_id = $1`, c)
 		},
 		"a post that is edited": func(r *rig, _ publishing.ChannelID, post publishing.PostID) {
-			r.ok(r.edit(post, "new"))
-			r.clock(`update post set due = now() - interval '1 minute' where id = $1`, post) // as before it
+			r.OK(r.Edit(post, "new"))
+			r.Clock(`update post set due = now() - interval '1 minute' where id = $1`, post) // as before it
 		},
-		"a post that is deleted": func(r *rig, _ publishing.ChannelID, post publishing.PostID) { r.delete(post) },
+		"a post that is deleted": func(r *rig, _ publishing.ChannelID, post publishing.PostID) { r.Delete(post) },
 		"a post that is moved": func(r *rig, _ publishing.ChannelID, post publishing.PostID) {
-			r.clock(`update post set due = now() + interval '1 hour' where id = $1`, post)
+			r.Clock(`update post set due = now() + interval '1 hour' where id = $1`, post)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, owner := interruptedRig(t)
-			channel, other := r.channel(), r.channel()
-			post := r.post(channel, -time.Second)
-			open := r.post(other, -time.Second)
+			channel, other := r.Channel(), r.Channel()
+			post := r.Post(channel, -time.Second)
+			open := r.Post(other, -time.Second)
 			for _, c := range r.during(owner, func() { change(r, channel, post) }) {
 				if c.Post == post {
 					t.Error("it is claimed")
@@ -108,7 +106,7 @@ func TestClaim_SkipsPostThatChangesBeforeItsLock(t *testing.T) {
 	t.Run("takes an unchanged post", func(t *testing.T) {
 		t.Parallel()
 		r, owner := interruptedRig(t)
-		post := r.post(r.channel(), -time.Second)
+		post := r.Post(r.Channel(), -time.Second)
 		if got := r.during(owner, func() {}); len(got) != 1 || got[0].Post != post {
 			t.Errorf("claimed %+v", got)
 		}

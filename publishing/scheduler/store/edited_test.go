@@ -13,8 +13,8 @@ import (
 
 // enrich adds a picture and two more parts to a text.
 func (r *rig) enrich(post publishing.PostID, medium publishing.MediaID) error {
-	return r.rewrite(post, func(channel publishing.ChannelID) []publishing.Post {
-		posts := fixture.Post(r.org, channel, time.Now().Add(-time.Second), 0, 0)
+	return r.Rewrite(post, func(channel publishing.ChannelID) []publishing.Post {
+		posts := fixture.Post(r.Org, channel, time.Now().Add(-time.Second), 0, 0)
 		posts[0].Parts[0].Media = []publishing.Attachment{{Media: medium}}
 		return posts
 	})
@@ -25,12 +25,12 @@ func (r *rig) enrich(post publishing.PostID, medium publishing.MediaID) error {
 func TestClaim_HasPartsOfEditedPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	medium := fixture.Medium(r.org, time.Now())
-	_, err := mediastore.SaveMedium(t.Context(), r.store, medium, nil, 0)
-	r.ok(err)
+	medium := fixture.Medium(r.Org, time.Now())
+	_, err := mediastore.SaveMedium(t.Context(), r.Store, medium, nil, 0)
+	r.OK(err)
 	posts := make([]publishing.PostID, 150)
 	for i := range posts {
-		posts[i] = r.post(r.channel(), -time.Second)
+		posts[i] = r.Post(r.Channel(), -time.Second)
 	}
 	var race sync.WaitGroup
 	var edited sync.Map
@@ -45,12 +45,12 @@ func TestClaim_HasPartsOfEditedPost(t *testing.T) {
 	}
 	var claimed []publishing.Claimed
 	for len(claimed) < len(posts) {
-		claimed = append(claimed, r.claim(len(posts))...)
+		claimed = append(claimed, r.Claim(len(posts))...)
 	}
 	race.Wait()
 	for _, c := range claimed {
-		works, err := schedulerstore.Load(t.Context(), r.store, []publishing.PostID{c.Post})
-		r.ok(err)
+		works, err := schedulerstore.Load(t.Context(), r.Store, []publishing.PostID{c.Post})
+		r.OK(err)
 		if _, rich := edited.Load(c.Post); rich && (len(works[0].Parts) != 3 || len(works[0].Parts[0].Media) != 1) {
 			t.Errorf("of an edited post: %d parts, %d media", len(works[0].Parts), len(works[0].Parts[0].Media))
 		}

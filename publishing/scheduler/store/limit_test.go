@@ -14,10 +14,10 @@ import (
 // on connects a channel of a platform.
 func (r *rig) on(platform string) publishing.ChannelID {
 	r.Helper()
-	c := fixture.Channel(r.org)
+	c := fixture.Channel(r.Org)
 	c.Connector = platform
-	_, _, err := channelstore.ConnectChannel(r.Context(), r.store, c, []byte("sealed"), nil, nil)
-	r.ok(err)
+	_, _, err := channelstore.ConnectChannel(r.Context(), r.Store, c, []byte("sealed"), nil, nil)
+	r.OK(err)
 	return c.ID
 }
 
@@ -26,27 +26,27 @@ func TestClaim_KeepsLimitOfPlatform(t *testing.T) {
 	r := newRig(t)
 	var slow []publishing.PostID
 	for i := range 4 {
-		slow = append(slow, r.post(r.on("slow"), time.Duration(i-10)*time.Second))
+		slow = append(slow, r.Post(r.on("slow"), time.Duration(i-10)*time.Second))
 	}
-	quick := r.post(r.on("quick"), -time.Second)
-	later := r.post(r.on("slow"), time.Hour)
-	wants := []publishing.Want{{Org: r.org, Permits: 3}}
+	quick := r.Post(r.on("quick"), -time.Second)
+	later := r.Post(r.on("slow"), time.Hour)
+	wants := []publishing.Want{{Org: r.Org, Permits: 3}}
 	claim := func(platforms map[string]int) (posts []publishing.PostID, round publishing.ClaimResult) {
 		limits := publishing.NoClaimLimits()
 		limits.Platforms = platforms
-		round, err := r.claimOf(r.lease, limits, wants...)
-		r.ok(err)
+		round, err := r.ClaimFor(r.Lease, limits, wants...)
+		r.OK(err)
 		for _, c := range round.Claimed {
 			posts = append(posts, c.Post)
 		}
 		return posts, round
 	}
 	posts, round := claim(map[string]int{"slow": 1, "none": 5})
-	if !slices.Equal(posts, slow[:1]) || round.Claimed[0].Connector != "slow" || round.Next[r.org].After(round.Now) || len(round.AtLimit) != 0 {
+	if !slices.Equal(posts, slow[:1]) || round.Claimed[0].Connector != "slow" || round.Next[r.Org].After(round.Now) || len(round.AtLimit) != 0 {
 		t.Fatalf("one of the slow platform: %+v", round)
 	}
 	posts, round = claim(map[string]int{"slow": 0})
-	if !slices.Equal(posts, []publishing.PostID{quick}) || !slices.Equal(round.AtLimit[r.org], []string{"slow"}) || round.Next[r.org].Before(round.Now.Add(time.Minute)) {
+	if !slices.Equal(posts, []publishing.PostID{quick}) || !slices.Equal(round.AtLimit[r.Org], []string{"slow"}) || round.Next[r.Org].Before(round.Now.Add(time.Minute)) {
 		t.Fatalf("none of the slow platform: %+v, the later post is %v", round, later)
 	}
 	posts, round = claim(nil)
@@ -59,15 +59,15 @@ func TestClaim_KeepsLimitOfPlatform(t *testing.T) {
 func TestClaim_CountsOnlyChannelsThatHaveAPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	post := r.post(r.to("healthy.example"), -time.Second)
+	post := r.Post(r.ChannelAt("healthy.example"), -time.Second)
 	for i := range 7 {
-		c := r.to(fmt.Sprintf("idle%d.example", i))
-		r.clock(`update channel_queue set not_before = now() - interval '1 day' where channel_id = $1`, c)
+		c := r.ChannelAt(fmt.Sprintf("idle%d.example", i))
+		r.Clock(`update channel_queue set not_before = now() - interval '1 day' where channel_id = $1`, c)
 	}
-	want := publishing.Want{Org: r.org, Permits: 8}
+	want := publishing.Want{Org: r.Org, Permits: 8}
 	limits := publishing.ClaimLimits{Busy: map[string]int{"@healthy.example": 3}, Free: 8}
-	round, err := r.claimOf(r.lease, limits, want)
-	if r.ok(err); len(round.Claimed) != 1 || round.Claimed[0].Post != post {
+	round, err := r.ClaimFor(r.Lease, limits, want)
+	if r.OK(err); len(round.Claimed) != 1 || round.Claimed[0].Post != post {
 		t.Errorf("%+v is claimed, want the only post", round.Claimed)
 	}
 }

@@ -8,30 +8,28 @@ import (
 
 	"crier/publishing"
 	schedulerstore "crier/publishing/scheduler/store"
-	"crier/tests/dbtest"
 )
 
 func TestLoad_ReturnsNothingOnError(t *testing.T) {
 	t.Parallel()
-	address := dbtest.URL(t)
-	r := newRigOn(t, dbtest.OpenURL(t, address))
-	r.post(r.channel(), -time.Second)
-	claimed := r.claim(1)
+	r := newRig(t)
+	r.Post(r.Channel(), -time.Second)
+	claimed := r.Claim(1)
 	if len(claimed) != 1 {
 		t.Fatalf("claimed %+v, want one post", claimed)
 	}
-	owner, err := pgx.Connect(t.Context(), address)
-	r.ok(err)
+	owner, err := pgx.Connect(t.Context(), r.Address)
+	r.OK(err)
 	_, err = owner.Exec(t.Context(), "revoke select on publication from crier_sender") // the statement reads posts before it
-	r.ok(err)
-	works, err := schedulerstore.Load(t.Context(), r.store, []publishing.PostID{claimed[0].Post})
+	r.OK(err)
+	works, err := schedulerstore.Load(t.Context(), r.Store, []publishing.PostID{claimed[0].Post})
 	if err == nil || len(works) != 0 {
 		t.Fatalf("%d works are half loaded, the error is %v", len(works), err)
 	}
 	_, err = owner.Exec(t.Context(), "grant select on publication to crier_sender")
-	r.ok(err)
-	r.ok(owner.Close(t.Context()))
-	works, err = schedulerstore.Load(t.Context(), r.store, []publishing.PostID{claimed[0].Post})
+	r.OK(err)
+	r.OK(owner.Close(t.Context()))
+	works, err = schedulerstore.Load(t.Context(), r.Store, []publishing.PostID{claimed[0].Post})
 	if err != nil || len(works) != 1 || len(works[0].Parts) != 1 {
 		t.Fatalf("loaded %+v (%v), want one post with one part", works, err)
 	}
@@ -41,15 +39,14 @@ func TestLoad_ReturnsNothingOnError(t *testing.T) {
 // are exchanged are noticed.
 func TestLoad_FillsEachFieldFromItsColumn(t *testing.T) {
 	t.Parallel()
-	address := dbtest.URL(t)
-	r := newRigOn(t, dbtest.OpenURL(t, address))
-	channel := r.channel()
-	post := r.post(channel, -time.Second)
-	r.claim(1)
-	owner, err := pgx.Connect(t.Context(), address)
-	r.ok(err)
-	_, err = owner.Exec(t.Context(), "select set_config('app.org_id', $1, false)", r.org.String())
-	r.ok(err)
+	r := newRig(t)
+	channel := r.Channel()
+	post := r.Post(channel, -time.Second)
+	r.Claim(1)
+	owner, err := pgx.Connect(t.Context(), r.Address)
+	r.OK(err)
+	_, err = owner.Exec(t.Context(), "select set_config('app.org_id', $1, false)", r.Org.String())
+	r.OK(err)
 	for statement, id := range map[string]any{
 		`update channel set name = 'name', profile = 'profile', picture = 'picture', account_id = 'account_id',
 		   account = '{"of": "account"}', credential = 'credential' where id = $1`: channel,
@@ -60,14 +57,14 @@ func TestLoad_FillsEachFieldFromItsColumn(t *testing.T) {
 		`update part set content = 'content' where post_id = $1`: post,
 	} {
 		tag, err := owner.Exec(t.Context(), statement, id)
-		r.ok(err)
+		r.OK(err)
 		if tag.RowsAffected() != 1 {
 			t.Fatalf("%s: changed %d rows, want 1", statement, tag.RowsAffected())
 		}
 	}
-	r.ok(owner.Close(t.Context()))
-	works, err := schedulerstore.Load(t.Context(), r.store, []publishing.PostID{post})
-	r.ok(err)
+	r.OK(owner.Close(t.Context()))
+	works, err := schedulerstore.Load(t.Context(), r.Store, []publishing.PostID{post})
+	r.OK(err)
 	w := works[0]
 	x := w.Parts[0]
 	for want, got := range map[string]string{

@@ -9,12 +9,13 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	schedulerstore "crier/publishing/scheduler/store"
+	"crier/tests/publishtest"
 )
 
 // locking runs do while another transaction holds rows.
 func (r *rig) locking(sql string, arg any, do func()) {
 	r.Helper()
-	r.ok(pgx.BeginFunc(r.Context(), r.db.Pool(pg.Clock), func(tx pgx.Tx) error {
+	r.OK(pgx.BeginFunc(r.Context(), r.DB.Pool(pg.Clock), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(r.Context(), sql, arg); err != nil {
 			return err
 		}
@@ -41,13 +42,13 @@ func TestFinish_StoresOthersBesideLockedPost(t *testing.T) {
 // finishBesideLock stores the outcomes of two posts while a lock is held for the first.
 func finishBesideLock(t *testing.T, lock string) {
 	r := newRig(t)
-	a, b := r.post(r.channel(), -2*time.Second), r.post(r.channel(), -time.Second)
-	claims := r.claim(2)
-	r.mark(claims...)
+	a, b := r.Post(r.Channel(), -2*time.Second), r.Post(r.Channel(), -time.Second)
+	claims := r.Claim(2)
+	r.Mark(claims...)
 	r.locking(lock, a, func() {
-		done, err := schedulerstore.Finish(t.Context(), r.store, []publishing.Outcome{
-			r.sent(claims[0], publishing.ResultPublished, "a"), r.sent(claims[1], publishing.ResultPublished, "b")}, time.Second, "test")
-		r.ok(err)
+		done, err := schedulerstore.Finish(t.Context(), r.Store, []publishing.Outcome{
+			r.Outcome(claims[0], publishing.ResultPublished, "a"), r.Outcome(claims[1], publishing.ResultPublished, "b")}, time.Second, "test")
+		r.OK(err)
 		for _, f := range done {
 			if f.Locked != (f.Post == a) {
 				t.Errorf("got %+v, want locked for %s only", f, a)
@@ -57,24 +58,24 @@ func finishBesideLock(t *testing.T, lock string) {
 			t.Errorf("%d of 2 outcomes are answered", len(done))
 		}
 	})
-	r.expect(b, publishing.StatePublished)
-	r.expect(a, publishing.StatePublishing)
-	r.store1(r.sent(claims[0], publishing.ResultPublished, "a"))
-	r.expect(a, publishing.StatePublished)
+	r.WantState(b, publishing.StatePublished)
+	r.WantState(a, publishing.StatePublishing)
+	r.FinishOne(r.Outcome(claims[0], publishing.ResultPublished, "a"))
+	r.WantState(a, publishing.StatePublished)
 }
 
 func TestMark_MarksOthersBesideLockedPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	a := r.post(r.channel(), -2*time.Second)
-	r.post(r.channel(), -time.Second)
+	a := r.Post(r.Channel(), -2*time.Second)
+	r.Post(r.Channel(), -time.Second)
 	var marks []schedulerstore.Mark
-	for _, c := range r.claim(2) {
-		marks = append(marks, schedulerstore.Mark{Post: c.Post, Token: c.Token, Publication: r.publication(c.Post)})
+	for _, c := range r.Claim(2) {
+		marks = append(marks, schedulerstore.Mark{Post: c.Post, Token: c.Token, Publication: r.Publication(c.Post)})
 	}
 	r.locking(lockPost, a, func() {
-		may, busy, err := schedulerstore.MarkCommitting(t.Context(), r.store, marks, time.Minute, time.Second)
-		r.ok(err)
+		may, busy, err := schedulerstore.MarkCommitting(t.Context(), r.Store, marks, time.Minute, time.Second)
+		r.OK(err)
 		for i, m := range marks {
 			if may[i] != (m.Post != a) || busy[i] != (m.Post == a) {
 				t.Errorf("may %v, busy %v of the locked and the other: %v", may, busy, m.Post == a)
@@ -86,13 +87,13 @@ func TestMark_MarksOthersBesideLockedPost(t *testing.T) {
 func TestGiveBack_FreesTheChannelOfADeletedPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	ch := r.channel()
-	post, next := r.post(ch, -2*time.Second), r.post(ch, -time.Second)
-	r.claim(1)
-	r.delete(post)
-	_, err := schedulerstore.GiveBack(t.Context(), r.store, r.lease, []int64{1}, "test")
-	r.ok(err)
-	if got := r.claim(5); len(got) != 1 || got[0].Post != next {
+	ch := r.Channel()
+	post, next := r.Post(ch, -2*time.Second), r.Post(ch, -time.Second)
+	r.Claim(1)
+	r.Delete(post)
+	_, err := schedulerstore.GiveBack(t.Context(), r.Store, r.Lease, []int64{1}, "test")
+	r.OK(err)
+	if got := r.Claim(5); len(got) != 1 || got[0].Post != next {
 		t.Fatalf("behind a deleted post whose claim was lost %d posts are claimed", len(got))
 	}
 }
@@ -100,8 +101,8 @@ func TestGiveBack_FreesTheChannelOfADeletedPost(t *testing.T) {
 func TestMove_ThreadStaysInOneRound(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	post := r.post(r.channel(), -time.Second, time.Minute)
-	c := r.claim(1)[0]
+	post := r.Post(r.Channel(), -time.Second, time.Minute)
+	c := r.Claim(1)[0]
 	r.giveUp(c)
 	for _, step := range []struct {
 		to   publishing.State
@@ -110,7 +111,7 @@ func TestMove_ThreadStaysInOneRound(t *testing.T) {
 		if err := r.move(post, step.to, !step.keep); err != nil {
 			t.Fatal(err)
 		}
-		if rounds := value[int](r, `select count(distinct republish) from post where group_id = $1`, r.groupOf(post)); rounds != 1 {
+		if rounds := publishtest.Value[int](r.Base, `select count(distinct republish) from post where group_id = $1`, r.GroupOf(post)); rounds != 1 {
 			t.Fatalf("after a move to %s the posts of a thread are in %d rounds: a delayed part would not find what it replies to", step.to, rounds)
 		}
 	}
@@ -120,10 +121,10 @@ func TestFinish_RefusalAfterLateSuccessIsNoFailure(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post, first := r.unknown()
-	second := r.claim(1)[0]
-	r.store1(r.sent(first, publishing.ResultPublished, "late"))
+	second := r.Claim(1)[0]
+	r.FinishOne(r.Outcome(first, publishing.ResultPublished, "late"))
 	r.fail(second, publishing.CodeRejected)
-	if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
+	if p := r.Root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
 		t.Fatalf("a post whose release is stored is %s", p.State)
 	}
 }
@@ -132,25 +133,25 @@ func TestFinish_RefusalAfterLateSuccessIsNoFailure(t *testing.T) {
 func TestPartDone_LeavesSecondReleaseToFinish(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	post := r.post(r.channel(), -time.Second, 0)
-	c := r.claim(1)[0]
-	works, err := schedulerstore.Load(t.Context(), r.store, []publishing.PostID{post})
-	r.ok(err)
+	post := r.Post(r.Channel(), -time.Second, 0)
+	c := r.Claim(1)[0]
+	works, err := schedulerstore.Load(t.Context(), r.Store, []publishing.PostID{post})
+	r.OK(err)
 	x := works[0].Parts[0]
 	for i, release := range []string{"one", "one", "two"} {
 		x.ReleaseID = &release
-		more, err := schedulerstore.PartDone(t.Context(), r.store, post, c.Token, x, time.Minute, "test")
-		if r.ok(err); more != (i < 2) {
+		more, err := schedulerstore.PartDone(t.Context(), r.Store, post, c.Token, x, time.Minute, "test")
+		if r.OK(err); more != (i < 2) {
 			t.Errorf("after release %d the next part may go: %t", i, more)
 		}
 	}
-	done := r.store1(publishing.Outcome{
+	done := r.FinishOne(publishing.Outcome{
 		Org: c.Org, Post: c.Post, Token: c.Token, Publication: x.ID, Result: publishing.ResultResume, ReleaseID: "two",
 	})
 	if !done.PublishedTwice {
 		t.Errorf("the end of a claim with a second release is %+v", done)
 	}
-	r.timeline(post, publishing.EventPublishedTwice)
+	r.WantInTimeline(post, publishing.EventPublishedTwice)
 }
 
 // A late success of a locked post is stored once the lock is released.
@@ -160,17 +161,17 @@ func TestFinish_StoresLateSuccessAfterLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			post := r.post(r.channel(), -time.Second)
-			c := r.claim(1)[0]
+			post := r.Post(r.Channel(), -time.Second)
+			c := r.Claim(1)[0]
 			r.giveUp(c)
-			late := []publishing.Outcome{r.sent(c, publishing.ResultPublished, "late")}
+			late := []publishing.Outcome{r.Outcome(c, publishing.ResultPublished, "late")}
 			r.locking(lock, post, func() {
-				done, err := schedulerstore.Finish(t.Context(), r.store, late, time.Second, "test")
-				if r.ok(err); len(done) != 1 || !done[0].Locked {
+				done, err := schedulerstore.Finish(t.Context(), r.Store, late, time.Second, "test")
+				if r.OK(err); len(done) != 1 || !done[0].Locked {
 					t.Errorf("beside a lock: %+v, want that it is locked", done)
 				}
 			})
-			if f := r.store1(late[0]); f.State != publishing.StatePublished || f.Locked {
+			if f := r.FinishOne(late[0]); f.State != publishing.StatePublished || f.Locked {
 				t.Errorf("after the lock: %+v", f)
 			}
 		})
@@ -180,7 +181,7 @@ func TestFinish_StoresLateSuccessAfterLock(t *testing.T) {
 // giveUp ends a claimed post whose call may have reached the platform, with an unknown outcome.
 func (r *rig) giveUp(c publishing.Claimed) {
 	r.Helper()
-	r.mark(c)
-	r.store1(r.sent(c, publishing.ResultUnknown, ""))
+	r.Mark(c)
+	r.FinishOne(r.Outcome(c, publishing.ResultUnknown, ""))
 	r.fail(c, publishing.CodeOutcomeUnknown)
 }

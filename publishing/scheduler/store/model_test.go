@@ -15,6 +15,7 @@ import (
 	poststore "crier/publishing/post/store"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tests/fixture"
+	"crier/tests/publishtest"
 )
 
 // Random steps of processes that claim, send, end and finish too late, of people who change posts, and of time. After
@@ -24,7 +25,7 @@ func TestQueue_AgreesWithModel(t *testing.T) {
 	t.Parallel()
 	shared := newRig(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newModel(rt, newRigOn(t, shared.db))
+		m := newModel(rt, shared.another())
 		rt.Repeat(map[string]func(*rapid.T){
 			"":             m.agree,
 			"book":         m.book,
@@ -102,10 +103,10 @@ type modelClaim struct {
 
 func newModel(rt *rapid.T, r *rig) *model {
 	m := &model{rig: r, gone: map[uuid.UUID]bool{}}
-	r.clock(`update post set state = 'ERROR', error = 'over', outcome_unknown = maybe_sent where state in ('PUBLISHING', 'UNKNOWN')`) // ends what the previous sequence left claimed
-	r.webhook()
+	r.Clock(`update post set state = 'ERROR', error = 'over', outcome_unknown = maybe_sent where state in ('PUBLISHING', 'UNKNOWN')`) // ends what the previous sequence left claimed
+	r.Webhook()
 	for range rapid.IntRange(1, 3).Draw(rt, "channels") {
-		m.channels = append(m.channels, &modelChannel{id: r.channel()})
+		m.channels = append(m.channels, &modelChannel{id: r.Channel()})
 	}
 	slices.SortFunc(m.channels, func(a, b *modelChannel) int { return cmp.Compare(a.id.String(), b.id.String()) })
 	return m
@@ -126,9 +127,9 @@ func (m *model) book(rt *rapid.T) {
 		ago = -time.Hour
 	}
 	due := time.Now().Add(-ago).UTC().Truncate(time.Second) // so that some are equal
-	written := fixture.Post(m.rig.org, c.id, due)
-	m.rig.insert(written...)
-	m.rig.clock(`update post set due = $2 where id = $1`, written[0].ID, due)
+	written := fixture.Post(m.rig.Org, c.id, due)
+	m.rig.Insert(m.rig.Org, written...)
+	m.rig.Clock(`update post set due = $2 where id = $1`, written[0].ID, due)
 	m.posts = append(m.posts, &modelPost{id: written[0].ID, group: written[0].Group, channel: c, due: due, state: publishing.StateQueue, told: publishing.StateQueue})
 }
 
@@ -159,7 +160,7 @@ func (m *model) claim(rt *rapid.T) {
 	for _, p := range m.claimable(permits) {
 		want[p.id] = p
 	}
-	round := m.claimBy(m.rig.lease, permits)
+	round := m.claimBy(m.rig.Lease, permits)
 	for _, got := range round.Claimed {
 		p := want[got.Post]
 		if p == nil || p.channel.id != got.Channel {
@@ -170,12 +171,12 @@ func (m *model) claim(rt *rapid.T) {
 		if p.out == nil {
 			p.out = &modelPublication{id: m.current(p), phase: "preparing"}
 		}
-		m.claims = append(m.claims, &modelClaim{Claimed: got, post: p, out: p.out, holder: m.rig.lease.Holder})
+		m.claims = append(m.claims, &modelClaim{Claimed: got, post: p, out: p.out, holder: m.rig.Lease.Holder})
 	}
 	for id := range want {
 		rt.Errorf("%s was not claimed, which is %s", id, m.about(id))
 	}
-	_, told := round.Next[m.rig.org]
+	_, told := round.Next[m.rig.Org]
 	more := slices.ContainsFunc(m.channels, func(c *modelChannel) bool { return !c.paused && !c.parked && m.head(c) != nil })
 	if told != more {
 		rt.Errorf("that there is more to come is told as %v", told)
@@ -190,11 +191,11 @@ func (m *model) claimStale(rt *rapid.T) {
 
 // claimBy claims posts for a day, so that claims expire by the step "wait" only and not when the machine is slow.
 func (m *model) claimBy(l publishing.Lease, permits int) publishing.ClaimResult {
-	long := rules()
+	long := publishtest.ClaimRules()
 	long.Hold = 24 * time.Hour
-	wants := []publishing.Want{{Org: m.rig.org, Permits: permits}}
-	round, err := schedulerstore.Claim(m.rig.Context(), m.rig.store, l, wants, publishing.NoClaimLimits(), 1, long)
-	m.rig.ok(err)
+	wants := []publishing.Want{{Org: m.rig.Org, Permits: permits}}
+	round, err := schedulerstore.Claim(m.rig.Context(), m.rig.Store, l, wants, publishing.NoClaimLimits(), 1, long)
+	m.rig.OK(err)
 	return round
 }
 
@@ -202,8 +203,8 @@ func (m *model) mark(rt *rapid.T) {
 	c := draw(rt, m.claims, "claim")
 	p := c.post
 	want := p.token == c.Token && p.state == publishing.StatePublishing && !p.deleted && !p.channel.paused && c.out.phase == "preparing"
-	got, err := m.rig.may(c.Post, c.Token, c.out.id)
-	m.rig.ok(err)
+	got, err := m.rig.MayCommit(c.Post, c.Token, c.out.id)
+	m.rig.OK(err)
 	if got != want {
 		rt.Fatalf("the mark answers %v; the post is %s", got, m.about(p.id))
 	}
@@ -224,8 +225,8 @@ func (m *model) unmark(rt *rapid.T) {
 		rt.Skip("it never asked")
 	}
 	want := p.token == c.Token && p.state == publishing.StatePublishing && p.phase == "committing" && c.out.phase == "committing" // and no late success is stored
-	got, err := schedulerstore.Unmark(m.rig.Context(), m.rig.store, c.Post, c.Token, c.out.id, time.Hour, "test")
-	m.rig.ok(err)
+	got, err := schedulerstore.Unmark(m.rig.Context(), m.rig.Store, c.Post, c.Token, c.out.id, time.Hour, "test")
+	m.rig.OK(err)
 	if got != want {
 		rt.Fatalf("taking the mark back answers %v; the post is %s", got, m.about(p.id))
 	}
@@ -237,7 +238,7 @@ func (m *model) unmark(rt *rapid.T) {
 func (m *model) hold(rt *rapid.T, column string, field func(*modelChannel) *bool) {
 	c := draw(rt, m.channels, "channel")
 	*field(c) = !*field(c)
-	m.rig.clock(`update channel_queue set `+column+` = not `+column+` where channel_id = $1`, c.id)
+	m.rig.Clock(`update channel_queue set `+column+` = not `+column+` where channel_id = $1`, c.id)
 }
 
 // movable reports whether a person may move a post.
@@ -254,7 +255,7 @@ func (m *model) move(rt *rapid.T) {
 	republish := rapid.Bool().Draw(rt, "republish")
 	var due *time.Time
 	found, refused := false, error(nil)
-	m.rig.ok(m.rig.inOrg(func(tx *db.Tx) error {
+	m.rig.OK(m.rig.InOrg(func(tx *db.Tx) error {
 		old, err := poststore.LockGroup(m.rig.Context(), tx, p.group)
 		found = len(old) == 1
 		if err != nil || !found {
@@ -286,7 +287,7 @@ func (m *model) delete(rt *rapid.T) {
 	if p.deleted {
 		rt.Skip("it is deleted")
 	}
-	m.rig.delete(p.id)
+	m.rig.Delete(p.id)
 	p.deleted = true
 	if p.state != publishing.StatePublishing && p.state != publishing.StateUnknown {
 		p.free()

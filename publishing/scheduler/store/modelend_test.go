@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,6 +12,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	schedulerstore "crier/publishing/scheduler/store"
+	"crier/tests/publishtest"
 )
 
 // finish stores an outcome under the token of some claim, current or not: that of its sender, or that of the process
@@ -34,8 +36,8 @@ func (m *model) finish(rt *rapid.T) {
 	if rapid.Bool().Draw(rt, "later") {
 		o.After = time.Hour
 	}
-	done, err := schedulerstore.Finish(m.rig.Context(), m.rig.store, []publishing.Outcome{o}, 0, "test")
-	m.rig.ok(err)
+	done, err := schedulerstore.Finish(m.rig.Context(), m.rig.Store, []publishing.Outcome{o}, 0, "test")
+	m.rig.OK(err)
 	if taken := c.finished(o); taken != (len(done) == 1) || taken && done[0].State != c.post.state {
 		rt.Fatalf("%s %s was answered with %v; the post is %s", o.Result, o.Code, done, m.about(c.Post))
 	}
@@ -129,20 +131,20 @@ func (m *model) reap(rt *rapid.T) {
 			p.code = publishing.CodeOutcomeUnknown
 		}
 	}
-	got := m.rig.reap(m.rig.lease)
+	got := m.rig.reap(m.rig.Lease)
 	if got != want {
 		rt.Errorf("%d claims were ended, not %d", got, want)
 	}
-	m.rig.clock(`update post set not_before = now() + interval '1 hour' where org_id = $1 and not_before > now()`, m.rig.org) // so that a back-off ends by the step "wait" only
+	m.rig.Clock(`update post set not_before = now() + interval '1 hour' where org_id = $1 and not_before > now()`, m.rig.Org) // so that a back-off ends by the step "wait" only
 }
 
 // die gives the shards to another process. The one before is gone, or continues without them.
 func (m *model) die(rt *rapid.T) {
-	old := m.rig.lease
+	old := m.rig.Lease
 	m.stale = append(m.stale, old)
-	m.rig.lease = m.rig.newLease()
+	m.rig.Lease = m.rig.NewLease()
 	if rapid.Bool().Draw(rt, "gone") {
-		m.rig.clock(`delete from node where id = $1`, old.Holder)
+		m.rig.Clock(`delete from node where id = $1`, old.Holder)
 		m.gone[old.Holder] = true
 	}
 }
@@ -154,7 +156,7 @@ func (m *model) look(rt *rapid.T) {
 			want[p.id], p.dueLook = m.gone[c.holder], false
 		}
 	}
-	open := m.rig.look(m.rig.lease, time.Hour)
+	open := m.rig.ClaimUnknown(m.rig.Lease, time.Hour)
 	for _, u := range open {
 		if gone, due := want[u.Post]; !due || u.HolderGone != gone {
 			rt.Errorf("looked at %s with its holder gone %v", m.about(u.Post), u.HolderGone)
@@ -171,13 +173,13 @@ func (m *model) wait(rt *rapid.T) {
 	p := draw(rt, m.posts, "post")
 	switch {
 	case p.state == publishing.StateQueue && p.backing:
-		m.rig.clock(`update post set not_before = now() where id = $1`, p.id)
+		m.rig.Clock(`update post set not_before = now() where id = $1`, p.id)
 		p.backing = false
 	case p.state == publishing.StatePublishing:
-		m.rig.clock(`update post set claim_until = now() - interval '1 second' where id = $1`, p.id)
+		m.rig.Clock(`update post set claim_until = now() - interval '1 second' where id = $1`, p.id)
 		p.expired = true
 	case p.state == publishing.StateUnknown:
-		m.rig.clock(`update post set claim_until = now() where id = $1`, p.id)
+		m.rig.Clock(`update post set claim_until = now() where id = $1`, p.id)
 		p.dueLook = true
 	default:
 		rt.Skip("it waits for nothing")
@@ -203,9 +205,9 @@ from post p join channel_queue q on q.channel_id = p.channel_id left join public
 // agree compares every post of the tables with the model.
 func (m *model) agree(rt *rapid.T) {
 	rows := map[publishing.PostID]modelRow{}
-	m.rig.ok(m.rig.db.InRole(m.rig.Context(), pg.Clock, func(tx pgx.Tx) error {
+	m.rig.OK(m.rig.DB.InRole(m.rig.Context(), pg.Clock, func(tx pgx.Tx) error {
 		clear(rows)
-		all, err := tx.Query(m.rig.Context(), modelRows, m.rig.org)
+		all, err := tx.Query(m.rig.Context(), modelRows, m.rig.Org)
 		if err != nil {
 			return err
 		}
@@ -244,5 +246,31 @@ func (m *model) about(id publishing.PostID) string {
 
 // current returns the publication of the current round of a post.
 func (m *model) current(p *modelPost) publishing.PublicationID {
-	return value[publishing.PublicationID](m.rig, `select x.id from publication x join post p on p.id = x.post_id and p.republish = x.number where p.id = $1`, p.id)
+	return publishtest.Value[publishing.PublicationID](m.rig.Base, `select x.id from publication x join post p on p.id = x.post_id and p.republish = x.number where p.id = $1`, p.id)
+}
+
+// agreeEvents compares the events since the last step with the changes of the states that clients see: webhooks and the
+// API never contradict each other.
+func (m *model) agreeEvents(rt *rapid.T) {
+	want := map[publishing.PostID]string{}
+	for _, p := range m.posts {
+		shown := p.state
+		if shown.Claimed() {
+			shown = publishing.StateQueue
+		}
+		if !p.deleted && shown != p.told {
+			want[p.id] = string(shown)
+		}
+		p.told = shown
+	}
+	got := map[publishing.PostID]string{}
+	for _, e := range m.rig.WebhookEvents() {
+		if got[e.Post] != "" {
+			rt.Errorf("%s is told twice", e.Post)
+		}
+		got[e.Post] = e.State
+	}
+	if !maps.Equal(got, want) {
+		rt.Errorf("webhooks are told %v, want %v", got, want)
+	}
 }

@@ -16,23 +16,24 @@ import (
 	poststore "crier/publishing/post/store"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tests/fixture"
+	"crier/tests/publishtest"
 )
 
 func TestClaim_StaleLeaseClaimsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.post(r.channel(), -time.Second)
-	old := r.lease
-	r.lease = r.newLease()
-	if got := r.claimBy(old, 1); len(got.Claimed) != 0 {
+	r.Post(r.Channel(), -time.Second)
+	old := r.Lease
+	r.Lease = r.NewLease()
+	if got := r.ClaimBy(old, 1); len(got.Claimed) != 0 {
 		t.Fatal("the old owner claimed")
 	}
-	r.clock(`update node set expires_at = now() where id = $1`, r.lease.Holder)
-	if got := r.claim(1); len(got) != 0 {
+	r.Clock(`update node set expires_at = now() where id = $1`, r.Lease.Holder)
+	if got := r.Claim(1); len(got) != 0 {
 		t.Fatal("an expired process claimed")
 	}
-	r.clock(`update node set expires_at = now() + interval '1 hour' where id = $1`, r.lease.Holder)
-	if got := r.claim(1); len(got) != 1 {
+	r.Clock(`update node set expires_at = now() + interval '1 hour' where id = $1`, r.Lease.Holder)
+	if got := r.Claim(1); len(got) != 1 {
 		t.Fatalf("claimed %+v with the current lease, want one post", got)
 	}
 }
@@ -41,10 +42,10 @@ func TestClaim_SkipsChannelsKeptBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for name, hold := range map[string]string{"parked": "parked = true", "paused": "paused = true", "not before": "not_before = now() + interval '1 hour'", "busy": "busy_post = gen_random_uuid()"} {
-		c := r.channel()
-		r.post(c, -time.Second)
-		r.clock(`update channel_queue set `+hold+` where channel_id = $1`, c)
-		if got := r.claim(10); len(got) != 0 {
+		c := r.Channel()
+		r.Post(c, -time.Second)
+		r.Clock(`update channel_queue set `+hold+` where channel_id = $1`, c)
+		if got := r.Claim(10); len(got) != 0 {
 			t.Errorf("%s: claimed %+v", name, got)
 		}
 	}
@@ -53,19 +54,19 @@ func TestClaim_SkipsChannelsKeptBack(t *testing.T) {
 func TestClaim_SkipsChannelWhoseFirstPostIsLocked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c := r.channel()
-	head := r.post(c, -2*time.Second)
-	r.post(c, -time.Second)
-	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+	c := r.Channel()
+	head := r.Post(c, -2*time.Second)
+	r.Post(c, -time.Second)
+	r.OK(r.DB.InOrg(t.Context(), r.Org.UUID(), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), `select id from post where id = $1 for no key update`, head); err != nil {
 			return err
 		}
-		if got := r.claim(10); len(got) != 0 {
+		if got := r.Claim(10); len(got) != 0 {
 			t.Errorf("claimed %+v", got)
 		}
 		return nil
 	}))
-	if got := r.claim(10); len(got) != 1 || got[0].Post != head {
+	if got := r.Claim(10); len(got) != 1 || got[0].Post != head {
 		t.Fatalf("claimed %+v once the lock is released, want %s", got, head)
 	}
 }
@@ -75,9 +76,9 @@ func TestClaim_ConcurrentClaimsTakeEachPostOnce(t *testing.T) {
 	r := newRig(t)
 	const channels, each = 20, 10
 	for range channels {
-		c := r.channel()
+		c := r.Channel()
 		for i := range each {
-			r.post(c, -time.Duration(each-i)*time.Second)
+			r.Post(c, -time.Duration(each-i)*time.Second)
 		}
 	}
 	var mu sync.Mutex
@@ -93,7 +94,7 @@ func TestClaim_ConcurrentClaimsTakeEachPostOnce(t *testing.T) {
 				if left == 0 || t.Context().Err() != nil || t.Failed() {
 					return
 				}
-				round, err := r.claimOf(r.lease, publishing.NoClaimLimits(), publishing.Want{Org: r.org, Permits: 3})
+				round, err := r.ClaimFor(r.Lease, publishing.NoClaimLimits(), publishing.Want{Org: r.Org, Permits: 3})
 				if err != nil {
 					t.Error(err)
 					return
@@ -108,7 +109,7 @@ func TestClaim_ConcurrentClaimsTakeEachPostOnce(t *testing.T) {
 					mu.Unlock()
 					out := []publishing.Outcome{{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultPublished, RootID: "x"}}
 					for {
-						done, err := schedulerstore.Finish(t.Context(), r.store, out, 0, "test")
+						done, err := schedulerstore.Finish(t.Context(), r.Store, out, 0, "test")
 						if err != nil {
 							t.Error(err)
 						}
@@ -132,18 +133,18 @@ func TestMark_AnswersEachMarkByItself(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for range 6 {
-		r.post(r.channel(), -time.Second)
+		r.Post(r.Channel(), -time.Second)
 	}
-	got := r.claim(10)
+	got := r.Claim(10)
 	got[1].Token = uuid.New()
-	r.clock(`update channel_queue set paused = true where channel_id = $1`, got[2].Channel)
-	r.delete(got[3].Post)
+	r.Clock(`update channel_queue set paused = true where channel_id = $1`, got[2].Channel)
+	r.Delete(got[3].Post)
 	stale := got[4]
 	stale.Token = uuid.New()
-	if may := r.mark(append(got, stale)...); !slices.Equal(may, []bool{true, false, false, false, true, true, false}) {
+	if may := r.Mark(append(got, stale)...); !slices.Equal(may, []bool{true, false, false, false, true, true, false}) {
 		t.Fatalf("may is %v, want true for the marks 0, 4 and 5", may)
 	}
-	if again := r.mark(got...); slices.Contains(again, true) {
+	if again := r.Mark(got...); slices.Contains(again, true) {
 		t.Fatalf("marked twice: %v", again)
 	}
 }
@@ -152,12 +153,12 @@ func TestMark_ExtendsOldClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	left := func(p publishing.PostID) time.Duration {
-		return value[time.Duration](r, `select claim_until - now() from post where id = $1`, p)
+		return publishtest.Value[time.Duration](r.Base, `select claim_until - now() from post where id = $1`, p)
 	}
-	fresh, old := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
-	got := r.claim(10) // the claims last a minute
-	r.clock(`update post set claim_until = now() + interval '40 seconds' where id = $1`, old)
-	r.mark(got...)
+	fresh, old := r.Post(r.Channel(), -time.Second), r.Post(r.Channel(), -time.Second)
+	got := r.Claim(10) // the claims last a minute
+	r.Clock(`update post set claim_until = now() + interval '40 seconds' where id = $1`, old)
+	r.Mark(got...)
 	if left(fresh) > time.Minute || left(old) < 45*time.Second {
 		t.Fatalf("%v and %v are left", left(fresh), left(old))
 	}
@@ -166,21 +167,21 @@ func TestMark_ExtendsOldClaim(t *testing.T) {
 func TestDelete_DeletedPostIsNotQueuedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c := r.channel()
-	post := r.post(c, -time.Second)
-	next := r.post(c, -time.Millisecond)
-	got := r.claim(1)
-	r.delete(post)
-	if r.mark(got[0])[0] {
+	c := r.Channel()
+	post := r.Post(c, -time.Second)
+	next := r.Post(c, -time.Millisecond)
+	got := r.Claim(1)
+	r.Delete(post)
+	if r.Mark(got[0])[0] {
 		t.Fatal("a deleted post may be sent")
 	}
-	if more := r.claim(10); len(more) != 0 {
+	if more := r.Claim(10); len(more) != 0 {
 		t.Fatalf("its channel was given away: %+v", more)
 	}
-	if done := r.finish(got[0], publishing.ResultRetry, ""); len(done) != 1 || done[0].State != publishing.StateError {
+	if done := r.Finish(got[0], publishing.ResultRetry, ""); len(done) != 1 || done[0].State != publishing.StateError {
 		t.Fatalf("the retry of a deleted post returns %+v, want the state ERROR", done)
 	}
-	if more := r.claim(10); len(more) != 1 || more[0].Post != next {
+	if more := r.Claim(10); len(more) != 1 || more[0].Post != next {
 		t.Fatalf("claimed %+v after the deleted post, want %s", more, next)
 	}
 }
@@ -188,37 +189,37 @@ func TestDelete_DeletedPostIsNotQueuedAgain(t *testing.T) {
 func TestReap_DecidesByPhase(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	early, late, alive := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
-	for _, c := range r.claim(10) {
-		if c.Post != early && !r.mark(c)[0] {
+	early, late, alive := r.Post(r.Channel(), -time.Second), r.Post(r.Channel(), -time.Second), r.Post(r.Channel(), -time.Second)
+	for _, c := range r.Claim(10) {
+		if c.Post != early && !r.Mark(c)[0] {
 			t.Fatal("a claimed post may not be sent")
 		}
 	}
-	r.clock(`update post set claim_until = now() - interval '1 second' where id = any($1)`, []uuid.UUID{early.UUID(), late.UUID()})
-	if n := r.reap(r.lease); n != 2 {
+	r.Clock(`update post set claim_until = now() - interval '1 second' where id = any($1)`, []uuid.UUID{early.UUID(), late.UUID()})
+	if n := r.reap(r.Lease); n != 2 {
 		t.Fatalf("reaped %d", n)
 	}
-	r.expect(early, publishing.StateQueue)
-	r.expect(late, publishing.StateUnknown)
-	r.expect(alive, publishing.StatePublishing)
-	open := r.look(r.lease, time.Minute)
+	r.WantState(early, publishing.StateQueue)
+	r.WantState(late, publishing.StateUnknown)
+	r.WantState(alive, publishing.StatePublishing)
+	open := r.ClaimUnknown(r.Lease, time.Minute)
 	if len(open) != 1 || open[0].Post != late || open[0].HolderGone {
 		t.Fatalf("found the unknown outcomes %+v, want %s with a live holder", open, late)
 	}
-	if again := r.look(r.lease, time.Minute); len(again) != 0 {
+	if again := r.ClaimUnknown(r.Lease, time.Minute); len(again) != 0 {
 		t.Fatalf("looked at twice: %+v", again)
 	}
-	successor := r.newLease()
-	r.clock(`update node set expires_at = now() where id = $1`, r.lease.Holder)
+	successor := r.NewLease()
+	r.Clock(`update node set expires_at = now() where id = $1`, r.Lease.Holder)
 	if n := r.reap(successor); n != 0 {
 		t.Fatalf("%d claims ended with the lease of their process, which may be in its calls", n)
 	}
-	r.clock(`delete from node where id = $1`, r.lease.Holder)
+	r.Clock(`delete from node where id = $1`, r.Lease.Holder)
 	if n := r.reap(successor); n != 1 {
 		t.Fatalf("the claim of a process that is gone stays: %d", n)
 	}
-	r.expect(alive, publishing.StateUnknown)
-	if open := r.look(successor, time.Minute); len(open) != 1 || open[0].Post != alive || !open[0].HolderGone {
+	r.WantState(alive, publishing.StateUnknown)
+	if open := r.ClaimUnknown(successor, time.Minute); len(open) != 1 || open[0].Post != alive || !open[0].HolderGone {
 		t.Fatalf("found the unknown outcomes %+v, want %s without its holder", open, alive)
 	}
 }
@@ -226,19 +227,19 @@ func TestReap_DecidesByPhase(t *testing.T) {
 func TestFinish_QueuesFollowerAfterPredecessor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	good := r.post(r.channel(), -time.Second, 0, 5*time.Minute, 10*time.Minute)
-	bad := r.post(r.channel(), -time.Second, 5*time.Minute, 5*time.Minute)
-	for _, c := range r.claim(10) {
+	good := r.Post(r.Channel(), -time.Second, 0, 5*time.Minute, 10*time.Minute)
+	bad := r.Post(r.Channel(), -time.Second, 5*time.Minute, 5*time.Minute)
+	for _, c := range r.Claim(10) {
 		if c.Post == good {
-			r.finish(c, publishing.ResultPublished, "")
+			r.Finish(c, publishing.ResultPublished, "")
 		} else {
-			r.finish(c, publishing.ResultError, "rejected")
+			r.Finish(c, publishing.ResultError, "rejected")
 		}
 	}
 	states := func(post publishing.PostID) (out []publishing.State) {
-		whole, err := poststore.ReadThreadData(t.Context(), r.store, r.org, []publishing.Post{r.root(post)})
-		r.ok(err)
-		for _, f := range whole.Followers[r.root(post).Group] {
+		whole, err := poststore.ReadThreadData(t.Context(), r.Store, r.Org, []publishing.Post{r.Root(post)})
+		r.OK(err)
+		for _, f := range whole.Followers[r.Root(post).Group] {
 			out = append(out, f.State)
 			if f.State == publishing.StateQueue && (f.Due == nil || time.Until(*f.Due) < 4*time.Minute) {
 				t.Errorf("the follower is due at %v", f.Due)
@@ -257,32 +258,32 @@ func TestFinish_QueuesFollowerAfterPredecessor(t *testing.T) {
 func TestUpkeep_SpacesLatePostsAndGivesUpMissedOnes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c := r.channel()
-	r.post(c, -time.Hour)
-	second := r.post(c, -50*time.Minute)
-	missed := r.post(r.channel(), -25*time.Hour)
-	n := r.expire(r.lease)
-	if p := r.root(missed); n != 1 || p.State != publishing.StateError || *p.ErrorCode != publishing.CodeMissed {
+	c := r.Channel()
+	r.Post(c, -time.Hour)
+	second := r.Post(c, -50*time.Minute)
+	missed := r.Post(r.Channel(), -25*time.Hour)
+	n := r.Expire(r.Lease)
+	if p := r.Root(missed); n != 1 || p.State != publishing.StateError || *p.ErrorCode != publishing.CodeMissed {
 		t.Fatalf("%d posts expired, the missed one is %+v, want 1 with the code missed", n, p)
 	}
-	got := r.claim(10)
-	r.finish(got[0], publishing.ResultPublished, "")
-	round := r.claimBy(r.lease, 10)
+	got := r.Claim(10)
+	r.Finish(got[0], publishing.ResultPublished, "")
+	round := r.ClaimBy(r.Lease, 10)
 	if len(round.Claimed) != 0 {
 		t.Fatalf("two late posts at once: %+v", round)
 	}
-	if done := value[time.Time](r, `select done_at from channel_queue where channel_id = $1`, c); !round.Next[r.org].Equal(done.Add(30 * time.Second)) {
-		t.Errorf("the next late post may go at %s, want it 30 s after %s", round.Next[r.org], done)
+	if done := publishtest.Value[time.Time](r.Base, `select done_at from channel_queue where channel_id = $1`, c); !round.Next[r.Org].Equal(done.Add(30 * time.Second)) {
+		t.Errorf("the next late post may go at %s, want it 30 s after %s", round.Next[r.Org], done)
 	}
-	r.clock(`update channel_queue set not_before = now() where channel_id = $1`, c)
-	if more := r.claim(10); len(more) != 1 || more[0].Post != second {
+	r.Clock(`update channel_queue set not_before = now() where channel_id = $1`, c)
+	if more := r.Claim(10); len(more) != 1 || more[0].Post != second {
 		t.Fatalf("claimed %+v after the gap, want %s", more, second)
 	}
-	busy := r.channel()
-	r.post(busy, -time.Second)
-	r.post(busy, -time.Second)
-	r.finish(r.claim(10)[0], publishing.ResultPublished, "")
-	if more := r.claim(10); len(more) != 1 {
+	busy := r.Channel()
+	r.Post(busy, -time.Second)
+	r.Post(busy, -time.Second)
+	r.Finish(r.Claim(10)[0], publishing.ResultPublished, "")
+	if more := r.Claim(10); len(more) != 1 {
 		t.Fatalf("posts that were never held back are spaced: %+v", more)
 	}
 }
@@ -290,19 +291,19 @@ func TestUpkeep_SpacesLatePostsAndGivesUpMissedOnes(t *testing.T) {
 func TestClaim_SkipsParkedChannel(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c := r.channel()
+	c := r.Channel()
 	posts := make([]publishing.Post, 1000)
 	for i := range posts {
-		posts[i] = fixture.Post(r.org, c, time.Now().Add(-time.Minute))[0]
+		posts[i] = fixture.Post(r.Org, c, time.Now().Add(-time.Minute))[0]
 	}
-	r.insert(posts...)
-	r.ok(accessstore.Park(t.Context(), r.store, r.org, c, []byte("sealed"), "reason"))
-	next, _, err := schedulerstore.Sweep(t.Context(), r.store, r.lease, time.Minute, 24*time.Hour)
-	r.ok(err)
+	r.Insert(r.Org, posts...)
+	r.OK(accessstore.Park(t.Context(), r.Store, r.Org, c, []byte("sealed"), "reason"))
+	next, _, err := schedulerstore.Sweep(t.Context(), r.Store, r.Lease, time.Minute, 24*time.Hour)
+	r.OK(err)
 	if len(next) != 0 {
 		t.Fatalf("woken for nothing: %v", next)
 	}
-	if round := r.claimBy(r.lease, 10); len(round.Claimed) != 0 || len(round.Next) != 0 {
+	if round := r.ClaimBy(r.Lease, 10); len(round.Claimed) != 0 || len(round.Next) != 0 {
 		t.Fatalf("got %+v, want nothing of a parked channel", round)
 	}
 }
@@ -311,13 +312,13 @@ func TestClaim_SkipsParkedChannel(t *testing.T) {
 func TestStatements_WithoutParametersChangeNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.post(r.channel(), -time.Minute)
-	round, err := r.claimOf(publishing.Lease{}, publishing.NoClaimLimits())
-	r.ok(err)
-	works, err := schedulerstore.Load(t.Context(), r.store, nil)
-	r.ok(err)
-	done, err := schedulerstore.Finish(t.Context(), r.store, nil, 0, "test")
-	r.ok(err)
+	r.Post(r.Channel(), -time.Minute)
+	round, err := r.ClaimFor(publishing.Lease{}, publishing.NoClaimLimits())
+	r.OK(err)
+	works, err := schedulerstore.Load(t.Context(), r.Store, nil)
+	r.OK(err)
+	done, err := schedulerstore.Finish(t.Context(), r.Store, nil, 0, "test")
+	r.OK(err)
 	if len(round.Claimed)+len(round.Next)+len(works)+len(done) > 0 {
 		t.Errorf("claimed %v, next %v, loaded %v, finished %v", round.Claimed, round.Next, works, done)
 	}
@@ -327,15 +328,15 @@ func TestStatements_WithoutParametersChangeNothing(t *testing.T) {
 func TestPlan_ChangesNothingAndPlansStatementsAsSent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	post := r.post(r.channel(), -time.Second)
-	r.ok(schedulerstore.Plan(t.Context(), r.store))
-	r.expect(post, publishing.StateQueue)
+	post := r.Post(r.Channel(), -time.Second)
+	r.OK(schedulerstore.Plan(t.Context(), r.Store))
+	r.WantState(post, publishing.StateQueue)
 	plans := func() map[pg.Role]int {
 		out := map[pg.Role]int{}
 		for _, role := range []pg.Role{pg.Clock, pg.Sender} {
-			for _, c := range r.db.Pool(role).AcquireAllIdle(t.Context()) {
+			for _, c := range r.DB.Pool(role).AcquireAllIdle(t.Context()) {
 				var n int
-				r.ok(c.QueryRow(t.Context(), "select count(*) from pg_prepared_statements where statement like '-- publishing.%'").Scan(&n))
+				r.OK(c.QueryRow(t.Context(), "select count(*) from pg_prepared_statements where statement like '-- publishing.%'").Scan(&n))
 				out[role] += n
 				c.Release()
 			}
@@ -346,14 +347,14 @@ func TestPlan_ChangesNothingAndPlansStatementsAsSent(t *testing.T) {
 	if before[pg.Clock] == 0 || before[pg.Sender] == 0 {
 		t.Fatalf("%v statements are planned", before)
 	}
-	published := r.claim(1)[0]
-	r.work(post)
-	r.mark(published)
-	r.finish(published, publishing.ResultPublished, "")
-	_, _, err := schedulerstore.Sweep(t.Context(), r.store, r.lease, time.Minute, time.Hour)
-	r.ok(err)
+	published := r.Claim(1)[0]
+	r.Load(post)
+	r.Mark(published)
+	r.Finish(published, publishing.ResultPublished, "")
+	_, _, err := schedulerstore.Sweep(t.Context(), r.Store, r.Lease, time.Minute, time.Hour)
+	r.OK(err)
 	if after := plans(); !maps.Equal(before, after) {
 		t.Errorf("%v statements are planned ahead, and %v after all were sent", before, after)
 	}
-	r.expect(post, publishing.StatePublished)
+	r.WantState(post, publishing.StatePublished)
 }

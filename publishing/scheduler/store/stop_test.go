@@ -18,7 +18,7 @@ import (
 // resume ends the stop of the organization, and returns how many posts were given up.
 func (r *rig) resume(catchUp bool, hold time.Duration) (missed int) {
 	r.Helper()
-	r.ok(r.inOrg(func(tx *db.Tx) (err error) {
+	r.OK(r.InOrg(func(tx *db.Tx) (err error) {
 		done := false
 		missed, _, done, err = schedulerstore.EndPause(r.Context(), tx, r.endOfStop(catchUp, hold), nil)
 		if err == nil && !done {
@@ -30,7 +30,7 @@ func (r *rig) resume(catchUp bool, hold time.Duration) (missed int) {
 }
 
 func (r *rig) endOfStop(catchUp bool, hold time.Duration) schedulerstore.PauseEnd {
-	end := schedulerstore.PauseEnd{Scope: publishing.PauseInstance, Subject: r.org, AllSince: !catchUp, By: "test"}
+	end := schedulerstore.PauseEnd{Scope: publishing.PauseInstance, Subject: r.Org, AllSince: !catchUp, By: "test"}
 	if catchUp {
 		end.Hold = hold
 	}
@@ -40,14 +40,14 @@ func (r *rig) endOfStop(catchUp bool, hold time.Duration) schedulerstore.PauseEn
 func TestStop_ReachesEveryChannelUntilResume(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	mine, grouped := r.channel(), r.channel()
+	mine, grouped := r.Channel(), r.Channel()
 	acme := r.customer(grouped)
 	other := id.New[publishing.CustomerTag]()
-	r.tenant(`insert into customer (org_id, id, name) values ($1, $2, 'Other')`, r.org, other)
-	r.pause(publishing.PauseOrganization, r.org, true, time.Hour)
-	r.pause(publishing.PauseInstance, r.org, true, time.Hour)
-	late := r.channel()
-	r.pause(publishing.PauseInstance, r.org, true, time.Hour) // a second stop changes nothing
+	r.Exec(`insert into customer (org_id, id, name) values ($1, $2, 'Other')`, r.Org, other)
+	r.SetPause(publishing.PauseOrganization, r.Org, true, time.Hour)
+	r.SetPause(publishing.PauseInstance, r.Org, true, time.Hour)
+	late := r.Channel()
+	r.SetPause(publishing.PauseInstance, r.Org, true, time.Hour) // a second stop changes nothing
 	expectPaused := func(after string, want bool) {
 		t.Helper()
 		for _, c := range []publishing.ChannelID{mine, grouped, late} {
@@ -57,19 +57,19 @@ func TestStop_ReachesEveryChannelUntilResume(t *testing.T) {
 		}
 	}
 	expectPaused("the stop", true)
-	r.pause(publishing.PauseOrganization, r.org, false, time.Hour)
+	r.SetPause(publishing.PauseOrganization, r.Org, false, time.Hour)
 	expectPaused("the organization has ended its pause", true)
-	r.pause(publishing.PauseChannel, mine, true, time.Hour)
-	r.pause(publishing.PauseChannel, mine, false, time.Hour)
-	r.tenant(`update channel set customer_id = $2 where id = $1`, grouped, other)
-	r.pause(publishing.PauseCustomer, other, true, time.Hour)
-	r.pause(publishing.PauseCustomer, acme, false, time.Hour)
-	r.pause(publishing.PauseCustomer, other, false, time.Hour)
+	r.SetPause(publishing.PauseChannel, mine, true, time.Hour)
+	r.SetPause(publishing.PauseChannel, mine, false, time.Hour)
+	r.Exec(`update channel set customer_id = $2 where id = $1`, grouped, other)
+	r.SetPause(publishing.PauseCustomer, other, true, time.Hour)
+	r.SetPause(publishing.PauseCustomer, acme, false, time.Hour)
+	r.SetPause(publishing.PauseCustomer, other, false, time.Hour)
 	expectPaused("pauses of channels and customers", true)
 	for _, c := range []publishing.ChannelID{mine, grouped, late} {
-		r.post(c, -time.Second)
+		r.Post(c, -time.Second)
 	}
-	if got := r.claim(10); len(got) != 0 {
+	if got := r.Claim(10); len(got) != 0 {
 		t.Errorf("a stopped organization publishes: %+v", got)
 	}
 	for range 2 { // the second has no effect
@@ -78,7 +78,7 @@ func TestStop_ReachesEveryChannelUntilResume(t *testing.T) {
 		}
 	}
 	expectPaused("the end of the stop", false)
-	if got := r.claim(10); len(got) != 3 {
+	if got := r.Claim(10); len(got) != 3 {
 		t.Errorf("claimed %+v after the end of the stop, want 3 posts", got)
 	}
 }
@@ -86,17 +86,17 @@ func TestStop_ReachesEveryChannelUntilResume(t *testing.T) {
 func TestStop_LeavesPausesOfTheOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c := r.channel()
+	c := r.Channel()
 	for name, paused := range map[publishing.PauseScope]any{
-		publishing.PauseOrganization: r.org, publishing.PauseCustomer: r.customer(c), publishing.PauseChannel: c,
+		publishing.PauseOrganization: r.Org, publishing.PauseCustomer: r.customer(c), publishing.PauseChannel: c,
 	} {
-		r.pause(publishing.PauseInstance, r.org, true, time.Hour)
-		r.pause(name, paused, true, time.Hour)
+		r.SetPause(publishing.PauseInstance, r.Org, true, time.Hour)
+		r.SetPause(name, paused, true, time.Hour)
 		r.resume(true, time.Hour)
 		if !r.isPaused(c) {
 			t.Errorf("the pause of the %s ended with the stop", name)
 		}
-		r.pause(name, paused, false, time.Hour)
+		r.SetPause(name, paused, false, time.Hour)
 		if r.isPaused(c) {
 			t.Errorf("the channel is paused after the pause of the %s and the stop have ended", name)
 		}
@@ -106,20 +106,20 @@ func TestStop_LeavesPausesOfTheOrganization(t *testing.T) {
 func TestStop_RevokesClaimsWhoseCallHasNotBegun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	early, begun := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
+	early, begun := r.Post(r.Channel(), -time.Second), r.Post(r.Channel(), -time.Second)
 	claims := map[publishing.PostID]publishing.Claimed{}
-	for _, c := range r.claim(10) {
+	for _, c := range r.Claim(10) {
 		claims[c.Post] = c
 	}
-	if !r.mark(claims[begun])[0] {
+	if !r.Mark(claims[begun])[0] {
 		t.Fatal("the call may not begin")
 	}
-	r.pause(publishing.PauseInstance, r.org, true, time.Hour)
-	if r.mark(claims[early])[0] {
+	r.SetPause(publishing.PauseInstance, r.Org, true, time.Hour)
+	if r.Mark(claims[early])[0] {
 		t.Error("a call begins after the stop")
 	}
-	r.expect(early, publishing.StateQueue)
-	if done := r.finish(claims[begun], publishing.ResultPublished, ""); len(done) != 1 {
+	r.WantState(early, publishing.StateQueue)
+	if done := r.Finish(claims[begun], publishing.ResultPublished, ""); len(done) != 1 {
 		t.Error("what had begun cannot end")
 	}
 }
@@ -147,18 +147,18 @@ func TestResume_GivesUpWhatFellDueMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			c := r.channel()
-			r.pause(publishing.PauseChannel, c, tc.paused, time.Hour)
-			r.pause(publishing.PauseInstance, r.org, true, time.Hour)
-			r.tenant(`update pause set at = now() - interval '20 minutes' where scope = 'instance'`)
-			stale, before := r.post(c, -3*time.Hour), r.post(c, -30*time.Minute)
-			since, future := r.post(c, -10*time.Minute, time.Hour), r.post(c, time.Hour)
+			c := r.Channel()
+			r.SetPause(publishing.PauseChannel, c, tc.paused, time.Hour)
+			r.SetPause(publishing.PauseInstance, r.Org, true, time.Hour)
+			r.Exec(`update pause set at = now() - interval '20 minutes' where scope = 'instance'`)
+			stale, before := r.Post(c, -3*time.Hour), r.Post(c, -30*time.Minute)
+			since, future := r.Post(c, -10*time.Minute, time.Hour), r.Post(c, time.Hour)
 			missed := r.resume(tc.catchUp, time.Hour)
 			want := 0
 			for post, state := range map[publishing.PostID]publishing.State{
 				stale: tc.stale, before: tc.before, since: tc.since, future: publishing.StateQueue,
 			} {
-				p := r.root(post)
+				p := r.Root(post)
 				if p.State != state {
 					t.Errorf("the post of %s is %s, want %s", p.PublishDate, p.State, state)
 				}
@@ -183,7 +183,7 @@ func TestPause_UnknownOrganizationIsNotKnown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	none := id.New[tenancy.OrgTag]()
-	r.ok(r.store.InOrg(t.Context(), none, func(tx *db.Tx) error {
+	r.OK(r.Store.InOrg(t.Context(), none, func(tx *db.Tx) error {
 		if known, err := schedulerstore.Pause(t.Context(), tx, publishing.PauseInstance, none, "test"); known || err != nil {
 			t.Errorf("got %v, %v for an organization that does not exist, want not known", known, err)
 		}
@@ -198,18 +198,18 @@ func TestPause_UnknownOrganizationIsNotKnown(t *testing.T) {
 func TestEndPause_GivesUpManyPostsBeforeThePauseEnds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c := r.channel()
-	r.pause(publishing.PauseInstance, r.org, true, time.Hour)
+	c := r.Channel()
+	r.SetPause(publishing.PauseInstance, r.Org, true, time.Hour)
 	var many []publishing.Post
 	for range schedulerstore.MaxGiveUp + 5 {
-		many = append(many, fixture.Post(r.org, c, time.Now())...)
+		many = append(many, fixture.Post(r.Org, c, time.Now())...)
 	}
-	r.insert(many...)
-	r.clock(`update post set due = now() - interval '2 hours'`)
+	r.Insert(r.Org, many...)
+	r.Clock(`update post set due = now() - interval '2 hours'`)
 	end := r.endOfStop(true, time.Hour)
 	step := func(wantMissed int, wantDone bool) {
 		t.Helper()
-		r.ok(r.inOrg(func(tx *db.Tx) error {
+		r.OK(r.InOrg(func(tx *db.Tx) error {
 			missed, known, done, err := schedulerstore.EndPause(t.Context(), tx, end, nil)
 			if missed != wantMissed || done != wantDone || !known {
 				t.Errorf("EndPause returns %d, %v, %v, want %d, true, %v", missed, known, done, wantMissed, wantDone)
@@ -219,21 +219,21 @@ func TestEndPause_GivesUpManyPostsBeforeThePauseEnds(t *testing.T) {
 	}
 	stillStopped := func() {
 		t.Helper()
-		if got := r.claim(10); !r.isPaused(c) || len(got) != 0 {
+		if got := r.Claim(10); !r.isPaused(c) || len(got) != 0 {
 			t.Errorf("got %+v claimed before the stop has ended, want none", got)
 		}
 	}
 	step(0, false)
 	stillStopped()
-	posts, err := schedulerstore.FindKeptBack(t.Context(), r.store, r.org, end, nil, schedulerstore.MaxGiveUp)
-	r.ok(err)
-	if n, err := schedulerstore.GiveUpKeptBack(t.Context(), r.store, r.org, end, posts); n != len(posts) || err != nil {
+	posts, err := schedulerstore.FindKeptBack(t.Context(), r.Store, r.Org, end, nil, schedulerstore.MaxGiveUp)
+	r.OK(err)
+	if n, err := schedulerstore.GiveUpKeptBack(t.Context(), r.Store, r.Org, end, posts); n != len(posts) || err != nil {
 		t.Fatalf("GiveUpKeptBack returns %d, %v, want %d", n, err, len(posts))
 	}
 	stillStopped() // as after a crash here
-	fresh := r.post(c, -time.Minute)
+	fresh := r.Post(c, -time.Minute)
 	step(5, true)
-	if got := r.claim(10); len(got) != 1 || got[0].Post != fresh {
+	if got := r.Claim(10); len(got) != 1 || got[0].Post != fresh {
 		t.Errorf("claimed %+v after the end, want %s, which was written meanwhile", got, fresh)
 	}
 }
@@ -241,11 +241,11 @@ func TestEndPause_GivesUpManyPostsBeforeThePauseEnds(t *testing.T) {
 func TestEndPause_KeepsTheStopOfAMarkedOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c := r.channel()
-	r.pause(publishing.PauseInstance, r.org, true, time.Hour)
+	c := r.Channel()
+	r.SetPause(publishing.PauseInstance, r.Org, true, time.Hour)
 	mark := func(sql string) {
 		t.Helper()
-		r.ok(r.db.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
+		r.OK(r.DB.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
 			_, err := tx.Exec(t.Context(), sql)
 			return err
 		}))
@@ -258,12 +258,12 @@ func TestEndPause_KeepsTheStopOfAMarkedOrganization(t *testing.T) {
 		}
 		mark(`update organization set ` + marked + ` = null`)
 	}
-	stopped, err := schedulerstore.Stopped(t.Context(), r.store, []tenancy.OrgID{r.org, id.New[tenancy.OrgTag]()})
-	if err != nil || len(stopped) != 1 || stopped[0] != r.org {
+	stopped, err := schedulerstore.Stopped(t.Context(), r.Store, []tenancy.OrgID{r.Org, id.New[tenancy.OrgTag]()})
+	if err != nil || len(stopped) != 1 || stopped[0] != r.Org {
 		t.Errorf("stopped are %v, %v, want the organization", stopped, err)
 	}
 	r.resume(true, time.Hour)
-	if stopped, err := schedulerstore.Stopped(t.Context(), r.store, []tenancy.OrgID{r.org}); err != nil || len(stopped) != 0 {
+	if stopped, err := schedulerstore.Stopped(t.Context(), r.Store, []tenancy.OrgID{r.Org}); err != nil || len(stopped) != 0 {
 		t.Errorf("stopped are %v, %v after the end, want none", stopped, err)
 	}
 }

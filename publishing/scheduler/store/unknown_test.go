@@ -15,38 +15,21 @@ import (
 	poststore "crier/publishing/post/store"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tests/dbtest"
+	"crier/tests/publishtest"
 )
-
-// sent returns a success of the first part of a claim.
-func (r *rig) sent(c publishing.Claimed, result publishing.Result, release string) publishing.Outcome {
-	return publishing.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Publication: r.publication(c.Post), Result: result, ReleaseID: release, RootID: release}
-}
-
-func (r *rig) store1(o publishing.Outcome) publishing.Finished {
-	r.Helper()
-	done, err := schedulerstore.Finish(r.Context(), r.store, []publishing.Outcome{o}, time.Second, "test")
-	r.ok(err)
-	if len(done) > 1 {
-		r.Fatalf("one outcome ended %d posts", len(done))
-	}
-	if len(done) == 0 {
-		return publishing.Finished{}
-	}
-	return done[0]
-}
 
 // fail finishes a claim with an error.
 func (r *rig) fail(c publishing.Claimed, code string) publishing.Finished {
 	r.Helper()
-	o := r.sent(c, publishing.ResultError, "")
+	o := r.Outcome(c, publishing.ResultError, "")
 	o.Code, o.Error = code, "No."
-	return r.store1(o)
+	return r.FinishOne(o)
 }
 
 // maybeSent returns maybe_sent of a post and of its publication.
 func (r *rig) maybeSent(post publishing.PostID) (ofPost, ofPublication bool) {
 	r.Helper()
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+	r.OK(r.DB.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
 		return tx.QueryRow(r.Context(), `select p.maybe_sent, x.maybe_sent from post p join publication x on x.post_id = p.id and x.number = p.republish where p.id = $1`, post).
 			Scan(&ofPost, &ofPublication)
 	}))
@@ -56,12 +39,12 @@ func (r *rig) maybeSent(post publishing.PostID) (ofPost, ofPublication bool) {
 // unknown returns a post whose only call was not answered, and that went back to the queue without a proof.
 func (r *rig) unknown() (publishing.PostID, publishing.Claimed) {
 	r.Helper()
-	post := r.post(r.channel(), -time.Second)
-	c := r.claim(1)[0]
-	r.mark(c)
-	r.store1(r.sent(c, publishing.ResultUnknown, ""))
-	r.store1(r.sent(c, publishing.ResultRetry, ""))
-	r.expect(post, publishing.StateQueue)
+	post := r.Post(r.Channel(), -time.Second)
+	c := r.Claim(1)[0]
+	r.Mark(c)
+	r.FinishOne(r.Outcome(c, publishing.ResultUnknown, ""))
+	r.FinishOne(r.Outcome(c, publishing.ResultRetry, ""))
+	r.WantState(post, publishing.StateQueue)
 	if ofPost, ofPublication := r.maybeSent(post); !ofPost || !ofPublication {
 		r.Fatalf("a retry without a proof forgot that the post may have been sent: post %v, publication %v", ofPost, ofPublication)
 	}
@@ -72,36 +55,36 @@ func TestFinish_GivesUpMaybeSentPostAsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(r *rig, post publishing.PostID){
 		"when its tries are used up": func(r *rig, _ publishing.PostID) {
-			r.fail(r.claim(1)[0], publishing.CodeRetriesUsedUp)
+			r.fail(r.Claim(1)[0], publishing.CodeRetriesUsedUp)
 		},
 		"when the platform refuses a later try": func(r *rig, _ publishing.PostID) {
-			c := r.claim(1)[0]
-			r.mark(c)
+			c := r.Claim(1)[0]
+			r.Mark(c)
 			r.fail(c, publishing.CodeRejected)
 		},
 		"when its time is over": func(r *rig, post publishing.PostID) {
-			r.clock(`update post set due = now() - interval '25 hours' where id = $1`, post)
-			if n := r.expire(r.lease); n != 1 {
+			r.Clock(`update post set due = now() - interval '25 hours' where id = $1`, post)
+			if n := r.Expire(r.Lease); n != 1 {
 				r.Fatalf("%d expired", n)
 			}
 		},
 		"when its preparation never ends": func(r *rig, post publishing.PostID) {
-			r.claim(1)
-			r.clock(`update post set updated_at = now() - interval '7 hours' where id = $1`, post)
-			if n := r.age(r.lease); n != 1 {
+			r.Claim(1)
+			r.Clock(`update post set updated_at = now() - interval '7 hours' where id = $1`, post)
+			if n := r.age(r.Lease); n != 1 {
 				r.Fatalf("%d given up", n)
 			}
 		},
 		"when its worker always ends": func(r *rig, post publishing.PostID) {
-			r.clock(`update post set reaps = $2 where id = $1`, post, schedulerstore.MaxReaps-1)
-			r.claim(1)
-			r.clock(`update post set claim_until = now() - interval '1 second' where id = $1`, post)
-			r.reap(r.lease)
+			r.Clock(`update post set reaps = $2 where id = $1`, post, schedulerstore.MaxReaps-1)
+			r.Claim(1)
+			r.Clock(`update post set claim_until = now() - interval '1 second' where id = $1`, post)
+			r.reap(r.Lease)
 		},
 		"when a pause lasted too long": func(r *rig, post publishing.PostID) {
-			r.pause(publishing.PauseOrganization, r.org, true, time.Hour)
-			r.clock(`update post set due = now() - interval '2 hours' where id = $1`, post)
-			r.pause(publishing.PauseOrganization, r.org, false, time.Hour)
+			r.SetPause(publishing.PauseOrganization, r.Org, true, time.Hour)
+			r.Clock(`update post set due = now() - interval '2 hours' where id = $1`, post)
+			r.SetPause(publishing.PauseOrganization, r.Org, false, time.Hour)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +92,7 @@ func TestFinish_GivesUpMaybeSentPostAsUnknown(t *testing.T) {
 			r := newRig(t)
 			post, _ := r.unknown()
 			end(r, post)
-			p := r.root(post)
+			p := r.Root(post)
 			if p.State != publishing.StateError || p.ErrorCode == nil || *p.ErrorCode != publishing.CodeOutcomeUnknown || !p.OutcomeUnknown {
 				t.Fatalf("a post that may have been sent is reported as %s %v, want ERROR outcome_unknown", p.State, p.ErrorCode)
 			}
@@ -119,7 +102,7 @@ func TestFinish_GivesUpMaybeSentPostAsUnknown(t *testing.T) {
 
 func (r *rig) phase(post publishing.PostID) string {
 	r.Helper()
-	return value[string](r, `select phase from post where id = $1`, post)
+	return publishtest.Value[string](r.Base, `select phase from post where id = $1`, post)
 }
 
 // The success is stored while Unmark waits for the publication, as Finish stores it for a claim that has ended.
@@ -127,12 +110,12 @@ func TestUnmark_BesideLateSuccessChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post, _ := r.unknown()
-	second := r.claim(1)[0]
-	r.mark(second)
-	pub := r.publication(post)
+	second := r.Claim(1)[0]
+	r.Mark(second)
+	pub := r.Publication(post)
 	var back bool
 	r.besideSuccess(pub, "late", "CommitUnmark", func() (err error) {
-		back, err = schedulerstore.Unmark(t.Context(), r.store, post, second.Token, pub, time.Minute, "test")
+		back, err = schedulerstore.Unmark(t.Context(), r.Store, post, second.Token, pub, time.Minute, "test")
 		return err
 	})
 	if back || r.phase(post) != "committing" {
@@ -145,21 +128,21 @@ func TestUnmark_BesideLateSuccessChangesNothing(t *testing.T) {
 func (r *rig) besideSuccess(pub publishing.PublicationID, release, statement string, do func() error) {
 	r.Helper()
 	watch, ended := dbtest.Super(r.T), make(chan error, 1)
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+	r.OK(r.DB.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(r.Context(), `update publication set phase = 'done', maybe_sent = false, release_id = $2, done_at = now() where id = $1`, pub, release); err != nil {
 			return err
 		}
 		go func() { ended <- do() }()
 		for waits := false; !waits && len(ended) == 0; time.Sleep(10 * time.Millisecond) {
 			err := watch.QueryRow(r.Context(), `select exists (select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock' and query like '%' || $2 || '%')`,
-				r.db.Pool(pg.Clock).Config().ConnConfig.Database, statement).Scan(&waits)
+				r.DB.Pool(pg.Clock).Config().ConnConfig.Database, statement).Scan(&waits)
 			if err != nil {
 				return err
 			}
 		}
 		return nil
 	}))
-	r.ok(<-ended)
+	r.OK(<-ended)
 }
 
 // Of two successes that are stored at the same time, the one that waits is stored as the second, in every order.
@@ -171,24 +154,24 @@ func TestFinish_SecondSuccessBesideTheFirstIsNotLost(t *testing.T) {
 			r := newRig(t)
 			post, c := r.unknown()
 			if !late {
-				c = r.claim(1)[0]
-				r.mark(c)
+				c = r.Claim(1)[0]
+				r.Mark(c)
 			} else {
-				r.mark(r.claim(1)[0])
+				r.Mark(r.Claim(1)[0])
 			}
-			out := []publishing.Outcome{r.sent(c, publishing.ResultPublished, "two")}
+			out := []publishing.Outcome{r.Outcome(c, publishing.ResultPublished, "two")}
 			var done []publishing.Finished
 			r.besideSuccess(out[0].Publication, "one", "Finish", func() (err error) {
-				done, err = schedulerstore.Finish(t.Context(), r.store, out, time.Second, "test")
+				done, err = schedulerstore.Finish(t.Context(), r.Store, out, time.Second, "test")
 				return err
 			})
 			if len(done) == 0 || !done[len(done)-1].Locked {
 				t.Fatalf("beside the first success: %+v, want that it is locked", done)
 			}
-			if f := r.store1(out[0]); !f.PublishedTwice || f.Locked {
+			if f := r.FinishOne(out[0]); !f.PublishedTwice || f.Locked {
 				t.Errorf("after it: %+v, want a second success", f)
 			}
-			r.timeline(post, publishing.EventPublishedTwice)
+			r.WantInTimeline(post, publishing.EventPublishedTwice)
 		})
 	}
 }
@@ -196,15 +179,15 @@ func TestFinish_SecondSuccessBesideTheFirstIsNotLost(t *testing.T) {
 func TestPartDone_BesideAnotherSuccessSendsNoFurtherPart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	post := r.post(r.channel(), -time.Second, 0)
-	c := r.claim(1)[0]
-	works, err := schedulerstore.Load(t.Context(), r.store, []publishing.PostID{post})
-	r.ok(err)
+	post := r.Post(r.Channel(), -time.Second, 0)
+	c := r.Claim(1)[0]
+	works, err := schedulerstore.Load(t.Context(), r.Store, []publishing.PostID{post})
+	r.OK(err)
 	x, release := works[0].Parts[0], "two"
 	x.ReleaseID = &release
 	more := true
 	r.besideSuccess(x.ID, "one", "PartDone", func() (err error) {
-		more, err = schedulerstore.PartDone(t.Context(), r.store, post, c.Token, x, time.Minute, "test")
+		more, err = schedulerstore.PartDone(t.Context(), r.Store, post, c.Token, x, time.Minute, "test")
 		return err
 	})
 	if more {
@@ -217,18 +200,18 @@ func TestUnmark_AfterLateSuccessChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post, first := r.unknown()
-	second := r.claim(1)[0]
-	r.mark(second)
-	r.store1(r.sent(first, publishing.ResultPublished, "late"))
-	if back, err := schedulerstore.Unmark(t.Context(), r.store, post, second.Token, r.publication(post), time.Minute, "test"); err != nil || back {
+	second := r.Claim(1)[0]
+	r.Mark(second)
+	r.FinishOne(r.Outcome(first, publishing.ResultPublished, "late"))
+	if back, err := schedulerstore.Unmark(t.Context(), r.Store, post, second.Token, r.Publication(post), time.Minute, "test"); err != nil || back {
 		t.Fatalf("the call of a published part may be repeated: %v, %v", back, err)
 	}
 	if phase := r.phase(post); phase != "committing" {
 		t.Errorf("the post is %s, as if nothing had been sent", phase)
 	}
-	r.store1(r.sent(second, publishing.ResultRetry, ""))
-	r.fail(r.claim(1)[0], publishing.CodeRetriesUsedUp)
-	if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
+	r.FinishOne(r.Outcome(second, publishing.ResultRetry, ""))
+	r.fail(r.Claim(1)[0], publishing.CodeRetriesUsedUp)
+	if p := r.Root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
 		t.Errorf("in the end the post is %s", p.State)
 	}
 }
@@ -236,18 +219,18 @@ func TestUnmark_AfterLateSuccessChangesNothing(t *testing.T) {
 func TestFinish_ProofEndsMaybeSent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	post := r.post(r.channel(), -time.Second)
-	c := r.claim(1)[0]
-	r.mark(c)
-	r.store1(r.sent(c, publishing.ResultUnknown, ""))
-	o := r.sent(c, publishing.ResultRetry, "")
+	post := r.Post(r.Channel(), -time.Second)
+	c := r.Claim(1)[0]
+	r.Mark(c)
+	r.FinishOne(r.Outcome(c, publishing.ResultUnknown, ""))
+	o := r.Outcome(c, publishing.ResultRetry, "")
 	o.Proven = true
-	r.store1(o)
+	r.FinishOne(o)
 	if ofPost, ofPublication := r.maybeSent(post); ofPost || ofPublication {
 		t.Fatal("a proof that nothing was published does not end maybe_sent")
 	}
-	r.fail(r.claim(1)[0], publishing.CodeRejected)
-	if p := r.root(post); *p.ErrorCode != publishing.CodeRejected || p.OutcomeUnknown {
+	r.fail(r.Claim(1)[0], publishing.CodeRejected)
+	if p := r.Root(post); *p.ErrorCode != publishing.CodeRejected || p.OutcomeUnknown {
 		t.Fatalf("a post that is proved absent is reported as %v", *p.ErrorCode)
 	}
 }
@@ -255,11 +238,11 @@ func TestFinish_ProofEndsMaybeSent(t *testing.T) {
 func TestReap_MarksCommittingPostMaybeSent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	post := r.post(r.channel(), -time.Second)
-	r.mark(r.claim(1)...)
-	r.clock(`update post set claim_until = now() - interval '1 second' where id = $1`, post)
-	r.reap(r.lease)
-	r.expect(post, publishing.StateUnknown)
+	post := r.Post(r.Channel(), -time.Second)
+	r.Mark(r.Claim(1)...)
+	r.Clock(`update post set claim_until = now() - interval '1 second' where id = $1`, post)
+	r.reap(r.Lease)
+	r.WantState(post, publishing.StateUnknown)
 	if ofPost, ofPublication := r.maybeSent(post); !ofPost || !ofPublication {
 		t.Fatalf("post %v, publication %v", ofPost, ofPublication)
 	}
@@ -268,8 +251,8 @@ func TestReap_MarksCommittingPostMaybeSent(t *testing.T) {
 // move moves the group of a post as a person does. It returns an error when that is refused.
 func (r *rig) move(post publishing.PostID, to publishing.State, republish bool) (refused error) {
 	r.Helper()
-	group := r.groupOf(post)
-	r.ok(r.inOrg(func(tx *db.Tx) error {
+	group := r.GroupOf(post)
+	r.OK(r.InOrg(func(tx *db.Tx) error {
 		old, err := poststore.LockGroup(r.Context(), tx, group)
 		if err != nil {
 			return err
@@ -291,18 +274,18 @@ func TestMove_UnscheduleKeepsMaybeSent(t *testing.T) {
 	if err := r.move(post, publishing.StateDraft, false); err != nil {
 		t.Fatalf("un-scheduling is refused: %v", err)
 	}
-	r.expect(post, publishing.StateDraft)
+	r.WantState(post, publishing.StateDraft)
 	if ofPost, ofPublication := r.maybeSent(post); !ofPost || !ofPublication {
 		t.Fatal("un-scheduling forgot that the post may have been sent")
 	}
 	if err := r.move(post, publishing.StateQueue, false); err == nil {
 		t.Fatal("a draft that may have been sent is scheduled again without republish")
 	}
-	late := r.sent(c, publishing.ResultPublished, "late")
-	if f := r.store1(late); f.State != publishing.StatePublished {
+	late := r.Outcome(c, publishing.ResultPublished, "late")
+	if f := r.FinishOne(late); f.State != publishing.StatePublished {
 		t.Fatalf("a late success of a draft is answered with %+v", f)
 	}
-	if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
+	if p := r.Root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
 		t.Fatalf("the post is %s, its release %s, want PUBLISHED as late", p.State, *p.ReleaseID)
 	}
 }
@@ -313,11 +296,11 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
 		post, first := r.unknown()
-		r.fail(r.claim(1)[0], publishing.CodeRetriesUsedUp)
-		if f := r.store1(r.sent(first, publishing.ResultPublished, "late")); f.State != publishing.StatePublished || f.PublishedTwice {
+		r.fail(r.Claim(1)[0], publishing.CodeRetriesUsedUp)
+		if f := r.FinishOne(r.Outcome(first, publishing.ResultPublished, "late")); f.State != publishing.StatePublished || f.PublishedTwice {
 			t.Fatalf("the late success returns %+v, want PUBLISHED once", f)
 		}
-		if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" || p.OutcomeUnknown || p.Error != nil {
+		if p := r.Root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" || p.OutcomeUnknown || p.Error != nil {
 			t.Fatalf("the post is %+v, want PUBLISHED as late without an error", p)
 		}
 	})
@@ -325,13 +308,13 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
 		post, first := r.unknown()
-		if f := r.store1(r.sent(first, publishing.ResultPublished, "late")); f.State != publishing.StatePublished {
+		if f := r.FinishOne(r.Outcome(first, publishing.ResultPublished, "late")); f.State != publishing.StatePublished {
 			t.Fatalf("the late success returns %+v, want PUBLISHED", f)
 		}
-		if got := r.claim(1); len(got) != 0 {
+		if got := r.Claim(1); len(got) != 0 {
 			t.Fatal("it is claimed again")
 		}
-		if p := r.root(post); *p.ReleaseID != "late" {
+		if p := r.Root(post); *p.ReleaseID != "late" {
 			t.Fatalf("the release of %+v is not late", p)
 		}
 	})
@@ -339,65 +322,52 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
 		post, first := r.unknown()
-		again := r.claim(1)[0]
-		if f := r.store1(r.sent(first, publishing.ResultPublished, "late")); f.State != "" {
+		again := r.Claim(1)[0]
+		if f := r.FinishOne(r.Outcome(first, publishing.ResultPublished, "late")); f.State != "" {
 			t.Fatalf("the late success returns %+v, want no state", f)
 		}
-		works, err := schedulerstore.Load(t.Context(), r.store, []publishing.PostID{again.Post})
-		r.ok(err)
+		works, err := schedulerstore.Load(t.Context(), r.Store, []publishing.PostID{again.Post})
+		r.OK(err)
 		if x := works[0].Parts[0]; x.Phase != publishing.PhaseDone || *x.ReleaseID != "late" {
 			t.Fatalf("the publication is %+v, want done as late", x)
 		}
-		r.timeline(post, publishing.EventSent)
+		r.WantInTimeline(post, publishing.EventSent)
 	})
 	t.Run("a second time under another id, which raises an alarm", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
 		post, first := r.unknown()
-		second := r.claim(1)[0]
-		r.store1(r.sent(second, publishing.ResultPublished, "one"))
-		if f := r.store1(r.sent(first, publishing.ResultPublished, "one")); f.PublishedTwice {
+		second := r.Claim(1)[0]
+		r.FinishOne(r.Outcome(second, publishing.ResultPublished, "one"))
+		if f := r.FinishOne(r.Outcome(first, publishing.ResultPublished, "one")); f.PublishedTwice {
 			t.Fatal("the same release id counts as a second publication")
 		}
-		if f := r.store1(r.sent(first, publishing.ResultPublished, "two")); !f.PublishedTwice {
+		if f := r.FinishOne(r.Outcome(first, publishing.ResultPublished, "two")); !f.PublishedTwice {
 			t.Fatalf("a second release id is answered with %+v", f)
 		}
-		if kept := value[string](r, `select release_id || ' ' || second_release_id from publication where post_id = $1`, post); kept != "one two" {
+		if kept := publishtest.Value[string](r.Base, `select release_id || ' ' || second_release_id from publication where post_id = $1`, post); kept != "one two" {
 			t.Fatalf("kept are %q", kept)
 		}
-		r.timeline(post, publishing.EventPublishedTwice)
+		r.WantInTimeline(post, publishing.EventPublishedTwice)
 	})
-}
-
-// timeline fails the test unless a post has an event.
-func (r *rig) timeline(post publishing.PostID, event publishing.EventKind) {
-	r.Helper()
-	events, err := poststore.Events(r.Context(), r.store, r.org, r.root(post).Group)
-	r.ok(err)
-	for _, e := range events {
-		if e.Kind == event {
-			return
-		}
-	}
-	r.Fatalf("the timeline has no %q: %+v", event, events)
 }
 
 func TestReap_GivesUpPostThatEndsItsWorkers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	post := r.post(r.channel(), -time.Second)
+	post := r.Post(r.Channel(), -time.Second)
 	for n := 1; n <= schedulerstore.MaxReaps; n++ {
-		if got := r.claim(1); len(got) != 1 {
+		if got := r.Claim(1); len(got) != 1 {
 			t.Fatalf("claim %d takes %d posts", n, len(got))
 		}
-		r.clock(`update post set claim_until = now() - interval '1 second' where id = $1`, post)
-		r.reap(r.lease)
-		if n > 1 && n < schedulerstore.MaxReaps && len(r.claim(1)) != 0 {
+		r.Clock(`update post set claim_until = now() - interval '1 second' where id = $1`, post)
+		r.reap(r.Lease)
+		if n > 1 && n < schedulerstore.MaxReaps && len(r.Claim(1)) != 0 {
 			t.Fatalf("after %d ended workers the post does not wait", n)
 		}
-		r.clock(`update post set not_before = null where id = $1`, post)
+		r.Clock(`update post set not_before = null where id = $1`, post)
 	}
-	if p := r.root(post); p.State != publishing.StateError || *p.ErrorCode != publishing.CodeTooLong {
+	if p := r.Root(post); p.State != publishing.StateError || *p.ErrorCode != publishing.CodeTooLong {
 		t.Fatalf("the post is %+v, want an error with the code %s", p, publishing.CodeTooLong)
 	}
 }
@@ -405,26 +375,26 @@ func TestReap_GivesUpPostThatEndsItsWorkers(t *testing.T) {
 func TestClaim_DerivesIdentityOfSend(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	post := r.post(r.channel(), -time.Minute)
+	post := r.Post(r.Channel(), -time.Minute)
 	type identity struct {
 		id      uuid.UUID
 		created time.Time
 	}
 	claim := func() (x identity) {
-		r.claim(1)
-		r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+		r.Claim(1)
+		r.OK(r.DB.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
 			return tx.QueryRow(t.Context(), `select id, created_at from publication where post_id = $1`, post).Scan(&x.id, &x.created)
 		}))
 		return x
 	}
 	first := claim()
 	// As after the promotion of a standby without the last commits: the post is queued, and its claim is lost.
-	r.tenant(`delete from publication where post_id = $1`, post)
-	r.clock(`update post set state = 'QUEUE', phase = null, claim_token = null, claim_holder = null, claim_until = null, attempt = 0 where id = $1`, post)
+	r.Exec(`delete from publication where post_id = $1`, post)
+	r.Clock(`update post set state = 'QUEUE', phase = null, claim_token = null, claim_holder = null, claim_until = null, attempt = 0 where id = $1`, post)
 	if again := claim(); again != first {
 		t.Fatalf("the same send is %+v, and after a lost commit %+v", first, again)
 	}
-	due := r.root(post).Due.Truncate(time.Millisecond)
+	due := r.Root(post).Due.Truncate(time.Millisecond)
 	if !first.created.Equal(due) {
 		t.Fatalf("it is dated %s, want its due time %s", first.created, due)
 	}
@@ -440,26 +410,26 @@ func TestFinish_LateSuccessOfAPartLeavesTheNextOneUnknown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			post := r.post(r.channel(), -time.Second, 0) // it has two parts
+			post := r.Post(r.Channel(), -time.Second, 0) // it has two parts
 			store := func(c publishing.Claimed, part int, o publishing.Outcome) {
 				t.Helper()
-				o.Org, o.Post, o.Token, o.Publication = c.Org, c.Post, c.Token, r.partAt(post, part)
-				r.store1(o)
+				o.Org, o.Post, o.Token, o.Publication = c.Org, c.Post, c.Token, r.PublicationAt(post, part)
+				r.FinishOne(o)
 			}
-			first := r.claim(1)[0]
-			r.mark(first)
+			first := r.Claim(1)[0]
+			r.Mark(first)
 			sent := publishing.Outcome{Result: publishing.ResultResume, ReleaseID: "release", RootID: "release"}
 			store(first, 0, publishing.Outcome{Result: publishing.ResultUnknown})
 			store(first, 0, sent)
-			second := r.claim(1)[0]
-			if may, err := r.may(post, second.Token, r.partAt(post, 1)); !may || err != nil {
+			second := r.Claim(1)[0]
+			if may, err := r.MayCommit(post, second.Token, r.PublicationAt(post, 1)); !may || err != nil {
 				t.Fatalf("the mark of the next part is %v (%v), want true", may, err)
 			}
 			store(second, 1, publishing.Outcome{Result: publishing.ResultUnknown})
 			store(second, 1, end)
-			before := r.root(post)
+			before := r.Root(post)
 			store(first, 0, sent)
-			after := r.root(post)
+			after := r.Root(post)
 			if ofPost, _ := r.maybeSent(post); !ofPost || after.State != before.State || after.OutcomeUnknown != before.OutcomeUnknown {
 				t.Errorf("%s %v became %s %v, may be sent: %v", before.State, before.OutcomeUnknown, after.State, after.OutcomeUnknown, ofPost)
 			}
@@ -472,22 +442,22 @@ func TestFindUnknown_OrganizationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	unknownAt := func(r *rig, server string) publishing.PostID {
-		post := r.post(r.to(server), -time.Second)
-		c := r.claim(1)[0]
-		r.mark(c)
-		r.store1(r.sent(c, publishing.ResultUnknown, ""))
+		post := r.Post(r.ChannelAt(server), -time.Second)
+		c := r.Claim(1)[0]
+		r.Mark(c)
+		r.FinishOne(r.Outcome(c, publishing.ResultUnknown, ""))
 		return post
 	}
 	for n := range 20 {
 		unknownAt(r, fmt.Sprintf("host-%d.example", n))
 	}
-	other := newRigOn(t, r.db)
+	other := r.another()
 	late := unknownAt(other, "other.example")
-	found, err := schedulerstore.FindUnknown(t.Context(), r.store, other.lease, nil, nil, time.Hour)
-	if r.ok(err); len(found) != 21 {
+	found, err := schedulerstore.FindUnknown(t.Context(), r.Store, other.Lease, nil, nil, time.Hour)
+	if r.OK(err); len(found) != 21 {
 		t.Fatalf("%d are found", len(found))
 	}
-	if at := slices.IndexFunc(found, func(f publishing.UnknownPost) bool { return f.Post == late }); at > 1 || found[at].Org != other.org {
+	if at := slices.IndexFunc(found, func(f publishing.UnknownPost) bool { return f.Post == late }); at > 1 || found[at].Org != other.Org {
 		t.Errorf("the only one of an organization is number %d, behind those of another", at+1)
 	}
 }

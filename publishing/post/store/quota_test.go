@@ -16,6 +16,7 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tenancy"
 	"crier/tests/fixture"
+	"crier/tests/publishtest"
 )
 
 // posts is a quota of a number of posts a month, whose months began today.
@@ -30,7 +31,7 @@ func (p posts) Limits(context.Context, pg.Querier, tenancy.OrgID) (tenancy.Limit
 // monthOf returns the number of posts that count in the month of an instant.
 func (r *rig) monthOf(at time.Time) (n int) {
 	r.Helper()
-	r.ok(r.inOrg(func(tx *db.Tx) error {
+	r.OK(r.InOrg(func(tx *db.Tx) error {
 		quota, err := poststore.ReadPostQuota(r.Context(), tx, posts(1))
 		if err != nil {
 			return err
@@ -45,7 +46,7 @@ func (r *rig) monthOf(at time.Time) (n int) {
 func TestPostQuota_CountsWhatIsQueuedOrOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c := r.channel()
+	c := r.Channel()
 	tomorrow := time.Now().Add(24 * time.Hour)
 	want := func(when string, n int) {
 		t.Helper()
@@ -54,29 +55,29 @@ func TestPostQuota_CountsWhatIsQueuedOrOut(t *testing.T) {
 		}
 	}
 	want("nothing", 0)
-	post := r.post(c, 24*time.Hour, 0, time.Hour, 0)
+	post := r.Post(c, 24*time.Hour, 0, time.Hour, 0)
 	want("a post of three parts, of which one has a delay", 1)
 	if got := r.monthOf(tomorrow.AddDate(0, 0, 40)); got != 0 {
 		t.Errorf("another month has the count %d, want 0", got)
 	}
-	r.moveTo(post, publishing.StateDraft)
+	r.MoveTo(post, publishing.StateDraft)
 	want("a draft", 0)
-	r.moveTo(post, publishing.StateQueue)
+	r.MoveTo(post, publishing.StateQueue)
 	want("scheduled again", 1)
-	other := r.post(c, 25*time.Hour)
+	other := r.Post(c, 25*time.Hour)
 	want("a second post", 2)
-	r.delete(other)
+	r.Delete(other)
 	want("the second is deleted", 1)
-	out := r.post(r.channel(), -time.Second)
+	out := r.Post(r.Channel(), -time.Second)
 	want("a third, which is due", 2)
-	claims := r.claim(1)
+	claims := r.Claim(1)
 	want("the third is on its way", 2)
-	r.finish(claims[0], publishing.ResultPublished, "")
+	r.Finish(claims[0], publishing.ResultPublished, "")
 	want("the third is published", 2)
-	r.delete(out)
+	r.Delete(out)
 	want("a published post that is deleted was published", 2)
-	r.post(r.channel(), -time.Second)
-	r.finish(r.claim(1)[0], publishing.ResultError, "rejected")
+	r.Post(r.Channel(), -time.Second)
+	r.Finish(r.Claim(1)[0], publishing.ResultError, "rejected")
 	want("a fourth has failed", 2)
 }
 
@@ -84,8 +85,8 @@ func TestPostQuota_CountsWhatIsQueuedOrOut(t *testing.T) {
 func TestPostQuota_CountsEachTimeThatAPostGoesOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	post := r.post(r.channel(), -time.Second, 0, time.Hour)
-	publish := func() { r.finish(r.claim(1)[0], publishing.ResultPublished, "") }
+	post := r.Post(r.Channel(), -time.Second, 0, time.Hour)
+	publish := func() { r.Finish(r.Claim(1)[0], publishing.ResultPublished, "") }
 	want := func(when string, n int) {
 		t.Helper()
 		if got := r.monthOf(time.Now()); got != n {
@@ -94,15 +95,15 @@ func TestPostQuota_CountsEachTimeThatAPostGoesOut(t *testing.T) {
 	}
 	publish()
 	want("published once", 1)
-	r.moveTo(post, publishing.StateQueue)
+	r.MoveTo(post, publishing.StateQueue)
 	want("queued again", 2)
 	publish()
 	want("published twice", 2)
-	r.moveTo(post, publishing.StateDraft)
+	r.MoveTo(post, publishing.StateDraft)
 	want("a draft", 2)
-	r.moveTo(post, publishing.StateQueue)
+	r.MoveTo(post, publishing.StateQueue)
 	want("queued a third time", 3)
-	r.delete(post)
+	r.Delete(post)
 	want("deleted before it went out", 2)
 	if got := r.monthOf(time.Now().AddDate(0, 0, 40)); got != 0 {
 		t.Errorf("another month has the count %d, want 0", got)
@@ -113,15 +114,15 @@ func TestPostQuota_CountsEachTimeThatAPostGoesOut(t *testing.T) {
 func TestPostQuota_CountsThreadsThatAreOutInPart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	post := r.post(r.channel(), -time.Second, 0)
-	claim := r.claim(1)[0]
-	works, err := schedulerstore.Load(t.Context(), r.store, []publishing.PostID{post})
-	r.ok(err)
+	post := r.Post(r.Channel(), -time.Second, 0)
+	claim := r.Claim(1)[0]
+	works, err := schedulerstore.Load(t.Context(), r.Store, []publishing.PostID{post})
+	r.OK(err)
 	first, release := works[0].Parts[0], "first"
 	first.ReleaseID = &release
-	_, err = schedulerstore.PartDone(t.Context(), r.store, post, claim.Token, first, time.Minute, "test")
-	r.ok(err)
-	r.finish(claim, publishing.ResultError, "rejected")
+	_, err = schedulerstore.PartDone(t.Context(), r.Store, post, claim.Token, first, time.Minute, "test")
+	r.OK(err)
+	r.Finish(claim, publishing.ResultError, "rejected")
 	want := func(when string, n int) {
 		t.Helper()
 		if got := r.monthOf(time.Now()); got != n {
@@ -129,9 +130,9 @@ func TestPostQuota_CountsThreadsThatAreOutInPart(t *testing.T) {
 		}
 	}
 	want("stopped behind its first part", 1)
-	r.moveTo(post, publishing.StateDraft)
+	r.MoveTo(post, publishing.StateDraft)
 	want("a draft", 1)
-	r.moveTo(post, publishing.StateQueue)
+	r.MoveTo(post, publishing.StateQueue)
 	want("queued again", 2)
 }
 
@@ -140,17 +141,17 @@ func TestPostQuota_CountsPastDatesWhenTheyGoOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const longAgo = 5 * 365 * 24 * time.Hour
-	made := fixture.Post(r.org, r.channel(), time.Now().Add(-longAgo))
-	r.ok(r.inOrg(func(tx *db.Tx) error { return poststore.Insert(t.Context(), tx, written(made)) }))
+	made := fixture.Post(r.Org, r.Channel(), time.Now().Add(-longAgo))
+	r.OK(r.InOrg(func(tx *db.Tx) error { return poststore.Insert(t.Context(), tx, publishtest.NewPosts(made)) }))
 	post := made[0].ID
 	if now, then := r.monthOf(time.Now()), r.monthOf(time.Now().Add(-longAgo)); now != 1 || then != 0 {
 		t.Errorf("queued: this month has the count %d and that of its date %d, want 1 and 0", now, then)
 	}
-	r.moveTo(post, publishing.StateDraft)
+	r.MoveTo(post, publishing.StateDraft)
 	if now := r.monthOf(time.Now()); now != 0 {
 		t.Errorf("a draft: this month has the count %d, want 0", now)
 	}
-	r.moveTo(post, publishing.StateQueue)
+	r.MoveTo(post, publishing.StateQueue)
 	if now, then := r.monthOf(time.Now()), r.monthOf(time.Now().Add(-longAgo)); now != 1 || then != 0 {
 		t.Errorf("scheduled again: this month has the count %d and that of its date %d, want 1 and 0", now, then)
 	}
@@ -159,12 +160,12 @@ func TestPostQuota_CountsPastDatesWhenTheyGoOut(t *testing.T) {
 func TestPostQuota_RefusesOnlyWhatAddsToTheMonth(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c := r.channel()
-	r.post(c, 24*time.Hour)
-	r.post(c, 25*time.Hour)
+	c := r.Channel()
+	r.Post(c, 24*time.Hour)
+	r.Post(c, 25*time.Hour)
 	at := time.Now().Add(24 * time.Hour)
 	change := func(most posts, write func(tx *db.Tx) error) error {
-		return r.inOrg(func(tx *db.Tx) error {
+		return r.InOrg(func(tx *db.Tx) error {
 			quota, err := poststore.ReadPostQuota(t.Context(), tx, most)
 			if err != nil {
 				return err
@@ -180,16 +181,16 @@ func TestPostQuota_RefusesOnlyWhatAddsToTheMonth(t *testing.T) {
 		})
 	}
 	add := func(tx *db.Tx) error {
-		return poststore.Insert(t.Context(), tx, written(fixture.Post(r.org, c, at)))
+		return poststore.Insert(t.Context(), tx, publishtest.NewPosts(fixture.Post(r.Org, c, at)))
 	}
-	r.ok(change(1, func(*db.Tx) error { return nil }))
+	r.OK(change(1, func(*db.Tx) error { return nil }))
 	err := change(2, add)
 	var refused *fault.Error
 	if !errors.As(err, &refused) || refused.Kind != fault.Quota || refused.Limit == nil ||
 		*refused.Limit != (fault.Limit{Name: "posts", Current: 2, Allowed: 2}) {
 		t.Errorf("one more than the plan allows: got %v, want a Quota fault with 2 of 2 posts", err)
 	}
-	r.ok(change(3, add))
+	r.OK(change(3, add))
 	if got := r.monthOf(at); got != 3 {
 		t.Errorf("got the count %d, want 3: what was refused is not stored", got)
 	}
@@ -199,7 +200,7 @@ func TestPostQuota_RefusesOnlyWhatAddsToTheMonth(t *testing.T) {
 func TestPostQuota_CountsOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c, at := r.channel(), time.Now().Add(24*time.Hour)
+	c, at := r.Channel(), time.Now().Add(24*time.Hour)
 	add := func(tx *db.Tx) error {
 		quota, err := poststore.ReadPostQuota(t.Context(), tx, posts(1))
 		if err != nil {
@@ -209,18 +210,18 @@ func TestPostQuota_CountsOneAfterTheOther(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := poststore.Insert(t.Context(), tx, written(fixture.Post(r.org, c, at))); err != nil {
+		if err := poststore.Insert(t.Context(), tx, publishtest.NewPosts(fixture.Post(r.Org, c, at))); err != nil {
 			return err
 		}
 		return quota.Check(t.Context(), "test", at, before)
 	}
 	second := make(chan error, 1)
-	r.ok(r.inOrg(func(tx *db.Tx) error {
+	r.OK(r.InOrg(func(tx *db.Tx) error {
 		if err := add(tx); err != nil {
 			return err
 		}
-		go func() { second <- db.New(r.db).InOrg(t.Context(), r.org, add) }()
-		r.waitsIn("OrganizationLock", "Lock", second)
+		go func() { second <- db.New(r.DB).InOrg(t.Context(), r.Org, add) }()
+		r.AwaitLock("OrganizationLock", second)
 		return nil
 	}))
 	if err := <-second; !fault.Is(err, fault.Quota) {
@@ -235,45 +236,45 @@ func TestPostQuota_CountsOneAfterTheOther(t *testing.T) {
 func TestAdvance_OccurrenceOverTheQuotaFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.webhook()
-	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC", 0, time.Hour)
+	r.Webhook()
+	first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "UTC", 0, time.Hour)
 	series := id.FromUUID[publishing.SeriesTag](first.UUID())
-	r.endOnly(first, publishing.ResultPublished, "")
-	r.events()
+	r.ClaimAndFinish(first, publishing.ResultPublished, "")
+	r.WebhookEvents()
 	advance := func(most posts) bool {
 		t.Helper()
-		wrote, err := poststore.AdvanceSeries(t.Context(), r.store, r.org, series, true, most)
-		r.ok(err)
+		wrote, err := poststore.AdvanceSeries(t.Context(), r.Store, r.Org, series, true, most)
+		r.OK(err)
 		return wrote
 	}
 	if !advance(0) {
 		t.Fatal("no occurrence is written")
 	}
 	second := publishing.Occurrence(first, 1)
-	refused := r.root(second)
+	refused := r.Root(second)
 	if refused.State != publishing.StateError || refused.ErrorCode == nil || *refused.ErrorCode != publishing.CodeQuota {
 		t.Fatalf("the occurrence is %+v, want ERROR with the code quota", refused)
 	}
-	r.timeline(second, publishing.EventFailed)
-	r.wantEvents("an occurrence over the quota", told{Post: second, Event: "post.failed", State: "ERROR", Error: *refused.Error})
-	if n := r.countOf("post", "group_id = $1 and error_code = 'predecessor_failed'", refused.Group); n != 1 {
+	r.WantInTimeline(second, publishing.EventFailed)
+	r.WantWebhookEvents("an occurrence over the quota", publishtest.WebhookEvent{Post: second, Event: "post.failed", State: "ERROR", Error: *refused.Error})
+	if n := r.Count("post", "group_id = $1 and error_code = 'predecessor_failed'", refused.Group); n != 1 {
 		t.Errorf("%d followers have failed with it, want 1", n)
 	}
-	if n := r.step(); n != 0 {
+	if n := r.WriteOccurrences(); n != 0 {
 		t.Fatalf("the step wrote %d occurrences before the time of the one that failed, want 0", n)
 	}
 	for range publishing.FailuresToStop + 1 {
-		r.tenant(`update series set retry_at = now() where id = $1`, series)
+		r.Exec(`update series set retry_at = now() where id = $1`, series)
 		if !advance(0) {
 			t.Fatal("the series does not go on")
 		}
 	}
-	r.tenant(`update series set retry_at = now() where id = $1`, series)
-	if n := r.step(); n != 1 {
+	r.Exec(`update series set retry_at = now() where id = $1`, series)
+	if n := r.WriteOccurrences(); n != 1 {
 		t.Fatalf("the step wrote %d occurrences once the plan allows it, want 1", n)
 	}
 	if got := r.numbers(first); !slices.Equal(got, []int{0, 1, 2, 3, 4, 5}) {
 		t.Errorf("the occurrences %v are stored, want 0 to 5", got)
 	}
-	r.expect(publishing.Occurrence(first, 5), publishing.StateQueue)
+	r.WantState(publishing.Occurrence(first, 5), publishing.StateQueue)
 }

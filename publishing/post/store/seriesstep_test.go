@@ -12,7 +12,7 @@ import (
 	"crier/platform/id"
 	"crier/platform/pg"
 	"crier/publishing"
-	publishingdb "crier/publishing/db"
+	"crier/publishing/db"
 	poststore "crier/publishing/post/store"
 	"crier/tests/dbtest"
 )
@@ -20,7 +20,7 @@ import (
 // numbers returns the numbers of the stored occurrences.
 func (r *rig) numbers(first publishing.PostID) (out []int) {
 	r.Helper()
-	r.ok(r.db.InOrg(r.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+	r.OK(r.DB.InOrg(r.Context(), r.Org.UUID(), func(tx pgx.Tx) error {
 		rows, err := tx.Query(r.Context(), `select occurrence from post where series_id = $1 and deleted_at is null order by occurrence`, first)
 		if err != nil {
 			return err
@@ -37,28 +37,28 @@ func TestWriteOccurrences_WritesOnceAfterAKill(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for _, result := range []publishing.Result{publishing.ResultPublished, publishing.ResultError} {
-		first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "Europe/Berlin", 0, time.Hour)
-		r.endOnly(first, result, "rejected")
+		first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "Europe/Berlin", 0, time.Hour)
+		r.ClaimAndFinish(first, result, "rejected")
 		if got := r.numbers(first); !slices.Equal(got, []int{0}) {
 			t.Fatalf("occurrences %v are stored before the step", got)
 		}
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
-				if _, _, err := r.sender().WriteOccurrences(t.Context(), r.lease); err != nil {
+				if _, _, err := r.Sender().WriteOccurrences(t.Context(), r.Lease); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		all.Wait()
-		if n := r.step(); n != 0 {
+		if n := r.WriteOccurrences(); n != 0 {
 			t.Errorf("a repeated step wrote %d", n)
 		}
 		if got := r.numbers(first); !slices.Equal(got, []int{0, 1}) {
 			t.Errorf("occurrences %v are stored, want 0 and 1", got)
 		}
-		events, err := poststore.Events(t.Context(), r.store, r.org, r.root(publishing.Occurrence(first, 1)).Group)
-		r.ok(err)
+		events, err := poststore.Events(t.Context(), r.Store, r.Org, r.Root(publishing.Occurrence(first, 1)).Group)
+		r.OK(err)
 		if len(events) != 1 || events[0].Kind != publishing.EventWritten {
 			t.Errorf("the timeline of the next occurrence is %+v", events)
 		}
@@ -69,14 +69,14 @@ func TestWriteOccurrences_WritesOnceAfterAKill(t *testing.T) {
 func TestAdvance_WritesOnceAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
-	r.endOnly(first, publishing.ResultPublished, "")
+	first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "UTC")
+	r.ClaimAndFinish(first, publishing.ResultPublished, "")
 	var all sync.WaitGroup
 	var written atomic.Int64
 	for range 8 {
 		all.Go(func() {
 			var wrote bool
-			err := publishingdb.New(r.db).InOrg(t.Context(), r.org, func(tx *publishingdb.Tx) (err error) {
+			err := db.New(r.DB).InOrg(t.Context(), r.Org, func(tx *db.Tx) (err error) {
 				wrote, err = poststore.Advance(t.Context(), tx, id.FromUUID[publishing.SeriesTag](first.UUID()), true, poststore.PostQuota{})
 				return err
 			})
@@ -98,9 +98,9 @@ func TestAdvance_WritesOnceAtTheSameMoment(t *testing.T) {
 func TestOccurrence_KeyRefusesASecondRow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
-	other := r.post(r.channel(), time.Hour)
-	err := r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+	first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "UTC")
+	other := r.Post(r.Channel(), time.Hour)
+	err := r.DB.InOrg(t.Context(), r.Org.UUID(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `update post set series_id = $2, occurrence = 0, interval_days = 1 where id = $1`, other, first)
 		return err
 	})
@@ -112,13 +112,13 @@ func TestOccurrence_KeyRefusesASecondRow(t *testing.T) {
 func TestWriteOccurrences_LeavesOutMissedOnes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "Europe/Berlin")
-	r.tenant(`update series set anchor = anchor - interval '40000 days' where id = $1`, first)
-	r.end(first, publishing.ResultPublished, "")
+	first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "Europe/Berlin")
+	r.Exec(`update series set anchor = anchor - interval '40000 days' where id = $1`, first)
+	r.End(first, publishing.ResultPublished, "")
 	if got := r.numbers(first); !slices.Equal(got, []int{0, 40001}) {
 		t.Fatalf("occurrences %v are stored", got)
 	}
-	if at := r.root(publishing.Occurrence(first, 40001)).PublishDate; at.Before(time.Now()) || at.After(time.Now().Add(26*time.Hour)) {
+	if at := r.Root(publishing.Occurrence(first, 40001)).PublishDate; at.Before(time.Now()) || at.After(time.Now().Add(26*time.Hour)) {
 		t.Errorf("the next is at %v", at)
 	}
 }
@@ -127,36 +127,36 @@ func TestWriteOccurrences_LeavesOutMissedOnes(t *testing.T) {
 func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	other := newRigOn(t, r.db)
-	r.lease = other.lease
-	unknown := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
-	broken := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
-	plain := r.post(r.channel(), -25*time.Hour)
-	good := other.repeated(other.channel(), publishing.Repeat{Days: 1}, "UTC")
-	r.tenant(`update series set timezone = 'Mars/Olympus' where id = $1`, unknown)
-	r.tenant(`delete from part where post_id in (select p.id from post p join series s on s.template = p.group_id where s.id = $1)`, broken)
+	other := r.another()
+	r.Lease = other.Lease
+	unknown := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "UTC")
+	broken := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "UTC")
+	plain := r.Post(r.Channel(), -25*time.Hour)
+	good := other.Repeated(other.Channel(), publishing.Repeat{Days: 1}, "UTC")
+	r.Exec(`update series set timezone = 'Mars/Olympus' where id = $1`, unknown)
+	r.Exec(`delete from part where post_id in (select p.id from post p join series s on s.template = p.group_id where s.id = $1)`, broken)
 	for _, post := range []publishing.PostID{unknown, broken, good} {
-		r.clock(`update post set due = now() - interval '25 hours' where id = $1`, post)
+		r.Clock(`update post set due = now() - interval '25 hours' where id = $1`, post)
 	}
-	if n := r.expire(r.lease); n != 4 {
+	if n := r.Expire(r.Lease); n != 4 {
 		t.Fatalf("%d posts are expired, want 4", n)
 	}
-	r.expect(plain, publishing.StateError)
-	p := r.sender()
+	r.WantState(plain, publishing.StateError)
+	p := r.Sender()
 	for call, want := range []int{1, 0} {
-		if written, more, err := p.WriteOccurrences(t.Context(), r.lease); written != want || more || err != nil {
+		if written, more, err := p.WriteOccurrences(t.Context(), r.Lease); written != want || more || err != nil {
 			t.Fatalf("call %d wrote %d, more is %v: %v", call, written, more, err)
 		}
 	}
-	if p.SeriesSetAside() != 2 || p.OccurrencesWritten() != 1 || !other.exists(publishing.Occurrence(good, 1)) {
+	if p.SeriesSetAside() != 2 || p.OccurrencesWritten() != 1 || !other.Exists(publishing.Occurrence(good, 1)) {
 		t.Errorf("%d are set aside, %d written", p.SeriesSetAside(), p.OccurrencesWritten())
 	}
 	for post, want := range map[publishing.PostID]string{
 		unknown: `The next occurrence could not be written: this server does not know the time zone "Mars/Olympus".`,
 		broken:  "The next occurrence could not be written; it is tried again.",
 	} {
-		events, err := poststore.Events(t.Context(), r.store, r.org, r.root(post).Group)
-		r.ok(err)
+		events, err := poststore.Events(t.Context(), r.Store, r.Org, r.Root(post).Group)
+		r.OK(err)
 		if last := events[len(events)-1]; last.Kind != publishing.EventDelayed || last.Reason == nil || *last.Reason != want {
 			t.Errorf("the timeline ends with %+v, want %s", last, want)
 		}
@@ -166,12 +166,12 @@ func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 		t.Errorf("%d posts are listed", len(rows))
 	}
 	// It goes on when the cause is removed and its time has come.
-	r.tenant(`update series set timezone = 'UTC', retry_at = now() where id = $1`, unknown)
-	if n := r.step(); n != 1 || !r.exists(publishing.Occurrence(unknown, 1)) {
+	r.Exec(`update series set timezone = 'UTC', retry_at = now() where id = $1`, unknown)
+	if n := r.WriteOccurrences(); n != 1 || !r.Exists(publishing.Occurrence(unknown, 1)) {
 		t.Errorf("%d are written after the zone is known again", n)
 	}
 	var retries int
-	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+	r.OK(r.DB.InOrg(t.Context(), r.Org.UUID(), func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), `select retries from series where id = $1 and retry_at is null`, unknown).Scan(&retries)
 	}))
 	if retries != 0 {
@@ -183,32 +183,32 @@ func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 func TestWriteOccurrences_PassesOverABusyOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	other := newRigOn(t, r.db)
-	r.lease = other.lease
+	other := r.another()
+	r.Lease = other.Lease
 	var waiting []publishing.PostID
-	channel := r.channel()
+	channel := r.Channel()
 	for range 3 {
-		post := r.repeated(channel, publishing.Repeat{Days: 1}, "UTC")
-		r.clock(`update post set state = 'ERROR', error = 'x' where id = $1`, post)
+		post := r.Repeated(channel, publishing.Repeat{Days: 1}, "UTC")
+		r.Clock(`update post set state = 'ERROR', error = 'x' where id = $1`, post)
 		waiting = append(waiting, post)
 	}
-	good := other.repeated(other.channel(), publishing.Repeat{Days: 1}, "UTC")
-	other.endOnly(good, publishing.ResultPublished, "")
-	release := dbtest.Occupy(t, r.db, r.org.UUID())
-	p := r.sender()
-	written, _, err := p.WriteOccurrences(t.Context(), r.lease)
-	if written != 1 || err != nil || !other.exists(publishing.Occurrence(good, 1)) {
+	good := other.Repeated(other.Channel(), publishing.Repeat{Days: 1}, "UTC")
+	other.ClaimAndFinish(good, publishing.ResultPublished, "")
+	release := dbtest.Occupy(t, r.DB, r.Org.UUID())
+	p := r.Sender()
+	written, _, err := p.WriteOccurrences(t.Context(), r.Lease)
+	if written != 1 || err != nil || !other.Exists(publishing.Occurrence(good, 1)) {
 		t.Errorf("%d are written beside a busy organization, want 1: %v", written, err)
 	}
 	if n := p.SeriesSetAside(); n != 0 {
 		t.Errorf("%d series of the busy organization are set aside", n)
 	}
 	release()
-	if n := r.step(); n != len(waiting) {
+	if n := r.WriteOccurrences(); n != len(waiting) {
 		t.Errorf("%d are written afterwards, want %d", n, len(waiting))
 	}
 	for _, post := range waiting {
-		if !r.exists(publishing.Occurrence(post, 1)) {
+		if !r.Exists(publishing.Occurrence(post, 1)) {
 			t.Errorf("%s has no next occurrence", post)
 		}
 	}
@@ -217,17 +217,17 @@ func TestWriteOccurrences_PassesOverABusyOrganization(t *testing.T) {
 func TestEndedSeries_OrganizationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	other := newRigOn(t, r.db)
-	r.lease = other.lease
-	channel := r.channel()
+	other := r.another()
+	r.Lease = other.Lease
+	channel := r.Channel()
 	for range 5 {
-		r.clock(`update post set state = 'ERROR', error = 'x' where id = $1`, r.repeated(channel, publishing.Repeat{Days: 1}, "UTC"))
+		r.Clock(`update post set state = 'ERROR', error = 'x' where id = $1`, r.Repeated(channel, publishing.Repeat{Days: 1}, "UTC"))
 	}
-	single := other.repeated(other.channel(), publishing.Repeat{Days: 1}, "UTC")
-	other.endOnly(single, publishing.ResultPublished, "")
-	refs, err := poststore.EndedSeries(t.Context(), r.store, r.lease, 2)
-	r.ok(err)
-	if len(refs) != 2 || refs[0].Org != r.org || refs[1].Org != other.org {
+	single := other.Repeated(other.Channel(), publishing.Repeat{Days: 1}, "UTC")
+	other.ClaimAndFinish(single, publishing.ResultPublished, "")
+	refs, err := poststore.EndedSeries(t.Context(), r.Store, r.Lease, 2)
+	r.OK(err)
+	if len(refs) != 2 || refs[0].Org != r.Org || refs[1].Org != other.Org {
 		t.Errorf("of five series and a later one of another organization, the first two are %+v; want one of each", refs)
 	}
 }
@@ -236,18 +236,18 @@ func TestEndedSeries_OrganizationsTakeTurns(t *testing.T) {
 func TestWriteOccurrences_ReportsThatThereAreMore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	channel := r.channel()
+	channel := r.Channel()
 	for range 101 {
-		post := r.repeated(channel, publishing.Repeat{Days: 1}, "UTC")
-		r.clock(`update post set state = 'ERROR', error = 'x' where id = $1`, post)
+		post := r.Repeated(channel, publishing.Repeat{Days: 1}, "UTC")
+		r.Clock(`update post set state = 'ERROR', error = 'x' where id = $1`, post)
 	}
-	p := r.sender()
+	p := r.Sender()
 	total := 0
 	for more := true; more; {
 		var written int
 		var err error
-		written, more, err = p.WriteOccurrences(t.Context(), r.lease)
-		r.ok(err)
+		written, more, err = p.WriteOccurrences(t.Context(), r.Lease)
+		r.OK(err)
 		if written == 0 || written > 100 {
 			t.Fatalf("one call wrote %d", written)
 		}
@@ -262,19 +262,19 @@ func TestWriteOccurrences_ReportsThatThereAreMore(t *testing.T) {
 func TestWriteOccurrences_AfterAPause(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c := r.channel()
-	first := r.repeated(c, publishing.Repeat{Days: 1}, "UTC")
-	r.end(first, publishing.ResultError, "rejected")
-	r.pause(publishing.PauseChannel, c, true, 0)
-	r.clock(`update post set due = now() - interval '25 hours' where id = $1`, publishing.Occurrence(first, 1))
-	r.expire(r.lease)
-	r.pause(publishing.PauseChannel, c, false, 0)
-	if n := r.step(); n != 1 {
+	c := r.Channel()
+	first := r.Repeated(c, publishing.Repeat{Days: 1}, "UTC")
+	r.End(first, publishing.ResultError, "rejected")
+	r.SetPause(publishing.PauseChannel, c, true, 0)
+	r.Clock(`update post set due = now() - interval '25 hours' where id = $1`, publishing.Occurrence(first, 1))
+	r.Expire(r.Lease)
+	r.SetPause(publishing.PauseChannel, c, false, 0)
+	if n := r.WriteOccurrences(); n != 1 {
 		t.Fatalf("%d are written after the pause", n)
 	}
-	r.clock(`update post set due = now() + interval '1 second' where id = $1`, publishing.Occurrence(first, 2))
-	r.clock(`update post set state = 'ERROR', error = 'x', error_code = 'missed' where id = $1`, publishing.Occurrence(first, 2))
-	if n := r.step(); n != 0 || r.exists(publishing.Occurrence(first, 3)) {
+	r.Clock(`update post set due = now() + interval '1 second' where id = $1`, publishing.Occurrence(first, 2))
+	r.Clock(`update post set state = 'ERROR', error = 'x', error_code = 'missed' where id = $1`, publishing.Occurrence(first, 2))
+	if n := r.WriteOccurrences(); n != 0 || r.Exists(publishing.Occurrence(first, 3)) {
 		t.Error("what was missed after the pause is no failure")
 	}
 }
@@ -283,17 +283,17 @@ func TestWriteOccurrences_AfterAPause(t *testing.T) {
 func TestWriteOccurrences_AfterALateSuccess(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
-	claimed := r.claim(1)
-	r.mark(claimed...)
-	r.finish(claimed[0], publishing.ResultError, publishing.CodeOutcomeUnknown)
-	if n := r.step(); n != 1 {
+	first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "UTC")
+	claimed := r.Claim(1)
+	r.Mark(claimed...)
+	r.Finish(claimed[0], publishing.ResultError, publishing.CodeOutcomeUnknown)
+	if n := r.WriteOccurrences(); n != 1 {
 		t.Fatalf("%d are written after the first failure", n)
 	}
-	r.finish(claimed[0], publishing.ResultPublished, "")
-	r.expect(first, publishing.StatePublished)
-	r.fast(publishing.Occurrence(first, 1))
-	r.end(publishing.Occurrence(first, 1), publishing.ResultError, "rejected")
+	r.Finish(claimed[0], publishing.ResultPublished, "")
+	r.WantState(first, publishing.StatePublished)
+	r.MakeDue(publishing.Occurrence(first, 1))
+	r.End(publishing.Occurrence(first, 1), publishing.ResultError, "rejected")
 	if got := r.numbers(first); !slices.Equal(got, []int{0, 1, 2}) {
 		t.Errorf("occurrences %v are stored, want a third one", got)
 	}
@@ -303,18 +303,18 @@ func TestWriteOccurrences_AfterALateSuccess(t *testing.T) {
 func TestWriteOccurrences_PassesStoppedSeries(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c := r.channel()
-	first := r.repeated(c, publishing.Repeat{Days: 1}, "UTC")
-	r.end(first, publishing.ResultPublished, "")
-	if !r.disconnect(c) {
+	c := r.Channel()
+	first := r.Repeated(c, publishing.Repeat{Days: 1}, "UTC")
+	r.End(first, publishing.ResultPublished, "")
+	if !r.Disconnect(c) {
 		t.Fatal("the channel is not there")
 	}
-	refs, err := poststore.EndedSeries(t.Context(), r.store, r.lease, 10)
-	r.ok(err)
-	if n := r.step(); n != 0 || len(refs) != 1 {
+	refs, err := poststore.EndedSeries(t.Context(), r.Store, r.Lease, 10)
+	r.OK(err)
+	if n := r.WriteOccurrences(); n != 0 || len(refs) != 1 {
 		t.Errorf("%d are written and %d series found, want 0 and 1", n, len(refs))
 	}
-	refs, err = poststore.EndedSeries(t.Context(), r.store, r.lease, 10)
+	refs, err = poststore.EndedSeries(t.Context(), r.Store, r.Lease, 10)
 	if err != nil || len(refs) != 0 {
 		t.Errorf("after the step %v are still found (%v), want none", refs, err)
 	}

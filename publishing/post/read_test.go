@@ -1,36 +1,30 @@
-package store_test
+package post_test
 
 import (
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
 
 	"crier/platform/clock"
 	"crier/publishing"
-	"crier/publishing/approval"
-	"crier/publishing/db"
-	"crier/publishing/post"
 	poststore "crier/publishing/post/store"
 	"crier/tenancy"
+	"crier/tests/publishtest"
 )
 
 // An occurrence is projected until the step stores it. A read at the same time finds it exactly once.
 func TestOccurrence_IsFoundWhileItIsStored(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := publishtest.NewStoreRig(t)
 	const series = 40
 	var later []publishing.PostID
 	for range series {
-		first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
+		first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "UTC")
 		later = append(later, publishing.Occurrence(first, 1))
-		r.endOnly(first, publishing.ResultPublished, "")
+		r.ClaimAndFinish(first, publishing.ResultPublished, "")
 	}
-	posts := post.New(post.Config{}, post.Deps{
-		DB: db.New(r.db), Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
-		Approvals: approval.NewRequests(approval.RequestDeps{DB: db.New(r.db), Clock: clock.System{}}),
-	})
-	who := tenancy.Principal{Org: r.org}
+	posts := publishtest.Deps{DB: r.Store, Clock: clock.System{}, Log: r.Logger}.Posts(publishtest.Limits)
+	who := tenancy.Principal{Org: r.Org}
 	from, to := time.Now().Add(time.Hour), time.Now().Add(36*time.Hour)
 	done := make(chan struct{})
 	var readers sync.WaitGroup
@@ -49,7 +43,7 @@ func TestOccurrence_IsFoundWhileItIsStored(t *testing.T) {
 					}
 					continue
 				}
-				all, err := poststore.Roots(t.Context(), r.store, r.org, publishing.ListPosts{Start: from, End: to}, publishing.CustomerID{}, 10_000)
+				all, err := poststore.Roots(t.Context(), r.Store, r.Org, publishing.ListPosts{Start: from, End: to}, publishing.CustomerID{}, 10_000)
 				if err != nil || len(all) != series {
 					t.Errorf("%d are listed, want %d: %v", len(all), series, err)
 					return
@@ -59,8 +53,8 @@ func TestOccurrence_IsFoundWhileItIsStored(t *testing.T) {
 	}
 	written := 0
 	for tries := 0; written < series && tries < 10; tries++ {
-		n, _, err := r.sender().WriteOccurrences(t.Context(), r.lease)
-		r.ok(err)
+		n, _, err := r.Sender().WriteOccurrences(t.Context(), r.Lease)
+		r.OK(err)
 		written += n
 	}
 	close(done)

@@ -2,11 +2,13 @@ package store_test
 
 import (
 	"encoding/json"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"crier/platform/fault"
 	"crier/platform/id"
@@ -16,40 +18,22 @@ import (
 	poststore "crier/publishing/post/store"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tests/fixture"
+	"crier/tests/publishtest"
 )
 
-// rewrite replaces the content of a post as an edit by a person does, and keeps the id of its first part. It returns
-// false when the post is claimed or published.
-func (r *rig) rewrite(post publishing.PostID, content func(channel publishing.ChannelID) []publishing.Post) error {
-	return r.inOrg(func(tx *db.Tx) error {
-		group, err := poststore.GroupOf(r.Context(), tx, post)
-		if err != nil {
-			return err
-		}
-		old, err := poststore.LockGroup(r.Context(), tx, group)
-		if err != nil {
-			return err
-		}
-		for _, p := range old {
-			if err := publishing.Move(p.State, publishing.StateQueue, p.OutcomeUnknown, p.Published, false); err != nil {
-				return err
-			}
-		}
-		posts := content(old[0].Channel)
-		posts[0].ID, posts[0].Group = post, group
-		posts[0].Parts[0].ID = id.FromUUID[publishing.PartTag](post.UUID())
-		return poststore.Rewrite(r.Context(), tx, group, old, written(posts))
-	})
-}
-
-func (r *rig) edit(post publishing.PostID, text string) error {
-	return r.rewrite(post, func(channel publishing.ChannelID) []publishing.Post {
-		posts := fixture.Post(r.org, channel, time.Now(), 0)
-		for i := range posts[0].Parts {
-			posts[0].Parts[i].Content = publishing.Content{Text: text}
-		}
-		return posts
-	})
+// The scheduler finds posts by their ids alone, so no organization may use the id of a post of another one.
+func TestInsert_RefusesIDOfAnotherOrganization(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.Post(r.Channel(), time.Hour)
+	other := r.another()
+	mine := fixture.Post(other.Org, other.Channel(), time.Now().Add(time.Hour))
+	mine[0].ID = post
+	mine[0].Parts[0].ID = id.New[publishing.PartTag]()
+	err := other.InOrg(func(tx *db.Tx) error { return poststore.Insert(t.Context(), tx, publishtest.NewPosts(mine)) })
+	if pe := (*pgconn.PgError)(nil); !errors.As(err, &pe) || pe.Code != "23505" {
+		t.Errorf("taken twice: %v", err)
+	}
 }
 
 // Edits and deletions run beside a claim and its mark: a post that was allowed to change is not sent as it was before.
@@ -57,15 +41,15 @@ func TestRewrite_RefusedOnceSendBegins(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for n := range 60 {
-		c := r.channel()
-		post := r.post(c, -time.Second, 0)
+		c := r.Channel()
+		post := r.Post(c, -time.Second, 0)
 		var race sync.WaitGroup
 		var sent string
 		var edited error
 		race.Go(func() {
-			for _, x := range r.claim(1) {
-				w := r.work(x.Post)
-				ok, err := r.may(x.Post, x.Token, w.Parts[0].ID)
+			for _, x := range r.Claim(1) {
+				w := r.Load(x.Post)
+				ok, err := r.MayCommit(x.Post, x.Token, w.Parts[0].ID)
 				if err != nil {
 					t.Error(err)
 				}
@@ -76,7 +60,7 @@ func TestRewrite_RefusedOnceSendBegins(t *testing.T) {
 		})
 		race.Go(func() {
 			time.Sleep(time.Duration(n%12) * 500 * time.Microsecond)
-			edited = r.edit(post, "new")
+			edited = r.Edit(post, "new")
 		})
 		race.Wait()
 		switch {
@@ -92,21 +76,21 @@ func TestRewrite_RefusedOnceSendBegins(t *testing.T) {
 func TestLockGroup_SeesPartPublishedWhileItWaited(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	post := r.post(r.channel(), -time.Second, 0)
-	got := r.claim(1)
-	w := r.work(post)
+	post := r.Post(r.Channel(), -time.Second, 0)
+	got := r.Claim(1)
+	w := r.Load(post)
 	ref := "out"
 	w.Parts[0].ReleaseID, w.Parts[0].URL, w.Parts[0].Ref = &ref, &ref, json.RawMessage(`{}`)
 	var waiting sync.WaitGroup
 	var edited error
-	r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+	r.OK(r.DB.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), `update publication set phase = 'done', release_id = 'out', done_at = now() where id = $1`, w.Parts[0].ID); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(t.Context(), `update post set state = 'QUEUE', claim_token = null, claim_holder = null, claim_until = null, phase = null where id = $1`, got[0].Post); err != nil {
 			return err
 		}
-		waiting.Go(func() { edited = r.edit(post, "new") })
+		waiting.Go(func() { edited = r.Edit(post, "new") })
 		return r.blocked(tx)
 	}))
 	waiting.Wait()
@@ -131,41 +115,41 @@ func (r *rig) blocked(tx pgx.Tx) error {
 func TestRewrite_KeepsPartIDs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c := r.channel()
-	posts := fixture.Post(r.org, c, time.Now(), time.Hour)
-	r.insert(posts...)
+	c := r.Channel()
+	posts := fixture.Post(r.Org, c, time.Now(), time.Hour)
+	r.Insert(r.Org, posts...)
 	out := func() {
 		r.Helper()
 		for range 2 {
-			for _, x := range r.claim(1) {
-				w := r.work(x.Post)
+			for _, x := range r.Claim(1) {
+				w := r.Load(x.Post)
 				if len(w.Parts) != 1 || len(w.Before) != w.Parts[0].Position {
 					t.Fatalf("loaded %+v, want one part and those before it", w)
 				}
 				o := publishing.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishing.ResultPublished, Publication: w.Parts[0].ID, ReleaseID: "out", RootID: "out"}
-				if done, err := schedulerstore.Finish(t.Context(), r.store, []publishing.Outcome{o}, time.Second, "test"); err != nil || len(done) != 1 {
+				if done, err := schedulerstore.Finish(t.Context(), r.Store, []publishing.Outcome{o}, time.Second, "test"); err != nil || len(done) != 1 {
 					t.Fatalf("finish returns %+v (%v), want one result", done, err)
 				}
-				r.clock(`update post set due = now() where group_id = $1 and state = 'QUEUE'`, posts[0].Group)
+				r.Clock(`update post set due = now() where group_id = $1 and state = 'QUEUE'`, posts[0].Group)
 			}
 		}
 	}
 	out()
 	for range 2 { // every edit publishes both parts again, with the same part ids
-		r.ok(r.inOrg(func(tx *db.Tx) error {
+		r.OK(r.InOrg(func(tx *db.Tx) error {
 			old, err := poststore.LockGroup(t.Context(), tx, posts[0].Group)
 			if err != nil {
 				return err
 			}
-			again := fixture.Post(r.org, c, time.Now(), time.Hour)
+			again := fixture.Post(r.Org, c, time.Now(), time.Hour)
 			again[0].ID, again[0].Parts[0].ID, again[1].After, again[1].Parts[0].ID = posts[0].ID, posts[0].Parts[0].ID, posts[0].ID, posts[1].Parts[0].ID
 			again[0].Group, again[1].Group = posts[0].Group, posts[0].Group
-			return poststore.Rewrite(t.Context(), tx, posts[0].Group, old, written(again))
+			return poststore.Rewrite(t.Context(), tx, posts[0].Group, old, publishtest.NewPosts(again))
 		}))
 		out()
-		r.expect(posts[0].ID, publishing.StatePublished)
+		r.WantState(posts[0].ID, publishing.StatePublished)
 	}
-	if rounds := value[int](r, `select count(*) from publication where part_id = $1 and phase = 'done'`, posts[1].Parts[0].ID); rounds != 3 {
+	if rounds := publishtest.Value[int](r.Base, `select count(*) from publication where part_id = $1 and phase = 'done'`, posts[1].Parts[0].ID); rounds != 3 {
 		t.Fatalf("the delayed part went out %d times", rounds)
 	}
 }

@@ -84,8 +84,8 @@ func TestSeries_AgreesWithAModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 12 {
 		p := plain{rows: map[int]string{0: "booked"}, times: 3 + random.IntN(10)}
-		first := r.repeated(r.channel(), publishing.Repeat{Days: 1 + random.IntN(30), Count: p.times}, "Europe/Berlin")
-		from, days := r.root(first).PublishDate.Add(-time.Hour), r.root(first).Interval
+		first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1 + random.IntN(30), Count: p.times}, "Europe/Berlin")
+		from, days := r.Root(first).PublishDate.Add(-time.Hour), r.Root(first).Interval
 		var story []string
 		for range 14 {
 			booked := p.booked()
@@ -98,8 +98,8 @@ func TestSeries_AgreesWithAModel(t *testing.T) {
 			case what < 2:
 				ok := what == 0 || random.IntN(2) == 0
 				story = append(story, fmt.Sprint("end ", n, ok))
-				r.fast(publishing.Occurrence(first, n))
-				r.end(publishing.Occurrence(first, n), map[bool]publishing.Result{true: publishing.ResultPublished, false: publishing.ResultError}[ok], "rejected")
+				r.MakeDue(publishing.Occurrence(first, n))
+				r.End(publishing.Occurrence(first, n), map[bool]publishing.Result{true: publishing.ResultPublished, false: publishing.ResultError}[ok], "rejected")
 				p.end(n, ok)
 			case what == 2:
 				story = append(story, fmt.Sprint("skip ", n))
@@ -112,7 +112,7 @@ func TestSeries_AgreesWithAModel(t *testing.T) {
 				p.skip(later)
 			default:
 				story = append(story, fmt.Sprint("book ", later))
-				r.ok(r.inOrg(func(tx *db.Tx) error {
+				r.OK(r.InOrg(func(tx *db.Tx) error {
 					_, _, err := poststore.Materialize(t.Context(), tx, publishing.Occurrence(first, later).UUID(), false)
 					return err
 				}))

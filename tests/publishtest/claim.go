@@ -1,0 +1,199 @@
+package publishtest
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"crier/publishing"
+	"crier/publishing/db"
+	schedulerstore "crier/publishing/scheduler/store"
+)
+
+// ClaimRules returns the rules of claims that last a minute.
+func ClaimRules() schedulerstore.ClaimRules {
+	return schedulerstore.ClaimRules{
+		Hold: time.Minute, MaxLate: 24 * time.Hour, Window: publishing.ClaimWindow, Node: "test",
+	}
+}
+
+// Claim claims at most permits posts under the lease of the rig.
+func (r *StoreRig) Claim(permits int) []publishing.Claimed {
+	r.Helper()
+	return r.ClaimBy(r.Lease, permits).Claimed
+}
+
+// ClaimBy claims at most permits posts of the organization under a lease.
+func (r *StoreRig) ClaimBy(l publishing.Lease, permits int) publishing.ClaimResult {
+	r.Helper()
+	out, err := r.ClaimFor(l, publishing.NoClaimLimits(), publishing.Want{Org: r.Org, Permits: permits})
+	r.OK(err)
+	return out
+}
+
+// ClaimFor claims the posts that organizations want, under a lease and within limits.
+func (r *StoreRig) ClaimFor(
+	l publishing.Lease, limits publishing.ClaimLimits, wants ...publishing.Want,
+) (publishing.ClaimResult, error) {
+	return schedulerstore.Claim(r.Context(), r.Store, l, wants, limits, 1, ClaimRules())
+}
+
+// Publication returns the publication of the first part of a post.
+func (r *StoreRig) Publication(post publishing.PostID) publishing.PublicationID {
+	r.Helper()
+	return r.PublicationAt(post, 0)
+}
+
+// PublicationAt returns the publication of one part of a post; the first part has the position 0.
+func (r *StoreRig) PublicationAt(post publishing.PostID, position int) publishing.PublicationID {
+	r.Helper()
+	return Value[publishing.PublicationID](r.Base, `select id from publication where post_id = $1 and position =
+		$2 + (select min(position) from publication where post_id = $1) order by number limit 1`, post, position)
+}
+
+// Load loads a claimed post.
+func (r *StoreRig) Load(post publishing.PostID) publishing.Work {
+	r.Helper()
+	works, err := schedulerstore.Load(r.Context(), r.Store, []publishing.PostID{post})
+	r.OK(err)
+	if len(works) != 1 || len(works[0].Parts) == 0 {
+		r.Fatalf("loaded %+v, want one post with its parts", works)
+	}
+	return works[0]
+}
+
+// Mark asks for the marks of claims, which then last a minute, and reports which of their calls may begin.
+func (r *StoreRig) Mark(claims ...publishing.Claimed) []bool {
+	r.Helper()
+	marks := make([]schedulerstore.Mark, len(claims))
+	for i, c := range claims {
+		marks[i] = schedulerstore.Mark{Post: c.Post, Token: c.Token, Publication: r.Publication(c.Post)}
+	}
+	may, _, err := schedulerstore.MarkCommitting(r.Context(), r.Store, marks, time.Minute, 15*time.Second)
+	r.OK(err)
+	return may
+}
+
+// MayCommit asks for the mark of one call and reports whether the call may begin. Like the sender, it asks again while
+// another transaction has locked the post.
+func (r *StoreRig) MayCommit(
+	post publishing.PostID, token uuid.UUID, publication publishing.PublicationID,
+) (bool, error) {
+	marks := []schedulerstore.Mark{{Post: post, Token: token, Publication: publication}}
+	for {
+		may, busy, err := schedulerstore.MarkCommitting(r.Context(), r.Store, marks, time.Hour, time.Minute)
+		if err != nil || !busy[0] {
+			return err == nil && may[0], err
+		}
+	}
+}
+
+// Finish finishes a claim. A retry may begin in an hour.
+func (r *StoreRig) Finish(c publishing.Claimed, result publishing.Result, code string) []publishing.Finished {
+	r.Helper()
+	o := publishing.Outcome{
+		Org: c.Org, Post: c.Post, Token: c.Token, Result: result, Code: code, Error: code, RootID: "release",
+	}
+	if result == publishing.ResultRetry {
+		o.After = time.Hour
+	}
+	done, err := schedulerstore.Finish(r.Context(), r.Store, []publishing.Outcome{o}, 30*time.Second, "test")
+	r.OK(err)
+	return done
+}
+
+// Outcome returns an outcome of the first part of a claim, for FinishOne.
+func (r *StoreRig) Outcome(c publishing.Claimed, result publishing.Result, release string) publishing.Outcome {
+	r.Helper()
+	return publishing.Outcome{
+		Org: c.Org, Post: c.Post, Token: c.Token, Publication: r.Publication(c.Post), Result: result,
+		ReleaseID: release, RootID: release,
+	}
+}
+
+// FinishOne stores an outcome. It returns the zero value if the outcome has ended no post.
+func (r *StoreRig) FinishOne(o publishing.Outcome) publishing.Finished {
+	r.Helper()
+	done, err := schedulerstore.Finish(r.Context(), r.Store, []publishing.Outcome{o}, time.Second, "test")
+	r.OK(err)
+	if len(done) > 1 {
+		r.Fatalf("one outcome ended %d posts", len(done))
+	}
+	if len(done) == 0 {
+		return publishing.Finished{}
+	}
+	return done[0]
+}
+
+// ClaimAndFinish claims a due post and finishes it.
+func (r *StoreRig) ClaimAndFinish(post publishing.PostID, result publishing.Result, code string) {
+	r.Helper()
+	for _, c := range r.Claim(10) {
+		if c.Post == post {
+			r.Finish(c, result, code)
+			return
+		}
+	}
+	r.Fatalf("%s is not claimed", post)
+}
+
+// ClaimUnknown claims the unknown outcomes whose time has come, for as long as hold.
+func (r *StoreRig) ClaimUnknown(l publishing.Lease, hold time.Duration) []schedulerstore.ClaimedUnknown {
+	r.Helper()
+	found, err := schedulerstore.FindUnknown(r.Context(), r.Store, l, nil, nil, time.Hour)
+	r.OK(err)
+	ids := make([]publishing.PostID, len(found))
+	for i, f := range found {
+		ids[i] = f.Post
+	}
+	open, err := schedulerstore.ClaimUnknown(r.Context(), r.Store, ids, hold)
+	r.OK(err)
+	return open
+}
+
+// Upkeep does one kind of upkeep on the posts that need it, and returns their number.
+func (r *StoreRig) Upkeep(l publishing.Lease, kind schedulerstore.Upkeep, after time.Duration) int {
+	r.Helper()
+	ids, err := schedulerstore.Find(r.Context(), r.Store, l, kind, after, nil, schedulerstore.MaxUpkeep)
+	r.OK(err)
+	n, err := schedulerstore.Do(r.Context(), r.Store, kind, ids, after, "test")
+	r.OK(err)
+	return n
+}
+
+// Expire gives up the posts that are more than a day late, and returns their number.
+func (r *StoreRig) Expire(l publishing.Lease) int {
+	r.Helper()
+	return r.Upkeep(l, schedulerstore.UpkeepExpire, 24*time.Hour)
+}
+
+// SetPause begins or ends a pause. Its end gives up the posts that are later than hold.
+func (r *StoreRig) SetPause(
+	scope publishing.PauseScope, subject any, paused bool, hold time.Duration,
+) publishing.PauseResult {
+	r.Helper()
+	var out publishing.PauseResult
+	missed := 0
+	r.OK(r.InOrg(func(tx *db.Tx) error {
+		known, done, err := false, true, error(nil)
+		if paused {
+			known, err = schedulerstore.Pause(r.Context(), tx, scope, subject, "test")
+		} else {
+			end := schedulerstore.PauseEnd{Scope: scope, Subject: subject, Hold: hold, By: "test"}
+			missed, known, done, err = schedulerstore.EndPause(r.Context(), tx, end, nil)
+		}
+		if err == nil && (!known || !done) {
+			r.Fatalf("known is %v, done is %v, want both", known, done)
+		}
+		return err
+	}))
+	r.OK(r.InOrg(func(tx *db.Tx) (err error) {
+		if paused {
+			r.OK(schedulerstore.Revoke(r.Context(), tx, scope, subject, "test"))
+		}
+		out, err = schedulerstore.Held(r.Context(), tx, scope, subject)
+		return err
+	}))
+	out.Missed, out.Paused = missed, paused
+	return out
+}
