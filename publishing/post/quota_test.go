@@ -2,6 +2,7 @@ package post_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -52,5 +53,34 @@ func TestCreate_PastDateCountsInTheCurrentMonth(t *testing.T) {
 	_, err = posts.ChangeStatus(t.Context(), who, draft.Created[0].Post.String(), schedule)
 	if !fault.Is(err, fault.Quota) {
 		t.Errorf("a draft with a date in 2003 at the limit: got %v, want a Quota fault", err)
+	}
+}
+
+func TestCreate_OverTheQuotaStoresNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.Deps.Quota = postsAMonth(2)
+	r.posts = r.process()
+	one := entry(r.channel, "a text", "a part of it")
+	r.created(command(publishing.CreateSchedule, one))
+	for name, c := range map[string]struct {
+		cmd     publishing.CreatePosts
+		refused bool
+	}{
+		"two posts, of which one fits": {cmd: command(publishing.CreateSchedule, one, one), refused: true},
+		"two drafts":                   {cmd: command(publishing.CreateDraft, one, one)},
+	} {
+		_, err := r.create(c.cmd)
+		var f *fault.Error
+		refused := errors.As(err, &f) && f.Kind == fault.Quota && f.Limit != nil &&
+			*f.Limit == (fault.Limit{Name: "posts", Current: 1, Allowed: 2})
+		if refused != c.refused || !refused && err != nil {
+			t.Errorf("%s: got %v, want a Quota fault with 1 of 2 posts: %t", name, err, c.refused)
+		}
+	}
+	r.wantStored(3)
+	r.created(command(publishing.CreateSchedule, one))
+	if _, err := r.create(command(publishing.CreateNow, one)); !fault.Is(err, fault.Quota) {
+		t.Errorf("a third post: got %v, want a Quota fault", err)
 	}
 }

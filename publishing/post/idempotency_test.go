@@ -1,0 +1,119 @@
+package post_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/publishing/post"
+)
+
+// keyed returns a command with an Idempotency-Key and the hash of its request.
+func keyed(key, hash string, entries ...publishing.CreateEntry) publishing.CreatePosts {
+	cmd := command(publishing.CreateSchedule, entries...)
+	cmd.IdempotencyKey, cmd.RequestHash = key, []byte(hash)
+	return cmd
+}
+
+func TestCreate_KeyRepeatsTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	other := r.Connect(r.who.Org)
+	first, err := r.create(keyed("key", "hash", entry(r.channel, "a text"), entry(other, "a text")))
+	r.OK(err)
+	if first.Replayed || len(first.Created) != 2 {
+		t.Fatalf("the first request returns %+v, want 2 new posts", first)
+	}
+	r.woken()
+	for name, c := range map[string]struct {
+		posts    *post.Posts
+		cmd      publishing.CreatePosts
+		mismatch bool
+	}{
+		"the same body":              {posts: r.posts, cmd: keyed("key", "hash", entry(r.channel, "a text"))},
+		"the same body elsewhere":    {posts: r.process(), cmd: keyed("key", "hash", entry(r.channel, "a text"))},
+		"another body":               {posts: r.posts, cmd: keyed("key", "other", entry(r.channel, "other")), mismatch: true},
+		"a body that breaks a limit": {posts: r.posts, cmd: keyed("key", "none"), mismatch: true},
+	} {
+		got, err := c.posts.Create(t.Context(), r.who, c.cmd)
+		if err != nil || !got.Replayed || got.Mismatch != c.mismatch || !slices.Equal(got.Created, first.Created) {
+			t.Errorf("%s: got %+v, %v; want the answer %+v, mismatch %t", name, got, err, first.Created, c.mismatch)
+		}
+	}
+	r.wantStored(2)
+	r.wantWoken()
+	again, err := r.create(keyed("another key", "hash", entry(r.channel, "a text")))
+	if err != nil || again.Replayed {
+		t.Errorf("another key: got %+v, %v; want a new post", again, err)
+	}
+	r.wantStored(3)
+}
+
+func TestCreate_KeyBelongsToItsOrganization(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	stranger := r.Organization()
+	theirs := r.Connect(stranger.Org)
+	mine := r.created(keyed("key", "hash", entry(r.channel, "a text")))
+	got, err := r.posts.Create(t.Context(), stranger, keyed("key", "hash", entry(theirs, "a text")))
+	if err != nil || got.Replayed || len(got.Created) != 1 || got.Created[0].Post == mine {
+		t.Errorf("the same key of another organization: got %+v, %v; want a post of its own", got, err)
+	}
+}
+
+// Nothing is stored for a request that was refused, so it can be corrected and sent under its key again.
+func TestCreate_RefusedRequestLeavesItsKeyFree(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	unknown := entry(r.channel, "a text")
+	unknown.Parts[0].ID = "no part" // refused in the transaction
+	for _, e := range []publishing.CreateEntry{entry(r.channel, "refused"), unknown} {
+		if _, err := r.create(keyed("key", "wrong", e)); !fault.Is(err, fault.Invalid) {
+			t.Fatalf("got %v, want Invalid", err)
+		}
+	}
+	out, err := r.create(keyed("key", "corrected", entry(r.channel, "a text")))
+	if err != nil || out.Replayed || out.Mismatch || len(out.Created) != 1 {
+		t.Errorf("the corrected request returns %+v, %v; want a new post", out, err)
+	}
+	r.wantStored(1)
+}
+
+// Requests with the same key wait for each other, in one process and in several.
+func TestCreate_KeyOfRequestsAtOnceMakesOnePost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const each = 3
+	processes := []*post.Posts{r.posts, r.process()}
+	var all sync.WaitGroup
+	answers := make(chan publishing.CreateResult, each*len(processes))
+	for _, posts := range processes {
+		for range each {
+			all.Go(func() {
+				out, err := posts.Create(t.Context(), r.who, keyed("key", "hash", entry(r.channel, "a text")))
+				if err != nil {
+					t.Error(err)
+				}
+				answers <- out
+			})
+		}
+	}
+	all.Wait()
+	close(answers)
+	made := 0
+	posts := map[publishing.PostID]bool{}
+	for out := range answers {
+		if !out.Replayed {
+			made++
+		}
+		for _, c := range out.Created {
+			posts[c.Post] = true
+		}
+	}
+	if made != 1 || len(posts) != 1 {
+		t.Errorf("%d requests made a post and %d posts are answered, want one", made, len(posts))
+	}
+	r.wantStored(1)
+}
