@@ -103,10 +103,6 @@ func approvalQuestions(s *publishingdb.DB) map[string]question {
 			email, err := approvalstore.MemberEmail(t.Context(), tx, th.person)
 			return email == "", err
 		}),
-		"approval.FindMemberEmail": func(t *testing.T, m, th tenantFixture) bool {
-			email, err := approvalstore.FindMemberEmail(t.Context(), s, m.org, th.person)
-			return email == "" && err == nil
-		},
 		"approval.MailboxMembers": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
 			members, err := approvalstore.MailboxMembers(t.Context(), tx, th.person.String()) // the mailbox of an unverified address
 			return len(members) == 0, err

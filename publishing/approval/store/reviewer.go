@@ -73,19 +73,6 @@ func MailboxMembers(ctx context.Context, tx *db.Tx, mailbox string) ([]tenancy.P
 const memberEmail = `-- publishing.MemberEmail
 select email from person where id = $1`
 
-// FindMemberEmail is like MemberEmail, but runs in its own transaction.
-func FindMemberEmail(
-	ctx context.Context, d *db.DB, org tenancy.OrgID, person tenancy.PersonID,
-) (email string, err error) {
-	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(memberEmail, person).QueryRow(func(row pgx.Row) error { return row.Scan(&email) })
-	})
-	if pg.IsNoRows(err) {
-		return "", nil
-	}
-	return email, err
-}
-
 // MemberEmail returns the address of a member, or "" for a person who is not a member.
 func MemberEmail(ctx context.Context, tx *db.Tx, person tenancy.PersonID) (email string, err error) {
 	err = tx.QueryRow(ctx, memberEmail, person).Scan(&email)
