@@ -5,7 +5,6 @@ package edge
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -14,69 +13,16 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"crier/apps/edge/admission"
-	"crier/apps/edge/session"
-	"crier/billing"
-
-	notificationapi "crier/apps/edge/api/notification"
-
-	slotapi "crier/apps/edge/api/slot"
-	tagapi "crier/apps/edge/api/tag"
-
-	webhookapi "crier/apps/edge/api/webhook"
 	"crier/apps/edge/dev"
-	"crier/apps/edge/docs"
 	"crier/apps/edge/monitor"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
-	"crier/platform/clock"
+	"crier/apps/edge/session"
 	"crier/platform/fault"
 )
-
-// Deps are the services and ports that a Server uses. Only Attempts, Windows, AccountKey,
-// SandboxURL and DevMail are optional.
-type Deps struct {
-	Posts     Posts
-	Queue     Queue
-	Channels  Channels
-	Slots     slotapi.Slots
-	Tags      tagapi.Tags
-	Analytics Analytics
-	Media     Media
-	Webhooks  webhookapi.Webhooks
-	Approvals Approvals
-	// Notifications are the use cases of the notification bell.
-	Notifications notificationapi.Notifications
-	Accounts      Accounts
-	Plans         billing.Plans
-	Limiter       Limiter
-	// Attempts counts the log-ins of all processes together. If it is nil, this process counts its
-	// own.
-	Attempts admission.Attempts
-	// Windows counts requests of sessions, and of clients without a session, for all processes
-	// together. If it is nil, this process counts its own.
-	Windows admission.Windows
-	// AccountKey is the HMAC key for the names of accounts in logs and in Attempts; see
-	// admission.Deps.
-	AccountKey []byte
-	Health     monitor.Health
-	// SandboxURL is the loopback address of the simulated platform, or empty if there is none. See
-	// dev.IsSandbox.
-	SandboxURL string
-	// DevMail has the mails that /dev/mail shows. It is nil on an instance that does not keep its
-	// mails.
-	DevMail dev.Mails
-	Log     *slog.Logger
-	Metrics prometheus.Registerer
-	Clock   clock.Clock
-	// Limits are only shown in the documentation.
-	Limits docs.InstanceLimits
-	// Version is the version of the service that /health and the OpenAPI document show.
-	Version string
-}
 
 // Server serves the HTTP requests of one listener. Its methods are safe for concurrent use.
 type Server struct {

@@ -1,7 +1,10 @@
 package edge
 
 import (
+	"log/slog"
 	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	auditapi "crier/apps/edge/account/audit"
 	deletionapi "crier/apps/edge/account/deletion"
@@ -29,7 +32,51 @@ import (
 	"crier/apps/edge/monitor"
 	"crier/apps/edge/record"
 	"crier/apps/edge/session"
+	"crier/billing"
+	"crier/platform/clock"
 )
+
+// Deps are the services and ports that a Server uses. Only Attempts, Windows, AccountKey,
+// SandboxURL and DevMail are optional.
+type Deps struct {
+	Posts     Posts
+	Queue     Queue
+	Channels  Channels
+	Slots     slotapi.Slots
+	Tags      tagapi.Tags
+	Analytics Analytics
+	Media     Media
+	Webhooks  webhookapi.Webhooks
+	Approvals Approvals
+	// Notifications are the use cases of the notification bell.
+	Notifications notificationapi.Notifications
+	Accounts      Accounts
+	Plans         billing.Plans
+	Limiter       Limiter
+	// Attempts counts the log-ins of all processes together. If it is nil, this process counts its
+	// own.
+	Attempts admission.Attempts
+	// Windows counts requests of sessions, and of clients without a session, for all processes
+	// together. If it is nil, this process counts its own.
+	Windows admission.Windows
+	// AccountKey is the HMAC key for the names of accounts in logs and in Attempts; see
+	// admission.Deps.
+	AccountKey []byte
+	Health     monitor.Health
+	// SandboxURL is the loopback address of the simulated platform, or empty if there is none. See
+	// dev.IsSandbox.
+	SandboxURL string
+	// DevMail has the mails that /dev/mail shows. It is nil on an instance that does not keep its
+	// mails.
+	DevMail dev.Mails
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+	Clock   clock.Clock
+	// Limits are only shown in the documentation.
+	Limits docs.InstanceLimits
+	// Version is the version of the service that /health and the OpenAPI document show.
+	Version string
+}
 
 // endpoints holds the endpoints of the route table, by noun.
 type endpoints struct {
