@@ -1,8 +1,10 @@
 package publishing
 
 import (
-	"crier/tenancy"
 	"time"
+
+	"crier/publishing/recurrence"
+	"crier/tenancy"
 )
 
 // FailuresToStop is the number of consecutive failed occurrences that ends a series.
@@ -46,7 +48,7 @@ type StoredOccurrence struct {
 // Series is a repeated post. Exactly one of its occurrences is current, and that one is stored.
 // When it has ended, the next occurrence becomes current and is stored if it is not stored yet.
 type Series struct {
-	Recurrence
+	recurrence.Rule
 	// Number is the number of the current occurrence.
 	Number int
 	// Failures is the number of consecutive failures before the current occurrence.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"crier/publishing"
+	"crier/publishing/recurrence"
 )
 
 // The states of stored occurrences.
@@ -22,13 +23,13 @@ func at(number int, state publishing.OccurrenceState) stored {
 }
 
 // daily begins at a fixed day and has no end.
-var daily = publishing.Recurrence{Anchor: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), Zone: time.UTC, Days: 1}
+var daily = recurrence.Rule{Anchor: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), Zone: time.UTC, Days: 1}
 
 // day returns the time one minute after number n of daily.
 func day(n int) time.Time { return daily.Anchor.AddDate(0, 0, n).Add(time.Minute) }
 
 // dailyWith returns daily with a change.
-func dailyWith(change func(*publishing.Recurrence)) publishing.Recurrence {
+func dailyWith(change func(*recurrence.Rule)) recurrence.Rule {
 	r := daily
 	change(&r)
 	return r
@@ -37,7 +38,7 @@ func dailyWith(change func(*publishing.Recurrence)) publishing.Recurrence {
 // advance is a series with its stored occurrences, and the progress that is wanted.
 type advance struct {
 	name     string
-	rule     publishing.Recurrence
+	rule     recurrence.Rule
 	number   int
 	failures int
 	gone     bool // the channel
@@ -51,7 +52,7 @@ func checkAdvances(t *testing.T, all []advance) {
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := publishing.Series{Recurrence: c.rule, Number: c.number, Failures: c.failures, Connected: !c.gone}
+			s := publishing.Series{Rule: c.rule, Number: c.number, Failures: c.failures, Connected: !c.gone}
 			if got := s.Advance(c.stored, c.now); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
@@ -95,7 +96,7 @@ func TestSeries_AdvanceFollowsEndedOccurrences(t *testing.T) {
 		},
 		{
 			name: "numbers before the base are not used again",
-			rule: dailyWith(func(r *publishing.Recurrence) { r.Base = 9 }), number: 5, stored: []stored{at(5, out)},
+			rule: dailyWith(func(r *recurrence.Rule) { r.Base = 9 }), number: 5, stored: []stored{at(5, out)},
 			now:  day(-9),
 			want: publishing.Progress{Number: 10, Write: true},
 		},
@@ -137,17 +138,17 @@ func TestSeries_AdvanceStopsAtItsEnd(t *testing.T) {
 	until := daily.Anchor.AddDate(0, 0, 1)
 	checkAdvances(t, []advance{
 		{
-			name: "the count ends it", rule: dailyWith(func(r *publishing.Recurrence) { r.Count = 2 }), number: 1,
+			name: "the count ends it", rule: dailyWith(func(r *recurrence.Rule) { r.Count = 2 }), number: 1,
 			stored: []stored{at(1, out)}, now: day(1),
 			want: publishing.Progress{Number: 1, Stop: publishing.StopEnded},
 		},
 		{
-			name: "the moment ends it", rule: dailyWith(func(r *publishing.Recurrence) { r.Until = &until }),
+			name: "the moment ends it", rule: dailyWith(func(r *recurrence.Rule) { r.Until = &until }),
 			number: 1, stored: []stored{at(1, out)}, now: day(1),
 			want: publishing.Progress{Number: 1, Stop: publishing.StopEnded},
 		},
 		{
-			name: "it ended while it was missed", rule: dailyWith(func(r *publishing.Recurrence) { r.Count = 5 }),
+			name: "it ended while it was missed", rule: dailyWith(func(r *recurrence.Rule) { r.Count = 5 }),
 			stored: []stored{at(0, out)}, now: day(300),
 			want: publishing.Progress{Number: 0, Stop: publishing.StopEnded},
 		},

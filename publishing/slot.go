@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"crier/platform/fault"
+	"crier/publishing/recurrence"
 	"crier/tenancy"
 )
 
@@ -72,7 +73,7 @@ type QueueTime struct {
 //
 // Days are days of the wall clock. A time that the zone skips is moved later by the size of the
 // jump (02:30 becomes 03:30), and if a time occurs twice, the first one is used, as for repeated
-// posts (Recurrence). Two times of a plan that fall on the same instant are one slot.
+// posts (recurrence.Rule). Two times of a plan that fall on the same instant are one slot.
 type QueuePlan struct {
 	Zone  *time.Location
 	Times []QueueTime
@@ -105,7 +106,7 @@ func (p QueuePlan) Between(after, until time.Time) (slots []time.Time) {
 			if !t.Days.has(date.Weekday()) {
 				continue
 			}
-			at := instant(date.Add(time.Duration(t.Minute)*time.Minute), p.Zone)
+			at := recurrence.Instant(date.Add(time.Duration(t.Minute)*time.Minute), p.Zone)
 			if at.After(after) && !at.After(until) {
 				slots = append(slots, at)
 			}
@@ -235,7 +236,7 @@ func (c SetQueuePlan) Validate() error {
 func (c SetQueuePlan) WallTimes(zone *time.Location, now time.Time) []QueueTime {
 	shift := 0
 	if c.UTC {
-		shift = int(offsetAt(now, zone) / time.Minute)
+		shift = int(recurrence.OffsetAt(now, zone) / time.Minute)
 	}
 	days := map[int]Weekdays{}
 	for _, t := range c.Times {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"crier/publishing"
+	"crier/publishing/recurrence"
 	"crier/tenancy"
 )
 
@@ -36,10 +37,10 @@ func newZoneClock(t *testing.T, name string) (zoneClock, *time.Location) {
 	const around = 4 * 24 * time.Hour
 	c := zoneClock{from: zonesFrom, until: zonesFrom.AddDate(zoneYears, 0, 0)}
 	at := c.from.Add(-around)
-	c.base = publishing.WallClock(at, zone)
+	c.base = recurrence.WallClock(at, zone)
 	next := c.base // the wall-clock time that is next, if no clocks change
 	for ; at.Before(c.until.Add(around)); at = at.Add(zoneStep) {
-		shown := publishing.WallClock(at, zone)
+		shown := recurrence.WallClock(at, zone)
 		for skipped := at; next.Before(shown); next, skipped = next.Add(zoneStep), skipped.Add(zoneStep) {
 			c.instants = append(c.instants, skipped)
 		}
@@ -89,7 +90,7 @@ func checkZone(t *testing.T, name string) {
 func checkRepeats(t *testing.T, c zoneClock, zone *time.Location, minute int) {
 	t.Helper()
 	anchor := c.from.Add(time.Duration(minute) * time.Minute)
-	r := publishing.Recurrence{Anchor: anchor, Zone: zone, Days: 1}
+	r := recurrence.Rule{Anchor: anchor, Zone: zone, Days: 1}
 	for n := 0; ; n++ {
 		wall := anchor.AddDate(0, 0, n)
 		if !wall.Before(c.until) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"crier/publishing"
+	"crier/publishing/dispatch"
 )
 
 // Owners is what this process knows about the owners of the shards. Code that finds or schedules
@@ -18,7 +18,7 @@ type Owners struct {
 	id  uuid.UUID // of the Member
 	log *slog.Logger
 
-	lease     atomic.Pointer[publishing.Lease]
+	lease     atomic.Pointer[dispatch.Lease]
 	owners    atomic.Pointer[map[int16]owner]
 	live      atomic.Int64
 	suspended atomic.Bool
@@ -39,9 +39,9 @@ func NewOwners(log *slog.Logger) *Owners {
 
 // Lease returns the shards that this process may schedule, or none while the process is suspended.
 // The result is a snapshot that may be out of date: every claim checks the lease in Postgres.
-func (o *Owners) Lease() publishing.Lease {
+func (o *Owners) Lease() dispatch.Lease {
 	if o.suspended.Load() {
-		return publishing.Lease{Holder: o.id}
+		return dispatch.Lease{Holder: o.id}
 	}
 	return *o.lease.Load()
 }
@@ -90,7 +90,7 @@ func (o *Owners) wakeUp() {
 // set replaces the owners. It returns the shards that this process owned before and owns now,
 // including shards that a suspended process has yet to give back.
 func (o *Owners) set(owners map[int16]owner) (before, after []int16) {
-	next := &publishing.Lease{Holder: o.id}
+	next := &dispatch.Lease{Holder: o.id}
 	for _, shard := range slices.Sorted(maps.Keys(owners)) {
 		if owners[shard].id == o.id {
 			next.Shards = append(next.Shards, shard)
@@ -110,4 +110,4 @@ func (o *Owners) others() map[int16]owner {
 }
 
 // clear empties the lease of a process that has left. It keeps the known owners.
-func (o *Owners) clear() { o.lease.Store(&publishing.Lease{Holder: o.id}) }
+func (o *Owners) clear() { o.lease.Store(&dispatch.Lease{Holder: o.id}) }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"crier/platform/batch"
-	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -53,7 +53,7 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	w.mu.Lock()
 	free := max(0, w.free)
 	grants := w.deps.Offers.Take(free, claimWidth)
-	wants := make([]publishing.Want, len(grants))
+	wants := make([]dispatch.Want, len(grants))
 	for i, g := range grants {
 		wants[i] = w.scans.want(g.Org, g.Permits)
 	}
@@ -63,7 +63,7 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 		w.claiming.Begin()
 		if i > 0 && ctx.Err() != nil {
 			// The process is stopping.
-			w.settle(x, publishing.ClaimResult{}, w.deps.Clock.Now(), ctx.Err())
+			w.settle(x, dispatch.ClaimResult{}, w.deps.Clock.Now(), ctx.Err())
 			continue
 		}
 		free -= w.claimSpan(ctx, sending, x, free)
@@ -71,7 +71,7 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	return len(grants) > 0
 }
 
-func permitsOf(wants []publishing.Want) (n int) {
+func permitsOf(wants []dispatch.Want) (n int) {
 	for _, want := range wants {
 		n += want.Permits
 	}
@@ -97,7 +97,7 @@ func (w *Worker) claimSpan(ctx, sending context.Context, x span, free int) int {
 }
 
 // settle releases the permits that a claim did not use and answers its offers.
-func (w *Worker) settle(x span, round publishing.ClaimResult, asked time.Time, err error) {
+func (w *Worker) settle(x span, round dispatch.ClaimResult, asked time.Time, err error) {
 	w.release(permitsOf(x.wants) - len(round.Claimed))
 	w.answerOffers(x, round, asked, err != nil)
 }
@@ -106,10 +106,10 @@ func (w *Worker) settle(x span, round publishing.ClaimResult, asked time.Time, e
 // posts that it may have claimed would wait until their claims expire.
 const claimTime = 5 * time.Second
 
-func (w *Worker) claimOnce(ctx context.Context, x span, free int) (publishing.ClaimResult, error) {
+func (w *Worker) claimOnce(ctx context.Context, x span, free int) (dispatch.ClaimResult, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime)
 	defer cancel()
-	limits := publishing.ClaimLimits{Platforms: w.limits.left(), Busy: w.destinations.busy(), Free: free}
+	limits := dispatch.ClaimLimits{Platforms: w.limits.left(), Busy: w.destinations.busy(), Free: free}
 	round, lost, err := w.deps.Claimer.Claim(ctx, w.deps.Lease(), x.wants, x.window, limits)
 	w.spans.done(x, len(lost) == 0 || ctx.Err() == nil)
 	if len(lost) > 0 {
@@ -133,7 +133,7 @@ const lostClaimAge = 20 * time.Second
 const maxLostClaims = 1000
 
 // giveBack returns to the queue the posts of claims whose response was lost.
-func (w *Worker) giveBack(ctx context.Context, lease publishing.Lease) error {
+func (w *Worker) giveBack(ctx context.Context, lease dispatch.Lease) error {
 	w.mu.Lock()
 	lost := slices.Clone(w.lostClaims)
 	w.mu.Unlock()
@@ -166,9 +166,9 @@ const (
 
 // answerOffers answers the offers of a claim. If the claim failed, organizations that got no post
 // are refused and offer again soon.
-func (w *Worker) answerOffers(x span, round publishing.ClaimResult, asked time.Time, failed bool) {
+func (w *Worker) answerOffers(x span, round dispatch.ClaimResult, asked time.Time, failed bool) {
 	wait := refusedWait
-	if x.window < publishing.ClaimWindow {
+	if x.window < dispatch.ClaimWindow {
 		wait = aloneWait
 	}
 	claimed := map[tenancy.OrgID]int{}

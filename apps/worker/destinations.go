@@ -7,7 +7,7 @@ import (
 
 	"crier/actors/fairqueue"
 	"crier/platform/clock"
-	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -76,7 +76,7 @@ func newDestinations(wake func(tenancy.OrgID), free func() int, c clock.Clock) *
 func isDestination(name string) bool { return strings.HasPrefix(name, "@") }
 
 // busy returns the number of permits of each destination that holds any, for
-// publishing.ClaimLimits.Busy.
+// dispatch.ClaimLimits.Busy.
 func (d *destinations) busy() map[string]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,7 +154,7 @@ func (d *destinations) isWaiting(org tenancy.OrgID) bool {
 }
 
 // claimed ends the reservations of organizations that have claimed.
-func (d *destinations) claimed(wants []publishing.Want) {
+func (d *destinations) claimed(wants []dispatch.Want) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, w := range wants {

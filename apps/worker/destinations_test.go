@@ -10,7 +10,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/id"
-	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -90,7 +90,7 @@ func TestDestinations_WakeNoMoreThanCanHavePermits(t *testing.T) {
 			t.Fatalf("%d are woken for eight permits, want 4", n)
 		}
 		free.Store(108)
-		p.claimed([]publishing.Want{{Org: s.woken[0]}})
+		p.claimed([]dispatch.Want{{Org: s.woken[0]}})
 		if n := s.count(); n != 5 {
 			t.Errorf("%d are woken when one of them has claimed nothing, want 5", n)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"crier/platform/id"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
 )
 
@@ -29,7 +30,7 @@ func TestFinish_WaitsUntilStatementsSucceed(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				back := time.Now().Add(10 * time.Minute)
-				w := &backend{refuse: func([]publishing.Outcome) error {
+				w := &backend{refuse: func([]dispatch.Outcome) error {
 					if time.Now().Before(back) {
 						return cause
 					}
@@ -57,8 +58,8 @@ func TestFinish_SetsRefusedOutcomeAside(t *testing.T) {
 				w := &backend{hold: make(chan struct{})}
 				k, ids := w.start(t, 20)
 				bad, well := ids[7], time.Now().Add(30*time.Minute)
-				w.refuse = func(outcomes []publishing.Outcome) error {
-					if time.Now().Before(well) && slices.ContainsFunc(outcomes, func(o publishing.Outcome) bool { return o.Post == bad }) {
+				w.refuse = func(outcomes []dispatch.Outcome) error {
+					if time.Now().Before(well) && slices.ContainsFunc(outcomes, func(o dispatch.Outcome) bool { return o.Post == bad }) {
 						return &pgconn.PgError{Code: code}
 					}
 					return nil
@@ -90,8 +91,8 @@ type stuckFinish struct {
 	until time.Time
 }
 
-func (s *stuckFinish) Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error) {
-	if time.Now().Before(s.until) && slices.ContainsFunc(outcomes, func(o publishing.Outcome) bool { return o.Post == s.post }) {
+func (s *stuckFinish) Finish(ctx context.Context, outcomes []dispatch.Outcome) ([]dispatch.Finished, error) {
+	if time.Now().Before(s.until) && slices.ContainsFunc(outcomes, func(o dispatch.Outcome) bool { return o.Post == s.post }) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
@@ -106,7 +107,7 @@ func TestFinish_KeepsSlowOutcomeBesideTheOthers(t *testing.T) {
 		for range 20 {
 			p := id.New[publishing.PostTag]()
 			ids = append(ids, p)
-			w.due = append(w.due, publishing.Claimed{Org: organization, Post: p, Token: token})
+			w.due = append(w.due, dispatch.Claimed{Org: organization, Post: p, Token: token})
 		}
 		k := w.build()
 		k.deps.Publisher = &stuckFinish{backend: w, post: ids[7], until: time.Now().Add(time.Hour)}
@@ -136,8 +137,8 @@ func TestFinish_StoresRefusedOutcomeWithoutItsTexts(t *testing.T) {
 		w := &backend{hold: make(chan struct{})}
 		k, ids := w.start(t, 20)
 		bad := ids[7]
-		w.refuse = func(outcomes []publishing.Outcome) error {
-			if slices.ContainsFunc(outcomes, func(o publishing.Outcome) bool { return o.Post == bad && o.ReleaseURL != "" }) {
+		w.refuse = func(outcomes []dispatch.Outcome) error {
+			if slices.ContainsFunc(outcomes, func(o dispatch.Outcome) bool { return o.Post == bad && o.ReleaseURL != "" }) {
 				return &pgconn.PgError{Code: "22021"}
 			}
 			return nil
@@ -173,7 +174,7 @@ type countingMaintainer struct {
 	hang   chan struct{} // the first sweep waits for it beyond its context; nil = no wait
 }
 
-func (k *countingMaintainer) Maintain(context.Context, publishing.Lease) (scheduler.Maintained, error) {
+func (k *countingMaintainer) Maintain(context.Context, dispatch.Lease) (scheduler.Maintained, error) {
 	if k.sweeps.Add(1) == 1 && k.hang != nil {
 		<-k.hang
 	}

@@ -8,6 +8,7 @@ import (
 	"crier/platform/batch"
 	"crier/platform/pg"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
 	"crier/tenancy"
 )
@@ -33,7 +34,7 @@ const (
 )
 
 type pendingOutcome struct {
-	publishing.Outcome
+	dispatch.Outcome
 	// posts is the number of posts that are no longer in flight once the outcome is stored: 1 or 0.
 	posts int
 	// destination is where the calls of the post go. It is set if posts is not 0.
@@ -77,7 +78,7 @@ func onePerPost(all []*pendingOutcome) (now, rest []*pendingOutcome) {
 		case !seen:
 			at[e.Post] = len(now)
 			now = append(now, e)
-		case e.Result == publishing.ResultPublished && now[i].Result != publishing.ResultPublished:
+		case e.Result == dispatch.ResultPublished && now[i].Result != dispatch.ResultPublished:
 			now[i], rest = e, append(rest, now[i])
 		default:
 			rest = append(rest, e)
@@ -89,7 +90,7 @@ func onePerPost(all []*pendingOutcome) (now, rest []*pendingOutcome) {
 // store stores outcomes in one statement, reports them to the actors, and returns those whose posts
 // are locked. If it returns the error of the statement, no outcome was reported.
 func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*pendingOutcome, err error) {
-	outcomes := make([]publishing.Outcome, len(some))
+	outcomes := make([]dispatch.Outcome, len(some))
 	for i, e := range some {
 		outcomes[i] = e.Outcome
 	}
@@ -97,7 +98,7 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 	if err != nil {
 		return nil, err
 	}
-	found := map[publishing.PostID]publishing.Finished{}
+	found := map[publishing.PostID]dispatch.Finished{}
 	for _, f := range stored {
 		found[f.Post] = f
 		if f.State == publishing.StateUnknown && !f.Locked {
@@ -119,7 +120,7 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 			continue
 		}
 		over[e.Org] += e.posts
-		if e.posts > 0 && (e.Result != publishing.ResultPublished || !w.destinations.join(e.destination, e.Org)) {
+		if e.posts > 0 && (e.Result != dispatch.ResultPublished || !w.destinations.join(e.destination, e.Org)) {
 			claims[e.Org] = true
 		}
 		if f.State == "" {

@@ -13,7 +13,7 @@ import (
 
 	"crier/actors/fairqueue"
 	"crier/platform/clock"
-	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -145,7 +145,7 @@ func (x *limit) left(now time.Time) int {
 	return len(x.tokens)
 }
 
-func (l *limits) spend(claimed []publishing.Claimed) {
+func (l *limits) spend(claimed []dispatch.Claimed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range claimed {

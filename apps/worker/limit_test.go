@@ -15,7 +15,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/id"
-	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -94,7 +94,7 @@ func shared(r Rate) func(n int) (int, time.Duration, error) {
 // claim claims as many of some due posts as the limits allow, and returns their number.
 func (p *platform) claim(due int) int {
 	n := min(due, p.left()["x"])
-	p.spend(append(slices.Repeat([]publishing.Claimed{{Connector: "x"}}, n), publishing.Claimed{Connector: "free"}))
+	p.spend(append(slices.Repeat([]dispatch.Claimed{{Connector: "x"}}, n), dispatch.Claimed{Connector: "free"}))
 	return n
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
 	"crier/tenancy"
 )
@@ -80,15 +81,15 @@ func (m *Metrics) claimed(due, now time.Time) {
 	}
 }
 
-func (m *Metrics) sending() (done func(connector string, result publishing.Result)) {
+func (m *Metrics) sending() (done func(connector string, result dispatch.Result)) {
 	m.inFlight.Inc()
-	return func(connector string, result publishing.Result) {
+	return func(connector string, result dispatch.Result) {
 		m.inFlight.Dec()
 		m.outcomes.WithLabelValues(connector, string(result)).Inc()
 	}
 }
 
-func (m *Metrics) reconciled(result publishing.Result) {
+func (m *Metrics) reconciled(result dispatch.Result) {
 	m.reconciles.WithLabelValues(string(result)).Inc()
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"crier/actors/fairqueue"
 	"crier/platform/clock"
-	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
 	"crier/tenancy"
 )
@@ -27,16 +27,16 @@ type failingMaintainer struct {
 	written, swept        int
 }
 
-func (h *failingMaintainer) Maintain(context.Context, publishing.Lease) (scheduler.Maintained, error) {
+func (h *failingMaintainer) Maintain(context.Context, dispatch.Lease) (scheduler.Maintained, error) {
 	return scheduler.Maintained{}, h.maintain
 }
 
-func (h *failingMaintainer) WriteOccurrences(context.Context, publishing.Lease) (written int, more bool, err error) {
+func (h *failingMaintainer) WriteOccurrences(context.Context, dispatch.Lease) (written int, more bool, err error) {
 	h.written++
 	return 0, h.more, h.occurrences
 }
 
-func (h *failingMaintainer) Sweep(context.Context, publishing.Lease, time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
+func (h *failingMaintainer) Sweep(context.Context, dispatch.Lease, time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
 	h.swept++
 	return nil, time.Time{}, nil
 }
@@ -64,7 +64,7 @@ func TestSweep_WritesOccurrencesThoughOtherPartsFail(t *testing.T) {
 				w := New(Config{MaxInFlight: 1, SweepInterval: time.Hour}, Deps{
 					Claimer: k, Publisher: k, Maintainer: k, Actors: k, Offers: fairqueue.NewOffers(), Clock: clock.System{},
 					Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
-					Lease: func() publishing.Lease { return publishing.Lease{Shards: []int16{1}} },
+					Lease: func() dispatch.Lease { return dispatch.Lease{Shards: []int16{1}} },
 				})
 				w.sweeper.Start(t.Context(), w.sweepSteps(t.Context())...)
 				time.Sleep(minSweepGap * 3 / 2)

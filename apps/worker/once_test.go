@@ -10,21 +10,22 @@ import (
 
 	"crier/platform/id"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 )
 
 func TestOnePerPost_TakesSuccessFirst(t *testing.T) {
 	t.Parallel()
 	a, b := id.New[publishing.PostTag](), id.New[publishing.PostTag]()
-	outcome := func(p publishing.PostID, r publishing.Result) *pendingOutcome {
-		return &pendingOutcome{Outcome: publishing.Outcome{Post: p, Result: r}}
+	outcome := func(p publishing.PostID, r dispatch.Result) *pendingOutcome {
+		return &pendingOutcome{Outcome: dispatch.Outcome{Post: p, Result: r}}
 	}
 	wave, rest := onePerPost([]*pendingOutcome{
-		outcome(a, publishing.ResultError), outcome(b, publishing.ResultRetry), outcome(a, publishing.ResultPublished), outcome(a, publishing.ResultLater),
+		outcome(a, dispatch.ResultError), outcome(b, dispatch.ResultRetry), outcome(a, dispatch.ResultPublished), outcome(a, dispatch.ResultLater),
 	})
-	if len(wave) != 2 || wave[0].Post != a || wave[0].Result != publishing.ResultPublished || wave[1].Post != b {
+	if len(wave) != 2 || wave[0].Post != a || wave[0].Result != dispatch.ResultPublished || wave[1].Post != b {
 		t.Errorf("first are %+v", wave)
 	}
-	if len(rest) != 2 || slices.ContainsFunc(rest, func(e *pendingOutcome) bool { return e.Post != a || e.Result == publishing.ResultPublished }) {
+	if len(rest) != 2 || slices.ContainsFunc(rest, func(e *pendingOutcome) bool { return e.Post != a || e.Result == dispatch.ResultPublished }) {
 		t.Errorf("then come %+v", rest)
 	}
 }
@@ -43,10 +44,10 @@ func TestFinish_StoresOthersBesideLockedRows(t *testing.T) {
 				if name == "of the post" {
 					w.lockedPost, w.lockedUntil = ids[7], free
 				}
-				w.refuse = func(outcomes []publishing.Outcome) error {
+				w.refuse = func(outcomes []dispatch.Outcome) error {
 					calls++
 					if w.lockedUntil.IsZero() && time.Now().Before(free) &&
-						slices.ContainsFunc(outcomes, func(o publishing.Outcome) bool { return o.Post == ids[7] }) {
+						slices.ContainsFunc(outcomes, func(o dispatch.Outcome) bool { return o.Post == ids[7] }) {
 						return &pgconn.PgError{Code: "55P03"}
 					}
 					return nil

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -23,8 +24,8 @@ type scan struct {
 const maxScans = 10_000
 
 // want continues the visit to the channels of an organization where its last claim ended.
-func (s scans) want(org tenancy.OrgID, permits int) publishing.Want {
-	return publishing.Want{Org: org, Permits: permits, After: s[org].after}
+func (s scans) want(org tenancy.OrgID, permits int) dispatch.Want {
+	return dispatch.Want{Org: org, Permits: permits, After: s[org].after}
 }
 
 // restart begins a new scan after a failed claim. The next claim continues at the same channel, and
@@ -37,7 +38,7 @@ func (s scans) restart(org tenancy.OrgID) {
 
 // advance adds the result of a claim for an organization. done is false if its other channels must
 // be visited before the offer is answered; next is unknown until then.
-func (s scans) advance(want publishing.Want, round publishing.ClaimResult, claimed int) (next *time.Time, done bool) {
+func (s scans) advance(want dispatch.Want, round dispatch.ClaimResult, claimed int) (next *time.Time, done bool) {
 	org, x := want.Org, s[want.Org]
 	delete(s, org)
 	if at, ok := round.Next[org]; ok {

@@ -9,6 +9,7 @@ import (
 
 	"crier/platform/id"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -31,7 +32,7 @@ func TestScans_AnswerWhenAllChannelsWereVisited(t *testing.T) {
 		seen := map[publishing.ChannelID]bool{}
 		for range 2*len(channels) + 3 {
 			want := s.want(org, 3)
-			round := publishing.NewClaimResult()
+			round := dispatch.NewClaimResult()
 			round.Now = now
 			after := 0
 			for _, c := range channels {
@@ -44,7 +45,7 @@ func TestScans_AnswerWhenAllChannelsWereVisited(t *testing.T) {
 					break
 				}
 			}
-			if _, done := s.advance(want, publishing.ClaimResult(round), 0); done {
+			if _, done := s.advance(want, dispatch.ClaimResult(round), 0); done {
 				if len(seen) != len(channels) {
 					t.Fatalf("%d of %d channels were looked at when the offer was answered", len(seen), len(channels))
 				}

@@ -11,6 +11,7 @@ import (
 
 	"crier/platform/id"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -60,9 +61,9 @@ func (a *slowBackend) publish(most int) (posts []publishing.PostID) {
 }
 
 func (a *slowBackend) Claim(
-	ctx context.Context, _ publishing.Lease, wants []publishing.Want, window int, _ publishing.ClaimLimits,
-) (publishing.ClaimResult, []int64, error) {
-	round := publishing.NewClaimResult()
+	ctx context.Context, _ dispatch.Lease, wants []dispatch.Want, window int, _ dispatch.ClaimLimits,
+) (dispatch.ClaimResult, []int64, error) {
+	round := dispatch.NewClaimResult()
 	if a.tooMuch(wants, window) {
 		<-ctx.Done()
 		return round, []int64{1}, ctx.Err()
@@ -78,7 +79,7 @@ func (a *slowBackend) Claim(
 				continue
 			}
 			if post, due := a.due[c]; due {
-				round.Claimed = append(round.Claimed, publishing.Claimed{Org: want.Org, Post: post, Channel: c, Token: token})
+				round.Claimed = append(round.Claimed, dispatch.Claimed{Org: want.Org, Post: post, Channel: c, Token: token})
 				delete(a.due, c)
 			}
 			if looked++; looked == window {
@@ -89,10 +90,10 @@ func (a *slowBackend) Claim(
 	return round, nil, nil
 }
 
-func (a *slowBackend) tooMuch(wants []publishing.Want, window int) bool {
+func (a *slowBackend) tooMuch(wants []dispatch.Want, window int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	isSlow := func(want publishing.Want) bool {
+	isSlow := func(want dispatch.Want) bool {
 		most, slow := a.slow[want.Org]
 		return slow && window > most
 	}
@@ -125,7 +126,7 @@ func TestClaim_VisitsFewerChannelsAfterRunningOutOfTime(t *testing.T) {
 		a := newSlowBackend(orgs, channels)
 		a.worker.Start(t.Context())
 		var want []publishing.PostID
-		for _, most := range []int{3 * publishing.ClaimWindow, 100, 0, 0, 0} {
+		for _, most := range []int{3 * dispatch.ClaimWindow, 100, 0, 0, 0} {
 			want = append(want, a.publish(most)...)
 			time.Sleep(time.Hour)
 			synctest.Wait()
@@ -133,7 +134,7 @@ func TestClaim_VisitsFewerChannelsAfterRunningOutOfTime(t *testing.T) {
 				t.Fatalf("%d of %d posts are published when a claim can look at %d channels", len(got.stored), len(want), most)
 			}
 		}
-		if a.largest < orgs*publishing.ClaimWindow {
+		if a.largest < orgs*dispatch.ClaimWindow {
 			t.Errorf("the largest claim of a database that is fast again looks at %d channels", a.largest)
 		}
 		stop(t, a.worker, time.Minute)
@@ -192,7 +193,7 @@ func TestClaim_FindsPostsThatBecameDueWhileClaimsFailed(t *testing.T) {
 	t.Parallel()
 	org, channel := id.New[tenancy.OrgTag](), id.New[publishing.ChannelTag]()
 	s := scans{}
-	first := publishing.ClaimResult{Now: time.Now(), More: map[tenancy.OrgID]publishing.ChannelID{org: channel}}
+	first := dispatch.ClaimResult{Now: time.Now(), More: map[tenancy.OrgID]publishing.ChannelID{org: channel}}
 	if _, done := s.advance(s.want(org, 1), first, 0); done {
 		t.Fatal("the offer is answered before all channels were looked at")
 	}
@@ -200,7 +201,7 @@ func TestClaim_FindsPostsThatBecameDueWhileClaimsFailed(t *testing.T) {
 	if want := s.want(org, 1); want.After != channel {
 		t.Fatal("the scan begins anew after a claim that failed: it may never come to its end")
 	}
-	rest := publishing.ClaimResult{Now: time.Now()}
+	rest := dispatch.ClaimResult{Now: time.Now()}
 	if _, done := s.advance(s.want(org, 1), rest, 0); done {
 		t.Fatal("the offer is answered although posts may have fallen due on the channels that were looked at first")
 	}

@@ -3,7 +3,7 @@ package worker
 import (
 	"slices"
 
-	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -14,7 +14,7 @@ type spans map[tenancy.OrgID]int
 
 const (
 	// maxSpan is the number of channels in the largest claim.
-	maxSpan = claimWidth * publishing.ClaimWindow
+	maxSpan = claimWidth * dispatch.ClaimWindow
 	// spanDivisor is how many claims replace one that timed out.
 	spanDivisor = 8
 	// maxSpans bounds the organizations in spans. If more time out, the whole database is slow.
@@ -23,21 +23,21 @@ const (
 
 // span is what one claim visits: some organizations, and a window of channels of each.
 type span struct {
-	wants  []publishing.Want
+	wants  []dispatch.Want
 	window int
 }
 
 // split divides what is wanted into claims. Organizations without a limit are in the first claim.
 // The others follow, largest limit first.
-func (s spans) split(wants []publishing.Want) (out []span) {
+func (s spans) split(wants []dispatch.Want) (out []span) {
 	wants = slices.Clone(wants)
-	slices.SortStableFunc(wants, func(a, b publishing.Want) int { return s.of(b.Org) - s.of(a.Org) })
+	slices.SortStableFunc(wants, func(a, b dispatch.Want) int { return s.of(b.Org) - s.of(a.Org) })
 	for len(wants) > 0 {
 		n := 1
-		for n < len(wants) && (n+1)*publishing.ClaimWindow <= s.of(wants[n].Org) {
+		for n < len(wants) && (n+1)*dispatch.ClaimWindow <= s.of(wants[n].Org) {
 			n++
 		}
-		out = append(out, span{wants: wants[:n], window: min(s.of(wants[0].Org), publishing.ClaimWindow)})
+		out = append(out, span{wants: wants[:n], window: min(s.of(wants[0].Org), dispatch.ClaimWindow)})
 		wants = wants[n:]
 	}
 	return out

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"crier/platform/lifecycle"
-	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
 )
 
@@ -35,7 +35,7 @@ func (w *Worker) newSweeper() *lifecycle.Loop {
 // sweep is what the steps of a sweep share.
 type sweep struct {
 	*Worker
-	lease    publishing.Lease
+	lease    dispatch.Lease
 	lastWake wakeRound
 }
 
@@ -49,7 +49,7 @@ func (w *Worker) sweepSteps(sending context.Context) []lifecycle.Step {
 		s.part("give back lost claims", w.giveBack),
 		s.part("end what is over", w.maintain),
 		s.part("write next occurrences", w.writeOccurrences),
-		s.part("look up unknown outcomes", func(ctx context.Context, lease publishing.Lease) error {
+		s.part("look up unknown outcomes", func(ctx context.Context, lease dispatch.Lease) error {
 			return w.reconcileUnknown(ctx, sending, lease)
 		}),
 		s.part("wake organizations", s.wakeIfDue),
@@ -65,7 +65,7 @@ func (s *sweep) begin(context.Context) (more bool, err error) {
 }
 
 // part returns a step that does nothing while this process owns no shard. Its errors name the step.
-func (s *sweep) part(name string, do func(context.Context, publishing.Lease) error) lifecycle.Step {
+func (s *sweep) part(name string, do func(context.Context, dispatch.Lease) error) lifecycle.Step {
 	return func(ctx context.Context) (more bool, err error) {
 		if len(s.lease.Shards) == 0 {
 			return false, nil
@@ -77,7 +77,7 @@ func (s *sweep) part(name string, do func(context.Context, publishing.Lease) err
 	}
 }
 
-func (s *sweep) wakeIfDue(ctx context.Context, lease publishing.Lease) error {
+func (s *sweep) wakeIfDue(ctx context.Context, lease dispatch.Lease) error {
 	began := s.deps.Clock.Now()
 	if !s.lastWake.isDue(lease, began) {
 		return nil
@@ -90,7 +90,7 @@ func (s *sweep) wakeIfDue(ctx context.Context, lease publishing.Lease) error {
 	return nil
 }
 
-func (w *Worker) maintain(ctx context.Context, lease publishing.Lease) error {
+func (w *Worker) maintain(ctx context.Context, lease dispatch.Lease) error {
 	m, err := w.deps.Maintainer.Maintain(ctx, lease)
 	w.deps.Metrics.maintained(m)
 	if m.More {
@@ -99,7 +99,7 @@ func (w *Worker) maintain(ctx context.Context, lease publishing.Lease) error {
 	return err
 }
 
-func (w *Worker) writeOccurrences(ctx context.Context, lease publishing.Lease) error {
+func (w *Worker) writeOccurrences(ctx context.Context, lease dispatch.Lease) error {
 	_, more, err := w.deps.Maintainer.WriteOccurrences(ctx, lease)
 	if more {
 		w.SweepNow()
@@ -109,23 +109,23 @@ func (w *Worker) writeOccurrences(ctx context.Context, lease publishing.Lease) e
 
 // wakeRound records when all organizations of a lease were last woken.
 type wakeRound struct {
-	lease      publishing.Lease
+	lease      dispatch.Lease
 	began, end time.Time
 }
 
 // isDue reports whether it is time to wake all organizations again. Waking reads most of what is
 // due, which the actors usually know already. The pause after it is therefore ten times as long as
 // it took, but at most 15 seconds. If the shards of the lease have changed, there is no pause.
-func (l wakeRound) isDue(lease publishing.Lease, now time.Time) bool {
+func (l wakeRound) isDue(lease dispatch.Lease, now time.Time) bool {
 	rest := min(10*l.end.Sub(l.began), 15*time.Second)
 	return !slices.Equal(lease.Shards, l.lease.Shards) || now.Sub(l.end) >= rest
 }
 
 // reconcileUnknown starts the reconciliations and does not wait for them. Stop does.
-func (w *Worker) reconcileUnknown(ctx, sending context.Context, lease publishing.Lease) error {
+func (w *Worker) reconcileUnknown(ctx, sending context.Context, lease dispatch.Lease) error {
 	admitted := map[reconcileKey]int{}
 	resting := w.reconciles.resting(w.deps.Clock.Now())
-	open, more, err := w.deps.Maintainer.ClaimUnknown(ctx, lease, resting, func(f publishing.UnknownPost) bool {
+	open, more, err := w.deps.Maintainer.ClaimUnknown(ctx, lease, resting, func(f dispatch.UnknownPost) bool {
 		a := reconcileKey{org: f.Org, destination: f.Destination}
 		if !w.reconciles.admit(a) {
 			return false
@@ -164,7 +164,7 @@ func (w *Worker) reconcile(ctx context.Context, d scheduler.Unknown) {
 	w.finish.Add(&pendingOutcome{Outcome: out})
 }
 
-func (w *Worker) wakeDue(ctx context.Context, lease publishing.Lease) error {
+func (w *Worker) wakeDue(ctx context.Context, lease dispatch.Lease) error {
 	asked := w.deps.Clock.Now()
 	next, now, err := w.deps.Maintainer.Sweep(ctx, lease, sweepHorizon)
 	if err != nil {

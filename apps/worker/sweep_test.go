@@ -4,20 +4,20 @@ import (
 	"testing"
 	"time"
 
-	"crier/publishing"
+	"crier/publishing/dispatch"
 )
 
 func TestWakeRound_IsDue(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	lease := publishing.Lease{Shards: []int16{1, 2}}
+	lease := dispatch.Lease{Shards: []int16{1, 2}}
 	quick := wakeRound{lease: lease, began: began, end: began.Add(2 * time.Millisecond)}
 	slow := wakeRound{lease: lease, began: began, end: began.Add(time.Second)}
 	slower := wakeRound{lease: lease, began: began, end: began.Add(10 * time.Second)}
 	for _, tt := range []struct {
 		name  string
 		last  wakeRound
-		lease publishing.Lease
+		lease dispatch.Lease
 		after time.Duration // the end of the last round
 		want  bool
 	}{
@@ -26,7 +26,7 @@ func TestWakeRound_IsDue(t *testing.T) {
 		{name: "a slow one rests", last: slow, lease: lease, after: 5 * time.Second, want: false},
 		{name: "and comes back", last: slow, lease: lease, after: 10 * time.Second, want: true},
 		{name: "however slow it was", last: slower, lease: lease, after: 15 * time.Second, want: true},
-		{name: "one more shard does not wait", last: slow, lease: publishing.Lease{Shards: []int16{1, 2, 3}}, want: true},
+		{name: "one more shard does not wait", last: slow, lease: dispatch.Lease{Shards: []int16{1, 2, 3}}, want: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

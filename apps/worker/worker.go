@@ -15,6 +15,7 @@ import (
 	"crier/platform/env"
 	"crier/platform/lifecycle"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
 	"crier/tenancy"
 )
@@ -72,17 +73,17 @@ type Claimer interface {
 	// With an error, which comes from the database, unanswered lists the numbers of the statements
 	// that may have claimed posts.
 	Claim(
-		ctx context.Context, l publishing.Lease, wants []publishing.Want, window int, limits publishing.ClaimLimits,
-	) (result publishing.ClaimResult, unanswered []int64, err error)
+		ctx context.Context, l dispatch.Lease, wants []dispatch.Want, window int, limits dispatch.ClaimLimits,
+	) (result dispatch.ClaimResult, unanswered []int64, err error)
 	// GiveBack returns the posts of unanswered claims to the queue. It may be repeated after an
 	// error.
-	GiveBack(ctx context.Context, l publishing.Lease, unanswered []int64) error
+	GiveBack(ctx context.Context, l dispatch.Lease, unanswered []int64) error
 	// Load reads what is needed to send the posts. A post that cannot be read is in unreadable with
 	// its outcome. A post that this process may no longer send is in neither map. An error means
 	// that the posts in neither map were not loaded.
 	Load(
-		ctx context.Context, claimed []publishing.Claimed,
-	) (works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome, err error)
+		ctx context.Context, claimed []dispatch.Claimed,
+	) (works map[publishing.PostID]dispatch.Work, unreadable map[publishing.PostID]dispatch.Outcome, err error)
 }
 
 // Publisher sends posts and stores their outcomes; see scheduler.Sender.
@@ -90,15 +91,15 @@ type Publisher interface {
 	// Send sends a claimed post and returns its outcome, which the caller stores with Finish. yield
 	// waits for d without holding a permit. It returns an error if the post must end instead.
 	Send(
-		ctx context.Context, w publishing.Work, yield func(ctx context.Context, d time.Duration) error,
-	) publishing.Outcome
+		ctx context.Context, w dispatch.Work, yield func(ctx context.Context, d time.Duration) error,
+	) dispatch.Outcome
 	// Finish stores outcomes in one statement. After an error for which pg.IsAway returns true,
 	// they may be stored, and Finish may be repeated. After any other Postgres error, none is
 	// stored.
-	Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error)
+	Finish(ctx context.Context, outcomes []dispatch.Outcome) ([]dispatch.Finished, error)
 	// SetAside adds to the timeline of a post that its outcome cannot be stored, and why. It
 	// returns the error of the database.
-	SetAside(ctx context.Context, o publishing.Outcome, cause error) error
+	SetAside(ctx context.Context, o dispatch.Outcome, cause error) error
 }
 
 // Maintainer takes care of posts that are late, have an unknown outcome or are covered by no timer;
@@ -106,26 +107,26 @@ type Publisher interface {
 type Maintainer interface {
 	// Maintain gives up posts that are late, stuck or orphaned, and ends the claims of dead
 	// processes. It returns the errors of all this work, joined.
-	Maintain(ctx context.Context, l publishing.Lease) (scheduler.Maintained, error)
+	Maintain(ctx context.Context, l dispatch.Lease) (scheduler.Maintained, error)
 	// ClaimUnknown claims and loads posts with an unknown outcome whose platform must be asked now.
 	// It calls admit for each post before claiming it, except for posts of resting destinations; if
 	// admit returns false, the post is left for later. With an error, which comes from the
 	// database, unknown still has the posts that were claimed and loaded.
 	ClaimUnknown(
-		ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool,
+		ctx context.Context, l dispatch.Lease, resting []string, admit func(dispatch.UnknownPost) bool,
 	) (unknown []scheduler.Unknown, more bool, err error)
 	// Reconcile asks the platform about an unknown outcome and returns the outcome that follows.
 	// unanswered is why the destination did not answer; it is nil if the destination answered or
 	// was not asked.
-	Reconcile(ctx context.Context, u scheduler.Unknown) (out publishing.Outcome, unanswered error)
+	Reconcile(ctx context.Context, u scheduler.Unknown) (out dispatch.Outcome, unanswered error)
 	// Sweep returns when each organization has its first post due within the horizon. now is the
 	// time of the database, or zero if nothing is due. It returns the error of the database.
 	Sweep(
-		ctx context.Context, l publishing.Lease, horizon time.Duration,
+		ctx context.Context, l dispatch.Lease, horizon time.Duration,
 	) (next map[tenancy.OrgID]time.Time, now time.Time, err error)
 	// WriteOccurrences inserts the next occurrences of repeated posts. more asks for another call
 	// at once. An error means that the database could not be reached.
-	WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error)
+	WriteOccurrences(ctx context.Context, l dispatch.Lease) (written int, more bool, err error)
 }
 
 // Deps holds the dependencies of a Worker. Only Bucket may be nil.
@@ -137,7 +138,7 @@ type Deps struct {
 	// Offers holds the claims that the actors of the organizations ask for.
 	Offers *fairqueue.Offers
 	// Lease returns the shards that this process owns now. They may change between two calls.
-	Lease func() publishing.Lease
+	Lease func() dispatch.Lease
 	// Suspend hands the organizations to other processes while a loop hangs.
 	Suspend func(reason string)
 	// Resume takes the organizations back once no loop hangs.
@@ -323,7 +324,7 @@ func (w *Worker) takePermit(destination string) {
 }
 
 // sendClaimed loads the claimed posts together, then sends each in its own goroutine.
-func (w *Worker) sendClaimed(ctx context.Context, round publishing.ClaimResult) {
+func (w *Worker) sendClaimed(ctx context.Context, round dispatch.ClaimResult) {
 	if len(round.Claimed) == 0 {
 		return
 	}
@@ -348,7 +349,7 @@ func (w *Worker) sendClaimed(ctx context.Context, round publishing.ClaimResult) 
 
 // send sends one post and queues its outcome. A post that could not be loaded goes back to the
 // queue.
-func (w *Worker) send(ctx context.Context, c publishing.Claimed, work publishing.Work, loaded bool) {
+func (w *Worker) send(ctx context.Context, c dispatch.Claimed, work dispatch.Work, loaded bool) {
 	out := scheduler.Requeued(c)
 	if loaded && work.Token == c.Token {
 		done := w.deps.Metrics.sending()
@@ -362,7 +363,7 @@ func (w *Worker) send(ctx context.Context, c publishing.Claimed, work publishing
 
 // finishClaim releases the permit only once the outcome is queued, so that a full queue of outcomes
 // also stops claiming.
-func (w *Worker) finishClaim(c publishing.Claimed, out publishing.Outcome) {
+func (w *Worker) finishClaim(c dispatch.Claimed, out dispatch.Outcome) {
 	defer w.sending.Done()
 	w.finish.Add(&pendingOutcome{Outcome: out, posts: 1, destination: c.Destination})
 	w.releasePermit(c.Destination)

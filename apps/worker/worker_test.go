@@ -20,6 +20,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/id"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
 	"crier/tenancy"
 )
@@ -28,10 +29,10 @@ import (
 // actor's account of what is under way.
 type backend struct {
 	mu           sync.Mutex
-	due          []publishing.Claimed
-	hold         chan struct{}                    // sending waits for it beyond its context; nil = no wait
-	slow         time.Duration                    // the time of a claim, unless its context ends
-	refuse       func([]publishing.Outcome) error // the error of a finish
+	due          []dispatch.Claimed
+	hold         chan struct{}                  // sending waits for it beyond its context; nil = no wait
+	slow         time.Duration                  // the time of a claim, unless its context ends
+	refuse       func([]dispatch.Outcome) error // the error of a finish
 	stored       []publishing.PostID
 	inFlight     int
 	minInFlight  int
@@ -51,14 +52,14 @@ type backend struct {
 
 func (w *backend) Warmup(context.Context) error { return nil }
 
-func (w *backend) GiveBack(_ context.Context, _ publishing.Lease, lost []int64) error {
+func (w *backend) GiveBack(_ context.Context, _ dispatch.Lease, lost []int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.givenBack = append(w.givenBack, lost...)
 	return nil
 }
 
-func (w *backend) SetAside(_ context.Context, o publishing.Outcome, _ error) error {
+func (w *backend) SetAside(_ context.Context, o dispatch.Outcome, _ error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.setAside = append(w.setAside, o.Post)
@@ -66,16 +67,16 @@ func (w *backend) SetAside(_ context.Context, o publishing.Outcome, _ error) err
 }
 
 func (w *backend) Claim(
-	ctx context.Context, _ publishing.Lease, _ []publishing.Want, _ int, _ publishing.ClaimLimits,
-) (publishing.ClaimResult, []int64, error) {
+	ctx context.Context, _ dispatch.Lease, _ []dispatch.Want, _ int, _ dispatch.ClaimLimits,
+) (dispatch.ClaimResult, []int64, error) {
 	select {
 	case <-time.After(w.slow):
 	case <-ctx.Done():
-		return publishing.ClaimResult{}, []int64{7}, ctx.Err()
+		return dispatch.ClaimResult{}, []int64{7}, ctx.Err()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := publishing.NewClaimResult()
+	r := dispatch.NewClaimResult()
 	if w.lost {
 		return r, []int64{7}, context.DeadlineExceeded
 	}
@@ -83,22 +84,22 @@ func (w *backend) Claim(
 	return r, nil, nil
 }
 
-func (w *backend) Load(_ context.Context, claimed []publishing.Claimed) (map[publishing.PostID]publishing.Work, map[publishing.PostID]publishing.Outcome, error) {
-	out := map[publishing.PostID]publishing.Work{}
+func (w *backend) Load(_ context.Context, claimed []dispatch.Claimed) (map[publishing.PostID]dispatch.Work, map[publishing.PostID]dispatch.Outcome, error) {
+	out := map[publishing.PostID]dispatch.Work{}
 	for _, c := range claimed {
-		out[c.Post] = publishing.Work{Org: organization, Post: c.Post, Token: token}
+		out[c.Post] = dispatch.Work{Org: organization, Post: c.Post, Token: token}
 	}
 	return out, nil, nil
 }
 
-func (w *backend) Send(_ context.Context, x publishing.Work, _ func(context.Context, time.Duration) error) publishing.Outcome {
+func (w *backend) Send(_ context.Context, x dispatch.Work, _ func(context.Context, time.Duration) error) dispatch.Outcome {
 	if w.hold != nil {
 		<-w.hold
 	}
-	return publishing.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishing.ResultPublished, ReleaseID: "release of " + x.Post.String(), ReleaseURL: "url"}
+	return dispatch.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: dispatch.ResultPublished, ReleaseID: "release of " + x.Post.String(), ReleaseURL: "url"}
 }
 
-func (w *backend) Finish(_ context.Context, outcomes []publishing.Outcome) (out []publishing.Finished, err error) {
+func (w *backend) Finish(_ context.Context, outcomes []dispatch.Outcome) (out []dispatch.Finished, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.refuse != nil {
@@ -108,35 +109,35 @@ func (w *backend) Finish(_ context.Context, outcomes []publishing.Outcome) (out 
 	}
 	for _, o := range outcomes {
 		if o.Post == w.lockedPost && time.Now().Before(w.lockedUntil) {
-			out = append(out, publishing.Finished{Org: o.Org, Post: o.Post, State: publishing.StatePublishing, Locked: true})
+			out = append(out, dispatch.Finished{Org: o.Org, Post: o.Post, State: publishing.StatePublishing, Locked: true})
 			continue
 		}
 		w.stored = append(w.stored, o.Post)
 		if o.Ref == nil && o.ReleaseURL == "" {
 			w.withoutTexts = append(w.withoutTexts, o.Post)
 		}
-		out = append(out, publishing.Finished{Org: o.Org, Post: o.Post, State: publishing.StatePublished})
+		out = append(out, dispatch.Finished{Org: o.Org, Post: o.Post, State: publishing.StatePublished})
 	}
 	return out, nil
 }
 
-func (w *backend) Maintain(context.Context, publishing.Lease) (scheduler.Maintained, error) {
+func (w *backend) Maintain(context.Context, dispatch.Lease) (scheduler.Maintained, error) {
 	return scheduler.Maintained{}, nil
 }
 
-func (w *backend) ClaimUnknown(context.Context, publishing.Lease, []string, func(publishing.UnknownPost) bool) ([]scheduler.Unknown, bool, error) {
+func (w *backend) ClaimUnknown(context.Context, dispatch.Lease, []string, func(dispatch.UnknownPost) bool) ([]scheduler.Unknown, bool, error) {
 	return nil, false, nil
 }
 
-func (w *backend) Reconcile(context.Context, scheduler.Unknown) (publishing.Outcome, error) {
-	return publishing.Outcome{}, nil
+func (w *backend) Reconcile(context.Context, scheduler.Unknown) (dispatch.Outcome, error) {
+	return dispatch.Outcome{}, nil
 }
 
-func (w *backend) Sweep(context.Context, publishing.Lease, time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
+func (w *backend) Sweep(context.Context, dispatch.Lease, time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
 	return nil, time.Time{}, nil
 }
 
-func (w *backend) WriteOccurrences(context.Context, publishing.Lease) (int, bool, error) {
+func (w *backend) WriteOccurrences(context.Context, dispatch.Lease) (int, bool, error) {
 	return 0, false, nil
 }
 
@@ -194,7 +195,7 @@ func (w *backend) start(t *testing.T, posts int) (*Worker, []publishing.PostID) 
 	for range posts {
 		p := id.New[publishing.PostTag]()
 		ids = append(ids, p)
-		w.due = append(w.due, publishing.Claimed{Org: organization, Post: p, Token: token})
+		w.due = append(w.due, dispatch.Claimed{Org: organization, Post: p, Token: token})
 	}
 	k := w.build()
 	k.Start(t.Context())
@@ -212,7 +213,7 @@ func (w *backend) build() *Worker {
 	}
 	return New(Config{MaxInFlight: 64, SweepInterval: time.Hour, DrainTimeout: 5 * time.Second}, Deps{
 		Claimer: w, Publisher: w, Maintainer: keeper, Actors: w, Offers: fairqueue.NewOffers(), Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(w, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
-		Lease: func() publishing.Lease { return publishing.Lease{Shards: []int16{1}} }, Suspend: w.suspend, Resume: w.resume,
+		Lease: func() dispatch.Lease { return dispatch.Lease{Shards: []int16{1}} }, Suspend: w.suspend, Resume: w.resume,
 	})
 }
 
@@ -245,7 +246,7 @@ func TestStop_SendsPostsOfClaimInProgress(t *testing.T) {
 func TestStop_LogsOutcomesThatCouldNotBeStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &backend{refuse: func([]publishing.Outcome) error { return errors.New("connection refused") }}
+		w := &backend{refuse: func([]dispatch.Outcome) error { return errors.New("connection refused") }}
 		k, ids := w.start(t, 3)
 		time.Sleep(time.Second)
 		stop(t, k, 7*time.Second)

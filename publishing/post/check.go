@@ -18,6 +18,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	"crier/publishing/file/metadata"
 	poststore "crier/publishing/post/store"
 	"crier/tenancy"
@@ -41,7 +42,7 @@ type checkedPart struct {
 	id      string // existing part, as sent
 	content publishing.Content
 	plain   string // content as sent to a platform without markup
-	media   []publishing.AttachedMedium
+	media   []dispatch.AttachedMedium
 	delay   time.Duration
 	// tooLong means that the text is longer than any platform allows. The platform's rules are then
 	// not applied to the part.
@@ -184,7 +185,7 @@ func (s *checker) checkEntry(
 				}
 				continue
 			}
-			part.media = append(part.media, publishing.AttachedMedium{
+			part.media = append(part.media, dispatch.AttachedMedium{
 				Medium: medium, Alt: cmp.Or(m.Alt, medium.Alt),
 			})
 		}

@@ -7,6 +7,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
 	"crier/tenancy"
 	"crier/tests/publishtest"
@@ -21,7 +22,7 @@ func TestOccurrence_IsFoundWhileItIsStored(t *testing.T) {
 	for range series {
 		first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "UTC")
 		later = append(later, publishing.Occurrence(first, 1))
-		r.ClaimAndFinish(first, publishing.ResultPublished, "")
+		r.ClaimAndFinish(first, dispatch.ResultPublished, "")
 	}
 	posts := publishtest.Deps{DB: r.Store, Clock: clock.System{}, Log: r.Logger}.Posts(publishtest.Limits)
 	who := tenancy.Principal{Org: r.Org}

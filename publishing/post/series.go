@@ -5,6 +5,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
 	"crier/tenancy"
 )
@@ -17,7 +18,7 @@ type Series struct {
 }
 
 // Ended implements scheduler.Series.
-func (s Series) Ended(ctx context.Context, l publishing.Lease, limit int) ([]publishing.SeriesRef, error) {
+func (s Series) Ended(ctx context.Context, l dispatch.Lease, limit int) ([]publishing.SeriesRef, error) {
 	return poststore.EndedSeries(ctx, s.DB, l, limit)
 }
 

@@ -8,6 +8,7 @@ import (
 	"crier/platform/id"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	"crier/publishing/pictures"
 	poststore "crier/publishing/post/store"
 	"crier/tenancy"
@@ -217,9 +218,9 @@ func storedEntry(d publishing.PostDetail) checked {
 	return entry
 }
 
-func attached(d publishing.PostDetail, part publishing.Part) (out []publishing.AttachedMedium) {
+func attached(d publishing.PostDetail, part publishing.Part) (out []dispatch.AttachedMedium) {
 	for _, m := range part.Media {
-		out = append(out, publishing.AttachedMedium{Medium: d.Media[m.Media], Alt: m.Alt})
+		out = append(out, dispatch.AttachedMedium{Medium: d.Media[m.Media], Alt: m.Alt})
 	}
 	return out
 }

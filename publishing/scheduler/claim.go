@@ -11,6 +11,7 @@ import (
 	"crier/platform/batch"
 	"crier/platform/pg"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
@@ -39,17 +40,17 @@ const claimSplits = 64
 // although no response came; the caller passes them to GiveBack. It includes a claim that timed
 // out; the next claim should then visit fewer channels.
 func (s *Sender) Claim(
-	ctx context.Context, l publishing.Lease, wants []publishing.Want, window int, limits publishing.ClaimLimits,
-) (result publishing.ClaimResult, unanswered []int64, err error) {
+	ctx context.Context, l dispatch.Lease, wants []dispatch.Want, window int, limits dispatch.ClaimLimits,
+) (result dispatch.ClaimResult, unanswered []int64, err error) {
 	// Each statement reduces the limits for the next one.
 	limits.Platforms, limits.Busy = maps.Clone(limits.Platforms), maps.Clone(limits.Busy)
 	if limits.Busy == nil {
 		limits.Busy = map[string]int{}
 	}
-	c := &claimCall{Sender: s, lease: l, limits: limits, result: publishing.NewClaimResult(), splitsLeft: claimSplits}
-	_, err = batch.Isolate(wants, func(some []publishing.Want) error {
+	c := &claimCall{Sender: s, lease: l, limits: limits, result: dispatch.NewClaimResult(), splitsLeft: claimSplits}
+	_, err = batch.Isolate(wants, func(some []dispatch.Want) error {
 		return c.claim(ctx, some, window)
-	}, c.maySplit, func(w publishing.Want, cause error) {
+	}, c.maySplit, func(w dispatch.Want, cause error) {
 		c.err = errors.Join(c.err, c.claimChannels(ctx, w, window, cause))
 	})
 	return c.result, c.unanswered, errors.Join(err, c.err)
@@ -57,9 +58,9 @@ func (s *Sender) Claim(
 
 type claimCall struct {
 	*Sender
-	lease      publishing.Lease
-	limits     publishing.ClaimLimits
-	result     publishing.ClaimResult
+	lease      dispatch.Lease
+	limits     dispatch.ClaimLimits
+	result     dispatch.ClaimResult
 	unanswered []int64
 	splitsLeft int
 	err        error
@@ -69,7 +70,7 @@ func (c *claimCall) maySplit(err error) bool { return pg.IsRefused(err) && c.spl
 
 // claim executes one statement and adds its result to the call's. After an error that does not tell
 // whether posts were claimed, it adds the number of the statement to unanswered.
-func (c *claimCall) claim(ctx context.Context, wants []publishing.Want, window int) error {
+func (c *claimCall) claim(ctx context.Context, wants []dispatch.Want, window int) error {
 	c.splitsLeft--
 	number := c.claimNumber.Add(1)
 	got, err := schedulerstore.Claim(ctx, c.db, c.lease, wants, c.limits, number, c.claimRules(window))
@@ -93,7 +94,7 @@ func (c *claimCall) claim(ctx context.Context, wants []publishing.Want, window i
 // claimChannels claims the channels of one organization whose claim was refused, half of the window
 // at a time. Once a single channel is left, it repairs the hold of that channel or sets the channel
 // aside.
-func (c *claimCall) claimChannels(ctx context.Context, w publishing.Want, window int, cause error) error {
+func (c *claimCall) claimChannels(ctx context.Context, w dispatch.Want, window int, cause error) error {
 	if window > 1 {
 		return c.claimHalves(ctx, w, window)
 	}
@@ -106,7 +107,7 @@ func (c *claimCall) claimChannels(ctx context.Context, w publishing.Want, window
 		repaired = false // the statement may have been rolled back after it returned its row
 	}
 	if repaired {
-		cause = c.claim(ctx, []publishing.Want{w}, window)
+		cause = c.claim(ctx, []dispatch.Want{w}, window)
 		if cause == nil {
 			return nil
 		}
@@ -125,13 +126,13 @@ func (c *claimCall) claimChannels(ctx context.Context, w publishing.Want, window
 
 // claimHalves claims the two halves of a window of channels of one organization. It skips the
 // second half if the organization has no more channels.
-func (c *claimCall) claimHalves(ctx context.Context, w publishing.Want, window int) error {
+func (c *claimCall) claimHalves(ctx context.Context, w dispatch.Want, window int) error {
 	before := len(c.result.Claimed)
 	for range 2 {
 		delete(c.result.More, w.Org)
 		half := w
 		half.Permits -= len(c.result.Claimed) - before
-		err := c.claim(ctx, []publishing.Want{half}, window/2)
+		err := c.claim(ctx, []dispatch.Want{half}, window/2)
 		if c.maySplit(err) {
 			err = c.claimChannels(ctx, half, window/2, err)
 		}
@@ -149,7 +150,7 @@ func (c *claimCall) claimHalves(ctx context.Context, w publishing.Want, window i
 
 // GiveBack returns the posts of unanswered claims to the queue and wakes their organizations. It
 // may be repeated after an error. Posts that it did not return are reaped when their claims expire.
-func (s *Sender) GiveBack(ctx context.Context, l publishing.Lease, unanswered []int64) error {
+func (s *Sender) GiveBack(ctx context.Context, l dispatch.Lease, unanswered []int64) error {
 	orgs, err := schedulerstore.GiveBack(ctx, s.db, l, unanswered, s.db.Node)
 	for _, org := range orgs {
 		s.deps.Waker.Wake(ctx, org, time.Time{})
@@ -178,13 +179,13 @@ const (
 // loaded; later statements are then smaller. The posts are read in random order, so that a slow
 // post is not always read with the same others.
 func (s *Sender) Load(
-	ctx context.Context, claimed []publishing.Claimed,
-) (works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome, err error) {
+	ctx context.Context, claimed []dispatch.Claimed,
+) (works map[publishing.PostID]dispatch.Work, unreadable map[publishing.PostID]dispatch.Outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loadsTime)
 	defer cancel()
-	works = map[publishing.PostID]publishing.Work{}
-	unreadable = map[publishing.PostID]publishing.Outcome{}
-	left, alone := slices.Clone(claimed), []publishing.Claimed(nil)
+	works = map[publishing.PostID]dispatch.Work{}
+	unreadable = map[publishing.PostID]dispatch.Outcome{}
+	left, alone := slices.Clone(claimed), []dispatch.Claimed(nil)
 	rand.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
 	for misses := 0; len(left) > 0 && misses < loadMisses; misses++ {
 		n := min(len(left), s.loadSize.Next())
@@ -204,20 +205,20 @@ func (s *Sender) Load(
 		return works, unreadable, err
 	}
 	for _, c := range alone { // other posts were loaded, so the post is the cause, not the database
-		unreadable[c.Post] = publishing.Outcome{
-			Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultRetry, After: loadRetry,
+		unreadable[c.Post] = dispatch.Outcome{
+			Org: c.Org, Post: c.Post, Token: c.Token, Result: dispatch.ResultRetry, After: loadRetry,
 		}
 	}
 	return works, unreadable, err
 }
 
 func (s *Sender) load(
-	ctx context.Context, claimed []publishing.Claimed,
-	works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome,
+	ctx context.Context, claimed []dispatch.Claimed,
+	works map[publishing.PostID]dispatch.Work, unreadable map[publishing.PostID]dispatch.Outcome,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, loadTime)
 	defer cancel()
-	_, err := batch.Isolate(claimed, func(some []publishing.Claimed) error {
+	_, err := batch.Isolate(claimed, func(some []dispatch.Claimed) error {
 		posts := make([]publishing.PostID, len(some))
 		for i, c := range some {
 			posts[i] = c.Post
@@ -227,10 +228,10 @@ func (s *Sender) load(
 			works[w.Post] = w
 		}
 		return err
-	}, func(err error) bool { return !pg.IsEnvironment(err) }, func(c publishing.Claimed, err error) {
+	}, func(err error) bool { return !pg.IsEnvironment(err) }, func(c dispatch.Claimed, err error) {
 		s.deps.Log.Error("a claimed post cannot be read", "org", c.Org, "post", c.Post, "error", err)
-		unreadable[c.Post] = publishing.Outcome{
-			Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultError, Code: publishing.CodeRejected,
+		unreadable[c.Post] = dispatch.Outcome{
+			Org: c.Org, Post: c.Post, Token: c.Token, Result: dispatch.ResultError, Code: publishing.CodeRejected,
 			Error: "The stored post cannot be read: " + pg.Reason(err),
 		}
 	})

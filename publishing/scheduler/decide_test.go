@@ -8,6 +8,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
 )
 
@@ -15,7 +16,7 @@ var cfg = scheduler.Config{PlatformTimeout: 10 * time.Second, SettleDelay: 60 * 
 
 func unknownAfter(grade publishing.Grade, age time.Duration, gone, ended bool, attempts int) scheduler.Unknown {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	return scheduler.Unknown{HolderGone: gone, Now: now, Work: publishing.Work{
+	return scheduler.Unknown{HolderGone: gone, Now: now, Work: dispatch.Work{
 		Channel: publishing.Channel{Grade: grade}, Committing: now.Add(-age), CallEnded: ended, ReconcileAttempts: attempts}}
 }
 
@@ -25,51 +26,51 @@ func TestDecide(t *testing.T) {
 	for name, c := range map[string]struct {
 		found connector.Outcome
 		u     scheduler.Unknown
-		want  publishing.Result
+		want  dispatch.Result
 	}{
 		"a post that is found is published": {
 			found: connector.Published, u: unknownAfter("C", early, false, false, 1),
-			want: publishing.ResultPublished,
+			want: dispatch.ResultPublished,
 		},
 		"absent on A is sent again at once": {
 			found: connector.NotPublished, u: unknownAfter("A", early, false, false, 1),
-			want: publishing.ResultRetry,
+			want: dispatch.ResultRetry,
 		},
 		"absent on C waits while the sender may live": {
 			found: connector.NotPublished, u: unknownAfter("C", ripe, false, false, 1),
-			want: publishing.ResultLater,
+			want: dispatch.ResultLater,
 		},
 		"absent on C waits while the call may arrive": {
 			found: connector.NotPublished, u: unknownAfter("C", early, true, false, 1),
-			want: publishing.ResultLater,
+			want: dispatch.ResultLater,
 		},
 		"absent on C is sent again when the sender is gone": {
 			found: connector.NotPublished, u: unknownAfter("C", ripe, true, false, 1),
-			want: publishing.ResultRetry,
+			want: dispatch.ResultRetry,
 		},
 		"absent on C is sent again when the call has ended": {
 			found: connector.NotPublished, u: unknownAfter("C", ripe, false, true, 1),
-			want: publishing.ResultRetry,
+			want: dispatch.ResultRetry,
 		},
 		"absent on D needs more than two attempts": {
 			found: connector.NotPublished, u: unknownAfter("D", ripe, true, false, 2),
-			want: publishing.ResultLater,
+			want: dispatch.ResultLater,
 		},
 		"absent on D three times is sent again": {
 			found: connector.NotPublished, u: unknownAfter("D", ripe, true, false, 3),
-			want: publishing.ResultRetry,
+			want: dispatch.ResultRetry,
 		},
 		"without an answer it is asked again": {
 			found: connector.CannotTell, u: unknownAfter("C", ripe, true, true, 3),
-			want: publishing.ResultLater,
+			want: dispatch.ResultLater,
 		},
 		"without an answer for long it is given up": {
 			found: connector.CannotTell, u: unknownAfter("C", old, true, true, 9),
-			want: publishing.ResultError,
+			want: dispatch.ResultError,
 		},
 		"without an answer for long on A it is sent again": {
 			found: connector.CannotTell, u: unknownAfter("A", old, true, true, 9),
-			want: publishing.ResultRetry,
+			want: dispatch.ResultRetry,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,12 +97,12 @@ func TestProvesAbsence_NeedsTheServerThatGotThePost(t *testing.T) {
 	} {
 		d := unknownAfter("A", 71*time.Second, true, true, 3)
 		d.Channel.Destination = tc.now
-		d.Parts = []publishing.Publication{{Phase: publishing.PhaseCommitting, SentTo: tc.sentTo}}
+		d.Parts = []dispatch.Publication{{Phase: dispatch.PhaseCommitting, SentTo: tc.sentTo}}
 		if got := scheduler.ProvesAbsence(connector.NotPublished, d, cfg); got != tc.want {
 			t.Errorf("%s: ProvesAbsence returned %t, want %t", name, got, tc.want)
 		}
-		if got := scheduler.Decide(connector.NotPublished, d, cfg); got != publishing.ResultRetry {
-			t.Errorf("%s: got %s, want %s under the same key", name, got, publishing.ResultRetry)
+		if got := scheduler.Decide(connector.NotPublished, d, cfg); got != dispatch.ResultRetry {
+			t.Errorf("%s: got %s, want %s under the same key", name, got, dispatch.ResultRetry)
 		}
 	}
 }
@@ -113,7 +114,7 @@ func TestDecide_NeverResendsAnAbsentPostTooEarly(t *testing.T) {
 		age := time.Duration(rapid.IntRange(0, 900).Draw(t, "seconds")) * time.Second
 		gone, ended := rapid.Bool().Draw(t, "gone"), rapid.Bool().Draw(t, "ended")
 		d := unknownAfter(grade, age, gone, ended, rapid.IntRange(1, 9).Draw(t, "attempts"))
-		if scheduler.Decide(connector.NotPublished, d, cfg) == publishing.ResultRetry && (age <= 70*time.Second || !gone && !ended) {
+		if scheduler.Decide(connector.NotPublished, d, cfg) == dispatch.ResultRetry && (age <= 70*time.Second || !gone && !ended) {
 			t.Fatalf("sent again after %v, gone=%v ended=%v", age, gone, ended)
 		}
 		if wait := scheduler.ReconcileDelay(d, cfg); wait <= 0 || wait > 2*time.Minute {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/publishing/dispatch"
 )
 
 // SendPanicking sends a post with a Sender that has no keyring, so that opening the credential panics.
-func SendPanicking(s *Sender, w publishing.Work) publishing.Outcome {
+func SendPanicking(s *Sender, w dispatch.Work) dispatch.Outcome {
 	w.Channel.Connector = "panics"
 	deps := s.deps
 	deps.Keyring = nil
@@ -19,7 +19,7 @@ func SendPanicking(s *Sender, w publishing.Work) publishing.Outcome {
 }
 
 // ItemToReconcile returns the item for which a connector is asked when the outcome of the first part is unknown.
-func ItemToReconcile(s *Sender, w publishing.Work) connector.Item {
+func ItemToReconcile(s *Sender, w dispatch.Work) connector.Item {
 	return (&run{Sender: s, work: w, connector: describedOnly{}}).item(context.Background(), 0)
 }
 

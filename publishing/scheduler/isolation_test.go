@@ -12,6 +12,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
 	"crier/publishing/scheduler"
 	schedulerstore "crier/publishing/scheduler/store"
@@ -43,20 +44,20 @@ func (m member) book(c publishing.ChannelID, late time.Duration) publishing.Post
 	return posts[0].ID
 }
 
-func (m member) want(permits int) publishing.Want {
-	return publishing.Want{Org: m.who.Org, Permits: permits}
+func (m member) want(permits int) dispatch.Want {
+	return dispatch.Want{Org: m.who.Org, Permits: permits}
 }
 
-func (r *isolation) claim(wants ...publishing.Want) publishing.ClaimResult {
+func (r *isolation) claim(wants ...dispatch.Want) dispatch.ClaimResult {
 	r.Helper()
-	round, lost, err := r.sender.Claim(r.Context(), r.lease, wants, publishing.ClaimWindow, publishing.NoClaimLimits())
+	round, lost, err := r.sender.Claim(r.Context(), r.lease, wants, dispatch.ClaimWindow, dispatch.NoClaimLimits())
 	if r.OK(err); len(lost) != 0 {
 		r.Fatalf("claims %v are lost", lost)
 	}
 	return round
 }
 
-func claimed(round publishing.ClaimResult) (out []publishing.PostID) {
+func claimed(round dispatch.ClaimResult) (out []publishing.PostID) {
 	for _, c := range round.Claimed {
 		out = append(out, c.Post)
 	}
@@ -94,7 +95,7 @@ func TestClaim_RepairsHoldThatDisagreesWithPosts(t *testing.T) {
 	c, beside := broken.connect(), broken.connect()
 	broken.book(c, 2*time.Second)
 	behind := broken.book(c, time.Second)
-	want := []publishing.Want{broken.want(8), healthy.want(8)}
+	want := []dispatch.Want{broken.want(8), healthy.want(8)}
 	r.claim(want...)
 	r.Clock(`update channel_queue set busy_post = null where channel_id = $1`, c) // as an operator may try to release a channel
 	posts := []publishing.PostID{broken.book(beside, time.Second), healthy.book(healthy.connect(), time.Second)}
@@ -151,7 +152,7 @@ func TestClaim_VisitsTheGivenWindow(t *testing.T) {
 	for range 5 {
 		org.book(org.connect(), time.Second)
 	}
-	round, _, err := r.sender.Claim(t.Context(), r.lease, []publishing.Want{org.want(8)}, 2, publishing.NoClaimLimits())
+	round, _, err := r.sender.Claim(t.Context(), r.lease, []dispatch.Want{org.want(8)}, 2, dispatch.NoClaimLimits())
 	r.OK(err)
 	if _, more := round.More[org.who.Org]; len(round.Claimed) > 2 || !more {
 		t.Fatalf("a claim that looks at two channels takes %d posts and leaves more: %t", len(round.Claimed), more)
@@ -197,7 +198,7 @@ func TestLoad_ReadsFewerPostsAfterATimeout(t *testing.T) {
 		if len(works) < len(left) && err == nil {
 			t.Fatalf("%d of %d posts are loaded without an error", len(works), len(left))
 		}
-		left = slices.DeleteFunc(left, func(c publishing.Claimed) bool { _, loaded := works[c.Post]; return loaded })
+		left = slices.DeleteFunc(left, func(c dispatch.Claimed) bool { _, loaded := works[c.Post]; return loaded })
 	}
 	if len(left) > 0 || calls < 2 {
 		t.Fatalf("after %d calls %d posts are not loaded", calls, len(left))
@@ -228,13 +229,13 @@ func TestLoad_SlowPostDoesNotDelayOthers(t *testing.T) {
 	}
 	r.timeOutLoadsOf(bad)
 	left := r.claim(broken.want(8), healthy.want(8)).Claimed
-	var last publishing.Outcome
+	var last dispatch.Outcome
 	for range 200 {
 		works, unreadable, err := r.sender.Load(t.Context(), left)
 		if err == nil {
 			t.Fatal("a timeout is no error")
 		}
-		left = slices.DeleteFunc(left, func(c publishing.Claimed) bool { _, loaded := works[c.Post]; return loaded })
+		left = slices.DeleteFunc(left, func(c dispatch.Claimed) bool { _, loaded := works[c.Post]; return loaded })
 		if out, ok := unreadable[bad]; ok {
 			last = out
 			break
@@ -244,12 +245,12 @@ func TestLoad_SlowPostDoesNotDelayOthers(t *testing.T) {
 			healthy.book(healthy.connect(), time.Second)
 		}
 	}
-	if last.Result != publishing.ResultRetry || last.After != time.Minute {
+	if last.Result != dispatch.ResultRetry || last.After != time.Minute {
 		t.Fatalf("the post that takes too long is tried again after %v as %q", last.After, last.Result)
 	}
 	for _, c := range left {
 		if c.Org == healthy.who.Org && c.Post != bad {
-			works, _, err := r.sender.Load(t.Context(), []publishing.Claimed{c})
+			works, _, err := r.sender.Load(t.Context(), []dispatch.Claimed{c})
 			if len(works) != 1 {
 				t.Fatalf("%s is not loaded: %v", c.Post, err)
 			}
@@ -353,9 +354,9 @@ func TestSend_PanicEndsOnlyItsPost(t *testing.T) {
 	t.Parallel()
 	r := newIsolation(t)
 	c := publishing.Channel{Connector: "none"}
-	for phase, want := range map[publishing.Phase]publishing.Result{publishing.PhasePreparing: publishing.ResultError, publishing.PhaseCommitting: publishing.ResultUnknown} {
-		parts := []publishing.Publication{{Phase: phase}}
-		w := publishing.Work{Channel: c, Parts: parts}
+	for phase, want := range map[dispatch.Phase]dispatch.Result{dispatch.PhasePreparing: dispatch.ResultError, dispatch.PhaseCommitting: dispatch.ResultUnknown} {
+		parts := []dispatch.Publication{{Phase: phase}}
+		w := dispatch.Work{Channel: c, Parts: parts}
 		if out := scheduler.SendPanicking(r.sender, w); out.Result != want {
 			t.Errorf("a panic while %s ends as %q, want %q", phase, out.Result, want)
 		}
@@ -392,8 +393,8 @@ func TestReconcile_AsksFromTheFirstCallOn(t *testing.T) {
 		if got, want := works[0].Parts[0].SentTo, []string{"a.example", "*"}[try]; got != want {
 			t.Errorf("after call %d it was sent to %q, want %q", try+1, got, want)
 		}
-		for _, result := range []publishing.Result{publishing.ResultUnknown, publishing.ResultRetry} {
-			_, err := r.sender.Finish(t.Context(), []publishing.Outcome{{
+		for _, result := range []dispatch.Result{dispatch.ResultUnknown, dispatch.ResultRetry} {
+			_, err := r.sender.Finish(t.Context(), []dispatch.Outcome{{
 				Org: org.who.Org, Post: post, Token: mark.Token, Publication: mark.Publication, Result: result,
 			}})
 			r.OK(err)

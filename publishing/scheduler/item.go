@@ -7,6 +7,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/publishing/dispatch"
 )
 
 // item returns the connector's view of part i. Its Root and Parent refer to parts of the whole
@@ -21,7 +22,7 @@ func (r *run) item(ctx context.Context, i int) connector.Item {
 	for _, m := range x.Media {
 		item.Media = append(item.Media, r.mediaOf(ctx, m.Medium, m.Alt))
 	}
-	before := append(append([]publishing.Publication{}, r.work.Before...), r.work.Parts[:i]...)
+	before := append(append([]dispatch.Publication{}, r.work.Before...), r.work.Parts[:i]...)
 	if len(before) > 0 {
 		item.Root, item.Parent = refOf(before[0]), refOf(before[len(before)-1])
 	}
@@ -34,7 +35,7 @@ const claimDateAfter = 2 * time.Minute
 // createdAt returns the creation time that is sent to the platform. This is the due time, which is
 // part of the identity of the send. The exception is a late post on a platform that de-duplicates
 // by key alone: it gets the time of its first claim, which was stored before the first call.
-func (r *run) createdAt(x publishing.Publication) time.Time {
+func (r *run) createdAt(x dispatch.Publication) time.Time {
 	late := x.ClaimedAt.Sub(x.Due) > claimDateAfter
 	if late && r.connector.Describe().KeyOnly && r.work.Channel.Grade == publishing.GradeIdempotent {
 		return x.ClaimedAt.UTC().Truncate(time.Millisecond).Add(time.Duration(x.Position) * time.Millisecond)
@@ -44,7 +45,7 @@ func (r *run) createdAt(x publishing.Publication) time.Time {
 
 // refOf returns the stored reference to a published part. If it cannot be decoded, refOf returns a
 // reference that has only the release id.
-func refOf(x publishing.Publication) *connector.Ref {
+func refOf(x dispatch.Publication) *connector.Ref {
 	var ref connector.Ref
 	if len(x.Ref) == 0 || json.Unmarshal(x.Ref, &ref) != nil {
 		ref = connector.Ref{}

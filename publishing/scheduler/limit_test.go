@@ -18,6 +18,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/connector/conformance"
+	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
 )
 
@@ -53,11 +54,11 @@ func (r *rig) register(c connector.Connector) {
 }
 
 // sendWith claims the organization's due post and sends it with cfg. It does not store the outcome.
-func (m member) sendWith(cfg scheduler.Config, yield func(context.Context, time.Duration) error) publishing.Outcome {
+func (m member) sendWith(cfg scheduler.Config, yield func(context.Context, time.Duration) error) dispatch.Outcome {
 	m.Helper()
 	from := scheduler.New(cfg, m.deps)
-	want := []publishing.Want{{Org: m.who.Org, Permits: 1}}
-	round, _, err := from.Claim(m.Context(), m.lease, want, publishing.ClaimWindow, publishing.NoClaimLimits())
+	want := []dispatch.Want{{Org: m.who.Org, Permits: 1}}
+	round, _, err := from.Claim(m.Context(), m.lease, want, dispatch.ClaimWindow, dispatch.NoClaimLimits())
 	m.OK(err)
 	if len(round.Claimed) != 1 {
 		m.Fatalf("claimed %+v", round)
@@ -97,7 +98,7 @@ func TestSend_BeginsNoCallAfterItsLimit(t *testing.T) {
 	m := r.organization()
 	m.book(m.channel, time.Second)
 	late = true
-	if out := m.sendWith(cfg, nil); out.Result != publishing.ResultRetry {
+	if out := m.sendWith(cfg, nil); out.Result != dispatch.ResultRetry {
 		t.Errorf("a send that was suspended: got %q, %s, want a retry, since nothing was sent", out.Result, out.Error)
 	}
 	if n := got.Load(); n != 0 {
@@ -151,7 +152,7 @@ func TestSend_LimitBeginsBeforeTheMark(t *testing.T) {
 	}()
 	out := m.sendWith(limits, nil)
 	r.OK(<-failed)
-	if out.Result != publishing.ResultPublished || began > unlocked {
+	if out.Result != dispatch.ResultPublished || began > unlocked {
 		t.Errorf("the send ends as %q; its limit begins %s after its mark could be stored", out.Result, began-unlocked)
 	}
 }
@@ -178,7 +179,7 @@ func TestSend_PanicAfterARefusedCredentialIsNotUnknown(t *testing.T) {
 		},
 	})
 	out := m.sendWith(limits, func(context.Context, time.Duration) error { panic("a mistake of ours") })
-	if out.Result != publishing.ResultError || out.Code != publishing.CodeRejected || commits != 1 {
+	if out.Result != dispatch.ResultError || out.Code != publishing.CodeRejected || commits != 1 {
 		t.Errorf("after %d calls the post ends as %q, %s: %s; want an error, since nothing was sent", commits, out.Result, out.Code, out.Error)
 	}
 }
@@ -191,13 +192,13 @@ func TestSend_GivesUpWhenItHasFailedForLong(t *testing.T) {
 	m := r.organization()
 	post := m.book(m.channel, time.Second)
 	r.register(overloaded{platform: r.platform})
-	if out := m.send(nil, nil); out.Result != publishing.ResultRetry {
+	if out := m.send(nil, nil); out.Result != dispatch.ResultRetry {
 		t.Fatalf("the first try ends as %q: %s", out.Result, out.Error)
 	}
 	r.Clock(`update post set not_before = null, failing_since = failing_since - $2 * interval '1 millisecond' where id = $1`,
 		post, limits.RetryWindow.Milliseconds())
 	out := m.send(nil, nil)
-	if out.Result != publishing.ResultError || out.Code != publishing.CodeRetriesUsedUp || !strings.Contains(out.Error, "2 tries") {
+	if out.Result != dispatch.ResultError || out.Code != publishing.CodeRetriesUsedUp || !strings.Contains(out.Error, "2 tries") {
 		t.Errorf("after %s of failing a try ends as %q, %s: %s", limits.RetryWindow, out.Result, out.Code, out.Error)
 	}
 }
@@ -220,7 +221,7 @@ func TestSend_KeepsCredentialWhenTheNewOneIsTooLarge(t *testing.T) {
 	}
 	before, _ := access()
 	m.book(m.channel, time.Second)
-	if out := m.sendWith(limits, nil); out.Result != publishing.ResultRetry {
+	if out := m.sendWith(limits, nil); out.Result != dispatch.ResultRetry {
 		t.Errorf("the send ends as %q: %s, want a retry", out.Result, out.Error)
 	}
 	if after, parked := access(); !bytes.Equal(after, before) || parked {
@@ -238,7 +239,7 @@ func TestSend_ConnectionsBelongToTheOrganization(t *testing.T) {
 	}})
 	m := r.organization()
 	m.book(m.channel, time.Second)
-	if out := m.sendWith(limits, nil); out.Result != publishing.ResultPublished || owner != m.who.Org.String() {
+	if out := m.sendWith(limits, nil); out.Result != dispatch.ResultPublished || owner != m.who.Org.String() {
 		t.Errorf("the connections belong to %q, want the organization %s: %s", owner, m.who.Org, out.Error)
 	}
 }

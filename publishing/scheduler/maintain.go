@@ -13,6 +13,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/pg"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tenancy"
 )
@@ -90,7 +91,7 @@ type Maintained struct {
 // preparation or orphaned, and ends claims that have expired or whose process is gone. The kinds of
 // work are independent: if one fails, the others are still done, and one bad post does not affect
 // other posts of its kind. It returns the joined errors.
-func (s *Sender) Maintain(ctx context.Context, l publishing.Lease) (m Maintained, err error) {
+func (s *Sender) Maintain(ctx context.Context, l dispatch.Lease) (m Maintained, err error) {
 	type step struct {
 		kind  schedulerstore.Upkeep
 		after time.Duration
@@ -132,7 +133,7 @@ func isDue(last int64, now, rest time.Duration) bool {
 // It returns how many posts it changed and how many it found. It leaves posts that another
 // transaction has locked to the next call.
 func (s *Sender) upkeep(
-	ctx context.Context, l publishing.Lease, kind schedulerstore.Upkeep, after time.Duration,
+	ctx context.Context, l dispatch.Lease, kind schedulerstore.Upkeep, after time.Duration,
 ) (changed, found int, err error) {
 	what := "it cannot be given up"
 	if kind == schedulerstore.UpkeepReap {
@@ -166,7 +167,7 @@ func isRefusedOrLocked(err error) bool { return pg.IsRefused(err) || pg.IsLocked
 // Sweep returns when each organization in the lease's shards has its first post due within the
 // horizon, and the time of the database. It returns the error of the database.
 func (s *Sender) Sweep(
-	ctx context.Context, l publishing.Lease, horizon time.Duration,
+	ctx context.Context, l dispatch.Lease, horizon time.Duration,
 ) (map[tenancy.OrgID]time.Time, time.Time, error) {
 	return schedulerstore.Sweep(ctx, s.db, l, horizon, s.cfg.MaxLateness)
 }

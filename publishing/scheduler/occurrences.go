@@ -8,6 +8,7 @@ import (
 	"crier/platform/fault"
 	"crier/platform/pg"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -25,7 +26,7 @@ const (
 // occurrence must be written.
 type Series interface {
 	// Ended returns at most limit series in the lease's shards whose current occurrence has ended.
-	Ended(ctx context.Context, l publishing.Lease, limit int) ([]publishing.SeriesRef, error)
+	Ended(ctx context.Context, l dispatch.Lease, limit int) ([]publishing.SeriesRef, error)
 	// Advance writes the next occurrence of a series and reports whether it wrote one. It does
 	// nothing if another transaction has locked the series. It may be repeated after a crash and
 	// may run in several processes at once: each occurrence is written once. It returns Invalid for
@@ -46,7 +47,7 @@ type Series interface {
 //
 // A crash loses nothing: a series whose current occurrence has ended is found again, and the key of
 // the occurrence prevents a second insert.
-func (s *Sender) WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error) {
+func (s *Sender) WriteOccurrences(ctx context.Context, l dispatch.Lease) (written int, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, occurrencesTime)
 	defer cancel()
 	ended, err := s.deps.Series.Ended(ctx, l, occurrenceBatch)

@@ -7,6 +7,7 @@ import (
 
 	"crier/platform/pg"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
@@ -14,13 +15,13 @@ import (
 // It returns the error of schedulerstore.Finish. If pg.IsRefused or pg.IsLocked returns true for
 // the error, no outcome was stored; after any other error they may have been. Finish may be
 // repeated with the same outcomes.
-func (s *Sender) Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error) {
+func (s *Sender) Finish(ctx context.Context, outcomes []dispatch.Outcome) ([]dispatch.Finished, error) {
 	return schedulerstore.Finish(ctx, s.db, outcomes, s.cfg.CatchUpInterval, s.db.Node)
 }
 
 // WithoutTexts returns o without the texts of the platform and the connector, for an outcome that
 // Postgres refuses because of them.
-func WithoutTexts(o publishing.Outcome) publishing.Outcome {
+func WithoutTexts(o dispatch.Outcome) dispatch.Outcome {
 	o.Ref, o.ReleaseURL, o.RootURL = nil, "", ""
 	if o.Error != "" {
 		o.Error = "The platform's answer cannot be stored."
@@ -35,7 +36,7 @@ func WithoutTexts(o publishing.Outcome) publishing.Outcome {
 
 // SetAside adds to the timeline of a post that its outcome cannot be stored, and why. It returns
 // the error of the database.
-func (s *Sender) SetAside(ctx context.Context, o publishing.Outcome, cause error) error {
+func (s *Sender) SetAside(ctx context.Context, o dispatch.Outcome, cause error) error {
 	s.setAsides.count.Add(1)
 	reason := "The database refuses the outcome of this post (" + string(o.Result) + "): " + pg.Reason(cause)
 	return schedulerstore.SetAside(ctx, s.db, o.Post, s.db.Node, reason)
@@ -43,17 +44,17 @@ func (s *Sender) SetAside(ctx context.Context, o publishing.Outcome, cause error
 
 // Requeued returns the outcome of a claim whose post was not sent. The post goes back to the queue
 // and is not tried again for at least a second.
-func Requeued(c publishing.Claimed) publishing.Outcome {
-	return publishing.Outcome{
-		Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultRetry, After: time.Second,
+func Requeued(c dispatch.Claimed) dispatch.Outcome {
+	return dispatch.Outcome{
+		Org: c.Org, Post: c.Post, Token: c.Token, Result: dispatch.ResultRetry, After: time.Second,
 	}
 }
 
 // outcome returns an outcome without a result. It has the release of the part, if the part is
 // published, and the release of the first part.
-func (r *run) outcome(x publishing.Publication) publishing.Outcome {
-	out := publishing.Outcome{Org: r.work.Org, Post: r.work.Post, Token: r.work.Token, Publication: x.ID}
-	if x.Phase == publishing.PhaseDone {
+func (r *run) outcome(x dispatch.Publication) dispatch.Outcome {
+	out := dispatch.Outcome{Org: r.work.Org, Post: r.work.Post, Token: r.work.Token, Publication: x.ID}
+	if x.Phase == dispatch.PhaseDone {
 		out.ReleaseID, out.ReleaseURL, out.Ref = releaseID(x.ReleaseID), valueOf(x.URL), x.Ref
 	}
 	root := r.work.Parts[0]
@@ -61,27 +62,27 @@ func (r *run) outcome(x publishing.Publication) publishing.Outcome {
 	return out
 }
 
-func (r *run) publishedOutcome(x publishing.Publication) publishing.Outcome {
+func (r *run) publishedOutcome(x dispatch.Publication) dispatch.Outcome {
 	out := r.outcome(x)
-	out.Result = publishing.ResultPublished
+	out.Result = dispatch.ResultPublished
 	return out
 }
 
 // panicOutcome logs a panic of Send with its stack. The outcome is unknown if the call of a part
 // was marked. Otherwise it is an error, so that the post does not cause the panic again.
-func (r *run) panicOutcome(cause any) publishing.Outcome {
+func (r *run) panicOutcome(cause any) dispatch.Outcome {
 	r.deps.Log.Error("publishing a post panicked",
 		"org", r.work.Org, "post", r.work.Post, "panic", cause, "stack", string(debug.Stack()))
 	i := unknownPart(r.work)
 	if i < 0 {
-		return publishing.Outcome{
+		return dispatch.Outcome{
 			Org: r.work.Org, Post: r.work.Post, Token: r.work.Token,
-			Result: publishing.ResultError, Code: publishing.CodeRejected,
+			Result: dispatch.ResultError, Code: publishing.CodeRejected,
 			Error: "Crier failed on this post before it was sent; its log has the details.",
 		}
 	}
 	out := r.outcome(r.work.Parts[i])
-	out.Result, out.CallEnded = publishing.ResultUnknown, true
+	out.Result, out.CallEnded = dispatch.ResultUnknown, true
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/publishing/dispatch"
 	"crier/publishing/pictures"
 	schedulerstore "crier/publishing/scheduler/store"
 )
@@ -105,7 +106,7 @@ func (r *run) storedPictures(
 }
 
 // awaitPicture waits, without holding a permit, until a pending picture may have changed.
-func (r *run) awaitPicture(ctx context.Context, x *publishing.Publication, key pictures.Key) error {
+func (r *run) awaitPicture(ctx context.Context, x *dispatch.Publication, key pictures.Key) error {
 	changed, done := r.deps.Pictures.Await(r.work.Org, key)
 	defer done()
 	if d, err := r.findPictures(ctx, []pictures.Key{key}); err != nil || d == nil {

@@ -12,6 +12,7 @@ import (
 
 	"crier/platform/fault"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	picturesstore "crier/publishing/pictures/store"
 	"crier/tests/dbtest"
 )
@@ -61,7 +62,7 @@ func TestCreate_PictureIsMadeWhenThePostIsSaved(t *testing.T) {
 		t.Errorf("got the picture %+v with the %s image %+v (%v), want a JPEG within %+v", made, format, cfg, err, fits)
 	}
 	out := m.send(p, noYield(t))
-	if out.Result != publishing.ResultPublished {
+	if out.Result != dispatch.ResultPublished {
 		t.Fatalf("got the outcome %+v, want a published post", out)
 	}
 	for _, sent := range r.platform.sent {
@@ -214,7 +215,7 @@ func TestPictures_PanicOfADecoderFailsOnePictureOnly(t *testing.T) {
 		t.Errorf("got the error %q, want that picture.png cannot be decoded", failed.Error)
 	}
 	out := m.send(p, noYield(t))
-	if out.Result != publishing.ResultError || out.Error != failed.Error || out.Code != publishing.CodeRejected {
+	if out.Result != dispatch.ResultError || out.Error != failed.Error || out.Code != publishing.CodeRejected {
 		t.Errorf("the post ends as %+v", out)
 	}
 	_, err := m.post(p, publishing.CreateNow, bad)
@@ -311,7 +312,7 @@ func TestPictures_TransientFailureIsRetried(t *testing.T) {
 	m.save(p, publishing.CreateNow, x)
 	r.until("it failed once", func() bool { return m.picture(x).Error != "" })
 	m.tenant(`update derived_picture set not_before = now() + interval '1 hour'`)
-	if out := m.send(p, noYield(t)); out.Result != publishing.ResultError || out.Code != publishing.CodeRetriesUsedUp {
+	if out := m.send(p, noYield(t)); out.Result != dispatch.ResultError || out.Code != publishing.CodeRetriesUsedUp {
 		t.Errorf("a post whose picture is tried again in an hour, with a minute of patience: %+v", out)
 	}
 	_, err := r.files.Create(t.Context(), x.BlobKey(), bytes.NewReader(raw))
@@ -378,7 +379,7 @@ func TestSend_WaitsForItsPictureWithoutAPermit(t *testing.T) {
 			return nil
 		}
 	})
-	if out.Result != publishing.ResultPublished || yields == 0 || len(r.platform.sent) != 1 || r.platform.sent[0].ContentType != "image/jpeg" {
+	if out.Result != dispatch.ResultPublished || yields == 0 || len(r.platform.sent) != 1 || r.platform.sent[0].ContentType != "image/jpeg" {
 		t.Errorf("%+v after %d waits, sent %+v", out, yields, r.platform.sent)
 	}
 }
@@ -405,7 +406,7 @@ func TestSend_PictureOfAClaimedPostComesFirst(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	if at := slices.Index(r.files.keys(), x.BlobKey()); out.Result != publishing.ResultPublished || at != 1 {
+	if at := slices.Index(r.files.keys(), x.BlobKey()); out.Result != dispatch.ResultPublished || at != 1 {
 		t.Errorf("made as number %d: %+v", at+1, out)
 	}
 }
@@ -422,7 +423,7 @@ func TestSend_FindsAPictureOfAnotherProcess(t *testing.T) {
 		m.becomes(x, picturesstore.PictureReady)
 		return nil
 	})
-	if out.Result != publishing.ResultPublished {
+	if out.Result != dispatch.ResultPublished {
 		t.Errorf("got the outcome %+v, want a published post", out)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"crier/platform/secret"
-	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/publishing/dispatch"
 )
 
 // overloaded is a platform that fails every request for now.
@@ -42,8 +42,8 @@ func TestSend_DoesNotCountTimeWithWrongSettings(t *testing.T) {
 		{keys: r.deps.Keyring, platforms: registry},
 	} {
 		r.deps.Keyring, r.deps.Connectors = has.keys, has.platforms
-		if out := org.send(nil, nil); out.Result != publishing.ResultRetry {
-			t.Fatalf("try %d: got %q, %s, want %q", try, out.Result, out.Error, publishing.ResultRetry)
+		if out := org.send(nil, nil); out.Result != dispatch.ResultRetry {
+			t.Fatalf("try %d: got %q, %s, want %q", try, out.Result, out.Error, dispatch.ResultRetry)
 		}
 		r.Clock(`update post set not_before = null, failing_since = failing_since - interval '1 hour' where id = $1`, post)
 	}

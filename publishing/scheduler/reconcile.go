@@ -13,17 +13,18 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/publishing/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
 // Unknown is a claimed post with an unknown outcome. Its Token is the claim token.
 type Unknown struct {
-	publishing.Work
+	dispatch.Work
 	// HolderGone is set if the process that sent the post is gone.
 	HolderGone bool
 	// Now is the time of the database.
 	Now time.Time
-	// Destination is where the calls of the post go, as in publishing.Claimed.
+	// Destination is where the calls of the post go, as in dispatch.Claimed.
 	Destination string
 	// SkipPlatform is set if the platform is not asked, because its destination is resting and
 	// RECONCILE_WINDOW has passed.
@@ -45,7 +46,7 @@ func (s *Sender) reconcileHold() time.Duration { return 2*s.cfg.PlatformTimeout 
 // more means that there may be further posts. The errors of claiming and loading are joined; out
 // still has the posts that were claimed and loaded.
 func (s *Sender) ClaimUnknown(
-	ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool,
+	ctx context.Context, l dispatch.Lease, resting []string, admit func(dispatch.UnknownPost) bool,
 ) (out []Unknown, more bool, err error) {
 	found, err := schedulerstore.FindUnknown(
 		ctx, s.db, l, s.setAsides.current(s.deps.Clock.Now()), resting, s.cfg.ReconcileWindow,
@@ -62,7 +63,7 @@ func (s *Sender) ClaimUnknown(
 			admitted[f.Post] = Unknown{Destination: f.Destination, SkipPlatform: skip}
 		}
 	}
-	var claimed []publishing.Claimed
+	var claimed []dispatch.Claimed
 	_, claimErr := batch.Isolate(ids, func(some []publishing.PostID) error {
 		open, err := schedulerstore.ClaimUnknown(ctx, s.db, some, s.reconcileHold())
 		for _, c := range open {
@@ -71,7 +72,7 @@ func (s *Sender) ClaimUnknown(
 			// These four are needed if the post cannot be read.
 			u.Org, u.Post, u.Token, u.Committing = c.Org, c.Post, c.Token, c.Committing
 			admitted[c.Post] = u
-			claimed = append(claimed, publishing.Claimed{Org: c.Org, Post: c.Post, Token: c.Token})
+			claimed = append(claimed, dispatch.Claimed{Org: c.Org, Post: c.Post, Token: c.Token})
 		}
 		return err
 	}, pg.IsRefused, s.setPostAside(ctx, "its outcome cannot be looked up"))
@@ -93,7 +94,7 @@ func (s *Sender) ClaimUnknown(
 // unanswered is why the destination did not answer; it is nil if the destination answered or was
 // not asked. After a panic, the outcome stays unknown or, past RECONCILE_WINDOW, the post is given
 // up.
-func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out publishing.Outcome, unanswered error) {
+func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out dispatch.Outcome, unanswered error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.PlatformTimeout)
 	defer cancel()
 	defer func() {
@@ -107,8 +108,8 @@ func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out publishing.Outco
 		return s.laterOrGiveUp(u), nil
 	}
 	r, failed := s.newRun(u.Work)
-	if failed != nil && failed.Result == publishing.ResultRetry {
-		failed.Result = publishing.ResultLater
+	if failed != nil && failed.Result == dispatch.ResultRetry {
+		failed.Result = dispatch.ResultLater
 		return *failed, nil
 	}
 	if failed != nil {
@@ -119,8 +120,8 @@ func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out publishing.Outco
 		// The outcome became known after the post was found.
 		last := r.work.Parts[len(r.work.Parts)-1]
 		out := r.publishedOutcome(last)
-		if last.Phase != publishing.PhaseDone {
-			out.Result, out.Proven = publishing.ResultRetry, true
+		if last.Phase != dispatch.PhaseDone {
+			out.Result, out.Proven = dispatch.ResultRetry, true
 		}
 		return out, nil
 	}
@@ -135,20 +136,20 @@ func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out publishing.Outco
 		u.Channel.Destination = r.work.Channel.Destination
 	}
 	switch Decide(verdict.Outcome, u, s.cfg) {
-	case publishing.ResultPublished:
-		x.Phase, x.Ref = publishing.PhaseDone, encodeRef(verdict.Ref)
+	case dispatch.ResultPublished:
+		x.Phase, x.Ref = dispatch.PhaseDone, encodeRef(verdict.Ref)
 		x.ReleaseID, x.URL = &verdict.Ref.ID, &verdict.Ref.URL
 		if i < len(r.work.Parts)-1 {
 			out := r.outcome(*x)
-			out.Result = publishing.ResultResume
+			out.Result = dispatch.ResultResume
 			return out, unanswered
 		}
 		return r.publishedOutcome(*x), unanswered
-	case publishing.ResultRetry:
+	case dispatch.ResultRetry:
 		return r.resend(u, *x, verdict.Outcome), unanswered
-	case publishing.ResultLater:
+	case dispatch.ResultLater:
 		out := r.outcome(*x)
-		out.Result, out.After = publishing.ResultLater, ReconcileDelay(u, s.cfg)
+		out.Result, out.After = dispatch.ResultLater, ReconcileDelay(u, s.cfg)
 		return out, unanswered
 	default:
 		return giveUp(r.work, r.outcome(*x)), unanswered
@@ -192,21 +193,21 @@ func (r *run) unanswered(err error) error {
 //
 // If RECONCILE_WINDOW passes without a decision, a post of GradeIdempotent is sent again under the
 // same key, without proof; any other post is given up.
-func Decide(found connector.Outcome, u Unknown, cfg Config) publishing.Result {
+func Decide(found connector.Outcome, u Unknown, cfg Config) dispatch.Result {
 	age := u.Now.Sub(u.Committing)
 	switch {
 	case found == connector.Published:
-		return publishing.ResultPublished
+		return dispatch.ResultPublished
 	case u.Channel.Grade.Deduplicates() && found == connector.NotPublished:
-		return publishing.ResultRetry
+		return dispatch.ResultRetry
 	case ProvesAbsence(found, u, cfg):
-		return publishing.ResultRetry
+		return dispatch.ResultRetry
 	case age > cfg.ReconcileWindow && u.Channel.Grade == publishing.GradeIdempotent:
-		return publishing.ResultRetry
+		return dispatch.ResultRetry
 	case age > cfg.ReconcileWindow:
-		return publishing.ResultError
+		return dispatch.ResultError
 	default:
-		return publishing.ResultLater
+		return dispatch.ResultLater
 	}
 }
 
@@ -255,12 +256,12 @@ func ReconcileDelay(u Unknown, cfg Config) time.Duration {
 //
 // If the absence is not proved, the key of the publication makes the repeat harmless. A post that
 // would be given up stays unknown while its absence may still be proved.
-func (r *run) resend(u Unknown, x publishing.Publication, found connector.Outcome) publishing.Outcome {
+func (r *run) resend(u Unknown, x dispatch.Publication, found connector.Outcome) dispatch.Outcome {
 	out := r.outcome(x)
-	out.Result, out.Proven = publishing.ResultRetry, ProvesAbsence(found, u, r.cfg)
+	out.Result, out.Proven = dispatch.ResultRetry, ProvesAbsence(found, u, r.cfg)
 	switch {
 	case u.Reaps >= schedulerstore.MaxReaps:
-		out.Result, out.Code = publishing.ResultError, publishing.CodeTooLong
+		out.Result, out.Code = dispatch.ResultError, publishing.CodeTooLong
 		out.Error = fmt.Sprintf("The process that sent this post ended %d times in a row.", u.Reaps)
 	case u.CallEnded:
 		out.Result, out.After, out.Error, out.Code = r.retryOrFail(
@@ -268,12 +269,12 @@ func (r *run) resend(u Unknown, x publishing.Publication, found connector.Outcom
 	case u.Reaps > 1:
 		out.After = time.Second << u.Reaps
 	}
-	if out.Result != publishing.ResultError {
+	if out.Result != dispatch.ResultError {
 		return out
 	}
 	if found == connector.NotPublished && !out.Proven && u.Now.Sub(u.Committing) <= r.cfg.ReconcileWindow {
 		later := r.outcome(x)
-		later.Result, later.After = publishing.ResultLater, ReconcileDelay(u, r.cfg)
+		later.Result, later.After = dispatch.ResultLater, ReconcileDelay(u, r.cfg)
 		return later
 	}
 	out.Error = withPublishedParts(r.work, x, out.Error)
@@ -282,9 +283,9 @@ func (r *run) resend(u Unknown, x publishing.Publication, found connector.Outcom
 
 // laterOrGiveUp returns the outcome of a reconciliation that failed: it is retried until
 // RECONCILE_WINDOW has passed, and the post is given up after that.
-func (s *Sender) laterOrGiveUp(u Unknown) publishing.Outcome {
-	out := publishing.Outcome{
-		Org: u.Org, Post: u.Post, Token: u.Token, Result: publishing.ResultLater, After: ReconcileDelay(u, s.cfg),
+func (s *Sender) laterOrGiveUp(u Unknown) dispatch.Outcome {
+	out := dispatch.Outcome{
+		Org: u.Org, Post: u.Post, Token: u.Token, Result: dispatch.ResultLater, After: ReconcileDelay(u, s.cfg),
 	}
 	if u.Now.Sub(u.Committing) > s.cfg.ReconcileWindow {
 		out = giveUp(u.Work, out)
@@ -293,8 +294,8 @@ func (s *Sender) laterOrGiveUp(u Unknown) publishing.Outcome {
 }
 
 // giveUp turns an outcome into the error of a post that may have been published.
-func giveUp(w publishing.Work, out publishing.Outcome) publishing.Outcome {
-	out.Result, out.Code = publishing.ResultError, publishing.CodeOutcomeUnknown
+func giveUp(w dispatch.Work, out dispatch.Outcome) dispatch.Outcome {
+	out.Result, out.Code = dispatch.ResultError, publishing.CodeOutcomeUnknown
 	out.Error = "The platform never told whether it published this. " +
 		"It may be live: look there before publishing it again."
 	if i := unknownPart(w); i >= 0 {
@@ -305,9 +306,9 @@ func giveUp(w publishing.Work, out publishing.Outcome) publishing.Outcome {
 
 // unknownPart returns the index of the part whose call was marked and has no outcome, or -1 if
 // there is none.
-func unknownPart(w publishing.Work) int {
+func unknownPart(w dispatch.Work) int {
 	for i, x := range w.Parts {
-		if x.Phase == publishing.PhaseCommitting {
+		if x.Phase == dispatch.PhaseCommitting {
 			return i
 		}
 	}
@@ -315,10 +316,10 @@ func unknownPart(w publishing.Work) int {
 }
 
 // withPublishedParts adds to the reason for a failed part which parts of the thread are published.
-func withPublishedParts(w publishing.Work, part publishing.Publication, reason string) string {
+func withPublishedParts(w dispatch.Work, part dispatch.Publication, reason string) string {
 	var published []int
 	for _, x := range slices.Concat(w.Before, w.Parts) {
-		if x.Phase == publishing.PhaseDone && !slices.Contains(published, x.Position) {
+		if x.Phase == dispatch.PhaseDone && !slices.Contains(published, x.Position) {
 			published = append(published, x.Position)
 		}
 	}

@@ -10,16 +10,17 @@ import (
 	"crier/platform/text"
 	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/publishing/dispatch"
 )
 
 // failedOutcome logs the error of a send and returns the outcome for its kind. Once the call is
 // marked, an error that is not a connector.Error makes the outcome unknown.
-func (r *run) failedOutcome(ctx context.Context, x publishing.Publication, err error) publishing.Outcome {
+func (r *run) failedOutcome(ctx context.Context, x dispatch.Publication, err error) dispatch.Outcome {
 	out := r.outcome(x)
 	var e *connector.Error
 	if !errors.As(err, &e) {
 		e = &connector.Error{
-			Kind:   connector.KindOf(err, x.Phase == publishing.PhaseCommitting),
+			Kind:   connector.KindOf(err, x.Phase == dispatch.PhaseCommitting),
 			Public: "Something went wrong while publishing.", Err: err,
 		}
 	}
@@ -27,16 +28,16 @@ func (r *run) failedOutcome(ctx context.Context, x publishing.Publication, err e
 		"phase", x.Phase, "attempt", r.work.Attempt, "error", e)
 	switch e.Kind {
 	case connector.KindUnknown:
-		out.Result, out.CallEnded = publishing.ResultUnknown, true
+		out.Result, out.CallEnded = dispatch.ResultUnknown, true
 	case connector.KindTransient, connector.KindOperator:
 		// Nothing was sent, and the operator may correct the settings.
 		out.Result, out.After, out.Error, out.Code = r.retryOrFail(e)
 	case connector.KindReauth, connector.KindDisconnect:
 		out.Result, out.Error = r.requireReconnect(ctx, e)
 	default:
-		out.Result, out.Error, out.Code = publishing.ResultError, e.Public, publishing.CodeRejected
+		out.Result, out.Error, out.Code = dispatch.ResultError, e.Public, publishing.CodeRejected
 	}
-	if out.Result == publishing.ResultError {
+	if out.Result == dispatch.ResultError {
 		out.Error = withPublishedParts(r.work, x, out.Error)
 	}
 	return out
@@ -45,10 +46,10 @@ func (r *run) failedOutcome(ctx context.Context, x publishing.Publication, err e
 // retryOrFail returns the result for a part that was certainly not sent, and the wait before the
 // next try. If that try would come after the retry window, it gives up, because the other posts of
 // the channel wait for this one.
-func (r *run) retryOrFail(e *connector.Error) (result publishing.Result, wait time.Duration, message, code string) {
+func (r *run) retryOrFail(e *connector.Error) (result dispatch.Result, wait time.Duration, message, code string) {
 	wait = max(e.After, Backoff(r.work.Attempt, rand.Float64()))
 	if r.work.Failing+wait <= r.cfg.RetryWindow {
-		return publishing.ResultRetry, wait, e.Public, ""
+		return dispatch.ResultRetry, wait, e.Public, ""
 	}
 	tries := "one try"
 	if r.work.Attempt > 1 {
@@ -58,7 +59,7 @@ func (r *run) retryOrFail(e *connector.Error) (result publishing.Result, wait ti
 	if e.After > r.cfg.RetryWindow {
 		message += " The platform asked to wait for " + inWords(e.After) + "."
 	}
-	return publishing.ResultError, 0, message, publishing.CodeRetriesUsedUp
+	return dispatch.ResultError, 0, message, publishing.CodeRetriesUsedUp
 }
 
 // inWords formats a duration for people, such as "30 days" or "90 minutes". It uses the largest
@@ -92,12 +93,12 @@ func Backoff(attempt int, jitter float64) time.Duration {
 
 // requireReconnect stores that the channel must be reconnected, which holds back its posts until
 // then. It returns the result for this post, which waits with them.
-func (r *run) requireReconnect(ctx context.Context, e *connector.Error) (publishing.Result, string) {
+func (r *run) requireReconnect(ctx context.Context, e *connector.Error) (dispatch.Result, string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimGrace)
 	defer cancel()
 	if err := r.deps.Access.Park(ctx, r.work.Org, r.work.Channel.ID, r.sealed, e.Public); err != nil {
 		r.deps.Log.Error("a channel that must be reconnected could not be marked as such",
 			"channel", r.work.Channel.ID, "error", err)
 	}
-	return publishing.ResultRetry, e.Public
+	return dispatch.ResultRetry, e.Public
 }

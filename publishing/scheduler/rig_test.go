@@ -15,6 +15,7 @@ import (
 	"crier/platform/clock"
 	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/publishing/dispatch"
 	"crier/publishing/file/picture"
 	mediastore "crier/publishing/media/store"
 	"crier/publishing/pictures"
@@ -105,7 +106,7 @@ type rig struct {
 	files    *files
 	platform *platform
 	deps     scheduler.Deps
-	lease    publishing.Lease
+	lease    dispatch.Lease
 }
 
 func newRig(t *testing.T) *rig {
@@ -250,14 +251,14 @@ func (r *rig) until(what string, reached func() bool) {
 }
 
 // send claims the organization's due post, sends it and stores the outcome. yield is that of Sender.Send.
-func (m member) send(p *pictures.Maker, yield func(context.Context, time.Duration) error) publishing.Outcome {
+func (m member) send(p *pictures.Maker, yield func(context.Context, time.Duration) error) dispatch.Outcome {
 	m.Helper()
 	deps := m.deps
 	deps.Pictures = p
 	from := scheduler.New(limits, deps)
-	round, _, err := from.Claim(m.Context(), m.lease, []publishing.Want{{
+	round, _, err := from.Claim(m.Context(), m.lease, []dispatch.Want{{
 		Org: m.who.Org, Permits: 1,
-	}}, publishing.ClaimWindow, publishing.NoClaimLimits())
+	}}, dispatch.ClaimWindow, dispatch.NoClaimLimits())
 	m.OK(err)
 	if len(round.Claimed) != 1 {
 		m.Fatalf("claimed %+v", round)
@@ -265,7 +266,7 @@ func (m member) send(p *pictures.Maker, yield func(context.Context, time.Duratio
 	works, _, err := from.Load(m.Context(), round.Claimed)
 	m.OK(err)
 	out := from.Send(m.Context(), works[round.Claimed[0].Post], yield)
-	_, err = from.Finish(m.Context(), []publishing.Outcome{out})
+	_, err = from.Finish(m.Context(), []dispatch.Outcome{out})
 	m.OK(err)
 	return out
 }

@@ -7,13 +7,14 @@ import (
 	"crier/publishing"
 	"crier/publishing/access"
 	"crier/publishing/connector"
+	"crier/publishing/dispatch"
 	"crier/publishing/pictures"
 )
 
 // run sends or reconciles one post. Only one goroutine uses it.
 type run struct {
 	*Sender
-	work      publishing.Work
+	work      dispatch.Work
 	connector connector.Connector
 	session   *connector.Session
 	sealed    []byte // the credential as it is stored
@@ -28,8 +29,8 @@ const operatorWait = time.Minute
 
 // newRun finds the connector and opens the credential. If the post cannot be sent now, it returns
 // an outcome instead of a run.
-func (s *Sender) newRun(w publishing.Work) (*run, *publishing.Outcome) {
-	out := publishing.Outcome{Org: w.Org, Post: w.Post, Token: w.Token, Result: publishing.ResultError}
+func (s *Sender) newRun(w dispatch.Work) (*run, *dispatch.Outcome) {
+	out := dispatch.Outcome{Org: w.Org, Post: w.Post, Token: w.Token, Result: dispatch.ResultError}
 	c, ok := s.deps.Connectors.Get(w.Channel.Connector)
 	switch {
 	case w.Disconnected:
@@ -48,7 +49,7 @@ func (s *Sender) newRun(w publishing.Work) (*run, *publishing.Outcome) {
 		s.deps.Log.Error("a channel's platform is not offered by this process: "+
 			"are its settings and its version those of the others?",
 			"channel", w.Channel.ID, "platform", w.Channel.Connector)
-		out.Result, out.After = publishing.ResultRetry, operatorWait
+		out.Result, out.After = dispatch.ResultRetry, operatorWait
 		out.Error = "This instance does not offer the platform of this channel."
 		return nil, &out
 	}
@@ -56,7 +57,7 @@ func (s *Sender) newRun(w publishing.Work) (*run, *publishing.Outcome) {
 	if err != nil {
 		s.deps.Log.Error("a credential cannot be opened: are ENCRYPTION_KEYS those that it was sealed with?",
 			"channel", w.Channel.ID, "error", err)
-		out.Result, out.After = publishing.ResultRetry, operatorWait
+		out.Result, out.After = dispatch.ResultRetry, operatorWait
 		out.Error = "The channel's access cannot be read with the keys of this instance."
 		return nil, &out
 	}

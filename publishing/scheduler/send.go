@@ -9,6 +9,7 @@ import (
 	"crier/platform/outbound"
 	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/publishing/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
@@ -19,8 +20,8 @@ import (
 // If the process dies, a part whose call was not marked is sent again by the next claim. If the
 // call was marked, the outcome is unknown and the platform is asked.
 func (s *Sender) Send(
-	ctx context.Context, w publishing.Work, yield func(ctx context.Context, d time.Duration) error,
-) (out publishing.Outcome) {
+	ctx context.Context, w dispatch.Work, yield func(ctx context.Context, d time.Duration) error,
+) (out dispatch.Outcome) {
 	r := &run{Sender: s, work: w}
 	defer func() {
 		if p := recover(); p != nil {
@@ -39,14 +40,14 @@ func (s *Sender) Send(
 	ctx = outbound.WithOwner(ctx, w.Org.String())
 	for i := range r.work.Parts {
 		x := &r.work.Parts[i]
-		if x.Phase == publishing.PhaseDone {
+		if x.Phase == dispatch.PhaseDone {
 			continue
 		}
 		ref, err := r.sendPart(ctx, i)
 		if err != nil {
 			return r.failedOutcome(ctx, *x, err)
 		}
-		x.Phase, x.ReleaseID, x.URL, x.Ref = publishing.PhaseDone, &ref.ID, &ref.URL, encodeRef(ref)
+		x.Phase, x.ReleaseID, x.URL, x.Ref = dispatch.PhaseDone, &ref.ID, &ref.URL, encodeRef(ref)
 		if i == len(r.work.Parts)-1 {
 			return r.publishedOutcome(*x)
 		}
@@ -57,7 +58,7 @@ func (s *Sender) Send(
 			// The part is published, but its release is not stored or the claim is lost: Finish
 			// stores the release.
 			out := r.outcome(*x)
-			out.Result = publishing.ResultResume
+			out.Result = dispatch.ResultResume
 			return out
 		}
 	}
@@ -67,9 +68,9 @@ func (s *Sender) Send(
 // unapprovedOutcome returns the outcome of a post whose content is not what was approved. Changing
 // the content takes the post out of the queue, so no such post should reach the sender; if one
 // does, it is not sent.
-func unapprovedOutcome(w publishing.Work) publishing.Outcome {
-	return publishing.Outcome{
-		Org: w.Org, Post: w.Post, Token: w.Token, Result: publishing.ResultError, Code: publishing.CodeUnapproved,
+func unapprovedOutcome(w dispatch.Work) dispatch.Outcome {
+	return dispatch.Outcome{
+		Org: w.Org, Post: w.Post, Token: w.Token, Result: dispatch.ResultError, Code: publishing.CodeUnapproved,
 		Error: "The content of the post is not what was approved.",
 	}
 }
@@ -116,7 +117,7 @@ func (r *run) sendPart(ctx context.Context, i int) (connector.Ref, error) {
 			if e != nil || !kept {
 				return ref, errClaimLost(e)
 			}
-			x.Phase = publishing.PhasePreparing
+			x.Phase = dispatch.PhasePreparing
 			continue
 		}
 		return ref, err
@@ -140,7 +141,7 @@ func (r *run) prepareAndMark(ctx context.Context, i int) (context.Context, error
 	if err != nil || !marked {
 		return ctx, errClaimLost(err)
 	}
-	x.Phase = publishing.PhaseCommitting
+	x.Phase = dispatch.PhaseCommitting
 	return ctx, nil
 }
 
@@ -211,7 +212,7 @@ func (r *run) prepareOnce(ctx context.Context, i int) (connector.Step, error) {
 
 // waitForPlatform renews the claim for d plus a claim's usual duration, then waits for d, without
 // holding a permit, while the platform is processing.
-func (r *run) waitForPlatform(ctx context.Context, x *publishing.Publication, d time.Duration) error {
+func (r *run) waitForPlatform(ctx context.Context, x *dispatch.Publication, d time.Duration) error {
 	kept, err := schedulerstore.SaveHandle(ctx, r.db, r.work.Post, r.work.Token, x.ID, x.Handle, d+r.claimHold())
 	if err != nil || !kept {
 		return errClaimLost(err)

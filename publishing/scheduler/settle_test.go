@@ -6,6 +6,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
 )
 
@@ -16,15 +17,15 @@ func TestDecide_AbsentPostWaitsForDeadlineAndSettleTime(t *testing.T) {
 	settled := cfg.PlatformTimeout + cfg.SettleDelay
 	for name, tc := range map[string]struct {
 		age  time.Duration
-		want publishing.Result
+		want dispatch.Result
 	}{
-		"waits until the deadline":             {age: cfg.PlatformTimeout, want: publishing.ResultLater},
-		"waits until the settle time":          {age: cfg.SettleDelay, want: publishing.ResultLater},
-		"waits beyond the settle time":         {age: cfg.SettleDelay + time.Millisecond, want: publishing.ResultLater},
-		"waits within the deadline beside it":  {age: settled - time.Millisecond, want: publishing.ResultLater},
-		"waits to the end of both":             {age: settled, want: publishing.ResultLater},
-		"is sent again right after both":       {age: settled + time.Nanosecond, want: publishing.ResultRetry},
-		"is sent again long after both, still": {age: cfg.ReconcileWindow - time.Millisecond, want: publishing.ResultRetry},
+		"waits until the deadline":             {age: cfg.PlatformTimeout, want: dispatch.ResultLater},
+		"waits until the settle time":          {age: cfg.SettleDelay, want: dispatch.ResultLater},
+		"waits beyond the settle time":         {age: cfg.SettleDelay + time.Millisecond, want: dispatch.ResultLater},
+		"waits within the deadline beside it":  {age: settled - time.Millisecond, want: dispatch.ResultLater},
+		"waits to the end of both":             {age: settled, want: dispatch.ResultLater},
+		"is sent again right after both":       {age: settled + time.Nanosecond, want: dispatch.ResultRetry},
+		"is sent again long after both, still": {age: cfg.ReconcileWindow - time.Millisecond, want: dispatch.ResultRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,17 +10,18 @@ import (
 	"crier/platform/outbound"
 	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
 func TestGiveUp_NamesThePublishedParts(t *testing.T) {
 	t.Parallel()
-	part := func(position int, phase publishing.Phase) publishing.Publication {
-		return publishing.Publication{Position: position, Phase: phase}
+	part := func(position int, phase dispatch.Phase) dispatch.Publication {
+		return dispatch.Publication{Position: position, Phase: phase}
 	}
 	const unknown = "The platform never told"
-	done, committing, preparing := publishing.PhaseDone, publishing.PhaseCommitting, publishing.PhasePreparing
-	type parts = []publishing.Publication
+	done, committing, preparing := dispatch.PhaseDone, dispatch.PhaseCommitting, dispatch.PhasePreparing
+	type parts = []dispatch.Publication
 	for name, c := range map[string]struct {
 		before, parts parts
 		prefix        string
@@ -37,7 +38,7 @@ func TestGiveUp_NamesThePublishedParts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := giveUp(publishing.Work{Before: c.before, Parts: c.parts}, publishing.Outcome{})
+			out := giveUp(dispatch.Work{Before: c.before, Parts: c.parts}, dispatch.Outcome{})
 			if out.Code != publishing.CodeOutcomeUnknown || !strings.HasPrefix(out.Error, c.prefix) {
 				t.Errorf("got %s, %q, want %s, %q", out.Code, out.Error, publishing.CodeOutcomeUnknown, c.prefix)
 			}
@@ -84,7 +85,7 @@ func (a *ownerRecorder) Reconcile(ctx context.Context, _ *connector.Session, _ c
 func TestAskPlatform_ConnectionsBelongToTheOrganization(t *testing.T) {
 	t.Parallel()
 	a := &ownerRecorder{}
-	w := publishing.Work{Org: id.New[tenancy.OrgTag](), Parts: []publishing.Publication{{}}}
+	w := dispatch.Work{Org: id.New[tenancy.OrgTag](), Parts: []dispatch.Publication{{}}}
 	r := &run{Sender: &Sender{cfg: Config{PlatformTimeout: time.Minute}}, work: w, connector: a}
 	if _, err := r.askPlatform(t.Context(), 0); err != nil || a.owner != w.Org.String() {
 		t.Errorf("the connections belong to %q, want the organization %s: %v", a.owner, w.Org, err)

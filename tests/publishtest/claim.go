@@ -7,34 +7,35 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
 // ClaimRules returns the rules of claims that last a minute.
 func ClaimRules() schedulerstore.ClaimRules {
 	return schedulerstore.ClaimRules{
-		Hold: time.Minute, MaxLate: 24 * time.Hour, Window: publishing.ClaimWindow, Node: "test",
+		Hold: time.Minute, MaxLate: 24 * time.Hour, Window: dispatch.ClaimWindow, Node: "test",
 	}
 }
 
 // Claim claims at most permits posts under the lease of the rig.
-func (r *StoreRig) Claim(permits int) []publishing.Claimed {
+func (r *StoreRig) Claim(permits int) []dispatch.Claimed {
 	r.Helper()
 	return r.ClaimBy(r.Lease, permits).Claimed
 }
 
 // ClaimBy claims at most permits posts of the organization under a lease.
-func (r *StoreRig) ClaimBy(l publishing.Lease, permits int) publishing.ClaimResult {
+func (r *StoreRig) ClaimBy(l dispatch.Lease, permits int) dispatch.ClaimResult {
 	r.Helper()
-	out, err := r.ClaimFor(l, publishing.NoClaimLimits(), publishing.Want{Org: r.Org, Permits: permits})
+	out, err := r.ClaimFor(l, dispatch.NoClaimLimits(), dispatch.Want{Org: r.Org, Permits: permits})
 	r.OK(err)
 	return out
 }
 
 // ClaimFor claims the posts that organizations want, under a lease and within limits.
 func (r *StoreRig) ClaimFor(
-	l publishing.Lease, limits publishing.ClaimLimits, wants ...publishing.Want,
-) (publishing.ClaimResult, error) {
+	l dispatch.Lease, limits dispatch.ClaimLimits, wants ...dispatch.Want,
+) (dispatch.ClaimResult, error) {
 	return schedulerstore.Claim(r.Context(), r.Store, l, wants, limits, 1, ClaimRules())
 }
 
@@ -52,7 +53,7 @@ func (r *StoreRig) PublicationAt(post publishing.PostID, position int) publishin
 }
 
 // Load loads a claimed post.
-func (r *StoreRig) Load(post publishing.PostID) publishing.Work {
+func (r *StoreRig) Load(post publishing.PostID) dispatch.Work {
 	r.Helper()
 	works, err := schedulerstore.Load(r.Context(), r.Store, []publishing.PostID{post})
 	r.OK(err)
@@ -63,7 +64,7 @@ func (r *StoreRig) Load(post publishing.PostID) publishing.Work {
 }
 
 // Mark asks for the marks of claims, which then last a minute, and reports which of their calls may begin.
-func (r *StoreRig) Mark(claims ...publishing.Claimed) []bool {
+func (r *StoreRig) Mark(claims ...dispatch.Claimed) []bool {
 	r.Helper()
 	marks := make([]schedulerstore.Mark, len(claims))
 	for i, c := range claims {
@@ -89,44 +90,44 @@ func (r *StoreRig) MayCommit(
 }
 
 // Finish finishes a claim. A retry may begin in an hour.
-func (r *StoreRig) Finish(c publishing.Claimed, result publishing.Result, code string) []publishing.Finished {
+func (r *StoreRig) Finish(c dispatch.Claimed, result dispatch.Result, code string) []dispatch.Finished {
 	r.Helper()
-	o := publishing.Outcome{
+	o := dispatch.Outcome{
 		Org: c.Org, Post: c.Post, Token: c.Token, Result: result, Code: code, Error: code, RootID: "release",
 	}
-	if result == publishing.ResultRetry {
+	if result == dispatch.ResultRetry {
 		o.After = time.Hour
 	}
-	done, err := schedulerstore.Finish(r.Context(), r.Store, []publishing.Outcome{o}, 30*time.Second, "test")
+	done, err := schedulerstore.Finish(r.Context(), r.Store, []dispatch.Outcome{o}, 30*time.Second, "test")
 	r.OK(err)
 	return done
 }
 
 // Outcome returns an outcome of the first part of a claim, for FinishOne.
-func (r *StoreRig) Outcome(c publishing.Claimed, result publishing.Result, release string) publishing.Outcome {
+func (r *StoreRig) Outcome(c dispatch.Claimed, result dispatch.Result, release string) dispatch.Outcome {
 	r.Helper()
-	return publishing.Outcome{
+	return dispatch.Outcome{
 		Org: c.Org, Post: c.Post, Token: c.Token, Publication: r.Publication(c.Post), Result: result,
 		ReleaseID: release, RootID: release,
 	}
 }
 
 // FinishOne stores an outcome. It returns the zero value if the outcome has ended no post.
-func (r *StoreRig) FinishOne(o publishing.Outcome) publishing.Finished {
+func (r *StoreRig) FinishOne(o dispatch.Outcome) dispatch.Finished {
 	r.Helper()
-	done, err := schedulerstore.Finish(r.Context(), r.Store, []publishing.Outcome{o}, time.Second, "test")
+	done, err := schedulerstore.Finish(r.Context(), r.Store, []dispatch.Outcome{o}, time.Second, "test")
 	r.OK(err)
 	if len(done) > 1 {
 		r.Fatalf("one outcome ended %d posts", len(done))
 	}
 	if len(done) == 0 {
-		return publishing.Finished{}
+		return dispatch.Finished{}
 	}
 	return done[0]
 }
 
 // ClaimAndFinish claims a due post and finishes it.
-func (r *StoreRig) ClaimAndFinish(post publishing.PostID, result publishing.Result, code string) {
+func (r *StoreRig) ClaimAndFinish(post publishing.PostID, result dispatch.Result, code string) {
 	r.Helper()
 	for _, c := range r.Claim(10) {
 		if c.Post == post {
@@ -138,7 +139,7 @@ func (r *StoreRig) ClaimAndFinish(post publishing.PostID, result publishing.Resu
 }
 
 // ClaimUnknown claims the unknown outcomes whose time has come, for as long as hold.
-func (r *StoreRig) ClaimUnknown(l publishing.Lease, hold time.Duration) []schedulerstore.ClaimedUnknown {
+func (r *StoreRig) ClaimUnknown(l dispatch.Lease, hold time.Duration) []schedulerstore.ClaimedUnknown {
 	r.Helper()
 	found, err := schedulerstore.FindUnknown(r.Context(), r.Store, l, nil, nil, time.Hour)
 	r.OK(err)
@@ -152,7 +153,7 @@ func (r *StoreRig) ClaimUnknown(l publishing.Lease, hold time.Duration) []schedu
 }
 
 // Upkeep does one kind of upkeep on the posts that need it, and returns their number.
-func (r *StoreRig) Upkeep(l publishing.Lease, kind schedulerstore.Upkeep, after time.Duration) int {
+func (r *StoreRig) Upkeep(l dispatch.Lease, kind schedulerstore.Upkeep, after time.Duration) int {
 	r.Helper()
 	ids, err := schedulerstore.Find(r.Context(), r.Store, l, kind, after, nil, schedulerstore.MaxUpkeep)
 	r.OK(err)
@@ -162,7 +163,7 @@ func (r *StoreRig) Upkeep(l publishing.Lease, kind schedulerstore.Upkeep, after 
 }
 
 // Expire gives up the posts that are more than a day late, and returns their number.
-func (r *StoreRig) Expire(l publishing.Lease) int {
+func (r *StoreRig) Expire(l dispatch.Lease) int {
 	r.Helper()
 	return r.Upkeep(l, schedulerstore.UpkeepExpire, 24*time.Hour)
 }

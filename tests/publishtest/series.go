@@ -6,6 +6,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	"crier/publishing/post"
 	poststore "crier/publishing/post/store"
 	"crier/publishing/scheduler"
@@ -51,7 +52,7 @@ func (r *StoreRig) WriteOccurrences() int {
 }
 
 // End claims a due post, finishes it, and then writes the next occurrences of repeated posts.
-func (r *StoreRig) End(post publishing.PostID, result publishing.Result, code string) {
+func (r *StoreRig) End(post publishing.PostID, result dispatch.Result, code string) {
 	r.Helper()
 	r.ClaimAndFinish(post, result, code)
 	r.WriteOccurrences()

@@ -11,6 +11,7 @@ import (
 	"crier/publishing"
 	channelstore "crier/publishing/channel/store"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
 	"crier/tenancy"
 	"crier/tests/dbtest"
@@ -21,7 +22,7 @@ import (
 type StoreRig struct {
 	*Base
 	Org   tenancy.OrgID
-	Lease publishing.Lease
+	Lease dispatch.Lease
 }
 
 // NewStoreRig returns a StoreRig with its own database.
@@ -38,9 +39,9 @@ func NewStoreRigOn(b *Base) *StoreRig {
 }
 
 // NewLease makes a new process the owner of every shard and returns its lease.
-func (b *Base) NewLease() publishing.Lease {
+func (b *Base) NewLease() dispatch.Lease {
 	b.Helper()
-	l := publishing.Lease{Holder: uuid.New()}
+	l := dispatch.Lease{Holder: uuid.New()}
 	b.Clock(`insert into node (id, home, address, roles, expires_at)
 		values ($1, $1, '', '{}', now() + interval '1 hour')`, l.Holder)
 	b.Clock(`update shard set owner = $1`, l.Holder)

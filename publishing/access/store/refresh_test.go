@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"crier/publishing"
 	accessstore "crier/publishing/access/store"
 	channelstore "crier/publishing/channel/store"
+	"crier/publishing/dispatch"
 	"crier/tests/fixture"
 	"crier/tests/publishtest"
 )
@@ -34,7 +34,7 @@ func TestSwapCredential_MovesDestination(t *testing.T) {
 		if len(claims) != 1 || claims[0].Destination != step.want {
 			t.Fatalf("after %s the claim is %+v, want one to %s", step.fresh, claims, step.want)
 		}
-		r.Finish(claims[0], publishing.ResultError, "refused")
+		r.Finish(claims[0], dispatch.ResultError, "refused")
 	}
 }
 

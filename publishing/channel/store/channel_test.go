@@ -12,6 +12,7 @@ import (
 	accessstore "crier/publishing/access/store"
 	channelstore "crier/publishing/channel/store"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	"crier/tests/fixture"
 	"crier/tests/publishtest"
 )
@@ -143,7 +144,7 @@ func TestDisconnect_DeletesCredentialAndPosts(t *testing.T) {
 		}
 		return err
 	}))
-	if done := r.Finish(claimed[0], publishing.ResultPublished, ""); len(done) != 1 || done[0].State != publishing.StatePublished {
+	if done := r.Finish(claimed[0], dispatch.ResultPublished, ""); len(done) != 1 || done[0].State != publishing.StatePublished {
 		t.Errorf("what was on its way ends as %+v", done)
 	}
 	if again := r.Claim(5); len(again) != 0 {

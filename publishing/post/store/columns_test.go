@@ -3,11 +3,12 @@ package store
 import (
 	"testing"
 
+	"strings"
+
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
 	"crier/tests/sqltest"
-	"strings"
 )
 
 func TestColumns_AreThoseOfTheStatements(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tests/fixture"
@@ -126,8 +127,8 @@ func TestRewrite_KeepsPartIDs(t *testing.T) {
 				if len(w.Parts) != 1 || len(w.Before) != w.Parts[0].Position {
 					t.Fatalf("loaded %+v, want one part and those before it", w)
 				}
-				o := publishing.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishing.ResultPublished, Publication: w.Parts[0].ID, ReleaseID: "out", RootID: "out"}
-				if done, err := schedulerstore.Finish(t.Context(), r.Store, []publishing.Outcome{o}, time.Second, "test"); err != nil || len(done) != 1 {
+				o := dispatch.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: dispatch.ResultPublished, Publication: w.Parts[0].ID, ReleaseID: "out", RootID: "out"}
+				if done, err := schedulerstore.Finish(t.Context(), r.Store, []dispatch.Outcome{o}, time.Second, "test"); err != nil || len(done) != 1 {
 					t.Fatalf("finish returns %+v (%v), want one result", done, err)
 				}
 				r.Clock(`update post set due = now() where group_id = $1 and state = 'QUEUE'`, posts[0].Group)

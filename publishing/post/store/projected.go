@@ -12,6 +12,7 @@ import (
 	"crier/platform/id"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/recurrence"
 	"crier/tenancy"
 )
 
@@ -44,7 +45,7 @@ var projectedColumns = db.Columns[seriesRow]("s") + ", " + db.Columns[templateRo
 
 type projectedSeries struct {
 	projectedRow
-	publishing.Recurrence
+	recurrence.Rule
 }
 
 // collectProjected reads series into out. It leaves out series in an unknown zone, so that the
@@ -58,7 +59,7 @@ func collectProjected(out *[]projectedSeries) func(pgx.Rows) error {
 			if unknown != nil {
 				continue
 			}
-			*out = append(*out, projectedSeries{projectedRow: r, Recurrence: r.recurrence(zone)})
+			*out = append(*out, projectedSeries{projectedRow: r, Rule: r.rule(zone)})
 		}
 		return err
 	}
@@ -67,7 +68,7 @@ func collectProjected(out *[]projectedSeries) func(pgx.Rows) error {
 // next returns the first number after the given one that is not before an instant, still lies in
 // the future and has no row. ok is false if there is none.
 func (s projectedSeries) next(after int, from time.Time) (number int, at time.Time, ok bool) {
-	number = max(after, s.Number, s.Recurrence.Base) + 1
+	number = max(after, s.Number, s.Rule.Base) + 1
 	from = from.Add(-time.Nanosecond)
 	if from.Before(s.Now) {
 		from = s.Now
@@ -165,7 +166,7 @@ func Projected(
 	}
 	for _, c := range all {
 		number := numberOf(post.UUID(), c.ID.UUID())
-		if number > maxNumber || number <= max(c.Number, c.Recurrence.Base) || slices.Contains(c.Stored, number) {
+		if number > maxNumber || number <= max(c.Number, c.Rule.Base) || slices.Contains(c.Stored, number) {
 			continue
 		}
 		if !c.Has(number) || !c.At(number).After(c.Now) {

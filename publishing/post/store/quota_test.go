@@ -12,6 +12,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tenancy"
@@ -72,12 +73,12 @@ func TestPostQuota_CountsWhatIsQueuedOrOut(t *testing.T) {
 	want("a third, which is due", 2)
 	claims := r.Claim(1)
 	want("the third is on its way", 2)
-	r.Finish(claims[0], publishing.ResultPublished, "")
+	r.Finish(claims[0], dispatch.ResultPublished, "")
 	want("the third is published", 2)
 	r.Delete(out)
 	want("a published post that is deleted was published", 2)
 	r.Post(r.Channel(), -time.Second)
-	r.Finish(r.Claim(1)[0], publishing.ResultError, "rejected")
+	r.Finish(r.Claim(1)[0], dispatch.ResultError, "rejected")
 	want("a fourth has failed", 2)
 }
 
@@ -86,7 +87,7 @@ func TestPostQuota_CountsEachTimeThatAPostGoesOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post := r.Post(r.Channel(), -time.Second, 0, time.Hour)
-	publish := func() { r.Finish(r.Claim(1)[0], publishing.ResultPublished, "") }
+	publish := func() { r.Finish(r.Claim(1)[0], dispatch.ResultPublished, "") }
 	want := func(when string, n int) {
 		t.Helper()
 		if got := r.monthOf(time.Now()); got != n {
@@ -122,7 +123,7 @@ func TestPostQuota_CountsThreadsThatAreOutInPart(t *testing.T) {
 	first.ReleaseID = &release
 	_, err = schedulerstore.PartDone(t.Context(), r.Store, post, claim.Token, first, time.Minute, "test")
 	r.OK(err)
-	r.Finish(claim, publishing.ResultError, "rejected")
+	r.Finish(claim, dispatch.ResultError, "rejected")
 	want := func(when string, n int) {
 		t.Helper()
 		if got := r.monthOf(time.Now()); got != n {
@@ -239,7 +240,7 @@ func TestAdvance_OccurrenceOverTheQuotaFails(t *testing.T) {
 	r.Webhook()
 	first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "UTC", 0, time.Hour)
 	series := id.FromUUID[publishing.SeriesTag](first.UUID())
-	r.ClaimAndFinish(first, publishing.ResultPublished, "")
+	r.ClaimAndFinish(first, dispatch.ResultPublished, "")
 	r.WebhookEvents()
 	advance := func(most posts) bool {
 		t.Helper()

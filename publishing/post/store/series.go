@@ -10,6 +10,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/recurrence"
 	"crier/tenancy"
 )
 
@@ -27,9 +28,9 @@ type seriesRow struct {
 	Number   int                  `db:"number"`
 }
 
-// recurrence takes the zone as a parameter, because loading it can fail (tenancy.LoadZone).
-func (r seriesRow) recurrence(zone *time.Location) publishing.Recurrence {
-	out := publishing.Recurrence{Anchor: r.Anchor, Zone: zone, Days: r.Days, Base: r.Base, Until: r.Until}
+// rule takes the zone as a parameter, because loading it can fail (tenancy.LoadZone).
+func (r seriesRow) rule(zone *time.Location) recurrence.Rule {
+	out := recurrence.Rule{Anchor: r.Anchor, Zone: zone, Days: r.Days, Base: r.Base, Until: r.Until}
 	if r.Times != nil {
 		out.Count = *r.Times
 	}
@@ -76,7 +77,7 @@ func Repeat(
 	if err := tx.QueryRow(ctx, publishDate, root).Scan(&at); err != nil {
 		return err
 	}
-	group, anchor := template[0].Group, publishing.WallClock(at, zone)
+	group, anchor := template[0].Group, recurrence.WallClock(at, zone)
 	var times *int
 	if r.Count > 0 {
 		times = &r.Count

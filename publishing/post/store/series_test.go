@@ -8,6 +8,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
 )
 
@@ -46,7 +47,7 @@ func TestAdvance_WritesNextOccurrence(t *testing.T) {
 		t.Fatal("the second is written before the first has ended")
 	}
 	began := r.Root(first)
-	r.End(first, publishing.ResultPublished, "")
+	r.End(first, dispatch.ResultPublished, "")
 	next := r.Root(second)
 	if next.State != publishing.StateQueue || next.Interval != 7 || next.Occurrence != 1 {
 		t.Fatalf("the next occurrence is %+v, want number 1 in the queue, every 7 days", next)
@@ -69,7 +70,7 @@ func TestAdvance_WritesNextOccurrence(t *testing.T) {
 		t.Fatal("the first part has not its post's id")
 	}
 	r.MakeDue(second)
-	r.End(second, publishing.ResultPublished, "")
+	r.End(second, dispatch.ResultPublished, "")
 	r.WantState(publishing.Occurrence(first, 2), publishing.StateQueue)
 }
 
@@ -79,9 +80,9 @@ func TestAdvance_StopsSeries(t *testing.T) {
 	t.Run("at the end of the recurrence", func(t *testing.T) {
 		until := time.Now().Add(25 * time.Hour)
 		first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1, Until: &until}, "UTC")
-		r.End(first, publishing.ResultPublished, "")
+		r.End(first, dispatch.ResultPublished, "")
 		r.MakeDue(publishing.Occurrence(first, 1))
-		r.End(publishing.Occurrence(first, 1), publishing.ResultPublished, "")
+		r.End(publishing.Occurrence(first, 1), dispatch.ResultPublished, "")
 		if r.Exists(publishing.Occurrence(first, 2)) {
 			t.Error("there is one after the end")
 		}

@@ -10,6 +10,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
 )
 
@@ -99,7 +100,7 @@ func TestSeries_AgreesWithAModel(t *testing.T) {
 				ok := what == 0 || random.IntN(2) == 0
 				story = append(story, fmt.Sprint("end ", n, ok))
 				r.MakeDue(publishing.Occurrence(first, n))
-				r.End(publishing.Occurrence(first, n), map[bool]publishing.Result{true: publishing.ResultPublished, false: publishing.ResultError}[ok], "rejected")
+				r.End(publishing.Occurrence(first, n), map[bool]dispatch.Result{true: dispatch.ResultPublished, false: dispatch.ResultError}[ok], "rejected")
 				p.end(n, ok)
 			case what == 2:
 				story = append(story, fmt.Sprint("skip ", n))

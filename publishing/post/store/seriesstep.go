@@ -16,6 +16,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -26,7 +27,7 @@ var findEndedSeries string
 // ended, or that have stopped since they were last advanced. Organizations take turns, and within
 // an organization the series that have waited longest come first. Series that were set aside are
 // left out until their time has come. It returns the Postgres error. A stale lease finds nothing.
-func EndedSeries(ctx context.Context, d *db.DB, l publishing.Lease, limit int) (out []publishing.SeriesRef, err error) {
+func EndedSeries(ctx context.Context, d *db.DB, l dispatch.Lease, limit int) (out []publishing.SeriesRef, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(findEndedSeries, l.Shards, l.Holder, limit).Query(
 			db.Into(&out, pgx.RowToStructByName[publishing.SeriesRef]),
@@ -103,7 +104,7 @@ func (r lockedSeries) series() (publishing.Series, error) {
 		return publishing.Series{}, fault.Wrap(fault.Invalid, "publishing.Series", message, err)
 	}
 	return publishing.Series{
-		Recurrence: r.recurrence(zone), Number: r.Number, Failures: r.Failures, Connected: r.Connected,
+		Rule: r.rule(zone), Number: r.Number, Failures: r.Failures, Connected: r.Connected,
 	}, nil
 }
 

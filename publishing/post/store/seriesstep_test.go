@@ -13,6 +13,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
 	"crier/tests/dbtest"
 )
@@ -36,7 +37,7 @@ func (r *rig) numbers(first publishing.PostID) (out []int) {
 func TestWriteOccurrences_WritesOnceAfterAKill(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, result := range []publishing.Result{publishing.ResultPublished, publishing.ResultError} {
+	for _, result := range []dispatch.Result{dispatch.ResultPublished, dispatch.ResultError} {
 		first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "Europe/Berlin", 0, time.Hour)
 		r.ClaimAndFinish(first, result, "rejected")
 		if got := r.numbers(first); !slices.Equal(got, []int{0}) {
@@ -70,7 +71,7 @@ func TestAdvance_WritesOnceAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "UTC")
-	r.ClaimAndFinish(first, publishing.ResultPublished, "")
+	r.ClaimAndFinish(first, dispatch.ResultPublished, "")
 	var all sync.WaitGroup
 	var written atomic.Int64
 	for range 8 {
@@ -114,7 +115,7 @@ func TestWriteOccurrences_LeavesOutMissedOnes(t *testing.T) {
 	r := newRig(t)
 	first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "Europe/Berlin")
 	r.Exec(`update series set anchor = anchor - interval '40000 days' where id = $1`, first)
-	r.End(first, publishing.ResultPublished, "")
+	r.End(first, dispatch.ResultPublished, "")
 	if got := r.numbers(first); !slices.Equal(got, []int{0, 40001}) {
 		t.Fatalf("occurrences %v are stored", got)
 	}
@@ -193,7 +194,7 @@ func TestWriteOccurrences_PassesOverABusyOrganization(t *testing.T) {
 		waiting = append(waiting, post)
 	}
 	good := other.Repeated(other.Channel(), publishing.Repeat{Days: 1}, "UTC")
-	other.ClaimAndFinish(good, publishing.ResultPublished, "")
+	other.ClaimAndFinish(good, dispatch.ResultPublished, "")
 	release := dbtest.Occupy(t, r.DB, r.Org.UUID())
 	p := r.Sender()
 	written, _, err := p.WriteOccurrences(t.Context(), r.Lease)
@@ -224,7 +225,7 @@ func TestEndedSeries_OrganizationsTakeTurns(t *testing.T) {
 		r.Clock(`update post set state = 'ERROR', error = 'x' where id = $1`, r.Repeated(channel, publishing.Repeat{Days: 1}, "UTC"))
 	}
 	single := other.Repeated(other.Channel(), publishing.Repeat{Days: 1}, "UTC")
-	other.ClaimAndFinish(single, publishing.ResultPublished, "")
+	other.ClaimAndFinish(single, dispatch.ResultPublished, "")
 	refs, err := poststore.EndedSeries(t.Context(), r.Store, r.Lease, 2)
 	r.OK(err)
 	if len(refs) != 2 || refs[0].Org != r.Org || refs[1].Org != other.Org {
@@ -264,7 +265,7 @@ func TestWriteOccurrences_AfterAPause(t *testing.T) {
 	r := newRig(t)
 	c := r.Channel()
 	first := r.Repeated(c, publishing.Repeat{Days: 1}, "UTC")
-	r.End(first, publishing.ResultError, "rejected")
+	r.End(first, dispatch.ResultError, "rejected")
 	r.SetPause(publishing.PauseChannel, c, true, 0)
 	r.Clock(`update post set due = now() - interval '25 hours' where id = $1`, publishing.Occurrence(first, 1))
 	r.Expire(r.Lease)
@@ -286,14 +287,14 @@ func TestWriteOccurrences_AfterALateSuccess(t *testing.T) {
 	first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "UTC")
 	claimed := r.Claim(1)
 	r.Mark(claimed...)
-	r.Finish(claimed[0], publishing.ResultError, publishing.CodeOutcomeUnknown)
+	r.Finish(claimed[0], dispatch.ResultError, publishing.CodeOutcomeUnknown)
 	if n := r.WriteOccurrences(); n != 1 {
 		t.Fatalf("%d are written after the first failure", n)
 	}
-	r.Finish(claimed[0], publishing.ResultPublished, "")
+	r.Finish(claimed[0], dispatch.ResultPublished, "")
 	r.WantState(first, publishing.StatePublished)
 	r.MakeDue(publishing.Occurrence(first, 1))
-	r.End(publishing.Occurrence(first, 1), publishing.ResultError, "rejected")
+	r.End(publishing.Occurrence(first, 1), dispatch.ResultError, "rejected")
 	if got := r.numbers(first); !slices.Equal(got, []int{0, 1, 2}) {
 		t.Errorf("occurrences %v are stored, want a third one", got)
 	}
@@ -305,7 +306,7 @@ func TestWriteOccurrences_PassesStoppedSeries(t *testing.T) {
 	r := newRig(t)
 	c := r.Channel()
 	first := r.Repeated(c, publishing.Repeat{Days: 1}, "UTC")
-	r.End(first, publishing.ResultPublished, "")
+	r.End(first, dispatch.ResultPublished, "")
 	if !r.Disconnect(c) {
 		t.Fatal("the channel is not there")
 	}

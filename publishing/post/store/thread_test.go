@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
 )
 
@@ -13,7 +14,7 @@ func TestEvents_HavePartsThatCouldNotFollow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post := r.Post(r.Channel(), -time.Second, time.Hour, time.Hour)
-	r.Finish(r.Claim(1)[0], publishing.ResultError, publishing.CodeRejected)
+	r.Finish(r.Claim(1)[0], dispatch.ResultError, publishing.CodeRejected)
 	events, err := poststore.Events(t.Context(), r.Store, r.Org, r.GroupOf(post))
 	r.OK(err)
 	var failed []string

@@ -17,6 +17,7 @@ import (
 	"crier/publishing"
 	channelstore "crier/publishing/channel/store"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	notificationstore "crier/publishing/notification/store"
 	poststore "crier/publishing/post/store"
 	"crier/publishing/purge"
@@ -53,7 +54,7 @@ func (r *rig) published(channel publishing.ChannelID, delays ...time.Duration) p
 	for _, c := range r.Claim(10) {
 		if c.Post == post {
 			r.Mark(c)
-			if done := r.FinishOne(r.Outcome(c, publishing.ResultPublished, "release")); done.State != publishing.StatePublished {
+			if done := r.FinishOne(r.Outcome(c, dispatch.ResultPublished, "release")); done.State != publishing.StatePublished {
 				r.Fatalf("the post is not published: %+v", done)
 			}
 			return post
@@ -155,7 +156,7 @@ func TestPrune_DeletedPosts(t *testing.T) {
 				p := r.Post(r.Channel(), -time.Second)
 				c := r.Claim(10)[0]
 				r.Mark(c)
-				r.Finish(c, publishing.ResultUnknown, "")
+				r.Finish(c, dispatch.ResultUnknown, "")
 				r.deleted(p, old)
 				return p
 			},
@@ -166,8 +167,8 @@ func TestPrune_DeletedPosts(t *testing.T) {
 				p := r.Post(r.Channel(), -time.Second)
 				c := r.Claim(10)[0]
 				r.Mark(c)
-				r.Finish(c, publishing.ResultUnknown, "")
-				r.Finish(c, publishing.ResultError, publishing.CodeOutcomeUnknown)
+				r.Finish(c, dispatch.ResultUnknown, "")
+				r.Finish(c, dispatch.ResultError, publishing.CodeOutcomeUnknown)
 				r.deleted(p, old)
 				return p
 			},
@@ -256,7 +257,7 @@ func TestPrune_SeriesKeepsWhatItNeeds(t *testing.T) {
 	r := newRig(t)
 	channel := r.Channel()
 	root := r.Repeated(channel, publishing.Repeat{Days: 1}, "UTC")
-	r.End(root, publishing.ResultPublished, "")
+	r.End(root, dispatch.ResultPublished, "")
 	second := publishing.Occurrence(root, 1)
 	if !r.Exists(second) {
 		t.Fatal("the second occurrence is not written")
@@ -277,7 +278,7 @@ func TestPrune_SeriesKeepsWhatItNeeds(t *testing.T) {
 		t.Fatal("an occurrence that was left out is forgotten: it would be written again")
 	}
 	r.MakeDue(second)
-	r.End(second, publishing.ResultPublished, "")
+	r.End(second, dispatch.ResultPublished, "")
 	if third := publishing.Occurrence(root, 2); !r.Exists(third) {
 		t.Fatal("the series does not go on")
 	}
@@ -343,7 +344,7 @@ func TestPrune_Keys(t *testing.T) {
 	r.Exec(`update post set state = 'DRAFT' where id = $1`, draft)
 	r.aged(draft, old)
 	repeated := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "UTC")
-	r.End(repeated, publishing.ResultPublished, "")
+	r.End(repeated, dispatch.ResultPublished, "")
 	r.aged(repeated, old)
 
 	key("ended long ago", old, ended(old))

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/pg"
-	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 )
 
 // ClaimRules are the settings that all claims of a process share.
@@ -34,10 +34,10 @@ var claim string
 // process: after an error, pass it to GiveBack to return the posts that the statement may have
 // claimed.
 func Claim(
-	ctx context.Context, d *db.DB, l publishing.Lease, wants []publishing.Want, limits publishing.ClaimLimits,
+	ctx context.Context, d *db.DB, l dispatch.Lease, wants []dispatch.Want, limits dispatch.ClaimLimits,
 	number int64,
 	rules ClaimRules,
-) (r publishing.ClaimResult, err error) {
+) (r dispatch.ClaimResult, err error) {
 	orgs, permits, after := wantArrays(wants)
 	names, most, spent := platformLimits(limits)
 	full := append(spent, fullDestinations(limits)...)
@@ -48,7 +48,7 @@ func Claim(
 			number, rules.Hold.Milliseconds(), rules.Node, names, most, limits.Busy, int64(limits.Free)).
 			Query(db.Collect(&rows, (*claimRow).columns))
 	})
-	r = publishing.NewClaimResult()
+	r = dispatch.NewClaimResult()
 	for i := range rows {
 		rows[i].addTo(&r)
 	}
@@ -57,7 +57,7 @@ func Claim(
 
 // claimRow is a claimed post or, without a post, what else an organization has due.
 type claimRow struct {
-	publishing.Claimed
+	dispatch.Claimed
 	connector, destination *string
 	attempt                *int
 	next                   *time.Time
@@ -73,7 +73,7 @@ func (r *claimRow) columns() []db.Column {
 	}
 }
 
-func (r *claimRow) addTo(out *publishing.ClaimResult) {
+func (r *claimRow) addTo(out *dispatch.ClaimResult) {
 	if !r.Post.IsZero() {
 		c := r.Claimed
 		c.Connector, c.Destination, c.Attempt = *r.connector, *r.destination, *r.attempt
@@ -92,7 +92,7 @@ func (r *claimRow) addTo(out *publishing.ClaimResult) {
 	}
 }
 
-func wantArrays(wants []publishing.Want) (orgs [][16]byte, permits []int32, after [][16]byte) {
+func wantArrays(wants []dispatch.Want) (orgs [][16]byte, permits []int32, after [][16]byte) {
 	orgs, permits, after = make([][16]byte, len(wants)), make([]int32, len(wants)), make([][16]byte, len(wants))
 	for i, w := range wants {
 		orgs[i], permits[i], after[i] = w.Org.UUID(), int32(w.Permits), w.After.UUID()
@@ -102,7 +102,7 @@ func wantArrays(wants []publishing.Want) (orgs [][16]byte, permits []int32, afte
 
 // platformLimits returns the platforms and their limits. spent lists the platforms that are at
 // their limit; claim.sql claims nothing for them.
-func platformLimits(l publishing.ClaimLimits) (names []string, most []int32, spent []string) {
+func platformLimits(l dispatch.ClaimLimits) (names []string, most []int32, spent []string) {
 	names, most, spent = []string{}, []int32{}, []string{}
 	for name, n := range l.Platforms {
 		names, most = append(names, name), append(most, int32(n))
@@ -115,7 +115,7 @@ func platformLimits(l publishing.ClaimLimits) (names []string, most []int32, spe
 
 // fullDestinations returns the destinations that hold at least as many permits as are free. They
 // get no more.
-func fullDestinations(l publishing.ClaimLimits) (out []string) {
+func fullDestinations(l dispatch.ClaimLimits) (out []string) {
 	for name, n := range l.Busy {
 		if n >= l.Free {
 			out = append(out, name)

@@ -9,6 +9,7 @@ import (
 
 	"crier/publishing"
 	accessstore "crier/publishing/access/store"
+	"crier/publishing/dispatch"
 )
 
 // interruptedRig is a rig whose claims can be stopped after they have read the channels and before they lock them:
@@ -30,7 +31,7 @@ func interruptedRig(t *testing.T) (r *rig, owner *pgx.Conn) {
 }
 
 // during runs do while a claim is between its reading and its locking, and returns the claimed posts.
-func (r *rig) during(owner *pgx.Conn, do func()) []publishing.Claimed {
+func (r *rig) during(owner *pgx.Conn, do func()) []dispatch.Claimed {
 	r.Helper()
 	exec := func(sql string) {
 		r.Helper()
@@ -38,10 +39,10 @@ func (r *rig) during(owner *pgx.Conn, do func()) []publishing.Claimed {
 		r.OK(err)
 	}
 	exec(`select pg_advisory_lock(1)`)
-	claimed := make(chan publishing.ClaimResult, 1)
+	claimed := make(chan dispatch.ClaimResult, 1)
 	failed := make(chan error, 1)
 	go func() {
-		round, err := r.ClaimFor(r.Lease, publishing.NoClaimLimits(), publishing.Want{Org: r.Org, Permits: 10})
+		round, err := r.ClaimFor(r.Lease, dispatch.NoClaimLimits(), dispatch.Want{Org: r.Org, Permits: 10})
 		failed <- err
 		claimed <- round
 	}()

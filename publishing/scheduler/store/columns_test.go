@@ -3,8 +3,8 @@ package store
 import (
 	"testing"
 
-	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	"crier/tests/sqltest"
 )
 
@@ -12,7 +12,7 @@ func TestColumns_AreThoseOfTheStatements(t *testing.T) {
 	t.Parallel()
 	sqltest.Columns(t, map[string][]string{
 		claim: sqltest.Names((&claimRow{}).columns()), loadWork: sqltest.Names((&workRow{}).columns()),
-		markCommitting: sqltest.Names((&markRow{}).columns()), finish: sqltest.Names(finishedColumns(&publishing.Finished{})),
+		markCommitting: sqltest.Names((&markRow{}).columns()), finish: sqltest.Names(finishedColumns(&dispatch.Finished{})),
 		sweep: sqltest.Names((&sweepRow{}).columns()), sweepChannels: sqltest.Names((&sweepRow{}).columns()),
 	}, map[string][]string{
 		workMedia:    sqltest.Tags[db.AttachmentRow](),
@@ -28,7 +28,7 @@ func TestColumns_AreOneForEachField(t *testing.T) {
 	t.Parallel()
 	for name, columns := range map[string][]db.Column{
 		"claimRow": (&claimRow{}).columns(), "workRow": (&workRow{}).columns(), "markRow": (&markRow{}).columns(),
-		"sweepRow": (&sweepRow{}).columns(), "Finished": finishedColumns(&publishing.Finished{}),
+		"sweepRow": (&sweepRow{}).columns(), "Finished": finishedColumns(&dispatch.Finished{}),
 	} {
 		values, taken := map[any]string{}, map[string]bool{}
 		for _, c := range columns {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	mediastore "crier/publishing/media/store"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tests/fixture"
@@ -43,7 +44,7 @@ func TestClaim_HasPartsOfEditedPost(t *testing.T) {
 			}
 		})
 	}
-	var claimed []publishing.Claimed
+	var claimed []dispatch.Claimed
 	for len(claimed) < len(posts) {
 		claimed = append(claimed, r.Claim(len(posts))...)
 	}

@@ -7,6 +7,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	publishingdb "crier/publishing/db"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 	"crier/tests/dbtest"
 )
@@ -14,8 +15,8 @@ import (
 func TestEnums_AreTheListsOfTheSchema(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
-	phases := []publishing.Phase{
-		publishing.PhasePreparing, publishing.PhaseCommitting, publishing.PhaseDone, publishing.PhaseFailed,
+	phases := []dispatch.Phase{
+		dispatch.PhasePreparing, dispatch.PhaseCommitting, dispatch.PhaseDone, dispatch.PhaseFailed,
 	}
 	scopes := []publishing.PauseScope{
 		publishing.PauseInstance, publishing.PauseOrganization, publishing.PauseCustomer, publishing.PauseChannel,

@@ -11,6 +11,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -24,8 +25,8 @@ var finish string
 // is stored for its part nevertheless. If Postgres refuses one outcome, it stores none: see
 // batch.Isolate. The same outcomes may be stored again after an error.
 func Finish(
-	ctx context.Context, d *db.DB, outcomes []publishing.Outcome, lateGap time.Duration, node string,
-) (done []publishing.Finished, err error) {
+	ctx context.Context, d *db.DB, outcomes []dispatch.Outcome, lateGap time.Duration, node string,
+) (done []dispatch.Finished, err error) {
 	n := len(outcomes)
 	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
 	after, ended, proven := make([]int64, n), make([]bool, n), make([]bool, n)
@@ -49,7 +50,7 @@ func Finish(
 
 // finishedColumns must be in the order of the columns of finish.sql, because db.Collect scans by
 // position.
-func finishedColumns(f *publishing.Finished) []db.Column {
+func finishedColumns(f *dispatch.Finished) []db.Column {
 	return []db.Column{
 		db.Col("org_id", &f.Org), db.Col("id", &f.Post), db.Col("state", &f.State), db.Col("due", &f.Due),
 		db.Col("published_twice", &f.PublishedTwice), db.Col("locked", &f.Locked),
@@ -69,9 +70,9 @@ type unknownRow struct {
 	Stale       bool              `db:"stale"`
 }
 
-func scanUnknown(row pgx.CollectableRow) (publishing.UnknownPost, error) {
+func scanUnknown(row pgx.CollectableRow) (dispatch.UnknownPost, error) {
 	r, err := pgx.RowToStructByName[unknownRow](row)
-	return publishing.UnknownPost(r), err
+	return dispatch.UnknownPost(r), err
 }
 
 // FindUnknown returns unknown outcomes in the lease's shards whose platform must be asked now.
@@ -80,9 +81,9 @@ func scanUnknown(row pgx.CollectableRow) (publishing.UnknownPost, error) {
 //
 // It locks nothing: see ClaimUnknown. A stale lease finds nothing. It returns the Postgres error.
 func FindUnknown(
-	ctx context.Context, d *db.DB, l publishing.Lease, except []publishing.PostID, resting []string,
+	ctx context.Context, d *db.DB, l dispatch.Lease, except []publishing.PostID, resting []string,
 	unknownFor time.Duration,
-) (out []publishing.UnknownPost, err error) {
+) (out []dispatch.UnknownPost, err error) {
 	resting = append([]string{}, resting...) // null would match no destination at all
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(findUnknown, l.Shards, l.Holder, db.UUIDs(except), MaxUnknown, resting, unknownFor.Milliseconds()).

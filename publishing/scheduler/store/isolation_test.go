@@ -10,6 +10,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tenancy"
@@ -63,10 +64,10 @@ func TestClaim_VisitsAWindowOfChannels(t *testing.T) {
 	due := r.Post(r.Channel(), -time.Second) // channel ids grow, so it is not in the first window
 	narrow := publishtest.ClaimRules()
 	narrow.Window = 4
-	want := publishing.Want{Org: r.Org, Permits: 8}
+	want := dispatch.Want{Org: r.Org, Permits: 8}
 	var seen []publishing.ChannelID
 	for range 10 {
-		round, err := schedulerstore.Claim(t.Context(), r.Store, r.Lease, []publishing.Want{want}, publishing.NoClaimLimits(), 1, narrow)
+		round, err := schedulerstore.Claim(t.Context(), r.Store, r.Lease, []dispatch.Want{want}, dispatch.NoClaimLimits(), 1, narrow)
 		r.OK(err)
 		if len(round.Claimed) > 0 {
 			if round.Claimed[0].Post != due {
@@ -99,8 +100,8 @@ func TestClaim_DestinationHoldsFewerPermitsThanAreFree(t *testing.T) {
 			busy := map[string]int{}
 			free := permits
 			for range permits { // all claimed posts stay in flight
-				limits := publishing.ClaimLimits{Busy: busy, Free: free}
-				round, err := r.ClaimFor(r.Lease, limits, publishing.Want{Org: r.Org, Permits: hanging})
+				limits := dispatch.ClaimLimits{Busy: busy, Free: free}
+				round, err := r.ClaimFor(r.Lease, limits, dispatch.Want{Org: r.Org, Permits: hanging})
 				r.OK(err)
 				for _, c := range round.Claimed {
 					busy[c.Destination]++
@@ -111,7 +112,7 @@ func TestClaim_DestinationHoldsFewerPermitsThanAreFree(t *testing.T) {
 				t.Fatalf("%d of %d permits are free beside %d servers that hang, want %d: %v", free, permits, hanging, want, busy)
 			}
 			healthy := r.Post(r.ChannelAt("healthy.example"), -time.Second)
-			round, err := r.ClaimFor(r.Lease, publishing.ClaimLimits{Busy: busy, Free: free}, publishing.Want{Org: r.Org, Permits: free})
+			round, err := r.ClaimFor(r.Lease, dispatch.ClaimLimits{Busy: busy, Free: free}, dispatch.Want{Org: r.Org, Permits: free})
 			if r.OK(err); len(round.Claimed) != 1 || round.Claimed[0].Post != healthy || len(round.AtLimit[r.Org]) != hanging {
 				t.Fatalf("beside servers that hang are claimed %d posts, held back %v", len(round.Claimed), round.AtLimit)
 			}
@@ -123,8 +124,8 @@ func TestGiveBack_ReturnsWhatALostClaimTook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post, text := r.Post(r.Channel(), -time.Second), r.Post(r.Channel(), -time.Second)
-	wants := []publishing.Want{{Org: r.Org, Permits: 5}}
-	round, err := schedulerstore.Claim(t.Context(), r.Store, r.Lease, wants, publishing.NoClaimLimits(), 77, publishtest.ClaimRules())
+	wants := []dispatch.Want{{Org: r.Org, Permits: 5}}
+	round, err := schedulerstore.Claim(t.Context(), r.Store, r.Lease, wants, dispatch.NoClaimLimits(), 77, publishtest.ClaimRules())
 	if err != nil || len(round.Claimed) != 2 {
 		t.Fatalf("claimed %+v (%v), want 2 posts", round.Claimed, err)
 	}

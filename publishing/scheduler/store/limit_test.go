@@ -8,6 +8,7 @@ import (
 
 	"crier/publishing"
 	channelstore "crier/publishing/channel/store"
+	"crier/publishing/dispatch"
 	"crier/tests/fixture"
 )
 
@@ -30,9 +31,9 @@ func TestClaim_KeepsLimitOfPlatform(t *testing.T) {
 	}
 	quick := r.Post(r.on("quick"), -time.Second)
 	later := r.Post(r.on("slow"), time.Hour)
-	wants := []publishing.Want{{Org: r.Org, Permits: 3}}
-	claim := func(platforms map[string]int) (posts []publishing.PostID, round publishing.ClaimResult) {
-		limits := publishing.NoClaimLimits()
+	wants := []dispatch.Want{{Org: r.Org, Permits: 3}}
+	claim := func(platforms map[string]int) (posts []publishing.PostID, round dispatch.ClaimResult) {
+		limits := dispatch.NoClaimLimits()
 		limits.Platforms = platforms
 		round, err := r.ClaimFor(r.Lease, limits, wants...)
 		r.OK(err)
@@ -64,8 +65,8 @@ func TestClaim_CountsOnlyChannelsThatHaveAPost(t *testing.T) {
 		c := r.ChannelAt(fmt.Sprintf("idle%d.example", i))
 		r.Clock(`update channel_queue set not_before = now() - interval '1 day' where channel_id = $1`, c)
 	}
-	want := publishing.Want{Org: r.Org, Permits: 8}
-	limits := publishing.ClaimLimits{Busy: map[string]int{"@healthy.example": 3}, Free: 8}
+	want := dispatch.Want{Org: r.Org, Permits: 8}
+	limits := dispatch.ClaimLimits{Busy: map[string]int{"@healthy.example": 3}, Free: 8}
 	round, err := r.ClaimFor(r.Lease, limits, want)
 	if r.OK(err); len(round.Claimed) != 1 || round.Claimed[0].Post != post {
 		t.Errorf("%+v is claimed, want the only post", round.Claimed)

@@ -10,6 +10,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -18,7 +19,7 @@ var loadWork string
 
 // Load returns the given posts that are claimed, with everything needed to send them. It never
 // returns an incomplete post: on an error it returns none.
-func Load(ctx context.Context, d *db.DB, posts []publishing.PostID) (out []publishing.Work, err error) {
+func Load(ctx context.Context, d *db.DB, posts []publishing.PostID) (out []dispatch.Work, err error) {
 	var rows []workRow
 	err = d.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
 		b.Queue(loadWork, db.UUIDs(posts)).Query(db.Collect(&rows, (*workRow).columns))
@@ -50,9 +51,9 @@ func Load(ctx context.Context, d *db.DB, posts []publishing.PostID) (out []publi
 
 // workRow is a post with one of its publications, or with none.
 type workRow struct {
-	work        publishing.Work
+	work        dispatch.Work
 	committing  *time.Time
-	publication publishing.Publication
+	publication dispatch.Publication
 	marked      *time.Time
 	// attached is set if the part has media, which workMedia then reads.
 	attached bool
@@ -82,7 +83,7 @@ func (r *workRow) columns() []db.Column {
 	}
 }
 
-func (r *workRow) post() publishing.Work {
+func (r *workRow) post() dispatch.Work {
 	w := r.work
 	w.Channel.Org = w.Org
 	if r.committing != nil {
@@ -91,7 +92,7 @@ func (r *workRow) post() publishing.Work {
 	return w
 }
 
-func (r *workRow) part() publishing.Publication {
+func (r *workRow) part() dispatch.Publication {
 	x := r.publication
 	if r.marked != nil {
 		x.MarkedAt = *r.marked
@@ -115,7 +116,7 @@ order by t.position`
 
 // loadMedia returns the media of the parts that have any. Media do not change while their post is
 // claimed.
-func loadMedia(ctx context.Context, d *db.DB, rows []workRow) (map[sentPart][]publishing.AttachedMedium, error) {
+func loadMedia(ctx context.Context, d *db.DB, rows []workRow) (map[sentPart][]dispatch.AttachedMedium, error) {
 	var orgs, parts [][16]byte
 	for _, row := range rows {
 		if row.attached {
@@ -125,12 +126,12 @@ func loadMedia(ctx context.Context, d *db.DB, rows []workRow) (map[sentPart][]pu
 	if len(parts) == 0 {
 		return nil, nil
 	}
-	out := map[sentPart][]publishing.AttachedMedium{}
+	out := map[sentPart][]dispatch.AttachedMedium{}
 	err := d.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
 		clear(out)
 		b.Queue(workMedia, orgs, parts).Query(db.Each(pgx.RowToStructByName[db.AttachmentRow], func(r db.AttachmentRow) {
 			of := sentPart{org: r.Org, part: r.Part}
-			out[of] = append(out[of], publishing.AttachedMedium{Medium: r.Medium(), Alt: r.PostAlt})
+			out[of] = append(out[of], dispatch.AttachedMedium{Medium: r.Medium(), Alt: r.PostAlt})
 		}))
 	})
 	return out, err

@@ -8,6 +8,7 @@ import (
 
 	"crier/platform/pg"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tests/publishtest"
 )
@@ -46,8 +47,8 @@ func finishBesideLock(t *testing.T, lock string) {
 	claims := r.Claim(2)
 	r.Mark(claims...)
 	r.locking(lock, a, func() {
-		done, err := schedulerstore.Finish(t.Context(), r.Store, []publishing.Outcome{
-			r.Outcome(claims[0], publishing.ResultPublished, "a"), r.Outcome(claims[1], publishing.ResultPublished, "b")}, time.Second, "test")
+		done, err := schedulerstore.Finish(t.Context(), r.Store, []dispatch.Outcome{
+			r.Outcome(claims[0], dispatch.ResultPublished, "a"), r.Outcome(claims[1], dispatch.ResultPublished, "b")}, time.Second, "test")
 		r.OK(err)
 		for _, f := range done {
 			if f.Locked != (f.Post == a) {
@@ -60,7 +61,7 @@ func finishBesideLock(t *testing.T, lock string) {
 	})
 	r.WantState(b, publishing.StatePublished)
 	r.WantState(a, publishing.StatePublishing)
-	r.FinishOne(r.Outcome(claims[0], publishing.ResultPublished, "a"))
+	r.FinishOne(r.Outcome(claims[0], dispatch.ResultPublished, "a"))
 	r.WantState(a, publishing.StatePublished)
 }
 
@@ -122,7 +123,7 @@ func TestFinish_RefusalAfterLateSuccessIsNoFailure(t *testing.T) {
 	r := newRig(t)
 	post, first := r.unknown()
 	second := r.Claim(1)[0]
-	r.FinishOne(r.Outcome(first, publishing.ResultPublished, "late"))
+	r.FinishOne(r.Outcome(first, dispatch.ResultPublished, "late"))
 	r.fail(second, publishing.CodeRejected)
 	if p := r.Root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
 		t.Fatalf("a post whose release is stored is %s", p.State)
@@ -145,8 +146,8 @@ func TestPartDone_LeavesSecondReleaseToFinish(t *testing.T) {
 			t.Errorf("after release %d the next part may go: %t", i, more)
 		}
 	}
-	done := r.FinishOne(publishing.Outcome{
-		Org: c.Org, Post: c.Post, Token: c.Token, Publication: x.ID, Result: publishing.ResultResume, ReleaseID: "two",
+	done := r.FinishOne(dispatch.Outcome{
+		Org: c.Org, Post: c.Post, Token: c.Token, Publication: x.ID, Result: dispatch.ResultResume, ReleaseID: "two",
 	})
 	if !done.PublishedTwice {
 		t.Errorf("the end of a claim with a second release is %+v", done)
@@ -164,7 +165,7 @@ func TestFinish_StoresLateSuccessAfterLock(t *testing.T) {
 			post := r.Post(r.Channel(), -time.Second)
 			c := r.Claim(1)[0]
 			r.giveUp(c)
-			late := []publishing.Outcome{r.Outcome(c, publishing.ResultPublished, "late")}
+			late := []dispatch.Outcome{r.Outcome(c, dispatch.ResultPublished, "late")}
 			r.locking(lock, post, func() {
 				done, err := schedulerstore.Finish(t.Context(), r.Store, late, time.Second, "test")
 				if r.OK(err); len(done) != 1 || !done[0].Locked {
@@ -179,9 +180,9 @@ func TestFinish_StoresLateSuccessAfterLock(t *testing.T) {
 }
 
 // giveUp ends a claimed post whose call may have reached the platform, with an unknown outcome.
-func (r *rig) giveUp(c publishing.Claimed) {
+func (r *rig) giveUp(c dispatch.Claimed) {
 	r.Helper()
 	r.Mark(c)
-	r.FinishOne(r.Outcome(c, publishing.ResultUnknown, ""))
+	r.FinishOne(r.Outcome(c, dispatch.ResultUnknown, ""))
 	r.fail(c, publishing.CodeOutcomeUnknown)
 }

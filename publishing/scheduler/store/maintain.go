@@ -10,6 +10,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 )
 
 // Upkeep is a kind of periodic work on posts. Each kind takes two steps: Find lists the posts that
@@ -87,7 +88,7 @@ order by p.updated_at, p.id limit $5`
 // UpkeepReap ignores after. A stale lease finds nothing. With a Postgres error, Find returns no
 // posts.
 func Find(
-	ctx context.Context, d *db.DB, l publishing.Lease, kind Upkeep, after time.Duration, except []publishing.PostID,
+	ctx context.Context, d *db.DB, l dispatch.Lease, kind Upkeep, after time.Duration, except []publishing.PostID,
 	limit int,
 ) (ids []publishing.PostID, err error) {
 	sql := map[Upkeep]string{

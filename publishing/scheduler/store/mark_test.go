@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
@@ -21,11 +22,11 @@ func TestMark_StoresTheHandleOfItsPart(t *testing.T) {
 		t.Fatal("a claimed post cannot be marked")
 	}
 	w := r.Load(post)
-	if x := w.Parts[0]; string(x.Handle) != `{"facets": 1}` || x.Phase != publishing.PhaseCommitting || x.SentTo != "example.com" || w.Committing.IsZero() {
+	if x := w.Parts[0]; string(x.Handle) != `{"facets": 1}` || x.Phase != dispatch.PhaseCommitting || x.SentTo != "example.com" || w.Committing.IsZero() {
 		t.Errorf("after the mark the call began at %s, and the part is %+v", w.Committing, x)
 	}
 	// The next try finds what the first one prepared, and a mark without a handle keeps it.
-	r.FinishOne(r.Outcome(claimed, publishing.ResultRetry, ""))
+	r.FinishOne(r.Outcome(claimed, dispatch.ResultRetry, ""))
 	r.Clock(`update post set not_before = null where id = $1`, post)
 	mark.Token, mark.Handle = r.Claim(1)[0].Token, nil
 	may, _, err = schedulerstore.MarkCommitting(t.Context(), r.Store, []schedulerstore.Mark{mark}, time.Minute, 0)
@@ -50,7 +51,7 @@ func TestFinish_RefusedCallAfterItsReapCanBeSentAgain(t *testing.T) {
 	r.reap(r.Lease)
 	r.WantState(post, publishing.StateUnknown)
 	// Its process was only paused. It continues, and its call fails before a byte is written.
-	r.FinishOne(r.Outcome(claimed[0], publishing.ResultRetry, ""))
+	r.FinishOne(r.Outcome(claimed[0], dispatch.ResultRetry, ""))
 	r.WantState(post, publishing.StateQueue)
 	r.Clock(`update post set not_before = null where id = $1`, post)
 	if again := r.Claim(1); len(again) != 1 || !r.Mark(again...)[0] {

@@ -12,6 +12,7 @@ import (
 	"crier/platform/fault"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tests/fixture"
@@ -55,7 +56,7 @@ type model struct {
 	channels []*modelChannel
 	posts    []*modelPost // in the order in which they were created
 	claims   []*modelClaim
-	stale    []publishing.Lease
+	stale    []dispatch.Lease
 	gone     map[uuid.UUID]bool // processes whose row is deleted
 }
 
@@ -94,7 +95,7 @@ type modelPublication struct {
 
 // modelClaim is a claim that was made at some time, and whose process may still finish it.
 type modelClaim struct {
-	publishing.Claimed
+	dispatch.Claimed
 	post   *modelPost
 	out    *modelPublication
 	marked bool
@@ -190,11 +191,11 @@ func (m *model) claimStale(rt *rapid.T) {
 }
 
 // claimBy claims posts for a day, so that claims expire by the step "wait" only and not when the machine is slow.
-func (m *model) claimBy(l publishing.Lease, permits int) publishing.ClaimResult {
+func (m *model) claimBy(l dispatch.Lease, permits int) dispatch.ClaimResult {
 	long := publishtest.ClaimRules()
 	long.Hold = 24 * time.Hour
-	wants := []publishing.Want{{Org: m.rig.Org, Permits: permits}}
-	round, err := schedulerstore.Claim(m.rig.Context(), m.rig.Store, l, wants, publishing.NoClaimLimits(), 1, long)
+	wants := []dispatch.Want{{Org: m.rig.Org, Permits: permits}}
+	round, err := schedulerstore.Claim(m.rig.Context(), m.rig.Store, l, wants, dispatch.NoClaimLimits(), 1, long)
 	m.rig.OK(err)
 	return round
 }

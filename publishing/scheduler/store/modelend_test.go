@@ -11,6 +11,7 @@ import (
 
 	"crier/platform/pg"
 	"crier/publishing"
+	"crier/publishing/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tests/publishtest"
 )
@@ -19,24 +20,24 @@ import (
 // that asked the platform. No outcome contradicts the marks: what was never marked is not published.
 func (m *model) finish(rt *rapid.T) {
 	c := draw(rt, m.claims, "claim")
-	results := []publishing.Result{publishing.ResultError, publishing.ResultRetry}
+	results := []dispatch.Result{dispatch.ResultError, dispatch.ResultRetry}
 	if c.marked {
-		results = append(results, publishing.ResultPublished, publishing.ResultUnknown, publishing.ResultLater)
+		results = append(results, dispatch.ResultPublished, dispatch.ResultUnknown, dispatch.ResultLater)
 	}
-	o := publishing.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Publication: c.out.id, Result: rapid.SampledFrom(results).Draw(rt, "result")}
-	if o.Result == publishing.ResultError {
+	o := dispatch.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Publication: c.out.id, Result: rapid.SampledFrom(results).Draw(rt, "result")}
+	if o.Result == dispatch.ResultError {
 		o.Error, o.Code = "It failed.", rapid.SampledFrom([]string{publishing.CodeRejected, publishing.CodeOutcomeUnknown}).Draw(rt, "code")
 	}
-	if o.Result == publishing.ResultPublished {
+	if o.Result == dispatch.ResultPublished {
 		o.ReleaseID, o.RootID = "release", "release"
 	}
-	if o.Result == publishing.ResultError || o.Result == publishing.ResultRetry {
+	if o.Result == dispatch.ResultError || o.Result == dispatch.ResultRetry {
 		o.Proven = rapid.Bool().Draw(rt, "proven")
 	}
 	if rapid.Bool().Draw(rt, "later") {
 		o.After = time.Hour
 	}
-	done, err := schedulerstore.Finish(m.rig.Context(), m.rig.Store, []publishing.Outcome{o}, 0, "test")
+	done, err := schedulerstore.Finish(m.rig.Context(), m.rig.Store, []dispatch.Outcome{o}, 0, "test")
 	m.rig.OK(err)
 	if taken := c.finished(o); taken != (len(done) == 1) || taken && done[0].State != c.post.state {
 		rt.Fatalf("%s %s was answered with %v; the post is %s", o.Result, o.Code, done, m.about(c.Post))
@@ -44,24 +45,24 @@ func (m *model) finish(rt *rapid.T) {
 }
 
 // finished applies an outcome to the model. It returns false when the post does not accept it.
-func (c *modelClaim) finished(o publishing.Outcome) bool {
+func (c *modelClaim) finished(o dispatch.Outcome) bool {
 	p := c.post
 	current := p.token == c.Token && (p.state == publishing.StatePublishing || p.state == publishing.StateUnknown)
-	late := o.Result == publishing.ResultPublished && p.maybe && (p.state == publishing.StateError || p.state == publishing.StateDraft || p.state == publishing.StateQueue) && p.out == c.out
-	unknown := o.Result == publishing.ResultUnknown || o.Result == publishing.ResultLater || o.Code == publishing.CodeOutcomeUnknown
-	found := o.Result == publishing.ResultError && p.maybe && p.out.phase == "done" // a late success was stored meanwhile
-	unclear := o.Result != publishing.ResultPublished && !found && (unknown || p.maybe && !o.Proven)
+	late := o.Result == dispatch.ResultPublished && p.maybe && (p.state == publishing.StateError || p.state == publishing.StateDraft || p.state == publishing.StateQueue) && p.out == c.out
+	unknown := o.Result == dispatch.ResultUnknown || o.Result == dispatch.ResultLater || o.Code == publishing.CodeOutcomeUnknown
+	found := o.Result == dispatch.ResultError && p.maybe && p.out.phase == "done" // a late success was stored meanwhile
+	unclear := o.Result != dispatch.ResultPublished && !found && (unknown || p.maybe && !o.Proven)
 	c.out.apply(o, current, unknown, unclear)
 	if !current && !late {
 		return false
 	}
 	p.phase, p.code, p.expired, p.maybe, p.backing = "", "", false, unclear, false
 	switch o.Result {
-	case publishing.ResultPublished:
+	case dispatch.ResultPublished:
 		p.state, p.reaps = publishing.StatePublished, 0
-	case publishing.ResultUnknown, publishing.ResultLater:
+	case dispatch.ResultUnknown, dispatch.ResultLater:
 		p.state, p.phase, p.dueLook = publishing.StateUnknown, "committing", o.After == 0
-	case publishing.ResultRetry:
+	case dispatch.ResultRetry:
 		p.token, p.backing = uuid.Nil, o.After > 0
 		p.state = publishing.StateQueue
 		if p.deleted {
@@ -84,17 +85,17 @@ func (c *modelClaim) finished(o publishing.Outcome) bool {
 
 // apply applies an outcome to its publication: a success is accepted from every claim, everything else only from the
 // current one.
-func (x *modelPublication) apply(o publishing.Outcome, current, unknown, unclear bool) {
-	if x.phase == "done" || !current && o.Result != publishing.ResultPublished {
+func (x *modelPublication) apply(o dispatch.Outcome, current, unknown, unclear bool) {
+	if x.phase == "done" || !current && o.Result != dispatch.ResultPublished {
 		return
 	}
-	x.maybe = o.Result != publishing.ResultPublished && (unknown || x.maybe && !o.Proven)
+	x.maybe = o.Result != dispatch.ResultPublished && (unknown || x.maybe && !o.Proven)
 	switch {
-	case o.Result == publishing.ResultPublished:
+	case o.Result == dispatch.ResultPublished:
 		x.phase, x.open = "done", false
-	case o.Result == publishing.ResultRetry:
+	case o.Result == dispatch.ResultRetry:
 		x.phase, x.open = "preparing", x.maybe
-	case o.Result == publishing.ResultError && !unclear:
+	case o.Result == dispatch.ResultError && !unclear:
 		x.phase, x.open = "failed", false
 	}
 }

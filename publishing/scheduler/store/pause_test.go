@@ -11,6 +11,7 @@ import (
 	accessstore "crier/publishing/access/store"
 	channelstore "crier/publishing/channel/store"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tenancy"
 	"crier/tests/fixture"
@@ -53,7 +54,7 @@ func TestPause_ReachesChannelByEveryScope(t *testing.T) {
 			t.Fatalf("%+v: %d claimed", c, len(got))
 		}
 		for _, x := range got {
-			if _, err := schedulerstore.Finish(t.Context(), r.Store, []publishing.Outcome{{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishing.ResultRetry}}, time.Second, "test"); err != nil {
+			if _, err := schedulerstore.Finish(t.Context(), r.Store, []dispatch.Outcome{{Org: x.Org, Post: x.Post, Token: x.Token, Result: dispatch.ResultRetry}}, time.Second, "test"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -75,7 +76,7 @@ func TestRevoke_ReturnsClaimsWhoseCallHasNotBegun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	early, begun := r.Post(r.Channel(), -time.Second), r.Post(r.Channel(), -time.Second)
-	tokens := map[publishing.PostID]publishing.Claimed{}
+	tokens := map[publishing.PostID]dispatch.Claimed{}
 	for _, c := range r.Claim(10) {
 		tokens[c.Post] = c
 	}
@@ -95,7 +96,7 @@ func TestRevoke_ReturnsClaimsWhoseCallHasNotBegun(t *testing.T) {
 		t.Fatal("a call begins during a pause")
 	}
 	r.WantState(early, publishing.StateQueue)
-	if done := r.Finish(tokens[begun], publishing.ResultPublished, ""); len(done) != 1 {
+	if done := r.Finish(tokens[begun], dispatch.ResultPublished, ""); len(done) != 1 {
 		t.Fatal("what had begun cannot end")
 	}
 	r.SetPause(publishing.PauseOrganization, r.Org, false, time.Hour)
@@ -117,12 +118,12 @@ func TestClaim_SpacesPostsAfterPause(t *testing.T) {
 	if p := r.Root(stale); p.State != publishing.StateError || *p.ErrorCode != publishing.CodeMissed {
 		t.Fatalf("the post that was kept back for too long is %+v, want an error with the code missed", p)
 	}
-	r.End(late, publishing.ResultPublished, "")
+	r.End(late, dispatch.ResultPublished, "")
 	if got := r.Claim(10); len(got) != 0 {
 		t.Fatalf("there is no gap: %+v", got)
 	}
 	r.Clock(`update channel_queue set not_before = now() where channel_id = $1`, c)
-	r.End(later, publishing.ResultPublished, "")
+	r.End(later, dispatch.ResultPublished, "")
 	r.SetPause(publishing.PauseChannel, c, true, 0)
 	never := r.Post(c, -time.Second)
 	r.SetPause(publishing.PauseChannel, c, false, 0)
@@ -141,12 +142,12 @@ func TestClaim_SpacesPostsAfterRevokedClaim(t *testing.T) {
 	second := r.Post(c, -time.Second)
 	r.Clock(`update post set due = due - interval '10 minutes' where channel_id = $1`, c)
 	r.SetPause(publishing.PauseChannel, c, false, time.Hour)
-	r.End(first, publishing.ResultPublished, "")
+	r.End(first, dispatch.ResultPublished, "")
 	if got := r.Claim(10); len(got) != 0 {
 		t.Fatalf("there is no gap: %+v", got)
 	}
 	r.Clock(`update channel_queue set not_before = now() where channel_id = $1`, c)
-	r.End(second, publishing.ResultPublished, "")
+	r.End(second, dispatch.ResultPublished, "")
 }
 
 func TestFinish_SpacesPostsBehindStuckPost(t *testing.T) {
@@ -162,8 +163,8 @@ func TestFinish_SpacesPostsBehindStuckPost(t *testing.T) {
 			second, third := r.Post(c, -time.Second), r.Post(c, -time.Second)
 			r.Clock(`update post set due = due - interval '10 minutes', `+stuck+` = now() - interval '11 minutes' where id = $1`, head)
 			r.Clock(`update post set due = due - interval '9 minutes' where channel_id = $1 and id <> $2`, c, head)
-			r.Finish(claimed[0], publishing.ResultPublished, "")
-			r.End(second, publishing.ResultPublished, "")
+			r.Finish(claimed[0], dispatch.ResultPublished, "")
+			r.End(second, dispatch.ResultPublished, "")
 			if got := r.Claim(10); len(got) != 0 {
 				t.Fatalf("there is no gap: %+v, third is %v", got, third)
 			}
@@ -213,7 +214,7 @@ func TestUpkeep_GivesUpStuckPostsAndOrphans(t *testing.T) {
 	r.Clock(`update post set due = now() - interval '1 second' where id = $1`, posts[0].ID)
 	got := r.Claim(1)
 	i := slices.Index(r.Lease.Shards, int16(tenancy.Shard(r.Org)))
-	lease := publishing.Lease{Holder: r.Lease.Holder, Shards: r.Lease.Shards[i : i+1]} // as of one process of many
+	lease := dispatch.Lease{Holder: r.Lease.Holder, Shards: r.Lease.Shards[i : i+1]} // as of one process of many
 	age := func() int { return r.age(lease) }
 	// The claim is extended again and again.
 	if ok, err := schedulerstore.SaveHandle(t.Context(), r.Store, posts[0].ID, got[0].Token, r.Publication(posts[0].ID), []byte(`{}`), time.Hour); !ok || err != nil || age() != 0 {
@@ -283,7 +284,7 @@ func TestQueueStats_CountsDuePosts(t *testing.T) {
 	if !ok || err != nil {
 		t.Fatalf("the mark is %v (%v), want true", ok, err)
 	}
-	r.Finish(got[0], publishing.ResultUnknown, "")
+	r.Finish(got[0], dispatch.ResultUnknown, "")
 	if f := look(""); f.Publishing != 0 || f.Unknown != 1 {
 		t.Fatalf("got %+v after the reap, want 1 unknown", f)
 	}
@@ -337,22 +338,22 @@ func (r *rig) isPaused(c publishing.ChannelID) bool {
 func TestLoad_FailingLeavesOutTimeKeptBack(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		meanwhile func(r *rig, c publishing.Channel, claim func() publishing.Claimed)
+		meanwhile func(r *rig, c publishing.Channel, claim func() dispatch.Claimed)
 		failing   bool // the time still counts
 	}{
-		"a pause": {meanwhile: func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
+		"a pause": {meanwhile: func(r *rig, c publishing.Channel, _ func() dispatch.Claimed) {
 			r.SetPause(publishing.PauseChannel, c.ID, true, time.Hour)
 			r.SetPause(publishing.PauseChannel, c.ID, false, time.Hour)
 		}, failing: false},
-		"a refused access that is renewed": {meanwhile: func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
+		"a refused access that is renewed": {meanwhile: func(r *rig, c publishing.Channel, _ func() dispatch.Claimed) {
 			r.OK(accessstore.Park(r.Context(), r.Store, r.Org, c.ID, []byte("sealed"), "reason"))
 			r.ConnectChannel(c)
 		}, failing: false},
-		"an access that cannot be read": {meanwhile: func(r *rig, _ publishing.Channel, claim func() publishing.Claimed) {
-			r.Finish(claim(), publishing.ResultRetry, "") // no part was reached
+		"an access that cannot be read": {meanwhile: func(r *rig, _ publishing.Channel, claim func() dispatch.Claimed) {
+			r.Finish(claim(), dispatch.ResultRetry, "") // no part was reached
 		}, failing: false},
-		"nothing": {meanwhile: func(*rig, publishing.Channel, func() publishing.Claimed) {}, failing: true},
-		"an access that is renewed before it is refused": {meanwhile: func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
+		"nothing": {meanwhile: func(*rig, publishing.Channel, func() dispatch.Claimed) {}, failing: true},
+		"an access that is renewed before it is refused": {meanwhile: func(r *rig, c publishing.Channel, _ func() dispatch.Claimed) {
 			r.ConnectChannel(c)
 		}, failing: true},
 	} {
@@ -362,7 +363,7 @@ func TestLoad_FailingLeavesOutTimeKeptBack(t *testing.T) {
 			c := fixture.Channel(r.Org)
 			r.ConnectChannel(c)
 			post := r.Post(c.ID, -time.Second)
-			claim := func() publishing.Claimed {
+			claim := func() dispatch.Claimed {
 				t.Helper()
 				r.Clock(`update post set not_before = null where id = $1`, post)
 				claims := r.Claim(1)
@@ -371,7 +372,7 @@ func TestLoad_FailingLeavesOutTimeKeptBack(t *testing.T) {
 				}
 				return claims[0]
 			}
-			failed := r.Outcome(claim(), publishing.ResultRetry, "")
+			failed := r.Outcome(claim(), dispatch.ResultRetry, "")
 			failed.After = time.Hour
 			r.FinishOne(failed)
 			r.Clock(`update post set failing_since = now() - interval '1 hour' where id = $1`, post)
@@ -393,7 +394,7 @@ func TestHeld_ReturnsTextAndTimeOfFollower(t *testing.T) {
 	r := newRig(t)
 	c := r.Channel()
 	r.Post(c, -time.Second, time.Hour)
-	r.Finish(r.Claim(1)[0], publishing.ResultPublished, "")
+	r.Finish(r.Claim(1)[0], dispatch.ResultPublished, "")
 	held := r.SetPause(publishing.PauseChannel, c, true, time.Hour)
 	if len(held.Posts) != 1 || held.Texts[held.Posts[0].ID] != "part 1" || time.Until(held.Posts[0].PublishDate) < 50*time.Minute {
 		t.Errorf("held is %+v, want the follower with its own text and time", held)

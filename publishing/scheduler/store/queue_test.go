@@ -13,6 +13,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	accessstore "crier/publishing/access/store"
+	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tests/fixture"
@@ -94,7 +95,7 @@ func TestClaim_ConcurrentClaimsTakeEachPostOnce(t *testing.T) {
 				if left == 0 || t.Context().Err() != nil || t.Failed() {
 					return
 				}
-				round, err := r.ClaimFor(r.Lease, publishing.NoClaimLimits(), publishing.Want{Org: r.Org, Permits: 3})
+				round, err := r.ClaimFor(r.Lease, dispatch.NoClaimLimits(), dispatch.Want{Org: r.Org, Permits: 3})
 				if err != nil {
 					t.Error(err)
 					return
@@ -107,7 +108,7 @@ func TestClaim_ConcurrentClaimsTakeEachPostOnce(t *testing.T) {
 					}
 					last[c.Channel] = c.Due
 					mu.Unlock()
-					out := []publishing.Outcome{{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultPublished, RootID: "x"}}
+					out := []dispatch.Outcome{{Org: c.Org, Post: c.Post, Token: c.Token, Result: dispatch.ResultPublished, RootID: "x"}}
 					for {
 						done, err := schedulerstore.Finish(t.Context(), r.Store, out, 0, "test")
 						if err != nil {
@@ -178,7 +179,7 @@ func TestDelete_DeletedPostIsNotQueuedAgain(t *testing.T) {
 	if more := r.Claim(10); len(more) != 0 {
 		t.Fatalf("its channel was given away: %+v", more)
 	}
-	if done := r.Finish(got[0], publishing.ResultRetry, ""); len(done) != 1 || done[0].State != publishing.StateError {
+	if done := r.Finish(got[0], dispatch.ResultRetry, ""); len(done) != 1 || done[0].State != publishing.StateError {
 		t.Fatalf("the retry of a deleted post returns %+v, want the state ERROR", done)
 	}
 	if more := r.Claim(10); len(more) != 1 || more[0].Post != next {
@@ -231,9 +232,9 @@ func TestFinish_QueuesFollowerAfterPredecessor(t *testing.T) {
 	bad := r.Post(r.Channel(), -time.Second, 5*time.Minute, 5*time.Minute)
 	for _, c := range r.Claim(10) {
 		if c.Post == good {
-			r.Finish(c, publishing.ResultPublished, "")
+			r.Finish(c, dispatch.ResultPublished, "")
 		} else {
-			r.Finish(c, publishing.ResultError, "rejected")
+			r.Finish(c, dispatch.ResultError, "rejected")
 		}
 	}
 	states := func(post publishing.PostID) (out []publishing.State) {
@@ -267,7 +268,7 @@ func TestUpkeep_SpacesLatePostsAndGivesUpMissedOnes(t *testing.T) {
 		t.Fatalf("%d posts expired, the missed one is %+v, want 1 with the code missed", n, p)
 	}
 	got := r.Claim(10)
-	r.Finish(got[0], publishing.ResultPublished, "")
+	r.Finish(got[0], dispatch.ResultPublished, "")
 	round := r.ClaimBy(r.Lease, 10)
 	if len(round.Claimed) != 0 {
 		t.Fatalf("two late posts at once: %+v", round)
@@ -282,7 +283,7 @@ func TestUpkeep_SpacesLatePostsAndGivesUpMissedOnes(t *testing.T) {
 	busy := r.Channel()
 	r.Post(busy, -time.Second)
 	r.Post(busy, -time.Second)
-	r.Finish(r.Claim(10)[0], publishing.ResultPublished, "")
+	r.Finish(r.Claim(10)[0], dispatch.ResultPublished, "")
 	if more := r.Claim(10); len(more) != 1 {
 		t.Fatalf("posts that were never held back are spaced: %+v", more)
 	}
@@ -313,7 +314,7 @@ func TestStatements_WithoutParametersChangeNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.Post(r.Channel(), -time.Minute)
-	round, err := r.ClaimFor(publishing.Lease{}, publishing.NoClaimLimits())
+	round, err := r.ClaimFor(dispatch.Lease{}, dispatch.NoClaimLimits())
 	r.OK(err)
 	works, err := schedulerstore.Load(t.Context(), r.Store, nil)
 	r.OK(err)
@@ -350,7 +351,7 @@ func TestPlan_ChangesNothingAndPlansStatementsAsSent(t *testing.T) {
 	published := r.Claim(1)[0]
 	r.Load(post)
 	r.Mark(published)
-	r.Finish(published, publishing.ResultPublished, "")
+	r.Finish(published, dispatch.ResultPublished, "")
 	_, _, err := schedulerstore.Sweep(t.Context(), r.Store, r.Lease, time.Minute, time.Hour)
 	r.OK(err)
 	if after := plans(); !maps.Equal(before, after) {

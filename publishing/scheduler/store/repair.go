@@ -10,6 +10,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -21,7 +22,7 @@ var giveBackClaims string
 // returns the organizations of the posts. After a Postgres error, it may be repeated with the same
 // numbers.
 func GiveBack(
-	ctx context.Context, d *db.DB, l publishing.Lease, numbers []int64, node string,
+	ctx context.Context, d *db.DB, l dispatch.Lease, numbers []int64, node string,
 ) (orgs []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(giveBackClaims, l.Shards, l.Holder, numbers, node).Query(db.Into(&orgs, pgx.RowTo[tenancy.OrgID]))

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"crier/publishing"
+	"crier/publishing/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tests/publishtest"
 )
@@ -23,13 +23,13 @@ func (r *rig) another() *rig {
 	return &rig{StoreRig: publishtest.NewStoreRigOn(r.Base)}
 }
 
-func (r *rig) reap(l publishing.Lease) int {
+func (r *rig) reap(l dispatch.Lease) int {
 	r.Helper()
 	return r.Upkeep(l, schedulerstore.UpkeepReap, 0)
 }
 
 // age gives up posts that are prepared for longer than 6 hours and followers that wait for longer than one.
-func (r *rig) age(l publishing.Lease) int {
+func (r *rig) age(l dispatch.Lease) int {
 	r.Helper()
 	return r.Upkeep(l, schedulerstore.UpkeepStuck, 6*time.Hour) + r.Upkeep(l, schedulerstore.UpkeepOrphans, time.Hour)
 }

@@ -14,6 +14,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 )
 
 const handleSave = `-- publishing.HandleSave
@@ -124,7 +125,7 @@ var savePartDone string
 // After a Postgres error, it must be repeated until it succeeds or the claim ends, because what is
 // published must be stored.
 func PartDone(
-	ctx context.Context, d *db.DB, post publishing.PostID, token uuid.UUID, x publishing.Publication,
+	ctx context.Context, d *db.DB, post publishing.PostID, token uuid.UUID, x dispatch.Publication,
 	hold time.Duration,
 	node string,
 ) (bool, error) {

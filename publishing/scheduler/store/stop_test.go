@@ -10,6 +10,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tenancy"
 	"crier/tests/fixture"
@@ -107,7 +108,7 @@ func TestStop_RevokesClaimsWhoseCallHasNotBegun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	early, begun := r.Post(r.Channel(), -time.Second), r.Post(r.Channel(), -time.Second)
-	claims := map[publishing.PostID]publishing.Claimed{}
+	claims := map[publishing.PostID]dispatch.Claimed{}
 	for _, c := range r.Claim(10) {
 		claims[c.Post] = c
 	}
@@ -119,7 +120,7 @@ func TestStop_RevokesClaimsWhoseCallHasNotBegun(t *testing.T) {
 		t.Error("a call begins after the stop")
 	}
 	r.WantState(early, publishing.StateQueue)
-	if done := r.Finish(claims[begun], publishing.ResultPublished, ""); len(done) != 1 {
+	if done := r.Finish(claims[begun], dispatch.ResultPublished, ""); len(done) != 1 {
 		t.Error("what had begun cannot end")
 	}
 }

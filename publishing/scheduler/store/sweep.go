@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/pg"
-	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 )
 
@@ -29,14 +29,14 @@ const sweepPosts = 500_000
 // that is at most horizon from now and at most maxLate ago. now is the time of the database, or
 // zero if nothing is due. A stale lease finds nothing. It returns the Postgres error.
 func Sweep(
-	ctx context.Context, d *db.DB, l publishing.Lease, horizon, maxLate time.Duration,
+	ctx context.Context, d *db.DB, l dispatch.Lease, horizon, maxLate time.Duration,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
 	return sweepUnless(ctx, d, l, horizon, maxLate, sweepPosts)
 }
 
 // sweepUnless is Sweep with a threshold: it goes by channels if most or more posts are due.
 func sweepUnless(
-	ctx context.Context, d *db.DB, l publishing.Lease, horizon, maxLate time.Duration, most int64,
+	ctx context.Context, d *db.DB, l dispatch.Lease, horizon, maxLate time.Duration, most int64,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
 	next, now, read, err := sweepBy(ctx, d, sweep, l, horizon, maxLate, most)
 	if err != nil || read < most {
@@ -64,7 +64,7 @@ func (r *sweepRow) columns() []db.Column {
 
 // sweepBy executes sweep.sql or sweep_channels.sql. read is the number of due posts that it read.
 func sweepBy(
-	ctx context.Context, d *db.DB, sql string, l publishing.Lease, horizon, maxLate time.Duration, most int64,
+	ctx context.Context, d *db.DB, sql string, l dispatch.Lease, horizon, maxLate time.Duration, most int64,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, read int64, err error) {
 	var rows []sweepRow
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {

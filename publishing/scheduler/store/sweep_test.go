@@ -13,8 +13,8 @@ import (
 
 	"crier/platform/id"
 	"crier/platform/pg"
-	"crier/publishing"
 	publishingdb "crier/publishing/db"
+	"crier/publishing/dispatch"
 	"crier/tenancy"
 	"crier/tests/dbtest"
 	"crier/tests/sqltest"
@@ -25,7 +25,7 @@ type queues struct {
 	*testing.T
 	db    *pg.DB
 	super *pgx.Conn
-	lease publishing.Lease
+	lease dispatch.Lease
 }
 
 func newQueues(t *testing.T) *queues {
@@ -38,7 +38,7 @@ func newQueues(t *testing.T) *queues {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = super.Close(context.WithoutCancel(t.Context())) })
-	q := &queues{T: t, db: db, super: super, lease: publishing.Lease{Holder: uuid.New(), Shards: []int16{7}}}
+	q := &queues{T: t, db: db, super: super, lease: dispatch.Lease{Holder: uuid.New(), Shards: []int16{7}}}
 	q.exec(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, q.lease.Holder)
 	q.exec(`update shard set owner = $1 where shard in (7, 8)`, q.lease.Holder)
 	return q

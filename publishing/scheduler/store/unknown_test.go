@@ -12,6 +12,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tests/dbtest"
@@ -19,9 +20,9 @@ import (
 )
 
 // fail finishes a claim with an error.
-func (r *rig) fail(c publishing.Claimed, code string) publishing.Finished {
+func (r *rig) fail(c dispatch.Claimed, code string) dispatch.Finished {
 	r.Helper()
-	o := r.Outcome(c, publishing.ResultError, "")
+	o := r.Outcome(c, dispatch.ResultError, "")
 	o.Code, o.Error = code, "No."
 	return r.FinishOne(o)
 }
@@ -37,13 +38,13 @@ func (r *rig) maybeSent(post publishing.PostID) (ofPost, ofPublication bool) {
 }
 
 // unknown returns a post whose only call was not answered, and that went back to the queue without a proof.
-func (r *rig) unknown() (publishing.PostID, publishing.Claimed) {
+func (r *rig) unknown() (publishing.PostID, dispatch.Claimed) {
 	r.Helper()
 	post := r.Post(r.Channel(), -time.Second)
 	c := r.Claim(1)[0]
 	r.Mark(c)
-	r.FinishOne(r.Outcome(c, publishing.ResultUnknown, ""))
-	r.FinishOne(r.Outcome(c, publishing.ResultRetry, ""))
+	r.FinishOne(r.Outcome(c, dispatch.ResultUnknown, ""))
+	r.FinishOne(r.Outcome(c, dispatch.ResultRetry, ""))
 	r.WantState(post, publishing.StateQueue)
 	if ofPost, ofPublication := r.maybeSent(post); !ofPost || !ofPublication {
 		r.Fatalf("a retry without a proof forgot that the post may have been sent: post %v, publication %v", ofPost, ofPublication)
@@ -159,8 +160,8 @@ func TestFinish_SecondSuccessBesideTheFirstIsNotLost(t *testing.T) {
 			} else {
 				r.Mark(r.Claim(1)[0])
 			}
-			out := []publishing.Outcome{r.Outcome(c, publishing.ResultPublished, "two")}
-			var done []publishing.Finished
+			out := []dispatch.Outcome{r.Outcome(c, dispatch.ResultPublished, "two")}
+			var done []dispatch.Finished
 			r.besideSuccess(out[0].Publication, "one", "Finish", func() (err error) {
 				done, err = schedulerstore.Finish(t.Context(), r.Store, out, time.Second, "test")
 				return err
@@ -202,14 +203,14 @@ func TestUnmark_AfterLateSuccessChangesNothing(t *testing.T) {
 	post, first := r.unknown()
 	second := r.Claim(1)[0]
 	r.Mark(second)
-	r.FinishOne(r.Outcome(first, publishing.ResultPublished, "late"))
+	r.FinishOne(r.Outcome(first, dispatch.ResultPublished, "late"))
 	if back, err := schedulerstore.Unmark(t.Context(), r.Store, post, second.Token, r.Publication(post), time.Minute, "test"); err != nil || back {
 		t.Fatalf("the call of a published part may be repeated: %v, %v", back, err)
 	}
 	if phase := r.phase(post); phase != "committing" {
 		t.Errorf("the post is %s, as if nothing had been sent", phase)
 	}
-	r.FinishOne(r.Outcome(second, publishing.ResultRetry, ""))
+	r.FinishOne(r.Outcome(second, dispatch.ResultRetry, ""))
 	r.fail(r.Claim(1)[0], publishing.CodeRetriesUsedUp)
 	if p := r.Root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
 		t.Errorf("in the end the post is %s", p.State)
@@ -222,8 +223,8 @@ func TestFinish_ProofEndsMaybeSent(t *testing.T) {
 	post := r.Post(r.Channel(), -time.Second)
 	c := r.Claim(1)[0]
 	r.Mark(c)
-	r.FinishOne(r.Outcome(c, publishing.ResultUnknown, ""))
-	o := r.Outcome(c, publishing.ResultRetry, "")
+	r.FinishOne(r.Outcome(c, dispatch.ResultUnknown, ""))
+	o := r.Outcome(c, dispatch.ResultRetry, "")
 	o.Proven = true
 	r.FinishOne(o)
 	if ofPost, ofPublication := r.maybeSent(post); ofPost || ofPublication {
@@ -281,7 +282,7 @@ func TestMove_UnscheduleKeepsMaybeSent(t *testing.T) {
 	if err := r.move(post, publishing.StateQueue, false); err == nil {
 		t.Fatal("a draft that may have been sent is scheduled again without republish")
 	}
-	late := r.Outcome(c, publishing.ResultPublished, "late")
+	late := r.Outcome(c, dispatch.ResultPublished, "late")
 	if f := r.FinishOne(late); f.State != publishing.StatePublished {
 		t.Fatalf("a late success of a draft is answered with %+v", f)
 	}
@@ -297,7 +298,7 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		r := newRig(t)
 		post, first := r.unknown()
 		r.fail(r.Claim(1)[0], publishing.CodeRetriesUsedUp)
-		if f := r.FinishOne(r.Outcome(first, publishing.ResultPublished, "late")); f.State != publishing.StatePublished || f.PublishedTwice {
+		if f := r.FinishOne(r.Outcome(first, dispatch.ResultPublished, "late")); f.State != publishing.StatePublished || f.PublishedTwice {
 			t.Fatalf("the late success returns %+v, want PUBLISHED once", f)
 		}
 		if p := r.Root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" || p.OutcomeUnknown || p.Error != nil {
@@ -308,7 +309,7 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
 		post, first := r.unknown()
-		if f := r.FinishOne(r.Outcome(first, publishing.ResultPublished, "late")); f.State != publishing.StatePublished {
+		if f := r.FinishOne(r.Outcome(first, dispatch.ResultPublished, "late")); f.State != publishing.StatePublished {
 			t.Fatalf("the late success returns %+v, want PUBLISHED", f)
 		}
 		if got := r.Claim(1); len(got) != 0 {
@@ -323,12 +324,12 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		r := newRig(t)
 		post, first := r.unknown()
 		again := r.Claim(1)[0]
-		if f := r.FinishOne(r.Outcome(first, publishing.ResultPublished, "late")); f.State != "" {
+		if f := r.FinishOne(r.Outcome(first, dispatch.ResultPublished, "late")); f.State != "" {
 			t.Fatalf("the late success returns %+v, want no state", f)
 		}
 		works, err := schedulerstore.Load(t.Context(), r.Store, []publishing.PostID{again.Post})
 		r.OK(err)
-		if x := works[0].Parts[0]; x.Phase != publishing.PhaseDone || *x.ReleaseID != "late" {
+		if x := works[0].Parts[0]; x.Phase != dispatch.PhaseDone || *x.ReleaseID != "late" {
 			t.Fatalf("the publication is %+v, want done as late", x)
 		}
 		r.WantInTimeline(post, publishing.EventSent)
@@ -338,11 +339,11 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		r := newRig(t)
 		post, first := r.unknown()
 		second := r.Claim(1)[0]
-		r.FinishOne(r.Outcome(second, publishing.ResultPublished, "one"))
-		if f := r.FinishOne(r.Outcome(first, publishing.ResultPublished, "one")); f.PublishedTwice {
+		r.FinishOne(r.Outcome(second, dispatch.ResultPublished, "one"))
+		if f := r.FinishOne(r.Outcome(first, dispatch.ResultPublished, "one")); f.PublishedTwice {
 			t.Fatal("the same release id counts as a second publication")
 		}
-		if f := r.FinishOne(r.Outcome(first, publishing.ResultPublished, "two")); !f.PublishedTwice {
+		if f := r.FinishOne(r.Outcome(first, dispatch.ResultPublished, "two")); !f.PublishedTwice {
 			t.Fatalf("a second release id is answered with %+v", f)
 		}
 		if kept := publishtest.Value[string](r.Base, `select release_id || ' ' || second_release_id from publication where post_id = $1`, post); kept != "one two" {
@@ -403,29 +404,29 @@ func TestClaim_DerivesIdentityOfSend(t *testing.T) {
 // The first sender of a thread may report a success after another process has found it and continued.
 func TestFinish_LateSuccessOfAPartLeavesTheNextOneUnknown(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]publishing.Outcome{
-		"given up":  {Result: publishing.ResultError, Code: publishing.CodeOutcomeUnknown, Error: "It is not known."},
-		"sent back": {Result: publishing.ResultRetry},
+	for name, end := range map[string]dispatch.Outcome{
+		"given up":  {Result: dispatch.ResultError, Code: publishing.CodeOutcomeUnknown, Error: "It is not known."},
+		"sent back": {Result: dispatch.ResultRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			post := r.Post(r.Channel(), -time.Second, 0) // it has two parts
-			store := func(c publishing.Claimed, part int, o publishing.Outcome) {
+			store := func(c dispatch.Claimed, part int, o dispatch.Outcome) {
 				t.Helper()
 				o.Org, o.Post, o.Token, o.Publication = c.Org, c.Post, c.Token, r.PublicationAt(post, part)
 				r.FinishOne(o)
 			}
 			first := r.Claim(1)[0]
 			r.Mark(first)
-			sent := publishing.Outcome{Result: publishing.ResultResume, ReleaseID: "release", RootID: "release"}
-			store(first, 0, publishing.Outcome{Result: publishing.ResultUnknown})
+			sent := dispatch.Outcome{Result: dispatch.ResultResume, ReleaseID: "release", RootID: "release"}
+			store(first, 0, dispatch.Outcome{Result: dispatch.ResultUnknown})
 			store(first, 0, sent)
 			second := r.Claim(1)[0]
 			if may, err := r.MayCommit(post, second.Token, r.PublicationAt(post, 1)); !may || err != nil {
 				t.Fatalf("the mark of the next part is %v (%v), want true", may, err)
 			}
-			store(second, 1, publishing.Outcome{Result: publishing.ResultUnknown})
+			store(second, 1, dispatch.Outcome{Result: dispatch.ResultUnknown})
 			store(second, 1, end)
 			before := r.Root(post)
 			store(first, 0, sent)
@@ -445,7 +446,7 @@ func TestFindUnknown_OrganizationsTakeTurns(t *testing.T) {
 		post := r.Post(r.ChannelAt(server), -time.Second)
 		c := r.Claim(1)[0]
 		r.Mark(c)
-		r.FinishOne(r.Outcome(c, publishing.ResultUnknown, ""))
+		r.FinishOne(r.Outcome(c, dispatch.ResultUnknown, ""))
 		return post
 	}
 	for n := range 20 {
@@ -457,7 +458,7 @@ func TestFindUnknown_OrganizationsTakeTurns(t *testing.T) {
 	if r.OK(err); len(found) != 21 {
 		t.Fatalf("%d are found", len(found))
 	}
-	if at := slices.IndexFunc(found, func(f publishing.UnknownPost) bool { return f.Post == late }); at > 1 || found[at].Org != other.Org {
+	if at := slices.IndexFunc(found, func(f dispatch.UnknownPost) bool { return f.Post == late }); at > 1 || found[at].Org != other.Org {
 		t.Errorf("the only one of an organization is number %d, behind those of another", at+1)
 	}
 }

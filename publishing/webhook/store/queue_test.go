@@ -10,6 +10,7 @@ import (
 	"crier/platform/id"
 	"crier/publishing"
 	"crier/publishing/db"
+	"crier/publishing/dispatch"
 	webhookstore "crier/publishing/webhook/store"
 	"crier/tests/publishtest"
 )
@@ -20,7 +21,7 @@ func TestWebhookEvents_FollowTheStateOfTheThread(t *testing.T) {
 	r := publishtest.NewStoreRig(t)
 	r.Webhook()
 	channel := r.Channel()
-	send := func(result publishing.Result) publishing.PostID {
+	send := func(result dispatch.Result) publishing.PostID {
 		t.Helper()
 		claims := r.Claim(1)
 		if len(claims) != 1 {
@@ -36,19 +37,19 @@ func TestWebhookEvents_FollowTheStateOfTheThread(t *testing.T) {
 
 	post := r.Post(channel, -time.Minute, time.Minute, time.Minute)
 	r.WantWebhookEvents("a created post")
-	send(publishing.ResultPublished)
+	send(dispatch.ResultPublished)
 	r.WantWebhookEvents("the first part is out, and delayed ones are not")
 	due()
-	send(publishing.ResultPublished)
+	send(dispatch.ResultPublished)
 	r.WantWebhookEvents("the second of three parts is out")
 	due()
-	send(publishing.ResultPublished)
+	send(dispatch.ResultPublished)
 	r.WantWebhookEvents("all parts are out", publishtest.WebhookEvent{Post: post, Event: publishing.WebhookPublished, State: "PUBLISHED"})
 
 	post = r.Post(channel, -time.Minute, time.Minute, time.Minute)
-	send(publishing.ResultPublished)
+	send(dispatch.ResultPublished)
 	due()
-	send(publishing.ResultError)
+	send(dispatch.ResultError)
 	r.WantWebhookEvents("a follower failed, and the one behind it with it",
 		publishtest.WebhookEvent{Post: post, Event: publishing.WebhookFailed, State: "ERROR", Error: "rejected"})
 	r.MoveTo(post, publishing.StateDraft)
@@ -56,23 +57,23 @@ func TestWebhookEvents_FollowTheStateOfTheThread(t *testing.T) {
 	r.MoveTo(post, publishing.StateQueue)
 	r.WantWebhookEvents("scheduled", publishtest.WebhookEvent{Post: post, Event: publishing.WebhookStatus, State: "QUEUE"})
 	due()
-	send(publishing.ResultError)
+	send(dispatch.ResultError)
 	r.WantWebhookEvents("the first part failed, and the followers with it",
 		publishtest.WebhookEvent{Post: post, Event: publishing.WebhookFailed, State: "ERROR", Error: "rejected"})
 
 	post = r.Post(channel, -time.Minute)
 	claims := r.Claim(1)
 	r.WantWebhookEvents("a claim")
-	r.Finish(claims[0], publishing.ResultRetry, "")
+	r.Finish(claims[0], dispatch.ResultRetry, "")
 	r.WantWebhookEvents("a retry")
 	r.Clock(`update post set not_before = null`)
 	claims = r.Claim(1)
 	r.Mark(claims...)
-	r.Finish(claims[0], publishing.ResultUnknown, "")
+	r.Finish(claims[0], dispatch.ResultUnknown, "")
 	r.WantWebhookEvents("an unknown outcome")
 	r.Clock(`update post set claim_until = now() where state = 'UNKNOWN'`)
 	open := r.ClaimUnknown(r.Lease, time.Hour)
-	r.Finish(publishing.Claimed{Org: r.Org, Post: post, Token: open[0].Token}, publishing.ResultPublished, "")
+	r.Finish(dispatch.Claimed{Org: r.Org, Post: post, Token: open[0].Token}, dispatch.ResultPublished, "")
 	r.WantWebhookEvents("found on the platform", publishtest.WebhookEvent{Post: post, Event: publishing.WebhookPublished, State: "PUBLISHED"})
 }
 

@@ -1,4 +1,5 @@
-package publishing
+// Package recurrence computes when a repeated post is due, by the clocks of its time zone.
+package recurrence
 
 import "time"
 
@@ -9,12 +10,12 @@ const lastYear = 2200
 // 2*maxShift.
 const maxShift = 16 * time.Hour
 
-// Recurrence is the rule of a repeated post: every Days days at one wall-clock time of one time
+// Rule is the rule of a repeated post: every Days days at one wall-clock time of one time
 // zone. A wall-clock time that the zone skips is moved later by the size of the jump. If a
 // wall-clock time occurs twice, the first one is used.
 //
-// A Recurrence does no I/O; the caller loads the zone (tenancy.LoadZone).
-type Recurrence struct {
+// A Rule does no I/O; the caller loads the zone (tenancy.LoadZone).
+type Rule struct {
 	// Anchor is the wall-clock time of occurrence Base, written as a time in UTC.
 	Anchor time.Time
 	Zone   *time.Location
@@ -30,7 +31,7 @@ type Recurrence struct {
 }
 
 // WallClock returns what a clock in the zone shows at an instant, written as a time in UTC like
-// Recurrence.Anchor.
+// Rule.Anchor.
 func WallClock(at time.Time, zone *time.Location) time.Time {
 	l := at.In(zone)
 	return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), l.Nanosecond(), time.UTC)
@@ -38,13 +39,13 @@ func WallClock(at time.Time, zone *time.Location) time.Time {
 
 // At returns the instant of an occurrence, even if the recurrence does not have it. Instants never
 // decrease as the number grows. Two are equal only if a zone skips a whole day, as Samoa did.
-func (r Recurrence) At(number int) time.Time {
-	return instant(r.Anchor.AddDate(0, 0, (number-r.Base)*r.Days), r.Zone)
+func (r Rule) At(number int) time.Time {
+	return Instant(r.Anchor.AddDate(0, 0, (number-r.Base)*r.Days), r.Zone)
 }
 
 // Has reports whether the recurrence has an occurrence of this number: from Base on, before its
 // end, and not after the year 2200.
-func (r Recurrence) Has(number int) bool {
+func (r Rule) Has(number int) bool {
 	if number < r.Base || r.Count > 0 && number-r.Base >= r.Count {
 		return false
 	}
@@ -54,7 +55,7 @@ func (r Recurrence) Has(number int) bool {
 
 // FirstAfter returns the smallest number, from Base on, whose instant is after t, even if it is
 // beyond the end of the recurrence. The cost does not depend on how far t is from the anchor.
-func (r Recurrence) FirstAfter(t time.Time) int {
+func (r Rule) FirstAfter(t time.Time) int {
 	const day = 24 * 60 * 60
 	// An instant is less than two days from its wall-clock time read as UTC: an offset and a
 	// skipped day.
@@ -66,22 +67,22 @@ func (r Recurrence) FirstAfter(t time.Time) int {
 	return number
 }
 
-// instant returns when the clocks of a zone show a wall-clock time.
+// Instant returns when the clocks of a zone show a wall-clock time.
 //
-// time.Date does not define which of two offsets it uses. instant uses the offset before the
+// time.Date does not define which of two offsets it uses. Instant uses the offset before the
 // change, which gives the first of two times and moves a skipped time by the size of the jump. It
 // avoids time.Time.ZoneBounds, which returns an end in the past on the last day of a leap year.
-func instant(wall time.Time, zone *time.Location) time.Time {
-	before, after := offsetAt(wall.Add(-maxShift), zone), offsetAt(wall.Add(maxShift), zone)
+func Instant(wall time.Time, zone *time.Location) time.Time {
+	before, after := OffsetAt(wall.Add(-maxShift), zone), OffsetAt(wall.Add(maxShift), zone)
 	first, second := wall.Add(-before), wall.Add(-after)
-	if offsetAt(first, zone) != before && offsetAt(second, zone) == after {
+	if OffsetAt(first, zone) != before && OffsetAt(second, zone) == after {
 		return second // after the change
 	}
 	return first // before it, or skipped by it
 }
 
-// offsetAt returns how far clocks in the zone are ahead of UTC at an instant.
-func offsetAt(at time.Time, zone *time.Location) time.Duration {
+// OffsetAt returns how far clocks in the zone are ahead of UTC at an instant.
+func OffsetAt(at time.Time, zone *time.Location) time.Duration {
 	_, seconds := at.In(zone).Zone()
 	return time.Duration(seconds) * time.Second
 }

@@ -1,4 +1,6 @@
-package publishing
+// Package dispatch contains what the scheduler, the actors and the worker pass to each other: leases, claims, the work of
+// a send, and outcomes.
+package dispatch
 
 import (
 	"encoding/json"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"crier/publishing"
 	"crier/tenancy"
 )
 
@@ -27,7 +30,7 @@ type Want struct {
 	Permits int
 	// After is the channel after which the claim starts; channels are visited in id order. The zero
 	// value starts with the first channel.
-	After ChannelID
+	After publishing.ChannelID
 }
 
 // ClaimWindow is how many channels of one organization a claim usually visits. It bounds the cost
@@ -54,8 +57,8 @@ func NoClaimLimits() ClaimLimits { return ClaimLimits{Free: math.MaxInt32} }
 // row.
 type Claimed struct {
 	Org       tenancy.OrgID
-	Post      PostID
-	Channel   ChannelID
+	Post      publishing.PostID
+	Channel   publishing.ChannelID
 	Connector string
 	// Destination is where its calls go, in the form of a key of ClaimLimits.Busy.
 	Destination string
@@ -73,7 +76,7 @@ type ClaimResult struct {
 	// organization without such a channel is missing.
 	Next map[tenancy.OrgID]time.Time
 	// More is the last visited channel of each organization that may have more channels.
-	More map[tenancy.OrgID]ChannelID
+	More map[tenancy.OrgID]publishing.ChannelID
 	// AtLimit lists for each organization the platforms and destinations that are at their limit
 	// although something is due for them. Their posts are not in Next.
 	AtLimit map[tenancy.OrgID][]string
@@ -85,7 +88,7 @@ type ClaimResult struct {
 // maps.
 func NewClaimResult() ClaimResult {
 	return ClaimResult{
-		Next: map[tenancy.OrgID]time.Time{}, More: map[tenancy.OrgID]ChannelID{}, AtLimit: map[tenancy.OrgID][]string{},
+		Next: map[tenancy.OrgID]time.Time{}, More: map[tenancy.OrgID]publishing.ChannelID{}, AtLimit: map[tenancy.OrgID][]string{},
 	}
 }
 
@@ -121,9 +124,9 @@ const (
 // Publication is one send of one part. Its identity survives a restore of the database, because ID
 // is derived from the post, the part, the number of the republication and the due time.
 type Publication struct {
-	ID   PublicationID
-	Post PostID
-	Part PartID
+	ID   publishing.PublicationID
+	Post publishing.PostID
+	Part publishing.PartID
 	// Position is the position of the part in its group; the first is 0.
 	Position int
 	// Due is the time for which the send was booked. It never changes, because it is part of the
@@ -143,21 +146,21 @@ type Publication struct {
 	URL       *string
 	// Ref is the connector's reference to the published part, which follow-up parts are based on.
 	Ref     json.RawMessage
-	Content Content
+	Content publishing.Content
 	Media   []AttachedMedium
 }
 
 // AttachedMedium is an Attachment whose medium is loaded.
 type AttachedMedium struct {
-	Medium
+	publishing.Medium
 	Alt string
 }
 
 // Work is everything that sending one claimed post needs.
 type Work struct {
 	Org   tenancy.OrgID
-	Post  PostID
-	Group GroupID
+	Post  publishing.PostID
+	Group publishing.GroupID
 	// Token is the claim token.
 	Token uuid.UUID
 	// Attempt is the number of this claim of the post, starting at 1.
@@ -168,7 +171,7 @@ type Work struct {
 	// Due is when the post was to be published. A retry does not change it.
 	Due      time.Time
 	Settings json.RawMessage
-	Channel  Channel
+	Channel  publishing.Channel
 	// Disconnected is set if the channel was disconnected. The post then fails with
 	// CodeChannelDisabled.
 	Disconnected bool
@@ -217,7 +220,7 @@ const (
 // part was reached.
 type Outcome struct {
 	Org    tenancy.OrgID
-	Post   PostID
+	Post   publishing.PostID
 	Token  uuid.UUID
 	Result Result
 	// Error is a sentence for people. Code is one of the error codes.
@@ -230,7 +233,7 @@ type Outcome struct {
 	// Proven is set with ResultRetry and ResultError if it is proven that no earlier call published
 	// anything.
 	Proven      bool
-	Publication PublicationID
+	Publication publishing.PublicationID
 	// ReleaseID, ReleaseURL and Ref belong to the part.
 	ReleaseID  string
 	ReleaseURL string
@@ -243,9 +246,9 @@ type Outcome struct {
 // Finished is what storing an Outcome changed.
 type Finished struct {
 	Org  tenancy.OrgID
-	Post PostID
+	Post publishing.PostID
 	// State is the new state of the post, empty if its claim had already ended.
-	State State
+	State publishing.State
 	// Due is when the post is due, if State is StateQueue.
 	Due time.Time
 	// PublishedTwice is set if the platform published the part twice, under two release ids.
@@ -257,7 +260,7 @@ type Finished struct {
 
 // UnknownPost is a post with an unknown outcome about which the platform must be asked now.
 type UnknownPost struct {
-	Post PostID
+	Post publishing.PostID
 	Org  tenancy.OrgID
 	// Destination is where its calls go, as in Claimed.
 	Destination string

@@ -1,4 +1,4 @@
-package publishing_test
+package recurrence_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"crier/publishing"
+	"crier/publishing/recurrence"
 	"crier/tenancy"
 )
 
@@ -43,7 +43,7 @@ func checkOccurrences(t *testing.T, all []occurrences) {
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := publishing.Recurrence{Anchor: wall(t, c.anchor), Zone: zoneOf(t, c.zone), Days: c.days}
+			r := recurrence.Rule{Anchor: wall(t, c.anchor), Zone: zoneOf(t, c.zone), Days: c.days}
 			for n, want := range c.want {
 				if got := r.At(n).Format("01-02T15:04"); got != want {
 					t.Errorf("number %d is at %s, want %s", n, got, want)
@@ -126,18 +126,18 @@ func TestRecurrence_Has(t *testing.T) {
 	late := time.Date(2200, 12, 30, 9, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name string
-		rule publishing.Recurrence
+		rule recurrence.Rule
 		from int
 		want string // of the numbers from from on
 	}{
-		{name: "without an end", rule: publishing.Recurrence{Anchor: anchor}, want: "yyyy"},
-		{name: "not before its base", rule: publishing.Recurrence{Anchor: anchor, Base: 2}, want: "nnyy"},
-		{name: "until a moment that counts", rule: publishing.Recurrence{Anchor: anchor, Until: &until}, want: "yyyn"},
-		{name: "until just before it", rule: publishing.Recurrence{Anchor: anchor, Until: &early}, want: "yynn"},
-		{name: "by a count", rule: publishing.Recurrence{Anchor: anchor, Count: 2}, want: "yynn"},
-		{name: "counted from the base", rule: publishing.Recurrence{Anchor: anchor, Base: 5, Count: 2}, from: 4, want: "nyyn"},
-		{name: "to the end of the year 2200", rule: publishing.Recurrence{Anchor: late}, want: "yynn"},
-		{name: "and no number of any size after it", rule: publishing.Recurrence{Anchor: anchor}, from: 1 << 20, want: "nnnn"},
+		{name: "without an end", rule: recurrence.Rule{Anchor: anchor}, want: "yyyy"},
+		{name: "not before its base", rule: recurrence.Rule{Anchor: anchor, Base: 2}, want: "nnyy"},
+		{name: "until a moment that counts", rule: recurrence.Rule{Anchor: anchor, Until: &until}, want: "yyyn"},
+		{name: "until just before it", rule: recurrence.Rule{Anchor: anchor, Until: &early}, want: "yynn"},
+		{name: "by a count", rule: recurrence.Rule{Anchor: anchor, Count: 2}, want: "yynn"},
+		{name: "counted from the base", rule: recurrence.Rule{Anchor: anchor, Base: 5, Count: 2}, from: 4, want: "nyyn"},
+		{name: "to the end of the year 2200", rule: recurrence.Rule{Anchor: late}, want: "yynn"},
+		{name: "and no number of any size after it", rule: recurrence.Rule{Anchor: anchor}, from: 1 << 20, want: "nnnn"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -158,9 +158,9 @@ var recurrenceZones = []string{"UTC", "Europe/Berlin", "America/New_York", "Aust
 
 // drawRecurrence draws a rule with an anchor anywhere in 1990 to 2040, so that it falls on changes of clocks, month
 // ends and leap days.
-func drawRecurrence(t *rapid.T) publishing.Recurrence {
+func drawRecurrence(t *rapid.T) recurrence.Rule {
 	minutes := rapid.IntRange(0, 50*365*24*60).Draw(t, "minute")
-	return publishing.Recurrence{
+	return recurrence.Rule{
 		Anchor: time.Date(1990, 1, 1, 0, minutes, 0, 0, time.UTC), Zone: zoneOf(t, rapid.SampledFrom(recurrenceZones).Draw(t, "zone")),
 		Days: rapid.SampledFrom([]int{1, 1, 2, 7, 30, 365}).Draw(t, "days"), Base: rapid.IntRange(0, 50).Draw(t, "base"),
 	}
@@ -176,10 +176,10 @@ func TestRecurrence_AtShowsTheAnchorsTime(t *testing.T) {
 			if n > r.Base && at.Before(r.At(n-1)) {
 				t.Fatalf("number %d is before number %d", n, n-1)
 			}
-			if shown := publishing.WallClock(at, r.Zone); shown.Equal(want) {
+			if shown := recurrence.WallClock(at, r.Zone); shown.Equal(want) {
 				// Of two instants that show the same it is the first: none up to a day earlier does.
 				for back := 15 * time.Minute; back <= 24*time.Hour; back += 15 * time.Minute {
-					if publishing.WallClock(at.Add(-back), r.Zone).Equal(want) {
+					if recurrence.WallClock(at.Add(-back), r.Zone).Equal(want) {
 						t.Fatalf("number %d is at %v, which is shown %v earlier already", n, at, back)
 					}
 				}
@@ -191,7 +191,7 @@ func TestRecurrence_AtShowsTheAnchorsTime(t *testing.T) {
 			_, after := at.In(r.Zone).Zone()
 			_, before := start.Add(-time.Second).In(r.Zone).Zone()
 			jump := time.Duration(after-before) * time.Second
-			if shown := publishing.WallClock(at, r.Zone); jump <= 0 || !shown.Equal(want.Add(jump)) || at.Sub(start) >= jump {
+			if shown := recurrence.WallClock(at, r.Zone); jump <= 0 || !shown.Equal(want.Add(jump)) || at.Sub(start) >= jump {
 				t.Fatalf("number %d for %v is shown as %v by a jump of %v", n, want, shown, jump)
 			}
 		}
@@ -216,7 +216,7 @@ func TestRecurrence_FirstAfterAgreesWithASlowWalk(t *testing.T) {
 
 func TestRecurrence_FirstAfterReachesFarWithoutWalking(t *testing.T) {
 	t.Parallel()
-	r := publishing.Recurrence{Anchor: time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC), Zone: zoneOf(t, "Europe/Berlin"), Days: 1}
+	r := recurrence.Rule{Anchor: time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC), Zone: zoneOf(t, "Europe/Berlin"), Days: 1}
 	// A walk over this many days would outlast the test.
 	n := r.FirstAfter(time.Date(50_000_000, 1, 1, 0, 0, 0, 0, time.UTC))
 	if !r.At(n).After(time.Date(50_000_000, 1, 1, 0, 0, 0, 0, time.UTC)) || r.At(n-1).After(time.Date(50_000_000, 1, 1, 0, 0, 0, 0, time.UTC)) {
