@@ -24,6 +24,8 @@ func (s *Media) List(ctx context.Context, p tenancy.Principal, q publishing.List
 
 // SetAlt changes the alternative text of a file and returns the file. Later posts use this text for
 // attachments that specify none. It returns NotFound, and Invalid for a text that is too long.
+//
+// It leaves no audit entry: the posts that use the text keep it.
 func (s *Media) SetAlt(ctx context.Context, p tenancy.Principal, medium, alt string) (publishing.Medium, error) {
 	const op = "publishing.SetAlt"
 	parsed, ok := id.Parse[publishing.MediaTag](medium)
@@ -57,6 +59,8 @@ const forgetAtOnce = 100
 // It returns NotFound, and Conflict while the file belongs to a post that is scheduled, is being
 // sent or has an unknown outcome, or to the template of a running series. After a crash following
 // the commit, the file is deleted; CollectFiles deletes the rest.
+//
+// It leaves no audit entry: members delete files every day, and posts keep a record of theirs.
 func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) error {
 	const op = "publishing.DeleteMedia"
 	parsed, ok := id.Parse[publishing.MediaTag](medium)

@@ -70,6 +70,8 @@ func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) (
 // SetRelease stores the id under which the platform published a post. It returns NotFound, Invalid
 // for an id that cannot be stored, and Conflict if an id is already known or the post is scheduled
 // or being published.
+//
+// It leaves no audit entry: the timeline of the post has one.
 func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, release string) error {
 	const op = "publishing.SetRelease"
 	parsed, ok := id.Parse[publishing.PostTag](post)

@@ -33,6 +33,8 @@ func NewQueue(cfg Config, deps Deps) *Queue {
 //
 // Only a principal who manages the organization may pause all of it; others get Forbidden. Pause
 // returns NotFound if there is no such customer or channel.
+//
+// The audit entry is appended by setPause.
 func (s *Queue) Pause(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetPause,
 ) (out publishing.PauseResult, err error) {

@@ -33,6 +33,8 @@ func (s *Slots) Plan(ctx context.Context, p tenancy.Principal, channel string) (
 // SetPlan replaces the queue plan of a channel, and its time zone if one is sent, and returns the
 // new plan. Posts that are already scheduled keep their times. It returns Invalid for invalid
 // times, and NotFound for an id that names no channel.
+//
+// It leaves no audit entry: the channel shows its posting times.
 func (s *Slots) SetPlan(
 	ctx context.Context, p tenancy.Principal, channel string, cmd publishing.SetQueuePlan,
 ) (publishing.ChannelPlan, error) {

@@ -73,6 +73,7 @@ func (s *Tags) Delete(ctx context.Context, p tenancy.Principal, tag string) (pub
 	})
 }
 
+// change runs a change in a transaction. It leaves no audit entry: tags decide about nothing.
 func (s *Tags) change(ctx context.Context, p tenancy.Principal, op string,
 	change func(*db.Tx) (publishing.Tag, error)) (out publishing.Tag, err error) {
 	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {

@@ -257,6 +257,8 @@ func (s *Webhooks) rotate(
 // change runs fn in a transaction that has locked an endpoint. fn gets the endpoint with the
 // earlier secrets that still sign. change returns NotFound if the organization has no such
 // endpoint.
+//
+// The audit entry is appended by its callers, which know what has changed.
 func (s *Webhooks) change(
 	ctx context.Context, p tenancy.Principal, op, webhook string,
 	fn func(tx *db.Tx, w publishing.Webhook) error,
