@@ -61,18 +61,28 @@ func TestDocuments_NameExistingVariables(t *testing.T) {
 	for _, v := range env.Names(&Config{}) {
 		known[v.Name] = true
 	}
-	for _, file := range []string{
-		"README.md", "SECURITY.md", "actors/README.md", "publishing/README.md", "docs/architecture.md", "docs/glossary.md", "docs/runbook.md",
-	} {
-		text, err := os.ReadFile(filepath.Join("../..", file))
+	variable := regexp.MustCompile("`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?:=[^`]*)?`")
+	checked := 0
+	for _, pattern := range []string{"*.md", "*/README.md", "docs/*/*.md"} {
+		files, err := filepath.Glob(filepath.Join("../..", pattern))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, match := range regexp.MustCompile("`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`").FindAllStringSubmatch(string(text), -1) {
-			if !known[match[1]] {
-				t.Errorf("%s: got the variable %s, want one of the configuration", file, match[1])
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, match := range variable.FindAllStringSubmatch(string(text), -1) {
+				checked++
+				if !known[match[1]] {
+					t.Errorf("%s: got the variable %s, want one of the configuration", file, match[1])
+				}
 			}
 		}
+	}
+	if checked < 50 {
+		t.Errorf("%d variables are checked, want at least 50", checked)
 	}
 }
 

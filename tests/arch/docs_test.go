@@ -9,20 +9,28 @@ import (
 	"testing"
 )
 
-// documents are the pages for people, below the root of the module.
-var documents = []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "*/README.md", "*/*/*/README.md"}
+// root is the root of the module.
+const root = "../.."
 
-// quotedFile matches a file in back quotes, such as `sql/claim.sql`; quotedPath a path from the root of the module;
-// link a relative link.
+// documents are patterns of the pages for people, below the root.
+var documents = []string{
+	"*.md", "docs/*/*.md", "*/README.md", "*/*/README.md", "*/*/*/README.md", "*/*/*/*/README.md",
+}
+
 var (
+	// quotedFile matches a file in back quotes, such as `sql/claim.sql`.
 	quotedFile = regexp.MustCompile("`([\\w./-]+\\.(?:go|sql|md|txt|json|proto|yml))`")
+	// quotedPath matches a path from the root in back quotes.
 	quotedPath = regexp.MustCompile("`((?:apps|actors|docs|ops|platform|publishing|tenancy|tests)/[\\w./-]+)`")
-	link       = regexp.MustCompile(`\]\(([\w./-]+)(?:#[\w-]+)?\)`)
+	// link matches the target of a relative link: its path, its anchor, or both.
+	link        = regexp.MustCompile(`\]\(([\w./-]*)(?:#([\w-]+))?\)`)
+	codeBlock   = regexp.MustCompile("(?ms)^```.*?^```$")
+	heading     = regexp.MustCompile(`(?m)^#+ +(.+?) *$`)
+	punctuation = regexp.MustCompile(`[^\w\- ]`)
 )
 
 func TestDocuments_NameExistingFiles(t *testing.T) {
 	t.Parallel()
-	const root = "../.."
 	paths := map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -50,7 +58,52 @@ func TestDocuments_NameExistingFiles(t *testing.T) {
 		}
 		return false
 	}
+	// checked has pairs of a page and a name, because a page repeats names.
+	checked := map[[2]string]bool{}
+	for page, text := range readDocuments(t) {
+		for _, m := range append(quotedFile.FindAllStringSubmatch(text, -1), quotedPath.FindAllStringSubmatch(text, -1)...) {
+			name := [2]string{page, m[1]}
+			if !checked[name] && !strings.Contains(m[1], "NNNN") && !exists(m[1]) {
+				t.Errorf("%s names %s, which does not exist", page, m[1])
+			}
+			checked[name] = true
+		}
+	}
+	if len(checked) < 50 {
+		t.Errorf("%d names are checked, want at least 50", len(checked))
+	}
+}
+
+// TestDocuments_LinksResolve checks the relative links between the pages, with their anchors.
+func TestDocuments_LinksResolve(t *testing.T) {
+	t.Parallel()
+	pages := readDocuments(t)
 	checked := 0
+	for page, text := range pages {
+		for _, m := range link.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
+			target := page
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(page), m[1])
+			}
+			checked++
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+				continue
+			}
+			if anchor := m[2]; anchor != "" && !anchors(pages[target])[anchor] {
+				t.Errorf("%s links to %s#%s: got no such heading", page, target, anchor)
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("%d links are checked, want at least 50", checked)
+	}
+}
+
+// readDocuments returns the texts of the pages by their paths below the root.
+func readDocuments(t *testing.T) map[string]string {
+	t.Helper()
+	pages := map[string]string{}
 	for _, pattern := range documents {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
@@ -61,21 +114,23 @@ func TestDocuments_NameExistingFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, m := range append(quotedFile.FindAllSubmatch(text, -1), quotedPath.FindAllSubmatch(text, -1)...) {
-				if name := string(m[1]); !strings.Contains(name, "NNNN") && !exists(name) {
-					t.Errorf("%s names %s, which does not exist", file, name)
-				}
-				checked++
+			page, err := filepath.Rel(root, file)
+			if err != nil {
+				t.Fatal(err)
 			}
-			for _, m := range link.FindAllSubmatch(text, -1) {
-				if _, err := os.Stat(filepath.Join(filepath.Dir(file), string(m[1]))); err != nil {
-					t.Errorf("%s links to %s: %v", file, m[1], err)
-				}
-				checked++
-			}
+			pages[page] = string(text)
 		}
 	}
-	if checked < 50 {
-		t.Errorf("%d names are checked, want at least 50", checked)
+	return pages
+}
+
+// anchors returns the anchors that GitHub makes of the headings of a page. Headings of a page are
+// unique, so none of them has a number at its end.
+func anchors(text string) map[string]bool {
+	out := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
+		plain := punctuation.ReplaceAllString(strings.ToLower(m[1]), "")
+		out[strings.ReplaceAll(plain, " ", "-")] = true
 	}
+	return out
 }
