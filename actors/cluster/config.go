@@ -24,9 +24,9 @@ type Config struct {
 	Roles []string `env:"ROLES, default=edge,worker" doc:"edge answers requests, worker publishes; one or both."`
 	// Listen is host:port. Without it, other processes cannot send messages to the actors of this
 	// one. Example: 10.0.0.7:4901
-	Listen string `env:"CLUSTER_LISTEN" doc:"host:port where other processes reach this one; alone when not set."`
+	Listen string `env:"CLUSTER_LISTEN" doc:"host:port where other processes reach this one; not needed by a single process."`
 	// Advertise is the host:port that other processes use. It defaults to Listen.
-	Advertise string `env:"CLUSTER_ADVERTISE" doc:"The same address as the others see it, when it differs."`
+	Advertise string `env:"CLUSTER_ADVERTISE" doc:"host:port that other processes use, if it differs from CLUSTER_LISTEN."`
 	// Cert, Key and CA are required unless Listen is on loopback.
 	Cert string `env:"CLUSTER_CERT" doc:"PEM file with the certificate of this process; needed off loopback."`
 	Key  string `env:"CLUSTER_KEY" doc:"PEM file with the key of that certificate."`

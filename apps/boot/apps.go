@@ -22,7 +22,7 @@ type Apps struct {
 
 // PlatformApp is one application. It is absent if both fields are empty.
 type PlatformApp struct {
-	ID     string      `env:"CLIENT_ID" doc:"Client id of the application of this instance at the platform."`
+	ID     string      `env:"CLIENT_ID" doc:"Client id of this instance's application at the platform."`
 	Secret secret.Text `env:"CLIENT_SECRET" doc:"Client secret of that application."`
 }
 

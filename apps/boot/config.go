@@ -38,17 +38,17 @@ type Config struct {
 	Home string `env:"CRIER_HOME, default=.crier" doc:"Folder for uploads, locks and, in dev, the database."`
 	// FilesDir defaults to the folder "files" in Home. Several processes need a shared folder or a
 	// bucket.
-	FilesDir string `env:"FILES_DIR" doc:"Folder for uploads that all processes share; CRIER_HOME/files when not set."`
+	FilesDir string `env:"FILES_DIR" doc:"Folder for uploads, shared by all processes; defaults to CRIER_HOME/files."`
 	// SandboxURL is an http address on loopback with a port. The sandbox platform is offered only
 	// if it is set. Example: http://127.0.0.1:4613
 	SandboxURL string `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox), on loopback."`
 	// PlansFile is read at startup; see billing.Parse. Without it, nothing is limited by plans.
-	PlansFile string `env:"PLANS_FILE" doc:"JSON file with the plans and their limits; without it there are none."`
+	PlansFile string `env:"PLANS_FILE" doc:"JSON file with plans and their limits. Without it, no plan limits an organization."`
 	// DrainDelay is part of StopTimeout.
 	DrainDelay time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long a stopping process still answers requests."`
 	// StopTimeout limits Close.
 	StopTimeout   time.Duration `env:"STOP_TIMEOUT, default=40s" doc:"Longest time that a clean stop may take."`
-	PruneInterval time.Duration `env:"PRUNE_INTERVAL, default=1h" doc:"How often rows are deleted after their retention."`
+	PruneInterval time.Duration `env:"PRUNE_INTERVAL, default=1h" doc:"How often expired rows are deleted."`
 
 	Postgres  pg.Config
 	Files     blob.Config

@@ -20,40 +20,40 @@ import (
 // Config holds the environment variables of the edge. Validate checks them.
 type Config struct {
 	// BaseURL defaults to http://localhost:PORT, which only a Host on loopback allows.
-	BaseURL string `env:"BASE_URL" doc:"Public address of the service; needed when HOST is not on loopback."`
+	BaseURL string `env:"BASE_URL" doc:"Public URL of the service; required unless HOST is on loopback."`
 	// FrontendURL defaults to BaseURL/app.
-	FrontendURL string `env:"FRONTEND_URL" doc:"Address of the dashboard; BASE_URL/app when not set."`
+	FrontendURL string `env:"FRONTEND_URL" doc:"URL of the dashboard; defaults to BASE_URL/app."`
 	// MainURL is a second address, besides FrontendURL, whose pages may use the service with a
 	// session.
-	MainURL string `env:"MAIN_URL" doc:"A second address whose pages may use the service with a session."`
+	MainURL string `env:"MAIN_URL" doc:"A second URL whose pages may use the service with a session."`
 	Host    string `env:"HOST, default=127.0.0.1" doc:"Interface to listen on."`
 	Port    int    `env:"PORT, default=4000" doc:"Port to listen on."`
 	// TrustedProxies are addresses and networks. Example: 10.0.0.0/8
-	TrustedProxies []string `env:"TRUSTED_PROXIES" doc:"Addresses and networks whose X-Forwarded-For is believed."`
+	TrustedProxies []string `env:"TRUSTED_PROXIES" doc:"Addresses and networks of your proxies, whose X-Forwarded-For is trusted."`
 
-	BodyLimit   int64 `env:"BODY_LIMIT, default=1048576" doc:"Bytes of a JSON body."`
-	PostLimit   int64 `env:"POST_BODY_LIMIT, default=10485760" doc:"Bytes of a body of POST /posts."`
-	UploadLimit int64 `env:"UPLOAD_BODY_LIMIT, default=1074790400" doc:"Bytes of a whole upload request."`
+	BodyLimit   int64 `env:"BODY_LIMIT, default=1048576" doc:"Largest JSON body, in bytes."`
+	PostLimit   int64 `env:"POST_BODY_LIMIT, default=10485760" doc:"Largest body of POST /posts, in bytes."`
+	UploadLimit int64 `env:"UPLOAD_BODY_LIMIT, default=1074790400" doc:"Largest upload request, in bytes."`
 
-	Timeout       time.Duration `env:"REQUEST_TIMEOUT, default=30s" doc:"Time for one request."`
-	UploadTimeout time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Time for one upload or download."`
+	Timeout       time.Duration `env:"REQUEST_TIMEOUT, default=30s" doc:"Longest time for a request with its body."`
+	UploadTimeout time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Longest time for an upload or a download."`
 	// UploadRate is in bytes a second. It applies to the average speed after the first
 	// REQUEST_TIMEOUT.
-	UploadRate int64 `env:"UPLOAD_MIN_RATE, default=4096" doc:"Bytes a second that an upload or download must have."`
+	UploadRate int64 `env:"UPLOAD_MIN_RATE, default=4096" doc:"Lowest average speed of an upload or download, in bytes a second."`
 
 	// MaxConns also counts the connections of TrustedProxies and loopback.
-	MaxConns int `env:"MAX_CONNECTIONS, default=16384" doc:"Open connections of all clients; more are closed at once."`
+	MaxConns int `env:"MAX_CONNECTIONS, default=16384" doc:"Open connections of all clients together; more are closed at once."`
 	// ClientConns is per address or, for IPv6, per /64 network; each /48 network may have four
 	// times as many. TrustedProxies and loopback have no such limit. 0 means no limit for any
 	// client.
-	ClientConns int `env:"CLIENT_MAX_CONNECTIONS, default=256" doc:"Open connections of one address; 0: no limit."`
+	ClientConns int `env:"CLIENT_MAX_CONNECTIONS, default=256" doc:"Open connections of one client address; 0: no limit."`
 	// MobileScheme is an address with the app's own scheme. Example: crier://callback
-	MobileScheme string `env:"MOBILE_APP_SCHEME" doc:"Where sign-ins return to the app, such as crier://callback."`
+	MobileScheme string `env:"MOBILE_APP_SCHEME" doc:"Address of an app to which sign-ins return, such as crier://callback."`
 	// AppLimit is per fixed window of a minute.
-	AppLimit int `env:"APP_LIMIT, default=600" doc:"Requests a minute of one dashboard session."`
+	AppLimit int `env:"APP_LIMIT, default=600" doc:"Requests a minute that one session may make."`
 	// MonitorToken has at least 16 characters. Without it, /monitor/queue responds only on
 	// METRICS_LISTEN.
-	MonitorToken secret.Text `env:"MONITOR_TOKEN" doc:"X-Monitor-Token of /monitor/queue on the public address."`
+	MonitorToken secret.Text `env:"MONITOR_TOKEN" doc:"Value of X-Monitor-Token that opens /monitor/queue on the public address."`
 }
 
 const (

@@ -30,12 +30,12 @@ type Config struct {
 	// MaxInFlight bounds the posts in flight. One destination gets at most half of it.
 	MaxInFlight int `env:"MAX_IN_FLIGHT, default=4096" doc:"Posts that one process sends at the same time."`
 	// SweepInterval bounds how long a post that no timer covers goes unnoticed.
-	SweepInterval time.Duration `env:"SWEEP_INTERVAL, default=5s" doc:"How often posts without a timer are searched."`
+	SweepInterval time.Duration `env:"SWEEP_INTERVAL, default=5s" doc:"How often the worker looks for posts that no timer covers."`
 	// DrainTimeout limits how long Stop waits for posts in flight. It counts from Drain.
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long a stop waits for posts in flight."`
 	// Rates apply to all processes together, which share them through Redis. Without Redis, each
 	// process uses its share.
-	Rates Rates `env:"PLATFORM_RATES" doc:"Posts a span for each platform, such as bluesky=600/1m,sandbox=10/1s."`
+	Rates Rates `env:"PLATFORM_RATES" doc:"Posts per time span for each platform, such as bluesky=600/1m,sandbox=10/1s."`
 }
 
 // Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.

@@ -30,12 +30,12 @@ type S3Config struct {
 	// Endpoint is an http or https URL without a path. It may be a private address. Example:
 	// https://s3.eu-central-1.amazonaws.com
 	Endpoint string `env:"S3_ENDPOINT" doc:"URL of the S3 service, such as https://s3.eu-central-1.amazonaws.com."`
-	Region   string `env:"S3_REGION, default=us-east-1" doc:"Region of the bucket, which signatures name."`
+	Region   string `env:"S3_REGION, default=us-east-1" doc:"Region of the bucket, used in signatures."`
 	// Bucket holds only the files of one database.
-	Bucket    string `env:"S3_BUCKET" doc:"Bucket for uploads; it exists already and has nothing else in it."`
+	Bucket    string `env:"S3_BUCKET" doc:"Existing bucket for uploads, with nothing else in it."`
 	AccessKey string `env:"S3_ACCESS_KEY" doc:"Access key id of the S3 service."`
 	SecretKey string `env:"S3_SECRET_KEY" doc:"Secret access key of the S3 service."`
-	PathStyle bool   `env:"S3_PATH_STYLE, default=true" doc:"Bucket in the path of URLs; false: in the name of the host."`
+	PathStyle bool   `env:"S3_PATH_STYLE, default=true" doc:"Whether URLs have the bucket in their path; false: in the host name."`
 }
 
 // Validate returns every fault of the configuration, joined. The errors do not contain the keys.

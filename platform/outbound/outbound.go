@@ -61,7 +61,7 @@ type Config struct {
 	// Allow lists host:port pairs that have a private address, or a port other than the http and
 	// https ports. The list from the environment applies to tenants' calls: for servers that the
 	// service itself calls, use a client made by To. Example: hooks.internal:8080
-	Allow []string `env:"OUTBOUND_ALLOW" doc:"host:port list that webhooks, fetched files and channels of all tenants may reach besides public sites."`
+	Allow []string `env:"OUTBOUND_ALLOW" doc:"host:port list that requests for tenants may reach besides public addresses."`
 }
 
 // Validate returns an error for each entry that is not host:port.

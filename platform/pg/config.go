@@ -51,19 +51,19 @@ const PoolerTransaction = "transaction"
 type Config struct {
 	// URL is the address for connecting as the owner of the tables. Example:
 	// postgres://crier:password@db:5432/crier
-	URL string `env:"DATABASE_URL" doc:"Address of the Postgres database, as the owner of its tables; required."`
+	URL string `env:"DATABASE_URL" doc:"URL of the Postgres database, as the owner of its tables; required."`
 	// DirectURL is the same address, but bypasses any pooler. It defaults to URL. Locks, LISTEN and
 	// migrations use it.
-	DirectURL string `env:"DATABASE_DIRECT_URL" doc:"The same past any pooler; DATABASE_URL when not set."`
+	DirectURL string `env:"DATABASE_DIRECT_URL" doc:"URL that bypasses any pooler; defaults to DATABASE_URL."`
 	// Pooler is PoolerTransaction if URL leads through a pooler that lends connections for one
 	// transaction.
-	Pooler string `env:"POOLER" doc:"transaction, when DATABASE_URL is that of a pooler that lends connections so."`
+	Pooler string `env:"POOLER" doc:"Set to transaction if DATABASE_URL leads through a transaction pooler."`
 	// RolePrefix defaults to crier.
 	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"First part of the names of the database roles."`
 	// MaxConns is shared by all pools except Retention, Keys, Sessions and Jobs. 0 means twice the
 	// cores plus 2, and at least 16. Half of the connections serve organizations, each of which
 	// uses at most half of those.
-	MaxConns int32 `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools; 2 x cores + 2, at least 16, when not set."`
+	MaxConns int32 `env:"DATABASE_MAX_CONNS" doc:"Connections of the shared pools; defaults to 2 x cores + 2, at least 16."`
 }
 
 // Validate returns every fault of the configuration, joined, each "NAME: sentence".

@@ -25,7 +25,7 @@ const keySize = 32
 // Config holds the encryption keys of an instance, which all its processes share.
 type Config struct {
 	// Keys are separated by commas. The first one encrypts; all of them decrypt.
-	Keys Text `env:"ENCRYPTION_KEYS, required" doc:"base64 keys of 32 bytes, comma-separated; the first seals, all open."`
+	Keys Text `env:"ENCRYPTION_KEYS, required" doc:"Base64 keys of 32 bytes, comma-separated. The first encrypts, all decrypt."`
 }
 
 // Validate returns an error that lists every invalid key by its position, without its text.

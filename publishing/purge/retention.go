@@ -16,16 +16,16 @@ import (
 // Retention configures how long rows that are no longer needed are kept; 0 means forever.
 type Retention struct {
 	// Keys is counted from the end or the last change of the posts of an Idempotency-Key.
-	Keys time.Duration `env:"IDEMPOTENCY_KEY_RETENTION, default=720h" doc:"How long a key is kept; 0s: forever."`
+	Keys time.Duration `env:"IDEMPOTENCY_KEY_RETENTION, default=720h" doc:"How long an Idempotency-Key is kept; 0s: forever."`
 	// Events is counted from the end of a post.
 	Events time.Duration `env:"EVENT_RETENTION, default=4320h" doc:"How long the timeline of a post is kept; 0s: forever."`
 	// Deleted is counted from the deletion. The default is longer than a billing month, because the
 	// quota of a month counts what was published in it.
 	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=768h" doc:"How long a deleted post is kept; 0s: forever."`
 	// Deliveries is counted from the event.
-	Deliveries time.Duration `env:"WEBHOOK_RETENTION, default=720h" doc:"How long a delivery is kept; 0s: forever."`
+	Deliveries time.Duration `env:"WEBHOOK_RETENTION, default=720h" doc:"How long a webhook delivery is kept; 0s: forever."`
 	// Figures is counted from the day that the metrics are for.
-	Figures time.Duration `env:"ANALYTICS_RETENTION, default=17568h" doc:"How long daily figures are kept; 0s: forever."`
+	Figures time.Duration `env:"ANALYTICS_RETENTION, default=17568h" doc:"How long daily metrics are kept; 0s: forever."`
 	// Notifications is counted from the last event of an incident.
 	Notifications time.Duration `env:"NOTIFICATION_RETENTION, default=2160h" doc:"How long a notification is kept; 0s: forever."`
 }

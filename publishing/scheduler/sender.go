@@ -32,7 +32,7 @@ type Config struct {
 	PlatformTimeout time.Duration `env:"PLATFORM_TIMEOUT, default=60s" doc:"Longest time of one call to a platform."`
 	// SettleDelay counts from the end of PlatformTimeout. Until it has passed, a post that is not
 	// found is not sent again.
-	SettleDelay time.Duration `env:"SETTLE_DELAY, default=60s" doc:"How long after PLATFORM_TIMEOUT it may take effect."`
+	SettleDelay time.Duration `env:"SETTLE_DELAY, default=60s" doc:"How long after PLATFORM_TIMEOUT a call may still take effect."`
 	// MaxLateness counts from the due time.
 	MaxLateness time.Duration `env:"MAX_LATENESS, default=24h" doc:"A post that is later than this is given up as missed."`
 	// CatchUpInterval separates the posts of a channel that became due while it could not publish.
@@ -40,14 +40,14 @@ type Config struct {
 	// RetryWindow counts from the first of several failures in a row, excluding times when the
 	// channel was held back. A part whose next try would come later has failed. Until then, the
 	// post keeps its channel.
-	RetryWindow time.Duration `env:"RETRY_WINDOW, default=30m" doc:"How long a post that fails is tried again."`
+	RetryWindow time.Duration `env:"RETRY_WINDOW, default=30m" doc:"How long a post that fails is retried."`
 	// ReconcileWindow counts from the irreversible call.
-	ReconcileWindow time.Duration `env:"RECONCILE_WINDOW, default=12m" doc:"How long an unknown outcome is looked up."`
+	ReconcileWindow time.Duration `env:"RECONCILE_WINDOW, default=12m" doc:"How long a platform is asked about an unknown outcome."`
 	// PrepareTimeout limits how long a post may be in the phase preparing, however often its claim
 	// is renewed.
-	PrepareTimeout time.Duration `env:"PREPARE_TIMEOUT, default=6h" doc:"How long a post may take to prepare."`
+	PrepareTimeout time.Duration `env:"PREPARE_TIMEOUT, default=6h" doc:"How long a post may take to prepare its files."`
 	// FollowerTimeout counts from the end of the predecessor.
-	FollowerTimeout time.Duration `env:"FOLLOWER_TIMEOUT, default=1h" doc:"How long a part waits after its predecessor."`
+	FollowerTimeout time.Duration `env:"FOLLOWER_TIMEOUT, default=1h" doc:"How long a delayed part waits after its predecessor ended without it."`
 	// PauseMaxAge is measured from the due time to the end of a pause. Older posts end as missed;
 	// the others are published one by one. With 0, every post that became due during the pause ends
 	// as missed. Only a Queue uses it.

@@ -5,10 +5,10 @@ import "crier/platform/env"
 // Config limits the organizations that one person creates; 0 means no limit. The limits do not
 // apply to the operator.
 type Config struct {
-	OrganizationsPerDay    int `env:"ORGANIZATIONS_PER_DAY, default=5" doc:"How many organizations one person may create in 24 hours; 0: any number."`
-	OrganizationsPerPerson int `env:"ORGANIZATIONS_PER_PERSON, default=20" doc:"How many organizations one person may have created in all; 0: any number."`
+	OrganizationsPerDay    int `env:"ORGANIZATIONS_PER_DAY, default=5" doc:"Organizations that one person may create in 24 hours; 0: no limit."`
+	OrganizationsPerPerson int `env:"ORGANIZATIONS_PER_PERSON, default=20" doc:"Organizations that one person may create in total; 0: no limit."`
 	// DefaultPlanOrganizations applies only if the default plan has limits.
-	DefaultPlanOrganizations int `env:"DEFAULT_PLAN_ORGANIZATIONS, default=3" doc:"How many of them may have the default plan of PLANS_FILE; 0: any number."`
+	DefaultPlanOrganizations int `env:"DEFAULT_PLAN_ORGANIZATIONS, default=3" doc:"How many of them may have a limited default plan; 0: no limit."`
 }
 
 const maxOrganizations = 1000

@@ -35,7 +35,7 @@ func (c Config) Validate() error {
 // EnterpriseConfig holds the settings of signed requests.
 type EnterpriseConfig struct {
 	// EnterpriseSecret is empty on an instance without the enterprise routes.
-	EnterpriseSecret secret.Text `env:"ENTERPRISE_SECRET" doc:"Key of signed /enterprise requests, 32 bytes or more; empty: no such routes."`
+	EnterpriseSecret secret.Text `env:"ENTERPRISE_SECRET" doc:"Key of 32 bytes or more that signs /enterprise requests."`
 }
 
 const minEnterpriseSecret = 32

@@ -44,13 +44,13 @@ type Config struct {
 
 	// Issuer is the issuer that the provider's metadata names. The two may differ by a trailing
 	// slash.
-	Issuer string      `env:"OIDC_ISSUER" doc:"Issuer of any OpenID Connect provider; it may be in a private network."`
+	Issuer string      `env:"OIDC_ISSUER" doc:"Issuer of an OpenID Connect provider; it may be in a private network."`
 	ID     string      `env:"OIDC_CLIENT_ID" doc:"Client id at the OpenID Connect provider."`
 	Secret secret.Text `env:"OIDC_CLIENT_SECRET" doc:"Client secret at the OpenID Connect provider."`
 	Label  string      `env:"OIDC_NAME, default=SSO" doc:"Name of the OpenID Connect provider on the sign-in page."`
 	// TrustEmail makes the operator vouch for the addresses: whoever can set an address at the
 	// issuer can register it.
-	TrustEmail bool `env:"OIDC_TRUST_EMAIL, default=false" doc:"Take the addresses of OIDC_ISSUER as verified, whatever it says of them."`
+	TrustEmail bool `env:"OIDC_TRUST_EMAIL, default=false" doc:"Whether all e-mail addresses of OIDC_ISSUER count as verified."`
 }
 
 // Validate returns the faults of the variables, joined; errors.As finds an env.Fault in the result.
