@@ -37,6 +37,7 @@ type commands struct {
 	Routes  routesCommand  `cmd:"" help:"List the routes that work, method and path."`
 	Keygen  keygenCommand  `cmd:"" help:"Print a fresh key for ENCRYPTION_KEYS."`
 	Openapi openapiCommand `cmd:"" help:"Print the OpenAPI document."`
+	Config  configCommand  `cmd:"" help:"List the configuration variables."`
 	Admin   adminCommand   `cmd:"" help:"Make accounts, reset passwords, suspend organizations."`
 }
 
@@ -93,16 +94,7 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 		return nil
 	}
 	fmt.Fprintln(ctx.Stdout, "\nConfiguration variables:")
-	for _, v := range env.Names(&Config{}) {
-		note := v.Doc
-		switch {
-		case v.Required:
-			note += " (required)"
-		case v.Default != "":
-			note += " (default " + v.Default + ")"
-		}
-		fmt.Fprintf(ctx.Stdout, "  %-25s %s\n", v.Name, note)
-	}
+	printVariables(ctx.Stdout)
 	return nil
 }
 

@@ -1,0 +1,151 @@
+package boot
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"crier/platform/env"
+)
+
+type configCommand struct {
+	Markdown bool `help:"Print the page docs/self-hosting/configuration.md."`
+}
+
+func (c configCommand) Run(t *terminal) error {
+	if !c.Markdown {
+		printVariables(t.out)
+		return nil
+	}
+	_, err := io.WriteString(t.out, configPage())
+	return err
+}
+
+// printVariables prints a line for each configuration variable.
+func printVariables(out io.Writer) {
+	for _, v := range env.Names(&Config{}) {
+		note := v.Doc
+		switch {
+		case v.Required:
+			note += " (required)"
+		case v.Default != "":
+			note += " (default " + v.Default + ")"
+		}
+		fmt.Fprintf(out, "  %-25s %s\n", v.Name, note)
+	}
+}
+
+// section is a section of the configuration page.
+type section struct {
+	title string
+	intro string
+	names []string
+}
+
+// sections groups the variables for the configuration page. Each variable is in one of them.
+var sections = []section{
+	{
+		title: "Essentials", intro: "See [Install](install.md) and [Network](network.md).",
+		names: []string{"DATABASE_URL", "ENCRYPTION_KEYS", "BASE_URL", "HOST", "PORT", "CRIER_HOME"},
+	},
+	{
+		title: "Network", intro: "See [Network](network.md).",
+		names: []string{
+			"TRUSTED_PROXIES", "FRONTEND_URL", "MAIN_URL", "MAX_CONNECTIONS", "CLIENT_MAX_CONNECTIONS", "REQUEST_TIMEOUT", "UPLOAD_TIMEOUT",
+			"UPLOAD_MIN_RATE", "BODY_LIMIT", "POST_BODY_LIMIT", "UPLOAD_BODY_LIMIT", "OUTBOUND_ALLOW",
+		},
+	},
+	{
+		title: "Limits of organizations", intro: "See [Limits and disk use](limits-and-disk.md) and [Plans](plans.md).",
+		names: []string{"API_LIMIT", "APP_LIMIT", "ORG_MAX_CHANNELS", "ORG_MAX_WEBHOOKS", "ORG_MAX_STORAGE_BYTES", "PLANS_FILE"},
+	},
+	{
+		title: "Database", intro: "See [Database](database.md).",
+		names: []string{"DATABASE_MAX_CONNS", "DATABASE_DIRECT_URL", "POOLER", "ROLE_PREFIX"},
+	},
+	{
+		title: "Files", intro: "See [Files](files.md).",
+		names: []string{
+			"FILES", "FILES_DIR", "MAX_IMAGE_BYTES", "MAX_VIDEO_BYTES", "S3_ENDPOINT", "S3_REGION", "S3_BUCKET", "S3_ACCESS_KEY",
+			"S3_SECRET_KEY", "S3_PATH_STYLE",
+		},
+	},
+	{
+		title: "Accounts and mail", intro: "See [Accounts](accounts.md).",
+		names: []string{
+			"REGISTRATION", "SMTP_URL", "MAIL_FROM", "DELETE_GRACE", "ORGANIZATIONS_PER_DAY", "ORGANIZATIONS_PER_PERSON",
+			"DEFAULT_PLAN_ORGANIZATIONS", "ENTERPRISE_SECRET",
+		},
+	},
+	{
+		title: "Sign-in providers", intro: "See [Accounts](accounts.md#sign-in-providers).",
+		names: []string{
+			"GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_URL", "GOOGLE_CLIENT_ID", "GOOGLE_CLIENT_SECRET", "OIDC_ISSUER",
+			"OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "OIDC_NAME", "OIDC_TRUST_EMAIL", "MOBILE_APP_SCHEME",
+		},
+	},
+	{
+		title: "Platforms", intro: "See [Publishing](publishing.md#applications-at-platforms).",
+		names: []string{"SANDBOX_URL", "SANDBOX_OAUTH_CLIENT_ID", "SANDBOX_OAUTH_CLIENT_SECRET", "PLATFORM_RATES"},
+	},
+	{
+		title: "Publishing", intro: "See [Publishing](publishing.md).",
+		names: []string{"MAX_IN_FLIGHT", "ORG_MAX_IN_FLIGHT", "RETRY_WINDOW", "MAX_LATENESS", "PAUSE_MAX_AGE"},
+	},
+	{
+		title: "Several processes", intro: "See [Several processes](processes.md).",
+		names: []string{"ROLES", "REDIS_URL", "CLUSTER_LISTEN", "CLUSTER_ADVERTISE", "CLUSTER_CERT", "CLUSTER_KEY", "CLUSTER_CA"},
+	},
+	{
+		title: "Logs and monitoring", intro: "See [Several processes](processes.md#health-and-monitoring).",
+		names: []string{"LOG_LEVEL", "LOG_FORMAT", "METRICS_LISTEN", "MONITOR_TOKEN"},
+	},
+	{
+		title: "Retention", intro: "See [Limits and disk use](limits-and-disk.md#what-is-deleted).",
+		names: []string{
+			"IDEMPOTENCY_KEY_RETENTION", "EVENT_RETENTION", "DELETED_POST_RETENTION", "WEBHOOK_RETENTION", "ANALYTICS_RETENTION",
+			"NOTIFICATION_RETENTION", "SESSION_RETENTION", "PRUNE_INTERVAL",
+		},
+	},
+	{
+		title: "Advanced",
+		intro: "Timing inside the scheduler and of a stop. The defaults fit together: change one only if you know what depends on it. " +
+			"[Publishing](publishing.md#timing) explains those that change what happens to posts.",
+		names: []string{
+			"PLATFORM_TIMEOUT", "SETTLE_DELAY", "RECONCILE_WINDOW", "PREPARE_TIMEOUT", "FOLLOWER_TIMEOUT", "CATCH_UP_INTERVAL",
+			"LEASE_TTL", "HEARTBEAT_INTERVAL", "SWEEP_INTERVAL", "ACTOR_TIMEOUT", "DRAIN_DELAY", "DRAIN_TIMEOUT", "STOP_TIMEOUT",
+		},
+	},
+}
+
+const configHead = "# Configuration\n\n" +
+	"<!-- Written by `go run ./apps/crier config --markdown`. Do not edit. -->\n\n" +
+	"`crier serve` reads its configuration from environment variables; an empty value counts as unset. " +
+	"It needs `DATABASE_URL` and `ENCRYPTION_KEYS`. Everything else has a default or is optional.\n\n" +
+	"Durations look like `30s`, `5m` or `12h`, and sizes are numbers of bytes. " +
+	"`serve` checks all settings before it starts, and names each invalid one with its bounds. " +
+	"`--env NAME=VALUE` sets a variable for one run. `crier config` lists all variables in the terminal.\n"
+
+// configPage returns the page docs/self-hosting/configuration.md.
+func configPage() string {
+	variables := map[string]env.Var{}
+	for _, v := range env.Names(&Config{}) {
+		variables[v.Name] = v
+	}
+	var b strings.Builder
+	b.WriteString(configHead)
+	for _, s := range sections {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| variable | default | meaning |\n|---|---|---|\n", s.title, s.intro)
+		for _, name := range s.names {
+			v, fallback := variables[name], ""
+			switch {
+			case v.Required:
+				fallback = "required"
+			case v.Default != "":
+				fallback = "`" + v.Default + "`"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, fallback, strings.ReplaceAll(v.Doc, "<", `\<`))
+		}
+	}
+	return b.String()
+}
