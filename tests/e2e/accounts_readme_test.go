@@ -18,31 +18,58 @@ import (
 	"crier/tests/sandboxtest"
 )
 
-// firstMinutes is the heading of the section that TestReadme_FirstTenMinutes types.
-const firstMinutes = "## The first ten minutes with `crier serve`\n"
-
 var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
-// TestReadme_FirstTenMinutes runs the commands of the README, in one shell and with a home folder of its own.
+// shellBlocks returns the blocks of shell commands in a page, whose path is below the root of the
+// module.
+func shellBlocks(t *testing.T, page string) (blocks []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
+		blocks = append(blocks, block[1])
+	}
+	return blocks
+}
+
+// TestReadme_FirstPost types the blocks of the README, on other ports and with another data folder.
+func TestReadme_FirstPost(t *testing.T) {
+	t.Parallel()
+	blocks := shellBlocks(t, "README.md")
+	if len(blocks) != 3 || blocks[0] != "go run ./apps/crier dev\n" || blocks[2] != "ops/test\n" {
+		t.Fatalf("got the blocks %q, want crier dev, a first post, and the gate, which runs this test", blocks)
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, port := t.TempDir(), freePort(t)
+	moved := strings.NewReplacer("localhost:4000", "localhost:"+port, ".crier/", home+"/")
+	script := moved.Replace(strings.Join([]string{
+		"set -eu",
+		"trap \"trap '' INT; kill -INT 0; wait\" EXIT # stops crier dev with its Postgres",
+		strings.TrimSpace(blocks[0]) + " &",
+		"until [ -s .crier/dev.json ] && curl -sf http://localhost:4000/health; do sleep 1; done",
+		blocks[1],
+		"until curl -s http://localhost:4000/sandbox/ | grep 'Hello from Crier'; do sleep 1; done",
+	}, "\n"))
+	typed := shell(t, script, root, map[string]string{"HOME": home, "CRIER_HOME": home, "PORT": port})
+	if !strings.Contains(typed, `"postId"`) {
+		t.Errorf("got\n%s\nwant the id of a post", typed)
+	}
+}
+
+// TestReadme_FirstTenMinutes types the blocks of the install page, in one shell and with a home
+// folder of its own.
 func TestReadme_FirstTenMinutes(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, ok := strings.Cut(string(text), firstMinutes)
-	if !ok {
-		t.Fatalf("README.md has no section %q", firstMinutes)
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	script := "set -eu\n"
-	for _, block := range shellBlock.FindAllStringSubmatch(section, -1) {
-		script += block[1]
-	}
+	script := "set -eu\n" + strings.Join(shellBlocks(t, "docs/self-hosting/install.md"), "")
 	home, sandbox := t.TempDir(), freePort(t)
 	typed := shell(t, script, root, map[string]string{
 		"HOME": home, "DATABASE_URL": dbtest.Blank(t), "PORT": freePort(t), "SANDBOX_PORT": sandbox,
@@ -50,7 +77,7 @@ func TestReadme_FirstTenMinutes(t *testing.T) {
 	judge := sandboxtest.Judge{URL: "http://127.0.0.1:" + sandbox}
 	posts, err := judge.Posts(t.Context(), "me")
 	if err != nil || len(posts) != 1 || posts[0].Text != "Hello from Crier" {
-		t.Errorf("got the posts %v in the sandbox, %v, want the one of the README\n%s", posts, err, typed)
+		t.Errorf("got the posts %v in the sandbox, %v, want the one of the page\n%s", posts, err, typed)
 	}
 	if !strings.Contains(typed, `"state":"PUBLISHED"`) || !strings.Contains(typed, "crier_") {
 		t.Errorf("got\n%s\nwant a key and a published post", typed)
@@ -112,7 +139,7 @@ func shell(t *testing.T, script, dir string, settings map[string]string) string 
 	}
 	typed, readErr := os.ReadFile(out.Name())
 	if err != nil || readErr != nil {
-		t.Fatalf("the commands of the README: %v %v\n%s", err, readErr, typed)
+		t.Fatalf("the commands of the page: %v %v\n%s", err, readErr, typed)
 	}
 	return string(typed)
 }
