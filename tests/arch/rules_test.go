@@ -247,7 +247,7 @@ func pathBack(to map[string][]string, start string, path []string) []string {
 func topRule(t tree) (out []violation) {
 	for _, name := range t.top {
 		if !slices.Contains(topLevel, name) && !strings.HasPrefix(name, ".") {
-			out = append(out, violation{dir: ".", what: name, message: name + ": not an entry of the root; see the layout in README.md"})
+			out = append(out, violation{dir: ".", what: name, message: name + ": not an entry of the root; see the layout in CONTRIBUTING.md"})
 		}
 	}
 	return out
