@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 )
 
 // Owners is what this process knows about the owners of the shards. Code that finds or schedules

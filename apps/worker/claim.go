@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"crier/platform/batch"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

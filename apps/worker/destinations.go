@@ -7,7 +7,7 @@ import (
 
 	"crier/actors/fairqueue"
 	"crier/platform/clock"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/id"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

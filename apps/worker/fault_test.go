@@ -14,8 +14,8 @@ import (
 
 	"crier/platform/id"
 	"crier/publishing"
-	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
+	"crier/publishing/scheduler/dispatch"
 )
 
 func TestFinish_WaitsUntilStatementsSucceed(t *testing.T) {

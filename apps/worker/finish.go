@@ -8,8 +8,8 @@ import (
 	"crier/platform/batch"
 	"crier/platform/pg"
 	"crier/publishing"
-	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"crier/actors/fairqueue"
 	"crier/platform/clock"
-	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

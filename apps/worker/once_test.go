@@ -10,7 +10,7 @@ import (
 
 	"crier/platform/id"
 	"crier/publishing"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 )
 
 func TestOnePerPost_TakesSuccessFirst(t *testing.T) {

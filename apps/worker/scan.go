@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"crier/publishing"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"crier/platform/id"
 	"crier/publishing"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

@@ -3,7 +3,7 @@ package worker
 import (
 	"slices"
 
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"crier/platform/lifecycle"
-	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
+	"crier/publishing/scheduler/dispatch"
 )
 
 // sweepHorizon is how far ahead a sweep looks for due posts; the woken organizations then set their

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 )
 
 func TestWakeRound_IsDue(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"crier/platform/env"
 	"crier/platform/lifecycle"
 	"crier/publishing"
-	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

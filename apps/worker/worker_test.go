@@ -20,8 +20,8 @@ import (
 	"crier/platform/clock"
 	"crier/platform/id"
 	"crier/publishing"
-	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

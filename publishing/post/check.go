@@ -18,9 +18,9 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
 	"crier/publishing/file/metadata"
 	poststore "crier/publishing/post/store"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

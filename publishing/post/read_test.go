@@ -7,8 +7,8 @@ import (
 
 	"crier/platform/clock"
 	"crier/publishing"
-	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 	"crier/tests/publishtest"
 )

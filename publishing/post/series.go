@@ -5,8 +5,8 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

@@ -8,9 +8,9 @@ import (
 	"crier/platform/id"
 	"crier/publishing"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
 	"crier/publishing/pictures"
 	poststore "crier/publishing/post/store"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

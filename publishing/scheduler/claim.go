@@ -11,7 +11,7 @@ import (
 	"crier/platform/batch"
 	"crier/platform/pg"
 	"crier/publishing"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 )
 

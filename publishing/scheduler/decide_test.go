@@ -8,8 +8,8 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
-	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
+	"crier/publishing/scheduler/dispatch"
 )
 
 var cfg = scheduler.Config{PlatformTimeout: 10 * time.Second, SettleDelay: 60 * time.Second, ReconcileWindow: 12 * time.Minute}

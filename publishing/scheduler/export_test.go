@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"crier/publishing/connector"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 )
 
 // SendPanicking sends a post with a Sender that has no keyring, so that opening the credential panics.

@@ -7,7 +7,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 )
 
 // item returns the connector's view of part i. Its Root and Parent refer to parts of the whole

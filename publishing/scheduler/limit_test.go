@@ -18,8 +18,8 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/connector/conformance"
-	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
+	"crier/publishing/scheduler/dispatch"
 )
 
 // scriptedPlatform is a platform whose methods a test defines; a nil prepare is that of platform.

@@ -13,7 +13,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/pg"
 	"crier/publishing"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tenancy"
 )

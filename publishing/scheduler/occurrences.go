@@ -8,7 +8,7 @@ import (
 	"crier/platform/fault"
 	"crier/platform/pg"
 	"crier/publishing"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
-	"crier/publishing/dispatch"
 	"crier/publishing/pictures"
+	"crier/publishing/scheduler/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"crier/platform/fault"
 	"crier/publishing"
-	"crier/publishing/dispatch"
 	picturesstore "crier/publishing/pictures/store"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tests/dbtest"
 )
 

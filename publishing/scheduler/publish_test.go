@@ -7,7 +7,7 @@ import (
 
 	"crier/platform/secret"
 	"crier/publishing/connector"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 )
 
 // overloaded is a platform that fails every request for now.

@@ -13,7 +13,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/connector"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 )
 

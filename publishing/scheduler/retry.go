@@ -10,7 +10,7 @@ import (
 	"crier/platform/text"
 	"crier/publishing"
 	"crier/publishing/connector"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 )
 
 // failedOutcome logs the error of a send and returns the outcome for its kind. Once the call is

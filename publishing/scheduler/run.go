@@ -7,8 +7,8 @@ import (
 	"crier/publishing"
 	"crier/publishing/access"
 	"crier/publishing/connector"
-	"crier/publishing/dispatch"
 	"crier/publishing/pictures"
+	"crier/publishing/scheduler/dispatch"
 )
 
 // run sends or reconciles one post. Only one goroutine uses it.

@@ -9,7 +9,7 @@ import (
 	"crier/platform/outbound"
 	"crier/publishing"
 	"crier/publishing/connector"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
-	"crier/publishing/dispatch"
 	"crier/publishing/scheduler"
+	"crier/publishing/scheduler/dispatch"
 )
 
 // An absent post is sent again only when its call can no longer take effect: after the deadline of a request and

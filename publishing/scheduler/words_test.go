@@ -10,7 +10,7 @@ import (
 	"crier/platform/outbound"
 	"crier/publishing"
 	"crier/publishing/connector"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

@@ -23,8 +23,8 @@ var tenancyLeaves = []string{
 
 // publishingLeaves are the packages that the nouns of publishing share.
 var publishingLeaves = []string{
-	"publishing/access", "publishing/connector", "publishing/db", "publishing/dispatch", "publishing/file", "publishing/pictures",
-	"publishing/recurrence", "publishing/richtext",
+	"publishing/access", "publishing/connector", "publishing/db", "publishing/file", "publishing/pictures",
+	"publishing/recurrence", "publishing/richtext", "publishing/scheduler/dispatch",
 }
 
 // nounUsers are the packages, besides apps/boot and tests, that import a noun.
@@ -40,7 +40,7 @@ var layers = []layer{
 	{from: "apps/worker", to: []string{"apps/worker", "actors", "publishing", "tenancy", "platform"}},
 	{from: "apps/sim", to: []string{"apps/sim", "platform"}},
 
-	{from: "actors/fairqueue", root: []string{"tenancy", "publishing", "publishing/dispatch", "platform/clock", "platform/id"}, pure: true},
+	{from: "actors/fairqueue", root: []string{"tenancy", "publishing", "publishing/scheduler/dispatch", "platform/clock", "platform/id"}, pure: true},
 	{from: "actors", to: []string{"actors", "publishing", "tenancy", "platform"}},
 
 	{from: "publishing/connector/all", to: []string{"publishing/connector"}},
@@ -50,7 +50,7 @@ var layers = []layer{
 		root: []string{"publishing"},
 	},
 	{from: "publishing", self: true, to: leaves, root: []string{"tenancy", "publishing/recurrence", "publishing/richtext"}, pure: true},
-	{from: "publishing/dispatch", to: leaves, root: []string{"publishing", "tenancy"}, pure: true},
+	{from: "publishing/scheduler/dispatch", to: leaves, root: []string{"publishing", "tenancy"}, pure: true},
 	{from: "publishing/recurrence", pure: true},
 	{from: "publishing/richtext", pure: true},
 	{from: "publishing", to: []string{"publishing", "tenancy", "platform"}},

@@ -112,7 +112,7 @@ func nounRule(f file) (out []violation) {
 		case inFolder(f.dir(), noun):
 		case below == "store":
 			out = append(out, newViolation(f, i.line, i.path, "only %s imports its store", noun))
-		case inFolder(noun, leaves...), inFolder(f.dir(), "apps/boot", "tests"), inFolder(f.dir(), nounUsers[noun]...):
+		case inFolder(dir, leaves...), inFolder(f.dir(), "apps/boot", "tests"), inFolder(f.dir(), nounUsers[noun]...):
 		default:
 			out = append(out, newViolation(f, i.line, i.path, "%s may not import the noun %s: declare a port, which apps/boot plugs", f.dir(), noun))
 		}

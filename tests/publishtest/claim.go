@@ -7,7 +7,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 )
 

@@ -6,10 +6,10 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
 	"crier/publishing/post"
 	poststore "crier/publishing/post/store"
 	"crier/publishing/scheduler"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tests/fixture"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	accessstore "crier/publishing/access/store"
 	channelstore "crier/publishing/channel/store"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tests/fixture"
 	"crier/tests/publishtest"
 )

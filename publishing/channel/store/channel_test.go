@@ -12,7 +12,7 @@ import (
 	accessstore "crier/publishing/access/store"
 	channelstore "crier/publishing/channel/store"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tests/fixture"
 	"crier/tests/publishtest"
 )

@@ -8,8 +8,8 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
+	"crier/publishing/scheduler/dispatch"
 )
 
 func (r *rig) within(from, to time.Time) []publishing.Post {

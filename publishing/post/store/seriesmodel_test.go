@@ -10,8 +10,8 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
+	"crier/publishing/scheduler/dispatch"
 )
 
 // plain is a model of a series: the numbers that have a row, with their states. Failures count in the order of the

@@ -13,8 +13,8 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tests/dbtest"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"crier/publishing"
-	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
+	"crier/publishing/scheduler/dispatch"
 )
 
 func TestEvents_HavePartsThatCouldNotFollow(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"crier/platform/pg"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 )
 
 // ClaimRules are the settings that all claims of a process share.

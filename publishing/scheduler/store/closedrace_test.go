@@ -9,7 +9,7 @@ import (
 
 	"crier/publishing"
 	accessstore "crier/publishing/access/store"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 )
 
 // interruptedRig is a rig whose claims can be stopped after they have read the channels and before they lock them:

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tests/sqltest"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"crier/publishing"
-	"crier/publishing/dispatch"
 	mediastore "crier/publishing/media/store"
+	"crier/publishing/scheduler/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tests/fixture"
 )

@@ -7,7 +7,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	publishingdb "crier/publishing/db"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 	"crier/tests/dbtest"
 )

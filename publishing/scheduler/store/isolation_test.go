@@ -10,8 +10,8 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
 	poststore "crier/publishing/post/store"
+	"crier/publishing/scheduler/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tenancy"
 	"crier/tests/publishtest"

@@ -8,7 +8,7 @@ import (
 
 	"crier/publishing"
 	channelstore "crier/publishing/channel/store"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tests/fixture"
 )
 

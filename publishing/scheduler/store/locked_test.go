@@ -8,7 +8,7 @@ import (
 
 	"crier/platform/pg"
 	"crier/publishing"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tests/publishtest"
 )

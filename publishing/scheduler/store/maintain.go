@@ -10,7 +10,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 )
 
 // Upkeep is a kind of periodic work on posts. Each kind takes two steps: Find lists the posts that

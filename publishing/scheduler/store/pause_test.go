@@ -11,7 +11,7 @@ import (
 	accessstore "crier/publishing/access/store"
 	channelstore "crier/publishing/channel/store"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	schedulerstore "crier/publishing/scheduler/store"
 	"crier/tenancy"
 	"crier/tests/fixture"

@@ -14,7 +14,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 )
 
 const handleSave = `-- publishing.HandleSave

@@ -9,7 +9,7 @@ import (
 
 	"crier/platform/pg"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 )
 

@@ -14,7 +14,7 @@ import (
 	"crier/platform/id"
 	"crier/platform/pg"
 	publishingdb "crier/publishing/db"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	"crier/tenancy"
 	"crier/tests/dbtest"
 	"crier/tests/sqltest"

@@ -10,7 +10,7 @@ import (
 	"crier/platform/id"
 	"crier/publishing"
 	"crier/publishing/db"
-	"crier/publishing/dispatch"
+	"crier/publishing/scheduler/dispatch"
 	webhookstore "crier/publishing/webhook/store"
 	"crier/tests/publishtest"
 )
