@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-func TestParse_PlansOfTheTree(t *testing.T) {
+func TestParse_AcceptsThePlansFile(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../ops/plans.json")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestParse_PlansOfTheTree(t *testing.T) {
 	}
 }
 
-func TestParse_OrganizationWithAPlanOfItsOwn(t *testing.T) {
+func TestParse_OrganizationWithOwnPlan(t *testing.T) {
 	t.Parallel()
 	org := id.New[tenancy.OrgTag]()
 	c, err := billing.Parse([]byte(`{"default":"FREE","plans":{
@@ -54,7 +54,7 @@ func TestParse_OrganizationWithAPlanOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestCatalogue_WithoutPlansNothingIsLimited(t *testing.T) {
+func TestCatalogue_WithoutPlansHasNoLimits(t *testing.T) {
 	t.Parallel()
 	var none billing.Catalogue
 	want := tenancy.NoLimits()

@@ -9,10 +9,10 @@ import (
 	"crier/publishing"
 )
 
-// march returns a day of March 2027.
+// march returns a day in March 2027.
 func march(n int) time.Time { return time.Date(2027, time.March, n, 0, 0, 0, 0, time.UTC) }
 
-// known returns figures of one metric on whole days of March.
+// known returns the figures of one metric for complete days in March.
 func known(level bool, byDay map[int]float64) (out []publishing.DayFigures) {
 	for n, v := range byDay {
 		f := publishing.DayFigures{Day: march(n), Whole: true}
@@ -26,17 +26,18 @@ func known(level bool, byDay map[int]float64) (out []publishing.DayFigures) {
 	return out
 }
 
-func TestMetrics_ChangeIsThatOfTheWindowBefore(t *testing.T) {
+func TestMetrics_ChangeComparesWithThePreviousWindow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		level bool
 		days  map[int]float64
 		want  float64
 	}{
-		// The window is the 8th to the 10th of March, and the one before it the 5th to the 7th.
+		// The window is March 8 to 10, and the one before it March 5 to 7.
 		"a count that grows": {days: map[int]float64{5: 1, 6: 2, 7: 3, 8: 2, 9: 3, 10: 4}, want: 50}, // 9 against 6
 		"a count that falls": {days: map[int]float64{5: 3, 6: 3, 7: 3, 8: 1, 9: 1, 10: 1}, want: -66.67},
-		// The 10th is not known yet: 3 against the 4 of the 5th and the 6th.
+		// The 10th is not known yet, so the 3 of the 8th and 9th are compared with the 4 of the 5th
+		// and 6th.
 		"a day of the window is unknown":        {days: map[int]float64{5: 2, 6: 2, 7: 9, 8: 1, 9: 2}, want: -25},
 		"a day of the window before is unknown": {days: map[int]float64{5: 1, 7: 3, 8: 2, 9: 3, 10: 4}},
 		"the window before is unknown":          {days: map[int]float64{8: 2, 9: 3, 10: 4}},
@@ -56,8 +57,8 @@ func TestMetrics_ChangeIsThatOfTheWindowBefore(t *testing.T) {
 	}
 }
 
-// A day that was not over when it was read would make every change of a short window a fall.
-func TestMetrics_ChangeLeavesOutDaysThatWereNotOver(t *testing.T) {
+// A day that was incomplete when it was read would make a short window look like a decline.
+func TestMetrics_ChangeLeavesOutIncompleteDays(t *testing.T) {
 	t.Parallel()
 	figures := append(known(false, map[int]float64{5: 10, 6: 10, 7: 10, 8: 10, 9: 10}),
 		publishing.DayFigures{Day: march(10), Counts: map[string]float64{"x": 3}})
@@ -69,7 +70,7 @@ func TestMetrics_ChangeLeavesOutDaysThatWereNotOver(t *testing.T) {
 	}
 }
 
-func TestMetrics_HaveKnownDaysOfTheWindowInOrder(t *testing.T) {
+func TestMetrics_HaveTheKnownDaysInOrder(t *testing.T) {
 	t.Parallel()
 	figures := append(known(false, map[int]float64{7: 1, 10: 4, 8: 2, 11: 9}), publishing.DayFigures{
 		Day: march(9), Levels: map[string]float64{"a level": 3}, Counts: map[string]float64{"Z": 0},

@@ -56,7 +56,7 @@ func TestApproval_OpenOnlyWhilePending(t *testing.T) {
 	}
 }
 
-// isKind reports whether err is of a kind; "" is no error.
+// isKind reports whether err has the kind; "" stands for a nil error.
 func isKind(err error, kind fault.Kind) bool {
 	if kind == "" {
 		return err == nil
@@ -139,7 +139,7 @@ func TestMayOverride(t *testing.T) {
 	}
 }
 
-func TestApproval_KeyWithoutCreatorIsNoPerson(t *testing.T) {
+func TestApproval_KeyWithoutCreatorIsNotAPerson(t *testing.T) {
 	t.Parallel()
 	a := approval(publishing.ApprovalPending)
 	a.Key = id.New[tenancy.KeyTag]()

@@ -101,7 +101,7 @@ func TestReadContent_KeepsTheSubset(t *testing.T) {
 	}
 }
 
-func TestReadContent_KeepsLinksToPagesAndMailOnly(t *testing.T) {
+func TestReadContent_KeepsOnlyLinksToPagesAndMail(t *testing.T) {
 	t.Parallel()
 	for href, kept := range map[string]bool{
 		"https://example.com/a?b=c": true, "http://example.com": true, "HTTPS://example.com": true, "mailto:ann@example.com": true,
@@ -124,7 +124,7 @@ func isHTML(sent string) bool { return publishing.ReadContent(sent, "").HTML }
 
 func markup(sent string) string { return publishing.ReadContent(sent, "").Markup() }
 
-func TestReadContent_TakesTheGivenForm(t *testing.T) {
+func TestReadContent_UsesTheGivenForm(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		sent string
@@ -195,7 +195,8 @@ func TestContent_PlainTextIsUnchanged(t *testing.T) {
 	})
 }
 
-// TestContent_TextWithinMarkupIsUnchanged expects every run of white space to become one space, as in HTML.
+// TestContent_TextWithinMarkupIsUnchanged expects each run of white space to become one space, as
+// in HTML.
 func TestContent_TextWithinMarkupIsUnchanged(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -210,7 +211,7 @@ func TestContent_TextWithinMarkupIsUnchanged(t *testing.T) {
 	})
 }
 
-// open returns the elements of HTML that are not closed in the reverse order.
+// open returns the HTML elements that are not closed in reverse order.
 func open(content string) (out []string) {
 	for _, m := range regexp.MustCompile(`<(/?)([a-z0-9]+)[^>]*>`).FindAllStringSubmatch(content, -1) {
 		last := len(out) - 1

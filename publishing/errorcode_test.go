@@ -12,7 +12,8 @@ import (
 	"crier/publishing"
 )
 
-// TestErrorCodes_HaveEveryConstant: each constant of state.go whose name begins with Code is described.
+// TestErrorCodes_HaveEveryConstant checks that every constant in state.go whose name begins with
+// Code is described.
 func TestErrorCodes_HaveEveryConstant(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), "state.go", nil, 0)

@@ -9,7 +9,8 @@ import (
 	"crier/publishing"
 )
 
-// In quadratic time, each of these takes hours. With the race detector all of them take minutes, so they run without.
+// In quadratic time, each of these would take hours. With the race detector they would take minutes
+// altogether, so they run without it.
 func TestContent_IsReadInLinearTime(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{

@@ -22,7 +22,7 @@ func at(number int, state publishing.OccurrenceState) stored {
 	return stored{Number: number, State: state}
 }
 
-// daily begins at a fixed day and has no end.
+// daily begins on a fixed day and has no end.
 var daily = recurrence.Rule{Anchor: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), Zone: time.UTC, Days: 1}
 
 // day returns the time one minute after number n of daily.
@@ -35,13 +35,13 @@ func dailyWith(change func(*recurrence.Rule)) recurrence.Rule {
 	return r
 }
 
-// advance is a series with its stored occurrences, and the progress that is wanted.
+// advance is a series with its stored occurrences and the progress that it must make.
 type advance struct {
 	name     string
 	rule     recurrence.Rule
 	number   int
 	failures int
-	gone     bool // the channel
+	gone     bool // the channel is gone
 	stored   []stored
 	now      time.Time
 	want     publishing.Progress

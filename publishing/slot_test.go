@@ -38,7 +38,7 @@ var slotZones = []string{
 	"Antarctica/Troll", "+05:30", "-12:00", "+14:00",
 }
 
-// plan returns a plan in a zone with times such as "09:20", on every day unless some are given.
+// plan returns a plan in a zone with times such as "09:20", on every day unless days are given.
 func plan(t *testing.T, zone string, days []int, times ...string) publishing.QueuePlan {
 	t.Helper()
 	set := publishing.EveryDay
@@ -64,7 +64,7 @@ func formatted(slots []time.Time) []string {
 	return out
 }
 
-// wantSlots fails the test unless these are the slots, in UTC.
+// wantSlots fails the test unless got has exactly the wanted slots, in UTC.
 func wantSlots(t *testing.T, got []time.Time, want ...string) {
 	t.Helper()
 	if !slices.Equal(formatted(got), want) {
@@ -193,8 +193,8 @@ func TestFreeSlot(t *testing.T) {
 	}
 }
 
-// TestFreeSlot_IsTheFirstOfAllThatIsNotTaken compares with all slots of all plans.
-func TestFreeSlot_IsTheFirstOfAllThatIsNotTaken(t *testing.T) {
+// TestFreeSlot_IsTheFirstThatIsNotTaken compares with all slots of all plans.
+func TestFreeSlot_IsTheFirstThatIsNotTaken(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		from := time.Date(2026, 1, 1, 0, rapid.IntRange(0, 3*365*24*60).Draw(t, "from"), 0, 0, time.UTC)
@@ -284,9 +284,9 @@ func TestSetQueuePlan_WallTimes(t *testing.T) {
 	}
 }
 
-// TestSetQueuePlan_WallTimesAreThoseOfUTC compares the slots of the coming days with the sent minutes, in a zone whose
-// clocks do not change.
-func TestSetQueuePlan_WallTimesAreThoseOfUTC(t *testing.T) {
+// TestSetQueuePlan_WallTimesMatchUTC compares the slots of the coming days with the sent minutes,
+// in a zone whose clocks do not change.
+func TestSetQueuePlan_WallTimesMatchUTC(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		zone := zoneOf(t, tenancy.FixedZone(rapid.IntRange(-720, 840).Draw(t, "offset")))

@@ -25,7 +25,7 @@ func TestWebhookURL(t *testing.T) {
 		"https://ada:x@example.com/":                         false,
 		"https://example.com/#part":                          false,
 		"https://example.com/ hook":                          false,
-		"https://ex%ff.com/hook":                             false, // the host is not UTF-8
+		"https://ex%ff.com/hook":                             false, // the host is not valid UTF-8
 		"https://ex%00.com/hook":                             false,
 		"https://ex\xff.com/hook":                            false,
 		"https://example.com/" + strings.Repeat("x", 10_000): false,

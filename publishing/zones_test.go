@@ -9,8 +9,8 @@ import (
 	"crier/tenancy"
 )
 
-// The ten years of the tests over time zones. No zone changes its clocks in them but at a multiple of zoneStep, and none
-// by less than planStep, which is between the times of the plan.
+// The tests of time zones cover ten years. During that time, all zones change their clocks only at
+// multiples of zoneStep, and by at least planStep, the time between the slots of the plan.
 const (
 	zoneStep  = 15 * time.Minute
 	planStep  = 30 * time.Minute
@@ -19,11 +19,12 @@ const (
 
 var zonesFrom = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// zoneClock has the instant of every wall-clock time of a zone in the ten years and some days around them, found by
-// going through all instants in steps: the first at which clocks show the time, and for a time that is skipped, as much
-// later than the jump as the time is after the last one that is shown before.
+// zoneClock has the instant of every wall-clock time of a zone in the ten years and some days
+// around them, found by stepping through all instants. It is the first instant at which clocks show
+// the time. A skipped time is as much later than the jump as it is later than the wall-clock time
+// at which the jump begins.
 type zoneClock struct {
-	from, until time.Time // of the ten years
+	from, until time.Time // the limits of the ten years
 	base        time.Time // the wall-clock time of the first element
 	instants    []time.Time
 }
@@ -38,7 +39,7 @@ func newZoneClock(t *testing.T, name string) (zoneClock, *time.Location) {
 	c := zoneClock{from: zonesFrom, until: zonesFrom.AddDate(zoneYears, 0, 0)}
 	at := c.from.Add(-around)
 	c.base = recurrence.WallClock(at, zone)
-	next := c.base // the wall-clock time that is next, if no clocks change
+	next := c.base // the next wall-clock time, unless clocks change
 	for ; at.Before(c.until.Add(around)); at = at.Add(zoneStep) {
 		shown := recurrence.WallClock(at, zone)
 		for skipped := at; next.Before(shown); next, skipped = next.Add(zoneStep), skipped.Add(zoneStep) {
@@ -54,8 +55,8 @@ func newZoneClock(t *testing.T, name string) (zoneClock, *time.Location) {
 // at returns the instant of a wall-clock time.
 func (c zoneClock) at(wall time.Time) time.Time { return c.instants[wall.Sub(c.base)/zoneStep] }
 
-// checkZone compares the slots of a plan with every half hour, and the occurrences of the posts that repeat at one of
-// them every day, with all that clocks of the zone show in ten years.
+// checkZone compares the slots of a plan that has every half hour, and the occurrences of posts
+// that repeat daily at these times, with what the zone's clocks show in ten years.
 func checkZone(t *testing.T, name string) {
 	t.Helper()
 	c, zone := newZoneClock(t, name)
@@ -86,7 +87,8 @@ func checkZone(t *testing.T, name string) {
 	}
 }
 
-// checkRepeats compares the occurrences of a post that repeats every day at a minute after midnight.
+// checkRepeats compares the occurrences of a post that repeats daily at the given minute after
+// midnight.
 func checkRepeats(t *testing.T, c zoneClock, zone *time.Location, minute int) {
 	t.Helper()
 	anchor := c.from.Add(time.Duration(minute) * time.Minute)
@@ -102,8 +104,9 @@ func checkRepeats(t *testing.T, c zoneClock, zone *time.Location, minute int) {
 	}
 }
 
-// TestZones_SlotsAndRepeatsOfTenYears is about zones that differ in how, when and how often their clocks change.
-// TestZones_SlotsAndRepeatsOfTenYearsInEveryZone, of the long tests, is about all.
+// TestZones_SlotsAndRepeatsOfTenYears covers zones that differ in how, when and how often their
+// clocks change. TestZones_SlotsAndRepeatsOfTenYearsInEveryZone, one of the long tests, covers all
+// zones.
 func TestZones_SlotsAndRepeatsOfTenYears(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"America/St_Johns", "Australia/Lord_Howe", "Pacific/Chatham", "Africa/Casablanca"} {

@@ -12,8 +12,8 @@ import (
 	"crier/tenancy"
 )
 
-// allZones returns the zones of the database that comes with Go, one name of those that are the same. Factory is no
-// place.
+// allZones returns the zones of the database that comes with Go, under one name if several are the
+// same. It leaves out Factory, which is not a place.
 func allZones(t *testing.T) (names []string) {
 	t.Helper()
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
@@ -25,7 +25,7 @@ func allZones(t *testing.T) (names []string) {
 		t.Fatal(err)
 	}
 	defer archive.Close()
-	same := map[uint32]bool{} // by the checksums of their rules
+	same := map[uint32]bool{} // by the checksum of their rules
 	for _, f := range archive.File {
 		if f.Name == "Factory" || strings.HasSuffix(f.Name, "/") {
 			continue

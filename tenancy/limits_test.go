@@ -36,8 +36,8 @@ func TestLimits_MonthBeginsOnTheDay(t *testing.T) {
 	}
 }
 
-// TestLimits_MonthsFollowEachOther: every instant is in exactly one month, and a month is 28 to 31
-// days long.
+// TestLimits_MonthsFollowEachOther checks that every instant is in exactly one month and that
+// months are 28 to 31 days long.
 func TestLimits_MonthsFollowEachOther(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -36,7 +36,7 @@ func TestPrincipal_NamesWhoActsAndForWhom(t *testing.T) {
 	}
 }
 
-func TestCutSubject_IsWhatAnEntryHolds(t *testing.T) {
+func TestCutSubject_FitsAnEntry(t *testing.T) {
 	t.Parallel()
 	for subject, want := range map[string]string{
 		"hook example.com":        "hook example.com",

@@ -18,7 +18,7 @@ func TestStorable(t *testing.T) {
 	}
 }
 
-func TestCleanEmail_IsNotTheAddressOfAnotherMailbox(t *testing.T) {
+func TestCleanEmail_NeverReturnsAnotherMailbox(t *testing.T) {
 	t.Parallel()
 	for email, want := range map[string]string{
 		" Ada@Example.ORG ": "ada@example.org", "\u00e9@example.org": "\u00e9@example.org", "\u00c9@example.org": "\u00e9@example.org",

@@ -8,7 +8,7 @@ import (
 	"crier/tenancy"
 )
 
-func TestOnDefault_CountsOnlyWhatADefaultPlanLimits(t *testing.T) {
+func TestOnDefault_CountsOnlyIfTheDefaultPlanLimits(t *testing.T) {
 	t.Parallel()
 	unlimited := billing.Plan{
 		Channels: tenancy.Unlimited, Posts: tenancy.Unlimited, Webhooks: tenancy.Unlimited, Members: tenancy.Unlimited,

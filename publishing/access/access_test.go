@@ -21,19 +21,20 @@ import (
 	"crier/tests/publishtest"
 )
 
-// rotating is a platform whose refresh tokens can be used once. Its credential is the number of refreshes.
+// rotating is a platform whose refresh tokens work once. Its credential holds the number of
+// refreshes, such as {"n":1}.
 type rotating struct {
 	connector.Connector
 	mu    sync.Mutex
-	valid string // the credential that the next refresh must have
+	valid string // the credential that the next refresh must present
 	calls atomic.Int64
-	// before is called at the beginning of a refresh, unless it is nil.
+	// before, if set, is called when a refresh begins.
 	before func(ctx context.Context)
-	// fail is returned after the rotation, unless it is nil.
+	// fail, if set, is returned after the rotation.
 	fail error
-	// silent makes the refresh fail before the rotation.
+	// silent, if set, is returned before the rotation.
 	silent error
-	// names are returned by a refresh.
+	// names has the names that a refresh returns.
 	names connector.Refreshed
 }
 
@@ -65,7 +66,7 @@ func (p *rotating) Refresh(ctx context.Context, s *connector.Session) (connector
 	return fresh, nil
 }
 
-// rig is a channel of a platform.
+// rig is one channel of a rotating platform.
 type rig struct {
 	*publishtest.Base
 	platform *rotating
@@ -98,7 +99,7 @@ func (r *rig) open() *access.Channel {
 	return c
 }
 
-// TestRefresh_RenewsNames: a person has renamed the account on its platform.
+// TestRefresh_RenewsNames covers an account that was renamed on its platform.
 func TestRefresh_RenewsNames(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -152,15 +153,17 @@ func TestRefresh_ParallelCallsRotateOnce(t *testing.T) {
 	}
 }
 
-// A process that dies between the rotation and its own commit leaves a refresh that never ended. The next one tries once
-// and then the channel waits for people, with the reason.
+// A process that dies between the rotation and its own commit leaves a refresh that never ended.
+// The next refresh tries once. If the platform refuses it, the channel is flagged with the reason
+// and waits for somebody to reconnect it.
 func TestRefresh_InterruptedAfterRotationEndsAsRefreshNeeded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.open()
-	_, err := accessstore.BeginRefresh(t.Context(), r.Store, r.org.Org, r.channel, c.Sealed, 0) // the process that dies
+	// This process dies during its refresh.
+	_, err := accessstore.BeginRefresh(t.Context(), r.Store, r.org.Org, r.channel, c.Sealed, 0)
 	r.OK(err)
-	r.platform.valid = `{"n":"lost"}` // the platform has rotated
+	r.platform.valid = `{"n":"lost"}` // the platform has already rotated
 	_, err = r.keeper.Refresh(t.Context(), c)
 	var refused *connector.Error
 	if !errors.As(err, &refused) || refused.Kind != connector.KindReauth || !strings.Contains(refused.Public, "interrupted") {
@@ -186,8 +189,8 @@ func TestRefresh_InterruptedAfterRotationEndsAsRefreshNeeded(t *testing.T) {
 	}
 }
 
-// When the process died before the platform got the request, the old credential still works.
-func TestRefresh_InterruptedBeforeRotationGoesOn(t *testing.T) {
+// If the process died before the platform got the request, the old credential still works.
+func TestRefresh_InterruptedBeforeRotationSucceeds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.open()
@@ -201,7 +204,7 @@ func TestRefresh_InterruptedBeforeRotationGoesOn(t *testing.T) {
 	}
 }
 
-// A refresh that took longer than its hold must not end the one that has begun since.
+// A refresh that outlasted its hold must not end a refresh that began later.
 func TestEndRefresh_LeavesLaterRefresh(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -239,8 +242,9 @@ func TestRefresh_LostAnswerCountsAsInterrupted(t *testing.T) {
 	}
 }
 
-// A refresh goes on when its caller has gone: the platform may have rotated the token already.
-func TestRefresh_CancelledCallerStoresCredential(t *testing.T) {
+// A refresh continues after its caller has left, because the platform may already have rotated the
+// token.
+func TestRefresh_CanceledCallerStoresCredential(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.open()
@@ -254,8 +258,9 @@ func TestRefresh_CancelledCallerStoresCredential(t *testing.T) {
 	}
 }
 
-// A send that is refused while a refresh runs parks the channel. Its posts then wait, so people must see why.
-func TestRefresh_ChannelParkedMeanwhileStaysFlagged(t *testing.T) {
+// A send that is refused during a refresh flags the channel. Its posts then wait, so people must
+// still see the reason.
+func TestRefresh_ChannelFlaggedDuringRefreshStaysFlagged(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.open()
@@ -296,12 +301,12 @@ func TestUse_RefreshesOnceAndRepeats(t *testing.T) {
 	}
 }
 
-func TestSweep_RefreshesAheadOfTheEnd(t *testing.T) {
+func TestSweep_RefreshesOnlyDueChannels(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	later := r.Connect(r.org.Org)
 	r.Tenant(r.org.Org, `update channel set refresh_at = case when id = $1 then now() - interval '1 second' else now() + interval '1 hour' end`, r.channel)
-	for want := range 2 { // the second sweep finds nothing
+	for want := range 2 { // the second sweep finds nothing to refresh
 		n, err := r.keeper.Sweep(t.Context())
 		if err != nil || n != 1-want {
 			t.Errorf("sweep %d refreshed %d channels (%v), want %d", want, n, err, 1-want)
@@ -317,7 +322,7 @@ func TestSweep_RefreshesAheadOfTheEnd(t *testing.T) {
 	}
 }
 
-// A platform that fails is left alone after a few channels, and all of them for a while.
+// After a few failures, a sweep leaves a platform and all its channels alone for a while.
 func TestSweep_LeavesFailingPlatformAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -338,8 +343,8 @@ func TestSweep_LeavesFailingPlatformAlone(t *testing.T) {
 	}
 }
 
-// An organization whose own application is not accepted must not stop the refreshes of the others.
-func TestSweep_RefusedChannelsKeepNoOtherWaiting(t *testing.T) {
+// An organization whose own application is not accepted must not stop the refreshes of others.
+func TestSweep_RefusedChannelsDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for range 29 {
@@ -376,8 +381,9 @@ func TestRefreshAt(t *testing.T) {
 	}
 }
 
-// A platform that does not answer takes two calls of an organization, and none of another one.
-func TestUse_HangingPlatformHoldsTwoCalls(t *testing.T) {
+// A platform that does not respond blocks at most two calls of an organization, and none of
+// another.
+func TestUse_HangingPlatformBlocksTwoCalls(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	entered, hang := make(chan struct{}), make(chan struct{})

@@ -27,8 +27,8 @@ import (
 	"crier/tests/publishtest"
 )
 
-// gauged is a platform with statistics: followers are 1,000 plus the day of the year, impressions are the day of the
-// month.
+// gauged is a platform with statistics. Its followers are 1,000 plus the day of the year, its
+// impressions are the day of the month.
 type gauged struct {
 	publishtest.Platform
 	clock clock.Clock
@@ -36,9 +36,9 @@ type gauged struct {
 	mu     sync.Mutex
 	err    error // returned instead of statistics
 	asked  []string
-	before func(ctx context.Context) // called at the beginning of a call, unless it is nil
-	lag    int                       // days after which a day is told
-	// judge returns the error of a call, and replace its answer, unless they are nil.
+	before func(ctx context.Context) // called when a call begins, unless it is nil
+	lag    int                       // the number of days until a day is reported
+	// judge, if set, returns the error of a call; replace, if set, is its response.
 	judge   func(*connector.Session) error
 	replace []connector.Series
 }
@@ -49,7 +49,7 @@ func (g *gauged) fail(err error) {
 	g.err = err
 }
 
-// calls returns the calls since the last one, such as "channel 03-01 03-05".
+// calls returns the calls to the platform since the last time, such as "channel 03-01 03-05".
 func (g *gauged) calls() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,7 +95,8 @@ func (g *gauged) Post(
 	return g.answer(ctx, s, ref.ID, since, until)
 }
 
-// analyticsRig is a member with a channel of such a platform. Its clock is at the noon of the tenth of March 2027.
+// analyticsRig is a member with a channel of a gauged platform. Its clock starts at noon on March
+// 10, 2027.
 type analyticsRig struct {
 	*publishtest.Rig
 	who       tenancy.Principal
@@ -123,7 +124,7 @@ func newAnalyticsRig(t *testing.T) *analyticsRig {
 	return r
 }
 
-// process returns the use cases of a process of its own.
+// process returns the use cases of another process.
 func (r *analyticsRig) process() *analytics.Analytics {
 	cfg := publishtest.Limits
 	cfg.SnapshotRate = 1e6
@@ -140,7 +141,8 @@ func (r *analyticsRig) read(days int) (publishing.Analytics, error) {
 	return r.analytics.Channel(r.Context(), r.who, publishing.GetAnalytics{Channel: r.channel.String(), Days: days})
 }
 
-// impressions returns the days and values of the impressions of a window, such as "03-09:9 03-10:10", with the change.
+// impressions returns the days of a window with their impressions, followed by the change, such as
+// "03-09:9 03-10:10 80".
 func (r *analyticsRig) impressions(days int) string {
 	r.Helper()
 	out, err := r.read(days)
@@ -169,10 +171,10 @@ func away() error {
 	return &connector.Error{Kind: connector.KindTransient, Public: "The platform does not answer."}
 }
 
-func TestAnalytics_PlatformIsAskedOnceAnHour(t *testing.T) {
+func TestAnalytics_PlatformIsCalledOnceAnHour(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
-	// 8+9 of the window without today against 5+6 before it.
+	// Without today, the window has 8+9 and the one before it 5+6.
 	r.want(r.impressions(3), "03-08:8 03-09:9 03-10:10 54.55")
 	r.want(fmt.Sprint(r.platform.calls()), "[channel 09-11 03-10]")
 	r.pass(59 * time.Minute)
@@ -180,27 +182,28 @@ func TestAnalytics_PlatformIsAskedOnceAnHour(t *testing.T) {
 	r.want(fmt.Sprint(r.platform.calls()), "[]")
 	r.pass(time.Minute)
 	r.want(r.impressions(1), "03-10:10 0")
-	r.want(fmt.Sprint(r.platform.calls()), "[channel 03-03 03-10]") // seven days more, which may not have been complete
+	// The seven days before may have been incomplete when they were read.
+	r.want(fmt.Sprint(r.platform.calls()), "[channel 03-03 03-10]")
 
 	again := publishing.GetAnalytics{Channel: r.channel.String(), Days: 1, Refresh: true}
 	_, err := r.analytics.Channel(r.Context(), r.who, again)
 	r.OK(err)
-	r.want(fmt.Sprint(r.platform.calls()), "[]") // read within a minute
+	r.want(fmt.Sprint(r.platform.calls()), "[]") // the last call was less than a minute ago
 	r.pass(time.Minute)
 	_, err = r.analytics.Channel(r.Context(), r.who, again)
 	r.OK(err)
 	r.want(fmt.Sprint(r.platform.calls()), "[channel 03-03 03-10]")
 }
 
-func TestAnalytics_OutageShowsLastFiguresAndEndsWithTheTruth(t *testing.T) {
+func TestAnalytics_OutageShowsLastFiguresThenCurrentOnes(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	r.impressions(1)
 	read := r.now
 	r.platform.fail(away())
 	r.pass(48 * time.Hour)
-	r.want(r.impressions(4), "03-09:9 03-10:10 80")    // 9 against 5: the tenth was not over
-	r.want(r.impressions(2), "03-09:9 03-10:10 28.57") // the last days that are known, 9 against 7
+	r.want(r.impressions(4), "03-09:9 03-10:10 80")    // 9 against 5: the tenth was incomplete
+	r.want(r.impressions(2), "03-09:9 03-10:10 28.57") // the last known days, 9 against 7
 	out, err := r.read(4)
 	r.OK(err)
 	if !out.AsOf.Equal(read) {
@@ -219,11 +222,11 @@ func TestAnalytics_OutageShowsLastFiguresAndEndsWithTheTruth(t *testing.T) {
 	r.want(day.Day.Format(time.DateOnly), "2027-03-12")
 }
 
-func TestAnalytics_FailureIsToldWhenNothingIsKnown(t *testing.T) {
+func TestAnalytics_FailureIsReportedIfNothingIsKnown(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	r.platform.fail(away())
-	for range 2 { // the second time without a call
+	for range 2 { // the second request makes no call
 		if _, err := r.read(7); !fault.Is(err, fault.Upstream) || !strings.Contains(err.Error(), "does not answer") {
 			t.Errorf("got the error %v, want the reason of the platform", err)
 		}
@@ -237,10 +240,10 @@ func TestAnalytics_FailureIsToldWhenNothingIsKnown(t *testing.T) {
 	r.platform.calls()
 	r.pass(time.Hour)
 	r.want(r.impressions(1), "03-10:10 0")
-	r.want(fmt.Sprint(r.platform.calls()), "[]") // the channel must be connected again first
+	r.want(fmt.Sprint(r.platform.calls()), "[]") // the channel must be reconnected first
 }
 
-func TestAnalytics_OneCallForAllWhoAskAtTheSameTime(t *testing.T) {
+func TestAnalytics_ConcurrentRequestsShareOneCall(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	begun, release := make(chan struct{}, 1), make(chan struct{})
@@ -277,8 +280,8 @@ func TestAnalytics_RequestDoesNotWaitForHangingPlatform(t *testing.T) {
 	}
 }
 
-// An organization that asks for the figures of many channels of a slow platform leaves others their turn, and gets all of
-// them in the end.
+// An organization that requests the figures of many channels of a slow platform leaves room for
+// others, and still gets all its figures in the end.
 func TestAnalytics_ManyRequestsOfOneOrganizationLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
@@ -293,7 +296,7 @@ func TestAnalytics_ManyRequestsOfOneOrganizationLeaveRoomForOthers(t *testing.T)
 		}
 		return nil
 	}
-	pace := r.analytics.SetPace("slow", 5) // one more than the places of an organization
+	pace := r.analytics.SetPace("slow", 5) // one more than an organization may use at once
 	results := make(chan error, 12)
 	for range cap(results) {
 		c := r.channelOn(r.who.Org, "slow")
@@ -315,8 +318,9 @@ func TestAnalytics_ManyRequestsOfOneOrganizationLeaveRoomForOthers(t *testing.T)
 	}
 }
 
-// What waits for its turn at a server is no failure of the server, and delays nothing at others.
-func TestAnalytics_ServersHaveTheirOwnTurns(t *testing.T) {
+// A request that waits in a server's queue does not count as a failure of the server, and does not
+// delay other servers.
+func TestAnalytics_EachServerHasItsOwnQueue(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	r.analytics.SetPace("busy", 1)
@@ -335,11 +339,12 @@ func TestAnalytics_ServersHaveTheirOwnTurns(t *testing.T) {
 		t.Errorf("with another name beside it: got the error %v, want RateLimited", err)
 	}
 	r.analytics.SetPace("busy", 1)
-	r.OK(ask(second)) // at once: nothing has failed
+	r.OK(ask(second)) // not delayed, because nothing has failed
 }
 
-// A platform that asks to wait is left alone for that time, and told so where nothing is known.
-func TestAnalytics_RetryAfterIsHonoured(t *testing.T) {
+// A platform that asks for a pause is left alone for that time. Requests for which nothing is known
+// return its error.
+func TestAnalytics_RetryAfterIsHonored(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	r.impressions(1)
@@ -352,7 +357,7 @@ func TestAnalytics_RetryAfterIsHonoured(t *testing.T) {
 	r.impressions(1)
 	r.snapshots()
 	r.want(fmt.Sprint(r.platform.calls()), "[channel 03-03 03-10]")
-	r.pass(time.Hour) // a day, the longest wait
+	r.pass(time.Hour) // a full day, which is the longest pause
 	r.want(r.impressions(1), "03-11:11 0")
 
 	first, second := r.publish(r.channel, march10, "first"), r.publish(r.channel, march10, "second")
@@ -367,7 +372,7 @@ func TestAnalytics_RetryAfterIsHonoured(t *testing.T) {
 	r.platform.calls()
 	ask(first)
 	r.pass(time.Minute)
-	ask(second) // which has the same access
+	ask(second) // a post of the same channel
 	ask(first)
 	r.want(fmt.Sprint(r.platform.calls()), "[first 03-10 03-11]")
 	a, err := accessstore.ChannelAccess(r.Context(), r.Store, r.who.Org, r.channel)
@@ -375,11 +380,11 @@ func TestAnalytics_RetryAfterIsHonoured(t *testing.T) {
 	_, _, err = channelstore.ConnectChannel(r.Context(), r.Store, a.Channel, a.Credential, nil, nil)
 	r.OK(err)
 	r.platform.fail(nil)
-	r.post(second) // another access
+	r.post(second) // the channel was reconnected
 }
 
-// A post of a snapshot that is told to wait keeps the others of its channel waiting.
-func TestSnapshots_RetryAfterIsHonoured(t *testing.T) {
+// If a platform asks for a pause while a snapshot reads a post, the rest of its channel waits too.
+func TestSnapshots_RetryAfterIsHonored(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	post := r.publish(r.channel, march10, "remote")
@@ -405,7 +410,7 @@ func TestSnapshots_RetryAfterIsHonoured(t *testing.T) {
 	r.want(fmt.Sprint(r.platform.calls()), "[]")
 }
 
-// The figures of a platform that tells them days later are shown, whatever the window and the time of the day.
+// Figures that a platform reports days later are shown, whatever the window and the time of day.
 func TestAnalytics_LateFiguresAreShown(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
@@ -426,8 +431,8 @@ func change(now, before int) float64 {
 	return math.Round(float64(now-before)/float64(before)*1e4) / 100
 }
 
-// A platform that does not know a post for some days leaves no hole.
-func TestAnalytics_DaysOfNoAnswerAreReadLater(t *testing.T) {
+// Days on which the platform did not know the post leave no gap.
+func TestAnalytics_MissedDaysAreReadLater(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	post := r.publish(r.channel, march10, "remote")
@@ -444,7 +449,8 @@ func TestAnalytics_DaysOfNoAnswerAreReadLater(t *testing.T) {
 	}
 }
 
-// A post that the platform no longer knows has no figures in a window that began later; an outage shows the last ones.
+// A post that the platform no longer knows has no figures in a window that began later. During an
+// outage the last figures are shown instead.
 func TestAnalytics_OnlyAnOutageMovesTheWindow(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
@@ -462,8 +468,9 @@ func TestAnalytics_OnlyAnOutageMovesTheWindow(t *testing.T) {
 	}
 }
 
-// A post that is published again while the platform is asked, and does not answer, has no figures yet.
-func TestAnalytics_PublishedAgainDuringAnOutage(t *testing.T) {
+// A post that is published again while its platform is being called, and the call fails, has no
+// figures yet.
+func TestAnalytics_RepublishedDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	post := r.publish(r.channel, march10, "first")
@@ -480,8 +487,8 @@ func TestAnalytics_PublishedAgainDuringAnOutage(t *testing.T) {
 	}
 }
 
-// A day that was not over when the platform told it for the last time is not compared, however often it is asked.
-func TestAnalytics_DayThatWasNeverWholeIsNotCompared(t *testing.T) {
+// If a day was incomplete when the platform last reported it, it is never compared.
+func TestAnalytics_IncompleteDayIsNotCompared(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	post := r.publish(r.channel, march10.AddDate(0, 0, -9), "remote")
@@ -495,8 +502,9 @@ func TestAnalytics_DayThatWasNeverWholeIsNotCompared(t *testing.T) {
 	}
 }
 
-// A post that was published again has the figures of its new publication only, also when an old reading ends late.
-func TestAnalytics_PublishedAgainBeginsAnew(t *testing.T) {
+// A post that was published again has only the figures of its new publication, even if an old call
+// ends late.
+func TestAnalytics_RepublishedPostStartsOver(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	post := r.publish(r.channel, march10.AddDate(0, 0, -3), "first")
@@ -520,8 +528,8 @@ func TestAnalytics_PublishedAgainBeginsAnew(t *testing.T) {
 	}
 }
 
-// A platform whose labels change all the time has the latest of a day.
-func TestAnalytics_LabelsOfADayAreBounded(t *testing.T) {
+// If a platform changes its labels with every response, the latest labels of a day are kept.
+func TestAnalytics_LabelsPerDayAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	for round := range 9 {
@@ -540,11 +548,12 @@ func TestAnalytics_LabelsOfADayAreBounded(t *testing.T) {
 	r.want(fmt.Sprint(len(r.platform.calls())), "9")
 }
 
-// A platform that hangs is no failure of the database, and is left alone for a minute.
-func TestAnalytics_HangingPlatformIsToldAsSuch(t *testing.T) {
+// A platform that hangs is not mistaken for a failure of the database, and is left alone for a
+// minute.
+func TestAnalytics_HangingPlatformIsReportedAsSuch(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
-	r.platform.fail(context.DeadlineExceeded) // what a call returns whose time is over
+	r.platform.fail(context.DeadlineExceeded) // the error of a call that reached its deadline
 	for range 2 {
 		if _, err := r.read(7); !fault.Is(err, fault.Upstream) {
 			t.Errorf("got the error %v, want that the platform could not be asked", err)
@@ -553,7 +562,7 @@ func TestAnalytics_HangingPlatformIsToldAsSuch(t *testing.T) {
 	r.want(fmt.Sprint(r.platform.calls()), "[channel 09-11 03-10]")
 }
 
-// A platform may refuse statistics to an access with which it takes posts.
+// A platform may refuse statistics to a credential that it accepts for posts.
 func TestAnalytics_RefusedReadingKeepsChannelPublishing(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
@@ -614,7 +623,7 @@ func TestAnalytics_RefusesWhatIsNotThere(t *testing.T) {
 
 var march10 = time.Date(2027, time.March, 10, 0, 0, 0, 0, time.UTC)
 
-// publish stores a post that is published on a day, with the platform's id.
+// publish stores a post that was published at the given time, with the platform's id.
 func (r *analyticsRig) publish(channel publishing.ChannelID, at time.Time, release string) publishing.PostID {
 	r.Helper()
 	p := fixture.Post(r.who.Org, channel, at)[0]
@@ -630,7 +639,7 @@ func (r *analyticsRig) post(post publishing.PostID) publishing.PostAnalytics {
 	return out
 }
 
-func TestAnalytics_PostsAreReadFromTheirDayOn(t *testing.T) {
+func TestAnalytics_PostsAreReadFromTheirFirstDay(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	post := r.publish(r.channel, march10.AddDate(0, 0, -3), "remote")

@@ -25,8 +25,9 @@ import (
 	"crier/tests/sandboxtest"
 )
 
-// outage is an organization with a page of the sandbox and an account of a real Bluesky server, both of which can be
-// away. The clock of all is at the tenth of March 2027, except that of the Bluesky server.
+// outage is an organization with a page of the sandbox and an account of a real Bluesky server.
+// Both platforms can be made unavailable. The clock starts on March 10, 2027, except on the Bluesky
+// server.
 type outage struct {
 	*analyticsRig
 	away          atomic.Bool
@@ -110,14 +111,14 @@ func (o *outage) store(platform string, app connector.App, of connector.Connecte
 	return stored.ID
 }
 
-// setAway makes both platforms fail, or work again.
+// setAway makes both platforms unavailable, or available again.
 func (o *outage) setAway(away bool) {
 	o.Helper()
 	o.away.Store(away)
 	o.bluesky.AppViewAway(o.T, away)
 }
 
-// days returns the days of which a metric of a channel is known in the last four days, as "10 11".
+// days returns which of the last four days have a value of the channel's metric, such as "10 11".
 func (o *outage) days(channel publishing.ChannelID, label string) string {
 	o.Helper()
 	out, err := o.analytics.Channel(o.Context(), o.who, publishing.GetAnalytics{Channel: channel.String(), Days: 4})
@@ -133,7 +134,7 @@ func (o *outage) days(channel publishing.ChannelID, label string) string {
 	return strings.Join(days, " ")
 }
 
-// latest returns the day of the figures of today.
+// latest returns the day of the figures that a request for today gets.
 func (o *outage) latest(channel publishing.ChannelID) string {
 	o.Helper()
 	f, err := o.analytics.Figures(o.Context(), o.who, publishing.GetFigures{
@@ -143,7 +144,7 @@ func (o *outage) latest(channel publishing.ChannelID) string {
 	return f.Day.Format(time.DateOnly)
 }
 
-func TestOutage_LastFiguresAreShownAndTheDaysAfterAreRight(t *testing.T) {
+func TestOutage_ShowsLastFiguresAndRecovers(t *testing.T) {
 	t.Parallel()
 	o := newOutage(t)
 	if n := o.snapshots(); n != 2 {

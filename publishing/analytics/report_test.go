@@ -17,7 +17,8 @@ import (
 	"crier/tests/publishtest"
 )
 
-// reportRig is an organization whose days begin at 18:30 UTC, at 02:00 of its clocks on the fourth of March.
+// reportRig is an organization in Kolkata, whose days begin at 18:30 UTC. Its clocks show 02:00 on
+// March 4.
 type reportRig struct {
 	*publishtest.Rig
 	who      tenancy.Principal
@@ -42,7 +43,7 @@ func newReportRig(t *testing.T) *reportRig {
 	return r
 }
 
-// add stores a thread of two posts at a time and sets the states of both.
+// add stores a thread of two posts for the given time and sets the states of both.
 func (r *reportRig) add(channel publishing.ChannelID, at time.Time, first, second publishing.State) publishing.PostID {
 	r.Helper()
 	posts := fixture.Post(r.who.Org, channel, at, time.Hour)
@@ -116,7 +117,7 @@ func TestReport_CountsThreadsByDayAndPlatform(t *testing.T) {
 	}
 }
 
-// In Santiago the clocks are put forward at midnight of the sixth of September 2026, so that the day begins at one.
+// In Santiago the clocks go forward at midnight on September 6, 2026, so that day begins at 01:00.
 func TestReport_HasEachDayOnceWhereMidnightIsSkipped(t *testing.T) {
 	t.Parallel()
 	r := newReportRig(t)

@@ -26,7 +26,7 @@ func (r *analyticsRig) snapshots() int {
 	return n
 }
 
-// channelOn connects a channel of an organization to a server.
+// channelOn connects a channel of an organization at a server.
 func (r *analyticsRig) channelOn(org tenancy.OrgID, server string) publishing.ChannelID {
 	r.Helper()
 	c := r.Connect(org)
@@ -35,7 +35,7 @@ func (r *analyticsRig) channelOn(org tenancy.OrgID, server string) publishing.Ch
 	return c
 }
 
-// known returns how many days of a channel or of a post are stored.
+// known returns how many days are stored for a channel or a post.
 func (r *analyticsRig) known(org tenancy.OrgID, of analyticsstore.InsightOf) int {
 	r.Helper()
 	out, err := analyticsstore.FindInsight(r.Context(), r.Store, org, of, time.Time{}, march10.AddDate(1, 0, 0))
@@ -47,7 +47,7 @@ func TestSnapshots_ReadEachChannelOnceADay(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	recent, old := r.publish(r.channel, march10.AddDate(0, 0, -2), "recent"), r.publish(r.channel, march10.AddDate(0, 0, -8), "old")
-	second := r.process() // of another process, at the same time
+	second := r.process() // another process, which takes snapshots at the same time
 	results := make(chan int, 2)
 	for _, p := range []*analytics.Analytics{r.analytics, second} {
 		go func() {
@@ -79,7 +79,7 @@ func TestSnapshots_ReadEachChannelOnceADay(t *testing.T) {
 	if days != 3 {
 		t.Errorf("got %d snapshots in three days, want one a day", days)
 	}
-	for range 10 { // a process that runs every seven hours only
+	for range 10 { // a process that runs only every seven hours
 		r.pass(7 * time.Hour)
 		days += r.snapshots()
 	}
@@ -88,7 +88,7 @@ func TestSnapshots_ReadEachChannelOnceADay(t *testing.T) {
 	}
 }
 
-func TestSnapshots_OutageOfTwoDaysLeavesNoHole(t *testing.T) {
+func TestSnapshots_TwoDayOutageLeavesNoGap(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	r.snapshots()
@@ -114,8 +114,9 @@ func TestSnapshots_OutageOfTwoDaysLeavesNoHole(t *testing.T) {
 	r.want(r.impressions(3), "03-10:10 03-11:11 03-12:12 40") // 10+11 against 7+8
 }
 
-// A server that hangs or fails, a channel that panics and an organization that is suspended delay nobody else.
-func TestSnapshots_FailuresStayOfTheirOwner(t *testing.T) {
+// A server that hangs or fails, a channel that panics and a suspended organization do not delay
+// others.
+func TestSnapshots_FailuresDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	failing := r.Organization()
@@ -137,7 +138,8 @@ func TestSnapshots_FailuresStayOfTheirOwner(t *testing.T) {
 		}
 		return nil
 	}
-	if n := r.snapshots(); n != 3 { // the rig's own, and those on works.test but the suspended one
+	// The rig's own and two on works.test, without the suspended organization's.
+	if n := r.snapshots(); n != 3 {
 		t.Errorf("got %d channels read, want three", n)
 	}
 	calls := r.platform.calls()
@@ -152,7 +154,7 @@ func TestSnapshots_FailuresStayOfTheirOwner(t *testing.T) {
 	}
 }
 
-// nextOf returns when the snapshot of a channel is due.
+// nextOf returns when the next snapshot of a channel is due.
 func (r *analyticsRig) nextOf(channel publishing.ChannelID) (at time.Time) {
 	r.Helper()
 	r.OK(r.DB.WriteRole(r.Context(), pg.Clock, func(b *pgx.Batch) {
@@ -161,7 +163,7 @@ func (r *analyticsRig) nextOf(channel publishing.ChannelID) (at time.Time) {
 	return at
 }
 
-// Channels that always fail, and that are older than the others of their server, keep those waiting only once.
+// Channels that always fail and are older than the others of their server delay them only once.
 func TestSnapshots_FailingChannelsComeLast(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
@@ -230,7 +232,7 @@ func TestSnapshots_TakeFewChannelsOfAServerAtATime(t *testing.T) {
 	}
 }
 
-// due takes channels whose snapshot is due now, and leaves them an hour.
+// due takes the channels whose snapshot is due now and makes them due again in an hour.
 func (r *analyticsRig) due(q analyticsstore.SnapshotBatch) []analyticsstore.DueSnapshot {
 	r.Helper()
 	q.Now, q.Again, q.Total = r.Deps.Clock.Now(), r.Deps.Clock.Now().Add(time.Hour), 400
@@ -245,34 +247,37 @@ func (r *analyticsRig) due(q analyticsstore.SnapshotBatch) []analyticsstore.DueS
 	return out
 }
 
-// When the time is over, what was not asked for is due later, and is no failure of its platform.
-func TestSnapshots_EndOfTimeIsNoFailure(t *testing.T) {
+// When the time is up, channels that were not read are due later, and that does not count as a
+// failure of their platform.
+func TestSnapshots_TimeLimitIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	for range 5 {
 		r.channelOn(r.Organization().Org, "one.test")
 	}
 	cfg := publishtest.Limits
-	cfg.SnapshotRate = 1e-6 // the second call would be after the time
+	cfg.SnapshotRate = 1e-6 // the second call would come too late
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	n, err := r.Deps.Analytics(cfg).TakeSnapshots(ctx)
-	if n != 1 && n != 2 || err != nil { // one of this server, and that of the rig, which has another, if it came first
+	// One of this server, and the rig's own channel on another server if it came first.
+	if n != 1 && n != 2 || err != nil {
 		t.Errorf("got %d channels read, %v, want one of the server and no error", n, err)
 	}
 	if calls := len(r.platform.calls()); calls != n {
 		t.Errorf("got %d calls, want %d", calls, n)
 	}
 	r.pass(time.Hour)
-	// A channel that was read may have its time of the day within the hour; one that failed is due later.
+	// The daily time of a channel that was read may fall within the hour. One that failed is due
+	// later.
 	if due := r.due(analyticsstore.SnapshotBatch{OfOrg: 25}); len(due) < 6-n {
 		t.Errorf("got %d channels that are due an hour later, want the %d others", len(due), 6-n)
 	}
 }
 
-// What a platform answers is stored only as far as people can read it: no number that JSON cannot have, no day outside of
-// what was asked for.
-func TestSnapshots_BadAnswersAreCutDown(t *testing.T) {
+// A response is stored only as far as it can be returned: without numbers that JSON cannot hold and
+// without days that were not requested.
+func TestSnapshots_BadValuesAreDropped(t *testing.T) {
 	t.Parallel()
 	r := newAnalyticsRig(t)
 	r.platform.replace = badSeries(march10)
@@ -286,7 +291,7 @@ func TestSnapshots_BadAnswersAreCutDown(t *testing.T) {
 	}
 }
 
-// badSeries has one good value, on a day, and every kind of bad one.
+// badSeries returns one good value, for the given day, and every kind of bad one.
 func badSeries(day time.Time) []connector.Series {
 	points := []connector.Point{{Day: day.Add(time.Hour), Value: 5}}
 	for i, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300} {
@@ -298,7 +303,7 @@ func badSeries(day time.Time) []connector.Series {
 	}
 }
 
-// A server that answers, but slowly, would hold a batch.
+// A server that responds slowly would hold up a batch.
 func TestSnapshots_SlowServerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	if analytics.IsLeftAlone(10, 9*time.Second) || !analytics.IsLeftAlone(3, 10*time.Second) {
@@ -306,7 +311,8 @@ func TestSnapshots_SlowServerIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A channel that is disconnected while it is read, or whose organization is suspended or deleted, is not asked again.
+// A channel is not read further once it is disconnected, or once its organization is suspended or
+// deleted.
 func TestSnapshots_StopWhenTheChannelIsNoLongerActive(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{

@@ -40,7 +40,7 @@ func (s *strict) Validate(connector.Draft) []connector.Problem {
 	return nil
 }
 
-// settable is a clock that a test can set ahead.
+// settable is a clock that a test can move ahead.
 type settable struct{ ahead atomic.Int64 }
 
 func (c *settable) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
@@ -99,7 +99,7 @@ func (r *approvalRig) draft() publishing.PostID {
 	return r.create(publishing.CreateDraft, time.Now().Add(48*time.Hour))
 }
 
-// colleague is another member.
+// colleague returns another member of the organization.
 func (r *approvalRig) colleague(role tenancy.Role) tenancy.Principal {
 	r.Helper()
 	return tenant.Join(r.T, r.DB, r.who.Org, role)
@@ -116,7 +116,7 @@ func (r *approvalRig) resolve(a publishing.Approval, action publishing.ApprovalA
 	return r.approvals.Resolve(r.Context(), r.colleague(tenancy.RoleUser), a.ID.String(), publishing.ResolveApproval{Action: action})
 }
 
-// token returns the token of the review link of a post, as a colleague sees it.
+// token returns the token of the review link that a colleague sees for a post.
 func (r *approvalRig) token(post publishing.PostID) string {
 	r.Helper()
 	a, err := r.approvals.Status(r.Context(), r.colleague(tenancy.RoleUser), post.String())
@@ -227,7 +227,7 @@ func TestApproval_Answers(t *testing.T) {
 	}
 }
 
-func TestApproval_PassedDateIsDueAtOnce(t *testing.T) {
+func TestApproval_PastDateIsDueAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
 	post := r.create(publishing.CreateDraft, time.Now().Add(-time.Hour))
@@ -378,7 +378,7 @@ func TestApproval_OperatorIsNamedAndMayNotAnswer(t *testing.T) {
 	}
 }
 
-// TestForgetReviewer checks that the address is removed from the requests of every organization and
+// TestForgetReviewer checks that the address is removed from the requests of all organizations and
 // that the requests remain.
 func TestForgetReviewer(t *testing.T) {
 	t.Parallel()
@@ -436,7 +436,7 @@ func TestApproval_EditsEndIt(t *testing.T) {
 	}
 }
 
-// TestApproval_EditAndAnswerAtOnce: what is scheduled is what was approved.
+// TestApproval_EditAndAnswerAtOnce checks that only content that was approved is scheduled.
 func TestApproval_EditAndAnswerAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
@@ -462,7 +462,7 @@ func TestApproval_EditAndAnswerAtOnce(t *testing.T) {
 	}
 }
 
-func TestApproval_PendingPostIsScheduledByAdministratorsOnly(t *testing.T) {
+func TestApproval_PendingPostIsScheduledOnlyByAdministrators(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
 	post := r.draft()
@@ -588,8 +588,8 @@ func TestApproval_ExpiryAndReminder(t *testing.T) {
 	r.request(post, false)
 }
 
-// TestApproval_MailedLinkEndsWithMemberships: a link that a removed person may have, at any
-// address, cannot answer a request.
+// TestApproval_MailedLinkEndsWithMemberships checks that a link that a removed person may have,
+// whatever address it was mailed to, cannot answer a request.
 func TestApproval_MailedLinkEndsWithMemberships(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
@@ -661,9 +661,9 @@ func TestApproval_MailedLinkEndsWithMemberships(t *testing.T) {
 	r.OK(err)
 }
 
-// TestApproval_GuestIsToldOfItsEnd checks that only a guest who approved gets a mail, because guests get no
-// notifications.
-func TestApproval_GuestIsToldOfItsEnd(t *testing.T) {
+// TestApproval_GuestIsMailedWhenItEnds checks that only a guest who approved gets a mail, because
+// guests get no notifications.
+func TestApproval_GuestIsMailedWhenItEnds(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
 	settings := publishing.ChangeSettings{Settings: []byte(`{"a":1}`)}
@@ -723,7 +723,7 @@ func TestSendReviewMail_WaitsForASuspendedOrganization(t *testing.T) {
 
 // An organization whose connections are all in use is left for the next sweep, and the sweep
 // continues with the others.
-func TestSweepApprovals_BusyOrganizationStopsNoOther(t *testing.T) {
+func TestSweepApprovals_BusyOrganizationDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
 	r.request(r.draft(), false)
@@ -741,7 +741,7 @@ func TestSweepApprovals_BusyOrganizationStopsNoOther(t *testing.T) {
 	}
 }
 
-func TestApproval_ExpiredRequestThatIsNotSweptGivesWay(t *testing.T) {
+func TestApproval_UnsweptExpiredRequestGivesWay(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
 	post := r.draft()
@@ -752,7 +752,7 @@ func TestApproval_ExpiredRequestThatIsNotSweptGivesWay(t *testing.T) {
 	r.wantStatus(post, status{publishing.StateDraft, publishing.ApprovalPending})
 }
 
-func TestSweepApprovals_BadRowStopsNoOthers(t *testing.T) {
+func TestSweepApprovals_BadRowDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
 	bad := r.draft()
@@ -799,8 +799,8 @@ func TestApproval_OneWebhookEventEach(t *testing.T) {
 	}
 }
 
-// A request and its answer by somebody else each cause a notification; a request that ends without
-// an answer causes none.
+// Each request, and each answer by somebody else, causes a notification. A request that ends
+// without an answer causes none.
 func TestApproval_NotifiesOfRequestAndAnswer(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
@@ -828,7 +828,7 @@ func TestApproval_NotifiesOfRequestAndAnswer(t *testing.T) {
 	}
 }
 
-func TestApproval_MailsOfAnHourAreLimited(t *testing.T) {
+func TestApproval_MailsPerHourAreLimited(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
 	post := r.draft()
@@ -882,7 +882,7 @@ func TestApproval_RequestLocksTheOrganizationFirst(t *testing.T) {
 }
 
 // A withdrawal that waits for a deletion of the post returns NotFound afterwards.
-func TestWithdraw_PostIsDeletedMeanwhile(t *testing.T) {
+func TestWithdraw_DeletedPostIsNotFound(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
 	post := r.draft()

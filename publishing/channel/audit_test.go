@@ -11,7 +11,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// auditor keeps the actions of entries, or refuses every entry.
+// auditor records the actions of audit entries, or refuses every entry.
 type auditor struct {
 	refuses error
 	actions []tenancy.Action
@@ -24,7 +24,7 @@ func (a *auditor) AppendAudit(
 	return a.refuses
 }
 
-// A command and its entry are one transaction: without the entry nothing changes.
+// A command and its audit entry are one transaction: without the entry, nothing changes.
 func TestDisconnect_IsUndoneWithoutItsAuditEntry(t *testing.T) {
 	t.Parallel()
 	m := publishtest.NewRig(t).Member()

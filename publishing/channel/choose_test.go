@@ -16,7 +16,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// offeringOAuth is a platform by OAuth that offers two accounts and counts how often it is chosen.
+// offeringOAuth is an OAuth platform that offers two accounts and counts the choices.
 type offeringOAuth struct {
 	blockingOAuth
 	chosen atomic.Int64
@@ -35,7 +35,7 @@ func (d *offeringOAuth) Select(context.Context, connector.Env, connector.App, js
 	}, nil
 }
 
-// channelsAllowed is a quota of channels that a test changes.
+// channelsAllowed is a quota of channels that a test can change.
 type channelsAllowed struct{ n int }
 
 func (c *channelsAllowed) Limits(context.Context, pg.Querier, tenancy.OrgID) (tenancy.Limits, error) {
@@ -44,7 +44,7 @@ func (c *channelsAllowed) Limits(context.Context, pg.Querier, tenancy.OrgID) (te
 	return limits, nil
 }
 
-// A platform may accept a choice once, so it is asked only when the plan allows the channel.
+// A platform may accept a choice only once, so it is not called unless the plan allows the channel.
 func TestChooseByState_AsksThePlanFirst(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewRig(t)
@@ -62,7 +62,7 @@ func TestChooseByState_AsksThePlanFirst(t *testing.T) {
 		_, err := channels.ChooseByState(t.Context(), "sandbox", publishing.ChooseAccount{State: state, Candidate: "page"})
 		return err
 	}
-	plan.n = 1 // the organization has a channel
+	plan.n = 1 // the organization already has a channel
 	if err := choose(); !fault.Is(err, fault.Quota) || d.chosen.Load() != 0 {
 		t.Errorf("over the plan: got %v after %d choices, want Quota and none", err, d.chosen.Load())
 	}

@@ -47,8 +47,8 @@ func (d *passwordPlatform) Connect(_ context.Context, _ connector.Env, fields ma
 	return connector.Connected{Account: connector.Account{ID: "account", Name: "A", Grade: publishing.GradeMarked}, Credential: []byte(`{}`)}, nil
 }
 
-// beginConnect begins a connect at a passwordPlatform. try finishes it with a password; one with a NUL is
-// an invalid form.
+// beginConnect begins a connect at a passwordPlatform and returns try, which finishes it with a
+// password. A password with a NUL makes the form invalid.
 func beginConnect(t *testing.T) (d *passwordPlatform, try func(password string) error) {
 	t.Helper()
 	r := publishtest.NewRig(t)
@@ -57,7 +57,8 @@ func beginConnect(t *testing.T) (d *passwordPlatform, try func(password string) 
 	return d, begin(r.Member(), publishtest.Limits)
 }
 
-// begin begins a connect with cfg. finish finishes it with a password; one with a NUL is an invalid form.
+// begin begins a connect with cfg and returns finish, which finishes it with a password. A password
+// with a NUL makes the form invalid.
 func begin(m publishtest.Member, cfg publishtest.Config) (finish func(password string) error) {
 	m.Helper()
 	channels := m.Deps.Channels(cfg)
@@ -93,7 +94,7 @@ func TestFinishConnect_EndsAfterTenTries(t *testing.T) {
 func TestFinishConnect_AcceptsTheTenthTry(t *testing.T) {
 	t.Parallel()
 	d, try := beginConnect(t)
-	for range 20 { // it never reaches the platform
+	for range 20 { // these never reach the platform
 		if err := try("\x00"); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "NUL") {
 			t.Fatalf("a form with a NUL: got %v, want Invalid", err)
 		}
@@ -114,7 +115,7 @@ func TestFinishConnect_AcceptsTheTenthTry(t *testing.T) {
 	}
 }
 
-// blockingPlatform is a platform whose Connect returns when opened is closed.
+// blockingPlatform is a platform whose Connect returns once opened is closed.
 type blockingPlatform struct {
 	*publishtest.Platform
 	inside chan struct{} // receives a value for each connect that has begun
@@ -175,7 +176,7 @@ func TestFinishConnect_LimitsConnectsInProgress(t *testing.T) {
 	}
 }
 
-// ownerRecorder is a platform that records the owner of the connections of Connect.
+// ownerRecorder is a platform that records the owner of the connections that Connect uses.
 type ownerRecorder struct {
 	*publishtest.Platform
 	owner string
@@ -205,7 +206,7 @@ func TestFinishConnect_RefusesTooManyChannels(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewRig(t)
 	r.Register(&passwordPlatform{Platform: r.Platform})
-	m := r.Member() // it has a channel
+	m := r.Member() // with one channel
 	cfg := publishtest.Limits
 	cfg.MaxChannels = 1
 	if err := begin(m, cfg)("right"); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "limit of channels, which is 1") {
@@ -219,7 +220,7 @@ func TestFinishConnect_RefusesTooManyChannels(t *testing.T) {
 	}
 }
 
-func TestFinishConnect_EndsWithAccessOfWhoBeganIt(t *testing.T) {
+func TestFinishConnect_EndsWhenItsMemberLosesAccess(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewRig(t)
 	d := &passwordPlatform{Platform: r.Platform}
@@ -275,7 +276,7 @@ func TestFinishConnect_EndsWithTheKeyThatBeganIt(t *testing.T) {
 	}
 }
 
-// removingPlatform removes the members of an organization while a channel of it is being connected.
+// removingPlatform removes a member from the organization while the member connects a channel.
 type removingPlatform struct {
 	*passwordPlatform
 	of publishtest.Member
@@ -286,7 +287,7 @@ func (d *removingPlatform) Connect(ctx context.Context, env connector.Env, field
 	return d.passwordPlatform.Connect(ctx, env, fields)
 }
 
-func TestFinishConnect_RemovedDuringTheSignInStoresNoChannel(t *testing.T) {
+func TestFinishConnect_MemberRemovedDuringConnectStoresNoChannel(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewRig(t)
 	m := r.Member()
@@ -300,7 +301,7 @@ func TestFinishConnect_RemovedDuringTheSignInStoresNoChannel(t *testing.T) {
 	}
 }
 
-// blockingOAuth is a platform by OAuth whose Exchange returns when opened is closed.
+// blockingOAuth is an OAuth platform whose Exchange returns once opened is closed.
 type blockingOAuth struct {
 	*publishtest.Platform
 	inside chan struct{} // receives a value for each call that has begun
@@ -354,7 +355,7 @@ func TestFinishConnect_OAuthRefusedForLoadKeepsState(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for _, state := range states[:4] {
-		all.Go(func() { _ = finish(state) }) // it is refused in the end
+		all.Go(func() { _ = finish(state) }) // fails in the end
 	}
 	for range 4 {
 		<-d.inside
@@ -371,7 +372,7 @@ func TestFinishConnect_OAuthRefusedForLoadKeepsState(t *testing.T) {
 	}
 }
 
-// authority refuses everybody once it is lost.
+// authority refuses everybody once access is lost.
 type authority struct{ lost atomic.Bool }
 
 func (a *authority) Confirm(context.Context, pg.Querier, tenancy.Principal) error {
@@ -381,7 +382,7 @@ func (a *authority) Confirm(context.Context, pg.Querier, tenancy.Principal) erro
 	return nil
 }
 
-// losingPlatform takes the access of whoever connects while it answers.
+// losingPlatform removes the access of the person who connects while it handles the connect.
 type losingPlatform struct {
 	*passwordPlatform
 	authority *authority
@@ -393,7 +394,7 @@ func (d losingPlatform) Connect(ctx context.Context, env connector.Env, fields m
 	return d.passwordPlatform.Connect(ctx, env, fields)
 }
 
-func TestFinishConnect_AccessLostMeanwhileConnectsNothing(t *testing.T) {
+func TestFinishConnect_AccessLostDuringConnectStoresNothing(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewRig(t)
 	a := &authority{}
@@ -409,8 +410,8 @@ func TestFinishConnect_AccessLostMeanwhileConnectsNothing(t *testing.T) {
 	}
 }
 
-// TestFormFields_TakeWhatPeoplePaste: what was pasted along with a value is removed from a field
-// that cannot contain white space, and a password is left unchanged.
+// TestFormFields_TakeWhatPeoplePaste checks that characters pasted along with a value are removed
+// from fields that cannot contain white space, and that a password is left unchanged.
 func TestFormFields_TakeWhatPeoplePaste(t *testing.T) {
 	t.Parallel()
 	d := connector.Descriptor{Fields: []connector.Field{

@@ -11,8 +11,8 @@ import (
 	"crier/tests/publishtest"
 )
 
-// TestHoldCode_EndsAfterTenMinutes: a page that waits for consent is useless later, even to
-// somebody who finds it.
+// TestHoldCode_EndsAfterTenMinutes checks that a page that waits for consent becomes useless after
+// ten minutes, even to somebody who finds it.
 func TestHoldCode_EndsAfterTenMinutes(t *testing.T) {
 	t.Parallel()
 	r, now := publishtest.NewRig(t), time.Now()

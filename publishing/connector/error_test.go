@@ -11,7 +11,7 @@ import (
 	"crier/platform/outbound"
 )
 
-// The table holds the rule of FromStatus; before is the kind outside a commit.
+// The table is the rule of FromStatus; before is the kind outside a commit.
 func TestFromStatus_ByStatusAndAuthor(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -71,7 +71,7 @@ func TestFromStatus_ByStatusAndAuthor(t *testing.T) {
 	}
 }
 
-// Public must not reveal which names of the private network exist.
+// Public must not reveal which names exist in the private network.
 func TestFromSend_HidesThatAddressIsBlocked(t *testing.T) {
 	t.Parallel()
 	blocked, gone := fmt.Errorf("dial: %w", outbound.ErrBlocked), errors.New("no such host")

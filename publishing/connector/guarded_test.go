@@ -15,7 +15,7 @@ import (
 	"crier/publishing"
 )
 
-// scripted is a connector that returns its fields, or panics.
+// scripted is a connector that returns the values of its fields, or panics.
 type scripted struct {
 	connected Connected
 	problems  []Problem
@@ -23,7 +23,7 @@ type scripted struct {
 	ref       Ref
 	verdict   Verdict
 	renewed   Refreshed
-	send      func(context.Context) error // called by Commit if not nil
+	send      func(context.Context) error // called by Commit, unless it is nil
 	err       error
 	panics    any
 }
@@ -65,7 +65,7 @@ func (c scripted) Refresh(context.Context, *Session) (Refreshed, error) {
 	return c.renewed, c.fail()
 }
 
-// registered returns c from a registry, as the engine gets it.
+// registered returns c from a registry, as the engine uses it.
 func registered(t *testing.T, c Connector) Connector {
 	t.Helper()
 	r, err := NewRegistry(c)
@@ -199,7 +199,7 @@ func TestRegistry_BoundsCredentials(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		size             int
-		connect, refresh Kind // "" = accepted
+		connect, refresh Kind // "" if the credential is accepted
 	}{
 		"of the largest size": {size: maxCredential, connect: "", refresh: ""},
 		"larger by one byte":  {size: maxCredential + 1, connect: KindContent, refresh: KindTransient},

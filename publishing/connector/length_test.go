@@ -12,7 +12,7 @@ import (
 	"crier/tests/segmenter"
 )
 
-// TestLength_CountsGraphemes checks counts that follow from Unicode's rules.
+// TestLength_CountsGraphemes checks counts that follow from the rules of Unicode.
 func TestLength_CountsGraphemes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
@@ -25,8 +25,8 @@ func TestLength_CountsGraphemes(t *testing.T) {
 	}
 }
 
-// TestGraphemes_AreThoseOfNode compares the counts of random texts with the counts of Intl.Segmenter.
-func TestGraphemes_AreThoseOfNode(t *testing.T) {
+// TestGraphemes_MatchNode compares the counts of random texts with those of Intl.Segmenter.
+func TestGraphemes_MatchNode(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it installs Node.js")
@@ -69,7 +69,7 @@ func newTexts(r *rand.Rand) *texts {
 	return g
 }
 
-// joiners are characters that Unicode's rules treat specially.
+// joiners are characters for which Unicode has special rules.
 var joiners = []rune{
 	'\u200d', '\u200c', '\u0301', '\u0308', '\ufe0f', '\ufe0e', '\u20e3', '\r', '\n', '\u094d', '\u09cd', '\u0d4d', '\u0acd', '\u0c4d',
 	'\u0b4d', '\u1039', '\u17d2', '\u1b44', '\u0600', '\u06dd', 0x110bd, '\u0903', '\u0e33', '\u0eb3', '\u1100', '\u1161', '\u11a8',
@@ -99,7 +99,7 @@ func (g *texts) text() string {
 	return b.String()
 }
 
-// of returns a random character of a table.
+// of returns a random character from a table.
 func (g *texts) of(table *unicode.RangeTable) rune {
 	n := g.IntN(len(table.R16) + len(table.R32))
 	if n < len(table.R16) {

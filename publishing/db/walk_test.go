@@ -27,7 +27,7 @@ func orgs(n int) []tenancy.OrgID {
 	return out
 }
 
-// finding returns a search for organizations that are behind the last one.
+// finding returns a search for organizations that come after the last one.
 func finding(all []tenancy.OrgID) func(context.Context, tenancy.OrgID, int) ([]tenancy.OrgID, error) {
 	return func(_ context.Context, after tenancy.OrgID, limit int) ([]tenancy.OrgID, error) {
 		begin := slices.Index(all, after) + 1
@@ -62,7 +62,7 @@ func TestWalk_VisitsPagesInTurn(t *testing.T) {
 	}
 }
 
-func TestWalk_AsksForMoreWhenAVisitHasMore(t *testing.T) {
+func TestWalk_ReportsThatAVisitHasMore(t *testing.T) {
 	t.Parallel()
 	walk := db.NewWalk(db.WalkRules{Size: 9, Shards: everyShard, Log: slog.New(slog.DiscardHandler), Skipped: "later"})
 	more, err := walk.Page(t.Context(), finding(orgs(1)), func(context.Context, tenancy.OrgID) (bool, error) { return true, nil })
@@ -78,7 +78,8 @@ func TestWalk_VisitsOnlyOwnShards(t *testing.T) {
 	walk := db.NewWalk(db.WalkRules{
 		Size: 4, Shards: func() []int16 { return []int16{own} }, Log: slog.New(slog.DiscardHandler), Skipped: "later",
 	})
-	for range 2 { // a full page, whose last organization another process visits, and the rest
+	// A full page, whose last organization belongs to another process, and then the rest.
+	for range 2 {
 		_, err := walk.Page(t.Context(), finding(all), func(_ context.Context, org tenancy.OrgID) (bool, error) {
 			if int16(tenancy.Shard(org)) != own {
 				t.Errorf("visited %s of another shard", org)
@@ -91,7 +92,7 @@ func TestWalk_VisitsOnlyOwnShards(t *testing.T) {
 	}
 }
 
-func TestWalk_SkipsOrganizationsWithErrorsOfTheirOwn(t *testing.T) {
+func TestWalk_SkipsOrganizationsWithOwnErrors(t *testing.T) {
 	t.Parallel()
 	all := orgs(3)
 	away := errors.New("the database is away")

@@ -20,7 +20,7 @@ import (
 	"crier/publishing/file"
 )
 
-// answering is a transport with one response.
+// answering is a transport that always returns the same response.
 type answering struct {
 	header http.Header
 	body   io.Reader
@@ -107,7 +107,8 @@ func TestFetch_UndoesContentCodings(t *testing.T) {
 	}
 }
 
-// TestFetch_BoundsDecodedFiles: a small response that decodes to a large file meets the limit of its kind.
+// TestFetch_BoundsDecodedFiles checks that a small response that decodes to a large file is subject
+// to the limit of its kind.
 func TestFetch_BoundsDecodedFiles(t *testing.T) {
 	t.Parallel()
 	bomb := encoded(t, "zstd", append(picture(t, png.Encode), make([]byte, 50<<20)...))
@@ -141,7 +142,8 @@ func TestFetch_ReturnsErrorOfConnection(t *testing.T) {
 	}
 }
 
-// TestFetch_LeavesPartsEncoded: a part of an encoded file cannot be decoded.
+// TestFetch_LeavesPartsEncoded checks that a part of an encoded file, which cannot be decoded,
+// stays as it is.
 func TestFetch_LeavesPartsEncoded(t *testing.T) {
 	t.Parallel()
 	resp, err := file.Fetch(t.Context(), answering{

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A server that sends a byte now and then does not keep a download until its end.
+// A server that sends a byte now and then cannot keep a download open until its time limit.
 func TestFetch_EndsSlowServers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

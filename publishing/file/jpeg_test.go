@@ -11,14 +11,15 @@ import (
 	"crier/platform/fault"
 )
 
-// Cameras write markers that software encoders do not.
+// Cameras write markers that software encoders do not write.
 func TestSniff_AcceptsJPEGMarkersOfCameras(t *testing.T) {
 	t.Parallel()
 	plain := picture(t, func(w io.Writer, m image.Image) error { return jpeg.Encode(w, m, nil) })
 	body, end := plain[:len(plain)-2], plain[len(plain)-2:]
 	var restarts []byte
 	for code := byte(0xD0); code <= 0xD7; code++ {
-		restarts = append(restarts, 0xFF, code, 0x12, 0x34) // the bytes after the marker are scan data, not a length
+		// The bytes after the marker are scan data, not a length.
+		restarts = append(restarts, 0xFF, code, 0x12, 0x34)
 	}
 	for name, whole := range map[string][]byte{
 		"one fill byte before the end":          slices.Concat(body, []byte{0xFF}, end),

@@ -43,7 +43,7 @@ func TestSniff(t *testing.T) {
 	for name, c := range map[string]struct {
 		file  string
 		bytes []byte
-		want  string // extension, or the kind of refusal
+		want  string // the extension, or the kind of refusal
 	}{
 		"png":                         {file: "a.png", bytes: asPNG, want: "png"},
 		"jpeg named jpeg":             {file: "a.JPEG", bytes: asJPEG, want: "jpg"},
@@ -84,7 +84,8 @@ func TestSniff(t *testing.T) {
 	}
 }
 
-// reads returns the bytes that the reader of Sniff yields, or the error of Sniff or of that reader.
+// reads returns the bytes from the reader that Sniff returns, or the error of Sniff or of that
+// reader.
 func reads(name string, r io.Reader) ([]byte, error) {
 	_, r, err := file.Sniff(name, r, limits)
 	if err != nil {
@@ -93,7 +94,7 @@ func reads(name string, r io.Reader) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// Cameras store the pixels as the sensor delivers them, and say in EXIF how to show them.
+// Cameras store the pixels as the sensor delivers them and record in EXIF how to display them.
 func TestSniff_SizeIsAsShown(t *testing.T) {
 	t.Parallel()
 	plain := picture(t, func(w io.Writer, m image.Image) error { return jpeg.Encode(w, m, nil) })
@@ -163,7 +164,8 @@ func TestSniff_RefusesIncompleteImages(t *testing.T) {
 	}
 }
 
-// TestSniff_RefusesDamagedPNG covers unfinished downloads into a preallocated file, which have a gap in the middle.
+// TestSniff_RefusesDamagedPNG covers unfinished downloads into a preallocated file, which have a
+// gap in the middle.
 func TestSniff_RefusesDamagedPNG(t *testing.T) {
 	t.Parallel()
 	whole := picture(t, png.Encode)
@@ -174,7 +176,7 @@ func TestSniff_RefusesDamagedPNG(t *testing.T) {
 	size[len(size)-1]++
 	for name, c := range map[string]struct {
 		bytes []byte
-		want  string // part of the message; "" when the file is accepted
+		want  string // part of the message; "" if the file is accepted
 	}{
 		"zeros in the pixels":              {zeroed(whole, pixels+6, 5), "the checksum of its IDAT chunk is wrong"},
 		"zeros in place of a chunk":        {zeroed(whole, pixels-4, 12), "it has unexpected bytes where a chunk should begin"},
@@ -189,7 +191,7 @@ func TestSniff_RefusesDamagedPNG(t *testing.T) {
 	}
 }
 
-// zeroed returns a copy of b with n bytes set to zero, starting at from.
+// zeroed returns a copy of b in which n bytes, starting at from, are zero.
 func zeroed(b []byte, from, n int) []byte {
 	out := bytes.Clone(b)
 	clear(out[from : from+n])
@@ -208,14 +210,14 @@ func TestSniff_RefusesImpossibleImages(t *testing.T) {
 		b := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), make([]byte, 8)...)
 		binary.BigEndian.PutUint32(b[16:], w)
 		binary.BigEndian.PutUint32(b[20:], h)
-		b = append(b, 1, 0, 0, 0, 0) // one bit a pixel
+		b = append(b, 1, 0, 0, 0, 0) // one bit per pixel
 		b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[12:]))
 		return append(b, "\x00\x00\x00\x00IEND\xaeB`\x82"...)
 	}
 	for name, c := range map[string]struct {
 		file  string
 		bytes []byte
-		want  string // part of the message; "" when the file is accepted
+		want  string // part of the message; "" if the file is accepted
 	}{
 		"as many pixels as allowed":       {file: "a.png", bytes: sized(10_000, 10_000), want: ""},
 		"a row more":                      {file: "a.png", bytes: sized(10_000, 10_001), want: "too many pixels: 10000 x 10001"},
@@ -241,7 +243,8 @@ func TestSniff_FindsAHeaderFarFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	plain := picture(t, func(w io.Writer, m image.Image) error { return jpeg.Encode(w, m, nil) })
 	profile := append([]byte{0xFF, 0xE2, 0xFF, 0xFF}, make([]byte, 0xFFFD)...)
-	whole := slices.Concat(plain[:2], bytes.Repeat(profile, 9), plain[2:]) // about 590 KB before the size
+	// The size comes after about 590 KB.
+	whole := slices.Concat(plain[:2], bytes.Repeat(profile, 9), plain[2:])
 	kind, r, err := file.Sniff("a.jpg", bytes.NewReader(whole), limits)
 	if err != nil || kind.Width != 7 || kind.Height != 5 {
 		t.Fatalf("got %+v and error %v, want a size of 7x5", kind, err)

@@ -27,20 +27,21 @@ func TestName(t *testing.T) {
 		"\u1112\u1161\u11ab.png": "한", "スクリーンショット 2026.png": "スクリーンショット-2026",
 		"می\u200cخواهم.png": "می\u200cخواهم", "👩\u200d👧 🎉.gif": "👩\u200d👧-🎉", "50 €.png": "50-€", "l·l.png": "l·l",
 		"d’été – août.png": "d-été-août", "a\u3000b.png": "a-b",
-		// What has no place in a name.
+		// Characters that have no place in a name.
 		"a\u202egnp.exe.png": "agnp-exe", "a\r\nSet-Cookie: x.png": "aSet-Cookie-x", "a\x00b\x7f.png": "ab", "a\ufeffb\u2066.png": "ab",
 		"a\"b;c%2f.png": "a-b-c-2f", "a\xffb.png": "ab", "a\ufffdb.png": "ab", "\u0301a.png": "a", "\u200d.png": "file",
 		"\u202e.png": "file", "..": "file", ". .png": "file", "-.png": "file", "a\ue000\U000e0041.png": "a",
-		// What Windows takes for a device.
+		// Names that Windows treats as devices.
 		"con.png": "file", "COM1.jpg": "file", "lpt².gif": "file", "console.png": "console", "COM10.png": "COM10",
 		// Cut between user-perceived characters, never inside a rune.
 		strings.Repeat("日", 40) + ".png":         strings.Repeat("日", 32),
 		strings.Repeat("a", 95) + "é.png":        strings.Repeat("a", 95),
 		strings.Repeat("a", 90) + "👩\u200d👧.png": strings.Repeat("a", 90),
 		"a\u1fefb.png": "a-b", // NFC turns it into the ASCII grave accent
-		strings.Repeat("a", 94) + "q\u0323\u0307x.png":      strings.Repeat("a", 94),
-		strings.Repeat("a", 95) + " " + "b.png":             strings.Repeat("a", 95),
-		"q" + strings.Repeat("\u0307", 100) + ".png":        norm.NFC.String("q" + strings.Repeat("\u0307", 46)), // one character
+		strings.Repeat("a", 94) + "q\u0323\u0307x.png": strings.Repeat("a", 94),
+		strings.Repeat("a", 95) + " " + "b.png":        strings.Repeat("a", 95),
+		// This is one character.
+		"q" + strings.Repeat("\u0307", 100) + ".png":        norm.NFC.String("q" + strings.Repeat("\u0307", 46)),
 		strings.Repeat("क\u094d", 30) + ".png":              strings.Repeat("क\u094d", 16),
 		strings.Repeat("a", 93) + "\u1112\u1161\u11ab" + "": strings.Repeat("a", 93) + "한",
 	} {
@@ -50,7 +51,8 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestName_IsSafe: a name is safe in a path, a header and a file system, and Name returns it unchanged.
+// TestName_IsSafe checks that a name is safe in a path, a header and a file system, and that Name
+// returns it unchanged.
 func TestName_IsSafe(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

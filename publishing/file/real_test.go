@@ -16,20 +16,21 @@ import (
 	"crier/publishing/file"
 )
 
-// real is a file that a Debian program makes, and what becomes of it.
+// real is a file that a Debian program makes, with the expected verdict.
 type real struct {
-	name string // of the upload; what describes it
+	name string // the name of the upload; what describes the file
 	what string
 	// make is the command. Its last argument is the file; $v, $a, $va and $p are the inputs.
 	make string
-	// want is a part of the refusal; "" when the file is accepted.
+	// want is a part of the refusal, "" if the file is accepted.
 	want string
-	// differs is why the result differs from what file and ffprobe say; "" if it does not.
+	// differs says why the verdict differs from what file and ffprobe say, "" if it does not.
 	differs string
-	// cut also cuts the file at ten places. shows is why the tools accept some of the parts as whole.
+	// cut also cuts the file at ten places. shows says why the tools accept some of the pieces as
+	// whole.
 	cut   bool
 	shows string
-	// sample stores the file in testdata, for tests without the programs.
+	// sample stores the file in testdata, for tests that run without the programs.
 	sample bool
 }
 
@@ -41,7 +42,7 @@ const (
 )
 
 var reals = []real{
-	// MP4 and its variants, from every muxer, with every codec.
+	// MP4 and its variants, from every muxer and with every codec.
 	{name: "a.mp4", what: "h264 aac", make: "ffmpeg $va -c:v libx264 -preset ultrafast -c:a aac -f mp4", cut: true, shows: noTables, sample: true},
 	{name: "a.mp4", what: "h264 faststart", make: "ffmpeg $va -c:v libx264 -preset ultrafast -c:a aac -movflags +faststart -f mp4", cut: true, sample: true},
 	{name: "a.mp4", what: "h264 no sound", make: "ffmpeg $v -c:v libx264 -preset ultrafast -f mp4"},
@@ -140,7 +141,7 @@ var realInputs = strings.NewReplacer(
 
 var update = flag.Bool("update", false, "write the samples of testdata")
 
-// made returns the file.
+// made makes the file with its command and returns its content.
 func (f real) made(t *testing.T, dir string) []byte {
 	t.Helper()
 	words := strings.Fields(strings.ReplaceAll(f.make, "\u00a0", "\x00"))
@@ -162,7 +163,7 @@ func (f real) made(t *testing.T, dir string) []byte {
 	case "ffmpeg":
 		words = append(append([]string{"ffmpeg", "-v", "error", "-y", "-nostdin"}, words[1:]...), out)
 	case "convert":
-		words[0] = "convert-im6.q16" // as Debian names ImageMagick 6
+		words[0] = "convert-im6.q16" // the name of ImageMagick 6 in Debian
 		if _, err := exec.LookPath("magick"); err == nil {
 			words[0] = "magick"
 		}
@@ -186,7 +187,7 @@ func tool(t *testing.T, words ...string) (out, complaints string) {
 	cmd := exec.CommandContext(t.Context(), path, words[1:]...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// ffprobe and ffmpeg fail for incomplete files, and say so in their output.
+	// ffprobe and ffmpeg fail for incomplete files and say so in their output.
 	judges := words[0] == "ffprobe" || words[len(words)-1] == "-"
 	if err := cmd.Run(); err != nil && !judges {
 		t.Fatalf("%s: %v\n%s", strings.Join(words, " "), err, stderr.String())
@@ -194,7 +195,7 @@ func tool(t *testing.T, words ...string) (out, complaints string) {
 	return stdout.String(), stderr.String()
 }
 
-// verdict returns the refusal of an upload, or "".
+// verdict returns the message with which an upload is refused, or "".
 func verdict(t *testing.T, name string, data []byte) string {
 	t.Helper()
 	kind, r, err := file.Sniff(name, bytes.NewReader(data), file.Limits{Image: 10 << 20, Video: 10 << 20})
@@ -269,7 +270,8 @@ func (f real) file() string {
 	return filepath.Join("testdata", "real", strings.ReplaceAll(f.what, " ", "-"))
 }
 
-// TestReal makes files with Debian programs and compares what becomes of each upload with what file and ffprobe say.
+// TestReal makes files with Debian programs and compares the verdict about each upload with what
+// file and ffprobe say.
 func TestReal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes files with ffmpeg and ImageMagick for a minute; TestReal_Samples has some of them")
@@ -317,7 +319,8 @@ func TestReal(t *testing.T) {
 	}
 }
 
-// TestReal_Samples checks files that the programs of TestReal made; `go test -run 'TestReal$' -update` writes them.
+// TestReal_Samples checks files that the programs of TestReal made. `go test -run 'TestReal$'
+// -update` writes them.
 func TestReal_Samples(t *testing.T) {
 	t.Parallel()
 	for _, f := range reals {

@@ -88,7 +88,7 @@ func TestVideoProbe_FindsSizeAndLength(t *testing.T) {
 	}
 }
 
-func TestVideoProbe_TakesAnyBytes(t *testing.T) {
+func TestVideoProbe_AcceptsAnyBytes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		pieces := rapid.SliceOf(rapid.OneOf(
@@ -107,19 +107,22 @@ func TestVideoProbe_TakesAnyBytes(t *testing.T) {
 	})
 }
 
-// TestVideoProbe_Incomplete: a video needs a movie box, a track with a picture that has frames, and all of its data.
+// TestVideoProbe_Incomplete checks that a video needs a movie box, a picture track with frames, and
+// all of its data.
 func TestVideoProbe_Incomplete(t *testing.T) {
 	t.Parallel()
 	const ofSound, ofPicture = "mp4a", "avc1"
 	ftyp, data := box("ftyp", []byte("isom\x00\x00\x02\x00isommp41")), box("mdat", make([]byte, 500))
 	quickTime := box("ftyp", []byte("qt  \x00\x00\x02\x00qt  "))
-	// frames returns the tables of a track with n samples, the last of which is at the offset last.
+	// frames returns the tables of a track with n samples, where the last sample begins at the
+	// offset last.
 	frames := func(n, last uint32) []byte {
 		return slices.Concat(box("stsz", numbers(0, 0, n), make([]byte, 4*n)), box("stco", numbers(0, 2, 40, last)))
 	}
 	track := func(kind, codec string, tables []byte) []byte {
 		handler := box("hdlr", numbers(0, 0), []byte(kind), make([]byte, 13))
-		other := box("hdlr", numbers(0), []byte("dhlralis"), make([]byte, 13)) // QuickTime's data handler
+		// QuickTime's data handler.
+		other := box("hdlr", numbers(0), []byte("dhlralis"), make([]byte, 13))
 		sample := box("stsd", numbers(0, 1), box(codec, make([]byte, 40)))
 		return box("trak", tkhd(upright, 8, 8), box("mdia", handler, box("minf", other, box("stbl", sample, tables))))
 	}
@@ -182,8 +185,8 @@ func TestVideoProbe_Incomplete(t *testing.T) {
 	}
 }
 
-// TestVideoProbe_NestsNoDeeper: endlessly nested boxes take no memory.
-func TestVideoProbe_NestsNoDeeper(t *testing.T) {
+// TestVideoProbe_LimitsNesting checks that endlessly nested boxes take no memory.
+func TestVideoProbe_LimitsNesting(t *testing.T) {
 	t.Parallel()
 	p := &VideoProbe{}
 	_, _ = p.Write(bytes.Repeat([]byte("\x7f\xff\xff\xfftrak"), 100_000))
@@ -193,7 +196,7 @@ func TestVideoProbe_NestsNoDeeper(t *testing.T) {
 	}
 }
 
-// TestSniff_SaysWhatTheFileIs names files that no platform takes.
+// TestSniff_SaysWhatTheFileIs uses files that no platform accepts.
 func TestSniff_SaysWhatTheFileIs(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]struct{ name, data string }{

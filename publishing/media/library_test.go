@@ -32,7 +32,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// rig is the use cases of one process with a database.
+// rig has the use cases of one process with a database.
 type rig struct{ *publishtest.Rig }
 
 func newRig(t *testing.T) *rig {
@@ -40,7 +40,7 @@ func newRig(t *testing.T) *rig {
 	return &rig{Rig: publishtest.NewRig(t)}
 }
 
-// picture returns a PNG image of a width, which has bytes of its own.
+// picture returns a PNG image of the given width. The bytes differ for each width.
 func (r *rig) picture(width int) []byte {
 	r.Helper()
 	var b bytes.Buffer
@@ -48,7 +48,7 @@ func (r *rig) picture(width int) []byte {
 	return b.Bytes()
 }
 
-// blobs returns the keys of the file store.
+// blobs returns the keys in the file store.
 func (r *rig) blobs() map[string]bool {
 	r.Helper()
 	keys := map[string]bool{}
@@ -61,18 +61,18 @@ func (r *rig) blobs() map[string]bool {
 	return keys
 }
 
-// uploadsLater dates the files of the organization as if they were uploaded after all that is stored.
+// uploadsLater dates the organization's files later than everything in the file store.
 func uploadsLater(m publishtest.Member) {
 	m.Helper()
 	m.Tenant(m.Who.Org, `update media set created_at = now() + interval '1 day'`)
 }
 
-// later is a clock that is ahead.
+// later is a clock that is ahead by its value.
 type later time.Duration
 
 func (l later) Now() time.Time { return time.Now().Add(time.Duration(l)) }
 
-// wantServed fails the test unless the file is served with these bytes.
+// wantServed fails the test unless the file is served with the bytes want.
 func (r *rig) wantServed(media *media.Media, m publishing.Medium, want []byte) {
 	r.Helper()
 	_, file, err := media.Open(r.Context(), m.Key, m.Name+"."+m.Ext)
@@ -86,7 +86,7 @@ func (r *rig) wantServed(media *media.Media, m publishing.Medium, want []byte) {
 	}
 }
 
-func TestUpload_SameBytesAreFilesApartThatAreStoredOnce(t *testing.T) {
+func TestUpload_FilesWithTheSameBytesAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	media := r.Deps.Media(publishtest.Limits)
@@ -130,7 +130,7 @@ func TestUpload_SameBytesAreFilesApartThatAreStoredOnce(t *testing.T) {
 	}
 }
 
-// TestDelete_RaceWithUploadsOfTheSameBytes deletes the only file with some bytes while other files
+// TestDelete_RaceWithUploadsOfTheSameBytes deletes the only file with certain bytes while files
 // with the same bytes are uploaded.
 func TestDelete_RaceWithUploadsOfTheSameBytes(t *testing.T) {
 	t.Parallel()
@@ -173,7 +173,7 @@ func TestDelete_RaceWithUploadsOfTheSameBytes(t *testing.T) {
 	}
 }
 
-// An upload whose outcome is unknown keeps its bytes: another file may already share them.
+// An upload whose outcome is unknown keeps its bytes, because another file may already share them.
 func TestUpload_UnknownOutcomeKeepsTheBytes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -198,7 +198,7 @@ func (s endingStore) Create(ctx context.Context, key string, r io.Reader) (int64
 	return n, err
 }
 
-func TestCollectFiles_KeepsBytesOfTheFileThatIsLeft(t *testing.T) {
+func TestCollectFiles_KeepsBytesOfTheRemainingFile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m, data := r.Member(), r.picture(4)
@@ -219,14 +219,15 @@ func TestCollectFiles_KeepsBytesOfTheFileThatIsLeft(t *testing.T) {
 	r.wantServed(media, files[1], data)
 }
 
-func TestCollectFiles_DeletesOnlyWhatNothingUses(t *testing.T) {
+func TestCollectFiles_DeletesOnlyUnusedBytes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.Member()
 	media := r.Deps.Media(publishtest.Limits)
 	kept, err := media.Upload(t.Context(), m.Who, "a.png", bytes.NewReader(r.picture(1)))
 	r.OK(err)
-	derived := m.Medium(m.Who.Org) // with the files of three attempts, of which the last counts
+	// It has the files of three attempts, of which the last one counts.
+	derived := m.Medium(m.Who.Org)
 	m.Tenant(m.Who.Org, `update media set key = $2, blob = $2 where id = $1`, derived.ID, strings.Repeat("k", 24))
 	derived.Key, derived.Blob = strings.Repeat("k", 24), strings.Repeat("k", 24)
 	m.Tenant(m.Who.Org, `update derived_picture set blob_key = $2 where media_id = $1 and state = 'ready'`,
@@ -270,7 +271,7 @@ func TestCollectFiles_DeletesOnlyWhatNothingUses(t *testing.T) {
 	if n < len(unused) {
 		t.Errorf("%d files were deleted, want %d at least", n, len(unused))
 	}
-	// The bytes of a file that was marked as deleted, and whose process died then.
+	// A process marked the file as deleted and died before it deleted the bytes.
 	m.Tenant(m.Who.Org, `update media set deleted_at = now() where id = $1`, kept.ID)
 	if _, err := collector.CollectFiles(t.Context()); err != nil || r.blobs()[kept.BlobKey()] {
 		t.Errorf("a deleted file is still there, with error %v", err)
@@ -284,7 +285,7 @@ func TestCollectFiles_DeletesOnlyWhatNothingUses(t *testing.T) {
 	}
 }
 
-func TestCollectFiles_OneFailureStopsNothing(t *testing.T) {
+func TestCollectFiles_OneFailureDoesNotStopTheRest(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m, other := r.Member(), r.Member()
@@ -305,8 +306,9 @@ func TestCollectFiles_OneFailureStopsNothing(t *testing.T) {
 	}
 }
 
-// A copy of the database may be older than the file store: what was stored after its last file is not known to be unused.
-func TestCollectFiles_LeavesWhatIsNewerThanTheDatabase(t *testing.T) {
+// A restored database may be older than the file store, so bytes that were stored after its newest
+// file are not known to be unused.
+func TestCollectFiles_LeavesBytesNewerThanTheDatabase(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m, empty := r.Member(), r.Member()
@@ -390,8 +392,8 @@ func TestDelete_RefusesFileOfPostInTheQueue(t *testing.T) {
 	}
 }
 
-// TestUploadFromURL_NameThatChangesItsAddress resolves a name to a public address first, as a check would, and then to
-// this machine.
+// TestUploadFromURL_NameThatChangesItsAddress resolves a name to a public address first, as a check
+// would, and then to an address of this machine or its network.
 func TestUploadFromURL_NameThatChangesItsAddress(t *testing.T) {
 	t.Parallel()
 	c := canary.New(t)

@@ -28,7 +28,7 @@ import (
 	"crier/tests/s3test"
 )
 
-// Requests for files need no credential. However many there are, sessions can be looked up.
+// Requests for files need no credential. However many there are, sessions can still be looked up.
 func TestOpen_LeavesConnectionsToSessions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -122,9 +122,9 @@ func TestOwn_FindsFilesOfTheOrganization(t *testing.T) {
 	}
 }
 
-// TestFiles_StoreThatIsAwayIsNamed: a file whose row is found but whose bytes cannot be reached is
-// not blamed on the database.
-func TestFiles_StoreThatIsAwayIsNamed(t *testing.T) {
+// TestFiles_UnreachableStoreIsNamed checks that the database is not blamed if a file's row is found
+// but its bytes cannot be reached.
+func TestFiles_UnreachableStoreIsNamed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.Member()

@@ -15,8 +15,8 @@ import (
 	"crier/tests/s3test"
 )
 
-// TestMetadata_StaysWithTheOrganization: files are served and published without metadata, from a
-// folder and from a bucket, and the organization reads its upload unchanged.
+// TestMetadata_StaysWithTheOrganization checks that files are served and published without
+// metadata, from a folder and from a bucket, while the organization can read its upload unchanged.
 func TestMetadata_StaysWithTheOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -60,7 +60,7 @@ func sameReport(a, b tenancy.Report) bool {
 		a.Reason == b.Reason && a.Posts == b.Posts && a.Since.Equal(b.Since)
 }
 
-func TestEvents_AreWrittenForWhatPeopleAreNotifiedOf(t *testing.T) {
+func TestEvents_AreWrittenOnlyForNotifications(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	o := r.organization()
@@ -90,7 +90,7 @@ func TestEvents_AreWrittenForWhatPeopleAreNotifiedOf(t *testing.T) {
 	o.want("posts", shown{Kind: "unknown", Posts: 1, Open: true}, shown{Kind: "missed", Posts: 1, Open: true})
 }
 
-func TestNotifier_DeadChannelIsOneUntilItIsConnected(t *testing.T) {
+func TestNotifier_DeadChannelIsOneIncidentUntilReconnected(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	o := r.organization()
@@ -111,8 +111,8 @@ func TestNotifier_DeadChannelIsOneUntilItIsConnected(t *testing.T) {
 	o.want("disconnected", shown{Kind: "reconnect", Posts: 5}, shown{Kind: "failed", Posts: 1})
 }
 
-// The mails about a channel that must be connected again name no post when none has failed yet. Who wants mails about
-// posts only gets one when the first fails.
+// Mails about a channel that must be reconnected name no post until one has failed. People who want
+// mails only about posts get one when the first post fails.
 func TestNotifier_FailuresOfDeadChannelAreReportedAfterIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -151,8 +151,8 @@ func TestNotifier_FailureDuringTheReportIsReported(t *testing.T) {
 	r.wantReports("a post failed meanwhile", "reconnect 1 of posts")
 }
 
-// A channel that dies again within an hour of its connection is reported once more, with another id.
-func TestNotifier_ChannelThatDiesAgainIsReportedOnceMore(t *testing.T) {
+// A channel that dies again within an hour of being reconnected is reported again, with another id.
+func TestNotifier_ChannelThatDiesAgainIsReportedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	o := r.organization()
@@ -188,7 +188,7 @@ func TestNotifier_ChannelThatDiesAgainIsReportedOnceMore(t *testing.T) {
 	o.want("all in one", shown{Kind: "reconnect", Posts: 30, Open: true})
 }
 
-func TestNotifier_FailuresAfterASuccessAreReportedOnceMore(t *testing.T) {
+func TestNotifier_FailuresAfterASuccessAreReportedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	o := r.organization()
@@ -216,8 +216,9 @@ func TestNotifier_FailuresAfterASuccessAreReportedOnceMore(t *testing.T) {
 	r.wantReports("while it goes on")
 }
 
-// A request for approval is reported to all but who asked, while it waits, and its answer to who asked.
-func TestNotifier_ApprovalsAreReportedToWhomTheyConcern(t *testing.T) {
+// A pending request for approval is reported to everyone but the requester, and its answer to the
+// requester.
+func TestNotifier_ApprovalsAreReportedToThoseConcerned(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	o := r.organization()
@@ -301,7 +302,7 @@ func TestNotifier_TwoProcessesCountEachEventOnce(t *testing.T) {
 	}
 }
 
-func TestNotifier_RefusedEventStopsNoOther(t *testing.T) {
+func TestNotifier_RefusedEventDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	bad, other := r.organization(), r.organization()
@@ -321,7 +322,7 @@ func TestNotifier_RefusedEventStopsNoOther(t *testing.T) {
 	}
 }
 
-// Two processes that isolate the same refused event count each of the others once.
+// Two processes that isolate the same refused event count each of the other events once.
 func TestNotifier_RefusedEventIsIsolatedByTwoProcesses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -346,7 +347,7 @@ func TestNotifier_RefusedEventIsIsolatedByTwoProcesses(t *testing.T) {
 	o.want("all processes", shown{Kind: "failed", Posts: 400, Open: true})
 }
 
-func TestNotifier_HangingOrganizationStopsNoOther(t *testing.T) {
+func TestNotifier_HangingOrganizationDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	hanging, other := r.organization(), r.organization()
@@ -369,7 +370,7 @@ func TestNotifier_HangingOrganizationStopsNoOther(t *testing.T) {
 	events.want("an event that another transaction has", shown{Kind: "failed", Posts: 1, Open: true})
 }
 
-func TestNotifier_MailerThatFailsIsAskedAgain(t *testing.T) {
+func TestNotifier_FailingMailerIsRetried(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	bad, other := r.organization(), r.organization()
@@ -379,14 +380,14 @@ func TestNotifier_MailerThatFailsIsAskedAgain(t *testing.T) {
 	r.wait(time.Minute)
 	away := fault.New(fault.Unavailable, "test", "away")
 	r.mailer.fail = away
-	for range 4 { // each round goes on behind the organization at which the one before has ended
+	for range 4 { // each round continues after the organization at which the last one ended
 		if _, err := r.notifier.Mail(t.Context()); err != nil && !errors.Is(err, away) {
 			t.Fatalf("got %v, want the error of the mailer", err)
 		}
 	}
 	r.mailer.of = bad.org
 	for range 3 {
-		_, _ = r.notifier.Mail(t.Context()) // that the one is mailed is checked below
+		_, _ = r.notifier.Mail(t.Context()) // the reports are checked below
 	}
 	r.wantReports("while it fails for one", "failed 2")
 	r.mailer.fail = nil
@@ -394,7 +395,8 @@ func TestNotifier_MailerThatFailsIsAskedAgain(t *testing.T) {
 	r.wantReports("when it works again", "failed 1")
 }
 
-// A process that ends after the mailer has the report, and before that is recorded, leaves it to the next one.
+// If a process ends after the mailer has the report but before that is recorded, the next process
+// repeats it.
 func TestNotifier_ReportIsRepeatedWithItsIDAfterACrash(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -402,7 +404,7 @@ func TestNotifier_ReportIsRepeatedWithItsIDAfterACrash(t *testing.T) {
 	o.fails(1, "no")
 	r.count()
 	r.wait(time.Minute)
-	o.hang(`select id from notification for update`) // what the process cannot record
+	o.hang(`select id from notification for update`) // keeps the process from recording the mail
 	r.mail()
 	r.notifier = r.process()
 	r.mail()
@@ -429,7 +431,8 @@ func TestNotifications_AreBounded(t *testing.T) {
 	}
 }
 
-// An outage of a platform, in which all channels of an organization fail, is one mail to each member.
+// If all channels of an organization fail in an outage of their platform, each member gets one
+// mail.
 func TestNotifier_IncidentsOfARoundAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -450,8 +453,8 @@ func TestNotifier_IncidentsOfARoundAreReportedTogether(t *testing.T) {
 	}
 }
 
-// TestNotifier_ReportHasTheWordsOfThePost: people recognize a post by its words, even a post that
-// does not begin with the first part of its group.
+// TestNotifier_ReportHasTheWordsOfThePost checks that reports quote posts, because people recognize
+// a post by its words. This includes posts that do not begin with the first part of their group.
 func TestNotifier_ReportHasTheWordsOfThePost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

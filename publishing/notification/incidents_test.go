@@ -18,17 +18,18 @@ var (
 	two     = id.New[publishing.ChannelTag]()
 )
 
-// history has the notifications of an organization, in the order in which they began.
+// history has the notifications of an organization in the order in which they began.
 type history struct {
 	org tenancy.OrgID
 	all []publishing.Notification
 	// now is the time of the last events.
 	now time.Time
-	// published are the posts by their channels.
+	// published counts the published posts by channel.
 	published map[publishing.ChannelID]int
 }
 
-// add adds events of one channel at a time, as one transaction does, and checks that no two open ones are of one kind.
+// add adds events of one channel at the given time, as one transaction does, and checks that no two
+// open incidents of a channel have the same kind.
 func (s *history) add(t *testing.T, at time.Time, channel publishing.ChannelID, kinds ...publishing.IncidentEventKind) {
 	t.Helper()
 	s.now = at
@@ -70,7 +71,7 @@ func (s *history) add(t *testing.T, at time.Time, channel publishing.ChannelID, 
 	}
 }
 
-// mailed marks all mails that are planned as queued at the time of the last events.
+// mailed marks all planned mails as queued at the time of the last events.
 func (s *history) mailed() {
 	for i := range s.all {
 		if s.all[i].MailAt == nil {
@@ -81,7 +82,7 @@ func (s *history) mailed() {
 	}
 }
 
-// shown is a notification as far as tests compare it.
+// shown has the fields of a notification that tests compare.
 type shown struct {
 	Kind   publishing.NotificationKind
 	Posts  int
@@ -131,7 +132,7 @@ func TestIncidents_EndAfterSilence(t *testing.T) {
 		shown{Kind: "failed", Posts: 1, Mails: true})
 }
 
-func TestIncidents_DeadChannelIsOne(t *testing.T) {
+func TestIncidents_DeadChannelIsOneIncident(t *testing.T) {
 	t.Parallel()
 	dead := shown{Kind: "reconnect", Posts: 4, Mails: true}
 	for name, events := range map[string][]publishing.IncidentEventKind{
@@ -180,7 +181,7 @@ func TestIncidents_FirstPostOfDeadChannelIsMailedAfterIt(t *testing.T) {
 	s.want(t, "a further one", shown{Kind: "reconnect", Posts: 2})
 }
 
-func TestIncidents_ConnectedAtOnceNeedsNoMail(t *testing.T) {
+func TestIncidents_ReconnectedAtOnceNeedsNoMail(t *testing.T) {
 	t.Parallel()
 	s := &history{}
 	s.add(t, morning, one, "refused")
@@ -191,7 +192,7 @@ func TestIncidents_ConnectedAtOnceNeedsNoMail(t *testing.T) {
 	s.want(t, "with a post that failed", shown{Kind: "reconnect", Posts: 1, Closed: true, Mails: true})
 }
 
-func TestIncidents_UnknownAndPublishedAreCountedByTheDay(t *testing.T) {
+func TestIncidents_UnknownAndPublishedAreCountedByDay(t *testing.T) {
 	t.Parallel()
 	s := &history{org: id.New[tenancy.OrgTag]()}
 	s.add(t, morning, one, "unknown", "published", "unknown", "published")
@@ -206,8 +207,8 @@ func TestIncidents_UnknownAndPublishedAreCountedByTheDay(t *testing.T) {
 		shown{Kind: "published", Posts: 1, Mails: true}, shown{Kind: "unknown", Posts: 1, Mails: true})
 }
 
-// The published posts of a day are one notification, which names the channel if there is one.
-func TestIncidents_PublishedOfSeveralChannelsAreOne(t *testing.T) {
+// The published posts of a day are one notification, which names the channel if there is only one.
+func TestIncidents_PublishedPostsOfSeveralChannelsAreOne(t *testing.T) {
 	t.Parallel()
 	s := &history{}
 	s.add(t, morning, one, "published", "published")
@@ -225,7 +226,7 @@ func TestIncidents_PublishedOfSeveralChannelsAreOne(t *testing.T) {
 	}
 }
 
-// wantMail checks when the mails of the first notification are queued; zero: never.
+// wantMail checks when the mails about the first notification are queued. A zero time means never.
 func (s *history) wantMail(t *testing.T, when string, want time.Time) {
 	t.Helper()
 	got := s.all[0].MailAt
@@ -234,8 +235,8 @@ func (s *history) wantMail(t *testing.T, when string, want time.Time) {
 	}
 }
 
-// What goes on within an hour of its end is mailed about once more, an hour after the last mails. It is not if it ends
-// before that and no post has failed.
+// An incident that recurs within an hour of its end is mailed about again an hour after the last
+// mails, unless it ends before that without a failed post.
 func TestIncidents_ReopenedIsMailedAnHourAfterTheLastMails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ begins, ends publishing.IncidentEventKind }{
@@ -276,7 +277,8 @@ func TestIncidents_ReopenedIsMailedAnHourAfterTheLastMails(t *testing.T) {
 	}
 }
 
-// The first post that fails after a channel was refused again is mailed to those who want mails about posts only.
+// The first post that fails after a channel was refused again is mailed to people who want mails
+// only about posts.
 func TestIncidents_FirstPostOfChannelThatDiedAgainIsMailed(t *testing.T) {
 	t.Parallel()
 	s := &history{}
@@ -295,7 +297,8 @@ func TestIncidents_FirstPostOfChannelThatDiedAgainIsMailed(t *testing.T) {
 	s.wantMail(t, "a further one", time.Time{})
 }
 
-// An incident that goes on names the post and the reason of what has happened since, which people do not know yet.
+// A reopened incident names the post and the reason of what happened since, which people do not
+// know yet.
 func TestIncidents_ReopenedNamesWhatHappenedSince(t *testing.T) {
 	t.Parallel()
 	s := &history{}
@@ -315,8 +318,8 @@ func TestIncidents_ReopenedNamesWhatHappenedSince(t *testing.T) {
 	}
 }
 
-// Posts that failed after their incident was reopened become a part of that of their dead channel, and those of which
-// people knew do not.
+// Posts that failed after their incident was reopened move to the incident of their dead channel.
+// Posts that people already know about stay.
 func TestIncidents_ReopenedFailuresOfDeadChannelMoveToIt(t *testing.T) {
 	t.Parallel()
 	s := &history{}
@@ -328,8 +331,8 @@ func TestIncidents_ReopenedFailuresOfDeadChannelMoveToIt(t *testing.T) {
 	s.want(t, "refused", shown{Kind: "failed", Posts: 2, Closed: true}, shown{Kind: "reconnect", Posts: 1, Mails: true})
 }
 
-// A channel whose posts fail and are published by turns makes one incident with one mail an hour.
-func TestIncidents_EndedShortlyBeforeGoesOn(t *testing.T) {
+// A channel whose posts alternately fail and succeed causes one incident with one mail an hour.
+func TestIncidents_RecurringWithinAnHourIsOneIncident(t *testing.T) {
 	t.Parallel()
 	s := &history{}
 	s.add(t, morning, one, "failed")

@@ -27,11 +27,12 @@ func (platform) Describe() connector.Descriptor {
 	return connector.Descriptor{ID: "sandbox", Name: "Sandbox", Grade: publishing.GradeMarked}
 }
 
-// mailer records reports. It returns the error fail, if that is set, for reports of an organization, or of all.
+// mailer records reports. If fail is set, it returns fail for reports of the organization of, or
+// for all reports if of is zero.
 type mailer struct {
 	mu      sync.Mutex
 	reports []tenancy.Report
-	// calls is how often there were some: each is a mail to a member.
+	// calls counts the calls, each of which becomes one mail to each member.
 	calls int
 	fail  error
 	of    tenancy.OrgID
@@ -74,7 +75,8 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// process returns a Notifier that owns all shards, as another process has it after a crash of the first.
+// process returns a Notifier that owns all shards, like one in another process after the first has
+// crashed.
 func (r *rig) process() *notification.Notifier {
 	var shards []int16
 	for shard := range tenancy.Shards {
@@ -112,7 +114,8 @@ func (r *rig) organization() organization {
 	return o
 }
 
-// refusing returns the organization with another channel, after the database was told to refuse notifications with a reason.
+// refusing makes the database refuse notifications with the reason, and returns the organization
+// with another channel.
 func (o organization) refusing(reason string) organization {
 	o.Helper()
 	o.super(`alter table notification add constraint refused check (reason is distinct from '` + reason + `')`)
@@ -120,8 +123,9 @@ func (o organization) refusing(reason string) organization {
 	return o
 }
 
-// approval adds a request for the approval of a post of the channel by a person, and a notification of it or of its answer
-// to a person; zero: to all.
+// approval adds a request by a person for the approval of a post of the channel, and a notification
+// of the request or its answer. The notification is for the person to, or for everyone if to is
+// zero.
 func (o organization) approval(
 	by tenancy.PersonID, status publishing.ApprovalStatus, answer publishing.ApprovalAnswer, to tenancy.PersonID,
 ) {
@@ -146,7 +150,7 @@ func (o organization) queued(n int) {
 		o.org, o.channel, n)
 }
 
-// fail ends all queued posts of the channel with an error, as the scheduler does.
+// fail ends all queued posts of the channel with an error, like the scheduler does.
 func (o organization) fail(code, reason string) {
 	o.Helper()
 	o.Clock(`update post set state = 'ERROR', error = $2, error_code = $3, outcome_unknown = $3 = 'outcome_unknown',
@@ -187,7 +191,7 @@ func (r *rig) mail() {
 	}
 }
 
-// shown is a notification as far as tests compare it.
+// shown has the fields of a notification that tests compare.
 type shown struct {
 	Kind  publishing.NotificationKind
 	Posts int
@@ -213,7 +217,7 @@ func (o organization) want(when string, want ...shown) {
 	}
 }
 
-// events returns the number of events that wait.
+// events returns the number of waiting events.
 func (r *rig) events() int {
 	r.Helper()
 	return publishtest.Value[int](r.Base, `select count(id) from incident_event`)
@@ -239,7 +243,8 @@ func (r *rig) wantReports(when string, want ...string) []tenancy.Report {
 	return all
 }
 
-// dropDailyReport drops the report of the day's published posts. Late in the day it would be due within the test.
+// dropDailyReport drops the report of the day's published posts. Late in the day it would become
+// due during the test.
 func (o organization) dropDailyReport() {
 	o.Helper()
 	o.Tenant(o.org, `update notification set mail_at = null where kind = 'published'`)
@@ -255,7 +260,8 @@ func (r *rig) super(sql string) {
 	r.OK(err)
 }
 
-// hang begins a transaction that executes a statement as an organization and does not end before the test does.
+// hang begins a transaction that executes a statement as the organization and stays open until the
+// test ends.
 func (o organization) hang(sql string, args ...any) {
 	o.Helper()
 	c, err := pgx.Connect(o.Context(), o.Address)

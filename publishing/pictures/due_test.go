@@ -15,11 +15,11 @@ func TestDue_LateSearchDoesNotPostponeTheNext(t *testing.T) {
 		{at: 0, want: true},
 		{at: 5 * time.Second, want: false},
 		{at: 15 * time.Second, want: true},
-		{at: 32 * time.Second, want: true}, // that of 30, after a long picture
+		{at: 32 * time.Second, want: true}, // the search of second 30, delayed by a long picture
 		{at: 33 * time.Second, want: false},
-		{at: 45*time.Second - time.Millisecond, want: true}, // a tick a little early
+		{at: 45*time.Second - time.Millisecond, want: true}, // the tick comes a little early
 		{at: 60 * time.Second, want: true},
-		{at: 200 * time.Second, want: true}, // after sleep: one search, not nine
+		{at: 200 * time.Second, want: true}, // after a sleep there is one search, not nine
 		{at: 201 * time.Second, want: false},
 		{at: 210 * time.Second, want: true},
 	} {

@@ -24,7 +24,7 @@ func TestFairQueue_ServesInTurnWithinItsBounds(t *testing.T) {
 		waiting := map[pictureJob]bool{}
 		of := map[tenancy.OrgID]int{}
 		var last tenancy.OrgID             // the organization that was served last
-		others := map[tenancy.OrgID]bool{} // those that waited then and still wait
+		others := map[tenancy.OrgID]bool{} // the organizations that waited then and still wait
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			if rapid.Bool().Draw(t, "pop") {
 				j, found := q.pop()

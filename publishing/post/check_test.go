@@ -15,7 +15,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// check returns what the rules find in entries.
+// check returns what the rules report about the entries.
 func (r *rig) check(entries ...publishing.CreateEntry) []publishing.Checked {
 	r.Helper()
 	out, err := r.posts.Check(r.Context(), r.who, command(publishing.CreateSchedule, entries...))
@@ -47,7 +47,7 @@ func TestCheck_ReportsTheProblemsOfEveryEntry(t *testing.T) {
 		entry(r.channel, "refused", "a longer text", "refused"),
 		entry(none, "a text"),
 		settings,
-		entry(disabled, "refused"), // the rules of the platform are not applied
+		entry(disabled, "refused"), // the platform's rules are not applied to it
 		entry(r.channel, "short", long),
 	)
 	want := []publishing.Checked{
@@ -68,7 +68,7 @@ func TestCheck_ReportsTheProblemsOfEveryEntry(t *testing.T) {
 	}
 }
 
-// A draft is checked as if it were to be scheduled.
+// A check ignores the type: a draft is checked as if it were to be scheduled.
 func TestCheck_StoresNothingAndIgnoresTheType(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -90,7 +90,7 @@ func TestCheck_StoresNothingAndIgnoresTheType(t *testing.T) {
 	}
 }
 
-func TestCheck_EmptyIsWhatHasNeitherTextNorMediaFirst(t *testing.T) {
+func TestCheck_EmptyMeansFirstPartHasNoTextOrMedia(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	withFile := entry(r.channel, "")
@@ -123,7 +123,7 @@ func TestCheck_FindsFilesByIDAndByAddress(t *testing.T) {
 	here := publishtest.Limits.BaseURL
 	for name, c := range map[string]struct {
 		medium publishing.CreateMedium
-		want   string // empty: it is found
+		want   string // "" if it is found
 	}{
 		"its id":          {medium: publishing.CreateMedium{ID: mine.ID.String()}},
 		"its id in upper": {medium: publishing.CreateMedium{ID: strings.ToUpper(mine.ID.String())}},
@@ -163,7 +163,7 @@ func TestCheck_FindsFilesByIDAndByAddress(t *testing.T) {
 	}
 }
 
-// A text that no platform accepts is not measured by the rules of the platform.
+// A text that is too long for every platform is not measured by the platform's rules.
 func TestCheck_TextLongerThanAnyPlatformAllows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -176,7 +176,7 @@ func TestCheck_TextLongerThanAnyPlatformAllows(t *testing.T) {
 	}
 }
 
-func TestCheck_ListsABoundedNumberOfProblems(t *testing.T) {
+func TestCheck_LimitsTheListedProblems(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	got := r.check(entry(r.channel, slices.Repeat([]string{"refused"}, fault.MaxListed+10)...))[0]

@@ -100,7 +100,7 @@ func TestCreate_PartsWithADelayFollow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	e := entry(r.channel, "one", "two", "three", "four")
-	e.Parts[0].Delay = 7 // clients send the delay of the others with the first part too
+	e.Parts[0].Delay = 7 // clients send the delay of the other parts with the first part too
 	e.Parts[1].Delay = 5
 	e.Parts[3].Delay = 10
 	post := r.created(command(publishing.CreateSchedule, e))
@@ -211,7 +211,8 @@ func TestCreate_RefusedEntryLeavesOutTheOthers(t *testing.T) {
 	r.wantWoken()
 }
 
-// The rules of platforms apply to a draft when it is scheduled. Only an empty one is refused.
+// A platform's rules apply to a draft once it is scheduled. Until then, only an empty draft is
+// refused.
 func TestCreate_DraftNeedsOnlyContent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -261,7 +262,7 @@ func TestCreate_RefusesCommandsThatBreakALimit(t *testing.T) {
 	r.wantStored(publishing.MaxEntries)
 }
 
-// A text may grow when it is sanitised.
+// A text may grow when it is sanitized.
 func TestCreate_BoundsTextsAsTheyAreStored(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -280,7 +281,7 @@ func TestCreate_BoundsTextsAsTheyAreStored(t *testing.T) {
 }
 
 // A channel may be disconnected after the entries were checked.
-func TestCreate_ChannelDisconnectedMeanwhileIsRefused(t *testing.T) {
+func TestCreate_ChannelDisconnectedDuringCheckIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.platform.before = func() {

@@ -63,12 +63,12 @@ func TestCreate_KeyBelongsToItsOrganization(t *testing.T) {
 	}
 }
 
-// Nothing is stored for a request that was refused, so it can be corrected and sent under its key again.
+// Nothing is stored for a refused request, so it can be corrected and sent again with the same key.
 func TestCreate_RefusedRequestLeavesItsKeyFree(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	unknown := entry(r.channel, "a text")
-	unknown.Parts[0].ID = "no part" // refused in the transaction
+	unknown.Parts[0].ID = "no part" // refused inside the transaction
 	for _, e := range []publishing.CreateEntry{entry(r.channel, "refused"), unknown} {
 		if _, err := r.create(keyed("key", "wrong", e)); !fault.Is(err, fault.Invalid) {
 			t.Fatalf("got %v, want Invalid", err)
@@ -81,8 +81,8 @@ func TestCreate_RefusedRequestLeavesItsKeyFree(t *testing.T) {
 	r.wantStored(1)
 }
 
-// Requests with the same key wait for each other, in one process and in several.
-func TestCreate_KeyOfRequestsAtOnceMakesOnePost(t *testing.T) {
+// Requests with the same key wait for each other, within one process and across processes.
+func TestCreate_ConcurrentRequestsWithOneKeyMakeOnePost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const each = 3

@@ -13,7 +13,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// postsAMonth is a quota of a number of posts a month, whose months began today.
+// postsAMonth is a quota of a number of posts a month. The months begin today.
 type postsAMonth int
 
 func (n postsAMonth) Limits(context.Context, pg.Querier, tenancy.OrgID) (tenancy.Limits, error) {
@@ -22,7 +22,8 @@ func (n postsAMonth) Limits(context.Context, pg.Querier, tenancy.OrgID) (tenancy
 	return limits, nil
 }
 
-// A post with a date that has passed goes out at once, so it counts in the current month, whatever its date is.
+// A post whose date has passed goes out at once, so it counts in the current month, whatever its
+// date is.
 func TestCreate_PastDateCountsInTheCurrentMonth(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewRig(t)

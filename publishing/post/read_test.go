@@ -13,8 +13,8 @@ import (
 	"crier/tests/publishtest"
 )
 
-// An occurrence is projected until the step stores it. A read at the same time finds it exactly once.
-func TestOccurrence_IsFoundWhileItIsStored(t *testing.T) {
+// An occurrence is projected until the step stores it. A concurrent read finds it exactly once.
+func TestOccurrence_IsFoundWhileBeingStored(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewStoreRig(t)
 	const series = 40

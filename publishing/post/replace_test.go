@@ -66,8 +66,8 @@ func (r *rig) foreign() (stranger tenancy.Principal, post publishing.PostID) {
 	return stranger, out.Created[0].Post
 }
 
-// Clients choose groups for new posts.
-func TestCreate_GroupThatIsNotKnownMakesANewPost(t *testing.T) {
+// Clients make up groups for new posts.
+func TestCreate_UnknownGroupMakesANewPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	stranger, theirs := r.foreign()
@@ -152,7 +152,7 @@ func TestCreate_ReplacingDependsOnTheState(t *testing.T) {
 		state     publishing.State
 		kind      publishing.CreateType
 		republish bool
-		want      publishing.State // empty for a Conflict
+		want      publishing.State // "" for a Conflict
 		wait      bool             // the Conflict has a RetryAfter
 	}{
 		{state: publishing.StateDraft, kind: publishing.CreateSchedule, want: publishing.StateQueue},

@@ -15,10 +15,11 @@ import (
 	"crier/tests/publishtest"
 )
 
-// picky is a platform that refuses the text "refused", a part without text and media, and the settings member "wrong".
+// picky is a platform that refuses the text "refused", a part with neither text nor media, and the
+// settings member "wrong".
 type picky struct {
 	publishtest.Platform
-	// before is called at the beginning of Validate, unless it is nil.
+	// before, if set, is called when Validate begins.
 	before func()
 }
 
@@ -58,7 +59,7 @@ func (w *wakes) Wake(_ context.Context, _ tenancy.OrgID, due time.Time) {
 	w.due = append(w.due, due)
 }
 
-// rig is an organization with a channel of a picky platform, and the use cases of its posts.
+// rig is an organization with a channel on a picky platform, and the use cases of its posts.
 type rig struct {
 	*publishtest.Rig
 	who      tenancy.Principal
@@ -79,7 +80,8 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// process returns the use cases of posts in a process of its own, with the dependencies that the rig has now.
+// process returns the use cases of posts in another process, with the dependencies that the rig has
+// now.
 func (r *rig) process() *post.Posts { return r.Deps.Posts(publishtest.Limits) }
 
 // tomorrow is a time in the future that Postgres stores exactly.
@@ -103,7 +105,7 @@ func (r *rig) create(cmd publishing.CreatePosts) (publishing.CreateResult, error
 	return r.posts.Create(r.Context(), r.who, cmd)
 }
 
-// created calls create, which must make one post, and returns that.
+// created calls create, which must make exactly one post, and returns it.
 func (r *rig) created(cmd publishing.CreatePosts) publishing.PostID {
 	r.Helper()
 	out, err := r.create(cmd)
@@ -138,7 +140,7 @@ func (r *rig) wantWoken(want ...time.Time) {
 	}
 }
 
-// wantStored checks how many posts the organization has, deleted ones and followers included.
+// wantStored checks how many posts the organization has, including deleted ones and followers.
 func (r *rig) wantStored(want int) {
 	r.Helper()
 	n := publishtest.Value[int](r.Base, `select count(id) from post where org_id = $1`, r.who.Org)

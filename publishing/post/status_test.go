@@ -14,7 +14,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// changeStatus asks for the status of a post as the rig's member.
+// changeStatus requests a status for a post as the rig's member.
 func (r *rig) changeStatus(post publishing.PostID, cmd publishing.ChangeStatus) (publishing.StatusChanged, error) {
 	return r.posts.ChangeStatus(r.Context(), r.who, post.String(), cmd)
 }
@@ -89,7 +89,7 @@ func TestChangeStatus_FollowerMovesItsThread(t *testing.T) {
 	r.wantState(d.Root.ID, publishing.StateQueue)
 }
 
-// A post that is queued already is not moved to its date again.
+// A post that is already queued is not moved back to its date.
 func TestChangeStatus_QueuedPostKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -156,7 +156,7 @@ func TestChangeStatus_RefusedBecauseOfTheState(t *testing.T) {
 	r.wantWoken()
 }
 
-func TestChangeStatus_RepublishQueuesWhatIsOut(t *testing.T) {
+func TestChangeStatus_RepublishQueuesAPublishedPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post := r.InState(r.who.Org, r.channel, publishing.StatePublished, r.Medium(r.who.Org))
@@ -167,7 +167,8 @@ func TestChangeStatus_RepublishQueuesWhatIsOut(t *testing.T) {
 	}
 }
 
-// A post that may have been published can be made a draft, which must not be published without looking either.
+// A post that may have been published can be made a draft. Like the post, the draft must not be
+// queued again without republish.
 func TestChangeStatus_MaybePublishedPostNeedsRepublish(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

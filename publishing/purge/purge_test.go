@@ -24,23 +24,24 @@ import (
 	"crier/tests/publishtest"
 )
 
-// purged are the tables of which a purge leaves nothing.
+// purged lists the tables in which a purge leaves nothing.
 var purged = []string{
 	"customer", "channel", "connect_state", "pause", "media", "derived_picture", "series", "post", "part", "attachment",
 	"publication", "channel_queue", "post_event", "idempotency", "notification", "incident_event",
 	"notification_posts", "notification_seen",
 }
 
-// member is the owner of an organization that is to be purged.
+// member is the owner of an organization that will be purged.
 type member struct{ publishtest.Member }
 
-// filled is an organization that has something in every table, and posts in every state.
+// filled returns the owner of an organization that has something in every table and posts in every
+// state.
 func filled(r *publishtest.Rig) member {
 	r.Helper()
 	m := member{Member: r.Member()}
 	org, ctx := m.Who.Org, r.Context()
 	for _, state := range publishing.States() {
-		if state != publishing.StateWaiting { // the followers wait
+		if state != publishing.StateWaiting { // the followers are waiting
 			m.InState(m.Who.Org, m.Connect(org), state, m.Medium(m.Who.Org))
 		}
 	}
@@ -91,7 +92,7 @@ func (m member) rows() map[string]string {
 	return all
 }
 
-// expectNothing checks that the organization has no rows, and that none of the files that it had is left.
+// expectNothing checks that the organization has no rows and that none of its files are left.
 func (m member) expectNothing(files []string) {
 	m.Helper()
 	for table, rows := range m.rows() {
@@ -104,7 +105,7 @@ func (m member) expectNothing(files []string) {
 	}
 }
 
-// files returns the keys of all files that the rows of the organization name.
+// files returns the keys of all files that the organization's rows name.
 func (m member) files() (keys []string) {
 	m.Helper()
 	m.OK(m.DB.InOrg(m.Context(), m.Who.Org.UUID(), func(tx pgx.Tx) error {
@@ -120,7 +121,7 @@ func (m member) files() (keys []string) {
 	return keys
 }
 
-// existing returns those of the files that exist.
+// existing returns the keys whose files exist.
 func (m member) existing(keys []string) (found []string) {
 	m.Helper()
 	for _, key := range keys {
@@ -172,7 +173,7 @@ func TestPurge_DeletesAllOfOneOrganization(t *testing.T) {
 	r.OK(theirs.queue().Resume(t.Context(), theirs.Who.Org, "test", true))
 }
 
-func TestPurge_WaitsForWhatIsUnderWay(t *testing.T) {
+func TestPurge_WaitsForWorkInProgress(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewRig(t)
 	m := filled(r)
@@ -204,7 +205,7 @@ func TestPurge_WaitsForWhatIsUnderWay(t *testing.T) {
 	if _, err := m.purger().Purge(t.Context(), m.Who.Org); !fault.Is(err, fault.Conflict) {
 		t.Fatalf("got %v while a picture is being made, want Conflict", err)
 	}
-	m.Create(made.DerivedKey("jpeg-2-2", 1)) // by an attempt whose end is not stored
+	m.Create(made.DerivedKey("jpeg-2-2", 1)) // made by an attempt whose end is not stored
 	m.Tenant(m.Who.Org, `update derived_picture set not_before = now()`)
 	if rows, err := m.purger().Purge(t.Context(), m.Who.Org); rows == 0 || err != nil {
 		t.Fatalf("the last purge returns %d, %v; want the rest", rows, err)
@@ -212,8 +213,8 @@ func TestPurge_WaitsForWhatIsUnderWay(t *testing.T) {
 	m.expectNothing(files)
 }
 
-// A purge deletes the bytes with the last file that has them, but not the bytes needed by a post
-// that is being sent.
+// A purge deletes bytes with the last file that has them, but not while a post that needs them is
+// being sent.
 func TestPurge_DeletesSharedBytesWithTheLastFile(t *testing.T) {
 	t.Parallel()
 	for _, attached := range []int{0, 1, 2} {
@@ -246,7 +247,7 @@ func TestPurge_DeletesSharedBytesWithTheLastFile(t *testing.T) {
 	}
 }
 
-// failingFiles is a blob store whose Delete calls fail first, which may return an error.
+// failingFiles is a blob store whose Delete calls fail first and returns its error, if any.
 type failingFiles struct {
 	blob.Store
 	fail func(key string) error
@@ -297,8 +298,8 @@ func TestPurge_KeepsRowOfFileThatCannotBeDeleted(t *testing.T) {
 	m.expectNothing(append(files, bad...))
 }
 
-// Whatever number of files is deleted when the process dies, each file that is left has a row.
-func TestPurge_GoesOnAfterCrashBetweenFiles(t *testing.T) {
+// However many files were deleted before the process dies, each file that is left has a row.
+func TestPurge_ContinuesAfterCrashBetweenFiles(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewRig(t)
 	m := filled(r)
@@ -328,8 +329,8 @@ func TestPurge_GoesOnAfterCrashBetweenFiles(t *testing.T) {
 	m.expectNothing(files)
 }
 
-// A statement that the database does not execute ends the purge as a crash before it does.
-func TestPurge_GoesOnAfterCrashInEveryTable(t *testing.T) {
+// A statement that the database does not execute ends the purge like a crash before it.
+func TestPurge_ContinuesAfterCrashInEveryTable(t *testing.T) {
 	t.Parallel()
 	for _, table := range []string{
 		"post", "idempotency", "connect_state", "derived_picture", "media", "series", "channel", "customer", "pause",
@@ -361,13 +362,13 @@ func TestPurge_GoesOnAfterCrashInEveryTable(t *testing.T) {
 	}
 }
 
-func TestPurge_DeletesOthersBesideRowThatIsRefused(t *testing.T) {
+func TestPurge_DeletesOthersDespiteRefusedRow(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewRig(t)
 	m := member{Member: r.Member()}
 	c := m.Connect(m.Who.Org)
 	var all []publishing.Post
-	for range 450 { // three batches
+	for range 450 { // enough for three batches
 		all = append(all, fixture.Post(m.Who.Org, c, time.Now().Add(time.Hour), time.Hour)...)
 	}
 	m.Insert(m.Who.Org, all...)

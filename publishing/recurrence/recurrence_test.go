@@ -31,11 +31,11 @@ func wall(t *testing.T, text string) time.Time {
 	return at
 }
 
-// occurrences is a recurrence and the times that are wanted.
+// occurrences is a recurrence with the times that it must have.
 type occurrences struct {
 	name, zone, anchor string
 	days               int
-	want               []string // of numbers 0, 1, ..., in UTC
+	want               []string // for the numbers 0, 1, ..., in UTC
 }
 
 func checkOccurrences(t *testing.T, all []occurrences) {
@@ -128,7 +128,7 @@ func TestRecurrence_Has(t *testing.T) {
 		name string
 		rule recurrence.Rule
 		from int
-		want string // of the numbers from from on
+		want string // for the numbers starting with from
 	}{
 		{name: "without an end", rule: recurrence.Rule{Anchor: anchor}, want: "yyyy"},
 		{name: "not before its base", rule: recurrence.Rule{Anchor: anchor, Base: 2}, want: "nnyy"},
@@ -156,8 +156,8 @@ func TestRecurrence_Has(t *testing.T) {
 var recurrenceZones = []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Asia/Kathmandu", "America/St_Johns",
 	"Pacific/Apia", "Pacific/Kwajalein", "Africa/Casablanca", "Antarctica/Troll", "+05:30", "-12:00", "+14:00"}
 
-// drawRecurrence draws a rule with an anchor anywhere in 1990 to 2040, so that it falls on changes of clocks, month
-// ends and leap days.
+// drawRecurrence draws a rule with an anchor from 1990 to 2040, so that occurrences fall on clock
+// changes, month ends and leap days.
 func drawRecurrence(t *rapid.T) recurrence.Rule {
 	minutes := rapid.IntRange(0, 50*365*24*60).Draw(t, "minute")
 	return recurrence.Rule{
@@ -166,7 +166,7 @@ func drawRecurrence(t *rapid.T) recurrence.Rule {
 	}
 }
 
-// TestRecurrence_AtShowsTheAnchorsTime compares with what clocks in the zone show.
+// TestRecurrence_AtShowsTheAnchorsTime compares the times with what clocks in the zone show.
 func TestRecurrence_AtShowsTheAnchorsTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -177,7 +177,8 @@ func TestRecurrence_AtShowsTheAnchorsTime(t *testing.T) {
 				t.Fatalf("number %d is before number %d", n, n-1)
 			}
 			if shown := recurrence.WallClock(at, r.Zone); shown.Equal(want) {
-				// Of two instants that show the same it is the first: none up to a day earlier does.
+				// If two instants show the same time, the occurrence is the first one: none up to a
+				// day earlier shows that time.
 				for back := 15 * time.Minute; back <= 24*time.Hour; back += 15 * time.Minute {
 					if recurrence.WallClock(at.Add(-back), r.Zone).Equal(want) {
 						t.Fatalf("number %d is at %v, which is shown %v earlier already", n, at, back)
@@ -185,8 +186,8 @@ func TestRecurrence_AtShowsTheAnchorsTime(t *testing.T) {
 				}
 				continue
 			}
-			// Only a skipped time is shown as another: later by the jump, which is the difference of the offsets
-			// around it.
+			// Only a skipped time is shown as another one. It is later by the jump, which is the
+			// difference between the offsets around it.
 			start, _ := at.In(r.Zone).ZoneBounds()
 			_, after := at.In(r.Zone).Zone()
 			_, before := start.Add(-time.Second).In(r.Zone).Zone()

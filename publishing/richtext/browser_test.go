@@ -57,8 +57,8 @@ func drawn(plain string) (out []string) {
 	return out
 }
 
-// generator writes documents as editors and people do: with blocks in blocks, in items and in bold text, with white
-// space for layout, with breaks anywhere, and with missing tags.
+// generator writes documents as editors and people do: with blocks in blocks, in items and in bold
+// text, with white space for layout, with breaks anywhere, and with missing tags.
 type generator struct {
 	*rand.Rand
 	words int

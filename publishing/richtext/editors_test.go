@@ -28,7 +28,8 @@ func editorDocuments(t testing.TB) (out []editorDocument) {
 	return out
 }
 
-// TestEditors reads what editors write. TestBrowser_DrawsTheSameLines compares the same documents with Chromium's lines.
+// TestEditors parses documents that editors write. TestBrowser_DrawsTheSameLines compares the same
+// documents with Chromium's lines.
 func TestEditors(t *testing.T) {
 	t.Parallel()
 	all := editorDocuments(t)

@@ -75,8 +75,8 @@ func TestParse_KeepsTheTextOfDeepNesting(t *testing.T) {
 	}
 }
 
-// TestParse_IsNotMuchLargerThanItsSource covers nested lists and links around many blocks, which need only a few
-// bytes of HTML for each block.
+// TestParse_IsNotMuchLargerThanItsSource covers nested lists and links around many blocks, which
+// need only a few bytes of HTML per block.
 func TestParse_IsNotMuchLargerThanItsSource(t *testing.T) {
 	t.Parallel()
 	for name, sent := range map[string]string{

@@ -82,8 +82,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A channel may be connected with another server while an outcome is unknown. That the other server does not have the
-// post proves nothing.
+// A channel may be reconnected at another server while an outcome is unknown. If the new server
+// does not have the post, that proves nothing.
 func TestProvesAbsence_NeedsTheServerThatGotThePost(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -8,7 +8,8 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// SendPanicking sends a post with a Sender that has no keyring, so that opening the credential panics.
+// SendPanicking sends a post with a Sender that has no keyring, so that opening the credential
+// panics.
 func SendPanicking(s *Sender, w dispatch.Work) dispatch.Outcome {
 	w.Channel.Connector = "panics"
 	deps := s.deps
@@ -18,7 +19,8 @@ func SendPanicking(s *Sender, w dispatch.Work) dispatch.Outcome {
 	return broken.Send(context.Background(), w, func(context.Context, time.Duration) error { return nil })
 }
 
-// ItemToReconcile returns the item for which a connector is asked when the outcome of the first part is unknown.
+// ItemToReconcile returns the item that is passed to a connector if the outcome of the first part
+// is unknown.
 func ItemToReconcile(s *Sender, w dispatch.Work) connector.Item {
 	return (&run{Sender: s, work: w, connector: describedOnly{}}).item(context.Background(), 0)
 }

@@ -33,7 +33,7 @@ func newIsolation(t *testing.T) *isolation {
 	return &isolation{rig: r, sender: scheduler.New(limits, r.deps)}
 }
 
-// book inserts a post that has been due for the time late.
+// book inserts a post that has been due for the duration late.
 func (m member) book(c publishing.ChannelID, late time.Duration) publishing.PostID {
 	m.Helper()
 	posts := fixture.Post(m.who.Org, c, time.Now())
@@ -88,7 +88,7 @@ func (m member) setAsideReasons(post publishing.PostID) (reasons int) {
 	return reasons
 }
 
-func TestClaim_RepairsHoldThatDisagreesWithPosts(t *testing.T) {
+func TestClaim_RepairsHoldThatContradictsPosts(t *testing.T) {
 	t.Parallel()
 	r := newIsolation(t)
 	broken, healthy := r.organization(), r.organization()
@@ -97,7 +97,8 @@ func TestClaim_RepairsHoldThatDisagreesWithPosts(t *testing.T) {
 	behind := broken.book(c, time.Second)
 	want := []dispatch.Want{broken.want(8), healthy.want(8)}
 	r.claim(want...)
-	r.Clock(`update channel_queue set busy_post = null where channel_id = $1`, c) // as an operator may try to release a channel
+	// An operator may do this to release a channel.
+	r.Clock(`update channel_queue set busy_post = null where channel_id = $1`, c)
 	posts := []publishing.PostID{broken.book(beside, time.Second), healthy.book(healthy.connect(), time.Second)}
 	got := claimed(r.claim(want...))
 	for _, p := range posts {
@@ -113,7 +114,7 @@ func TestClaim_RepairsHoldThatDisagreesWithPosts(t *testing.T) {
 	}
 }
 
-func TestClaim_SetsAsideChannelThatIsRefused(t *testing.T) {
+func TestClaim_SetsAsideRefusedChannel(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"P0001", "23514", "XX001"} {
 		t.Run(code, func(t *testing.T) {
@@ -240,7 +241,8 @@ func TestLoad_SlowPostDoesNotDelayOthers(t *testing.T) {
 			last = out
 			break
 		}
-		if len(left) == 1 { // together with posts that can be loaded, it is known to be the slow one
+		// Together with posts that can be loaded, it is recognized as the slow one.
+		if len(left) == 1 {
 			left = append(left, r.claim(healthy.want(8)).Claimed...)
 			healthy.book(healthy.connect(), time.Second)
 		}
@@ -275,7 +277,7 @@ func TestLoad_EndsSoonWhenTheDatabaseIsAway(t *testing.T) {
 	}
 }
 
-func TestMaintain_LeavesRefusedRowOut(t *testing.T) {
+func TestMaintain_LeavesOutRefusedRow(t *testing.T) {
 	t.Parallel()
 	r := newIsolation(t)
 	org := r.organization()
@@ -363,9 +365,10 @@ func TestSend_PanicEndsOnlyItsPost(t *testing.T) {
 	}
 }
 
-// A post that is sent again without a proof may have been published by its first call. A search on the platform must
-// begin there, not at the last call, and cover every server that it was sent to.
-func TestReconcile_AsksFromTheFirstCallOn(t *testing.T) {
+// A post that is sent again without proof may have been published by its first call. A search on
+// the platform must start from the first call, not from the last one, and cover every server that
+// the post was sent to.
+func TestReconcile_SearchesFromTheFirstCall(t *testing.T) {
 	t.Parallel()
 	r := newIsolation(t)
 	org := r.organization()

@@ -22,7 +22,8 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// scriptedPlatform is a platform whose methods a test defines; a nil prepare is that of platform.
+// scriptedPlatform is a platform whose methods a test defines. If prepare is nil, it prepares like
+// platform.
 type scriptedPlatform struct {
 	*platform
 	prepare func(ctx context.Context) (connector.Step, error)
@@ -68,9 +69,9 @@ func (m member) sendWith(cfg scheduler.Config, yield func(context.Context, time.
 	return from.Send(m.Context(), works[round.Claimed[0].Post], yield)
 }
 
-// A process may be suspended between its mark and its call. Others may then have asked for the outcome and sent the
-// post again, so the call must not begin after the deadline of a request.
-func TestSend_BeginsNoCallAfterItsLimit(t *testing.T) {
+// A process may be suspended between its mark and its call. Others may then have asked for the
+// outcome and sent the post again, so the call must not begin after the deadline of a request.
+func TestSend_MakesNoCallAfterItsLimit(t *testing.T) {
 	t.Parallel()
 	var got atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got.Add(1) }))
@@ -82,9 +83,10 @@ func TestSend_BeginsNoCallAfterItsLimit(t *testing.T) {
 	var late bool
 	r.register(scriptedPlatform{platform: r.platform, commit: func(ctx context.Context, s *connector.Session) (connector.Ref, error) {
 		for from := clock.Boot(); late && clock.Boot() < from+cfg.PlatformTimeout; {
-			time.Sleep(time.Millisecond) // the process is suspended for as long as a request may take
+			// The process is suspended for as long as a request may take.
+			time.Sleep(time.Millisecond)
 		}
-		// A process that was suspended continues before it notices that its contexts have ended.
+		// A suspended process continues before it notices that its contexts have ended.
 		req, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, server.URL, strings.NewReader("{}"))
 		if err != nil {
 			return connector.Ref{}, err
@@ -157,8 +159,8 @@ func TestSend_LimitBeginsBeforeTheMark(t *testing.T) {
 	}
 }
 
-// A post whose credential the platform refused was not published: when our code panics before the repeat, its outcome
-// is not unknown.
+// A post whose credential the platform refused was not published. If our code panics before the
+// post is sent again, its outcome is not unknown.
 func TestSend_PanicAfterARefusedCredentialIsNotUnknown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -184,9 +186,9 @@ func TestSend_PanicAfterARefusedCredentialIsNotUnknown(t *testing.T) {
 	}
 }
 
-// The back-offs of a post are added up: a post that fails for longer than RETRY_WINDOW is given up, even if the next
-// wait is short.
-func TestSend_GivesUpWhenItHasFailedForLong(t *testing.T) {
+// The back-offs of a post add up: a post that has been failing for longer than RETRY_WINDOW is
+// given up, even if the next wait is short.
+func TestSend_GivesUpAfterFailingForTooLong(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
@@ -203,7 +205,8 @@ func TestSend_GivesUpWhenItHasFailedForLong(t *testing.T) {
 	}
 }
 
-// A refreshed credential that is too large to be stored must not cost the channel the one that it has.
+// A refreshed credential that is too large to be stored must not cost the channel the credential
+// that it has.
 func TestSend_KeepsCredentialWhenTheNewOneIsTooLarge(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

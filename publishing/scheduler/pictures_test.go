@@ -17,13 +17,13 @@ import (
 	"crier/tests/dbtest"
 )
 
-// readGate stops the first reader of a file until it is opened.
+// readGate blocks the readers of files until open is closed.
 type readGate struct {
-	reached chan string // key of a file that is about to be read
+	reached chan string // the keys of files that are about to be read
 	open    chan struct{}
 }
 
-// gate stops the first reader of a file.
+// gate blocks the readers of files until the test opens the gate.
 func (f *files) gate() *readGate {
 	g := &readGate{reached: make(chan string, 1000), open: make(chan struct{})}
 	f.read = g.read
@@ -34,7 +34,8 @@ func (g *readGate) read(key string) {
 	g.reached <- key
 	select {
 	case <-g.open:
-	case <-time.After(30 * time.Second): // so that a test that never opens it fails by what it checks
+	// A test that never opens the gate then fails at its own checks.
+	case <-time.After(30 * time.Second):
 	}
 }
 
@@ -73,7 +74,7 @@ func TestCreate_PictureIsMadeWhenThePostIsSaved(t *testing.T) {
 	if n := len(r.platform.sent); n != 2 {
 		t.Errorf("%d images are sent, not 2", n)
 	}
-	// A second post with it needs no second picture.
+	// A second post with the same image needs no second picture.
 	m.save(p, publishing.CreateNow, x)
 	m.send(p, noYield(t))
 	if opened := r.files.keys(); len(opened) != 1 {
@@ -100,15 +101,17 @@ func TestPictures_OrganizationsTakeTurns(t *testing.T) {
 	}
 }
 
-// An organization that uses all its connections does not delay the pictures of others, even when posts wait for its
-// own.
-func TestPictures_BusyOrganizationDelaysNoOther(t *testing.T) {
+// An organization whose connections are all in use does not delay the pictures of others, even if
+// posts are waiting for its own pictures.
+func TestPictures_BusyOrganizationDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	busy, other := r.organization(), r.organization()
 	p := r.queue(r.files)
 	var waiting, all []publishing.Medium
-	for range 10 { // more than until waits for, if each has to wait for a request of the busy organization
+	// If each picture waited for a request of the busy organization, ten would take longer than
+	// until waits.
+	for range 10 {
 		waiting, all = append(waiting, busy.image()), append(all, other.image())
 		busy.save(nil, publishing.CreateSchedule, waiting[len(waiting)-1])
 		other.save(nil, publishing.CreateSchedule, all[len(all)-1])
@@ -126,8 +129,8 @@ func TestPictures_BusyOrganizationDelaysNoOther(t *testing.T) {
 	}
 }
 
-// The organization uses all its connections when its picture is done.
-func TestPictures_FinishWithoutAConnectionDelaysNoOther(t *testing.T) {
+// All connections of the organization are in use when its picture is done.
+func TestPictures_FinishWithoutAConnectionDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	busy, other := r.organization(), r.organization()
@@ -196,7 +199,7 @@ func TestPictures_MakesMoreThanTheQueueHolds(t *testing.T) {
 	}
 }
 
-func TestPictures_PanicOfADecoderFailsOnePictureOnly(t *testing.T) {
+func TestPictures_DecoderPanicFailsOnlyOnePicture(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
@@ -224,7 +227,7 @@ func TestPictures_PanicOfADecoderFailsOnePictureOnly(t *testing.T) {
 	}
 }
 
-// abandonPicture begins to make the picture of an image, as a process that dies does.
+// abandonPicture begins to make the picture of an image, like a process that then dies.
 func (m member) abandonPicture(x publishing.Medium) {
 	m.Helper()
 	_, found, err := picturesstore.TakePicture(m.Context(), m.Store, m.who.Org, keyOf(x), picturesstore.PictureLimits{Unfinished: 3, Attempts: 10})
@@ -233,7 +236,7 @@ func (m member) abandonPicture(x publishing.Medium) {
 	}
 }
 
-// A process took the picture and died. Only the database knows of it.
+// A process took the picture and died, so only the database knows about it.
 func TestPictures_KilledProcessLosesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -266,8 +269,8 @@ func TestPictures_PictureThatKillsTheProcessIsGivenUp(t *testing.T) {
 	}
 }
 
-// The first process is delayed until its lease ends, and the second makes the picture. The result of the first is
-// discarded.
+// The first process is delayed until its lease ends and the second process makes the picture. The
+// result of the first is discarded.
 func TestPictures_TwoProcessesMakeOnePicture(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -300,7 +303,7 @@ func TestPictures_TwoProcessesMakeOnePicture(t *testing.T) {
 	r.stored(made.BlobKey)
 }
 
-// The file store is unavailable: the picture is tried again, and so is its post.
+// The file store is unavailable, so the picture is retried, and so is its post.
 func TestPictures_TransientFailureIsRetried(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -323,7 +326,8 @@ func TestPictures_TransientFailureIsRetried(t *testing.T) {
 	}
 }
 
-// A stop gives the picture back at once, so that another process need not wait for the end of the lease.
+// A stop gives the picture back at once, so that another process does not have to wait for the end
+// of the lease.
 func TestPictures_StopGivesBackThePictureInProgress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -348,7 +352,8 @@ func TestPictures_StopGivesBackThePictureInProgress(t *testing.T) {
 	}
 }
 
-// The post is saved by a process that makes no pictures and claimed by another one before its picture is made.
+// The post is saved by a process that makes no pictures, and claimed by another one before its
+// picture is made.
 func TestSend_WaitsForItsPictureWithoutAPermit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -358,7 +363,7 @@ func TestSend_WaitsForItsPictureWithoutAPermit(t *testing.T) {
 	x := m.image()
 	m.save(nil, publishing.CreateNow, x)
 	r.start(p)
-	<-g.reached // it is being made, and the post is claimed now
+	<-g.reached // the picture is being made, and the post is claimed now
 	yields := 0
 	out := m.send(p, func(ctx context.Context, d time.Duration) error {
 		if yields++; yields > 3 {
@@ -384,7 +389,7 @@ func TestSend_WaitsForItsPictureWithoutAPermit(t *testing.T) {
 	}
 }
 
-// The picture of a claimed post comes before those of later posts of its organization.
+// The picture of a claimed post comes before the pictures of its organization's later posts.
 func TestSend_PictureOfAClaimedPostComesFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -411,8 +416,9 @@ func TestSend_PictureOfAClaimedPostComesFirst(t *testing.T) {
 	}
 }
 
-// Another process makes the picture and cannot wake the post, which reads the state again after a while.
-func TestSend_FindsAPictureOfAnotherProcess(t *testing.T) {
+// Another process makes the picture and cannot wake the post, which reads the state again after a
+// while.
+func TestSend_FindsAPictureMadeByAnotherProcess(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()

@@ -10,15 +10,15 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// overloaded is a platform that fails every request for now.
+// overloaded is a platform on which every request fails temporarily.
 type overloaded struct{ *platform }
 
 func (overloaded) Prepare(context.Context, *connector.Session, connector.Item) (connector.Step, error) {
 	return connector.Step{}, &connector.Error{Kind: connector.KindTransient, Public: "Try again later."}
 }
 
-// A post must not be given up because its platform fails right after the operator has corrected the settings, nor
-// because another process, which has the platform, has not claimed it yet.
+// A post must not be given up because its platform fails right after the operator has corrected the
+// settings, or because another process that has the platform has not claimed the post yet.
 func TestSend_DoesNotCountTimeWithWrongSettings(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -32,7 +32,7 @@ var fits = picture.Spec{MaxBytes: 2000, MaxSide: 40}
 
 // platform is a connector that accepts only small images.
 type platform struct {
-	connector.Connector // nil: methods that are not called
+	connector.Connector // nil, so only the methods below may be called
 	mu                  sync.Mutex
 	sent                []connector.Media
 }
@@ -58,12 +58,12 @@ func (p *platform) Commit(context.Context, *connector.Session, connector.Item) (
 	return connector.Ref{ID: "release"}, nil
 }
 
-// files records the keys that are opened, and lets a test stop or break a reader.
+// files records the keys of opened files and lets a test block or break a reader.
 type files struct {
 	blob.Store
 	mu     sync.Mutex
 	opened []string
-	// read is called before the first byte of a file is read, unless it is nil.
+	// read, if set, is called before the first byte of a file is read.
 	read func(key string)
 }
 
@@ -139,7 +139,7 @@ func (m member) tenant(sql string, args ...any) {
 	m.Tenant(m.who.Org, sql, args...)
 }
 
-// queue returns the picture maker of a process, which is not started yet.
+// queue returns the picture maker of a process, not started yet.
 func (r *rig) queue(f *files) *pictures.Maker {
 	return pictures.New(pictures.Deps{DB: r.Store, Blobs: f, Log: r.Logger, Shards: func() []int16 { return r.lease.Shards }})
 }
@@ -188,7 +188,7 @@ func (m member) image() publishing.Medium {
 	return medium
 }
 
-// post saves a post through a process with the picture maker p, which may be nil.
+// post saves a post in a process with the picture maker p, which may be nil.
 func (m member) post(p *pictures.Maker, kind publishing.CreateType, media ...publishing.Medium) (publishing.CreateResult, error) {
 	m.Helper()
 	deps := m.deps
@@ -217,7 +217,7 @@ func keyOf(x publishing.Medium) picturesstore.PictureKey {
 	return picturesstore.PictureKey{Media: x.ID, Spec: fits.String()}
 }
 
-// picture returns the derived picture of an image; its state is empty when there is none.
+// picture returns the derived picture of an image. Its state is "" if there is none.
 func (m member) picture(x publishing.Medium) picturesstore.DerivedPicture {
 	m.Helper()
 	all, err := picturesstore.Pictures(m.Context(), m.Store, m.who.Org, []picturesstore.PictureKey{keyOf(x)})
@@ -228,7 +228,7 @@ func (m member) picture(x publishing.Medium) picturesstore.DerivedPicture {
 	return all[0]
 }
 
-// becomes waits until the picture of an image is in a state.
+// becomes waits until the picture of an image is in the wanted state and returns it.
 func (m member) becomes(x publishing.Medium, want picturesstore.PictureState) picturesstore.DerivedPicture {
 	m.Helper()
 	var got picturesstore.DerivedPicture
@@ -250,7 +250,7 @@ func (r *rig) until(what string, reached func() bool) {
 	}
 }
 
-// send claims the organization's due post, sends it and stores the outcome. yield is that of Sender.Send.
+// send claims the organization's due post, sends it with yield and stores the outcome.
 func (m member) send(p *pictures.Maker, yield func(context.Context, time.Duration) error) dispatch.Outcome {
 	m.Helper()
 	deps := m.deps

@@ -10,8 +10,8 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// An absent post is sent again only when its call can no longer take effect: after the deadline of a request and
-// SETTLE_DELAY, in which the platform may still process the request.
+// An absent post is sent again only when its call can no longer take effect: after the deadline of
+// a request and then SETTLE_DELAY, during which the platform may still process the request.
 func TestDecide_AbsentPostWaitsForDeadlineAndSettleTime(t *testing.T) {
 	t.Parallel()
 	settled := cfg.PlatformTimeout + cfg.SettleDelay

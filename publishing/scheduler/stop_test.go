@@ -24,7 +24,7 @@ func (m member) stateOf(post publishing.PostID) publishing.State {
 	return publishtest.Value[publishing.State](m.Base, `select state from post where id = $1`, post)
 }
 
-// overdue stores a post for a channel that has been due for a time.
+// overdue stores a post for a channel that has been due for the duration late.
 func (m member) overdue(c publishing.ChannelID, late time.Duration) publishing.PostID {
 	m.Helper()
 	posts := fixture.Post(m.who.Org, c, time.Now())
@@ -78,7 +78,7 @@ func TestResume_MissesOrCatchesUp(t *testing.T) {
 			c := m.Connect(m.who.Org)
 			m.OK(posts.Stop(t.Context(), m.who.Org, "test"))
 			stale, recent := m.overdue(c, 2*time.Hour), m.overdue(c, time.Minute)
-			for range 2 { // the second has no effect
+			for range 2 { // the second call has no effect
 				m.OK(posts.Resume(t.Context(), m.who.Org, "test", tc.catchUp))
 			}
 			if got := m.stateOf(recent); got != tc.want {
@@ -104,7 +104,7 @@ func TestStop_UnknownOrganizationIsNotFound(t *testing.T) {
 	}
 }
 
-// A post that the database refuses to give up keeps back no other one.
+// A post that the database refuses to give up does not hold back the others.
 func TestEndOfPause_GivesUpAllButRefusedPosts(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(m member, posts *scheduler.Queue) error{

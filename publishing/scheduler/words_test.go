@@ -69,7 +69,7 @@ func TestRetryOrFail_FormatsTheWait(t *testing.T) {
 	}
 }
 
-// ownerRecorder is a connector that records the owner of the connections of Reconcile.
+// ownerRecorder is a connector that records the owner of the connections that Reconcile uses.
 type ownerRecorder struct {
 	connector.Connector
 	owner string

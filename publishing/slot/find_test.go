@@ -21,7 +21,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// slotRig is an organization without channels, and the use cases of slots and posts on it.
+// slotRig is an organization without channels, and the use cases of its slots and posts.
 type slotRig struct {
 	*publishtest.Rig
 	who   tenancy.Principal
@@ -39,7 +39,7 @@ func newSlotRig(t *testing.T) *slotRig {
 	}
 }
 
-// channel connects a channel with posting times, in minutes of UTC on every day.
+// channel connects a channel with daily posting times, in minutes after midnight UTC.
 func (r *slotRig) channel(minutes ...int) string {
 	r.Helper()
 	c := r.Connect(r.who.Org).String()
@@ -66,7 +66,7 @@ func (r *slotRig) findAny() time.Time {
 	return at
 }
 
-// create makes a post at a time.
+// create makes a post at the given time.
 func (r *slotRig) create(channel string, kind publishing.CreateType, at time.Time, repeat publishing.Repeat) publishing.PostID {
 	r.Helper()
 	post, err := publishtest.CreateAt(r.Context(), r.posts, r.who, channel, kind, at, repeat)
@@ -74,7 +74,8 @@ func (r *slotRig) create(channel string, kind publishing.CreateType, at time.Tim
 	return post
 }
 
-// after returns the first n slots of times of every day, in minutes of UTC, after an instant.
+// after returns the first n slots after the given time in a plan with these daily times, in minutes
+// after midnight UTC.
 func after(at time.Time, n int, minutes ...int) []time.Time {
 	p := publishing.QueuePlan{Zone: time.UTC}
 	for _, m := range minutes {
@@ -95,7 +96,7 @@ func (r *slotRig) holds() int {
 	return len(r.heldTimes())
 }
 
-// heldTimes returns the times of all holds, also of those that are over.
+// heldTimes returns the times of all holds, including holds that have ended.
 func (r *slotRig) heldTimes() (out []time.Time) {
 	r.Helper()
 	r.OK(r.DB.InOrg(r.Context(), r.who.Org.UUID(), func(tx pgx.Tx) error {
@@ -109,7 +110,7 @@ func (r *slotRig) heldTimes() (out []time.Time) {
 	return out
 }
 
-func TestFindSlot_HoldsWhatItNames(t *testing.T) {
+func TestFindSlot_HoldsTheSlotItReturns(t *testing.T) {
 	t.Parallel()
 	r := newSlotRig(t)
 	c, other := r.channel(0, 720), r.channel(0, 720)
@@ -132,7 +133,7 @@ func TestFindSlot_HoldsWhatItNames(t *testing.T) {
 	r.want("it takes its time", r.find(other), want[3])
 }
 
-func TestFindSlot_DeletesHoldsThatAreOver(t *testing.T) {
+func TestFindSlot_DeletesEndedHolds(t *testing.T) {
 	t.Parallel()
 	r := newSlotRig(t)
 	c := r.channel(0, 720)
@@ -163,7 +164,7 @@ func TestFindSlot_EditConsumesHold(t *testing.T) {
 	r.want("the next call", r.find(c), after(time.Now(), 2, 0, 720)[1])
 }
 
-// TestFindSlot_TakenByState: a post takes its minute unless it has failed or is deleted.
+// TestFindSlot_TakenByState checks that a post takes its minute unless it has failed or is deleted.
 func TestFindSlot_TakenByState(t *testing.T) {
 	t.Parallel()
 	for _, state := range publishing.States() {
@@ -196,7 +197,7 @@ func TestFindSlot_TakenByState(t *testing.T) {
 	})
 }
 
-func TestFindSlot_TakenByOccurrencesThatAreNotStored(t *testing.T) {
+func TestFindSlot_TakenByProjectedOccurrences(t *testing.T) {
 	t.Parallel()
 	r := newSlotRig(t)
 	c, other := r.channel(0, 720), r.channel(0, 720)
@@ -267,7 +268,8 @@ func TestFindAnySlot(t *testing.T) {
 	r.create(late, publishing.CreateDraft, want[2], publishing.Repeat{})
 	r.want("a post of any channel takes it", r.findAny(), want[3])
 	hold := r.find(early)
-	for _, at := range []time.Time{want[0], want[1], want[3]} { // at want[2] the other channel has its post
+	// At want[2] the other channel has its post.
+	for _, at := range []time.Time{want[0], want[1], want[3]} {
 		if hold.Equal(at) {
 			t.Errorf("a channel gets %v, which is held for all channels", hold)
 		}
@@ -283,17 +285,17 @@ func TestFindAnySlot(t *testing.T) {
 	}
 }
 
-// slotProcess is the use cases of one process.
+// slotProcess has the use cases of one process.
 type slotProcess struct {
 	slots *slot.Slots
 	posts *post.Posts
 }
 
-// TestFindSlot_NeverTwiceUnderConcurrency asks for slots of one channel in two processes at once, and schedules a post
-// at each.
+// TestFindSlot_NeverTwiceUnderConcurrency requests slots of one channel in two processes at once
+// and schedules a post at each slot.
 func TestFindSlot_NeverTwiceUnderConcurrency(t *testing.T) {
 	t.Parallel()
-	// A process lets 128 calls of an organization wait, and refuses further ones.
+	// A process lets 128 calls of an organization wait and refuses any more.
 	const calls, parallel = 500, 100
 	r := newSlotRig(t)
 	var minutes []int

@@ -13,7 +13,7 @@ import (
 	"crier/tests/fixture"
 )
 
-// minutes returns the minutes of a plan.
+// minutes returns the posting times of a plan as minutes.
 func minutes(p publishing.ChannelPlan) (out []int) {
 	for _, t := range p.Times {
 		out = append(out, t.Minute)
@@ -65,7 +65,7 @@ func TestSetPlan(t *testing.T) {
 	set(publishing.SetQueuePlan{Times: every(5), Zone: tenancy.ZoneRequest{Name: "UTC"}}, "UTC", 5)
 }
 
-func TestPlan_OfNoChannel(t *testing.T) {
+func TestPlan_UnknownChannelIsNotFound(t *testing.T) {
 	t.Parallel()
 	r := newSlotRig(t)
 	c, stranger := r.channel(0), r.Organization()
@@ -95,9 +95,9 @@ func TestPlan_OfNoChannel(t *testing.T) {
 	}
 }
 
-// TestPlan_OfNewChannel: what is sent at the connect and the zone of the organization decide, and connecting again
-// changes nothing but the zone.
-func TestPlan_OfNewChannel(t *testing.T) {
+// TestPlan_NewChannelHasDefaultTimes checks that a new channel's plan follows from the zone that
+// the connect sends, or else from the zone of the organization. Reconnecting changes only the zone.
+func TestPlan_NewChannelHasDefaultTimes(t *testing.T) {
 	t.Parallel()
 	morning, night := []int{560, 850, 1140}, []int{120, 400, 700}
 	for _, c := range []struct {

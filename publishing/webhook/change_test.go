@@ -17,11 +17,11 @@ import (
 	"crier/tests/dbtest"
 )
 
-// backlog is how many deliveries wait when a turn begins; a turn reads 20 at once.
+// backlog is how many deliveries wait when a turn begins; a turn reads 20 at a time.
 const backlog = 50
 
-// holding is a receiver that holds its first two calls, as many as a turn makes at once, until they
-// are released.
+// holding is a receiver that holds its first two calls until they are released. A turn makes two
+// calls at once.
 type holding struct {
 	*receiver
 	held sync.WaitGroup
@@ -47,8 +47,9 @@ func newHolding(t *testing.T) *holding {
 	return h
 }
 
-// during runs a turn of an endpoint with a backlog, and calls change in another process while two calls of the turn are
-// in flight. It returns how many calls the receiver got before change had returned and how many after.
+// during runs a turn of an endpoint with a backlog, and calls change for another process while two
+// calls of the turn are in flight. It returns how many calls the receiver got before change
+// returned and how many after that.
 func (r *rig) during(h *holding, w publishing.Webhook, change func(other *webhook.Webhooks) error) (n, after int) {
 	r.Helper()
 	for range backlog {
@@ -70,9 +71,9 @@ func (r *rig) during(h *holding, w publishing.Webhook, change func(other *webhoo
 	return n, len(h.take())
 }
 
-// A turn that has read a backlog sends nothing more to an address once the request that changes the
-// address has returned.
-func TestUpdate_NoCallBeginsToTheURLBefore(t *testing.T) {
+// A turn that has read a backlog sends nothing more to the old URL once the request that changes
+// the URL has returned.
+func TestUpdate_NoCallBeginsToTheOldURL(t *testing.T) {
 	t.Parallel()
 	old, fresh := newHolding(t), newReceiver(t, status(204))
 	r := newRig(t, old.receiver, fresh)
@@ -100,7 +101,8 @@ func TestUpdate_NoCallBeginsOnceDisabled(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		// Even if enabled again at once, it gets none of the deliveries that were given up.
+		// Even if the endpoint is enabled again at once, it gets none of the deliveries that were
+		// given up.
 		_, err = other.Update(r.Context(), r.org, w.ID.String(), publishing.SetWebhook{Disabled: &on})
 		return err
 	})
@@ -167,8 +169,8 @@ func TestRotateSecret_SignsTheRestOfATurn(t *testing.T) {
 	verifyStandard(t, old, rest)
 }
 
-// The response of an address says nothing about the address that has replaced it meanwhile.
-func TestDeliver_AnswerOfTheURLBeforeDoesNotCount(t *testing.T) {
+// The response of a URL says nothing about the URL that has replaced it since.
+func TestDeliver_ResponseOfTheOldURLDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]int{"410": 410, "500": 500, "429 with a pause": 429} {
 		t.Run(name, func(t *testing.T) {
@@ -198,8 +200,8 @@ func TestDeliver_AnswerOfTheURLBeforeDoesNotCount(t *testing.T) {
 	}
 }
 
-// A new address gets at once what was waiting for the end of a pause that the previous address
-// asked for.
+// A new URL gets the deliveries at once that were waiting for the end of a pause that the old URL
+// had asked for.
 func TestUpdate_AnotherURLEndsThePause(t *testing.T) {
 	t.Parallel()
 	old, fresh := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -219,7 +221,7 @@ func TestUpdate_AnotherURLEndsThePause(t *testing.T) {
 	}
 }
 
-// Each earlier secret signs until its own end, however often the secret is replaced meanwhile.
+// Each earlier secret signs until its own end, however often the secret is replaced before that.
 func TestRotateSecret_EveryOldSecretSignsUntilItsEnd(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(200))
@@ -276,7 +278,7 @@ func wantFull(t *testing.T, err error, first time.Time) {
 	}
 }
 
-// Two concurrent rotations both keep their promise: both earlier secrets and the current one sign.
+// Concurrent rotations all keep their promises: the earlier secrets and the current one sign.
 func TestRotateSecret_TwoAtOnceKeepBothPromises(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(200))
@@ -307,7 +309,7 @@ func TestRotateSecret_TwoAtOnceKeepBothPromises(t *testing.T) {
 	}
 }
 
-// A repeated request with the same secret changes nothing: it does not use up a place for an
+// Repeating a request with the same secret changes nothing, so it does not use up a place for an
 // earlier secret.
 func TestRotateSecret_SameSecretChangesNothing(t *testing.T) {
 	t.Parallel()
@@ -345,14 +347,14 @@ func (r *rig) fill(organizations, endpoints int) {
 	r.OK(err)
 }
 
-// The organizations of one person share that person's limit, and another person's endpoints are
-// served at once, however many endpoints were due before.
+// All organizations of one person share that person's limit. Another person's endpoints are served
+// at once, however many endpoints were due earlier.
 func TestStep_OrganizationsOfOnePersonShare(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(200))
 	r := newRig(t, x)
 	mine := r.org
-	r.fill(30, 50) // more than a round looks at by itself
+	r.fill(30, 50) // more than a single round looks at
 	w, _ := r.create(x.server.URL)
 	r.publish("x")
 	_, err := r.deliverer.Step(r.Context())
@@ -377,8 +379,8 @@ func TestStep_OrganizationsOfOnePersonShare(t *testing.T) {
 	}
 }
 
-// A process runs no more turns of one person's endpoints at once than the share allows, including
-// endpoints that are deleted while their calls wait, which the database no longer counts.
+// The turns that a process runs for one person's endpoints at once never exceed the share. This
+// includes endpoints that are deleted while their calls wait, which the database no longer counts.
 func TestDeliver_DeletedEndpointsCountUntilTheirCallsEnd(t *testing.T) {
 	t.Parallel()
 	var arrived sync.WaitGroup

@@ -10,7 +10,7 @@ import (
 	"crier/tests/standardwebhooks"
 )
 
-// asReceived returns a call with the headers that the library reads, at the time of its arrival.
+// asReceived returns a call with the headers that the library reads, as of its arrival.
 func asReceived(c received, secret string) standardwebhooks.Call {
 	out := standardwebhooks.Call{Secret: secret, Body: c.Body, Headers: map[string]string{}}
 	for _, name := range []string{webhook.StandardID, webhook.StandardTimestamp, webhook.StandardSignature} {
@@ -21,7 +21,8 @@ func asReceived(c received, secret string) standardwebhooks.Call {
 	return out
 }
 
-// The library that receivers use accepts every attempt at its time, by both secrets of a rotation, and nothing else.
+// The library that receivers use accepts every attempt at the time of the attempt, with both
+// secrets of a rotation, and rejects everything else.
 func TestDeliver_IsAcceptedByTheLibrary(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(500))

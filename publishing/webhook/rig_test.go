@@ -38,7 +38,7 @@ type rig struct {
 
 	mu  sync.Mutex
 	now time.Time
-	// asked is called when the deliverer asks for the time, nil for nothing.
+	// asked, if set, is called when the deliverer asks for the time.
 	asked func()
 }
 
@@ -72,7 +72,7 @@ func newRig(t *testing.T, receivers ...*receiver) *rig {
 	return r
 }
 
-// AppendAudit keeps the endpoints that were disabled.
+// AppendAudit records the endpoints that were disabled.
 func (r *rig) AppendAudit(
 	_ context.Context, _ pg.Querier, _ tenancy.Principal, action tenancy.Action, subject string,
 ) error {
@@ -91,7 +91,7 @@ func (r *rig) time() time.Time {
 	return r.now
 }
 
-// wait moves the clock.
+// wait moves the clock forward.
 func (r *rig) wait(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +111,7 @@ func (r *rig) create(url string, change ...func(*publishing.SetWebhook)) (publis
 	return w, secret
 }
 
-// publish makes a post and publishes it. The text is its content.
+// publish makes a post with the text as its content and publishes it.
 func (r *rig) publish(text string) publishing.PostID {
 	r.Helper()
 	posts := fixture.Post(r.org.Org, r.channel, time.Now().Add(time.Hour))
@@ -121,7 +121,7 @@ func (r *rig) publish(text string) publishing.PostID {
 	return posts[0].ID
 }
 
-// step runs the loop once and then the tasks that it has added, as a worker does.
+// step runs the loop once, and then the tasks that it has added, like a worker does.
 func (r *rig) step() {
 	r.Helper()
 	_, err := r.deliverer.Step(r.Context())
@@ -156,7 +156,7 @@ func (r *rig) tasks() (out []task) {
 	return out
 }
 
-// deliveries returns the deliveries of a webhook, the newest first.
+// deliveries returns the deliveries of a webhook, newest first.
 func (r *rig) deliveries(w publishing.Webhook) []publishing.Delivery {
 	r.Helper()
 	list, err := r.hooks.Deliveries(r.Context(), r.org, w.ID.String(), publishing.ListDeliveries{Limit: 50})
@@ -176,13 +176,13 @@ func (r *rig) record(w publishing.Webhook) publishing.Webhook {
 	return list[i].Webhook
 }
 
-// received is a call of a receiver.
+// received is a call that a receiver got.
 type received struct {
 	Header http.Header
 	Body   string
 }
 
-// receiver is an HTTP server that answers as the test sets and records what it gets.
+// receiver is an HTTP server that responds as the test sets it and records its calls.
 type receiver struct {
 	server *httptest.Server
 	mu     sync.Mutex
@@ -208,12 +208,12 @@ func newReceiver(t *testing.T, answer http.HandlerFunc) *receiver {
 	return x
 }
 
-// status answers with a status.
+// status returns a handler that responds with the status.
 func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// take removes and returns the calls so far.
+// take returns the calls since the last time and forgets them.
 func (x *receiver) take() []received {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -228,7 +228,7 @@ func (x *receiver) set(answer http.HandlerFunc) {
 	x.answer = answer
 }
 
-// another makes an organization with a channel that of the rig, and returns the one before.
+// another gives the rig a new organization with a channel, and returns the previous organization.
 func (r *rig) another() (before tenancy.Principal) {
 	r.Helper()
 	before = r.org
@@ -237,7 +237,7 @@ func (r *rig) another() (before tenancy.Principal) {
 	return before
 }
 
-// suspend sets or ends the suspension of the organization.
+// suspend suspends the organization, or ends its suspension.
 func (r *rig) suspend(on bool) {
 	r.Helper()
 	r.OK(r.DB.InRole(r.Context(), pg.Gate, func(tx pgx.Tx) error {
@@ -256,7 +256,7 @@ func (r *rig) refuse(condition string) {
 	r.OK(err)
 }
 
-// super returns a connection past the wall, until the test ends.
+// super returns a connection that bypasses row-level security. It is closed when the test ends.
 func (r *rig) super() *pgx.Conn {
 	r.Helper()
 	cfg := dbtest.Super(r.T).Config()

@@ -11,7 +11,8 @@ import (
 	"crier/publishing/webhook"
 )
 
-// verify checks both signatures of calls as a receiver does. tests/webhooks does the same with a library.
+// verify checks both signatures of the calls like a receiver does. tests/webhooks does the same
+// with a library.
 func verify(t *testing.T, secret string, calls []received) {
 	t.Helper()
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
@@ -28,7 +29,7 @@ func verify(t *testing.T, secret string, calls []received) {
 	verifyStandard(t, secret, calls)
 }
 
-// verifyStandard checks that one of the signatures of Standard Webhooks is by the secret.
+// verifyStandard checks that each call has a Standard Webhooks signature made with the secret.
 func verifyStandard(t *testing.T, secret string, calls []received) {
 	t.Helper()
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))

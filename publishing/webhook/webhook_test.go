@@ -19,13 +19,14 @@ import (
 	"crier/tests/dbtest"
 )
 
-// plan is the schedule that is promised to receivers: the times of the attempts after the first, without jitter.
+// plan is the schedule that receivers are promised: the times of the attempts after the first one,
+// without jitter.
 var plan = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour,
 	20 * time.Hour, 24 * time.Hour,
 }
 
-func TestDeliver_RepeatsByThePlanAndGivesUp(t *testing.T) {
+func TestDeliver_RetriesByThePlanAndGivesUp(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(500))
 	r := newRig(t, x)
@@ -145,7 +146,7 @@ func TestDeliver_ChoosesByEventAndChannel(t *testing.T) {
 	unwanted := []publishing.Webhook{choose("otherevent", []string{"post.failed"}, nil), choose("otherchannel", nil, []string{other.String()})}
 	r.publish("x")
 	r.step()
-	r.step() // at most four of them at once
+	r.step() // at most four of them are served at once
 	for _, w := range wanted {
 		if n := len(r.deliveries(w)); n != 1 {
 			t.Errorf("%s: got %d deliveries, want 1", w.URL, n)
@@ -161,7 +162,7 @@ func TestDeliver_ChoosesByEventAndChannel(t *testing.T) {
 	}
 }
 
-func TestDeliver_FollowsNoRedirect(t *testing.T) {
+func TestDeliver_DoesNotFollowRedirects(t *testing.T) {
 	t.Parallel()
 	target := newReceiver(t, status(200))
 	x := newReceiver(t, func(w http.ResponseWriter, r *http.Request) {
@@ -232,12 +233,12 @@ func TestDeliver_410DisablesAtOnce(t *testing.T) {
 	}
 }
 
-func TestDeliver_HonoursRetryAfter(t *testing.T) {
+func TestDeliver_HonorsRetryAfter(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status int
 		header string
-		// until is when the next call is made.
+		// until is when the next call must be made.
 		until time.Duration
 	}{
 		"429 with seconds":              {status: 429, header: "3600", until: time.Hour},
@@ -267,7 +268,7 @@ func TestDeliver_HonoursRetryAfter(t *testing.T) {
 			x.take()
 			x.set(status(200))
 			if c.until > 5*time.Second {
-				r.publish("two") // waits for the end of the pause too
+				r.publish("two") // also waits for the end of the pause
 			}
 			r.wait(c.until - time.Second)
 			r.step()
@@ -362,7 +363,7 @@ func TestReplay_SendsTheSameAgain(t *testing.T) {
 	verify(t, secret, again)
 }
 
-func TestTest_IsSentOnceAlsoWhenDisabled(t *testing.T) {
+func TestTest_IsSentOnceEvenIfDisabled(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(500))
 	r := newRig(t, x)
@@ -382,7 +383,8 @@ func TestTest_IsSentOnceAlsoWhenDisabled(t *testing.T) {
 	}
 }
 
-// One endpoint that fails has a queue of its own, and keeps neither others of its organization waiting nor itself.
+// A failing endpoint has its own queue. It delays neither its organization's other endpoints nor
+// its own deliveries.
 func TestStep_KeepsFailingEndpointsApart(t *testing.T) {
 	t.Parallel()
 	bad, good := newReceiver(t, status(500)), newReceiver(t, status(200))
@@ -419,7 +421,8 @@ func TestStep_KeepsFailingEndpointsApart(t *testing.T) {
 	}
 }
 
-// An endpoint belongs to one task at a time, and to another one when that does not come back.
+// An endpoint belongs to one task at a time, and passes to another one if that task does not come
+// back.
 func TestDeliver_TakesOverFromADeadProcess(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(200))
@@ -464,15 +467,16 @@ func TestDeliver_SendsNothingForASuspendedOrganization(t *testing.T) {
 	}
 }
 
-// An endpoint whose address is not public is never connected to.
-func TestDeliver_CallsNoPrivateAddress(t *testing.T) {
+// No connection is made to an endpoint whose address is not public.
+func TestDeliver_DoesNotCallPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	canary := newReceiver(t, status(200))
-	r := newRig(t) // the canary's address is not opened
+	r := newRig(t) // the client must not connect to the canary
 	w, _ := r.create("https://example.com")
 	port := canary.server.URL[strings.LastIndex(canary.server.URL, ":"):]
 	for _, url := range []string{canary.server.URL, "http://localhost", "https://no-such-host.invalid", "http://localhost" + port, "http://2130706433" + port, "http://[::ffff:127.0.0.1]" + port} {
-		r.Tenant(r.org.Org, `update webhook set url = $2 where id = $1`, w.ID, url) // past the rules of the API
+		// This bypasses the rules of the API.
+		r.Tenant(r.org.Org, `update webhook set url = $2 where id = $1`, w.ID, url)
 		r.publish("x")
 		r.step()
 		want := "The port of the endpoint is not public, so it was not called; only the ports 80 and 443 can be reached."
@@ -489,7 +493,8 @@ func TestDeliver_CallsNoPrivateAddress(t *testing.T) {
 	}
 }
 
-// A secret that cannot be opened, as when its encryption key is lost, keeps only its own endpoint waiting.
+// If a secret cannot be opened, for example because its encryption key is lost, only its own
+// endpoint waits.
 func TestDeliver_WaitsWhenTheSecretCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(200))
@@ -514,7 +519,8 @@ func TestDeliver_WaitsWhenTheSecretCannotBeOpened(t *testing.T) {
 	}
 }
 
-// An attempt that cannot be stored is an error of the task, and the delivery is sent again with the same number.
+// If an attempt cannot be stored, the task fails, and the delivery is sent again with the same
+// number.
 func TestDeliver_ReturnsTheErrorOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(200))
@@ -539,8 +545,8 @@ func TestDeliver_ReturnsTheErrorOfTheDatabase(t *testing.T) {
 	}
 }
 
-// An event that cannot be stored is dropped, and those behind it are delivered.
-func TestStep_OneBadEventStopsNoOther(t *testing.T) {
+// An event that cannot be stored is dropped, and the events after it are delivered.
+func TestStep_OneBadEventDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(200))
 	r := newRig(t, x)
@@ -581,17 +587,17 @@ func TestExpand_ApprovalHasItsRecord(t *testing.T) {
 	}
 }
 
-// A turn ends by its time also while every call succeeds, so that it never reaches the limit of its task, where what was
-// answered is not stored.
-func TestDeliver_TurnEndsByItsTime(t *testing.T) {
+// A turn ends on time even if every call succeeds, so that it never reaches the limit of its task,
+// beyond which responses are not stored.
+func TestDeliver_TurnEndsOnTime(t *testing.T) {
 	t.Parallel()
 	if fresh, old := webhook.IsOverAfterDrainTime(t.Context()); fresh || !old {
 		t.Errorf("got over %v for a new turn and %v for an old one, want false and true", fresh, old)
 	}
 }
 
-// Receivers such as Slack have a secret in the path of their URL. It is in no log.
-func TestDeliver_LogsNoPath(t *testing.T) {
+// Receivers such as Slack have a secret in the path of their URL, which must not appear in any log.
+func TestDeliver_DoesNotLogPaths(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	r := newRig(t, x)
@@ -608,8 +614,9 @@ func TestDeliver_LogsNoPath(t *testing.T) {
 	}
 }
 
-// An organization whose connections are all in use is left for a later round, and the round goes on with the others.
-func TestStep_BusyOrganizationStopsNoOther(t *testing.T) {
+// An organization whose connections are all in use is left for a later round, and this round
+// continues with the others.
+func TestStep_BusyOrganizationDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(200))
 	r := newRig(t, x)
@@ -628,8 +635,8 @@ func TestStep_BusyOrganizationStopsNoOther(t *testing.T) {
 	}
 }
 
-// A round that ends within an organization is followed by one that begins behind it.
-func TestStep_GoesOnBehindTheLastOrganization(t *testing.T) {
+// If a round ends within an organization, the next round begins after that organization.
+func TestStep_ContinuesAfterTheLastOrganization(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(200))
 	r := newRig(t, x)
@@ -660,7 +667,7 @@ func TestStep_GoesOnBehindTheLastOrganization(t *testing.T) {
 	}
 }
 
-// A disabled endpoint gets no replay, which would wait without end.
+// A disabled endpoint gets no replay, because the replay would wait forever.
 func TestReplay_DisabledIsConflict(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(200))
@@ -680,8 +687,8 @@ func TestReplay_DisabledIsConflict(t *testing.T) {
 	}
 }
 
-// What failed at another address does not count against a new one.
-func TestUpdate_AnotherURLDoesNotFail(t *testing.T) {
+// Failures at another URL do not count against a new one.
+func TestUpdate_AnotherURLIsNotFailing(t *testing.T) {
 	t.Parallel()
 	x := newReceiver(t, status(500))
 	r := newRig(t, x)
@@ -706,8 +713,8 @@ func TestRender_TooLargeIsAnError(t *testing.T) {
 	}
 }
 
-// An endpoint that answers slowly takes a worker of those that work for one call, and then those of the others for an
-// hour.
+// A slow endpoint takes a worker of the healthy endpoints for one call only. For an hour after
+// that, it is served by the other workers.
 func TestDeliver_SlowEndpointMakesWay(t *testing.T) {
 	t.Parallel()
 	slow := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -771,7 +778,7 @@ func TestDeliver_SlowEndpointMakesWay(t *testing.T) {
 	}
 }
 
-// A URL that hangs holds one call of its organization, and none of another one.
+// A URL that hangs blocks one call of its organization, and none of another.
 func TestTryURL_OneAtATime(t *testing.T) {
 	t.Parallel()
 	entered, hang := make(chan struct{}), make(chan struct{})

@@ -21,8 +21,8 @@ type fakeKey struct{ hash string }
 
 func (fakeKey) Of() tenancy.OrgID { return tenancy.OrgID{} }
 
-// database is a fake of the store. A look-up ends when the test sends to answer, with the keys that
-// the database held when the look-up began.
+// database is a fake of the store. A look-up ends when the test sends to answer. It returns the
+// keys that the database held when the look-up began.
 type database struct {
 	answer chan error
 	keys   atomic.Pointer[map[string]fakeKey]
@@ -69,8 +69,8 @@ func (d *database) sizes() string {
 	return fmt.Sprint(d.asked)
 }
 
-// ask looks up a key in a goroutine and returns a channel with the answer: "found", "none" or the
-// text of an error.
+// ask looks up a key in a goroutine and returns a channel that receives "found", "none" or the text
+// of an error.
 func ask(find func(context.Context, []byte) (fakeKey, bool, error), hash string) <-chan string {
 	out := make(chan string, 1)
 	go func() {
@@ -105,14 +105,14 @@ func TestLookUps_WrongKeysShareOneStatementAtATime(t *testing.T) {
 		late := ask(l.Get, "late")
 		synctest.Wait()
 		d.answer <- nil
-		time.Sleep(MissPause - 1) // nothing was found
+		time.Sleep(MissPause - 1) // nothing was found, so there is a pause
 		if got := d.sizes(); got != "[1]" {
 			t.Errorf("statements for %s keys before the pause is over, want [1]", got)
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		d.answer <- nil
-		synctest.Wait() // a key was found, so that there is no pause
+		synctest.Wait() // a key was found, so there is no pause
 		d.answer <- nil
 		if got := d.sizes(); got != fmt.Sprintf("[1 %d 1]", maxLookUps) {
 			t.Errorf("statements for %s keys, want [1 %d 1]", got, maxLookUps)
@@ -151,7 +151,7 @@ func TestLookUps_ReturnContextAndDatabaseErrors(t *testing.T) {
 	})
 }
 
-func TestLookUps_CallersThatHaveLeftCauseNoStatement(t *testing.T) {
+func TestLookUps_DepartedCallersCauseNoStatement(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(MissPause) // lets run return, which synctest waits for
@@ -168,7 +168,8 @@ func TestLookUps_CallersThatHaveLeftCauseNoStatement(t *testing.T) {
 				}
 			})
 		}
-		left.Go(func() { _, _, _ = l.Get(ctx, []byte("shared")) }) // another caller waits for it as well
+		// Another caller waits for this key as well.
+		left.Go(func() { _, _, _ = l.Get(ctx, []byte("shared")) })
 		synctest.Wait()
 		shared, good := ask(l.Get, "shared"), ask(l.Get, "good")
 		synctest.Wait()
@@ -220,12 +221,12 @@ func TestLookUp_LostDatabaseGetsOneStatement(t *testing.T) {
 	}
 }
 
-// cacheOf returns a key cache of the database. Its clock returns *now.
+// cacheOf returns a key cache of the database with a clock that returns *now.
 func cacheOf(d *database, now *time.Time) *Cache[fakeKey] {
 	return NewCache(clock.Func(func() time.Time { return *now }), nil, d.find)
 }
 
-func TestKeyCache_WrongKeyIsLookedUpOnceInUnknownFor(t *testing.T) {
+func TestKeyCache_WrongKeyIsLookedUpOncePerUnknownFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(MissPause) // lets run return, which synctest waits for
@@ -266,7 +267,7 @@ func TestKeyCache_WrongKeyIsLookedUpOnceInUnknownFor(t *testing.T) {
 			t.Fatalf("got %s, want none", got)
 		}
 		d.hold("a", "b")
-		c.Forget([]byte("b")) // as CreateKey of this process does
+		c.Forget([]byte("b")) // as CreateKey does in this process
 		if got := answered("b"); got != "found" {
 			t.Errorf("a key that this process has created: %s, want found", got)
 		}

@@ -2,5 +2,5 @@ package deletion
 
 import "time"
 
-// SetPurgeShare changes how long one organization takes of a purge.
+// SetPurgeShare sets how much time of a purge one organization may take.
 func (s *Deletions) SetPurgeShare(d time.Duration) { s.purgeShare = d }

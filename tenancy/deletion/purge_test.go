@@ -15,7 +15,7 @@ import (
 	"crier/tests/tenancytest"
 )
 
-// purging is an instance whose clock is ahead of the database's.
+// purging is an instance whose clock may differ from the database's.
 type purging struct {
 	*boot.Accounts
 	t          *testing.T
@@ -44,17 +44,18 @@ func (p *purging) organizations() (n int) {
 	return n
 }
 
-func TestPurge_SlowOrganizationLeavesTimeToOthers(t *testing.T) {
+func TestPurge_SlowOrganizationLeavesTimeForOthers(t *testing.T) {
 	t.Parallel()
 	p := newPurging(t, 0)
 	for _, email := range []string{"a@example.com", "b@example.com", "c@example.com"} {
 		org := tenancytest.Owner(t, p.Accounts, email).Org
 		if p.publishing.Slow == (tenancy.OrgID{}) {
-			p.publishing.Slow = org // the first by id, too
+			p.publishing.Slow = org // also the first by id
 		}
 	}
 	tenancytest.Gate(p.t, p.db, `update organization set deleted_at = now() - interval '2 hours'`)
-	p.SetPurgeShare(10 * time.Second) // enough for an organization that is not slow, on a busy machine too
+	// This is enough for organizations that are not slow, even on a busy machine.
+	p.SetPurgeShare(10 * time.Second)
 	if n, err := p.Purge(t.Context()); err != nil || n < 1 || p.organizations() < 1 {
 		t.Errorf("purge: got %d, %v, want others purged and no error", n, err)
 	}
@@ -68,8 +69,7 @@ func TestPurge_SlowOrganizationLeavesTimeToOthers(t *testing.T) {
 	}
 }
 
-// An organization with more rows than one statement may delete is purged in many, each of which is
-// small.
+// An organization with more rows than one statement may delete is purged in many small statements.
 func TestPurge_DeletesManyRowsInSmallStatements(t *testing.T) {
 	t.Parallel()
 	p := newPurging(t, 0)
@@ -116,7 +116,7 @@ func TestPurge_RefusesWithWrongClock(t *testing.T) {
 	}
 }
 
-func TestRestoreOrganization_DecidesByTheTimeOfTheDatabase(t *testing.T) {
+func TestRestoreOrganization_UsesTheDatabaseTime(t *testing.T) {
 	t.Parallel()
 	p := newPurging(t, -10*time.Minute)
 	p.DB.ClockInjected = false

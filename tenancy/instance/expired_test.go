@@ -10,7 +10,7 @@ import (
 	"crier/tests/tenancytest"
 )
 
-// expiring is an instance with a database of its own.
+// expiring is an instance with its own database.
 type expiring struct {
 	*boot.Accounts
 	t          *testing.T
@@ -27,7 +27,7 @@ func newExpiring(t *testing.T) *expiring {
 	return p
 }
 
-func TestPruneExpired_RefusedRowStaysAlone(t *testing.T) {
+func TestPruneExpired_OnlyTheRefusedRowStays(t *testing.T) {
 	t.Parallel()
 	p := newExpiring(t)
 	tenancytest.Gate(p.t, p.db, `insert into used_request (id, expires_at)
@@ -44,9 +44,9 @@ func TestPruneExpired_RefusedRowStaysAlone(t *testing.T) {
 	}
 }
 
-// TestPruneExpired_LeavesWhatASlowClockStillUses: a signed request can be replayed as long as the
-// clock of any process allows it, so its id must be kept for that long.
-func TestPruneExpired_LeavesWhatASlowClockStillUses(t *testing.T) {
+// TestPruneExpired_KeepsWhatASlowClockStillUses checks that the ids of signed requests are kept as
+// long as the clock of any process would allow a replay.
+func TestPruneExpired_KeepsWhatASlowClockStillUses(t *testing.T) {
 	t.Parallel()
 	p := newExpiring(t)
 	tenancytest.Gate(p.t, p.db, `insert into used_request (id, expires_at)

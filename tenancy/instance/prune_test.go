@@ -36,7 +36,8 @@ func TestPruneSessions_DeletesSessionsPastTheirRetention(t *testing.T) {
 		if old.expires_at < now() - interval '7 days 90 minutes' then raise exception 'no'; end if; return old; end $$`,
 		`create trigger harm before delete on session for each row execute function harm()`)
 	if err := db.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), "update session set expires_at = '-infinity'") // which could not be read
+		// A session with this expiry could not be read.
+		_, err := tx.Exec(t.Context(), "update session set expires_at = '-infinity'")
 		return err
 	}); !strings.Contains(fmt.Sprint(err), "session_expires_at_check") {
 		t.Errorf("a session that ended at minus infinity: %v, want a violation of its check", err)

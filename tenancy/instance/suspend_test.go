@@ -12,7 +12,8 @@ import (
 	"crier/tests/tenancytest"
 )
 
-// The process that takes access away, or gives it back, applies that at once, without waiting for a revocation.
+// The process that takes away access or gives it back applies the change at once, without waiting
+// for a revocation.
 func TestAccessChanged_KeysFollowInThisProcessAtOnce(t *testing.T) {
 	t.Parallel()
 	at := time.Now() // the clock stands still, so that no cache entry expires

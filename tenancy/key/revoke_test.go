@@ -16,7 +16,7 @@ import (
 	"crier/tests/tenancytest"
 )
 
-// ownerOf returns a connection of the database's owner, with the organization as its tenant.
+// ownerOf returns a connection as the owner of the database, with the organization as its tenant.
 func ownerOf(t *testing.T, address string, org tenancy.OrgID) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), address)
@@ -82,7 +82,7 @@ func TestAuthenticate_KeyEndsAtItsExpiry(t *testing.T) {
 	}
 }
 
-// A look-up may read a key before it is revoked and end after that. Its result must not be cached.
+// A look-up may read a key before it is revoked and end afterwards. Its result must not be cached.
 func TestAuthenticate_LookUpDuringRevocationIsNotCached(t *testing.T) {
 	t.Parallel()
 	for name, revoke := range map[string]func(a, other *boot.Accounts, p tenancy.Principal, key tenancy.KeyID) error{
@@ -139,7 +139,7 @@ func TestAuthenticate_LookUpDuringRevocationIsNotCached(t *testing.T) {
 	}
 }
 
-func TestDeleteKey_IsRefusedInThisProcessAtOnce(t *testing.T) {
+func TestDeleteKey_TakesEffectInThisProcessAtOnce(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	at := time.Now() // the clock stands still, so that no cache entry expires

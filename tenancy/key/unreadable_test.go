@@ -12,8 +12,9 @@ import (
 	"crier/tests/tenancytest"
 )
 
-// Look-ups share statements: a key whose row makes the statement fail must not fail the others.
-func TestAuthenticate_OnlyTheKeyThatCannotBeReadFails(t *testing.T) {
+// Look-ups share statements. A key whose row makes the statement fail must not make the others
+// fail.
+func TestAuthenticate_OnlyTheUnreadableKeyFails(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)
 	a := tenancytest.New(t, dbtest.OpenURL(t, address))

@@ -8,10 +8,10 @@ import (
 	"crier/tests/tenancytest"
 )
 
-// unstorable is an address that cannot be stored, so that Login does not look it up.
+// unstorable is an address that cannot be stored, so Login does not look it up.
 const unstorable = "no\x00body@example.org"
 
-// The time of a log-in must not reveal whether the person exists.
+// The duration of a log-in must not reveal whether the person exists.
 func TestLogin_HashesAPasswordForUnknownPeople(t *testing.T) {
 	t.Parallel()
 	a := tenancytest.New(t, dbtest.Open(t))

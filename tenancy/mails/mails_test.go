@@ -26,16 +26,17 @@ const (
 	link2 = "https://crier.example/two?token=c"
 )
 
-// sample is one message. Its make puts name wherever a tenant's name goes.
+// sample is one message. Its make puts name wherever a tenant's name appears.
 type sample struct {
 	make  func(i Instance, name string) mail.Message
 	links []string
-	// names is how often the text has the name. Where it has the time, timed is true.
+	// names is the minimum number of times that the text must have the name. timed is true if the
+	// text must have the time.
 	names int
 	timed bool
 }
 
-// report returns a report that has the name wherever that of a tenant goes.
+// report returns a report with name wherever a tenant's name appears.
 func report(kind tenancy.ReportKind, name string) tenancy.Report {
 	return tenancy.Report{
 		ID: "1", Kind: kind, Channel: name, Platform: "Bluesky", Reason: name, Posts: 1000, Since: noon,
@@ -65,7 +66,7 @@ func TestReport_NamesWhatHappenedAndHowOften(t *testing.T) {
 	}
 }
 
-// samples are all messages, by the name of their method.
+// samples returns all messages by the names of their methods.
 func samples() map[string]sample {
 	app := []string{here.URL}
 	return map[string]sample{
@@ -220,8 +221,8 @@ func harm(s string) string {
 	return ""
 }
 
-// page returns the text of a document and the targets of its links. It fails for elements that the
-// layout does not have.
+// page returns the text of a document and the targets of its links. It fails the test for elements
+// and attributes that the layout does not use.
 func page(t *testing.T, document string) (text string, hrefs []string) {
 	t.Helper()
 	root, err := nethtml.Parse(strings.NewReader(document))
@@ -252,7 +253,7 @@ func page(t *testing.T, document string) (text string, hrefs []string) {
 	return out.String(), hrefs
 }
 
-// unescaped undoes what HTML and the escaping of URLs add to the links of the tests.
+// unescaped undoes the HTML and URL escaping in the links of the tests.
 func unescaped(s string) string {
 	return strings.NewReplacer("%3c", "<", "%3e", ">").Replace(html.UnescapeString(s))
 }

@@ -36,7 +36,7 @@ func TestReview_NamesWhatItsReaderKnows(t *testing.T) {
 	}
 }
 
-// TestReview_QuotationsAreBoundedAndClosed: the recipient has not asked for these texts, so they
+// TestReview_QuotationsAreBoundedAndClosed covers texts that the recipient did not ask for. They
 // must be short, without links, and recognizable as the words of others.
 func TestReview_QuotationsAreBoundedAndClosed(t *testing.T) {
 	t.Parallel()

@@ -55,8 +55,8 @@ func TestCommon_FindsNoOtherPasswords(t *testing.T) {
 	}
 }
 
-// TestList_HoldsComparablePasswords: Common finds a line only if it is in lower case and has no
-// spaces around it.
+// TestList_HoldsComparablePasswords checks that every line is in lower case without spaces around
+// it, because Common finds no other lines.
 func TestList_HoldsComparablePasswords(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("common.txt")

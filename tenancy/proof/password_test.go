@@ -23,7 +23,7 @@ func TestSlot_WaitsUntilHashWait(t *testing.T) {
 		// The clock of synctest advances only while all goroutines wait, so the measured time is
 		// exact.
 		began := time.Now()
-		_, err = a.slot(context.Background(), "here") // for a caller without a deadline
+		_, err = a.slot(context.Background(), "here") // like a caller without a deadline
 		var f *fault.Error
 		if !errors.As(err, &f) || f.Kind != fault.RateLimited || f.RetryAfter <= 0 {
 			t.Errorf("without a free slot: %v, want RateLimited with a RetryAfter", err)
@@ -60,7 +60,7 @@ func TestSlot_SiteWithManyWaitingDelaysAnotherByOne(t *testing.T) {
 			go func() { attempts <- hash("2001:db8:1::/48") }()
 		}
 		synctest.Wait()
-		if n := len(attempts); n != many-1-waitingPerSite { // one is hashed
+		if n := len(attempts); n != many-1-waitingPerSite { // one is being hashed
 			t.Errorf("%d of a site with %d log-ins are refused at once, want all but %d", n, many, 1+waitingPerSite)
 		}
 		for len(attempts) > 0 {
@@ -73,7 +73,8 @@ func TestSlot_SiteWithManyWaitingDelaysAnotherByOne(t *testing.T) {
 		if err := hash("203.0.113.9"); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(began); took > 3*hashTime { // the one that is hashed, one that waits, its own
+		// The one that is being hashed, one that waits, and its own.
+		if took := time.Since(began); took > 3*hashTime {
 			t.Errorf("a log-in of another site takes %s, want %s at most", took, 3*hashTime)
 		}
 		for range 1 + waitingPerSite {
@@ -105,7 +106,7 @@ func TestNew_DecoyHasTheParametersOfPasswords(t *testing.T) {
 	}
 }
 
-// The time of a log-in must not reveal whether the person exists.
+// The duration of a log-in must not reveal whether the person exists.
 func TestMatches_HashesAPasswordForUnknownPeople(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

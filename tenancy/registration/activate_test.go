@@ -18,7 +18,7 @@ import (
 	"crier/tests/tenancytest"
 )
 
-// outbox is a Mailer that keeps the messages.
+// outbox is a Mailer that records messages.
 type outbox struct{ sent []mail.Message }
 
 func (o *outbox) Send(_ context.Context, m mail.Message) error {
@@ -44,7 +44,7 @@ func queued(t *testing.T, db *pg.DB) (ids []tenancy.MailID) {
 
 var activationLink = regexp.MustCompile(`/auth/activate#code=(\w+)`)
 
-// A person who has not followed the link may not be the owner of the address.
+// A person who has not followed the link may not own the address.
 func TestLogin_NeedsAConfirmedAddress(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
@@ -62,7 +62,7 @@ func TestLogin_NeedsAConfirmedAddress(t *testing.T) {
 		_, unknown = a.Login(t.Context(), "nobody@example.com", tenancytest.Password, tenancytest.Here)
 		return right, wrong, unknown
 	}
-	// The answers must not reveal that the address is not confirmed, or that it is unknown.
+	// The responses must not reveal that the address is unconfirmed or unknown.
 	right, wrong, unknown := logins()
 	for name, err := range map[string]error{"the right password": right, "a wrong password": wrong} {
 		if !fault.Is(err, fault.Invalid) || err.Error() != fmt.Sprint(unknown) {

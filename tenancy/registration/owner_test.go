@@ -13,13 +13,13 @@ import (
 	"crier/tests/tenancytest"
 )
 
-// hasField reports whether an error names the member of the input.
+// hasField reports whether an error names the given field of the input.
 func hasField(err error, name string) bool {
 	var f *fault.Error
 	return errors.As(err, &f) && slices.ContainsFunc(f.Fields, func(x fault.Field) bool { return x.Name == name })
 }
 
-func TestAccounts_TextsThatCannotBeStoredAreInvalid(t *testing.T) {
+func TestAccounts_UnstorableTextsAreInvalid(t *testing.T) {
 	t.Parallel()
 	a := tenancytest.New(t, dbtest.Open(t))
 	p := tenancytest.Owner(t, a, "a@example.com")

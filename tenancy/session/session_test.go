@@ -18,7 +18,7 @@ import (
 	"crier/tests/tenancytest"
 )
 
-func TestSession_UnknownChoiceIsTheFirstOrganization(t *testing.T) {
+func TestSession_UnknownChoiceSelectsTheFirstOrganization(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	a := tenancytest.New(t, db)
@@ -65,7 +65,7 @@ func disable(t *testing.T, db *pg.DB, p tenancy.Principal) {
 	}
 }
 
-func TestSession_EndsWhenItIsNotUsed(t *testing.T) {
+func TestSession_EndsWhenUnused(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -112,7 +112,8 @@ func TestSession_IsFoundWhileItsRowIsLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = other.Close(context.WithoutCancel(t.Context())) }() // of the test
+	// The connection belongs to the test.
+	defer func() { _ = other.Close(context.WithoutCancel(t.Context())) }()
 	seen := func() (at time.Time) {
 		t.Helper()
 		if err := other.QueryRow(t.Context(), "select seen_at from session").Scan(&at); err != nil {
@@ -120,7 +121,8 @@ func TestSession_IsFoundWhileItsRowIsLocked(t *testing.T) {
 		}
 		return at
 	}
-	if _, err := other.Exec(t.Context(), "begin; select from session for update"); err != nil { // as another process
+	// Another process could hold this lock.
+	if _, err := other.Exec(t.Context(), "begin; select from session for update"); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := a.Session(t.Context(), signIn.Session, "", "", tenancytest.Here); err != nil || p.Org != person.Org {

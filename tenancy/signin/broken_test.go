@@ -14,12 +14,12 @@ import (
 	"crier/platform/outbound"
 )
 
-// hangLimit is the limit of a Finish whose provider hangs.
+// hangLimit is the time limit of a Finish whose provider hangs.
 const hangLimit = 3 * time.Second
 
 const wellKnown = "/.well-known/openid-configuration"
 
-func TestFinish_HangingProviderEndsByTheLimit(t *testing.T) {
+func TestFinish_HangingProviderEndsAtTheLimit(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{wellKnown, "/oauth/token", "/keys", "/userinfo"} {
 		t.Run(path, func(t *testing.T) {
@@ -63,15 +63,15 @@ func TestBegin_HangingIssuerDoesNotBlockOthers(t *testing.T) {
 		t.Errorf("got %d requests for the metadata, want one that all callers share", got)
 	}
 	s.hang("")
-	begin(t, p, ProviderGeneric) // a failure is not kept
+	begin(t, p, ProviderGeneric) // the failure is not cached
 }
 
-// TestBegin_CallerThatLeavesDoesNotEndTheFetch: the fetch that the first caller began is what the
-// others wait for.
+// TestBegin_CallerThatLeavesDoesNotEndTheFetch checks that the fetch that the first caller began
+// serves the others after that caller has left.
 func TestBegin_CallerThatLeavesDoesNotEndTheFetch(t *testing.T) {
 	t.Parallel()
 	f := startForger(t)
-	f.mu.Lock() // holds the answer
+	f.mu.Lock() // holds back the response
 	p := openProviders(t, generic(f.server), finishLimit)
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error)
@@ -91,7 +91,7 @@ func TestBegin_CallerThatLeavesDoesNotEndTheFetch(t *testing.T) {
 	}
 }
 
-func TestBegin_MetadataAreReadAgainAfterAnHour(t *testing.T) {
+func TestBegin_MetadataIsReadAgainAfterAnHour(t *testing.T) {
 	t.Parallel()
 	f := startForger(t)
 	now := time.Now()

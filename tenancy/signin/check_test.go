@@ -87,7 +87,7 @@ func TestBegin_OtherIssuerIsASetupFault(t *testing.T) {
 	}
 }
 
-func TestBegin_MissingMetadataAreASetupFault(t *testing.T) {
+func TestBegin_MissingMetadataIsASetupFault(t *testing.T) {
 	t.Parallel()
 	f := startForger(t)
 	cfg := generic(f.server)

@@ -28,7 +28,7 @@ func TestConfig_Faults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		values map[string]string
-		want   string // the name of the variable, empty: none
+		want   string // the name of the variable, "" if there is no fault
 	}{
 		"all of GitHub":         {map[string]string{"GITHUB_CLIENT_ID": "a", "GITHUB_CLIENT_SECRET": "b"}, ""},
 		"GitHub without secret": {map[string]string{"GITHUB_CLIENT_ID": "a"}, "GITHUB_CLIENT_SECRET"},

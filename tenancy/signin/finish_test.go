@@ -50,7 +50,7 @@ func TestFinish_VerifiedAddress(t *testing.T) {
 	}
 }
 
-func TestFinish_UnverifiedAddressIsForMessagesOnly(t *testing.T) {
+func TestFinish_UnverifiedAddressIsOnlyForMessages(t *testing.T) {
 	t.Parallel()
 	s := startProvider(t)
 	p := openProviders(t, generic(s.server), finishLimit)
@@ -107,8 +107,8 @@ func TestFinish_MismatchIsRefused(t *testing.T) {
 	}
 }
 
-// TestFinish_CodeOfAnotherProviderIsRefused: a person begins at one provider, and the callback
-// brings the code of another one, with and without the issuer.
+// TestFinish_CodeOfAnotherProviderIsRefused begins at one provider and finishes with the code of
+// another one, with and without its issuer.
 func TestFinish_CodeOfAnotherProviderIsRefused(t *testing.T) {
 	t.Parallel()
 	honest, other := startProvider(t), startProvider(t)
@@ -143,7 +143,7 @@ func TestFinish_RotatedKeyIsFetched(t *testing.T) {
 	t.Parallel()
 	s := startProvider(t)
 	p := openProviders(t, generic(s.server), finishLimit)
-	// The third key has the id of the second one.
+	// The third key has the same id as the second.
 	for _, id := range []string{"first", "second", "second"} {
 		s.Rotate(t, id)
 		start := begin(t, p, ProviderGeneric)

@@ -9,7 +9,7 @@ import (
 	"crier/platform/fault"
 )
 
-// hub answers as in GitHub's documentation, unless a test changes an answer.
+// hub responds as in GitHub's documentation, unless a test changes a response.
 type hub struct {
 	*server
 	token, user, emails answer

@@ -17,7 +17,7 @@ import (
 
 const accessToken = "access-token-51c0"
 
-// forger is an issuer that answers with what a test gives it.
+// forger is an issuer that responds with what a test gives it.
 type forger struct {
 	*server
 	key jose.SigningKey
@@ -25,7 +25,7 @@ type forger struct {
 	mu       sync.Mutex
 	metadata map[string]any
 	keys     jose.JSONWebKeySet
-	token    func(w http.ResponseWriter) // the answer of the token endpoint
+	token    func(w http.ResponseWriter) // the response of the token endpoint
 	userinfo string
 	form     url.Values  // of the last token request
 	header   http.Header // of the last token request
@@ -72,7 +72,7 @@ func (f *forger) locked(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// claims are those of a valid id_token.
+// claims returns the claims of a valid id_token.
 func (f *forger) claims(nonce string) map[string]any {
 	now := time.Now().Unix()
 	return map[string]any{
@@ -102,7 +102,7 @@ func sign(t *testing.T, key jose.SigningKey, claims map[string]any) string {
 	return raw
 }
 
-// answer makes the token endpoint answer with the status and the JSON value.
+// answer makes the token endpoint respond with the status and the JSON value.
 func (f *forger) answer(status int, body any) {
 	f.token = func(w http.ResponseWriter) {
 		w.WriteHeader(status)
@@ -110,14 +110,14 @@ func (f *forger) answer(status int, body any) {
 	}
 }
 
-// grant makes the token endpoint answer with an access token and the id_token.
+// grant makes the token endpoint respond with an access token and the id_token.
 func (f *forger) grant(idToken string) {
 	f.answer(http.StatusOK, map[string]any{
 		"access_token": accessToken, "token_type": "Bearer", "expires_in": 60, "id_token": idToken,
 	})
 }
 
-// finish begins a sign-in, lets prepare set the answers, and finishes it.
+// finish begins a sign-in, lets prepare set the responses, and finishes it.
 func (f *forger) finish(t *testing.T, prepare func(nonce string)) (Identity, error) {
 	t.Helper()
 	p := openProviders(t, generic(f.server), finishLimit)
@@ -126,7 +126,7 @@ func (f *forger) finish(t *testing.T, prepare func(nonce string)) (Identity, err
 	return p.Finish(t.Context(), ProviderGeneric, callback(start, "code-8b2d"))
 }
 
-func TestFinish_TokenOfAMinuteIsAccepted(t *testing.T) {
+func TestFinish_OneMinuteTokenIsAccepted(t *testing.T) {
 	t.Parallel()
 	f := startForger(t)
 	hash, err := oidc.ClaimHash(accessToken, jose.RS256)

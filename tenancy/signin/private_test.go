@@ -9,8 +9,8 @@ import (
 	"crier/platform/fault"
 )
 
-// TestFinish_PrivateEndpointsElsewhereAreRefused: the operator names the host and port of the
-// issuer. Any other address that the issuer names is called only if it is public.
+// The operator configures the host and port of the issuer. Any other address that the issuer names
+// is called only if it is public.
 func TestFinish_PrivateEndpointsElsewhereAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, endpoint := range []string{"token_endpoint", "jwks_uri", "userinfo_endpoint"} {

@@ -48,7 +48,7 @@ func startProvider(t *testing.T) *provider {
 	return p
 }
 
-// signIn does what a person does in the browser, and returns the query of the callback.
+// signIn does what a person does in the browser and returns the query of the callback.
 func (p *provider) signIn(t *testing.T, start Start, person string) url.Values {
 	t.Helper()
 	query := p.SignIn(t, start.URL, person)
@@ -62,7 +62,7 @@ func (p *provider) signIn(t *testing.T, start Start, person string) url.Values {
 type server struct {
 	url     string
 	mux     *http.ServeMux
-	hangs   atomic.Pointer[string] // a path
+	hangs   atomic.Pointer[string] // the path that hangs
 	arrived chan string            // the paths of all requests
 
 	mu   sync.Mutex
@@ -93,7 +93,7 @@ func (s *server) count(path string) {
 	s.arrived <- path
 }
 
-// requests returns how many requests the paths that end so have had.
+// requests returns how many requests arrived at paths with the suffix.
 func (s *server) requests(suffix string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *server) requests(suffix string) (n int) {
 	return n
 }
 
-// await waits for a request.
+// await waits for a request to the path.
 func (s *server) await(t *testing.T, path string) {
 	t.Helper()
 	for {
@@ -122,7 +122,7 @@ func (s *server) await(t *testing.T, path string) {
 
 func (s *server) hang(path string) { s.hangs.Store(&path) }
 
-// openProviders returns providers, which reach the servers that cfg names.
+// openProviders returns providers that reach the servers that cfg names.
 func openProviders(t *testing.T, cfg Config, limit time.Duration) *Providers {
 	t.Helper()
 	p, err := newProviders(cfg, outbound.Deps{}, clock.System{}, limit)
@@ -148,7 +148,8 @@ func callback(start Start, code string) Callback {
 	return Callback{Code: code, RedirectURI: redirectURI, Verifier: start.Verifier, Nonce: start.Nonce}
 }
 
-// wantFault checks the kind and the message of an error, and that it contains none of the texts.
+// wantFault checks the kind and the message of an error, and that it contains none of the hidden
+// texts.
 func wantFault(t *testing.T, err error, kind fault.Kind, message string, hidden ...string) {
 	t.Helper()
 	var f *fault.Error

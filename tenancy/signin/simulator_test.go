@@ -10,8 +10,7 @@ import (
 	"crier/tests/sim/github"
 )
 
-// startGitHub returns a simulated GitHub where one person is signed in, and the server in front of
-// it.
+// startGitHub returns a simulated GitHub with one signed-in person, and the server in front of it.
 func startGitHub(t *testing.T, user github.User) (*github.Platform, *server) {
 	t.Helper()
 	sim, s := github.New(github.Options{}), newServer(t)
@@ -40,7 +39,7 @@ func octocat(verified bool) github.User {
 	}}
 }
 
-// authorize opens the address of the sign-in in a browser, and returns the callback.
+// authorize opens the sign-in address in a browser and returns the callback.
 func authorize(t *testing.T, start Start) Callback {
 	t.Helper()
 	browser := &http.Client{CheckRedirect: func(r *http.Request, _ []*http.Request) error {

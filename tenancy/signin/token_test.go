@@ -8,7 +8,8 @@ import (
 	"crier/platform/fault"
 )
 
-// finishAt finishes a sign-in whose id_token has times that are the given seconds from now.
+// finishAt finishes a sign-in whose id_token has times that are the given numbers of seconds from
+// now.
 func finishAt(t *testing.T, offsets map[string]int64) error {
 	t.Helper()
 	f := startForger(t)
@@ -22,9 +23,9 @@ func finishAt(t *testing.T, offsets map[string]int64) error {
 	return err
 }
 
-func TestFinish_FiveMinutesBetweenTheClocksAreAccepted(t *testing.T) {
+func TestFinish_FiveMinuteClockDifferenceIsAccepted(t *testing.T) {
 	t.Parallel()
-	const most = 5*60 - 10 // seconds, less those that the test takes
+	const most = 5*60 - 10 // seconds, minus the time that the test takes
 	for name, offsets := range map[string]map[string]int64{
 		"issuer ahead":           {"iat": most, "nbf": most, "exp": most + 60},
 		"issuer behind":          {"iat": -most - 60, "nbf": -most - 60, "exp": -most},
@@ -39,7 +40,7 @@ func TestFinish_FiveMinutesBetweenTheClocksAreAccepted(t *testing.T) {
 	}
 }
 
-func TestFinish_ClockThatIsFurtherOffIsNamed(t *testing.T) {
+func TestFinish_LargerClockDifferenceIsReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		offsets map[string]int64

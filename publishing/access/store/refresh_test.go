@@ -11,7 +11,8 @@ import (
 	"crier/tests/publishtest"
 )
 
-// An account may move to another server while its access is renewed: the claim then counts its posts there.
+// An account may move to another server while its access is refreshed. The claim then counts its
+// posts there.
 func TestSwapCredential_MovesDestination(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewStoreRig(t)
@@ -38,7 +39,7 @@ func TestSwapCredential_MovesDestination(t *testing.T) {
 	}
 }
 
-// A send that still uses the old credential may be refused after the channel was connected again.
+// A send that still uses the old credential may be refused after the channel was reconnected.
 func TestPark_LeavesReconnectedChannel(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewStoreRig(t)

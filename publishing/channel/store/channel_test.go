@@ -17,8 +17,8 @@ import (
 	"crier/tests/publishtest"
 )
 
-// The names are those that the account has on its platform.
-func TestConnect_AgainRenewsNames(t *testing.T) {
+// The names are the ones that the account has on its platform.
+func TestConnect_ReconnectingRenewsNames(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewStoreRig(t)
 	c := fixture.Channel(r.Org)
@@ -48,7 +48,7 @@ func TestConnect_NewChannelHasZoneOfOrganization(t *testing.T) {
 	}
 }
 
-func TestConnect_ChecksEachNewChannelByTheNumberBefore(t *testing.T) {
+func TestConnect_CountsConcurrentConnects(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewStoreRig(t)
 	const most = 3
@@ -107,7 +107,7 @@ func TestChannels_ListsAtMostMaxChannels(t *testing.T) {
 	}
 }
 
-// A credential of megabytes would be loaded with every claim of its channel.
+// A credential of several megabytes would be loaded with every claim of its channel.
 func TestCredential_IsBoundedInTheTable(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewStoreRig(t)

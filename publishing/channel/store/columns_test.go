@@ -7,7 +7,7 @@ import (
 	"crier/tests/sqltest"
 )
 
-func TestColumns_AreThoseOfTheStatements(t *testing.T) {
+func TestColumns_MatchTheStatements(t *testing.T) {
 	t.Parallel()
 	sqltest.Columns(t, nil, map[string][]string{
 		channelList: sqltest.Tags[db.ListedChannel](),

@@ -48,7 +48,7 @@ func hostOf(t *testing.T, address string) string {
 	return u.Host
 }
 
-// post is a record as the tests decode it, without the connector's own types.
+// post is a record as the tests decode it, independently of the connector's types.
 type post struct {
 	Type      string `json:"$type"`
 	Text      string
@@ -80,7 +80,7 @@ func read(t *testing.T, r pds.Record) post {
 	return p
 }
 
-// published returns the posts of the account in the order of createdAt.
+// published returns the account's posts in the order of createdAt.
 func published(t *testing.T, server *pds.Server, account connector.Account) []conformance.Seen {
 	t.Helper()
 	type dated struct {
@@ -106,7 +106,8 @@ func published(t *testing.T, server *pds.Server, account connector.Account) []co
 	return out
 }
 
-// TestServer runs all tests that need a real server on one, because a start takes seconds.
+// TestServer shares one real server among all tests that need one, because it takes seconds to
+// start.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	server := pds.Start(t)
@@ -116,12 +117,12 @@ func TestServer(t *testing.T) {
 		w.session = w.connect(t, w.account)
 		t.Run("a pasted handle connects", w.pastedHandle)
 		t.Run("facets and white space are published unchanged", w.facets)
-		t.Run("a large image is published smaller", w.bigImage)
+		t.Run("a large image is scaled down", w.bigImage)
 		t.Run("preparing twice gives the same record", w.sameRecord)
 		t.Run("a key with other content is refused", w.taken)
-		t.Run("a lost answer gives one post", w.dropped)
+		t.Run("a lost response gives one post", w.dropped)
 		t.Run("the profile names the account", w.profile)
-		t.Run("statistics are those of the present day", w.statistics)
+		t.Run("statistics describe the present day", w.statistics)
 		t.Run("an expired refresh token leads to a sign-in", w.deadToken)
 		t.Run("the languages are published", w.langs)
 		t.Run("an account that changes its handle stays the same", w.renamed)
@@ -174,7 +175,7 @@ func (w *world) connectAt(t *testing.T, service string, account pds.Account) *co
 	return &connector.Session{Env: env, Account: done.Account, Credential: done.Credential}
 }
 
-// pastedHandle connects with what browsers copy from a profile.
+// pastedHandle connects with what people copy from a profile in a browser.
 func (w *world) pastedHandle(t *testing.T) {
 	for _, pasted := range []string{"\u202a" + w.account.Handle + "\u202c", "@" + w.account.Handle + "\u200b", "https://bsky.app/profile/" + w.account.Handle} {
 		env := connector.Env{HTTP: conformance.NewLine(t, hostOf(t, w.server.URL)), Clock: clock.System{}}
@@ -187,7 +188,7 @@ func (w *world) pastedHandle(t *testing.T) {
 
 func (w *world) item(text string) connector.Item { return item(w.session.Clock.Now(), text) }
 
-// find returns the record of a Ref.
+// find returns the record that a Ref names.
 func (w *world) find(t *testing.T, ref connector.Ref) post {
 	t.Helper()
 	for _, r := range w.server.Records(t, w.account.DID, "app.bsky.feed.post") {
@@ -259,8 +260,8 @@ func (w *world) bigImage(t *testing.T) {
 	}
 }
 
-// sameRecord commits an item that is prepared a second time without a handle: the server accepts only an identical
-// record.
+// sameRecord prepares and commits an item a second time without its handle. The server accepts the
+// second commit only because the record is identical.
 func (w *world) sameRecord(t *testing.T) {
 	it := w.item("same #tag @alice.test")
 	for _, alt := range []string{"one", "two"} {
@@ -299,7 +300,7 @@ func (w *world) taken(t *testing.T) {
 	}
 }
 
-// dropped loses the answer of the real server on a real connection.
+// dropped loses the response of a real server on a real connection.
 func (w *world) dropped(t *testing.T) {
 	proxy := faultnet.StartHTTP(t, w.server.URL)
 	s := w.connectAt(t, proxy.URL, w.account)
@@ -371,7 +372,7 @@ func (w *world) langs(t *testing.T) {
 	}
 }
 
-// renamed changes the handle of an account, and another account takes the old handle.
+// renamed changes an account's handle, which another account then takes.
 func (w *world) renamed(t *testing.T) {
 	own := &world{server: w.server, account: w.server.CreateAccount(t, "carol.test", "carol-carol-1")}
 	own.session = own.connect(t, own.account)

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// seen is a facet as text and target.
+// seen is a facet as its text and its target.
 type seen struct{ text, target string }
 
 func pieces(text string) []seen {
@@ -24,7 +24,7 @@ func tag(s string) seen { return seen{text: "#" + s, target: s} }
 
 func mention(s string) seen { return seen{text: "@" + s, target: s} }
 
-// facets is a text and the facets that are wanted in it.
+// facets is a text and the facets that it should have.
 type facets struct {
 	text string
 	want []seen

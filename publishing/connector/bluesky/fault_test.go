@@ -24,7 +24,7 @@ const (
 	did      = "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa"
 )
 
-// broken is a server that answers some methods wrongly and the others as a PDS does.
+// broken is a server that gives wrong responses to some methods and behaves like a PDS otherwise.
 type broken struct {
 	URL string
 
@@ -33,7 +33,7 @@ type broken struct {
 	wrong map[string]response // by method
 }
 
-// response is a wrong answer.
+// response is a wrong response.
 type response struct {
 	status int
 	header http.Header
@@ -49,14 +49,14 @@ func newBroken(t *testing.T) *broken {
 	return b
 }
 
-// breaks makes one method answer wrongly, and no other.
+// breaks makes this method, and no other, give a wrong response.
 func (b *broken) breaks(method string, status int, body string, header http.Header) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.wrong = map[string]response{method: {status: status, header: header, body: body}}
 }
 
-// alsoBreaks makes one more method answer wrongly.
+// alsoBreaks makes one more method give a wrong response.
 func (b *broken) alsoBreaks(method string, status int, body string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +76,7 @@ func (b *broken) count(method string) (n int) {
 
 func (b *broken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var record struct{ Collection, Rkey string }
-	_ = json.NewDecoder(r.Body).Decode(&record) // other bodies leave it empty
+	_ = json.NewDecoder(r.Body).Decode(&record) // record stays empty for other bodies
 	_, _ = io.Copy(io.Discard, r.Body)
 	method := strings.TrimPrefix(r.URL.Path, "/xrpc/")
 	b.mu.Lock()
@@ -147,20 +147,21 @@ const (
 	unknown    = connector.KindUnknown
 )
 
-// refusal is an answer without success, and what follows from it.
+// refusal is an unsuccessful response with the errors that must follow from it.
 type refusal struct {
 	status int
 	body   string
 	header http.Header
-	// before is the kind of the error of an upload, commit that of the record.
+	// before is the kind of error if an upload gets the response, commit if the record does.
 	before, commit connector.Kind
 	after          time.Duration
 }
 
-// refusedAt is the time of the connector's clock while it gets a refusal.
+// refusedAt is the time on the connector's clock when it gets a refusal.
 var refusedAt = time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
 
-// checkRefusals lets an upload and a record be answered with each refusal, and compares the errors.
+// checkRefusals gives each refusal as the response to an upload and to a record, and compares the
+// errors.
 func checkRefusals(t *testing.T, refusals map[string]refusal) {
 	t.Helper()
 	for name, tc := range refusals {
@@ -341,8 +342,8 @@ func TestRefresh_SignsInOnlyWhenTokenIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status  int
 		body    string
-		kind    connector.Kind // "" = success
-		signIns int            // besides that of Connect
+		kind    connector.Kind // "" means success
+		signIns int            // not counting the one by Connect
 	}{
 		"a good token is exchanged":          {status: 200, body: `{"did":"` + did + `","handle":"a.test","accessJwt":"a","refreshJwt":"r"}`},
 		"a revoked token leads to a sign-in": {status: 400, body: `{"error":"ExpiredToken","message":"Token has been revoked"}`, signIns: 1},
@@ -443,8 +444,8 @@ func TestPrepare_RefusesTooManyMentions(t *testing.T) {
 	}
 }
 
-// A connect has no post that could be too large.
-func TestConnect_TooLargeRequestNamesNoPost(t *testing.T) {
+// A connect has no post that could be too large, so the error must not mention one.
+func TestConnect_TooLargeRequestDoesNotMentionAPost(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"com.atproto.server.createSession", "com.atproto.repo.getRecord"} {
 		for _, status := range []int{413, 414, 431} {

@@ -12,7 +12,7 @@ import (
 	"crier/publishing/connector/conformance"
 )
 
-// registered returns the connector from a registry, as the engine gets it.
+// registered returns the connector from a registry, as the engine uses it.
 func registered(t *testing.T) connector.Connector {
 	t.Helper()
 	r, err := connector.NewRegistry(bluesky.New())
@@ -26,7 +26,7 @@ func registered(t *testing.T) connector.Connector {
 	return c
 }
 
-// storable fails the test if v holds U+0000, which text and jsonb columns refuse.
+// storable fails the test if v contains U+0000, which text and jsonb columns refuse.
 func storable(t *testing.T, where string, v any) {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -38,8 +38,8 @@ func storable(t *testing.T, where string, v any) {
 	}
 }
 
-// Every field of an answer but the tokens, which are sealed, ends in U+0000 here. The results of the guarded
-// connector can be stored, and a published post is reported as published.
+// Every field of a response here ends in U+0000, except the tokens, which are sealed. The results
+// of the guarded connector can still be stored, and a published post is reported as published.
 func TestRegistry_MakesAnswersStorable(t *testing.T) {
 	t.Parallel()
 	const account = `{"did":"` + did + `","handle":"alice.test\u0000","accessJwt":"a","refreshJwt":"r",` +
@@ -99,14 +99,14 @@ func TestRegistry_MakesAnswersStorable(t *testing.T) {
 	storable(t, "the error", []string{e.Code, e.Public, e.Raw, e.Error()})
 }
 
-// A record at our key that differs in createdAt only is ours, from a Commit whose row was lost; one with another text
-// is not.
+// A record under our key that differs only in createdAt is ours: it comes from a Commit whose row
+// was lost. A record with another text is not ours.
 func TestReconcile_IgnoresCreatedAtOfRecord(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		text    string
 		outcome connector.Outcome
-		kind    connector.Kind // of the Commit, "" = published
+		kind    connector.Kind // of Commit, "" if it publishes
 	}{
 		"the same text is ours": {text: "text", outcome: connector.Published, kind: ""},
 		"another text is not":   {text: "other", outcome: connector.CannotTell, kind: connector.KindContent},
@@ -136,7 +136,7 @@ func TestReconcile_IgnoresCreatedAtOfRecord(t *testing.T) {
 	}
 }
 
-// A proxy's page in place of the server's answer must not look like a wrong password.
+// A proxy's page instead of the server's response must not look like a wrong password.
 func TestRefresh_WaitsWhileAnotherServerAnswers(t *testing.T) {
 	t.Parallel()
 	b := newBroken(t)
@@ -146,8 +146,8 @@ func TestRefresh_WaitsWhileAnotherServerAnswers(t *testing.T) {
 	wantKind(t, err, connector.KindTransient, 0)
 }
 
-// A short password may be part of an error code. Removing it would change the code.
-func TestRefusal_ShortPasswordHidesNoCode(t *testing.T) {
+// A short password may occur in an error code. Removing it there would change the code.
+func TestRefusal_ShortPasswordLeavesTheCode(t *testing.T) {
 	t.Parallel()
 	b := newBroken(t)
 	form := b.form()

@@ -9,7 +9,7 @@ import (
 	"crier/publishing/connector"
 )
 
-func TestDerived_NeededAboveLimitOnly(t *testing.T) {
+func TestDerived_NeededOnlyAboveLimit(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		m      connector.Media
@@ -27,7 +27,8 @@ func TestDerived_NeededAboveLimitOnly(t *testing.T) {
 	}
 }
 
-// The engine makes large images smaller, so one that is still too large is not opened.
+// The engine scales large images down, so an image that is still too large is refused without
+// opening it.
 func TestDisplaySize_RefusesWrongSizeWithoutReading(t *testing.T) {
 	t.Parallel()
 	for name, size := range map[string]int64{"a large image": maxBlob + 1, "an empty one": 0} {

@@ -12,7 +12,8 @@ import (
 	"crier/tests/pds"
 )
 
-// statistics has three accounts: one that is followed, liked, reposted, answered and quoted, and two that do so.
+// statistics creates two fans of the first account. Both follow and like, and one of them also
+// reposts, replies and quotes.
 func (w *world) statistics(t *testing.T) {
 	now := w.session.Clock.Now()
 	at := now.Format("2006-01-02T15:04:05.000Z")
@@ -74,7 +75,7 @@ func wantSeries(t *testing.T, got []connector.Series, err error, day time.Time, 
 	}
 }
 
-// cid returns the CID of a record.
+// cid returns the CID of the record with the given URI.
 func (w *world) cid(t *testing.T, uri string) string {
 	t.Helper()
 	all := w.server.Records(t, w.account.DID, "app.bsky.feed.post")

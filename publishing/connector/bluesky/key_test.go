@@ -24,7 +24,7 @@ func publication(t testing.TB, s string) publishing.PublicationID {
 
 func fresh[T any](p *id.ID[T]) { *p = id.New[T]() }
 
-// microseconds returns the time of a key.
+// microseconds returns the time that a key contains.
 func microseconds(key string) int64 {
 	var n uint64
 	for _, c := range []byte(key) {
@@ -71,7 +71,8 @@ func TestRecordKey_DiffersAtSameTime(t *testing.T) {
 	at := time.Date(2026, 11, 21, 4, 5, 6, 0, time.UTC)
 	taken := map[string]bool{}
 	clash := 0
-	for range 10_000 { // 49 clashes are expected; the parts of one thread have different times
+	// 49 clashes are expected. The parts of one thread have different times.
+	for range 10_000 {
 		var p publishing.PublicationID
 		fresh(&p)
 		key := recordKey(p, at)

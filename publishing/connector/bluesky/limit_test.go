@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Longer pieces stay plain text: Bluesky refuses a record with such a facet.
+// Bluesky refuses a record with a longer facet, so longer pieces stay plain text.
 func TestFindFacets_Limits(t *testing.T) {
 	t.Parallel()
 	ten := "a\u20d0\u20d1\u20d2" // one character of 10 bytes

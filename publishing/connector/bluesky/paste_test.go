@@ -25,7 +25,8 @@ func TestAppPassword(t *testing.T) {
 		"abcd-efgh-ijkl-mnop":            "abcd-efgh-ijkl-mnop",
 		" abcd–efgh—ijkl‑mnop\u200b\r\n": "abcd-efgh-ijkl-mnop", // a keyboard that autocorrects
 		"'abcd-efgh-ijkl-mnop'":          "abcd-efgh-ijkl-mnop",
-		" a pass – word ":                " a pass – word ", // an account password: every character counts
+		// In an account password every character counts.
+		" a pass – word ": " a pass – word ",
 	} {
 		if got := appPassword(pasted); got != want {
 			t.Errorf("appPassword(%+q): got %+q, want %+q", pasted, got, want)

@@ -30,7 +30,7 @@ func examples(t *testing.T) []example {
 	return out
 }
 
-// own returns the facets that the connector finds, in text order.
+// own returns the facets that the connector finds, in the order of the text.
 func own(text string) []richtext.Facet {
 	var out []richtext.Facet
 	for _, f := range findFacets(text) {
@@ -43,7 +43,7 @@ func inOrder(facets []richtext.Facet) []richtext.Facet {
 	return slices.SortedFunc(slices.Values(facets), func(a, b richtext.Facet) int { return a.Start - b.Start })
 }
 
-func TestFindFacets_EqualReferenceSample(t *testing.T) {
+func TestFindFacets_MatchesReferenceSample(t *testing.T) {
 	t.Parallel()
 	for _, e := range examples(t) {
 		if got := own(e.Text); !slices.Equal(got, inOrder(e.Facets)) {
@@ -52,10 +52,10 @@ func TestFindFacets_EqualReferenceSample(t *testing.T) {
 	}
 }
 
-// TestFindFacets_EqualReference compares the facets of random texts with those that Bluesky's
+// TestFindFacets_MatchesReference compares the facets of random texts with those that Bluesky's
 // reference library finds. The texts contain no link that the library ends differently (see
 // links.Find), no handle that it refuses without a lookup, and no tag that it cuts at a joiner.
-func TestFindFacets_EqualReference(t *testing.T) {
+func TestFindFacets_MatchesReference(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it installs a package of npm")
@@ -92,7 +92,7 @@ func TestFindFacets_EqualReference(t *testing.T) {
 	}
 }
 
-// writer writes random texts.
+// writer generates random texts.
 type writer struct{ *rand.Rand }
 
 func (g writer) of(words string) string {

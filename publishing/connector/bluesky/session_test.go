@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The document names the server that gets the tokens of the account.
-func TestServerOf_UsesDocumentOfAccountOnly(t *testing.T) {
+// The DID document names the server that gets the account's tokens.
+func TestServerOf_UsesOnlyTheAccountsDocument(t *testing.T) {
 	t.Parallel()
 	const own, other = "did:plc:own", "did:plc:other"
 	document := func(did, id, kind, address string) string {

@@ -11,12 +11,12 @@ import (
 	"crier/platform/outbound"
 )
 
-// The suite relies on which faults reach the platform and on what the connector gets.
+// The suite relies on which faults reach the platform and on what the connector gets back.
 func TestLine_FaultsOfCommit(t *testing.T) {
 	t.Parallel()
 	for fault, want := range map[Fault]struct {
 		arrived int32
-		status  int  // 0 without a response
+		status  int  // 0 if there is no response
 		written bool // SendError.Written
 	}{
 		"":            {arrived: 1, status: 200, written: false},

@@ -11,7 +11,7 @@ import (
 	"crier/publishing/connector/links"
 )
 
-// marked returns the text with ⸠ before and ⸡ after each link, as in the test data of UTS #58.
+// marked returns the text with ⸠ before and ⸡ after each link, like the test data of UTS #58.
 func marked(text string) string {
 	var b strings.Builder
 	last := 0
@@ -107,8 +107,7 @@ func TestFind_AddressHasScheme(t *testing.T) {
 	}
 }
 
-// TestFind_IsLinear measures texts for which a search that keeps starting over would take quadratic
-// time.
+// TestFind_IsLinear measures texts that would take quadratic time if the search kept starting over.
 func TestFind_IsLinear(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{"xhttps://a", "'a.de", "a.de ", "https://(", "(", "a.", "example.com!", "https://a.example/é)", "h"} {

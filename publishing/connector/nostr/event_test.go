@@ -119,7 +119,7 @@ func TestDecodeBech32_RefusesInvalid(t *testing.T) {
 	}
 }
 
-func TestCanonical_EscapesAsNIP01(t *testing.T) {
+func TestCanonical_EscapesLikeNIP01(t *testing.T) {
 	t.Parallel()
 	e := event{PubKey: "ab", CreatedAt: 1700000000, Kind: 1, Tags: [][]string{{"e", "x", ""}, {"t", "<&>\"\t"}},
 		Content: "a\nb\"c\\d\re\tf\bg\fh<>&/\u2028\u2029é😀\x7f\x01"}
@@ -133,7 +133,7 @@ func TestCanonical_EscapesAsNIP01(t *testing.T) {
 	}
 }
 
-// A signed event must be valid after it is encoded as JSON and decoded by independent code.
+// A signed event must still be valid after it is encoded as JSON and decoded by independent code.
 func TestSigned_IsValidForAnyText(t *testing.T) {
 	t.Parallel()
 	key, err := parseKey(strings.Repeat("1", 64))

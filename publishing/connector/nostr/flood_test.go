@@ -11,7 +11,7 @@ import (
 	"crier/tests/relay"
 )
 
-// floods are messages that a relay sends repeatedly in place of an OK.
+// floods returns messages that a relay sends over and over instead of an OK.
 func floods() map[string]string {
 	return map[string]string{
 		"small notices": `["NOTICE","hello"]`,
@@ -21,7 +21,8 @@ func floods() map[string]string {
 	}
 }
 
-// The connection is closed after too many bytes or messages, and the outcome is unknown: the relay has the event.
+// After too many bytes or messages, the connection is closed. The outcome is unknown, because the
+// relay has the event.
 func TestCommit_RelayThatSendsTooMuchIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, message := range floods() {
@@ -40,7 +41,7 @@ func TestCommit_RelayThatSendsTooMuchIsUnknown(t *testing.T) {
 	}
 }
 
-func TestCommit_HonestRelayBesideFloodCounts(t *testing.T) {
+func TestCommit_HonestRelayCountsDespiteFlood(t *testing.T) {
 	t.Parallel()
 	for name, message := range floods() {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +80,7 @@ func TestSubmit_EndsAfterManyMessages(t *testing.T) {
 	}
 }
 
-// A message with an event may be larger than any answer to one.
+// A message that contains an event may be larger than any response to one.
 func TestReconcile_FindsLongestNote(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)

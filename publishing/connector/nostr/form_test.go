@@ -17,7 +17,7 @@ func TestParseRelays_AcceptsAtMost20(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		typed string
-		want  int // 0 = refused
+		want  int // 0 if the form is refused
 	}{
 		"none takes the defaults":   {typed: "", want: 5},
 		"one":                       {typed: list(1), want: 1},

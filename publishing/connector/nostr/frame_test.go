@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// bomb returns a message of 2 MB whose elements take far more memory.
+// bomb returns a message of 2 MB whose elements would take far more memory.
 func bomb(label string) string { return `["` + label + `"` + strings.Repeat(",1", 990_000) + `]` }
 
-// counted counts the bytes that are read from it.
+// counted counts the bytes that are read through it.
 type counted struct {
 	io.Reader
 	n int
@@ -37,9 +37,9 @@ func TestFrame_StopsEarlyAtInvalidMessage(t *testing.T) {
 	}
 }
 
-func TestFrame_AcceptsMessagesOfProtocolOnly(t *testing.T) {
+func TestFrame_AcceptsOnlyProtocolMessages(t *testing.T) {
 	t.Parallel()
-	for raw, want := range map[string]int{ // elements after the label, 0 = refused
+	for raw, want := range map[string]int{ // the number of elements after the label, 0 if refused
 		`["OK","id",true,""]`:               3,
 		` [ "EOSE" , "q" ] `:                1,
 		`["CLOSED","q","auth-required: x"]`: 2,

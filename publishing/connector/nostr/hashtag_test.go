@@ -10,7 +10,7 @@ import (
 	"crier/tests/relay"
 )
 
-func TestHashtags_OfText(t *testing.T) {
+func TestHashtags_InText(t *testing.T) {
 	t.Parallel()
 	many := make([]string, maxHashtags+1)
 	for i := range many {
@@ -18,7 +18,7 @@ func TestHashtags_OfText(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		text string
-		want string // words with a space between them
+		want string // words separated by spaces
 	}{
 		"are in lower case, also without ASCII": {text: "about #Go, #日本語 and #ÉTÉ", want: "go 日本語 été"},
 		"end before punctuation":                {text: "#one, #two. (#three) “#four”! #five-", want: "one two three four five"},
@@ -49,7 +49,7 @@ func TestHashtags_OfText(t *testing.T) {
 	}
 }
 
-// A query for the hashtag finds the note, and its text is unchanged.
+// A query for a hashtag finds the note, and the text is unchanged.
 func TestCommit_TagsHashtags(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
@@ -70,8 +70,8 @@ func TestCommit_TagsHashtags(t *testing.T) {
 	}
 }
 
-// Every tag of a note is defined by a NIP, so that nothing internal is published.
-func TestCommit_PublishesOnlyTagsOfNIPs(t *testing.T) {
+// Every tag of a note is defined by a NIP, so nothing internal is published.
+func TestCommit_PublishesOnlyTagsDefinedByNIPs(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
 	s := session(t, r)

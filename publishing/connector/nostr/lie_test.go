@@ -9,8 +9,8 @@ import (
 	"crier/tests/relay"
 )
 
-// A relay may send anything with our id: only the event that we have signed proves that the relay has it, and a
-// forged one proves nothing.
+// A relay may send anything with our id. Only the event that we signed proves that the relay has
+// it; a forged event proves nothing.
 func TestReconcile_ForgedEventProvesNothing(t *testing.T) {
 	t.Parallel()
 	for _, lie := range []relay.Lie{relay.BadSignature, relay.OtherContent} {
@@ -28,7 +28,7 @@ func TestReconcile_ForgedEventProvesNothing(t *testing.T) {
 	}
 }
 
-func TestReconcile_HonestRelayBesideLiarCounts(t *testing.T) {
+func TestReconcile_HonestRelayCountsDespiteLiar(t *testing.T) {
 	t.Parallel()
 	liar, honest := relay.Start(t), relay.Start(t)
 	s := session(t, liar, honest)
@@ -41,7 +41,7 @@ func TestReconcile_HonestRelayBesideLiarCounts(t *testing.T) {
 	}
 }
 
-func TestCommit_OKForAnotherEventIsNoAnswer(t *testing.T) {
+func TestCommit_OKForAnotherEventIsIgnored(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		fault relay.Fault
@@ -87,15 +87,16 @@ func TestConnect_ForgedProfileIsNotShown(t *testing.T) {
 	}
 }
 
-// BIP-173 requires that the padding bits are zero: otherwise several texts would be the same key, and a mistyped key
-// might be accepted.
+// BIP-173 requires zero padding bits. Otherwise several texts would stand for the same key, and a
+// mistyped key might be accepted.
 func TestParseKey_RefusesNonzeroPadding(t *testing.T) {
 	t.Parallel()
 	prefix, groups, err := bech32.DecodeNoLimit(nsec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for bit := range 4 { // 32 bytes are 51 characters and one bit of the 52nd
+	// 32 bytes fill 51 characters and one bit of the 52nd, which leaves four padding bits.
+	for bit := range 4 {
 		padded := append([]byte{}, groups...)
 		padded[len(padded)-1] ^= 1 << bit
 		text, err := bech32.Encode(prefix, padded)

@@ -49,7 +49,7 @@ func session(t *testing.T, relays ...*relay.Relay) *connector.Session {
 
 func renew[T any](v *id.ID[T]) { *v = id.New[T]() }
 
-// item returns an item of a fixed time, so that all items of a test have the same second.
+// item returns an item with a fixed time, so that all items of a test fall into the same second.
 func item(text string, media ...connector.Media) connector.Item {
 	moment := time.Date(2026, 3, 4, 5, 6, 7, 8e6, time.UTC)
 	it := connector.Item{Text: text, Media: media, Due: moment, CreatedAt: moment}
@@ -117,7 +117,7 @@ func (a armed) Arm(_ *testing.T, f conformance.Fault) bool {
 	return known
 }
 
-// seen returns an event in the form of the conformance suite.
+// seen converts an event for the conformance suite.
 func seen(e relay.Event) conformance.Seen {
 	s := conformance.Seen{ID: e.ID, Text: e.Content}
 	for _, tag := range e.Tags {
@@ -180,9 +180,9 @@ func TestConnector_Conforms(t *testing.T) {
 		Rendered: func(it connector.Item) string { return content(it.Text, it.Media) },
 		Faults:   func(*testing.T) conformance.Faults { return armed{r: r} },
 		Grade:    publishing.GradeIdempotent,
-		Lasting:  true, // a key pair
+		Lasting:  true, // its access is a key pair
 		Offline:  []conformance.Method{conformance.MethodPrepare},
-		// A refusal of a relay has a message and no status.
+		// A relay's refusal has a message but no status.
 		Spared: []conformance.Fault{conformance.RateLimit, conformance.Expired, conformance.Replaced},
 	})
 }
@@ -232,7 +232,7 @@ func TestConnect_ReturnsAccountOfKey(t *testing.T) {
 	}
 }
 
-// publishRaw signs an event with the key of the tests and sends it.
+// publishRaw signs an event with the key of the tests and publishes it.
 func publishRaw(t *testing.T, r *relay.Relay, e event) {
 	t.Helper()
 	key, err := parseKey(nsec)
@@ -298,7 +298,8 @@ func TestCommit_SucceedsWithOneRelayDown(t *testing.T) {
 	if v := wantOutcome(t, s, it, connector.Published); v.Ref.ID != ref.ID || v.Ref.URL != ref.URL {
 		t.Errorf("Reconcile: got %+v, want %+v", v.Ref, ref)
 	}
-	wantOutcome(t, s, prepared(t, s, item("never sent")), connector.CannotTell) // the stopped relay might have it
+	// The stopped relay might have it.
+	wantOutcome(t, s, prepared(t, s, item("never sent")), connector.CannotTell)
 }
 
 func TestCommit_DroppedConnectionIsUnknown(t *testing.T) {
@@ -391,7 +392,7 @@ func TestCommit_Refusals(t *testing.T) {
 			t.Errorf("got %v, want the ports that can be reached", err)
 		}
 	})
-	t.Run("relays that are not allowed are the operator's", func(t *testing.T) {
+	t.Run("blocked relays are the operator's fault", func(t *testing.T) {
 		t.Parallel()
 		closed := unreached("wss://inner.example", outbound.ErrBlocked)
 		refused, dead := refusal("wss://a.example", "blocked: not you"), unreached("wss://b.example", errors.New("gone"))
@@ -419,8 +420,8 @@ func TestCommit_Refusals(t *testing.T) {
 	})
 }
 
-// Public is the same for a relay of the private network and one that does not exist; only the kind and the log
-// differ. Both kinds have the same effect.
+// Public is the same for a relay in the private network and one that does not exist. Only the kind
+// and the log differ, and both kinds have the same effect.
 func TestUnreached_HidesThatRelayIsBlocked(t *testing.T) {
 	t.Parallel()
 	dead := relay.Start(t)

@@ -79,18 +79,20 @@ func TestNote_MarksThreadOfThree(t *testing.T) {
 	}
 }
 
-// Clients order the parts of a thread by seconds.
-func TestNote_SecondsRiseByPart(t *testing.T) {
+// Clients order the parts of a thread by their seconds.
+func TestNote_SecondsIncreaseByPart(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
 	s := session(t, r)
 	var refs []connector.Ref
 	for i := range 5 {
-		it := item(strings.Repeat("part ", 1+4_000*(i%2))) // one that fits into the handle, one that is made again
+		// Every other part is too large for the handle and is built a second time.
+		it := item(strings.Repeat("part ", 1+4_000*(i%2)))
 		it.Due = it.Due.Add(time.Duration(i) * time.Millisecond)
 		it.CreatedAt = it.Due
 		if i == 4 {
-			it.Due, it.CreatedAt = it.Due.Add(time.Minute), it.CreatedAt.Add(time.Minute) // a part with a delay
+			// The last part has a delay.
+			it.Due, it.CreatedAt = it.Due.Add(time.Minute), it.CreatedAt.Add(time.Minute)
 		}
 		if i > 0 {
 			it.Root, it.Parent = &refs[0], &refs[i-1]

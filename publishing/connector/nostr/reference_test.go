@@ -12,7 +12,7 @@ import (
 	"crier/tests/relay"
 )
 
-// The npub and the nprofile are examples of NIP-19.
+// npub and nprofile are examples from NIP-19.
 const (
 	npub     = "npub10elfcs4fr0l0r8af98jlmgdh9c8tcxjvz9qkw038js35mp4dma8qzvjptg"
 	npubKey  = "7e7e9c42a91bfef19fa929e5fda1b72e0ebc1a4c1141673e2794234d86addf4e"
@@ -25,14 +25,14 @@ var (
 	author  = strings.Repeat("cd", 32)
 )
 
-// field returns a type-length-value triple; value is in hex.
+// field returns a type-length-value triple in hex; value is in hex too.
 func field(kind int, value string) string {
 	return fmt.Sprintf("%02x%02x%s", kind, len(value)/2, value)
 }
 
 func asHex(s string) string { return hex.EncodeToString([]byte(s)) }
 
-// nip19 returns the identifier with a prefix for fields in hex.
+// nip19 encodes fields in hex as an identifier with the prefix.
 func nip19(t *testing.T, prefix string, fields ...string) string {
 	t.Helper()
 	raw, err := hex.DecodeString(strings.Join(fields, ""))
@@ -46,7 +46,7 @@ func nip19(t *testing.T, prefix string, fields ...string) string {
 	return out
 }
 
-func TestReferenceTags_OfText(t *testing.T) {
+func TestReferenceTags_InText(t *testing.T) {
 	t.Parallel()
 	note := nip19(t, "note", eventID)
 	nevent := nip19(t, "nevent", field(0, eventID), field(1, asHex("wss://relay.example")), field(1, asHex("wss://other.example")),

@@ -22,7 +22,8 @@ import (
 	"crier/tests/relay"
 )
 
-// slow returns a call that returns the relay's name after its time, or "late" when the context ended first.
+// slow returns a call that takes a relay's time and returns the relay's name, or "late" if the
+// context ends first.
 func slow(times map[string]time.Duration) func(context.Context, string) string {
 	return func(ctx context.Context, url string) string {
 		select {
@@ -75,7 +76,7 @@ func TestAsk_PanicAffectsOneRelay(t *testing.T) {
 	}
 }
 
-// No event is sent before the handshake succeeds, with any status.
+// Whatever the status, no event is sent before the handshake succeeds.
 func TestCommit_RefusedHandshakeIsTransient(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{
@@ -102,8 +103,8 @@ func TestCommit_RefusedHandshakeIsTransient(t *testing.T) {
 	}
 }
 
-// silent starts a relay that reads an event and answers only if answer is true. ended receives how its connection
-// ended.
+// silent starts a relay that reads an event and responds only if answer is true. It sends to ended
+// how its connection ended.
 func silent(t *testing.T, ended chan<- error, answer bool) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -113,7 +114,8 @@ func silent(t *testing.T, ended chan<- error, answer bool) string {
 	return "ws://" + server.Listener.Addr().String()
 }
 
-// readSilently reads an event from a connection, answers it if answer is true, and returns how the connection ended.
+// readSilently reads an event from a connection, responds to it if answer is true, and returns how
+// the connection ends.
 func readSilently(ctx context.Context, w http.ResponseWriter, req *http.Request, answer bool) error {
 	conn, err := websocket.Accept(w, req, nil)
 	if err != nil {

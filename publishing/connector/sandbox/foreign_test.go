@@ -14,8 +14,9 @@ import (
 	"crier/publishing/connector/sandbox"
 )
 
-// The response of a server other than the sandbox does not prove that the post was refused; see FromStatus.
-func TestCommit_ResponseOfAnotherServerIsNoRefusal(t *testing.T) {
+// A response from a server other than the sandbox does not prove that the post was refused; see
+// FromStatus.
+func TestCommit_ResponseFromAnotherServerIsNotARefusal(t *testing.T) {
 	t.Parallel()
 	const own = `{"error":{"code":"not_found","message":"There is nothing here."}}`
 	for name, tc := range map[string]struct {

@@ -50,7 +50,8 @@ func open(t *testing.T) *world {
 
 func (w *world) connector() connector.Connector { return sandbox.New(sandbox.Config{URL: w.url}) }
 
-// call calls the platform without the connector and decodes the response into out, unless out is nil.
+// call calls the platform without the connector and decodes the response into out, unless out is
+// nil.
 func (w *world) call(t *testing.T, method, path, body string, out any) {
 	t.Helper()
 	req := httptest.NewRequest(method, w.url+path, strings.NewReader(body))
@@ -127,7 +128,7 @@ func TestConnector_Conforms(t *testing.T) {
 	}
 }
 
-// connectedForm creates the account of a form and returns the form.
+// connectedForm creates the account that a form names and returns the form.
 func (w *world) connectedForm(t *testing.T, form map[string]string) map[string]string {
 	t.Helper()
 	w.session(t, form)
@@ -181,7 +182,7 @@ func TestPrepare_WaitsWhileThePlatformProcesses(t *testing.T) {
 	}
 }
 
-// waits counts the steps with a Wait.
+// waits counts the steps that have a Wait.
 type waits struct {
 	connector.Connector
 	n int
@@ -264,7 +265,8 @@ func TestRefresh_RenewsAnExpiredToken(t *testing.T) {
 	if _, err := conformance.Publish(t.Context(), c, s, it); connector.KindOf(err, true) != connector.KindReauth {
 		t.Fatalf("got %v, want %s", err, connector.KindReauth)
 	}
-	w.fault(t, `{"match":{"path":"/api/session"},"action":"error_before","times":1000}`) // no sign-in with the password
+	// This blocks sign-ins with the password.
+	w.fault(t, `{"match":{"path":"/api/session"},"action":"error_before","times":1000}`)
 	first := s.Credential
 	for range 2 {
 		fresh, err := c.Refresh(t.Context(), s)
@@ -324,7 +326,8 @@ func TestValidate_AppliesRulesOfAccountAndPlatform(t *testing.T) {
 	}
 }
 
-// Reconcile must find a post that is on a later page, and must not take another post for one that was not published.
+// Reconcile must find a post on a later page, and must not mistake another post for one that was
+// not published.
 func TestReconcile_SearchesSeveralPages(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -336,7 +339,7 @@ func TestReconcile_SearchesSeveralPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range 200 {
-		if n == 99 || n == 199 { // exactly one page and exactly two
+		if n == 99 || n == 199 { // exactly one page and exactly two pages
 			if v, err := w.connector().Reconcile(t.Context(), s, lost); err != nil || v.Outcome != connector.NotPublished {
 				t.Errorf("the lost post among %d: got %+v, %v, want %s", n+1, v, err, connector.NotPublished)
 			}

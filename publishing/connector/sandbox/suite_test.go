@@ -23,7 +23,8 @@ func (lazy) Prepare(context.Context, *connector.Session, connector.Item) (connec
 	return connector.Step{Ready: true}, nil
 }
 
-// The suite must skip a case because of its declaration, never because of what the connector did in the run.
+// The suite must skip a case because of the declaration, never because of what the connector did in
+// the run.
 func TestSuite_FailsWhenDeclarationAndConnectorDiffer(t *testing.T) {
 	t.Parallel()
 	if *broken != "" {

@@ -68,7 +68,7 @@ func (w *world) call(t *testing.T, method, address, contentType, body string) *h
 	return rec
 }
 
-// consent submits the form of the consent page, as the user ada.
+// consent submits the form of the consent page as the user ada.
 func (w *world) consent(t *testing.T, address string, decision conformance.Decision) string {
 	t.Helper()
 	if page := w.call(t, http.MethodGet, address, "", "").Body.String(); !strings.Contains(page, "<form") {
@@ -130,7 +130,7 @@ func TestConnector_Conforms(t *testing.T) {
 	})
 }
 
-// connected returns a session of the first page of a consent.
+// connected returns a session for the first page that a consent offers.
 func (w *world) connected(t *testing.T) *connector.Session {
 	t.Helper()
 	const verifier = "0123456789012345678901234567890123456789012345"
@@ -205,8 +205,9 @@ func TestRead_ToolsListAndStatistics(t *testing.T) {
 	}
 }
 
-// A platform may accept a post and not name its id: the post is published, and its release is missing.
-func TestCommit_LostIDIsNoUnknownOutcome(t *testing.T) {
+// A platform may accept a post without naming its id. The post is published then, and its release
+// is missing.
+func TestCommit_LostIDIsNotAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	s := w.connected(t)

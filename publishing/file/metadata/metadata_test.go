@@ -19,7 +19,7 @@ import (
 	"crier/publishing/file/picture"
 )
 
-// gradient returns a picture in which no two corners are alike.
+// gradient returns a picture whose corners all differ.
 func gradient() image.Image {
 	img := image.NewRGBA(image.Rect(0, 0, 24, 16))
 	for y := range 16 {
@@ -39,7 +39,7 @@ func encoded(t testing.TB, encode func(w io.Writer) error) []byte {
 	return b.Bytes()
 }
 
-// exif returns EXIF data with an orientation and the name of a camera.
+// exif returns EXIF data with an orientation and a camera name.
 func exif(orientation int) []byte {
 	out := []byte{'I', 'I', 42, 0, 8, 0, 0, 0, 2, 0}
 	out = append(out, 0x0F, 0x01, 2, 0, byte(len(secret)+1), 0, 0, 0, 38, 0, 0, 0)
@@ -53,7 +53,7 @@ func segment(code byte, body string) []byte {
 	return append(out, body...)
 }
 
-// jpegWith returns a JPEG with metadata in every place, and an orientation.
+// jpegWith returns a JPEG with an orientation and with metadata in every possible place.
 func jpegWith(t testing.TB, orientation int) []byte {
 	t.Helper()
 	raw := encoded(t, func(w io.Writer) error { return jpeg.Encode(w, gradient(), nil) })
@@ -76,7 +76,7 @@ func chunk(kind, body string) []byte {
 	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[4:]))
 }
 
-// pngWith returns a PNG with metadata in every place, and an orientation.
+// pngWith returns a PNG with an orientation and with metadata in every possible place.
 func pngWith(t testing.TB, orientation int) []byte {
 	t.Helper()
 	raw := encoded(t, func(w io.Writer) error { return png.Encode(w, gradient()) })
@@ -94,7 +94,7 @@ func pngWith(t testing.TB, orientation int) []byte {
 	return append(out, secret...)
 }
 
-// gifWith returns an animated GIF with metadata in every place.
+// gifWith returns an animated GIF with metadata in every possible place.
 func gifWith(t testing.TB) []byte {
 	t.Helper()
 	frame := image.NewPaletted(image.Rect(0, 0, 8, 8), color.Palette{color.Black, color.White})
@@ -141,7 +141,8 @@ func track(id uint32, handler string, at uint32) string {
 				box("stsc", word(0, 1, 1, 2, 1)), box("stsz", word(0, 0, 2, 10, 10)), box("stco", word(0, 1, at))))))
 }
 
-// movieWith returns a video with metadata in every place, the movie box first or last.
+// movieWith returns a video with metadata in every possible place. Its movie box is last if last is
+// true, and comes before the data otherwise.
 func movieWith(last bool) []byte {
 	start := box("ftyp", "isom", word(0), "isom") + box("uuid", secret) + box("free", secret)
 	samples := strings.Repeat("v", 20) + secret + secret
@@ -158,12 +159,12 @@ func movieWith(last bool) []byte {
 	return []byte(start + build(at) + data() + tail)
 }
 
-func TestMetadata_GoesFromEveryPlace(t *testing.T) {
+func TestMetadata_IsRemovedEverywhere(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]struct {
 		ext string
 		raw []byte
-		// keeps are what must stay.
+		// keeps lists what must stay.
 		keeps []string
 	}{
 		"JPEG":             {ext: "jpg", raw: jpegWith(t, 6), keeps: []string{"ICC_PROFILE", "JFIF\x00\x01\x02\x00\x00\x01\x00\x01\x00\x00"}},
@@ -244,7 +245,7 @@ func TestMetadata_PlainFilesAreUnchanged(t *testing.T) {
 	}
 }
 
-// A movie box that is cut off or contradicts its file is an error; nothing is guessed.
+// A movie box that is cut off or contradicts its file is an error. Nothing is guessed.
 func TestMetadata_BrokenMoviesAreRefused(t *testing.T) {
 	t.Parallel()
 	whole := movieWith(false)
@@ -265,7 +266,7 @@ func TestMetadata_BrokenMoviesAreRefused(t *testing.T) {
 	}
 }
 
-// scan returns the Edits of a file.
+// scan returns the Edits for a file.
 func scan(t testing.TB, ext string, raw []byte) (metadata.Edits, error) {
 	t.Helper()
 	s, err := metadata.NewScanner(ext)
@@ -278,7 +279,8 @@ func scan(t testing.TB, ext string, raw []byte) (metadata.Edits, error) {
 	return s.Edits()
 }
 
-// Whoever uploads a file decides what is in it, but not what it costs: neither memory, nor the row, nor each answer.
+// Uploaders decide what a file contains, but must not decide what it costs in memory, in its row
+// and in every response.
 func TestMetadata_CostsLittle(t *testing.T) {
 	t.Parallel()
 	head := box("ftyp", "isom", word(0))
@@ -287,7 +289,7 @@ func TestMetadata_CostsLittle(t *testing.T) {
 	mixed := strings.Repeat(box("junk", "x")+box("pssh", ""), 20_000)
 	for name, f := range map[string]struct {
 		ext, raw string
-		// most is how many Edits the file may have; 0 means that it is refused.
+		// most is the maximum number of Edits; 0 means that the file is refused.
 		most int
 	}{
 		"a run of four billion samples":     {ext: "mp4", raw: head + box("moov", track(1, "vide", 0), track(2, "meta", 0)) + run, most: 50},
@@ -304,12 +306,14 @@ func TestMetadata_CostsLittle(t *testing.T) {
 	}
 }
 
-// What cameras write between the frames belongs to no track, and a track may have its samples' sizes in half bytes.
-func TestMetadata_GoesFromBetweenTheFrames(t *testing.T) {
+// Cameras write data between the frames that belongs to no track. A track may also store its sample
+// sizes in half bytes.
+func TestMetadata_IsRemovedBetweenFrames(t *testing.T) {
 	t.Parallel()
 	compact := strings.Replace(track(2, "meta", 0), box("stsz", word(0, 0, 2, 10, 10)), box("stz2", word(0, 4, 2), "\xAA"), 1)
 	kept := strings.Replace(track(1, "vide", 0), box("stsz", word(0, 0, 2, 10, 10)), box("stz2", word(0, 8, 2), "\x0A\x0A"), 1)
-	fix := func(trak string) string { // the sizes of the boxes around one that is shorter
+	// fix corrects the sizes of the boxes around a box that became shorter.
+	fix := func(trak string) string {
 		for _, kind := range []string{"stbl", "minf", "mdia"} {
 			at := strings.LastIndex(trak, kind) - 4
 			trak = trak[:at] + word(uint32(len(trak)-at)) + trak[at+4:]
@@ -333,7 +337,8 @@ func TestMetadata_GoesFromBetweenTheFrames(t *testing.T) {
 	}
 }
 
-// A part of a fragment that does not say where its samples begin has them behind those of the part before.
+// If a part of a fragment does not say where its samples begin, they follow those of the previous
+// part.
 func TestMetadata_PartsOfFragmentsFollowEachOther(t *testing.T) {
 	t.Parallel()
 	head := box("ftyp", "isom", word(0)) + box("moov", strings.ReplaceAll(track(1, "vide", 0)+track(2, "meta", 0), "stco", "xxxx"),

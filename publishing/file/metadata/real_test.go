@@ -16,11 +16,11 @@ import (
 	"crier/publishing/file/metadata"
 )
 
-// secret is in every text that these tests write into files: a file that contains it reveals what
-// its maker wants to keep private.
+// secret is part of every text that these tests write into files. A file that contains it reveals
+// something private about its maker.
 const secret = "Nosy Mk II"
 
-// tool runs a program of the system and returns what it prints.
+// tool runs a program of the system and returns its output.
 func tool(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	var errs bytes.Buffer
@@ -41,8 +41,8 @@ func magick() string {
 	return "convert-im6.q16"
 }
 
-// everything returns the arguments with which exiftool writes into every group that it can write,
-// wherever the format has a place.
+// everything returns the arguments that make exiftool write into every group that it can write, in
+// every place that the format has.
 func everything(orientation int) []string {
 	args := []string{"-q", "-q", "-m", "-overwrite_original", "-n", fmt.Sprintf("-IFD0:Orientation=%d", orientation),
 		"-GPSLatitude=48.8584", "-GPSLatitudeRef=N", "-GPSLongitude=2.2945", "-GPSLongitudeRef=E", "-GPSAltitude=35",
@@ -83,7 +83,7 @@ func described(orientation int, args ...string) func(t *testing.T, path string) 
 	}
 }
 
-// profile returns a colour profile with green and blue exchanged, so that a picture that lost it is noticed.
+// profile returns a color profile with green and blue exchanged, so that a lost profile is noticed.
 func profile() []byte {
 	xyz := func(x, y, z float64) []byte {
 		out := []byte("XYZ \x00\x00\x00\x00")
@@ -150,7 +150,7 @@ func filmed(args ...string) func(t *testing.T, path string) {
 	}
 }
 
-// subtitled makes a film with a subtitle track that holds positions, as drones do.
+// subtitled makes a film with a subtitle track that holds positions, as drones record them.
 func subtitled(args ...string) func(t *testing.T, path string) {
 	return func(t *testing.T, path string) {
 		t.Helper()
@@ -207,7 +207,7 @@ func realFiles() []realFile {
 	return files
 }
 
-// harmless are the groups of exiftool that a published file may have.
+// harmless lists the groups of exiftool that a published file may have.
 var harmless = []string{"ExifTool", "PNG", "PNG-pHYs", "JFIF", "GIF", "Composite", "Track1", "Track2", "Adobe", "QuickTime",
 	"IFD0"}
 
@@ -250,7 +250,7 @@ func TestMetadata_RealFiles(t *testing.T) {
 	}
 }
 
-// tellTales returns what exiftool finds in a file that only its maker can know.
+// tellTales returns the data that exiftool finds in a file and that only its maker can know.
 func tellTales(t *testing.T, path string) (found []string) {
 	t.Helper()
 	var all []map[string]any
@@ -271,7 +271,8 @@ func tellTales(t *testing.T, path string) (found []string) {
 	return found
 }
 
-// checkPictures fails unless both files show the same picture, upright, frame by frame, with the same colour profile.
+// checkPictures fails the test unless both files show the same picture, upright, frame by frame and
+// with the same color profile.
 func checkPictures(t *testing.T, before, after string) {
 	t.Helper()
 	show := func(path string) string {
@@ -293,7 +294,7 @@ func clean(t *testing.T, ext string, raw []byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for rest := raw; len(rest) > 0; { // cut at any position
+	for rest := raw; len(rest) > 0; { // cut at arbitrary positions
 		n := min(len(rest), 777)
 		if _, err := s.Write(rest[:n]); err != nil {
 			t.Fatal(err)
@@ -318,7 +319,7 @@ func clean(t *testing.T, ext string, raw []byte) []byte {
 	return out
 }
 
-// memory is a blob.File of bytes.
+// memory is a blob.File that is held in memory.
 type memory struct{ *bytes.Reader }
 
 func (m memory) Size() int64 { return m.Reader.Size() }

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-const pngHeadSize = 33 // bytes of the signature and the first chunk
+const pngHeadSize = 33 // the bytes of the signature and the first chunk
 
 func pngChunk(kind string, body []byte) []byte {
 	out := slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(len(body))), []byte(kind), body)
@@ -27,7 +27,8 @@ func pngHead(w, h int, depth, interlaced byte) []byte {
 	return append([]byte("\x89PNG\r\n\x1a\n"), pngChunk("IHDR", append(sizes, depth, 6, 0, 0, interlaced))...)
 }
 
-// blankPNG returns a small file of a transparent image. The sides of an interlaced image must be multiples of 8.
+// blankPNG returns a small file with a transparent image. The sides of an interlaced image must be
+// multiples of 8.
 func blankPNG(t testing.TB, w, h int, depth byte, interlaced bool) []byte {
 	t.Helper()
 	rows, flag := h, byte(0)
@@ -48,7 +49,7 @@ func blankPNG(t testing.TB, w, h int, depth byte, interlaced bool) []byte {
 	return slices.Concat(pngHead(w, h, depth, flag), pngChunk("IDAT", data.Bytes()), pngChunk("IEND", nil))
 }
 
-// The cases are all types of images that image/png returns.
+// The cases cover every image type that image/png returns.
 func TestInspect_CountsAtLeastTheBytesOfThePNGDecoder(t *testing.T) {
 	t.Parallel()
 	size := image.Rect(0, 0, 370, 230)

@@ -20,8 +20,8 @@ import (
 
 var child = flag.String("picture.child", "", "run Fit on this file and print the peak of memory; \"none\" for no file")
 
-// The test runs Fit on the largest images that it accepts, in a process with the GC percentage of the service. The race
-// detector keeps shadow memory, so the file is not built with it.
+// The test runs Fit on the largest images that it accepts, in a process with the service's GC
+// percentage. The race detector keeps shadow memory, so this file is not built with it.
 func TestFit_PeakMemoryIsBounded(t *testing.T) {
 	if *child != "" {
 		debug.SetGCPercent(400)
@@ -79,7 +79,7 @@ func TestFit_PeakMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// peakOf returns the peak of memory of a process and its heap goal at the end, in KB.
+// peakOf returns the peak memory of a process and its heap goal at the end, in KB.
 func peakOf(t *testing.T, file string) (peak, goal int) {
 	t.Helper()
 	cmd := exec.CommandContext(

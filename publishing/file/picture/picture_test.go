@@ -135,7 +135,7 @@ func TestFit_RefusesImagesThatCannotBeMadeSmaller(t *testing.T) {
 	}
 }
 
-// failing is a file whose Read calls fails after left bytes.
+// failing is a file whose Read calls fails once left bytes were read.
 type failing struct {
 	*bytes.Reader
 	left  int
@@ -149,7 +149,7 @@ func (f *failing) Read(p []byte) (int, error) {
 	return f.Reader.Read(p)
 }
 
-func TestFit_ReadErrorIsNoRefusal(t *testing.T) {
+func TestFit_ReadErrorIsNotARefusal(t *testing.T) {
 	t.Parallel()
 	raw := pngOf(t, noise(900, 600))
 	failsWith := func(fails func() error) *failing {
@@ -209,7 +209,8 @@ func TestParseSpec(t *testing.T) {
 
 func TestUpright(t *testing.T) {
 	t.Parallel()
-	// The pixels in the file, by orientation, of a picture that is shown as the rows 12, 34, 56.
+	// For each orientation, the pixels in the file of a picture that is displayed as the rows 12,
+	// 34, 56.
 	for orientation, file := range map[int][]string{
 		1: {"12", "34", "56"}, 2: {"21", "43", "65"}, 3: {"65", "43", "21"}, 4: {"56", "34", "12"},
 		5: {"135", "246"}, 6: {"246", "135"}, 7: {"642", "531"}, 8: {"531", "642"},
@@ -261,7 +262,7 @@ func TestReduce_KeepsMeanAndProportion(t *testing.T) {
 	t.Parallel()
 	src := image.NewRGBA(image.Rect(0, 0, 640, 320))
 	for i := range src.Pix {
-		src.Pix[i] = byte(i / 4 % 2 * 200) // columns of 0 and of 200
+		src.Pix[i] = byte(i / 4 % 2 * 200) // columns that alternate between 0 and 200
 		if i%4 == 3 {
 			src.Pix[i] = 255
 		}
@@ -345,7 +346,7 @@ func BenchmarkFit(b *testing.B) {
 	}
 }
 
-// A picture that is made smaller keeps the colour profile of the image, so its colours stay the same.
+// A picture that is scaled down keeps the color profile of the image, so its colors stay the same.
 func TestFit_KeepsTheColorProfile(t *testing.T) {
 	t.Parallel()
 	img := image.NewRGBA(image.Rect(0, 0, 40, 30))

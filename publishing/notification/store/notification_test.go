@@ -15,7 +15,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// A second open incident of a kind is refused, whatever a statement asks for.
+// The database refuses a second open incident of a kind, whatever the statement is.
 func TestNotification_ChannelHasOneOpenIncidentOfAKind(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewStoreRig(t)
@@ -33,7 +33,7 @@ func TestNotification_ChannelHasOneOpenIncidentOfAKind(t *testing.T) {
 	}
 }
 
-// bell is what a member of the organization reads.
+// bell has the notifications that a member of the organization reads.
 type bell struct {
 	*publishtest.StoreRig
 	person   tenancy.PersonID
@@ -50,7 +50,7 @@ func newBell(t *testing.T) bell {
 	return b
 }
 
-// adds adds a notification in a transaction that commits after then has returned.
+// adds adds a notification in a transaction that commits after then returns.
 func (b bell) adds(at time.Time, then func()) error {
 	n := fixture.Incident(b.Channel(), time.Now())
 	n.LastAt = at
@@ -61,7 +61,7 @@ func (b bell) adds(at time.Time, then func()) error {
 	})
 }
 
-// reads marks all that is there as read, and returns how many notifications these are.
+// reads marks all notifications as read and returns how many there are.
 func (b bell) reads() int {
 	b.Helper()
 	list, _, err := notificationstore.ReadNotifications(b.Context(), b.Store, b.Org, notificationstore.NotificationsRead{
@@ -79,8 +79,8 @@ func (b bell) wantUnread(when string, want int) {
 	}
 }
 
-// A notification that commits after a later one was read is unread.
-func TestNotification_IsUnreadUntilItWasShown(t *testing.T) {
+// A notification that commits after a later one was read still counts as unread.
+func TestNotification_IsUnreadUntilShown(t *testing.T) {
 	t.Parallel()
 	b, now := newBell(t), time.Now().Add(time.Minute)
 	added, release := make(chan struct{}), make(chan struct{})
@@ -113,8 +113,8 @@ func TestNotification_IsUnreadUntilItWasShown(t *testing.T) {
 	b.wantUnread("both were read", 0)
 }
 
-// A process whose clock is behind adds a notification that is unread too.
-func TestNotification_OfClockThatIsBehindIsUnread(t *testing.T) {
+// A notification from a process whose clock is behind counts as unread too.
+func TestNotification_FromSlowClockIsUnread(t *testing.T) {
 	t.Parallel()
 	b, now := newBell(t), time.Now().Add(time.Minute)
 	b.OK(b.adds(now, func() {}))

@@ -11,7 +11,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// image stores a file without its bytes.
+// image stores the row of a file without its bytes.
 func image(r *publishtest.StoreRig) publishing.Medium {
 	r.Helper()
 	m := fixture.Medium(r.Org, time.Now())
@@ -37,7 +37,7 @@ func TestWantPictures_OneRowForAnImageAndFormat(t *testing.T) {
 	}
 }
 
-// A search finds pictures of every organization, even when one of them has very many.
+// A search finds pictures of every organization, even if one of them has very many.
 func TestPendingPictures_FindsTheFirstOfEveryOrganization(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewStoreRig(t)

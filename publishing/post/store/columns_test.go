@@ -11,7 +11,7 @@ import (
 	"crier/tests/sqltest"
 )
 
-func TestColumns_AreThoseOfTheStatements(t *testing.T) {
+func TestColumns_MatchTheStatements(t *testing.T) {
 	t.Parallel()
 	sqltest.Columns(t, nil, map[string][]string{
 		rootsInRange:            sqltest.Tags[postRow](),
@@ -47,7 +47,7 @@ func TestExpand_LeavesNoPlaceholder(t *testing.T) {
 	}
 }
 
-// The settings of a follower are its root's: a list must not read them once for each follower.
+// A follower has the settings of its root, so a list must not read them again for each follower.
 func TestFollowerColumns_LeaveOutSettings(t *testing.T) {
 	t.Parallel()
 	if strings.Contains(followerColumns, "p.settings") || !strings.Contains(followerColumns, " as settings") {

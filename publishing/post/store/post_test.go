@@ -22,7 +22,8 @@ import (
 	"crier/tests/publishtest"
 )
 
-// The scheduler finds posts by their ids alone, so no organization may use the id of a post of another one.
+// The scheduler finds posts by their ids alone, so an organization must not be able to use the id
+// of another organization's post.
 func TestInsert_RefusesIDOfAnotherOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -37,7 +38,8 @@ func TestInsert_RefusesIDOfAnotherOrganization(t *testing.T) {
 	}
 }
 
-// Edits and deletions run beside a claim and its mark: a post that was allowed to change is not sent as it was before.
+// Edits and deletions run concurrently with a claim and its mark. A post whose change was accepted
+// is not sent as it was before.
 func TestRewrite_RefusedOnceSendBegins(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -73,7 +75,8 @@ func TestRewrite_RefusedOnceSendBegins(t *testing.T) {
 	}
 }
 
-// The lock waits for the statement that stores the part, and the read after it must not use an older snapshot.
+// The lock waits for the statement that stores the part. The read after it must not use an older
+// snapshot.
 func TestLockGroup_SeesPartPublishedWhileItWaited(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -100,7 +103,7 @@ func TestLockGroup_SeesPartPublishedWhileItWaited(t *testing.T) {
 	}
 }
 
-// blocked returns once another transaction waits for a lock of this one.
+// blocked returns once another transaction waits for a lock that tx holds.
 func (r *rig) blocked(tx pgx.Tx) error {
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		var n int
@@ -112,7 +115,8 @@ func (r *rig) blocked(tx pgx.Tx) error {
 	return nil
 }
 
-// A part with a delay that keeps its id has another publication after the edit, of the round of its root.
+// A part with a delay that keeps its id gets another publication after the edit, in the round of
+// its root.
 func TestRewrite_KeepsPartIDs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -136,7 +140,7 @@ func TestRewrite_KeepsPartIDs(t *testing.T) {
 		}
 	}
 	out()
-	for range 2 { // every edit publishes both parts again, with the same part ids
+	for range 2 { // every edit publishes both parts again under the same part ids
 		r.OK(r.InOrg(func(tx *db.Tx) error {
 			old, err := poststore.LockGroup(t.Context(), tx, posts[0].Group)
 			if err != nil {

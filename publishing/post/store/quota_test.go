@@ -20,7 +20,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// posts is a quota of a number of posts a month, whose months began today.
+// posts is a quota of a number of posts a month. The months begin today.
 type posts int
 
 func (p posts) Limits(context.Context, pg.Querier, tenancy.OrgID) (tenancy.Limits, error) {
@@ -29,7 +29,7 @@ func (p posts) Limits(context.Context, pg.Querier, tenancy.OrgID) (tenancy.Limit
 	return limits, nil
 }
 
-// monthOf returns the number of posts that count in the month of an instant.
+// monthOf returns how many posts count in the month that contains the given time.
 func (r *rig) monthOf(at time.Time) (n int) {
 	r.Helper()
 	r.OK(r.InOrg(func(tx *db.Tx) error {
@@ -43,8 +43,8 @@ func (r *rig) monthOf(at time.Time) (n int) {
 	return n
 }
 
-// The count of a billing month by what becomes of posts.
-func TestPostQuota_CountsWhatIsQueuedOrOut(t *testing.T) {
+// Whether a post counts in a billing month depends on what becomes of it.
+func TestPostQuota_CountsQueuedAndPublishedPosts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.Channel()
@@ -82,8 +82,8 @@ func TestPostQuota_CountsWhatIsQueuedOrOut(t *testing.T) {
 	want("a fourth has failed", 2)
 }
 
-// What was published stays counted when it is published again, or is a draft.
-func TestPostQuota_CountsEachTimeThatAPostGoesOut(t *testing.T) {
+// A published post still counts if it is published again or made a draft.
+func TestPostQuota_CountsEachTimeAPostGoesOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post := r.Post(r.Channel(), -time.Second, 0, time.Hour)
@@ -111,8 +111,8 @@ func TestPostQuota_CountsEachTimeThatAPostGoesOut(t *testing.T) {
 	}
 }
 
-// Who fails a later part does not publish the first for nothing.
-func TestPostQuota_CountsThreadsThatAreOutInPart(t *testing.T) {
+// A thread that fails after its first part was published still counts.
+func TestPostQuota_CountsPartlyPublishedThreads(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post := r.Post(r.Channel(), -time.Second, 0)
@@ -137,7 +137,8 @@ func TestPostQuota_CountsThreadsThatAreOutInPart(t *testing.T) {
 	want("queued again", 2)
 }
 
-// A post goes out at its date, or at once when that has passed, and counts in that month alone.
+// A post counts only in the month in which it goes out, which is the current month if its date has
+// passed.
 func TestPostQuota_CountsPastDatesWhenTheyGoOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -197,8 +198,9 @@ func TestPostQuota_RefusesOnlyWhatAddsToTheMonth(t *testing.T) {
 	}
 }
 
-// A transaction that counts waits for one that has counted and not ended, so that both together keep to the limit.
-func TestPostQuota_CountsOneAfterTheOther(t *testing.T) {
+// A transaction that counts waits for another one that has counted but not ended, so that both
+// together keep to the limit.
+func TestPostQuota_CountsOneTransactionAfterTheOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c, at := r.Channel(), time.Now().Add(24*time.Hour)
@@ -233,7 +235,8 @@ func TestPostQuota_CountsOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// An occurrence for which the plan has no room fails, and the series goes on, however often that happens.
+// If the plan has no room for an occurrence, it fails and the series continues, however often that
+// happens.
 func TestAdvance_OccurrenceOverTheQuotaFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

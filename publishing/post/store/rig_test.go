@@ -14,7 +14,8 @@ func newRig(t *testing.T) *rig {
 	return &rig{StoreRig: publishtest.NewStoreRig(t)}
 }
 
-// another returns the rig of a new organization in the same database. Its lease replaces that of r.
+// another returns the rig of a new organization in the same database. Its lease replaces the lease
+// of r.
 func (r *rig) another() *rig {
 	r.Helper()
 	return &rig{StoreRig: publishtest.NewStoreRigOn(r.Base)}

@@ -117,7 +117,7 @@ func TestProjected_LeavesOutStoredAndDeleted(t *testing.T) {
 	first := r.Repeated(r.Channel(), publishing.Repeat{Days: 2}, "UTC")
 	at := r.Root(first).PublishDate
 	r.remove(publishing.Occurrence(first, 2))
-	r.remove(first) // the step then stores number 1
+	r.remove(first) // then the step stores number 1
 	for _, p := range r.within(at.Add(-time.Hour), at.Add(9*24*time.Hour)) {
 		if !p.PublishDate.Equal(at.Add(time.Duration(p.Occurrence)*48*time.Hour)) || (p.Projected != nil) == r.Exists(p.ID) {
 			t.Errorf("listed %+v, want it every two days, and projected unless it is stored", p)

@@ -14,8 +14,8 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// plain is a model of a series: the numbers that have a row, with their states. Failures count in the order of the
-// numbers, when the series moves past them.
+// plain is a model of a series: the numbers that have a row, with their states. Failures count in
+// the order of their numbers, once the series moves past them.
 type plain struct {
 	rows    map[int]string // "booked", "published", "failed" or "skipped"
 	next    int
@@ -53,7 +53,7 @@ func (p *plain) skip(n int) {
 	p.advance()
 }
 
-// listed is the list of the whole time; a + marks a projected occurrence.
+// listed returns what a list of the series' whole time has. A + marks a projected occurrence.
 func (p *plain) listed() (out []string) {
 	for n := range p.times {
 		switch {
@@ -76,7 +76,8 @@ func (p *plain) booked() (out []int) {
 	return out
 }
 
-// Random steps end, skip and materialize occurrences. After each the list must agree with the model.
+// Random steps end, skip and materialize occurrences. After each step, the list must agree with the
+// model.
 func TestSeries_AgreesWithAModel(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

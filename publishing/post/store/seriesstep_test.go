@@ -32,8 +32,8 @@ func (r *rig) numbers(first publishing.PostID) (out []int) {
 	return out
 }
 
-// A process that is killed between the end of an occurrence and the step loses nothing, and several processes that do
-// the step at once write one occurrence.
+// A process that is killed between the end of an occurrence and the step loses nothing, and
+// concurrent steps in several processes write one occurrence.
 func TestWriteOccurrences_WritesOnceAfterAKill(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -66,8 +66,8 @@ func TestWriteOccurrences_WritesOnceAfterAKill(t *testing.T) {
 	}
 }
 
-// Transactions that advance the same series at the same time write one occurrence.
-func TestAdvance_WritesOnceAtTheSameMoment(t *testing.T) {
+// Transactions that advance the same series concurrently write one occurrence.
+func TestAdvance_ConcurrentCallsWriteOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first := r.Repeated(r.Channel(), publishing.Repeat{Days: 1}, "UTC")
@@ -95,7 +95,7 @@ func TestAdvance_WritesOnceAtTheSameMoment(t *testing.T) {
 	}
 }
 
-// Without the lock on the series, the unique key still lets a number have one row only.
+// Even without the lock on the series, the unique key allows only one row for a number.
 func TestOccurrence_KeyRefusesASecondRow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -124,7 +124,7 @@ func TestWriteOccurrences_LeavesOutMissedOnes(t *testing.T) {
 	}
 }
 
-// A series that cannot be advanced is set aside; other series and other maintenance go on.
+// A series that cannot be advanced is set aside. Other series and other maintenance continue.
 func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -162,11 +162,11 @@ func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 			t.Errorf("the timeline ends with %+v, want %s", last, want)
 		}
 	}
-	// Lists still work, without what the two series would add.
+	// Lists still work, without the occurrences that the two series would add.
 	if rows := r.within(time.Now().Add(-time.Hour), time.Now().Add(80*time.Hour)); len(rows) < 3 {
 		t.Errorf("%d posts are listed", len(rows))
 	}
-	// It goes on when the cause is removed and its time has come.
+	// The series continues once the cause is removed and its time has come.
 	r.Exec(`update series set timezone = 'UTC', retry_at = now() where id = $1`, unknown)
 	if n := r.WriteOccurrences(); n != 1 || !r.Exists(publishing.Occurrence(unknown, 1)) {
 		t.Errorf("%d are written after the zone is known again", n)
@@ -180,8 +180,9 @@ func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 	}
 }
 
-// An organization that uses all of its connections is skipped with all its series; none is set aside.
-func TestWriteOccurrences_PassesOverABusyOrganization(t *testing.T) {
+// An organization whose connections are all in use is skipped with all its series, and none of them
+// is set aside.
+func TestWriteOccurrences_SkipsABusyOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	other := r.another()
@@ -233,7 +234,7 @@ func TestEndedSeries_OrganizationsTakeTurns(t *testing.T) {
 	}
 }
 
-// A call writes a bounded number of occurrences, and reports that there are more.
+// A call writes a limited number of occurrences and reports that there are more.
 func TestWriteOccurrences_ReportsThatThereAreMore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -259,7 +260,7 @@ func TestWriteOccurrences_ReportsThatThereAreMore(t *testing.T) {
 	}
 }
 
-// A step after the pause does not count an occurrence as failed that was missed during the pause.
+// If an occurrence was missed during a pause, a step after the pause does not count it as failed.
 func TestWriteOccurrences_AfterAPause(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -280,7 +281,7 @@ func TestWriteOccurrences_AfterAPause(t *testing.T) {
 	}
 }
 
-// An occurrence that was given up as unknown and was published after all does not count as failed.
+// An occurrence that was given up as unknown but was published after all does not count as failed.
 func TestWriteOccurrences_AfterALateSuccess(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -300,8 +301,8 @@ func TestWriteOccurrences_AfterALateSuccess(t *testing.T) {
 	}
 }
 
-// After its channel is disconnected, a series is found once and then no more.
-func TestWriteOccurrences_PassesStoppedSeries(t *testing.T) {
+// After its channel is disconnected, a series is found once and then never again.
+func TestWriteOccurrences_FindsStoppedSeriesOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.Channel()

@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Any number of rows may have the same time, because all posts of a channel are deleted at once. A sort would read all
-// of them for each batch.
-func TestPlan_FindOldReadsInOrderOfIndex(t *testing.T) {
+// Any number of rows may have the same time, because all posts of a channel are deleted at once. A
+// sort would read all of them for every batch.
+func TestPlan_FindOldReadsInIndexOrder(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)
 	db := dbtest.OpenURL(t, address)
@@ -45,8 +45,9 @@ func TestPlan_FindOldReadsInOrderOfIndex(t *testing.T) {
 	}
 }
 
-// An organization is purged beside all others, in many statements, and none may read what others have. What is marked as
-// deleted has no index: it is read once in each purge.
+// An organization is purged next to all others, in many statements, and none of them may read other
+// organizations' rows. There is no index of rows marked as deleted, which are read once in each
+// purge.
 func TestPlan_PurgeReadsOneOrganization(t *testing.T) {
 	t.Parallel()
 	db, owner := sqltest.Open(t)

@@ -29,7 +29,8 @@ import (
 
 const day = 24 * time.Hour
 
-// keeps is the age from which the rules of these tests delete rows; old is a day more, recent a day less.
+// keeps is the age at which the rules of these tests delete rows; old is a day more, recent a day
+// less.
 const (
 	keeps  = 30 * day
 	old    = keeps + day
@@ -47,7 +48,7 @@ func (r *rig) prune(kind purge.Prunable) int {
 	return n
 }
 
-// published returns a published post with some parts.
+// published returns a published post with a further part for each delay.
 func (r *rig) published(channel publishing.ChannelID, delays ...time.Duration) publishing.PostID {
 	r.Helper()
 	post := r.Post(channel, -time.Second, delays...)
@@ -64,28 +65,28 @@ func (r *rig) published(channel publishing.ChannelID, delays ...time.Duration) p
 	return post
 }
 
-// deleted marks the posts of a group as deleted since a time.
+// deleted marks the posts of a group as deleted for the given time.
 func (r *rig) deleted(post publishing.PostID, ago time.Duration) {
 	r.Helper()
 	r.Exec(`update post set deleted_at = now() - $2 * interval '1 millisecond', updated_at = now() - $2 * interval '1 millisecond'
 		where group_id = (select group_id from post where id = $1)`, post, ago.Milliseconds())
 }
 
-// aged sets the age of a post and of its timeline.
+// aged sets the age of a post's group and of the post's timeline.
 func (r *rig) aged(post publishing.PostID, ago time.Duration) {
 	r.Helper()
 	r.Exec(`update post set updated_at = now() - $2 * interval '1 millisecond' where group_id = (select group_id from post where id = $1)`, post, ago.Milliseconds())
 	r.Exec(`update post_event set at = now() - $2 * interval '1 millisecond' where post_id = $1`, post, ago.Milliseconds())
 }
 
-// deletedCase is a post, and the number of rows of its group that a prune keeps.
+// deletedCase is a post and the number of rows of its group that a prune keeps.
 type deletedCase struct {
 	post func(r *rig) publishing.PostID
 	kept int
 }
 
-// pruneDeleted creates the posts of the cases, prunes once and checks the number of deleted posts and what is left of
-// each group. It returns the posts.
+// pruneDeleted creates the posts of the cases, prunes once, and checks the number of deleted posts
+// and what is left of each group. It returns the posts.
 func (r *rig) pruneDeleted(cases map[string]deletedCase, deleted int) map[string]publishing.PostID {
 	r.Helper()
 	posts := map[string]publishing.PostID{}
@@ -398,7 +399,7 @@ func TestPrune_NotificationsByTheirLastEvent(t *testing.T) {
 	}
 }
 
-// An earlier secret stays until an hour after its end, when no process can still sign with it.
+// An earlier secret is kept until an hour after its end, when no process can still sign with it.
 func TestPrune_EndedSecrets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -432,7 +433,7 @@ func (r *rig) deletedPosts(count int) []publishing.PostID {
 	return ids
 }
 
-// dropped adds posts to a group that edits replaced a year ago, each with an event.
+// dropped adds posts to a group as if edits had replaced them a year ago, each with an event.
 func (r *rig) dropped(post publishing.PostID, count int) {
 	r.Helper()
 	r.Exec(`with p as (
@@ -452,7 +453,7 @@ func TestPrune_GoesThroughBatches(t *testing.T) {
 	}
 }
 
-// harm makes the database execute something when a post is deleted.
+// harm makes the database execute body when the post is deleted.
 func (r *rig) harm(post publishing.PostID, body string) {
 	r.Helper()
 	owner, err := pgx.Connect(r.Context(), r.Address)
@@ -467,7 +468,7 @@ func (r *rig) harm(post publishing.PostID, body string) {
 	}
 }
 
-func TestPrune_DeletesOthersBesideFailingRow(t *testing.T) {
+func TestPrune_DeletesOthersDespiteFailingRow(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]struct{ body, code string }{
 		"refused":  {body: `raise exception 'no' using errcode = 'P0001';`, code: "P0001"},
@@ -489,8 +490,8 @@ func TestPrune_DeletesOthersBesideFailingRow(t *testing.T) {
 	}
 }
 
-// Each edit of a thread leaves deleted posts in its group, so that a group may have any number of them.
-func TestPrune_DeletesOthersBesideLargeGroup(t *testing.T) {
+// Every edit of a thread leaves deleted posts in its group, so a group may have any number of them.
+func TestPrune_DeletesOthersDespiteLargeGroup(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ids := r.deletedPosts(60)
@@ -518,7 +519,8 @@ func TestPrune_DeletesOthersBesideLargeGroup(t *testing.T) {
 	}
 }
 
-// Followers are deleted with the root of their group, although a statement deletes a bounded number of posts.
+// Followers are deleted with the root of their group, although a statement deletes a limited number
+// of posts.
 func TestPrune_GroupsOverTheLimitOfAStatement(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -534,7 +536,7 @@ func TestPrune_GroupsOverTheLimitOfAStatement(t *testing.T) {
 	}
 }
 
-func TestFindOld_FindsNothingOfExistingPost(t *testing.T) {
+func TestFindOld_FindsNothingForExistingPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.dropped(r.Post(r.Channel(), day), 300)
@@ -545,7 +547,7 @@ func TestFindOld_FindsNothingOfExistingPost(t *testing.T) {
 	}
 }
 
-// deadline is a context that ends with DeadlineExceeded when it is cancelled.
+// deadline is a context that ends with DeadlineExceeded when it is canceled.
 type deadline struct{ context.Context }
 
 func (d deadline) Err() error {
@@ -555,7 +557,7 @@ func (d deadline) Err() error {
 	return context.DeadlineExceeded
 }
 
-func TestPrune_ContinuesBehindRowsThatAreKept(t *testing.T) {
+func TestPrune_ContinuesAfterKeptRows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.deletedPosts(250)
@@ -565,7 +567,8 @@ func TestPrune_ContinuesBehindRowsThatAreKept(t *testing.T) {
 	ctx, over := context.WithCancel(t.Context())
 	defer over()
 	r.OK(r.DB.InOrg(t.Context(), r.Org.UUID(), func(tx pgx.Tx) error {
-		// The first delete waits for this lock, which must not end because this transaction is idle.
+		// The first delete waits for this lock, which must not end because this transaction is
+		// idle.
 		if _, err := tx.Exec(t.Context(), `set local idle_in_transaction_session_timeout = 0; lock table part in exclusive mode`); err != nil {
 			return err
 		}
@@ -584,7 +587,8 @@ func TestPrune_ContinuesBehindRowsThatAreKept(t *testing.T) {
 		return nil
 	}))
 	r.Exec(`update post set state = 'DRAFT', error = null, maybe_sent = false, outcome_unknown = false`)
-	for _, want := range []int{53, 200} { // the rest after the previous run, then all from the beginning
+	// The next run deletes the rest after the previous one, the run after it starts over.
+	for _, want := range []int{53, 200} {
 		if n, err := pruner.Prune(t.Context(), purgestore.PruneDeleted); n != want || err != nil {
 			t.Errorf("%d posts were deleted, want %d: %v", n, want, err)
 		}
@@ -623,7 +627,8 @@ func TestPrune_ByTwoProcessesAtOnce(t *testing.T) {
 		})
 	}
 	r.OK(group.Wait())
-	r.prune(purgestore.PruneDeleted) // the rows that one process had locked when the other one read them
+	// This prunes the rows that one process had locked when another one read them.
+	r.prune(purgestore.PruneDeleted)
 	if left, sum := r.Count("post", "true"), all[0]+all[1]+all[2]; left != 0 || sum > 500 {
 		t.Errorf("%d posts are left and %d were counted", left, sum)
 	}
@@ -632,7 +637,8 @@ func TestPrune_ByTwoProcessesAtOnce(t *testing.T) {
 func TestPrune_KilledProcessLeavesNoPartialPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.harm(r.deletedPosts(500)[300], `perform pg_sleep(1);`) // so that the kill happens during its batch
+	// The sleep lets the kill happen during its batch.
+	r.harm(r.deletedPosts(500)[300], `perform pg_sleep(1);`)
 	doomed := dbtest.OpenURL(t, r.Address)
 	done := make(chan error, 1)
 	go func() {
@@ -666,7 +672,7 @@ func TestPrune_KilledProcessLeavesNoPartialPost(t *testing.T) {
 	}
 }
 
-// The policies of the role hold for every statement.
+// The role's policies apply to every statement.
 func TestPrune_PoliciesForbidOtherDeletes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

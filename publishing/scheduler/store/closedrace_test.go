@@ -12,9 +12,10 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// interruptedRig is a rig whose claims can be stopped after they have read the channels and before they lock them:
-// where a claim checks its lease, it waits for an advisory lock of the owner. It waits without a limit: after a time-out
-// the claim would be repeated, and the second statement would see the change from its start.
+// interruptedRig is a rig whose claims can be stopped between reading the channels and locking
+// them. Where a claim checks its lease, it waits for an advisory lock of the owner. It waits
+// without a limit, because after a timeout the claim would be repeated and its second statement
+// would see the change from the start.
 func interruptedRig(t *testing.T) (r *rig, owner *pgx.Conn) {
 	t.Helper()
 	r = newRig(t)
@@ -30,7 +31,7 @@ func interruptedRig(t *testing.T) (r *rig, owner *pgx.Conn) {
 	return r, owner
 }
 
-// during runs do while a claim is between its reading and its locking, and returns the claimed posts.
+// during calls do while a claim is between reading and locking, and returns the claimed posts.
 func (r *rig) during(owner *pgx.Conn, do func()) []dispatch.Claimed {
 	r.Helper()
 	exec := func(sql string) {
@@ -61,7 +62,7 @@ func (r *rig) during(owner *pgx.Conn, do func()) []dispatch.Claimed {
 	return (<-claimed).Claimed
 }
 
-// A claim first reads channels and then locks them: it must see what was committed between the two.
+// A claim first reads channels and then locks them. It must see what was committed in between.
 func TestClaim_SkipsPostThatChangesBeforeItsLock(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(r *rig, c publishing.ChannelID, post publishing.PostID){
@@ -82,7 +83,8 @@ func TestClaim_SkipsPostThatChangesBeforeItsLock(t *testing.T) {
 		},
 		"a post that is edited": func(r *rig, _ publishing.ChannelID, post publishing.PostID) {
 			r.OK(r.Edit(post, "new"))
-			r.Clock(`update post set due = now() - interval '1 minute' where id = $1`, post) // as before it
+			// The post is due again as before the edit.
+			r.Clock(`update post set due = now() - interval '1 minute' where id = $1`, post)
 		},
 		"a post that is deleted": func(r *rig, _ publishing.ChannelID, post publishing.PostID) { r.Delete(post) },
 		"a post that is moved": func(r *rig, _ publishing.ChannelID, post publishing.PostID) {

@@ -8,7 +8,7 @@ import (
 	"crier/tests/sqltest"
 )
 
-func TestColumns_AreThoseOfTheStatements(t *testing.T) {
+func TestColumns_MatchTheStatements(t *testing.T) {
 	t.Parallel()
 	sqltest.Columns(t, map[string][]string{
 		claim: sqltest.Names((&claimRow{}).columns()), loadWork: sqltest.Names((&workRow{}).columns()),
@@ -22,9 +22,9 @@ func TestColumns_AreThoseOfTheStatements(t *testing.T) {
 	})
 }
 
-// No variable of a row that is scanned by position takes two columns. TestLoad_FillsEachFieldFromItsColumn compares
-// names with fields.
-func TestColumns_AreOneForEachField(t *testing.T) {
+// No two columns of a row that is scanned by position fill the same variable.
+// TestLoad_FillsEachFieldFromItsColumn compares names with fields.
+func TestColumns_EachFieldHasOneColumn(t *testing.T) {
 	t.Parallel()
 	for name, columns := range map[string][]db.Column{
 		"claimRow": (&claimRow{}).columns(), "workRow": (&workRow{}).columns(), "markRow": (&markRow{}).columns(),

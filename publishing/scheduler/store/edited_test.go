@@ -12,7 +12,7 @@ import (
 	"crier/tests/fixture"
 )
 
-// enrich adds a picture and two more parts to a text.
+// enrich adds a picture and two further parts to a post that has only a text.
 func (r *rig) enrich(post publishing.PostID, medium publishing.MediaID) error {
 	return r.Rewrite(post, func(channel publishing.ChannelID) []publishing.Post {
 		posts := fixture.Post(r.Org, channel, time.Now().Add(-time.Second), 0, 0)
@@ -21,8 +21,8 @@ func (r *rig) enrich(post publishing.PostID, medium publishing.MediaID) error {
 	})
 }
 
-// One large claim runs beside edits: a post may get a picture and more parts after the claim has read it and before it
-// locks it.
+// A large claim runs concurrently with edits. A post may get a picture and more parts after the
+// claim has read it and before the claim locks it.
 func TestClaim_HasPartsOfEditedPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

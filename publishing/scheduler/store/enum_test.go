@@ -12,7 +12,7 @@ import (
 	"crier/tests/dbtest"
 )
 
-func TestEnums_AreTheListsOfTheSchema(t *testing.T) {
+func TestEnums_MatchTheSchema(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	phases := []dispatch.Phase{
@@ -45,8 +45,8 @@ from pg_constraint where conname = $1`
 	}
 }
 
-// What is in the bell is mailed about, so that reports have the kinds of notifications.
-func TestEnums_ReportsHaveTheKindsOfNotifications(t *testing.T) {
+// Everything in the bell is also mailed about, so reports have the same kinds as notifications.
+func TestEnums_ReportKindsMatchNotificationKinds(t *testing.T) {
 	t.Parallel()
 	got, want := publishingdb.Texts(tenancy.ReportKinds()), publishingdb.Texts(publishing.NotificationKinds())
 	slices.Sort(got)

@@ -17,7 +17,8 @@ import (
 	"crier/tests/publishtest"
 )
 
-// bulk makes channels with one queued post each, all due at the same time, late ago.
+// bulk makes channels with one queued post each. All the posts became due at the same time, late
+// ago.
 func (r *rig) bulk(name string, channels int, late time.Duration) {
 	r.Helper()
 	r.OK(r.DB.InOrg(r.Context(), r.Org.UUID(), func(tx pgx.Tx) error {
@@ -43,7 +44,7 @@ func TestClaim_TakesNothingPastMaxLate(t *testing.T) {
 	r.bulk("stale", 30, 25*time.Hour)
 	c := r.Channel()
 	r.Post(c, -25*time.Hour)
-	fresh := r.Post(c, -time.Hour) // after a post of its channel that is too late
+	fresh := r.Post(c, -time.Hour) // it follows a post of its channel that is too late
 	got := r.Claim(100)
 	if len(got) != 1 || got[0].Post != fresh {
 		t.Fatalf("%d posts are claimed, want the one that is not too late", len(got))
@@ -151,7 +152,7 @@ func TestPause_LocksNoChannelWhileItWaitsForPosts(t *testing.T) {
 	post := r.Post(c, -time.Second)
 	r.Claim(1)
 	locked, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	go func() { // as a finish that has locked its post and then locks the channel
+	go func() { // like a finish that has locked its post and then locks the channel
 		ended <- r.Store.InOrg(t.Context(), r.Org, func(tx *db.Tx) error {
 			if _, err := poststore.LockGroup(t.Context(), tx, r.GroupOf(post)); err != nil {
 				return err
@@ -166,7 +167,8 @@ func TestPause_LocksNoChannelWhileItWaitsForPosts(t *testing.T) {
 		_, err := schedulerstore.Pause(t.Context(), tx, publishing.PauseChannel, c, "test")
 		return err
 	}))
-	r.Clock(`update channel_queue set done_at = now() where channel_id = $1`, c) // this waits until the pause is committed
+	// This waits until the pause is committed.
+	r.Clock(`update channel_queue set done_at = now() where channel_id = $1`, c)
 	close(release)
 	r.OK(<-ended)
 	r.OK(r.InOrg(func(tx *db.Tx) error {

@@ -12,7 +12,7 @@ import (
 	"crier/tests/fixture"
 )
 
-// on connects a channel of a platform.
+// on connects a channel on a platform.
 func (r *rig) on(platform string) publishing.ChannelID {
 	r.Helper()
 	c := fixture.Channel(r.Org)
@@ -22,7 +22,7 @@ func (r *rig) on(platform string) publishing.ChannelID {
 	return c.ID
 }
 
-func TestClaim_KeepsLimitOfPlatform(t *testing.T) {
+func TestClaim_RespectsThePlatformLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	var slow []publishing.PostID
@@ -56,7 +56,8 @@ func TestClaim_KeepsLimitOfPlatform(t *testing.T) {
 	}
 }
 
-// A channel without a post keeps the gap after its last late posts. It must not take a permit from other channels.
+// A channel without a post keeps the gap after its last late posts. It must not take a permit from
+// other channels.
 func TestClaim_CountsOnlyChannelsThatHaveAPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -20,7 +20,8 @@ func TestLoad_ReturnsNothingOnError(t *testing.T) {
 	}
 	owner, err := pgx.Connect(t.Context(), r.Address)
 	r.OK(err)
-	_, err = owner.Exec(t.Context(), "revoke select on publication from crier_sender") // the statement reads posts before it
+	// The statement reads posts before publications.
+	_, err = owner.Exec(t.Context(), "revoke select on publication from crier_sender")
 	r.OK(err)
 	works, err := schedulerstore.Load(t.Context(), r.Store, []publishing.PostID{claimed[0].Post})
 	if err == nil || len(works) != 0 {
@@ -35,8 +36,8 @@ func TestLoad_ReturnsNothingOnError(t *testing.T) {
 	}
 }
 
-// TestLoad_FillsEachFieldFromItsColumn gives every column of text a value of its own, so that two fields whose columns
-// are exchanged are noticed.
+// TestLoad_FillsEachFieldFromItsColumn gives every text column a different value, so that two
+// fields with exchanged columns are noticed.
 func TestLoad_FillsEachFieldFromItsColumn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

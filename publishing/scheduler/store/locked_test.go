@@ -13,7 +13,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// locking runs do while another transaction holds rows.
+// locking calls do while another transaction holds the lock that sql takes.
 func (r *rig) locking(sql string, arg any, do func()) {
 	r.Helper()
 	r.OK(pgx.BeginFunc(r.Context(), r.DB.Pool(pg.Clock), func(tx pgx.Tx) error {
@@ -30,7 +30,7 @@ const (
 	lockQueue = `select 1 from channel_queue where channel_id = (select channel_id from post where id = $1) for no key update`
 )
 
-func TestFinish_StoresOthersBesideLockedPost(t *testing.T) {
+func TestFinish_StoresOthersDespiteLockedPost(t *testing.T) {
 	t.Parallel()
 	for name, lock := range map[string]string{"the post": lockPost, "its channel": lockQueue} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +40,8 @@ func TestFinish_StoresOthersBesideLockedPost(t *testing.T) {
 	}
 }
 
-// finishBesideLock stores the outcomes of two posts while a lock is held for the first.
+// finishBesideLock stores the outcomes of two posts while another transaction holds a lock for the
+// first.
 func finishBesideLock(t *testing.T, lock string) {
 	r := newRig(t)
 	a, b := r.Post(r.Channel(), -2*time.Second), r.Post(r.Channel(), -time.Second)
@@ -65,7 +66,7 @@ func finishBesideLock(t *testing.T, lock string) {
 	r.WantState(a, publishing.StatePublished)
 }
 
-func TestMark_MarksOthersBesideLockedPost(t *testing.T) {
+func TestMark_MarksOthersDespiteLockedPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	a := r.Post(r.Channel(), -2*time.Second)
@@ -118,7 +119,7 @@ func TestMove_ThreadStaysInOneRound(t *testing.T) {
 	}
 }
 
-func TestFinish_RefusalAfterLateSuccessIsNoFailure(t *testing.T) {
+func TestFinish_RefusalAfterLateSuccessIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post, first := r.unknown()
@@ -130,7 +131,8 @@ func TestFinish_RefusalAfterLateSuccessIsNoFailure(t *testing.T) {
 	}
 }
 
-// A part that was published under two release ids ends its send, whose outcome stores the second id.
+// If a part was published under two release ids, its send ends and the outcome stores the second
+// id.
 func TestPartDone_LeavesSecondReleaseToFinish(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -179,7 +181,7 @@ func TestFinish_StoresLateSuccessAfterLock(t *testing.T) {
 	}
 }
 
-// giveUp ends a claimed post whose call may have reached the platform, with an unknown outcome.
+// giveUp gives up a claimed post whose call may have reached the platform, with an unknown outcome.
 func (r *rig) giveUp(c dispatch.Claimed) {
 	r.Helper()
 	r.Mark(c)

@@ -19,9 +19,9 @@ import (
 	"crier/tests/publishtest"
 )
 
-// Random steps of processes that claim, send, end and finish too late, of people who change posts, and of time. After
-// every step the database must agree with the model, and no call may begin while an earlier one of the same publication
-// may have had its effect.
+// TestQueue_AgreesWithModel draws random steps: processes claim, send, end and finish too late,
+// people change posts, and time passes. After every step the database must agree with the model,
+// and no call may begin while an earlier call of the same publication may have taken effect.
 func TestQueue_AgreesWithModel(t *testing.T) {
 	t.Parallel()
 	shared := newRig(t)
@@ -57,7 +57,7 @@ type model struct {
 	posts    []*modelPost // in the order in which they were created
 	claims   []*modelClaim
 	stale    []dispatch.Lease
-	gone     map[uuid.UUID]bool // processes whose row is deleted
+	gone     map[uuid.UUID]bool // processes whose rows are deleted
 }
 
 type modelChannel struct {
@@ -74,15 +74,15 @@ type modelPost struct {
 	state   publishing.State
 	phase   string
 	code    string
-	token   uuid.UUID         // of the last claim; zero once the claim has ended
+	token   uuid.UUID         // the token of the last claim; zero once the claim has ended
 	expired bool              // the claim has expired
-	dueLook bool              // the platform of an unknown outcome is to be asked
-	backing bool              // it is in its back-off
-	deleted bool              // it is marked as deleted
-	maybe   bool              // it may have been sent: maybe_sent
+	dueLook bool              // the outcome is unknown and it is time to ask the platform
+	backing bool              // the post is in its back-off
+	deleted bool              // the post is marked as deleted
+	maybe   bool              // the post may have been sent: maybe_sent
 	reaps   int               // claims in a row that ended with their process
-	out     *modelPublication // of the current round; nil before its first claim
-	told    publishing.State  // as webhooks were last told
+	out     *modelPublication // the publication of the current round; nil before its first claim
+	told    publishing.State  // the last state that webhooks reported
 }
 
 // modelPublication is the publication of one round of a post. It is published at most once.
@@ -90,10 +90,10 @@ type modelPublication struct {
 	id    publishing.PublicationID
 	phase string
 	maybe bool
-	open  bool // a call of it may have had its effect, and its outcome is not known
+	open  bool // a call may have taken effect, and its outcome is unknown
 }
 
-// modelClaim is a claim that was made at some time, and whose process may still finish it.
+// modelClaim is a claim that was made at some time and that its process may still finish.
 type modelClaim struct {
 	dispatch.Claimed
 	post   *modelPost
@@ -104,7 +104,8 @@ type modelClaim struct {
 
 func newModel(rt *rapid.T, r *rig) *model {
 	m := &model{rig: r, gone: map[uuid.UUID]bool{}}
-	r.Clock(`update post set state = 'ERROR', error = 'over', outcome_unknown = maybe_sent where state in ('PUBLISHING', 'UNKNOWN')`) // ends what the previous sequence left claimed
+	// This ends what the previous sequence left claimed.
+	r.Clock(`update post set state = 'ERROR', error = 'over', outcome_unknown = maybe_sent where state in ('PUBLISHING', 'UNKNOWN')`)
 	r.Webhook()
 	for range rapid.IntRange(1, 3).Draw(rt, "channels") {
 		m.channels = append(m.channels, &modelChannel{id: r.Channel()})
@@ -113,7 +114,8 @@ func newModel(rt *rapid.T, r *rig) *model {
 	return m
 }
 
-// draw chooses an element by its number: the log of a failing sequence then has the number instead of the element.
+// draw chooses an element by its index, so that the log of a failing sequence has the index instead
+// of the element.
 func draw[T any](rt *rapid.T, from []T, name string) T {
 	if len(from) == 0 {
 		rt.Skip("there is none")
@@ -127,7 +129,8 @@ func (m *model) book(rt *rapid.T) {
 	if ago < 0 {
 		ago = -time.Hour
 	}
-	due := time.Now().Add(-ago).UTC().Truncate(time.Second) // so that some are equal
+	// The time is truncated, so that some posts are due at the same time.
+	due := time.Now().Add(-ago).UTC().Truncate(time.Second)
 	written := fixture.Post(m.rig.Org, c.id, due)
 	m.rig.Insert(m.rig.Org, written...)
 	m.rig.Clock(`update post set due = $2 where id = $1`, written[0].ID, due)
@@ -144,7 +147,7 @@ func (m *model) head(c *modelChannel) (first *modelPost) {
 	return first
 }
 
-// claimable returns the posts that a claim with some permits takes.
+// claimable returns the posts that a claim with the given permits takes.
 func (m *model) claimable(permits int) (out []*modelPost) {
 	for _, c := range m.channels {
 		if p := m.head(c); p != nil && !c.paused && !c.parked && !p.backing && p.due.Before(time.Now()) {
@@ -190,7 +193,8 @@ func (m *model) claimStale(rt *rapid.T) {
 	}
 }
 
-// claimBy claims posts for a day, so that claims expire by the step "wait" only and not when the machine is slow.
+// claimBy claims posts for a day, so that claims expire only by the step "wait" and never because
+// the machine is slow.
 func (m *model) claimBy(l dispatch.Lease, permits int) dispatch.ClaimResult {
 	long := publishtest.ClaimRules()
 	long.Hold = 24 * time.Hour
@@ -212,20 +216,22 @@ func (m *model) mark(rt *rapid.T) {
 	if !got {
 		return
 	}
-	if c.out.open && !c.out.maybe { // after an unknown outcome the call is repeated with the same key only
+	// After an unknown outcome, the call is repeated only under the same key.
+	if c.out.open && !c.out.maybe {
 		rt.Fatalf("a second call begins while the outcome of the first is unknown; the post is %s", m.about(p.id))
 	}
 	c.marked, c.out.open, c.out.phase, p.phase, p.expired = true, true, "committing", "committing", false
 }
 
-// unmark is the step of a sender whose credential was refused: nothing was published.
+// unmark is the step of a sender whose credential was refused, so that nothing was published.
 func (m *model) unmark(rt *rapid.T) {
 	c := draw(rt, m.claims, "claim")
 	p := c.post
 	if !c.marked {
 		rt.Skip("it never asked")
 	}
-	want := p.token == c.Token && p.state == publishing.StatePublishing && p.phase == "committing" && c.out.phase == "committing" // and no late success is stored
+	// The phase of the publication shows that no late success is stored.
+	want := p.token == c.Token && p.state == publishing.StatePublishing && p.phase == "committing" && c.out.phase == "committing"
 	got, err := schedulerstore.Unmark(m.rig.Context(), m.rig.Store, c.Post, c.Token, c.out.id, time.Hour, "test")
 	m.rig.OK(err)
 	if got != want {
@@ -279,7 +285,7 @@ func (m *model) move(rt *rapid.T) {
 	p.state, p.due, p.phase, p.code, p.token, p.backing, p.expired, p.reaps = to, *due, "", "", uuid.Nil, false, false, 0
 	p.maybe = p.maybe && to == publishing.StateDraft && !republish
 	if !p.maybe {
-		p.out = nil // a new round
+		p.out = nil // a new round begins
 	}
 }
 

@@ -16,8 +16,9 @@ import (
 	"crier/tests/publishtest"
 )
 
-// finish stores an outcome under the token of some claim, current or not: that of its sender, or that of the process
-// that asked the platform. No outcome contradicts the marks: what was never marked is not published.
+// finish stores an outcome under the token of any claim, current or not, like its sender or the
+// process that asked the platform. No outcome contradicts the marks: what was never marked is not
+// published.
 func (m *model) finish(rt *rapid.T) {
 	c := draw(rt, m.claims, "claim")
 	results := []dispatch.Result{dispatch.ResultError, dispatch.ResultRetry}
@@ -44,13 +45,14 @@ func (m *model) finish(rt *rapid.T) {
 	}
 }
 
-// finished applies an outcome to the model. It returns false when the post does not accept it.
+// finished applies an outcome to the model. It returns false if the post does not accept it.
 func (c *modelClaim) finished(o dispatch.Outcome) bool {
 	p := c.post
 	current := p.token == c.Token && (p.state == publishing.StatePublishing || p.state == publishing.StateUnknown)
 	late := o.Result == dispatch.ResultPublished && p.maybe && (p.state == publishing.StateError || p.state == publishing.StateDraft || p.state == publishing.StateQueue) && p.out == c.out
 	unknown := o.Result == dispatch.ResultUnknown || o.Result == dispatch.ResultLater || o.Code == publishing.CodeOutcomeUnknown
-	found := o.Result == dispatch.ResultError && p.maybe && p.out.phase == "done" // a late success was stored meanwhile
+	// A late success was stored in the meantime.
+	found := o.Result == dispatch.ResultError && p.maybe && p.out.phase == "done"
 	unclear := o.Result != dispatch.ResultPublished && !found && (unknown || p.maybe && !o.Proven)
 	c.out.apply(o, current, unknown, unclear)
 	if !current && !late {
@@ -83,8 +85,8 @@ func (c *modelClaim) finished(o dispatch.Outcome) bool {
 	return true
 }
 
-// apply applies an outcome to its publication: a success is accepted from every claim, everything else only from the
-// current one.
+// apply applies an outcome to its publication. A success is accepted from every claim, anything
+// else only from the current one.
 func (x *modelPublication) apply(o dispatch.Outcome, current, unknown, unclear bool) {
 	if x.phase == "done" || !current && o.Result != dispatch.ResultPublished {
 		return
@@ -106,7 +108,7 @@ func (p *modelPost) free() {
 	}
 }
 
-// reap ends expired claims and those of processes that are gone.
+// reap ends claims that have expired and claims whose processes are gone.
 func (m *model) reap(rt *rapid.T) {
 	want := 0
 	for _, c := range m.claims {
@@ -136,10 +138,11 @@ func (m *model) reap(rt *rapid.T) {
 	if got != want {
 		rt.Errorf("%d claims were ended, not %d", got, want)
 	}
-	m.rig.Clock(`update post set not_before = now() + interval '1 hour' where org_id = $1 and not_before > now()`, m.rig.Org) // so that a back-off ends by the step "wait" only
+	// A back-off must end only by the step "wait".
+	m.rig.Clock(`update post set not_before = now() + interval '1 hour' where org_id = $1 and not_before > now()`, m.rig.Org)
 }
 
-// die gives the shards to another process. The one before is gone, or continues without them.
+// die gives the shards to another process. The previous process is gone, or continues without them.
 func (m *model) die(rt *rapid.T) {
 	old := m.rig.Lease
 	m.stale = append(m.stale, old)
@@ -169,7 +172,7 @@ func (m *model) look(rt *rapid.T) {
 	}
 }
 
-// wait lets a claim, a back-off or the time of an unknown outcome end.
+// wait makes a claim expire, ends a back-off, or makes it time to ask about an unknown outcome.
 func (m *model) wait(rt *rapid.T) {
 	p := draw(rt, m.posts, "post")
 	switch {
@@ -187,7 +190,7 @@ func (m *model) wait(rt *rapid.T) {
 	}
 }
 
-// modelRow is what the tables and the model have in common of a post.
+// modelRow has the fields of a post that the tables and the model share.
 type modelRow struct {
 	State       publishing.State
 	Phase, Code string
@@ -195,15 +198,15 @@ type modelRow struct {
 	Token       uuid.UUID
 	Deleted     bool
 	Maybe       bool
-	Holds       bool   // it holds its channel
-	Publication string // the phase of the publication of its round
+	Holds       bool   // the post holds its channel
+	Publication string // the phase of the publication of the post's round
 }
 
 const modelRows = `select p.id, p.state, case when p.state in ('PUBLISHING', 'UNKNOWN') then p.phase else '' end, coalesce(p.error_code, ''), (extract(epoch from p.due) * 1000000)::bigint,
   coalesce(p.claim_token, '00000000-0000-0000-0000-000000000000'), p.deleted_at is not null, p.maybe_sent, q.busy_post is not distinct from p.id, coalesce(x.phase, '')
 from post p join channel_queue q on q.channel_id = p.channel_id left join publication x on x.post_id = p.id and x.number = p.republish where p.org_id = $1`
 
-// agree compares every post of the tables with the model.
+// agree compares every post in the tables with the model.
 func (m *model) agree(rt *rapid.T) {
 	rows := map[publishing.PostID]modelRow{}
 	m.rig.OK(m.rig.DB.InRole(m.rig.Context(), pg.Clock, func(tx pgx.Tx) error {
@@ -245,13 +248,13 @@ func (m *model) about(id publishing.PostID) string {
 	return "not known"
 }
 
-// current returns the publication of the current round of a post.
+// current returns the publication of a post's current round.
 func (m *model) current(p *modelPost) publishing.PublicationID {
 	return publishtest.Value[publishing.PublicationID](m.rig.Base, `select x.id from publication x join post p on p.id = x.post_id and p.republish = x.number where p.id = $1`, p.id)
 }
 
-// agreeEvents compares the events since the last step with the changes of the states that clients see: webhooks and the
-// API never contradict each other.
+// agreeEvents compares the events since the last step with the changes of the states that clients
+// see, so that webhooks and the API never contradict each other.
 func (m *model) agreeEvents(rt *rapid.T) {
 	want := map[publishing.PostID]string{}
 	for _, p := range m.posts {

@@ -8,7 +8,7 @@ import (
 	"crier/tenancy"
 )
 
-func TestClaim_ServesShardsOfLeaseOnly(t *testing.T) {
+func TestClaim_ServesOnlyShardsOfItsLease(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	mine := tenancy.Shard(r.Org)

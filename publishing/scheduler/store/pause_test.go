@@ -18,7 +18,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// customer puts a channel into a new customer.
+// customer assigns a channel to a new customer.
 func (r *rig) customer(channel publishing.ChannelID) publishing.CustomerID {
 	r.Helper()
 	c := id.New[publishing.CustomerTag]()
@@ -45,7 +45,8 @@ func TestPause_ReachesChannelByEveryScope(t *testing.T) {
 		{scope: publishing.PauseChannel, subject: grouped, free: 1}, // its customer is still paused
 		{scope: publishing.PauseOrganization, subject: r.Org, paused: true},
 		{scope: publishing.PauseCustomer, subject: acme},
-		{scope: publishing.PauseOrganization, subject: r.Org, paused: true}, // a second pause changes nothing
+		// A second pause changes nothing.
+		{scope: publishing.PauseOrganization, subject: r.Org, paused: true},
 		{scope: publishing.PauseOrganization, subject: r.Org, free: 2},
 	} {
 		r.SetPause(c.scope, c.subject, c.paused, 24*time.Hour)
@@ -150,7 +151,7 @@ func TestClaim_SpacesPostsAfterRevokedClaim(t *testing.T) {
 	r.End(second, dispatch.ResultPublished, "")
 }
 
-func TestFinish_SpacesPostsBehindStuckPost(t *testing.T) {
+func TestFinish_SpacesPostsAfterStuckPost(t *testing.T) {
 	t.Parallel()
 	for name, stuck := range map[string]string{"an unknown outcome": "committing_at", "a back-off": "failing_since"} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +173,7 @@ func TestFinish_SpacesPostsBehindStuckPost(t *testing.T) {
 	}
 }
 
-// Claims and marks run beside pauses: no mark is stored after a pause is committed.
+// Claims and marks run concurrently with pauses. No mark is stored after a pause is committed.
 func TestMark_RefusedAfterPause(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -214,7 +215,8 @@ func TestUpkeep_GivesUpStuckPostsAndOrphans(t *testing.T) {
 	r.Clock(`update post set due = now() - interval '1 second' where id = $1`, posts[0].ID)
 	got := r.Claim(1)
 	i := slices.Index(r.Lease.Shards, int16(tenancy.Shard(r.Org)))
-	lease := dispatch.Lease{Holder: r.Lease.Holder, Shards: r.Lease.Shards[i : i+1]} // as of one process of many
+	// This is the lease of one process among many.
+	lease := dispatch.Lease{Holder: r.Lease.Holder, Shards: r.Lease.Shards[i : i+1]}
 	age := func() int { return r.age(lease) }
 	// The claim is extended again and again.
 	if ok, err := schedulerstore.SaveHandle(t.Context(), r.Store, posts[0].ID, got[0].Token, r.Publication(posts[0].ID), []byte(`{}`), time.Hour); !ok || err != nil || age() != 0 {
@@ -290,8 +292,8 @@ func TestQueueStats_CountsDuePosts(t *testing.T) {
 	}
 }
 
-// A pause of a channel stays in force when another one ends at the same time, in both orders of commit.
-func TestPause_StaysWhenAnotherEndsMeanwhile(t *testing.T) {
+// A pause of a channel stays in force if another pause ends concurrently, whichever commits first.
+func TestPause_StaysWhenAnotherEndsConcurrently(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.Channel()
@@ -308,8 +310,9 @@ func TestPause_StaysWhenAnotherEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// A channel that is connected while its organization is paused is paused too, in both orders of commit.
-func TestPause_ReachesChannelThatIsConnectedMeanwhile(t *testing.T) {
+// A channel that is connected while its organization is being paused is paused too, whichever
+// commits first.
+func TestPause_ReachesConcurrentlyConnectedChannel(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for round := range 40 {
@@ -328,18 +331,19 @@ func TestPause_ReachesChannelThatIsConnectedMeanwhile(t *testing.T) {
 	}
 }
 
-// isPaused returns the flag that claims test.
+// isPaused returns the flag that claims check.
 func (r *rig) isPaused(c publishing.ChannelID) bool {
 	r.Helper()
 	return publishtest.Value[bool](r.Base, `select paused from channel_queue where channel_id = $1`, c)
 }
 
-// The time for which a channel was kept back during a back-off does not count as time in which its post failed.
-func TestLoad_FailingLeavesOutTimeKeptBack(t *testing.T) {
+// Time during which a channel was held back in a back-off does not count as time in which its post
+// was failing.
+func TestLoad_FailingLeavesOutTimeHeldBack(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		meanwhile func(r *rig, c publishing.Channel, claim func() dispatch.Claimed)
-		failing   bool // the time still counts
+		failing   bool // whether the time still counts
 	}{
 		"a pause": {meanwhile: func(r *rig, c publishing.Channel, _ func() dispatch.Claimed) {
 			r.SetPause(publishing.PauseChannel, c.ID, true, time.Hour)

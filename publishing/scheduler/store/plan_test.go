@@ -7,8 +7,8 @@ import (
 	"crier/tests/sqltest"
 )
 
-// The statements of the scheduler are planned once for a connection, perhaps while tables are empty or nothing is due,
-// and the plans must be good when that has changed.
+// The scheduler's statements are planned once per connection, perhaps while tables are empty or
+// nothing is due. The plans must still be good when that has changed.
 func TestPlan_ReadsNoTableWhole(t *testing.T) {
 	t.Parallel()
 	sqltest.NoTableRead(t, map[pg.Role][]string{

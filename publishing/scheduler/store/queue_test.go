@@ -130,7 +130,7 @@ func TestClaim_ConcurrentClaimsTakeEachPostOnce(t *testing.T) {
 	}
 }
 
-func TestMark_AnswersEachMarkByItself(t *testing.T) {
+func TestMark_AnswersEachMarkSeparately(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for range 6 {
@@ -309,7 +309,7 @@ func TestClaim_SkipsParkedChannel(t *testing.T) {
 	}
 }
 
-// A process that has just started executes its statements without parameters, to have them planned.
+// A process that has just started executes its statements without parameters to have them planned.
 func TestStatements_WithoutParametersChangeNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -325,7 +325,7 @@ func TestStatements_WithoutParametersChangeNothing(t *testing.T) {
 	}
 }
 
-// The test also fails when a statement is planned with another text than the one that is sent.
+// The test also fails if a statement is planned with a text other than the one that is sent.
 func TestPlan_ChangesNothingAndPlansStatementsAsSent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -17,7 +17,8 @@ func newRig(t *testing.T) *rig {
 	return &rig{StoreRig: publishtest.NewStoreRig(t)}
 }
 
-// another returns the rig of a new organization in the same database. Its lease replaces that of r.
+// another returns the rig of a new organization in the same database. Its lease replaces the lease
+// of r.
 func (r *rig) another() *rig {
 	r.Helper()
 	return &rig{StoreRig: publishtest.NewStoreRigOn(r.Base)}
@@ -28,7 +29,8 @@ func (r *rig) reap(l dispatch.Lease) int {
 	return r.Upkeep(l, schedulerstore.UpkeepReap, 0)
 }
 
-// age gives up posts that are prepared for longer than 6 hours and followers that wait for longer than one.
+// age gives up posts that have been in preparation for more than 6 hours and followers that have
+// waited for more than one hour.
 func (r *rig) age(l dispatch.Lease) int {
 	r.Helper()
 	return r.Upkeep(l, schedulerstore.UpkeepStuck, 6*time.Hour) + r.Upkeep(l, schedulerstore.UpkeepOrphans, time.Hour)

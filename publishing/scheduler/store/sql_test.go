@@ -13,8 +13,8 @@ func TestStatements_HaveCorrectHeaders(t *testing.T) {
 	dbtest.CheckStatements(t)
 }
 
-// The statements that give posts up contain the text, so that each can be executed as it is.
-func TestStatements_HaveTheAdviceOfPublishing(t *testing.T) {
+// Each statement that gives up posts contains the text, so that it can be executed as it is.
+func TestStatements_ContainMaybeSentAdvice(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{
 		"expire": expire, "expire_paused": expirePaused, "fail_stuck": failStuck, "reap": reap,

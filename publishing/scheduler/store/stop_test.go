@@ -16,7 +16,7 @@ import (
 	"crier/tests/fixture"
 )
 
-// resume ends the stop of the organization, and returns how many posts were given up.
+// resume ends the stop of the organization and returns how many posts were given up.
 func (r *rig) resume(catchUp bool, hold time.Duration) (missed int) {
 	r.Helper()
 	r.OK(r.InOrg(func(tx *db.Tx) (err error) {
@@ -73,7 +73,7 @@ func TestStop_ReachesEveryChannelUntilResume(t *testing.T) {
 	if got := r.Claim(10); len(got) != 0 {
 		t.Errorf("a stopped organization publishes: %+v", got)
 	}
-	for range 2 { // the second has no effect
+	for range 2 { // the second call has no effect
 		if missed := r.resume(true, time.Hour); missed != 0 {
 			t.Errorf("%d posts were given up, want none", missed)
 		}
@@ -125,7 +125,7 @@ func TestStop_RevokesClaimsWhoseCallHasNotBegun(t *testing.T) {
 	}
 }
 
-func TestResume_GivesUpWhatFellDueMeanwhile(t *testing.T) {
+func TestResume_GivesUpMissedPosts(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		catchUp, paused      bool
@@ -231,7 +231,7 @@ func TestEndPause_GivesUpManyPostsBeforeThePauseEnds(t *testing.T) {
 	if n, err := schedulerstore.GiveUpKeptBack(t.Context(), r.Store, r.Org, end, posts); n != len(posts) || err != nil {
 		t.Fatalf("GiveUpKeptBack returns %d, %v, want %d", n, err, len(posts))
 	}
-	stillStopped() // as after a crash here
+	stillStopped() // a crash here would leave the same state
 	fresh := r.Post(c, -time.Minute)
 	step(5, true)
 	if got := r.Claim(10); len(got) != 1 || got[0].Post != fresh {

@@ -20,7 +20,7 @@ import (
 	"crier/tests/sqltest"
 )
 
-// queues is a new database with a lease on one shard, the 7th.
+// queues is a new database with a lease on shard 7.
 type queues struct {
 	*testing.T
 	db    *pg.DB
@@ -51,7 +51,8 @@ func (q *queues) exec(sql string, args ...any) {
 	}
 }
 
-// channel makes a channel of a new organization with posts that are due in some minutes.
+// channel makes a channel of a new organization with posts that become due in the given minutes,
+// and returns the organization.
 func (q *queues) channel(shard int, posts int, minutes int) tenancy.OrgID {
 	q.Helper()
 	org := id.New[tenancy.OrgTag]()
@@ -112,7 +113,7 @@ func TestSweep_FindsTheSameByChannels(t *testing.T) {
 	}
 }
 
-// counted is a node of a plan that was executed.
+// counted is a node of an executed plan.
 type counted struct {
 	Table   string    `json:"Relation Name"`
 	Rows    float64   `json:"Actual Rows"`
@@ -131,7 +132,7 @@ func (c counted) posts() (n int) {
 	return n
 }
 
-// posts returns the number of posts that a statement of the scheduler reads.
+// posts returns how many posts a statement of the scheduler reads.
 func (q *queues) posts(sql string, args ...any) int {
 	q.Helper()
 	c, err := q.db.Pool(pg.Clock).Acquire(q.Context())
@@ -150,8 +151,8 @@ func (q *queues) posts(sql string, args ...any) int {
 	return plans[0].Plan.posts()
 }
 
-// An organization may schedule any number of posts for one moment. The sweep and the search for posts that are too late
-// must not read all of them.
+// An organization may schedule any number of posts for the same moment. The sweep and the search
+// for posts that are too late must not read all of them.
 func TestSweep_ReadsABoundedNumberOfPosts(t *testing.T) {
 	t.Parallel()
 	q := newQueues(t)

@@ -37,7 +37,8 @@ func (r *rig) maybeSent(post publishing.PostID) (ofPost, ofPublication bool) {
 	return ofPost, ofPublication
 }
 
-// unknown returns a post whose only call was not answered, and that went back to the queue without a proof.
+// unknown returns a post with its only claim. The call got no response, and the post went back to
+// the queue without proof.
 func (r *rig) unknown() (publishing.PostID, dispatch.Claimed) {
 	r.Helper()
 	post := r.Post(r.Channel(), -time.Second)
@@ -106,8 +107,9 @@ func (r *rig) phase(post publishing.PostID) string {
 	return publishtest.Value[string](r.Base, `select phase from post where id = $1`, post)
 }
 
-// The success is stored while Unmark waits for the publication, as Finish stores it for a claim that has ended.
-func TestUnmark_BesideLateSuccessChangesNothing(t *testing.T) {
+// The success is stored while Unmark waits for the publication, as Finish would store it for an
+// ended claim.
+func TestUnmark_DuringLateSuccessChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post, _ := r.unknown()
@@ -124,8 +126,9 @@ func TestUnmark_BesideLateSuccessChangesNothing(t *testing.T) {
 	}
 }
 
-// besideSuccess begins a statement while another transaction has stored a success of a publication, which is committed
-// when the statement waits for it. Like Finish for a claim that has ended, that transaction locks no post.
+// besideSuccess begins a statement while another transaction has stored a success of a publication,
+// and commits that transaction once the statement waits for it. Like Finish for an ended claim,
+// that transaction locks no post.
 func (r *rig) besideSuccess(pub publishing.PublicationID, release, statement string, do func() error) {
 	r.Helper()
 	watch, ended := dbtest.Super(r.T), make(chan error, 1)
@@ -146,8 +149,9 @@ func (r *rig) besideSuccess(pub publishing.PublicationID, release, statement str
 	r.OK(<-ended)
 }
 
-// Of two successes that are stored at the same time, the one that waits is stored as the second, in every order.
-func TestFinish_SecondSuccessBesideTheFirstIsNotLost(t *testing.T) {
+// If two successes are stored concurrently, the one that waits is stored as the second, in either
+// order.
+func TestFinish_ConcurrentSecondSuccessIsNotLost(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]bool{"of the current claim": false, "of an ended claim": true} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +181,7 @@ func TestFinish_SecondSuccessBesideTheFirstIsNotLost(t *testing.T) {
 	}
 }
 
-func TestPartDone_BesideAnotherSuccessSendsNoFurtherPart(t *testing.T) {
+func TestPartDone_DuringAnotherSuccessSendsNoFurtherPart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post := r.Post(r.Channel(), -time.Second, 0)
@@ -196,7 +200,7 @@ func TestPartDone_BesideAnotherSuccessSendsNoFurtherPart(t *testing.T) {
 	}
 }
 
-// A call that is refused proves nothing about an earlier call of the same part.
+// A refused call proves nothing about an earlier call of the same part.
 func TestUnmark_AfterLateSuccessChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -249,7 +253,7 @@ func TestReap_MarksCommittingPostMaybeSent(t *testing.T) {
 	}
 }
 
-// move moves the group of a post as a person does. It returns an error when that is refused.
+// move moves the group of a post like a person would. It returns an error if the move is refused.
 func (r *rig) move(post publishing.PostID, to publishing.State, republish bool) (refused error) {
 	r.Helper()
 	group := r.GroupOf(post)
@@ -305,7 +309,7 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 			t.Fatalf("the post is %+v, want PUBLISHED as late without an error", p)
 		}
 	})
-	t.Run("of a post that waits for its next try, which then is not made", func(t *testing.T) {
+	t.Run("of a post that waits for its next try, which is then not made", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
 		post, first := r.unknown()
@@ -353,7 +357,7 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 	})
 }
 
-func TestReap_GivesUpPostThatEndsItsWorkers(t *testing.T) {
+func TestReap_GivesUpPostThatKillsItsWorkers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post := r.Post(r.Channel(), -time.Second)
@@ -389,7 +393,8 @@ func TestClaim_DerivesIdentityOfSend(t *testing.T) {
 		return x
 	}
 	first := claim()
-	// As after the promotion of a standby without the last commits: the post is queued, and its claim is lost.
+	// This is the state after a standby was promoted without the last commits: the post is queued
+	// and its claim is lost.
 	r.Exec(`delete from publication where post_id = $1`, post)
 	r.Clock(`update post set state = 'QUEUE', phase = null, claim_token = null, claim_holder = null, claim_until = null, attempt = 0 where id = $1`, post)
 	if again := claim(); again != first {
@@ -401,7 +406,8 @@ func TestClaim_DerivesIdentityOfSend(t *testing.T) {
 	}
 }
 
-// The first sender of a thread may report a success after another process has found it and continued.
+// The first sender of a thread may report a success after another process has found it and
+// continued.
 func TestFinish_LateSuccessOfAPartLeavesTheNextOneUnknown(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]dispatch.Outcome{
@@ -411,7 +417,7 @@ func TestFinish_LateSuccessOfAPartLeavesTheNextOneUnknown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			post := r.Post(r.Channel(), -time.Second, 0) // it has two parts
+			post := r.Post(r.Channel(), -time.Second, 0) // the post has two parts
 			store := func(c dispatch.Claimed, part int, o dispatch.Outcome) {
 				t.Helper()
 				o.Org, o.Post, o.Token, o.Publication = c.Org, c.Post, c.Token, r.PublicationAt(post, part)
@@ -438,7 +444,7 @@ func TestFinish_LateSuccessOfAPartLeavesTheNextOneUnknown(t *testing.T) {
 	}
 }
 
-// An organization with many destinations has no more turns than others.
+// An organization with many destinations gets no more turns than others.
 func TestFindUnknown_OrganizationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -15,7 +15,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// Of a post with followers each change of what clients see is one event.
+// If a post has followers, each change of what clients see is still one event.
 func TestWebhookEvents_FollowTheStateOfTheThread(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewStoreRig(t)
@@ -120,7 +120,8 @@ func TestAddWebhookEvent_IsForOrganizationsWithAnEndpoint(t *testing.T) {
 	}
 }
 
-// The bounds of an endpoint: what waits too long is given up and stays in the log, and the oldest rows go.
+// Beyond the limits of an endpoint, the oldest pending deliveries are given up but stay in the log,
+// and the oldest rows of the log are deleted.
 func TestAddDeliveries_KeepsWithinTheBounds(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewStoreRig(t)

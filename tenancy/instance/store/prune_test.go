@@ -12,7 +12,7 @@ import (
 	"crier/tests/dbtest"
 )
 
-func TestFindOldSessions_ReadsInTheOrderOfTheIndex(t *testing.T) {
+func TestFindOldSessions_ReadsInIndexOrder(t *testing.T) {
 	t.Parallel()
 	var plan []string
 	if err := dbtest.Open(t).InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
