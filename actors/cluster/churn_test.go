@@ -39,10 +39,10 @@ func TestMember_ShardsOfCutOffProcessAreTakenOver(t *testing.T) {
 	}
 }
 
-// lapsed returns true when a member that has left logged that its lease had lapsed.
+// lapsed reports whether a member that has left logged that its lease had lapsed.
 func lapsed(log *bytes.Buffer) bool { return strings.Contains(log.String(), "the lease had lapsed") }
 
-// ownedShards returns how many shards the member owns according to Postgres.
+// ownedShards returns the number of shards that the member owns according to Postgres.
 func ownedShards(t *testing.T, db *pg.DB, m *cluster.Member) (n int) {
 	t.Helper()
 	query(t, db, &n, `select count(*) from shard where owner = $1`, m.ID)

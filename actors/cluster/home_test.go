@@ -12,7 +12,8 @@ func TestHomeClose_UnlocksDespiteDescriptorOfStartingProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	starting, err := syscall.Dup(int(first.lock.Fd())) // as in a child process between fork and exec
+	// As in a child process between fork and exec.
+	starting, err := syscall.Dup(int(first.lock.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}

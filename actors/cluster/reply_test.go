@@ -13,8 +13,9 @@ import (
 	"crier/actors/cluster"
 )
 
-// TestRequest_AnswerAtTheMomentOfTheTimeout lets answers and timeouts meet. The race detector reads along.
-func TestRequest_AnswerAtTheMomentOfTheTimeout(t *testing.T) {
+// TestRequest_ReplyRacingTimeoutIsNotMixedUp lets replies arrive at about the time of the timeout,
+// so that the race detector sees both.
+func TestRequest_ReplyRacingTimeoutIsNotMixedUp(t *testing.T) {
 	t.Parallel()
 	const budget = 5 * time.Millisecond
 	h, err := cluster.NewHost(cluster.Config{}, cluster.Kind{
@@ -47,7 +48,7 @@ func TestRequest_AnswerAtTheMomentOfTheTimeout(t *testing.T) {
 	}
 }
 
-// echo answers with the message, about budget later.
+// echo replies with the message after about budget.
 type echo struct{ budget time.Duration }
 
 func (e echo) Receive(c actor.Context) {

@@ -11,7 +11,7 @@ import (
 	"crier/tests/dbtest"
 )
 
-// ownEachShardOnce returns true when every shard is owned by exactly one of the members.
+// ownEachShardOnce reports whether every shard is owned by exactly one of the members.
 func ownEachShardOnce(members ...*cluster.Member) bool {
 	seen := map[int16]int{}
 	for _, m := range members {

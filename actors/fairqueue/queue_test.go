@@ -33,7 +33,7 @@ func TestTake_NoOrganizationStarves(t *testing.T) {
 			orgs[i] = id.New[tenancy.OrgTag]()
 		}
 		var queue fairqueue.Queue
-		waiting := map[tenancy.OrgID]int{} // rounds that a queued organization has waited
+		waiting := map[tenancy.OrgID]int{} // rounds that each queued organization has waited
 		for range rapid.IntRange(1, 60).Draw(t, "rounds") {
 			for _, o := range orgs {
 				if n := rapid.IntRange(0, 4).Draw(t, "ask"); n > 0 {

@@ -11,7 +11,8 @@ import (
 	"crier/platform/clock"
 )
 
-// spawnAlone starts an organization's actor without a host, and records its calls of retire and resend.
+// spawnAlone starts an organization's actor without a host and records its calls to retire and
+// resend.
 func spawnAlone(t *testing.T) (system *actor.ActorSystem, pid *actor.PID, retired, resent *[]any) {
 	t.Helper()
 	retired, resent = &[]any{}, &[]any{}
@@ -26,7 +27,8 @@ func spawnAlone(t *testing.T) (system *actor.ActorSystem, pid *actor.PID, retire
 	return system, pid, retired, resent
 }
 
-// checkForwards checks that an actor that has left answers a request with Moved and resends a Wake.
+// checkForwards checks that an actor that has left responds to a request with Moved and resends a
+// Wake.
 func checkForwards(t *testing.T, system *actor.ActorSystem, pid *actor.PID, resent *[]any) {
 	t.Helper()
 	due := &Wake{DueUnixUs: time.Now().UnixMicro()}

@@ -13,7 +13,8 @@ import (
 	"crier/tenancy"
 )
 
-// BenchmarkAdmit_Alone measures a request while no process owns the shards, after many organizations have made one.
+// BenchmarkAdmit_Alone measures a request while no process owns the shards, after many
+// organizations have each made a request.
 func BenchmarkAdmit_Alone(b *testing.B) {
 	for _, organizations := range []int{2_000, 64_000} {
 		b.Run(fmt.Sprint(organizations), func(b *testing.B) {

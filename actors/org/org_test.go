@@ -15,7 +15,7 @@ import (
 	"crier/tenancy"
 )
 
-// offerRecorder is an OfferQueue that records offers and does not answer them.
+// offerRecorder is an OfferQueue that records offers and does not respond to them.
 type offerRecorder struct {
 	mu     sync.Mutex
 	offers []int
@@ -36,13 +36,14 @@ func (d *offerRecorder) seen() []int {
 // placement returns the owner of a shard; see org.Deps.
 type placement = func(shard int16) (address string, here bool)
 
-// open returns a client of its own host that owns every shard. It is closed when the test ends.
+// open returns a client with a separate host that owns every shard. The client is closed when the
+// test ends.
 func open(t *testing.T, cfg org.Config, net cluster.Config, offers org.OfferQueue) *org.Client {
 	t.Helper()
 	return openPlaced(t, cfg, net, offers, nil)
 }
 
-// openPlaced is open with a function that returns the owner of a shard.
+// openPlaced does the same as open, with a function that returns the owner of a shard.
 func openPlaced(
 	t *testing.T, cfg org.Config, net cluster.Config, offers org.OfferQueue, place placement,
 ) *org.Client {
@@ -157,7 +158,7 @@ func TestWake_OffersWhenDue(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, MaxInFlight: 4})
 		mine := id.New[tenancy.OrgTag]()
 		c.Wake(t.Context(), mine, time.Now().Add(30*time.Second))
-		c.Wake(t.Context(), mine, time.Now().Add(10*time.Second)) // the earlier one counts
+		c.Wake(t.Context(), mine, time.Now().Add(10*time.Second)) // the earlier time counts
 		c.Wake(t.Context(), mine, time.Now().Add(time.Hour))      // left to the sweep
 		time.Sleep(9 * time.Second)
 		if got := d.seen(); len(got) != 0 {
@@ -183,7 +184,7 @@ func TestGranted_OneOfferAtATimeWithinInFlightLimit(t *testing.T) {
 			t.Fatalf("got offers %v while one is unanswered, want one", got)
 		}
 		soon := time.Now().Add(-time.Second)
-		c.Granted(mine, 3, &soon, time.Now()) // three in flight, and another is due
+		c.Granted(mine, 3, &soon, time.Now()) // three are in flight, and another is due
 		synctest.Wait()
 		if got := d.seen(); len(got) != 2 || got[1] != 1 {
 			t.Fatalf("got offers %v, want a second one of 1", got)
@@ -208,7 +209,7 @@ func TestDone_OffersNothingWhenWokenLater(t *testing.T) {
 		mine := id.New[tenancy.OrgTag]()
 		c.Wake(t.Context(), mine, time.Now())
 		synctest.Wait()
-		c.Granted(mine, 2, nil, time.Now()) // two in flight, and no other is known
+		c.Granted(mine, 2, nil, time.Now()) // two are in flight, and no other is known
 		for waits, want := range map[bool]int{true: 0, false: 1} {
 			before := len(d.seen())
 			c.Done(mine, 1, waits)
@@ -244,7 +245,7 @@ func TestSetNow_DatabaseClockDecidesWhatIsDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, MaxInFlight: 4})
-		c.SetNow(time.Now().Add(20*time.Second), time.Now()) // the database is ahead
+		c.SetNow(time.Now().Add(20*time.Second), time.Now()) // the database clock is ahead
 		c.Wake(t.Context(), id.New[tenancy.OrgTag](), time.Now().Add(25*time.Second))
 		time.Sleep(6 * time.Second)
 		if got := d.seen(); len(got) != 1 {

@@ -1,6 +1,7 @@
 //go:build !race
 
-// protoactor sets a process-wide logger whenever it opens a socket, which is a data race when one process opens two.
+// protoactor sets a process-wide logger whenever it opens a socket, which is a data race if one
+// process opens two.
 
 package org_test
 
@@ -31,7 +32,8 @@ import (
 
 const loopback = "127.0.0.1:0"
 
-// openTwo returns two clients with a host each. home is the index of the one that owns every shard.
+// openTwo returns two clients, each with a host. home is the index of the client that owns every
+// shard.
 func openTwo(t *testing.T, cfg org.Config) (first, second *org.Client, recorders [2]*offerRecorder, home *atomic.Int32) {
 	t.Helper()
 	home, recorders = &atomic.Int32{}, [2]*offerRecorder{{}, {}}
@@ -121,8 +123,8 @@ func TestAdmit_WrongOwnerFallsBackToLocalWindow(t *testing.T) {
 	}
 }
 
-// putToSleep starts the organization's actor in the first process by a request of the second, and makes it stop as
-// after ten idle minutes.
+// putToSleep starts the organization's actor in the first process through a request of the second,
+// and makes it stop as if after ten idle minutes.
 func putToSleep(t *testing.T, first, second *org.Client, home *atomic.Int32, mine tenancy.OrgID) {
 	t.Helper()
 	if a := second.Admit(t.Context(), mine); !a.Allowed || second.LocalAdmissions() != 0 {
@@ -202,7 +204,7 @@ func TestAdmit_HangingActorDoesNotMarkItsProcessSilent(t *testing.T) {
 	}
 }
 
-// silentWarnings is a log handler that counts the warnings that an actor did not answer.
+// silentWarnings is a log handler that counts the warnings about actors that did not answer.
 type silentWarnings struct {
 	slog.Handler
 	count atomic.Int64
@@ -237,10 +239,10 @@ func TestAdmit_DeadProcessFallsBackToLocalWindow(t *testing.T) {
 	}
 }
 
-func TestAdmit_SilentProcessIsNotAskedByEveryRequest(t *testing.T) {
+func TestAdmit_SilentProcessIsNotAskedEveryTime(t *testing.T) {
 	t.Parallel()
 	p, _ := faultnet.Start(t, "")
-	p.Set(faultnet.Swallow) // it accepts connections, as a stopped process does
+	p.Set(faultnet.Swallow) // accepts connections, as a stopped process does
 	cfg := org.Config{Limit: 1000, MaxInFlight: 1, Timeout: 50 * time.Millisecond}
 	silent := func(int16) (string, bool) { return p.Address, false }
 	c := openPlaced(t, cfg, cluster.Config{Listen: loopback}, &offerRecorder{}, silent)

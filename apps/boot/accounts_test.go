@@ -16,7 +16,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// lines is a writer that passes each write, which is one log record, to its receiver.
+// lines is a writer that sends each write, which is one log record, to the channel.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {
@@ -24,7 +24,7 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestStart_ChecksTheIssuerAndDoesNotWaitForIt(t *testing.T) {
+func TestStart_ChecksIssuerInBackground(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
@@ -63,8 +63,8 @@ func TestStart_ChecksTheIssuerAndDoesNotWaitForIt(t *testing.T) {
 	}
 }
 
-// The reviews that a person asked for end with the membership only, and what else the person made is named for a
-// demotion too.
+// A person's review requests end only when the person leaves. A demotion also reports everything
+// else that the person made.
 func TestTakeMade_NamesReviewsOnlyOfPeopleWhoLeave(t *testing.T) {
 	t.Parallel()
 	r := publishtest.NewRig(t)

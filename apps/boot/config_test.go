@@ -11,11 +11,12 @@ import (
 	"crier/platform/secret"
 )
 
-// TestLoad_NamesVariableOutOfBounds loads one wrong value of each setting with bounds; the one fault must name it.
+// TestLoad_NamesVariableOutOfBounds loads one wrong value at a time of each setting with bounds;
+// the only fault must name the setting.
 func TestLoad_NamesVariableOutOfBounds(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string][]string{
-		// too small, too large and, as the last, of another type
+		// Too small, too large and, last, of another type.
 		"LEASE_TTL": {"1ms", "1h", "10"}, "HEARTBEAT_INTERVAL": {"0s", "6s", "often"}, "ROLES": {"chef"},
 		"API_LIMIT": {"0", "2147483648", "1m"}, "ORG_MAX_IN_FLIGHT": {"0", "100001", "x"}, "ACTOR_TIMEOUT": {"0s", "2m", "1"},
 		"MAX_IN_FLIGHT": {"0", "100001", "1.5"}, "SWEEP_INTERVAL": {"10ms", "2h", "5"}, "DRAIN_TIMEOUT": {"0s", "2h", "x"},
@@ -54,10 +55,11 @@ func TestLoad_NamesVariableOutOfBounds(t *testing.T) {
 	}
 }
 
-// TestDocuments_NameExistingVariables finds names that were changed in the code only.
+// TestDocuments_NameExistingVariables finds names in the documents that were renamed only in the
+// code.
 func TestDocuments_NameExistingVariables(t *testing.T) {
 	t.Parallel()
-	known := map[string]bool{"TEST_DATABASE_URL": true} // of tests
+	known := map[string]bool{"TEST_DATABASE_URL": true} // used by tests
 	for _, v := range env.Names(&Config{}) {
 		known[v.Name] = true
 	}
@@ -86,7 +88,7 @@ func TestDocuments_NameExistingVariables(t *testing.T) {
 	}
 }
 
-// loadWith loads a valid configuration in which one variable has a value.
+// loadWith loads a valid configuration with one variable set to value.
 func loadWith(t *testing.T, name, value string) error {
 	t.Helper()
 	key, err := secret.GenerateKey()
@@ -101,7 +103,8 @@ func loadWith(t *testing.T, name, value string) error {
 	return env.Load(t.Context(), lookup, &Config{})
 }
 
-// TestValidate_SandboxMustBeOnLoopback: an address that Validate accepts must not fail later in edge.New.
+// TestValidate_SandboxMustBeOnLoopback: an address that Validate accepts must not fail later, in
+// edge.New.
 func TestValidate_SandboxMustBeOnLoopback(t *testing.T) {
 	t.Parallel()
 	for address, ok := range map[string]bool{

@@ -62,8 +62,8 @@ func (d *dev) until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// postmaster waits for a Postgres that accepts connections and whose process id is not old, and
-// returns its process id.
+// postmaster waits for a Postgres server that accepts connections and whose process id differs from
+// old. It returns the process id.
 func (d *dev) postmaster(t *testing.T, old int) (pid int) {
 	t.Helper()
 	d.until(t, "Postgres accepts connections", func() bool {
@@ -105,7 +105,7 @@ func TestDev_RestartsPostgresAndReportsFailure(t *testing.T) {
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	// Sessions of the killed server may still answer, so a response counts only after the restart.
+	// Sessions of the killed server may still respond, so responses count only after the restart.
 	second := d.postmaster(t, first)
 	d.until(t, "posts are listed again", func() bool {
 		status, _ := d.posts(t)

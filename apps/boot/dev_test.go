@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestDevFiles_AreReadableByOwnerOnly: one file has the key of all credentials, the other a password and an API key.
+// TestDevFiles_AreReadableByOwnerOnly: one file holds the key that encrypts all credentials, the
+// other a password and an API key.
 func TestDevFiles_AreReadableByOwnerOnly(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -27,7 +27,8 @@ func (s *serving) login(t *testing.T, password string) int {
 func TestLogin_ProcessesCountFailuresTogether(t *testing.T) {
 	t.Parallel()
 	way, through := faultnet.Start(t, "redis://"+miniredis.RunT(t).Addr())
-	patient := func(a *App) { a.loginTimeout = time.Hour } // on a busy machine Redis answers late, too
+	// Redis also answers late on a busy machine.
+	patient := func(a *App) { a.loginTimeout = time.Hour }
 	key, err := secret.GenerateKey()
 	if err != nil {
 		t.Fatal(err)

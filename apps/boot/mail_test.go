@@ -35,7 +35,8 @@ func (s *serving) invite(t *testing.T, email string) {
 	}
 }
 
-// TestMails_StallingDomainDelaysNoOther queues more mails to a domain whose server does not answer than there are workers.
+// TestMails_StallingDomainDelaysNoOther queues more mails than there are workers, to a domain whose
+// server does not respond.
 func TestMails_StallingDomainDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	server := smtptest.Start(t, smtptest.Plain(), smtptest.Hold("@stalls.example"))
@@ -44,7 +45,7 @@ func TestMails_StallingDomainDelaysNoOther(t *testing.T) {
 	for n := range stalled {
 		s.invite(t, fmt.Sprintf("p%d@stalls.example", n))
 	}
-	for range 4 { // three first attempts, and one that was put off
+	for range 4 { // three first attempts and one postponed mail
 		<-server.Held()
 	}
 	for n := range 3 {
@@ -62,8 +63,8 @@ func TestMails_StallingDomainDelaysNoOther(t *testing.T) {
 	}
 }
 
-// TestMails_StallingOrganizationDelaysNoOther queues more reports of an organization, to domains that stall, than there are
-// workers of the second queue.
+// TestMails_StallingOrganizationDelaysNoOther queues more reports of an organization than the
+// second queue has workers, to domains that stall.
 func TestMails_StallingOrganizationDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	server := smtptest.Start(t, smtptest.Plain(), smtptest.Hold(".stalls"))
@@ -116,7 +117,7 @@ func TestMails_StallingOrganizationDelaysNoOther(t *testing.T) {
 	server.Release()
 }
 
-func TestMails_GivenUpOneIsLoggedAndCounted(t *testing.T) {
+func TestMails_GivingUpIsLoggedAndCounted(t *testing.T) {
 	t.Parallel()
 	server, log := smtptest.Start(t, smtptest.Plain(), smtptest.Refuse("stuck@busy.example", 451)), &syncbuffer.Buffer{}
 	s := serveMail(t, server, log)

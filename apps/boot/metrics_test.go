@@ -9,7 +9,7 @@ import (
 	"crier/tests/call"
 )
 
-// TestMonitor_NeedsNoConnectionOfScheduler takes all connections of the scheduler.
+// TestMonitor_NeedsNoConnectionOfScheduler first takes all connections of the scheduler's pool.
 func TestMonitor_NeedsNoConnectionOfScheduler(t *testing.T) {
 	t.Parallel()
 	s := serveWith(t, map[string]string{"METRICS_LISTEN": "127.0.0.1:0", "REQUEST_TIMEOUT": "5s"})

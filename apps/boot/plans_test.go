@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-func TestOpenPlans_NamesTheVariableAndTheFault(t *testing.T) {
+func TestOpenPlans_ErrorNamesVariableAndFault(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	write := func(name, text string) string {
@@ -49,8 +49,8 @@ func TestOpenPlans_NamesTheVariableAndTheFault(t *testing.T) {
 	}
 }
 
-// Without a plan file nothing is asked of the database, so that a transaction is not needed here.
-func TestPlans_WithoutAFileNothingIsLimited(t *testing.T) {
+// Without a plan file, Limits does not query the database, so the test needs no transaction.
+func TestPlans_WithoutFileNothingIsLimited(t *testing.T) {
 	t.Parallel()
 	a := &App{log: slog.New(slog.DiscardHandler)}
 	if err := a.openPlans(t.Context()); err != nil {

@@ -8,7 +8,7 @@ import (
 	"crier/tests/faultnet"
 )
 
-func TestStart_WaitsForASlowDatabase(t *testing.T) {
+func TestStart_WaitsForSlowDatabase(t *testing.T) {
 	t.Parallel()
 	tried := make(chan int, 1)
 	s := serveWith(t, nil, func(a *App) {

@@ -24,15 +24,15 @@ import (
 	"crier/tests/faultnet"
 )
 
-// serving is a running service. accounts are the accounts of its database in another process.
+// serving is a running service. accounts is the use cases of another process on the same database.
 type serving struct {
 	*App
 	accounts *Accounts
 	owner    tenancy.Principal
 }
 
-// serveWith starts a service on a database of its own. settings are added to the required ones, and changes are applied
-// before the start.
+// serveWith starts a service on a separate database. settings are added to the required ones, and
+// changes are applied before the start.
 func serveWith(t *testing.T, settings map[string]string, changes ...func(*App)) *serving {
 	t.Helper()
 	key, err := secret.GenerateKey()
@@ -76,7 +76,7 @@ func serveWith(t *testing.T, settings map[string]string, changes ...func(*App)) 
 	return s
 }
 
-// get sends a request to the service, with an API key unless key is empty.
+// get sends a request to the service, with the API key unless key is empty.
 func (s *serving) get(t *testing.T, path, key string) call.Answer {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -115,7 +115,7 @@ func TestServe_WorksWithoutRedisAndReconnects(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
 	way, through := faultnet.Start(t, "redis://"+server.Addr())
-	if err := way.Close(); err != nil { // nothing listens there for now
+	if err := way.Close(); err != nil { // nothing listens there yet
 		t.Fatal(err)
 	}
 	s := serveWith(t, map[string]string{"REDIS_URL": through})
@@ -137,7 +137,8 @@ func TestServe_WorksWithoutRedisAndReconnects(t *testing.T) {
 	if a := s.get(t, "/public/v1/integrations", full); a.Status != http.StatusOK {
 		t.Fatalf("a request is answered with %v", a)
 	}
-	if err := s.accounts.DeleteKey(t.Context(), s.owner, key.ID.String()); err != nil { // by another process
+	// Another process deletes the key.
+	if err := s.accounts.DeleteKey(t.Context(), s.owner, key.ID.String()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the revoked key stops working", func() bool {
@@ -147,7 +148,8 @@ func TestServe_WorksWithoutRedisAndReconnects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Accounts.DeleteKey(t.Context(), s.owner, key.ID.String()); err != nil { // by this one
+	// This process deletes the key.
+	if err := s.Accounts.DeleteKey(t.Context(), s.owner, key.ID.String()); err != nil {
 		t.Errorf("a key cannot be revoked without Redis: %v", err)
 	}
 
@@ -176,7 +178,8 @@ func TestServe_SingleProcessNeedsNoRedis(t *testing.T) {
 	if a := s.get(t, "/public/v1/integrations", full); a.Status != http.StatusOK {
 		t.Fatalf("a request is answered with %v", a)
 	}
-	if err := s.accounts.DeleteKey(t.Context(), s.owner, key.ID.String()); err != nil { // by a command, or an unknown process
+	// A command or another process deletes the key.
+	if err := s.accounts.DeleteKey(t.Context(), s.owner, key.ID.String()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the revoked key stops working", func() bool {
@@ -195,7 +198,7 @@ func TestServe_SingleProcessNeedsNoRedis(t *testing.T) {
 	})
 }
 
-func TestHealth_BusyPoolIsNoFailureOfPostgres(t *testing.T) {
+func TestHealth_BusyPoolIsNotPostgresFailure(t *testing.T) {
 	t.Parallel()
 	s := serveWith(t, nil)
 	for _, role := range []pg.Role{pg.Tenant, pg.Gate, pg.Keys, pg.Sessions, pg.Clock, pg.Sender} {

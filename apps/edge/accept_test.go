@@ -13,7 +13,7 @@ import (
 	"crier/tests/syncbuffer"
 )
 
-// failing is a listener whose first accepts fail, as without file descriptors.
+// failing is a listener whose first accepts fail, as they do when file descriptors run out.
 type failing struct {
 	net.Listener
 	err   error
@@ -27,7 +27,7 @@ func (s *failing) Accept() (net.Conn, error) {
 	return s.Listener.Accept()
 }
 
-// listenFailing listens on loopback. The first accepts fail with err.
+// listenFailing listens on loopback and makes the first accepts fail with err.
 func listenFailing(t *testing.T, err error, times int64) (*listener, *syncbuffer.Buffer) {
 	t.Helper()
 	ln, e := net.Listen("tcp", "127.0.0.1:0")
@@ -38,7 +38,7 @@ func listenFailing(t *testing.T, err error, times int64) (*listener, *syncbuffer
 	inner.times.Store(times)
 	log := &syncbuffer.Buffer{}
 	l := listenOn(inner, connRules{total: 1, perClient: 1, exempt: exemptNone, log: slog.New(slog.NewTextHandler(log, nil))})
-	t.Cleanup(func() { _ = l.Close() }) // some tests close it before
+	t.Cleanup(func() { _ = l.Close() }) // some tests close it earlier
 	return l, log
 }
 

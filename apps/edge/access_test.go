@@ -29,7 +29,7 @@ func sessionRoutes(t *testing.T) (out []edge.Route) {
 	return out
 }
 
-// reach has the sessions that may use the routes of a credential.
+// reach lists the sessions that may use the routes of each credential.
 var reach = map[edge.Credential][]string{
 	"session": {edgetest.UserSession, edgetest.AdminSession, edgetest.OwnerSession, edgetest.InstanceSession, edgetest.ImpersonatorSession},
 	"joined":  {edgetest.UserSession, edgetest.AdminSession, edgetest.OwnerSession, edgetest.InstanceSession, edgetest.ImpersonatorSession, edgetest.EnrollSession},
@@ -41,9 +41,9 @@ var reach = map[edge.Credential][]string{
 	"instance": {edgetest.InstanceSession, edgetest.ImpersonatorSession},
 }
 
-// TestAccess_OfEverySessionRoute calls every route as each kind of person. The body is not valid JSON, so that a refusal
-// that is not 403 shows that the guards have let the request pass.
-func TestAccess_OfEverySessionRoute(t *testing.T) {
+// TestAccess_EverySessionRouteByRole calls every route as each kind of person. The body is invalid
+// JSON, so any refusal other than 403 shows that the guards let the request through.
+func TestAccess_EverySessionRouteByRole(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, map[string]string{"APP_LIMIT": "100000"})
 	checked := 0
@@ -91,13 +91,15 @@ func TestAccess_RefusalNamesWhatIsMissing(t *testing.T) {
 func TestAccess_RoleIsCheckedBeforeBody(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
-	c := dial(t, s, post("/settings/team", asJSON+"auth: "+edgetest.UserSession+"\r\n", 900_000)+strings.Repeat(" ", 16<<10)) // more than the server reads with the headers
+	// The padding is more than the server reads together with the headers.
+	c := dial(t, s, post("/settings/team", asJSON+"auth: "+edgetest.UserSession+"\r\n", 900_000)+strings.Repeat(" ", 16<<10))
 	if resp, body, _ := answered(t, c); resp.StatusCode != 403 {
 		t.Errorf("answered %d %s, want 403", resp.StatusCode, body)
 	}
 }
 
-// TestPersonal_RoutesOfSecrets lists the routes that an administrator who acts as another person may not use.
+// TestPersonal_RoutesOfSecrets lists the routes that an administrator who impersonates another
+// person may not use.
 func TestPersonal_RoutesOfSecrets(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -127,8 +129,8 @@ func TestPersonal_RoutesOfSecrets(t *testing.T) {
 	s.WantCalls(t)
 }
 
-// crossSite has headers by which a browser names the page that sends a request, and that no route may accept together
-// with a cookie.
+// crossSite has headers by which a browser identifies the page that sends a request. No route may
+// accept them together with a cookie.
 var crossSite = map[string][]string{
 	"no origin":         nil,
 	"another origin":    {"Origin", "https://evil.test"},
@@ -137,8 +139,8 @@ var crossSite = map[string][]string{
 	"a sibling's pages": {"Sec-Fetch-Site", "same-site"},
 }
 
-// TestCSRF_EveryUnsafeRouteOfBrowsers sends what a page of another site can send, to every unsafe route that a browser
-// uses with cookies.
+// TestCSRF_EveryUnsafeRouteOfBrowsers sends every unsafe route that browsers use with cookies the
+// requests that a page of another site can send.
 func TestCSRF_EveryUnsafeRouteOfBrowsers(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, map[string]string{"APP_LIMIT": "100000"})

@@ -12,7 +12,7 @@ import (
 
 var loggedClient = regexp.MustCompile(`a log-in failed.* client=(\S+) account=([0-9a-f]+)`)
 
-// clientOf returns the client that the service logs for a failed log-in with these headers.
+// clientOf returns the client address that the service logs for a failed log-in with these headers.
 func clientOf(t *testing.T, r *edgetest.Service, headers ...string) string {
 	t.Helper()
 	before := len(r.Log.String())
@@ -24,7 +24,7 @@ func clientOf(t *testing.T, r *edgetest.Service, headers ...string) string {
 	return found[1]
 }
 
-func TestClient_IsNearestAddressThatIsNoTrustedProxy(t *testing.T) {
+func TestClient_IsNearestUntrustedAddress(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		lines []string // of X-Forwarded-For
@@ -94,7 +94,7 @@ func TestClient_IsPeerWithoutTrustedProxies(t *testing.T) {
 	}
 }
 
-func TestForwardingHeader_OfUntrustedPeerIsLoggedOnceAMinute(t *testing.T) {
+func TestForwardingHeader_FromUntrustedPeerIsLoggedOncePerMinute(t *testing.T) {
 	t.Parallel()
 	const words = "is not in TRUSTED_PROXIES"
 	for _, header := range []string{"X-Forwarded-For", "Forwarded", "X-Real-IP"} {
@@ -124,7 +124,7 @@ func TestForwardingHeader_OfUntrustedPeerIsLoggedOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestForwardingHeader_UnreadOneOfTrustedProxyIsLogged(t *testing.T) {
+func TestForwardingHeader_IgnoredOneOfTrustedProxyIsLogged(t *testing.T) {
 	t.Parallel()
 	const words = "names its clients in a header that is not read"
 	for name, c := range map[string]struct {

@@ -11,13 +11,15 @@ import (
 	"crier/tests/edgetest"
 )
 
-// slowRequest has sent the head of a request and a part of its body, which the server has not refused.
+// slowRequest has sent the head of a request and part of its body, and the server has not refused
+// it.
 type slowRequest struct {
 	net.Conn
 	rest string
 }
 
-// beginSlowly sends a request up to the last bytes of its body and waits until its credential was checked.
+// beginSlowly sends a request up to the last bytes of its body and waits until the server has
+// checked its credential.
 func beginSlowly(t *testing.T, r *edgetest.Service, path, headers, body string) slowRequest {
 	t.Helper()
 	before := r.Authenticated.Load()
@@ -27,7 +29,7 @@ func beginSlowly(t *testing.T, r *edgetest.Service, path, headers, body string) 
 	return slowRequest{Conn: c, rest: body[cut:]}
 }
 
-// finish sends the rest of the body and returns the status of the answer.
+// finish sends the rest of the body and returns the status of the response.
 func (q slowRequest) finish(t *testing.T) int {
 	t.Helper()
 	if _, err := q.Write([]byte(q.rest)); err != nil {
@@ -41,7 +43,7 @@ func (q slowRequest) finish(t *testing.T) int {
 	return resp.StatusCode
 }
 
-func TestSlowBody_CredentialIsCheckedAgainAtItsEnd(t *testing.T) {
+func TestSlowBody_CredentialIsCheckedAgainAtEnd(t *testing.T) {
 	t.Parallel()
 	padded := strings.Repeat(" ", 40<<10)
 	file := formHead + strings.Repeat("x", 40<<10) + "\r\n--b--\r\n"

@@ -57,7 +57,7 @@ func TestCORS_AllowsDashboardOnly(t *testing.T) {
 	}
 }
 
-func TestCORS_ExposesEveryHeaderOfAnswers(t *testing.T) {
+func TestCORS_ExposesEveryResponseHeader(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, map[string]string{"FRONTEND_URL": "https://app.test/ui"})
 	exposed := s.Call(t, "GET", "/health", "", "Origin", "https://app.test").Header.Get("Access-Control-Expose-Headers")

@@ -12,12 +12,12 @@ import (
 	"crier/tests/edgetest"
 )
 
-// largeFile is more than the buffers of a connection on loopback, in bytes.
+// largeFile is a size in bytes that exceeds the buffers of a loopback connection.
 const largeFile = 32 << 20
 
 func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n" }
 
-// soon waits for done and fails the test if that takes too long.
+// soon waits for done and fails the test after 20 seconds.
 func soon(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
@@ -46,14 +46,15 @@ func TestDownload_EndsWhenNotRead(t *testing.T) {
 	}
 }
 
-// TestDownload_AtMinimumRateOutlastsRequestTimeout reads on after a later request has been ended by REQUEST_TIMEOUT.
+// TestDownload_AtMinimumRateOutlastsRequestTimeout still reads the file after REQUEST_TIMEOUT has
+// ended later requests.
 func TestDownload_AtMinimumRateOutlastsRequestTimeout(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, map[string]string{"REQUEST_TIMEOUT": "500ms", "UPLOAD_MIN_RATE": "100"})
 	s.File = make([]byte, largeFile)
 	c := dial(t, s, get(edgetest.Picture.Path())+"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	ended(t, dial(t, s, "GET /hea"))
-	for range 2 { // twice that time
+	for range 2 { // wait for the timeout twice more
 		ended(t, dial(t, s, "GET /hea"))
 	}
 	resp, _, rest := answered(t, c)
@@ -65,12 +66,12 @@ func TestDownload_AtMinimumRateOutlastsRequestTimeout(t *testing.T) {
 	}
 }
 
-// TestAnswer_WithoutFileHasRequestTimeout sends requests below /files/ and reads no answer.
+// TestAnswer_WithoutFileHasRequestTimeout sends requests below /files/ and reads no responses.
 func TestAnswer_WithoutFileHasRequestTimeout(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, map[string]string{"REQUEST_TIMEOUT": "200ms", "UPLOAD_TIMEOUT": "1h"})
 	c := dial(t, s, "")
-	// Megabytes of answers fill the buffers of both sides first.
+	// Megabytes of responses must fill the buffers of both sides first.
 	if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}

@@ -104,5 +104,5 @@ func TestStrings_StayValidAfterRequest(t *testing.T) {
 
 func TestShutdown_BeforeListen(t *testing.T) {
 	t.Parallel()
-	edgetest.New(t, nil) // its clean-up may come first
+	edgetest.New(t, nil) // its cleanup may run before the server listens
 }

@@ -51,8 +51,8 @@ func walk(v any, at string, visit func(at string, o object)) {
 	}
 }
 
-// TestExamples_MatchTheirSchemas validates every example and every default of the document: those
-// of parameters, bodies and responses, and those within schemas.
+// TestExamples_MatchTheirSchemas validates every example and every default in the document, both of
+// parameters, bodies and responses and within schemas.
 func TestExamples_MatchTheirSchemas(t *testing.T) {
 	t.Parallel()
 	doc := readDocument(t)

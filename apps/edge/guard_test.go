@@ -86,7 +86,8 @@ func TestPath_DoubledSlashesAreOne(t *testing.T) {
 			t.Errorf("%v has reached %d routes, want more", credential, reached)
 		}
 	}
-	// A proxy passes on what follows the scheme unchanged, and no route is ever found through dots or encoded slashes.
+	// A proxy passes on everything after the scheme unchanged. No route is ever found through dots
+	// or encoded slashes.
 	for target, status := range map[string]string{
 		"//public/v1/is-connected": " 200 ", "//public//v1//is-connected": " 200 ",
 		"http://crier.test//public/v1/is-connected": " 200 ",
@@ -114,7 +115,8 @@ func TestUnauthenticated_NamesScheme(t *testing.T) {
 	}
 }
 
-// TestKey_IsTakenAsPeoplePasteIt: what a settings file or a clipboard adds to a key is not part of it.
+// TestKey_IsTakenAsPeoplePasteIt: characters that a settings file or a clipboard adds are not part
+// of a key.
 func TestKey_IsTakenAsPeoplePasteIt(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)

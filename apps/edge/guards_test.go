@@ -8,7 +8,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// A mistake in the route table must not open a route: unknown names, and limits of another credential.
+// A mistake in the route table, such as an unknown name or a limit for another credential, must not
+// open a route.
 func TestGuards_RefuseRouteWithInvalidGuards(t *testing.T) {
 	t.Parallel()
 	g := unstarted("").newGuards()

@@ -20,7 +20,8 @@ func (w window) Admit(context.Context, tenancy.OrgID) org.Admission {
 	return org.Admission{Allowed: true, Limit: 60, Remaining: 59, Reset: time.Time(w)}
 }
 
-// TestRateLimitReset_IsNotBeforeEndOfWindow: a client that waits until X-RateLimit-Reset must find a new window.
+// TestRateLimitReset_IsNotBeforeEndOfWindow: a client that waits until X-RateLimit-Reset must find
+// a new window.
 func TestRateLimitReset_IsNotBeforeEndOfWindow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -51,7 +52,8 @@ func TestRateLimitReset_IsNotBeforeEndOfWindow(t *testing.T) {
 	}
 }
 
-// TestEveryAnswer_ForbidsReferrers: addresses of this instance may have tokens, which linked pages must not see.
+// TestEveryAnswer_ForbidsReferrers: URLs of this instance may contain tokens, which linked pages
+// must not see.
 func TestEveryAnswer_ForbidsReferrers(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)

@@ -24,7 +24,7 @@ func TestCreate_LimitsParallelWritesOfOrganization(t *testing.T) {
 	for range 5 {
 		all.Go(func() { answers <- s.CallAPI(t, "POST", "/public/v1/posts", edgetest.PostBody) })
 	}
-	first := <-answers // the one that got no place; the others wait for release
+	first := <-answers // the request that got no slot; the others wait for release
 	if first.Status != 429 || first.Header.Get("Retry-After") != "1" {
 		t.Errorf("the fifth request: got %d, Retry-After %q, want 429 and 1", first.Status, first.Header.Get("Retry-After"))
 	}
@@ -54,14 +54,15 @@ func TestSession_LimitsParallelRequestsOfOrganization(t *testing.T) {
 		go func() { answers <- pause() }()
 	}
 	select {
-	case first := <-answers: // the one that got no place; the others wait for release
+	case first := <-answers: // the request that got no slot; the others wait for release
 		if first.Status != 429 || first.Header.Get("Retry-After") != "1" {
 			t.Errorf("the fifth request: got %d, Retry-After %q, want 429 and 1", first.Status, first.Header.Get("Retry-After"))
 		}
-	case <-time.After(9 * time.Second): // less than call waits for
+	case <-time.After(9 * time.Second): // shorter than the timeout of call
 		t.Fatal("five requests are in progress, want at most four")
 	}
-	edgetest.Want(t, s.Call(t, "POST", "/user/logout", "", "auth", edgetest.UserSession), 201) // belongs to no organization
+	// This request belongs to no organization.
+	edgetest.Want(t, s.Call(t, "POST", "/user/logout", "", "auth", edgetest.UserSession), 201)
 	release()
 	for range cap(answers) - 1 {
 		edgetest.Want(t, <-answers, 200)
@@ -69,7 +70,7 @@ func TestSession_LimitsParallelRequestsOfOrganization(t *testing.T) {
 	edgetest.Want(t, pause(), 200)
 }
 
-// waitingAnalytics are statistics of a platform that does not answer until release is closed.
+// waitingAnalytics fakes the metrics of a platform that does not respond until release is closed.
 type waitingAnalytics struct {
 	edgetest.Analytics
 	release, waiting chan struct{}
@@ -83,8 +84,9 @@ func (a waitingAnalytics) Channel(
 	return a.Analytics.Channel(ctx, p, q)
 }
 
-// Requests that wait for the server of a platform leave the places of all other requests free, the pause among them.
-func TestStatistics_ThatWaitDelayNothingElse(t *testing.T) {
+// Requests that wait for a platform's server do not take slots from other requests, such as a
+// pause.
+func TestStatistics_WaitingDelaysNothingElse(t *testing.T) {
 	t.Parallel()
 	const requests = 20
 	waiting := waitingAnalytics{release: make(chan struct{}), waiting: make(chan struct{}, requests)}
@@ -119,11 +121,13 @@ func TestStatistics_ThatWaitDelayNothingElse(t *testing.T) {
 	}
 }
 
-// TestList_KeepsPlaceUntilSent: an answer keeps its place until it is written, because it is in memory until then.
+// TestList_KeepsPlaceUntilSent: a response keeps its slot until it is written, because it stays in
+// memory that long.
 func TestList_KeepsPlaceUntilSent(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
-	s.Thread.Root.Parts[0].Content.Text = strings.Repeat("x", 11<<20) // more than the buffers of a connection
+	// More than the buffers of a connection hold.
+	s.Thread.Root.Parts[0].Content.Text = strings.Repeat("x", 11<<20)
 	request := "GET /public/v1/posts?page=0 HTTP/1.1\r\nHost: x\r\nAuthorization: " + edgetest.APIKey + "\r\n\r\n"
 	var stalled []net.Conn
 	for range 2 {

@@ -33,7 +33,8 @@ func dial(t *testing.T, r *edgetest.Service, message string) net.Conn {
 	return c
 }
 
-// answered returns one answer with its body, and what follows it until the server closes the connection.
+// answered returns one response, its body, and everything that follows until the server closes the
+// connection.
 func answered(t *testing.T, c net.Conn) (resp *http.Response, body, rest string) {
 	t.Helper()
 	r := bufio.NewReader(c)
@@ -90,8 +91,8 @@ func TestRefusal_IsReadByClientThatKeepsSending(t *testing.T) {
 	}
 }
 
-// TestRefusal_DoesNotWaitForBody sends only the beginning of a body. An answer that waits for the rest would come after
-// the deadline of the client.
+// TestRefusal_DoesNotWaitForBody sends only the beginning of a body. A response that waited for the
+// rest would come after the client's deadline.
 func TestRefusal_DoesNotWaitForBody(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, map[string]string{"REQUEST_TIMEOUT": "10m"})
@@ -164,7 +165,7 @@ func TestAmbiguousFraming_IsRefused(t *testing.T) {
 	})
 }
 
-// until waits for done and fails the test if the test ends before.
+// until waits for done and fails the test if the test ends first.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for !done() {
@@ -202,7 +203,7 @@ func TestShutdown_DoesNotWaitForClients(t *testing.T) {
 	}
 }
 
-// TestShutdown_WaitsForAnswer blocks a handler until the server has ended the request of a slow client.
+// TestShutdown_WaitsForAnswer blocks a handler until the server has ended a slow client's request.
 func TestShutdown_WaitsForAnswer(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)

@@ -34,7 +34,7 @@ func TestMetricsAndLogs_HavePatternsOnly(t *testing.T) {
 	}
 }
 
-// TestSecrets_AreNotLogged greps the log for everything secret that requests and answers carry.
+// TestSecrets_AreNotLogged searches the log for every secret in requests and responses.
 func TestSecrets_AreNotLogged(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)

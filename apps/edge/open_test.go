@@ -29,7 +29,7 @@ func TestOpenBodies_AcceptLongestValidBody(t *testing.T) {
 		path, body string
 		status     int
 	}{
-		"the longest log-in":         {path: "/auth/login", body: login(0), status: 400}, // it is not the right password
+		"the longest log-in":         {path: "/auth/login", body: login(0), status: 400}, // wrong password
 		"a log-in of 4 KB":           {path: "/auth/login", body: login(4<<10 - len(login(0))), status: 400},
 		"a longer one":               {path: "/auth/login", body: login(4<<10 - len(login(0)) + 1), status: 413},
 		"the longest connecting":     {path: "/integrations/social-connect/sandbox", body: connect(0), status: 201},
@@ -43,8 +43,9 @@ func TestOpenBodies_AcceptLongestValidBody(t *testing.T) {
 	}
 }
 
-// stall begins a request that finishes connecting a channel, and sends as much of its body as the server reads with the
-// headers. It sends the status and Retry-After of the answer to answers, or an error.
+// stall begins a request that finishes connecting a channel, and sends as much of its body as the
+// server reads together with the headers. It sends the status and Retry-After of the response, or
+// an error, to answers.
 func stall(t *testing.T, r *edgetest.Service, from string, answers chan<- string) net.Conn {
 	t.Helper()
 	c := dial(t, r, post("/integrations/social-connect/sandbox", asJSON+"X-Forwarded-For: "+from+"\r\n", 150<<10)+strings.Repeat(" ", 16<<10))

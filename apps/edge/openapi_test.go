@@ -165,8 +165,8 @@ func TestMissing_Answers501AfterAuthentication(t *testing.T) {
 	}
 }
 
-// Every route asks for the credential of the route table, and none is left without valid guards.
-func TestRoutes_AskForTheirCredential(t *testing.T) {
+// Every route requires the credential in the route table, and every route has valid guards.
+func TestRoutes_RequireTheirCredential(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
 	for _, r := range edge.Routes() {
@@ -202,7 +202,8 @@ func TestDocument_DescribesAnswers(t *testing.T) {
 	for path, methods := range doc.Paths {
 		for method, op := range methods {
 			name := method + " " + path
-			if _, internal := op.Responses["500"]; internal && path != "/health" && path != "/monitor/queue/{name}" { // these have a 503 of their own
+			// These two routes document a different 503.
+			if _, internal := op.Responses["500"]; internal && path != "/health" && path != "/monitor/queue/{name}" {
 				if op.Responses["503"].Headers["Retry-After"] == nil {
 					t.Errorf("%s has no 503 with Retry-After", name)
 				}

@@ -11,7 +11,8 @@ import (
 	"crier/tenancy"
 )
 
-// TestCredentials_HaveCompleteRules: a credential that lacks a rule would open its routes, or close them.
+// TestCredentials_HaveCompleteRules: a credential with a missing rule would open or block its
+// routes.
 func TestCredentials_HaveCompleteRules(t *testing.T) {
 	t.Parallel()
 	for c, of := range credentials {
@@ -24,7 +25,8 @@ func TestCredentials_HaveCompleteRules(t *testing.T) {
 	}
 }
 
-// TestPermit_NoPrincipalIsRefused: a guard that forgot to find the principal would not open routes with conditions.
+// TestPermit_NoPrincipalIsRefused: a route stays closed even if a guard forgets to find the
+// principal.
 func TestPermit_NoPrincipalIsRefused(t *testing.T) {
 	t.Parallel()
 	if err := hasAccess(tenancy.Principal{Access: "unheard of"}); !fault.Is(err, fault.Forbidden) {

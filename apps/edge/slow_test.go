@@ -13,8 +13,8 @@ import (
 	"crier/tests/edgetest"
 )
 
-// ended waits until the server closes the connection and returns the status of its answer, 0 if there was none. It
-// fails the test if the connection stays open.
+// ended waits until the server closes the connection and returns the status of its response, or 0
+// if there was none. It fails the test if the connection stays open.
 func ended(t *testing.T, c net.Conn) (status int) {
 	t.Helper()
 	b, err := io.ReadAll(c)
@@ -25,11 +25,11 @@ func ended(t *testing.T, c net.Conn) (status int) {
 	if err != nil {
 		return 0
 	}
-	_ = resp.Body.Close() // it is read from memory
+	_ = resp.Body.Close() // it was read from memory
 	return resp.StatusCode
 }
 
-// TestSlowBody_WithoutCredentialHasRequestTimeout sends one byte of each body.
+// TestSlowBody_WithoutCredentialHasRequestTimeout sends only one byte of each body.
 func TestSlowBody_WithoutCredentialHasRequestTimeout(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, map[string]string{"REQUEST_TIMEOUT": "200ms", "UPLOAD_TIMEOUT": "1h"})
@@ -68,8 +68,8 @@ func TestSlowBody_BelowMinimumRateIs408(t *testing.T) {
 	}
 }
 
-// TestSlowUpload_AtMinimumRateOutlastsRequestTimeout continues after a later upload without a credential has been ended
-// by REQUEST_TIMEOUT.
+// TestSlowUpload_AtMinimumRateOutlastsRequestTimeout continues an upload after REQUEST_TIMEOUT has
+// ended a later upload without a credential.
 func TestSlowUpload_AtMinimumRateOutlastsRequestTimeout(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, map[string]string{"REQUEST_TIMEOUT": "2s", "UPLOAD_MIN_RATE": "100"})
@@ -83,7 +83,8 @@ func TestSlowUpload_AtMinimumRateOutlastsRequestTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	answers := bufio.NewReader(upload)
-	for _, status := range []int{201, 200, 408} { // the time of the upload does not apply to the next request
+	// The time that the upload took does not count against the next request.
+	for _, status := range []int{201, 200, 408} {
 		resp, err := http.ReadResponse(answers, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ func TestTransferLimit_IsMinimumRateAfterGrace(t *testing.T) {
 	}
 }
 
-// limited listens on loopback with the rules and accepts connections until the test ends.
+// limited listens on loopback with the given rules and accepts connections until the test ends.
 func limited(t *testing.T, rules connRules) (address string, accepted chan net.Conn, log *syncbuffer.Buffer) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,7 +75,8 @@ func next(t *testing.T, accepted chan net.Conn) net.Conn {
 	}
 }
 
-// dialOne connects. The function closed returns whether the server closes the connection without sending a byte.
+// dialOne connects to address. closed reports whether the server closes the connection without
+// sending a byte.
 func dialOne(t *testing.T, address string) (closed func() bool) {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
@@ -96,8 +97,9 @@ func exemptNone(netip.Addr) bool { return false }
 
 func exemptAll(netip.Addr) bool { return true }
 
-// filled returns a listener whose rules allow two connections and that has them. It checks that three more are closed,
-// and that the log has one line about them with words. first is the first of the two connections.
+// filled returns a listener whose rules allow two connections, with both of them open. It checks
+// that three more are closed and that the log has one line about them, which contains words. first
+// is the first of the two connections.
 func filled(t *testing.T, rules connRules, words string) (address string, accepted chan net.Conn, first net.Conn) {
 	t.Helper()
 	address, accepted, log := limited(t, rules)
@@ -168,7 +170,7 @@ func TestListener_CountsNetworksOfClient(t *testing.T) {
 	for name, c := range map[string]struct {
 		most int
 		from []string
-		open int // connections that stay open of one from each address
+		open int // connections that stay open after one attempt from each address
 	}{
 		"one address":                      {most: 2, from: []string{"203.0.113.9", "203.0.113.9", "203.0.113.9"}, open: 2},
 		"two addresses":                    {most: 1, from: []string{"203.0.113.8", "203.0.113.9", "203.0.113.8"}, open: 2},

@@ -26,13 +26,14 @@ func (s *wakeRecorder) wake(org tenancy.OrgID) {
 	s.woken = append(s.woken, org)
 }
 
-// newTestDestinations returns destinations, the recorder of their wake-ups, and the number of free permits.
+// newTestDestinations returns destinations, a recorder of their wake-ups, and the number of free
+// permits.
 func newTestDestinations() (s *wakeRecorder, p *destinations, free *atomic.Int64) {
 	s, free = &wakeRecorder{}, new(atomic.Int64)
 	return s, newDestinations(s.wake, func() int { return int(free.Load()) }, clock.System{}), free
 }
 
-func TestDestinations_WakeThoseInLineWhenPermitsAreFree(t *testing.T) {
+func TestDestinations_WakeWaitingWhenPermitsAreFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, p, free := newTestDestinations()
@@ -49,7 +50,7 @@ func TestDestinations_WakeThoseInLineWhenPermitsAreFree(t *testing.T) {
 		}
 		p.take("@healthy")
 		free.Store(4)
-		p.release("@healthy") // a permit of another destination is free too
+		p.release("@healthy") // a permit of another destination counts as well
 		if synctest.Wait(); len(s.woken) != 1 || s.woken[0] != first {
 			t.Fatalf("woken are %v, want the first in line", s.woken)
 		}
@@ -70,8 +71,8 @@ func (s *wakeRecorder) count() int {
 	return len(s.woken)
 }
 
-// A claim without a result costs as much as one with a result, so no organization is woken for nothing.
-func TestDestinations_WakeNoMoreThanCanHavePermits(t *testing.T) {
+// A claim without a result costs as much as one with a result, so no organization is woken in vain.
+func TestDestinations_WakeNoMoreThanPermitsAllow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, p, free := newTestDestinations()
@@ -84,7 +85,7 @@ func TestDestinations_WakeNoMoreThanCanHavePermits(t *testing.T) {
 		}
 		for n := range 8 {
 			free.Store(int64(101 + n))
-			p.release("@hangs") // permits for eight more posts, of four organizations
+			p.release("@hangs") // permits for eight more posts, from four organizations
 		}
 		if n := s.count(); n != 4 {
 			t.Fatalf("%d are woken for eight permits, want 4", n)
@@ -94,7 +95,7 @@ func TestDestinations_WakeNoMoreThanCanHavePermits(t *testing.T) {
 		if n := s.count(); n != 5 {
 			t.Errorf("%d are woken when one of them has claimed nothing, want 5", n)
 		}
-		time.Sleep(wakeUpLife) // the organizations that were woken do not claim
+		time.Sleep(wakeUpLife) // the woken organizations do not claim
 		if n := s.count(); n != 9 {
 			t.Errorf("%d are woken after a second without answers, want 9", n)
 		}
@@ -106,7 +107,7 @@ func TestDestinations_WakeNoMoreThanCanHavePermits(t *testing.T) {
 	})
 }
 
-// With many lines too, none depends on a permit of its own destination.
+// However many lines there are, none depends on a permit of its own destination.
 func TestDestinations_SearchAllLinesEverySecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

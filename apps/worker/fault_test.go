@@ -20,7 +20,8 @@ import (
 
 func TestFinish_WaitsUntilStatementsSucceed(t *testing.T) {
 	t.Parallel()
-	// The database cannot be reached; a grant, a table or a column is missing; the disk is full.
+	// The database cannot be reached; a grant, a table or a column is missing; the disk is full; a
+	// statement runs out of time.
 	causes := []error{errors.New("connection refused")}
 	for _, code := range []string{"42501", "42P01", "42703", "53100", "57014", "55P03"} {
 		causes = append(causes, &pgconn.PgError{Code: code})
@@ -50,7 +51,7 @@ func TestFinish_WaitsUntilStatementsSucceed(t *testing.T) {
 
 func TestFinish_SetsRefusedOutcomeAside(t *testing.T) {
 	t.Parallel()
-	// An exception of a function, a violated constraint, a damaged page.
+	// A function raises an exception, a constraint is violated, a page is damaged.
 	for _, code := range []string{"P0002", "P0001", "23514", "54000", "XX001"} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +85,8 @@ func TestFinish_SetsRefusedOutcomeAside(t *testing.T) {
 	}
 }
 
-// stuckFinish is a database on which the statement with the outcome of one post runs out of time until some moment.
+// stuckFinish is a database that lets the statement with the outcome of one post run out of time
+// until a given moment.
 type stuckFinish struct {
 	*backend
 	post  publishing.PostID
@@ -99,7 +101,7 @@ func (s *stuckFinish) Finish(ctx context.Context, outcomes []dispatch.Outcome) (
 	return s.backend.Finish(ctx, outcomes)
 }
 
-func TestFinish_KeepsSlowOutcomeBesideTheOthers(t *testing.T) {
+func TestFinish_SlowOutcomeDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &backend{hold: make(chan struct{})}
@@ -153,7 +155,7 @@ func TestFinish_StoresRefusedOutcomeWithoutItsTexts(t *testing.T) {
 	})
 }
 
-func TestClaim_GivesBackClaimsWithoutAnswer(t *testing.T) {
+func TestClaim_GivesBackClaimsWithoutResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &backend{lost: true}
@@ -167,11 +169,11 @@ func TestClaim_GivesBackClaimsWithoutAnswer(t *testing.T) {
 	})
 }
 
-// countingMaintainer counts the sweeps, each of which asks for another.
+// countingMaintainer counts sweeps. Each sweep asks for another.
 type countingMaintainer struct {
 	*backend
 	sweeps atomic.Int64
-	hang   chan struct{} // the first sweep waits for it beyond its context; nil = no wait
+	hang   chan struct{} // the first sweep waits for it, even beyond its context; nil = no wait
 }
 
 func (k *countingMaintainer) Maintain(context.Context, dispatch.Lease) (scheduler.Maintained, error) {
@@ -181,7 +183,7 @@ func (k *countingMaintainer) Maintain(context.Context, dispatch.Lease) (schedule
 	return scheduler.Maintained{More: true}, nil
 }
 
-func TestSweep_HasALeastInterval(t *testing.T) {
+func TestSweep_HasMinimumInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := &countingMaintainer{backend: &backend{}}
@@ -196,7 +198,7 @@ func TestSweep_HasALeastInterval(t *testing.T) {
 	})
 }
 
-func TestWatch_SuspendsWhileALoopHangs(t *testing.T) {
+func TestWatch_SuspendsWhileLoopHangs(t *testing.T) {
 	t.Parallel()
 	w := &backend{}
 	var suspended, resumed atomic.Int64

@@ -37,12 +37,13 @@ func TestRates_UnmarshalText(t *testing.T) {
 	}
 }
 
-// platform is a bucket and an organization with posts for its platform.
+// platform is a rate bucket, limits that use it, and a recorder of the organizations that they
+// wake.
 type platform struct {
 	*wakeRecorder
 	*limits
 
-	state  sync.Mutex // protects the fields below
+	state  sync.Mutex // guards the fields below
 	bucket func(n int) (int, time.Duration, error)
 	asked  int
 	free   int
@@ -77,7 +78,7 @@ func (p *platform) permits() int {
 	return p.free
 }
 
-// shared returns a bucket that allows exactly a rate.
+// shared returns a bucket that allows exactly the rate r.
 func shared(r Rate) func(n int) (int, time.Duration, error) {
 	l := rate.NewLimiter(rate.Every(r.gap()), r.Posts)
 	return func(n int) (got int, wait time.Duration, err error) {
@@ -91,14 +92,14 @@ func shared(r Rate) func(n int) (int, time.Duration, error) {
 	}
 }
 
-// claim claims as many of some due posts as the limits allow, and returns their number.
+// claim claims as many of the due posts as the limits allow and returns their number.
 func (p *platform) claim(due int) int {
 	n := min(due, p.left()["x"])
 	p.spend(append(slices.Repeat([]dispatch.Claimed{{Connector: "x"}}, n), dispatch.Claimed{Connector: "free"}))
 	return n
 }
 
-// burst claims for a while, for an organization that always has more posts.
+// burst claims for the duration d, for an organization that always has more posts.
 func (p *platform) burst(d time.Duration) (sum int) {
 	defer synctest.Wait()
 	org := id.New[tenancy.OrgTag]()
@@ -110,7 +111,7 @@ func (p *platform) burst(d time.Duration) (sum int) {
 	return sum
 }
 
-func TestRate_WakesThoseInLineAsTokensCome(t *testing.T) {
+func TestRate_WakesWaitingAsTokensArrive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tokens := 2
@@ -155,8 +156,8 @@ func TestRate_WakesThoseInLineAsTokensCome(t *testing.T) {
 	})
 }
 
-// The posts of an organization in line may be paused, edited or deleted meanwhile.
-func TestRate_UnusedTokenGoesToTheNextInLine(t *testing.T) {
+// The posts of a waiting organization may be paused, edited or deleted before its turn.
+func TestRate_UnusedTokenGoesToNextInLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := Rate{Posts: 60, Per: time.Hour}
@@ -182,8 +183,8 @@ func TestRate_UnusedTokenGoesToTheNextInLine(t *testing.T) {
 	})
 }
 
-// Tokens that were taken and not used must not be used together with those of a later span.
-func TestRate_IsKeptAfterTokensWereNotUsed(t *testing.T) {
+// Tokens that were taken but not used must not be used together with the tokens of a later period.
+func TestRate_HoldsAfterUnusedTokens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := Rate{Posts: 40, Per: 40 * time.Second}
@@ -193,7 +194,7 @@ func TestRate_IsKeptAfterTokensWereNotUsed(t *testing.T) {
 			p := newPlatform(r, bucket)
 			defer p.close()
 			for range 40 {
-				p.enqueue(id.New[tenancy.OrgTag](), "x") // it does not claim
+				p.enqueue(id.New[tenancy.OrgTag](), "x") // this organization does not claim
 			}
 			all = append(all, p)
 		}
@@ -202,7 +203,8 @@ func TestRate_IsKeptAfterTokensWereNotUsed(t *testing.T) {
 		for _, p := range all {
 			sum += p.burst(10 * time.Second)
 		}
-		if want := r.Posts + 30; sum < want-10 || sum > want { // it is less when a process did not use a token
+		// The sum is lower if a process did not use a token.
+		if want := r.Posts + 30; sum < want-10 || sum > want {
 			t.Errorf("%d posts are sent within 30 s of a rate of 40 in 40 s, want %d", sum, want)
 		}
 	})
@@ -247,7 +249,7 @@ func TestRate_OneOrganizationMayUseAll(t *testing.T) {
 	})
 }
 
-func TestRate_WithoutBucketIsShareOfProcess(t *testing.T) {
+func TestRate_WithoutBucketProcessUsesItsShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlatform(Rate{Posts: 40, Per: 4 * time.Second}, nil)

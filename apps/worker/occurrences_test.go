@@ -19,7 +19,7 @@ import (
 	"crier/tenancy"
 )
 
-// failingMaintainer is a Maintainer whose parts may fail.
+// failingMaintainer is a Maintainer whose methods may fail.
 type failingMaintainer struct {
 	*backend
 	maintain, occurrences error
@@ -41,12 +41,12 @@ func (h *failingMaintainer) Sweep(context.Context, dispatch.Lease, time.Duration
 	return nil, time.Time{}, nil
 }
 
-func TestSweep_WritesOccurrencesThoughOtherPartsFail(t *testing.T) {
+func TestSweep_WritesOccurrencesEvenIfOtherPartsFail(t *testing.T) {
 	t.Parallel()
 	noUpkeep, noRepeats := errors.New("no upkeep"), errors.New("no repeats")
 	for name, c := range map[string]struct {
 		keeper failingMaintainer
-		sweeps int // in one and a half times minSweepGap
+		sweeps int // within one and a half times minSweepGap
 		logged string
 	}{
 		"all is well":               {keeper: failingMaintainer{}, sweeps: 1},

@@ -30,8 +30,8 @@ func TestOnePerPost_TakesSuccessFirst(t *testing.T) {
 	}
 }
 
-// A row beside a post, such as its follower, may be locked when the post is not: then the whole statement fails, each
-// time. A post that is locked itself is left out.
+// A locked row beside a post, such as its follower, makes the whole statement fail each time. A
+// post that is itself locked is only left out.
 func TestFinish_StoresOthersBesideLockedRows(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"of the post", "of its follower"} {

@@ -66,7 +66,7 @@ func TestReconcileLimiter_BoundsOneOrganization(t *testing.T) {
 	}
 }
 
-// failOnce asks a destination once, which fails, for each organization.
+// failOnce makes one failing request to a destination for each organization.
 func failOnce(t *testing.T, l *reconcileLimiter, place string, now time.Time, orgs ...tenancy.OrgID) {
 	t.Helper()
 	for _, org := range orgs {

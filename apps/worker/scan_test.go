@@ -13,8 +13,8 @@ import (
 	"crier/tenancy"
 )
 
-// Each claim visits a window of the channels of an organization, starting anywhere.
-func TestScans_AnswerWhenAllChannelsWereVisited(t *testing.T) {
+// Each claim visits a window of an organization's channels. The scan may start at any channel.
+func TestScans_AnswerAfterVisitingAllChannels(t *testing.T) {
 	t.Parallel()
 	org := id.New[tenancy.OrgTag]()
 	rapid.Check(t, func(t *rapid.T) {

@@ -15,21 +15,21 @@ import (
 	"crier/tenancy"
 )
 
-// slowBackend has organizations with many channels on a slow database.
+// slowBackend has organizations with many channels, on a slow database.
 type slowBackend struct {
 	*backend
 	worker *Worker
 
 	mu       sync.Mutex
 	most     int                    // a claim of more channels runs out of time; 0 = no limit
-	slow     map[tenancy.OrgID]int  // the same for the channels of one organization
-	largest  int                    // channels of the largest claim in time
-	together map[tenancy.OrgID]bool // organizations whose claim ran out of time because of another one
+	slow     map[tenancy.OrgID]int  // the same limit for one organization
+	largest  int                    // number of channels in the largest claim that finished in time
+	together map[tenancy.OrgID]bool // organizations that ran out of time because of another one
 	channels map[tenancy.OrgID][]publishing.ChannelID
 	due      map[publishing.ChannelID]publishing.PostID
 }
 
-// newSlowBackend returns organizations with a due post on their first channel and one on their last.
+// newSlowBackend returns a backend with orgs organizations of that many channels each.
 func newSlowBackend(orgs, channels int) *slowBackend {
 	a := &slowBackend{backend: &backend{}, channels: map[tenancy.OrgID][]publishing.ChannelID{}, due: map[publishing.ChannelID]publishing.PostID{}}
 	a.worker = a.build()
@@ -45,7 +45,8 @@ func newSlowBackend(orgs, channels int) *slowBackend {
 	return a
 }
 
-// publish makes a post due on the first and on the last channel of each organization, and returns all posts.
+// publish makes a post due on the first and on the last channel of each organization. It returns
+// these posts.
 func (a *slowBackend) publish(most int) (posts []publishing.PostID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -141,7 +142,7 @@ func TestClaim_VisitsFewerChannelsAfterRunningOutOfTime(t *testing.T) {
 	})
 }
 
-func TestClaim_OneSlowOrganizationIsClaimedByItself(t *testing.T) {
+func TestClaim_SlowOrganizationIsClaimedAlone(t *testing.T) {
 	t.Parallel()
 	for name, most := range map[string]int{"in small windows": 16, "and never comes in time": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +174,7 @@ func TestClaim_OneSlowOrganizationIsClaimedByItself(t *testing.T) {
 	}
 }
 
-// left returns the number of due posts of each organization.
+// left returns the number of due posts per organization.
 func (a *slowBackend) left() map[tenancy.OrgID]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -188,7 +189,8 @@ func (a *slowBackend) left() map[tenancy.OrgID]int {
 	return out
 }
 
-// A post that becomes due while the claims of its organization fail is found by the next scan, before the next sweep.
+// If a post becomes due while the claims of its organization fail, the next scan finds it, before
+// the next sweep.
 func TestClaim_FindsPostsThatBecameDueWhileClaimsFailed(t *testing.T) {
 	t.Parallel()
 	org, channel := id.New[tenancy.OrgTag](), id.New[publishing.ChannelTag]()

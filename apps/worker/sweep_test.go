@@ -18,7 +18,7 @@ func TestWakeRound_IsDue(t *testing.T) {
 		name  string
 		last  wakeRound
 		lease dispatch.Lease
-		after time.Duration // the end of the last round
+		after time.Duration // time since the end of the last round
 		want  bool
 	}{
 		{name: "the first is at once", last: wakeRound{}, lease: lease, want: true},

@@ -25,18 +25,18 @@ import (
 	"crier/tenancy"
 )
 
-// backend is everything around a worker: one organization with posts to claim, a database that may be away, and the
-// actor's account of what is under way.
+// backend is everything around a worker: an organization with posts to claim, a database that may
+// be unavailable, and the actor's count of posts in flight.
 type backend struct {
 	mu           sync.Mutex
 	due          []dispatch.Claimed
-	hold         chan struct{}                  // sending waits for it beyond its context; nil = no wait
-	slow         time.Duration                  // the time of a claim, unless its context ends
-	refuse       func([]dispatch.Outcome) error // the error of a finish
+	hold         chan struct{}                  // Send waits for it beyond its context; nil = no wait
+	slow         time.Duration                  // duration of a claim, unless its context ends
+	refuse       func([]dispatch.Outcome) error // the error that Finish returns
 	stored       []publishing.PostID
 	inFlight     int
 	minInFlight  int
-	lost         bool // the answer to a claim is lost
+	lost         bool // the response to a claim is lost
 	setAside     []publishing.PostID
 	withoutTexts []publishing.PostID // stored without texts
 
@@ -44,7 +44,7 @@ type backend struct {
 	lockedUntil time.Time
 
 	givenBack  []int64
-	maintainer Maintainer // replaces the backend
+	maintainer Maintainer // replaces the backend as Maintainer
 	suspend    func(string)
 	resume     func()
 	log        bytes.Buffer
@@ -259,7 +259,7 @@ func TestStop_LogsOutcomesThatCouldNotBeStored(t *testing.T) {
 	})
 }
 
-func TestStop_DoesNotWaitForAHangingCall(t *testing.T) {
+func TestStop_DoesNotWaitForHangingCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &backend{hold: make(chan struct{})}
@@ -270,7 +270,7 @@ func TestStop_DoesNotWaitForAHangingCall(t *testing.T) {
 		if took := time.Since(began); took > 7*time.Second {
 			t.Fatalf("took %v", took)
 		}
-		close(w.hold) // it ends while the process still runs
+		close(w.hold) // the call ends while the process still runs
 		synctest.Wait()
 		if !slices.Equal(w.stored, ids) {
 			t.Fatalf("stored %v", w.stored)

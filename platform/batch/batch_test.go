@@ -59,7 +59,7 @@ func TestIsolate_DoesAllButBadItems(t *testing.T) {
 	})
 }
 
-// numbers is a table whose rows are deleted by a Sweep.
+// numbers is a table whose rows a Sweep deletes.
 type numbers struct {
 	rows []int
 	bad  map[int]bool
@@ -144,7 +144,8 @@ func TestSweep_PauseIsBounded(t *testing.T) {
 		s.PauseFactor = 1e6
 		do := s.Do
 		s.Do = func(ctx context.Context, rows []int) (int, error) {
-			for began := clock.Boot(); clock.Boot()-began < time.Millisecond; { // synctest does not fake this clock
+			// synctest does not fake this clock.
+			for began := clock.Boot(); clock.Boot()-began < time.Millisecond; {
 			}
 			return do(ctx, rows)
 		}
@@ -190,7 +191,7 @@ func TestSweep_ContinuesWherePreviousRunEnded(t *testing.T) {
 		}
 		for len(tried) < 2*len(n.rows) {
 			before := len(tried)
-			for range 2 { // one of two may find only the end
+			for range 2 { // one of the two may only reach the end
 				var ctx context.Context
 				ctx, over = context.WithCancel(context.Background())
 				left = rapid.IntRange(1, 3).Draw(t, "batches")

@@ -15,7 +15,8 @@ import (
 
 var errLock = errors.New("a row is locked")
 
-// calls records what a Batcher of numbers does. Numbers below zero are refused, and the locked ones are left out.
+// calls records what a Batcher of numbers does. Negative numbers are refused and locked numbers are
+// left out.
 type calls struct {
 	mu     sync.Mutex
 	at     []time.Time
@@ -68,14 +69,14 @@ func (c *calls) do(ctx context.Context, items []int) (locked []int, err error) {
 	return locked, nil
 }
 
-// set changes the locked items and the error of the following calls.
+// set changes the locked items and the error of later calls.
 func (c *calls) set(locked []int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.locked, c.err = locked, err
 }
 
-// expect waits until all goroutines are blocked and compares the items that are done and lost.
+// expect waits until all goroutines are blocked and compares the done and lost items.
 func (c *calls) expect(t *testing.T, when string, done, lost []int) {
 	t.Helper()
 	synctest.Wait()
@@ -267,7 +268,8 @@ func TestBatcher_ShrinksNextCallWithoutRetries(t *testing.T) {
 		c := &calls{most: 2}
 		b := batch.New(c.rules())
 		b.Add(16)
-		synctest.Wait() // an idle Batcher starts at once, with the items it has by then
+		// An idle Batcher starts at once, with the items that it has by then.
+		synctest.Wait()
 		for i := range 16 {
 			b.Add(i)
 		}
@@ -289,7 +291,7 @@ func TestBatcher_RefusedItemsShrinkNoCall(t *testing.T) {
 		}
 		for round := range 3 {
 			add()
-			synctest.Wait() // done at once; the next items share the call after the gap
+			synctest.Wait() // done at once; the next items share a call after the gap
 			b.Add(-1 - round)
 			for range 7 {
 				add()
@@ -357,7 +359,7 @@ func TestBatcher_ManyLockedItemsLeaveRoomForOthers(t *testing.T) {
 	})
 }
 
-// slowRules returns the rules of c with a Do that times out when the call has one of the items of slow.
+// slowRules returns the rules of c, with a Do that times out if the call has one of the slow items.
 func (c *calls) slowRules(slow func() []int) batch.Rules[int] {
 	rules := c.rules()
 	rules.CallFailed = func(int, int, error) time.Duration { return 100 * time.Millisecond }
@@ -419,7 +421,7 @@ func TestBatcher_SlowItemsLeaveMostTimeToOthers(t *testing.T) {
 	})
 }
 
-func TestBatcher_KeepsSlowItemsUntilOver(t *testing.T) {
+func TestBatcher_KeepsSlowItemsUntilStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{}

@@ -17,7 +17,7 @@ func TestSize_FollowsResultsOfCalls(t *testing.T) {
 		{items: 100, worked: true, want: 100},
 		{items: 1, worked: true, want: 100}, // a small call does not count
 		{items: 100, worked: false, want: 50},
-		{items: 50, worked: true, want: 100}, // rises at once after one failure
+		{items: 50, worked: true, want: 100}, // rises at once after a single failure
 		{items: 100, worked: false, want: 50},
 		{items: 7, worked: false, want: 3},
 		{items: 40, worked: false, want: 3},

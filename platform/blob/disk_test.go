@@ -45,7 +45,7 @@ func read(t *testing.T, s Store, key string) ([]byte, error) {
 	return b, err
 }
 
-// names returns the keys of all files under dir, and the number of partial files.
+// names returns the keys of all files below dir and the number of partial files.
 func names(t *testing.T, dir string) (keys []string, partials int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
@@ -194,7 +194,7 @@ func TestCreate_FailureKeepsTheOldBytes(t *testing.T) {
 	}
 }
 
-func TestCreate_KeyIsInvisibleBeforeTheEnd(t *testing.T) {
+func TestCreate_KeyIsInvisibleUntilComplete(t *testing.T) {
 	t.Parallel()
 	d, dir := newDisk(t)
 	r, w := io.Pipe()
@@ -284,8 +284,9 @@ func TestDisk_RandomSequencesMatchAMap(t *testing.T) {
 	})
 }
 
-// TestDisk_FolderThatHasGoneIsUnavailable: an unmounted or lost volume is not a missing file.
-func TestDisk_FolderThatHasGoneIsUnavailable(t *testing.T) {
+// TestDisk_MissingFolderIsUnavailable: an unmounted or lost volume must not look like a missing
+// file.
+func TestDisk_MissingFolderIsUnavailable(t *testing.T) {
 	t.Parallel()
 	d, dir := newDisk(t)
 	if _, err := d.Create(t.Context(), "a/k", strings.NewReader("x")); err != nil {

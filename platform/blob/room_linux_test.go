@@ -13,8 +13,8 @@ import (
 	"crier/platform/fault"
 )
 
-// unprivileged calls do. Root may write to any folder, so when the tests run as root it changes to user 65534 for the
-// call.
+// unprivileged calls do. Root may write to any folder, so if the tests run as root, it switches to
+// user 65534 for the call.
 func unprivileged(t *testing.T, do func()) {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -63,7 +63,7 @@ func TestDisk_FolderWithoutPermissionIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestNoRoom_IsUnavailableForADiskThatTakesNoFiles(t *testing.T) {
+func TestNoRoom_UnwritableDiskIsUnavailable(t *testing.T) {
 	t.Parallel()
 	for cause, want := range map[syscall.Errno]fault.Kind{
 		syscall.ENOSPC: fault.Unavailable, syscall.EDQUOT: fault.Unavailable, syscall.EROFS: fault.Unavailable, syscall.EPERM: fault.Unavailable, syscall.EACCES: fault.Unavailable,

@@ -68,7 +68,7 @@ func TestS3_WrongKeysAreRefused(t *testing.T) {
 	}
 }
 
-func TestS3_AwayIsUnavailable(t *testing.T) {
+func TestS3_UnreachableServiceIsUnavailable(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -86,8 +86,8 @@ func TestS3_AwayIsUnavailable(t *testing.T) {
 	}
 }
 
-// TestS3_ReadGoesOnAfterBrokenAnswer breaks every answer off in its middle.
-func TestS3_ReadGoesOnAfterBrokenAnswer(t *testing.T) {
+// TestS3_ReadContinuesAfterBrokenResponse cuts off every large response.
+func TestS3_ReadContinuesAfterBrokenResponse(t *testing.T) {
 	t.Parallel()
 	target, err := url.Parse(s3test.Start(t))
 	if err != nil {
@@ -126,8 +126,9 @@ type readCloser struct {
 	io.Closer
 }
 
-// TestS3_CompletionWithoutAnswerIsStored loses the answer to the end of an upload in parts.
-func TestS3_CompletionWithoutAnswerIsStored(t *testing.T) {
+// TestS3_CompletionWithoutResponseIsStored loses the response to the completion of a multipart
+// upload.
+func TestS3_CompletionWithoutResponseIsStored(t *testing.T) {
 	t.Parallel()
 	target, err := url.Parse(s3test.Start(t))
 	if err != nil {
@@ -138,7 +139,7 @@ func TestS3_CompletionWithoutAnswerIsStored(t *testing.T) {
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host },
 		ModifyResponse: func(r *http.Response) error {
 			if r.Request.Method == http.MethodPost && r.Request.URL.Query().Has("uploadId") && lost.Add(1) == 1 {
-				r.StatusCode = http.StatusServiceUnavailable // which minio repeats
+				r.StatusCode = http.StatusServiceUnavailable // the minio client retries this
 			}
 			return nil
 		},
@@ -223,7 +224,7 @@ func TestS3_CleanAbortsOldUploadsInParts(t *testing.T) {
 	}
 }
 
-// A service that accepts requests and never answers must not keep the one who lists its files.
+// A service that accepts requests but never responds must not block a caller who lists its files.
 func TestS3_ListsEndWhenTheServiceHangs(t *testing.T) {
 	t.Parallel()
 	for name, list := range map[string]func(ctx context.Context, s *blob.S3) error{
@@ -249,7 +250,7 @@ func TestS3_ListsEndWhenTheServiceHangs(t *testing.T) {
 	}
 }
 
-// hangs is a service that never answers.
+// hangs is a service that never responds.
 type hangs struct{}
 
 func (hangs) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -45,7 +45,7 @@ func s3At(t *testing.T, cfg blob.S3Config) *blob.S3 {
 	return s
 }
 
-// TestStore_KeepsItsPromises runs every test of a Store with each of them.
+// TestStore_KeepsItsPromises runs every test with each implementation of Store.
 func TestStore_KeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	for kind, open := range map[string]func(*testing.T) blob.Store{"disk": newDisk, "s3": newS3} {
@@ -194,7 +194,7 @@ func testList(t *testing.T, s blob.Store) {
 	want := map[string]int64{}
 	var all errgroup.Group
 	all.SetLimit(32)
-	for i := range 1203 { // more than a page
+	for i := range 1203 { // more than one page
 		key := fmt.Sprintf("org%d/f%d.x", i%7, i)
 		if i%400 == 0 {
 			key = fmt.Sprintf("top-%d", i)

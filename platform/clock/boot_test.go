@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestBoot_FollowsMonotonicClock compares the clocks that Boot uses with the monotonic clock of Go, which cannot be
-// set.
+// TestBoot_FollowsMonotonicClock compares the clocks that Boot uses with the monotonic clock of Go,
+// which cannot be set.
 func TestBoot_FollowsMonotonicClock(t *testing.T) {
 	t.Parallel()
 	for name, read := range map[string]func() time.Duration{

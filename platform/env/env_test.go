@@ -29,7 +29,7 @@ type store struct {
 	Hosts []string `env:"HOSTS, default=a,b"`
 }
 
-// Validate has a value receiver, unlike that of listen.
+// Validate has a value receiver, unlike the method of listen.
 func (s store) Validate() error {
 	if s.Size > 100 {
 		return errors.Join(Fault{Name: "SIZE", Message: "is at most 100"}, Fault{Name: "URL", Message: "is far"})

@@ -139,7 +139,7 @@ func TestStart_JobThatHangsAloneHarmsNoOtherJob(t *testing.T) {
 			return nil
 		}})
 	<-hangs
-	for range 3 { // the first ones may have run before
+	for range 3 { // earlier runs may be in the channel
 		<-works
 	}
 }
@@ -221,7 +221,8 @@ func TestStart_RepeatsTheRunOfAKilledProcess(t *testing.T) {
 	}
 	_ = child.Wait() // it was killed
 	again := make(chan struct{}, 10)
-	runSQL(t, address, `set role crier_jobs; delete from jobs.river_leader; update jobs.river_job set attempted_at = now() - interval '10 minutes'`) // as if time had passed
+	// As if ten minutes had passed.
+	runSQL(t, address, `set role crier_jobs; delete from jobs.river_leader; update jobs.river_job set attempted_at = now() - interval '10 minutes'`)
 	r := start(t, address, quiet, jobs.Job{
 		Name: "deadly", Every: time.Hour, Timeout: time.Minute,
 		Run: func(context.Context) error { again <- struct{}{}; return nil },

@@ -12,9 +12,9 @@ import (
 	"crier/platform/jobs"
 )
 
-// TestRun_FirstAttemptsAreNotBehindRepetitions holds the only worker of repetitions until the first attempt of another
-// task has been run.
-func TestRun_FirstAttemptsAreNotBehindRepetitions(t *testing.T) {
+// TestRun_RetriesDoNotDelayFirstAttempts blocks the only worker for retries until the first attempt
+// of another task has run.
+func TestRun_RetriesDoNotDelayFirstAttempts(t *testing.T) {
 	t.Parallel()
 	r, release := newRig(t), make(chan struct{})
 	bad, good := uuid.New(), uuid.New()
@@ -47,7 +47,7 @@ func TestRun_FirstAttemptsAreNotBehindRepetitions(t *testing.T) {
 	eventually(t, "both are done", func() bool { return runner.TaskStats()["kind"].Done == 2 })
 }
 
-func TestRun_TaskThatIsPutOffIsNoFailure(t *testing.T) {
+func TestRun_PostponedTaskIsNotFailure(t *testing.T) {
 	t.Parallel()
 	r, calls := newRig(t), make(chan run, 10)
 	runner := r.serve(t, quiet, handler("kind", func(_ context.Context, task jobs.Task, a jobs.Attempt) error {

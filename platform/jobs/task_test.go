@@ -25,7 +25,7 @@ type run struct {
 	attempt jobs.Attempt
 }
 
-// rig is a database with a queue, and the address for Runners.
+// rig is a database with a queue, and the address that Runners use.
 type rig struct {
 	address string
 	db      *pg.DB
@@ -53,7 +53,7 @@ func (r rig) serve(t *testing.T, log *slog.Logger, handlers ...jobs.Handler) *jo
 	return runner
 }
 
-// in runs fn in a transaction of the organization, or in one of the gate for uuid.Nil.
+// in runs fn in a transaction of the organization, or of the gate role if org is uuid.Nil.
 func (r rig) in(ctx context.Context, org uuid.UUID, fn func(tx pgx.Tx) error) error {
 	if org == uuid.Nil {
 		return r.db.InRole(ctx, pg.Gate, fn)
@@ -70,7 +70,7 @@ func (r rig) add(t *testing.T, task jobs.Task) jobs.Task {
 	return task
 }
 
-// row returns what an expression gives for the row of a task, or "" if there is no row.
+// row returns the value of an SQL expression for the row of a task, or "" if there is no row.
 func (r rig) row(t *testing.T, expression string, task jobs.Task) (out string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), r.address)
@@ -88,7 +88,7 @@ func (r rig) row(t *testing.T, expression string, task jobs.Task) (out string) {
 	return out
 }
 
-// crash makes the row of a task that of a run whose process died ten minutes ago.
+// crash changes the row of a task as if its process had died ten minutes ago during this attempt.
 func (r rig) crash(t *testing.T, task jobs.Task, attempt int) {
 	t.Helper()
 	runSQL(t, r.address, fmt.Sprintf(`set role crier_jobs; update jobs.river_job set state = 'running', attempt = %d,
@@ -123,7 +123,7 @@ func handler(kind string, do func(ctx context.Context, t jobs.Task, a jobs.Attem
 	return jobs.Handler{Kind: kind, Workers: 1, Timeout: time.Minute, Attempts: 3, Run: do}
 }
 
-// record returns a Handler that sends its calls to the channel.
+// record returns a Handler that sends each of its calls to the channel.
 func record(kind string, calls chan<- run) jobs.Handler {
 	return handler(kind, func(_ context.Context, t jobs.Task, a jobs.Attempt) error {
 		calls <- run{task: t, attempt: a}
@@ -131,7 +131,7 @@ func record(kind string, calls chan<- run) jobs.Handler {
 	})
 }
 
-// The queues need no connection each, because an active run holds none.
+// More queues than connections can work at once, because an active run holds no connection.
 func TestRunner_ManyQueuesShareTheConnections(t *testing.T) {
 	t.Parallel()
 	const kinds = 5 * jobs.Conns
@@ -381,9 +381,9 @@ func TestRun_TimeoutEndsAHangingTaskAndNoKindDelaysAnother(t *testing.T) {
 	eventually(t, "the slow tasks are done", func() bool { return runner.TaskStats()["slow"].Done == 2 })
 }
 
-// TestRun_WorkersAreNotifiedOfTasksWhoseTimeHasCome: River notifies nobody of a task that it made available early, or
-// that it retries within seconds.
-func TestRun_WorkersAreNotifiedOfTasksWhoseTimeHasCome(t *testing.T) {
+// TestRun_NotifiesWorkersOfDueTasks: River itself notifies nobody of a task that it made available
+// early, or that it retries within seconds.
+func TestRun_NotifiesWorkersOfDueTasks(t *testing.T) {
 	t.Parallel()
 	r, calls := newRig(t), make(chan run)
 	r.serve(t, quiet, record("idle", make(chan run)), record("due", calls))

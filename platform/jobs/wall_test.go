@@ -12,7 +12,7 @@ import (
 	"crier/platform/pg"
 )
 
-// code returns the SQLSTATE of an error, or "" for another error.
+// code returns the SQLSTATE of a Postgres error, and "" for any other error.
 func code(err error) string {
 	var pe *pgconn.PgError
 	if !errors.As(err, &pe) {

@@ -106,7 +106,7 @@ func TestWait_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestStart_StartsNothingWhenItsContextHasEnded(t *testing.T) {
+func TestStart_StartsNothingAfterContextEnded(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

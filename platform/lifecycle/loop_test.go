@@ -36,7 +36,7 @@ func (r *rounds) want(t *testing.T, want ...float64) {
 	}
 }
 
-// taking returns a step that takes the given time.
+// taking returns a step that takes the duration d.
 func taking(d time.Duration) Step {
 	return func(context.Context) (bool, error) {
 		time.Sleep(d)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// queue is a Fair with one place, and the keys that have got it so far.
+// queue is a Fair with one place, and the keys that have got it so far, in order.
 type queue struct {
 	*Fair[string]
 	got    []string
@@ -21,13 +21,14 @@ func newQueue(waiting int) *queue {
 	return &queue{Fair: NewFair[string](1, waiting), leaves: make(chan func(), 100)}
 }
 
-// enter starts a caller of the key, and returns when it has the place or waits. It must be called in a synctest bubble.
+// enter starts a caller for the key and returns when the caller has the place or waits. It must be
+// called in a synctest bubble.
 func (q *queue) enter(ctx context.Context, key string) (result chan error) {
 	result = make(chan error, 1)
 	go func() {
 		leave, err := q.Enter(ctx, key)
 		if leave != nil {
-			q.got = append(q.got, key) // not a data race: the only place is a lock
+			q.got = append(q.got, key) // not a data race: the only place acts as a lock
 			q.leaves <- leave
 		}
 		result <- err
@@ -36,7 +37,7 @@ func (q *queue) enter(ctx context.Context, key string) (result chan error) {
 	return result
 }
 
-// drain gives the place back until no caller has it.
+// drain releases the place until no caller has it.
 func (q *queue) drain() {
 	for len(q.leaves) > 0 {
 		(<-q.leaves)()
@@ -64,7 +65,7 @@ func TestFair_KeysTakeTurns(t *testing.T) {
 	})
 }
 
-func TestFair_RefusesAtOnceWhenTooManyOfAKeyWait(t *testing.T) {
+func TestFair_RefusesAtOnceWhenTooManyOfOneKeyWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(2)
@@ -112,8 +113,8 @@ func TestFair_WaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestFair_KeyWaitsForAtMostOnePlaceOfAnother compares random orders with the rule: while a caller of a key waits for
-// its next place, no other key gets two.
+// TestFair_KeyWaitsForAtMostOnePlaceOfAnother checks the rule in random orders: while a caller of a
+// key waits for that key's next place, no other key gets two.
 func TestFair_KeyWaitsForAtMostOnePlaceOfAnother(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -123,7 +124,9 @@ func TestFair_KeyWaitsForAtMostOnePlaceOfAnother(t *testing.T) {
 			place chan struct{}
 		}
 		var wait []user
-		used, since := 0, map[string]map[string]int{} // by waiting key: the places that each other key has got since
+		// For each waiting key, since counts the places that each other key has got in the
+		// meantime.
+		used, since := 0, map[string]map[string]int{}
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			if rapid.Bool().Draw(rt, "enter") {
 				key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "key")

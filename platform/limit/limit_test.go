@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 )
 
-func TestPerKey_NextOfAKeyWaitsUntilOneLeaves(t *testing.T) {
+func TestPerKey_NextWaitsUntilOneLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := New[string](2)

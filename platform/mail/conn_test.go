@@ -9,7 +9,8 @@ import (
 	"crier/platform/fault"
 )
 
-// TestSend_EndsWhenServerSendsTooMuch: an answer that never ends would fill the memory until the deadline.
+// TestSend_EndsWhenServerSendsTooMuch: an endless response would fill the memory until the
+// deadline.
 func TestSend_EndsWhenServerSendsTooMuch(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -41,7 +42,7 @@ func TestSend_EndsWhenServerSendsTooMuch(t *testing.T) {
 	}
 }
 
-// endless is a line without an end.
+// endless is a line that never ends.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) {

@@ -16,7 +16,7 @@ import (
 
 var noon = clock.Func(func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) })
 
-// open returns a sender through the server at a URL.
+// open returns a sender that uses the server at url.
 func open(t *testing.T, url string, config *tls.Config) *SMTP {
 	t.Helper()
 	s, err := NewSMTP(Config{URL: url, From: "Crier <crier@example.com>"}, noon, config)
@@ -178,7 +178,7 @@ func TestSend_MarksPermanentRefusals(t *testing.T) {
 	}
 }
 
-func TestSend_RefusesConnectionsThatAreNotSafe(t *testing.T) {
+func TestSend_RefusesUnsafeConnections(t *testing.T) {
 	t.Parallel()
 	withoutTLS, trusted := smtptest.Start(t, smtptest.Plain()), smtptest.Start(t)
 	otherHost := trusted.TLSConfig()
@@ -247,7 +247,7 @@ func TestSend_SucceedsWhenOnlyQuitIsNotAnswered(t *testing.T) {
 	}
 }
 
-func TestSend_ServerThatIsAwayIsNamed(t *testing.T) {
+func TestSend_ErrorNamesUnreachableServer(t *testing.T) {
 	t.Parallel()
 	var f *fault.Error
 	err := classify(t.Context(), errors.New("dial tcp 127.0.0.1:1: connect: connection refused"))

@@ -15,7 +15,8 @@ import (
 	"crier/tests/dbtest"
 )
 
-// hotTables are the tables that every publication uses. A long lock on one of them stops the service.
+// hotTables are the tables that every publication uses. A long lock on one of them stops the
+// service.
 var hotTables = []string{"channel_queue", "post", "publication"}
 
 // someRows inserts an organization with a channel, its queue, and posts with a publication each.
@@ -34,9 +35,9 @@ insert into publication (org_id, id, post_id, group_id, part_id, position, creat
   select org_id, id, id, group_id, id, 0, due from post;
 commit`
 
-// observation records what a migration did to the hot tables. A trigger runs it at the end of the migration's
-// transaction, when goose inserts the version: the locks held, the files of the tables and their indexes, and the
-// numbers of scans and of changed rows.
+// observation records what a migration did to the hot tables. A trigger runs it at the end of the
+// migration's transaction, when goose inserts the version: the locks held, the files of the tables
+// and their indexes, and the numbers of scans and of changed rows.
 const observation = `
 create table observed (version bigint, name text, file oid, indexes jsonb, locks text[], reads bigint, writes bigint);
 create function observe(version bigint) returns void language sql as $$
@@ -65,11 +66,12 @@ type seen struct {
 	Writes  int64
 }
 
-// strong are the locks that statements of a running service wait for: all above SHARE UPDATE EXCLUSIVE.
+// strong are the locks that statements of a running service wait for: all above SHARE UPDATE
+// EXCLUSIVE.
 var strong = []string{"ShareLock", "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock"}
 
-// refusals applies the migrations that a database lacks one at a time. It returns a message for each that reads,
-// writes, rewrites or indexes a hot table while it holds a strong lock on one.
+// refusals applies the missing migrations to a database, one at a time. It returns a message for
+// each one that reads, writes, rewrites or indexes a hot table while it holds a strong lock on one.
 func refusals(t *testing.T, url string, all map[string]string) (out []string) {
 	t.Helper()
 	owner := session(t, url)
@@ -89,7 +91,8 @@ func refusals(t *testing.T, url string, all map[string]string) (out []string) {
 	return out
 }
 
-// violations returns a message for each hot table that one migration used wrongly between two observations.
+// violations returns a message for each hot table that a migration misused between two
+// observations.
 func violations(before, after map[string]seen) (out []string) {
 	var locked []string
 	for _, name := range hotTables {
@@ -145,7 +148,7 @@ func lastSeen(t *testing.T, c *pgx.Conn) map[string]seen {
 	return out
 }
 
-// readMigrations returns the content of the migrations in a folder, by their names.
+// readMigrations returns the contents of the migrations in a folder by name.
 func readMigrations(t *testing.T, folder fs.FS) map[string]string {
 	t.Helper()
 	names, err := fs.Glob(folder, "*.sql")
@@ -179,10 +182,10 @@ func TestLocks_MigrationsDoNotBlockService(t *testing.T) {
 	}
 }
 
-// sample is a migration, and a part of the refusal that is wanted.
+// sample is a migration and a part of the expected refusal.
 type sample struct {
 	sql          string // one transaction
-	concurrently string // a step of its own after it
+	concurrently string // a later step, outside of a transaction
 	after        string // another transaction
 	want         string // "" if it passes
 }

@@ -154,7 +154,8 @@ func TestRoles_CannotLogInOrBypassRowSecurity(t *testing.T) {
 	}
 }
 
-// dropRoles revokes the grants of the prefix's roles in the databases and drops the roles, which databases share.
+// dropRoles revokes the grants of the prefix's roles in the databases and drops the roles, which
+// databases share.
 func dropRoles(t *testing.T, prefix string, urls ...string) {
 	ctx := context.WithoutCancel(t.Context())
 	for i, url := range urls {

@@ -34,7 +34,7 @@ func trusting(t *testing.T, server *httptest.Server, allow ...string) *Client {
 	return c
 }
 
-// rawServer counts connections and hands each to serve.
+// rawServer counts connections and passes each to serve.
 func rawServer(t *testing.T, serve func(net.Conn)) (addr string, conns *atomic.Int32) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,7 +75,7 @@ func readRequest(c net.Conn) (*http.Request, error) {
 	return req, err
 }
 
-// commit sends a request and reads at most limit bytes of the answer.
+// commit sends a request and reads at most limit bytes of the response.
 func commit(c *Client, req *http.Request, limit int64) error {
 	resp, err := c.Commit(req)
 	if err != nil {
@@ -167,7 +167,8 @@ func TestCommit_UnknownHostWroteNothing(t *testing.T) {
 	wantSendError(t, err, false)
 }
 
-// Requests that net/http cannot send are refused before a connection is opened, and no error repeats a secret.
+// Requests that net/http cannot send are refused before a connection is opened, and errors contain
+// no secrets.
 func TestCommit_RefusesInvalidRequests(t *testing.T) {
 	t.Parallel()
 	addr, conns := rawServer(t, func(c net.Conn) { _, _ = readRequest(c) })
@@ -189,8 +190,8 @@ func TestCommit_RefusesInvalidRequests(t *testing.T) {
 	}
 }
 
-// Interim answers are skipped. A server may also refuse a large request before it has read it, and then wait or close
-// the connection: that is an answer, not an unknown outcome.
+// Interim responses are skipped. A server may also refuse a large request before reading all of it,
+// and then wait or close the connection: that is a response, not an unknown outcome.
 func TestCommit_ReturnsTheAnswer(t *testing.T) {
 	t.Parallel()
 	const small, large = 100, 4 << 20
@@ -221,7 +222,8 @@ func TestCommit_ReturnsTheAnswer(t *testing.T) {
 					if tc.read {
 						_, _ = readRequest(c)
 					} else {
-						_, _ = c.Read(make([]byte, 50)) // closing with the rest unread resets the connection
+						// Closing the connection with unread bytes resets it.
+						_, _ = c.Read(make([]byte, 50))
 					}
 					_, _ = io.WriteString(c, tc.answer+"\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno")
 					if tc.wait {
@@ -305,7 +307,8 @@ func TestCommit_BrokenBodyFails(t *testing.T) {
 			req.Body, req.ContentLength = io.NopCloser(broken{after: io.LimitReader(endless{}, min(read, max(length-1, 0)))}), length
 			_, err := c.Commit(req)
 			var send *SendError
-			if !errors.As(err, &send) || !strings.Contains(err.Error(), errFile.Error()) { // net/http does not wrap the cause
+			// net/http does not wrap the cause.
+			if !errors.As(err, &send) || !strings.Contains(err.Error(), errFile.Error()) {
 				t.Fatalf("%s of %d: got %v, want a SendError with %q", name, length, err, errFile)
 			}
 			if n := <-brought; n > 0 && !send.Written {
@@ -336,8 +339,8 @@ func TestCommit_ResumesTLSSessions(t *testing.T) {
 	}
 }
 
-// Contexts end, limits pass and servers close connections at any moment: no byte of a request that is reported as not
-// written arrives.
+// Contexts end, limits pass and servers close connections at any moment. If a request is reported
+// as not written, no byte of it arrives.
 func TestCommit_NotWrittenMeansNothingArrived(t *testing.T) {
 	t.Parallel()
 	maker := httptest.NewTLSServer(http.NotFoundHandler())

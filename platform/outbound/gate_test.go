@@ -18,7 +18,7 @@ func counting(t *testing.T) (addr string, brought <-chan int64) {
 	t.Helper()
 	out := make(chan int64, 1)
 	addr, _ = rawServer(t, func(c net.Conn) {
-		n, _ := io.Copy(io.Discard, c) // ends with a reset, too
+		n, _ := io.Copy(io.Discard, c) // also ends with a reset
 		out <- n
 	})
 	return addr, out
@@ -100,7 +100,8 @@ func TestWithLimit_CountsDown(t *testing.T) {
 	}
 }
 
-// net/http may return the error of its reader, whose connection it closed because of the refused write.
+// net/http may return the error of its reader instead, because it closed the connection after the
+// refused write.
 func TestGate_NamesRefusalWhateverNetHTTPReturns(t *testing.T) {
 	t.Parallel()
 	g := &gate{ctx: WithLimit(t.Context(), -time.Nanosecond)}

@@ -68,7 +68,8 @@ func TestGuard_RefusesPrivateHostsAndPorts(t *testing.T) {
 	}
 }
 
-// TestGuard_PortIsRefusedWithoutALookup: refusing a port reveals nothing about the host, not even through timing.
+// TestGuard_PortIsRefusedWithoutALookup: a refused port reveals nothing about the host, not even
+// through timing.
 func TestGuard_PortIsRefusedWithoutALookup(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, Deps{Resolver: fakeDNS(t, func(name string, _ int) [4]byte {
@@ -201,7 +202,8 @@ func hello(t *testing.T) string {
 	return srv.Listener.Addr().String()
 }
 
-// fakeDNS returns a resolver whose addresses come from answer; n is the number of address queries so far.
+// fakeDNS returns a resolver whose addresses come from answer; n is the number of address queries
+// so far.
 func fakeDNS(t *testing.T, answer func(name string, n int) [4]byte) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -40,8 +40,9 @@ func TestCommit_KeepsConnectionsOnlyWhereAllowed(t *testing.T) {
 	}
 }
 
-// The server reads the second request on a kept connection and closes it without an answer. net/http may then send
-// the request again; the answer to that copy does not show whether the server acted on the first.
+// The server reads the second request on a kept connection and closes it without a response.
+// net/http may then send the request again; the response to that copy does not show whether the
+// server acted on the first.
 func TestCommit_LostOnKeptConnectionIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*http.Request){
@@ -93,7 +94,7 @@ func TestCommit_LostOnKeptConnectionIsUnknown(t *testing.T) {
 	}
 }
 
-// An answer that arrives on an idle connection belongs to no request.
+// A response that arrives on an idle connection belongs to no request.
 func TestCommit_DropsUnsolicitedAnswers(t *testing.T) {
 	t.Parallel()
 	surplus, gone := make(chan struct{}), make(chan struct{})

@@ -12,8 +12,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// A proxy would connect to addresses that the guard does not check. net/http reads the variables once, so the
-// requests are made by a child process that runs this test again.
+// A proxy would connect to addresses that the guard does not check. net/http reads the variables
+// once, so the requests are made by a child process that runs this test again.
 func TestClient_IgnoresProxyVariables(t *testing.T) {
 	t.Parallel()
 	if proxy := os.Getenv("PROXY_OF_TEST"); proxy != "" {
@@ -42,8 +42,8 @@ func TestClient_IgnoresProxyVariables(t *testing.T) {
 	}
 }
 
-// requestPastProxy makes requests of every kind to a server whose name is not one of loopback, for which net/http
-// never uses a proxy.
+// requestPastProxy makes requests of every kind to a server whose name is not a loopback name,
+// because net/http never uses a proxy for loopback.
 func requestPastProxy(t *testing.T, proxy string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -59,7 +59,8 @@ func requestPastProxy(t *testing.T, proxy string) {
 	_, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
 	host := "platform.example:" + port
 	c := newClient(t, Deps{Resolver: fakeDNS(t, func(string, int) [4]byte { return [4]byte{127, 0, 0, 1} })}, host, proxy)
-	for _, scheme := range []string{"http", "https"} { // the server has no TLS: only who is called matters
+	// The server has no TLS: only the address that is called matters.
+	for _, scheme := range []string{"http", "https"} {
 		if resp, err := get(t, c, scheme+"://"+host); scheme == "http" && (err != nil || resp.StatusCode != http.StatusTeapot) {
 			t.Errorf("a read: got %v, %v; want 418", resp, err)
 		}

@@ -19,7 +19,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// narrow listens with a receive buffer so small that most of a request stays in the kernel of the sender.
+// narrow listens with a receive buffer so small that most of a request stays in the kernel of the
+// sender.
 func narrow(t *testing.T) net.Listener {
 	t.Helper()
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
@@ -186,7 +187,7 @@ func TestDialWebsocket_ClosesInOrderBeforeContextEnds(t *testing.T) {
 	}
 }
 
-// upgraded answers the handshake of a websocket.
+// upgraded responds to the handshake of a websocket.
 func upgraded(c net.Conn) error {
 	req, err := readRequest(c)
 	if err != nil {
@@ -198,7 +199,7 @@ func upgraded(c net.Conn) error {
 	return err
 }
 
-// accepted returns the answer to the key of a handshake, RFC 6455.
+// accepted returns the response to the key of a handshake, RFC 6455.
 func accepted(key string) string {
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	return base64.StdEncoding.EncodeToString(sum[:])

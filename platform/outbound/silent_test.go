@@ -17,14 +17,15 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Many calls share one HTTP/2 connection. When no packets arrive on it any more, later calls must not wait on it too.
+// Many calls share one HTTP/2 connection. When packets stop arriving on it, later calls must not
+// wait on it too.
 func TestHTTP_LeavesSilentConnection(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	var silent, made atomic.Int32 // connections up to the number silent drop everything
+	var silent, made atomic.Int32 // connections numbered up to silent drop everything
 	addr := silenceable(t, server.Listener.Addr().String(), &made, &silent)
 	c := newClient(t, Deps{}, addr)
 	t.Cleanup(c.Close)
@@ -62,7 +63,8 @@ func TestHTTP_LeavesSilentConnection(t *testing.T) {
 	}
 }
 
-// silenceable returns the address of a proxy to server that drops what connections up to the number silent carry.
+// silenceable returns the address of a proxy to server. The proxy drops all data on the connections
+// numbered up to silent.
 func silenceable(t *testing.T, server string, made, silent *atomic.Int32) string {
 	addr, _ := rawServer(t, func(near net.Conn) {
 		n := made.Add(1)
@@ -91,8 +93,9 @@ func silenceable(t *testing.T, server string, made, silent *atomic.Int32) string
 	return addr
 }
 
-// Idle connections to a host may fail together without an end, for instance behind a NAT that forgets them. One call
-// may wait for its deadline on one of them; later calls must find none.
+// Idle connections to a host may fail together without being closed, for example behind a NAT that
+// forgets them. One call may wait for its deadline on such a connection; later calls must find
+// none.
 func TestClient_LeavesSilentIdleConnections(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -145,7 +148,8 @@ func TestClient_LeavesSilentIdleConnections(t *testing.T) {
 			silent.Store(made.Load())
 			failed := 0
 			for call(500*time.Millisecond) != nil {
-				if failed++; failed == kept { // on a slow machine a call on a working connection may be late
+				// On a slow machine, a call on a working connection may also be late.
+				if failed++; failed == kept {
 					t.Fatal("every call waits on another silent connection, want a new one")
 				}
 			}
@@ -167,7 +171,7 @@ func TestDialWebsocket_SendsNothingAfterItsLimit(t *testing.T) {
 		if err := upgraded(c); err != nil {
 			t.Error(err)
 		}
-		n, _ := io.Copy(io.Discard, c) // ends with a reset, too
+		n, _ := io.Copy(io.Discard, c) // also ends with a reset
 		more <- n
 	})
 	c = newClient(t, Deps{}, addr)

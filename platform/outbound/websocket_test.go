@@ -11,14 +11,14 @@ import (
 	"github.com/coder/websocket"
 )
 
-// flooded dials a server that calls send on its websocket until that fails, and reads until reading fails. It returns
-// the number of bytes read and the error.
+// flooded dials a server that calls send on its websocket until send fails, and reads until reading
+// fails. It returns the number of bytes read and the error.
 func flooded(t *testing.T, send func(context.Context, *websocket.Conn) error) (int, error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		conn, err := websocket.Accept(w, req, nil)
 		if err != nil {
-			return // Accept has answered
+			return // Accept has responded
 		}
 		ctx := conn.CloseRead(req.Context())
 		for send(ctx, conn) == nil {

@@ -15,7 +15,7 @@ import (
 	"crier/platform/pg"
 )
 
-// lateCancel is a proxy in front of a server that holds requests to cancel a statement for delay.
+// lateCancel is a proxy in front of a server. It delays requests to cancel a statement by delay.
 type lateCancel struct {
 	server string
 	delay  time.Duration
@@ -23,10 +23,10 @@ type lateCancel struct {
 	received, passed atomic.Int32
 }
 
-// cancelCode is the code in the second word of a request to cancel a statement.
+// cancelCode is the second word of a request to cancel a statement.
 const cancelCode = 80877102
 
-// start returns the URL of the server with the proxy's address.
+// start returns the server's URL with the proxy's address.
 func (l *lateCancel) start(t *testing.T, server string) string {
 	t.Helper()
 	u, err := url.Parse(server)
@@ -79,8 +79,8 @@ func (l *lateCancel) serve(client net.Conn) {
 	}
 }
 
-// A request to cancel a statement names the connection, so one that arrives late would end the statement of the next
-// borrower.
+// A request to cancel a statement names only the connection, so a late one would end the next
+// borrower's statement.
 func TestCancel_NeverEndsTheStatementOfTheNextBorrower(t *testing.T) {
 	t.Parallel()
 	for name, delay := range map[string]time.Duration{
@@ -99,7 +99,8 @@ func TestCancel_NeverEndsTheStatementOfTheNextBorrower(t *testing.T) {
 			}
 			patience, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			for late.received.Load() == 0 && patience.Err() == nil { // the statement may start too late
+			// A statement may start too late to be cancelled.
+			for late.received.Load() == 0 && patience.Err() == nil {
 				short, cancel := context.WithTimeout(patience, 50*time.Millisecond)
 				_ = sleep(short, "0.1") // ends before its cancellation arrives
 				cancel()

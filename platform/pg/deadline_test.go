@@ -13,7 +13,8 @@ import (
 	"crier/tests/faultnet"
 )
 
-// Every statement ends even if its caller gave no deadline: a caller that waits for ever keeps a connection.
+// Every statement ends even if its caller set no deadline, because a caller that waits forever
+// keeps a connection.
 func TestStatements_EndWhenTheServerNeverAnswers(t *testing.T) {
 	t.Parallel()
 	p, through := faultnet.Start(t, blank(t))

@@ -106,7 +106,8 @@ func TestFault_ValueThatCannotBeStoredIsInvalid(t *testing.T) {
 	}
 }
 
-// Changes of the same rows wait for each other for a limited time; a lock timeout is not an internal error.
+// Changes to the same rows wait for each other for a limited time; a lock timeout is not an
+// internal error.
 func TestFault_LockTimeoutIsUnavailable(t *testing.T) {
 	t.Parallel()
 	d := open(t, blank(t), "")
@@ -148,7 +149,8 @@ func TestFault_LockTimeoutIsUnavailable(t *testing.T) {
 	}
 }
 
-// ownServer starts a Postgres that one test may stop, and returns it with the pools of its database.
+// ownServer starts a Postgres server that one test may stop. It returns the server and the pools of
+// its database.
 func ownServer(t *testing.T) (*local.Server, *pg.DB) {
 	t.Helper()
 	s, err := local.Start(t.Context(), local.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
@@ -189,7 +191,7 @@ func roundTrips(d *pg.DB) map[string]func(ctx context.Context) error {
 	}
 }
 
-// wantAway checks that err becomes a fault.Unavailable that names a time to wait.
+// wantAway checks that err becomes a fault of kind Unavailable with a RetryAfter.
 func wantAway(t *testing.T, when, way string, err error) {
 	t.Helper()
 	var f *fault.Error
@@ -249,8 +251,9 @@ func TestIsAway_HangingServer(t *testing.T) {
 	wantAway(t, "silent", "Direct without a deadline", err)
 }
 
-// TestFault_KeepsTheNameOfWhatIsAway: an unreachable file store causes the same network errors as the database.
-func TestFault_KeepsTheNameOfWhatIsAway(t *testing.T) {
+// TestFault_KeepsUnavailableOfOtherServices: an unreachable file store causes the same network
+// errors as the database.
+func TestFault_KeepsUnavailableOfOtherServices(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	for _, c := range []struct {

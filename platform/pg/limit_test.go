@@ -14,8 +14,8 @@ import (
 	"crier/tests/dbtest"
 )
 
-// asOrg returns the methods that execute a statement as one organization. Each calls begun when it needs nothing but
-// a connection, possibly more than once.
+// asOrg returns the methods that execute a statement as one organization. Each calls begun,
+// possibly more than once, when all it needs is a connection.
 func asOrg(d *pg.DB) map[string]func(ctx context.Context, org uuid.UUID, sql string, begun func()) error {
 	queue := func(sql string, begun func()) func(b *pgx.Batch) {
 		return func(b *pgx.Batch) { begun(); b.Queue(sql) }
@@ -37,7 +37,8 @@ func asOrg(d *pg.DB) map[string]func(ctx context.Context, org uuid.UUID, sql str
 	}
 }
 
-// wantOrgBusy checks that a call failed because of other calls of its organization, and the fault that a client gets.
+// wantOrgBusy checks that a call failed because of other calls of its organization, and checks the
+// fault that a client gets.
 func wantOrgBusy(t *testing.T, way string, err error) {
 	t.Helper()
 	if !pg.IsOrgBusy(err) || pg.IsAway(err) {
@@ -50,7 +51,7 @@ func wantOrgBusy(t *testing.T, way string, err error) {
 	}
 }
 
-// The call beyond the bound is refused; the others still wait.
+// The call beyond the limit is refused; the others still wait.
 func TestRead_RefusesCallBeyondQueue(t *testing.T) {
 	t.Parallel()
 	d := open(t, blank(t), "")

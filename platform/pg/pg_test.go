@@ -39,7 +39,8 @@ create policy clock on note for select to crier_clock using (due > 0);
 grant select (org_id, id, due) on note to crier_clock;
 `
 
-// forEachPooler runs test on a new database, once directly and once as behind a transaction pooler.
+// forEachPooler runs test on a new database, once directly and once as if behind a transaction
+// pooler.
 func forEachPooler(t *testing.T, test func(t *testing.T, d *pg.DB)) {
 	t.Parallel()
 	for name, pooler := range map[string]string{"directly": "", "behind a transaction pooler": pg.PoolerTransaction} {
@@ -150,7 +151,8 @@ func TestWall_RolesReadGrantedColumnsOnly(t *testing.T) {
 	})
 }
 
-// Borrowers of all kinds, some cancelled and some failing, never see the settings of the previous one.
+// Borrowers of all kinds, some cancelled and some failing, never see the settings of the previous
+// one.
 func TestPool_NextBorrowerSeesNothingOfPrevious(t *testing.T) {
 	forEachPooler(t, func(t *testing.T, d *pg.DB) {
 		orgs := []uuid.UUID{uuid.New(), uuid.New(), uuid.New()}

@@ -69,7 +69,7 @@ func TestWriteOrg_CannotReachAnotherOrganization(t *testing.T) {
 	})
 }
 
-// The pool has one connection, so that the next borrower gets the one that the batch used.
+// The pool has one connection, so the next borrower gets the connection that the batch used.
 func TestWriteOrg_LeavesNothingOnConnection(t *testing.T) {
 	t.Parallel()
 	url := blank(t)
@@ -98,7 +98,8 @@ func TestWriteOrg_LeavesNothingOnConnection(t *testing.T) {
 				return n
 			}
 			was := pid(&before)
-			_ = d.WriteOrg(t.Context(), uuid.New(), func(b *pgx.Batch) { b.Queue(sql) }) // only the connection is checked
+			// Only the connection is checked.
+			_ = d.WriteOrg(t.Context(), uuid.New(), func(b *pgx.Batch) { b.Queue(sql) })
 			if is := pid(&after); is != was || after != before {
 				t.Errorf("got %q on connection %d, want %q on connection %d", after, is, before, was)
 			}
@@ -106,7 +107,7 @@ func TestWriteOrg_LeavesNothingOnConnection(t *testing.T) {
 	}
 }
 
-// createDeferred creates a table whose unique key is checked at the commit.
+// createDeferred creates a table whose unique key is checked at commit.
 func createDeferred(t *testing.T, d *pg.DB) {
 	t.Helper()
 	c, err := d.Direct(t.Context(), pg.Login)

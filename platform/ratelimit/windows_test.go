@@ -18,7 +18,7 @@ func TestWindows_ExpiredWindowsAreDroppedTogether(t *testing.T) {
 	for key := range 64_000 {
 		w.Take(key, start, 3)
 	}
-	// Dropping them one by one would make the cost of a Take depend on their number.
+	// If windows were dropped one at a time, the cost of a Take would depend on their number.
 	if w.Take(-1, start.Add(ratelimit.Span), 3); w.Len() != 64_001 {
 		t.Errorf("got %d windows after the first request of the next span, want 64001", w.Len())
 	}

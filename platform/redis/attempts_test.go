@@ -14,8 +14,8 @@ import (
 	"crier/tests/faultnet"
 )
 
-// rules delay a client after its fourth attempt, and a client on an account after its third attempt, or after its
-// second if there were more than five on the account.
+// rules delay a client after its fourth attempt on any account. They delay a client on an account
+// after its third attempt, or after its second if the account had more than five.
 var rules = AttemptRules{
 	Delays: [3][]time.Duration{
 		{0, 0, 0, time.Second},
@@ -60,7 +60,7 @@ func TestAttempts_DelaysGrowAcrossClients(t *testing.T) {
 	begin("a", "x", time.Millisecond) // refused attempts do not lengthen the delay
 	forward(time.Millisecond)
 	begin("a", "x", 0)
-	begin("a", "y", time.Second) // its fourth on any account
+	begin("a", "y", time.Second) // the client's fourth attempt on any account
 	begin("a", "x", 2*time.Minute)
 	forgive("a", "x")
 	begin("a", "x", 0) // a forgiven attempt neither counts nor delays
@@ -79,7 +79,7 @@ func TestAttempts_DelaysGrowAcrossClients(t *testing.T) {
 		begin("a", "x", 0)
 	}
 	begin("a", "x", time.Minute)
-	for range 4 { // one more than were counted
+	for range 4 { // one more than was counted
 		forgive("a", "x")
 	}
 	begin("a", "x", 0)

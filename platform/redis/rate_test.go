@@ -59,7 +59,8 @@ func TestTake_RefusesWaitLongerThanPeriod(t *testing.T) {
 			}
 		})
 	}
-	// This overflows a time.Duration. Redis converts inf and 9e18 the same way; miniredis supports neither.
+	// This overflows a time.Duration. Redis converts inf and 9e18 the same way; miniredis supports
+	// neither.
 	const overflow = "9000000000000000000"
 	server, c := serve(t)
 	if err := server.Set("rate:crier:rate:x", overflow); err != nil {

@@ -14,7 +14,7 @@ import (
 	"crier/tests/syncbuffer"
 )
 
-// serve starts a Redis server and returns it with a client of it.
+// serve starts a Redis server and returns it with a client for it.
 func serve(t *testing.T) (*miniredis.Miniredis, *Client) {
 	t.Helper()
 	server := miniredis.RunT(t)
@@ -44,7 +44,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func TestOpen_RefusesOnlyAURLThatIsNotValid(t *testing.T) {
+func TestOpen_RefusesOnlyInvalidURL(t *testing.T) {
 	t.Parallel()
 	addr := miniredis.RunT(t).Addr()
 	for _, url := range []string{"", "http://h", "redis://u:hunter2@%zz", addr, "redis://u:hunter2@localhost:99999999", "redis://localhost:0", "rediss://localhost:65536"} {

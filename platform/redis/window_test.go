@@ -17,8 +17,8 @@ import (
 
 var windowStart = time.Unix(1_000_000, 0).UTC()
 
-// serveWindows starts a server whose clock stands at windowStart, and returns it with a counter whose clock is a day
-// ahead of it.
+// serveWindows starts a server whose clock is stopped at windowStart. It returns the server and a
+// counter whose clock is a day ahead.
 func serveWindows(t *testing.T) (*miniredis.Miniredis, *Windows) {
 	t.Helper()
 	server, c := serve(t)
@@ -28,7 +28,8 @@ func serveWindows(t *testing.T) (*miniredis.Miniredis, *Windows) {
 	return server, w
 }
 
-// checkTake takes from the key "k" of the bucket "b" in windows of a minute. The window must end after remaining.
+// checkTake takes from the key "k" of the bucket "b" in windows of a minute. The window must end
+// after the duration remaining.
 func checkTake(t *testing.T, w *Windows, limit, left int, remaining time.Duration) {
 	t.Helper()
 	got, ends, err := w.Take(t.Context(), "b", "k", limit, time.Minute)
@@ -146,7 +147,7 @@ func TestWindows_CountSeparately(t *testing.T) {
 	}
 }
 
-func TestWindows_EndLaterThanTheirLengthIsAnError(t *testing.T) {
+func TestWindows_EndTooFarAheadIsError(t *testing.T) {
 	t.Parallel()
 	server, w := serveWindows(t)
 	server.SetTime(windowStart.Add(time.Hour))
@@ -160,7 +161,7 @@ func TestWindows_EndLaterThanTheirLengthIsAnError(t *testing.T) {
 	checkTake(t, w, 3, 1, time.Minute) // the failed call was not counted
 }
 
-func TestWindows_ReplaceKeysThatAreNotTheirOwn(t *testing.T) {
+func TestWindows_ReplaceForeignKeys(t *testing.T) {
 	t.Parallel()
 	const key = "crier:window:edge:b:60000:k"
 	for name, spoil := range map[string]func(*miniredis.Miniredis) error{
@@ -209,7 +210,7 @@ func TestWindows_AreOneRoundTrip(t *testing.T) {
 	}
 }
 
-func TestWindows_EndWhenTheServerDoesNotAnswer(t *testing.T) {
+func TestWindows_EndWhenServerDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	server, _ := serve(t)
 	proxy, address := faultnet.Start(t, "redis://"+server.Addr())

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestDerive_DependsOnTheFirstKeyAndThePurpose(t *testing.T) {
+func TestDerive_DependsOnFirstKeyAndPurpose(t *testing.T) {
 	t.Parallel()
 	one := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("1", keySize)))
 	two := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("2", keySize)))

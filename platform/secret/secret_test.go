@@ -134,7 +134,8 @@ func TestToken_IsUniformAndDistinct(t *testing.T) {
 	if len(counts) != 62 {
 		t.Fatalf("%d different characters are used, want 62", len(counts))
 	}
-	// Chi-square with 61 degrees of freedom exceeds 130 once in a million runs; modulo bias gives about 1000.
+	// Chi-square with 61 degrees of freedom exceeds 130 once in a million runs; modulo bias gives
+	// about 1000.
 	chi := 0.0
 	for _, c := range counts {
 		d := float64(c - tokens)

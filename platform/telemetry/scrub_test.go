@@ -75,7 +75,7 @@ func TestLog_KeepsShortValues(t *testing.T) {
 	}
 }
 
-// full returns the longest text that is not cut.
+// full returns a text of the greatest length that is not cut.
 func full() string { return strings.Repeat("é", maxValue/2) }
 
 func TestShort_CountsCutBytes(t *testing.T) {
@@ -92,7 +92,7 @@ func TestShort_CountsCutBytes(t *testing.T) {
 	}
 }
 
-// A secret is hidden also when the text is cut in the middle of it.
+// A secret is hidden even if the text is cut in the middle of the secret.
 func TestShort_HidesSecretThatIsCut(t *testing.T) {
 	t.Parallel()
 	const s = "s3cr3tvalue"

@@ -116,7 +116,7 @@ func TestListener_ServesMetricsAndProfiles(t *testing.T) {
 	}
 }
 
-// elsewhere is a listener whose address is not on loopback.
+// elsewhere is a listener whose address is not a loopback address.
 type elsewhere struct{ net.Listener }
 
 func (elsewhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4612} }

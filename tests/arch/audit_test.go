@@ -47,7 +47,7 @@ func commands(t *testing.T, path, noun string, source any) map[string]command {
 	return found
 }
 
-func TestCommands_HaveAnAuditDecision(t *testing.T) {
+func TestCommands_HaveAuditDecision(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../publishing/*/*.go")
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package arch enforces the import plan: which packages a folder may import, which folders may use a library, and
-// which calls are allowed in one place only.
+// Package arch enforces the import plan: which packages a folder may import, which folders may use
+// a library, and which calls are allowed in one place only.
 package arch

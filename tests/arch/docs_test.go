@@ -36,7 +36,8 @@ func TestDocuments_NameExistingFiles(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.Name() == ".git" && !d.IsDir() { // in a worktree; SkipDir would skip its folder, the root
+		// In a worktree .git is a file, and SkipDir would skip its folder, the root.
+		if d.Name() == ".git" && !d.IsDir() {
 			return nil
 		}
 		if d.Name() == ".git" || d.Name() == ".crier" || d.Name() == "node_modules" {
@@ -49,7 +50,7 @@ func TestDocuments_NameExistingFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// exists reports whether a file or folder has this path, or one that ends in it.
+	// exists reports whether a file or folder has this path or a path that ends with it.
 	exists := func(name string) bool {
 		for path := range paths {
 			if strings.HasSuffix(path, "/"+strings.Trim(name, "/")) {

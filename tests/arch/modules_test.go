@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestBinary_LinksOneMajorVersionOfEachModule: two major versions of one library double its code and the advisories to
-// follow.
+// TestBinary_LinksOneMajorVersionOfEachModule: two major versions of a library double its code and
+// the advisories to follow.
 func TestBinary_LinksOneMajorVersionOfEachModule(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "crier/apps/crier").Output()

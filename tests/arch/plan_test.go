@@ -1,6 +1,7 @@
 package arch
 
-// layer lists what the packages of a folder may import. The first entry that matches a package applies.
+// layer lists what the packages of a folder may import. The first entry that matches a package
+// applies.
 type layer struct {
 	from string
 	// self restricts the entry to the folder itself, without its sub-folders.
@@ -15,9 +16,10 @@ type layer struct {
 
 var leaves = []string{"platform/fault", "platform/clock", "platform/id", "platform/paste", "platform/text"}
 
-// tenancyLeaves are the packages that the nouns of tenancy share. They know no noun.
+// tenancyLeaves are the packages that the nouns of tenancy share. They import no noun.
 var tenancyLeaves = []string{
-	"tenancy/db", "tenancy/credential", "tenancy/notice", "tenancy/proof", "tenancy/entry", // as layers, the lowest first
+	// Ordered as layers, the lowest first.
+	"tenancy/db", "tenancy/credential", "tenancy/notice", "tenancy/proof", "tenancy/entry",
 	"tenancy/mails", "tenancy/passwords", "tenancy/signin",
 }
 
@@ -27,7 +29,7 @@ var publishingLeaves = []string{
 	"publishing/recurrence", "publishing/richtext", "publishing/scheduler/dispatch",
 }
 
-// nounUsers are the packages, besides apps/boot and tests, that import a noun.
+// nounUsers lists, for each noun, the packages that import it besides apps/boot and tests.
 var nounUsers = map[string][]string{
 	"publishing/scheduler": {"apps/worker"},
 	"publishing/webhook":   {"apps/edge/docs"},
@@ -65,13 +67,15 @@ var layers = []layer{
 	{from: "platform/limit"},
 	{from: "platform/text", pure: true},
 	{from: "platform/ratelimit", pure: true},
-	{from: "platform", to: append([]string{"platform/limit"}, leaves...)}, // and a package's own sub-folders, see layerRule
+	// A package may also import its own sub-folders: see layerRule.
+	{from: "platform", to: append([]string{"platform/limit"}, leaves...)},
 
 	{from: "tests/sim", to: []string{"tests/sim", "platform"}},
 	{from: "tests", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "platform", "tests"}},
 }
 
-// impure are the packages of the standard library that access the network, files, processes or databases.
+// impure are the packages of the standard library that access the network, files, processes or
+// databases.
 var impure = []string{"net", "net/http", "net/rpc", "net/smtp", "os", "os/exec", "os/signal", "database/sql", "plugin", "syscall"}
 
 // restriction lists the folders from which a package may be imported.
@@ -80,7 +84,8 @@ type restriction struct {
 	from []string
 }
 
-// restricted lists the packages of this module that may be imported from fewer folders than the import plan allows.
+// restricted lists the packages of this module that may be imported from fewer folders than the
+// import plan allows.
 var restricted = []restriction{
 	{path: "crier/actors/cluster/store", from: []string{"actors/cluster"}},
 	{path: "crier/billing/store", from: []string{"billing/service"}},
@@ -92,7 +97,7 @@ var restricted = []restriction{
 	{path: "net/http/httptest", from: []string{"tests", "publishing/connector/conformance"}},
 }
 
-// vendors lists for each library the folders that may import it. Other libraries are not allowed.
+// vendors lists, for each library, the folders that may import it. No other libraries are allowed.
 var vendors = []restriction{
 	{path: "github.com/gofiber/", from: []string{"apps/edge"}},
 	{path: "github.com/danielgtaylor/huma/", from: []string{"apps/edge"}},
@@ -150,9 +155,9 @@ var vendors = []restriction{
 	{path: "pgregory.net/rapid", from: []string{}},
 }
 
-// ban lists names of a package that may be used in some folders only.
+// ban lists names of a package that may be used only in some folders.
 type ban struct {
-	// path is the import path; "" is for functions that need no import.
+	// path is the import path, or "" for functions that need no import.
 	path string
 	// names may end in "*", which matches any suffix.
 	names []string
@@ -182,7 +187,7 @@ var bans = []ban{
 	{path: "", names: []string{"init"}, why: "an import has no side effects"},
 }
 
-// exception permits one folder one violation. An exception that is not needed fails the test.
+// exception permits one violation in one folder. An exception that is not needed fails the test.
 type exception struct{ dir, what, why string }
 
 var exceptions = []exception{
@@ -253,11 +258,13 @@ var exceptions = []exception{
 	{dir: "tests/relay", what: "github.com/btcsuite/btcd/btcec/v2/schnorr", why: "the relay of the tests checks signatures by itself"},
 }
 
-// topLevel lists the entries of the root; entries that begin with a dot are the configuration of tools.
+// topLevel lists the entries of the root; entries that begin with a dot are the configuration of
+// tools.
 var topLevel = []string{
 	"actors/", "apps/", "billing/", "docs/", "ops/", "platform/", "publishing/", "tenancy/", "tests/",
 	"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "SECURITY.md", "staticcheck.conf", "Taskfile.yml", "go.mod", "go.sum",
 }
 
-// domains have packages store and service, which are imported under aliases such as poststore or billingservice.
+// domains have packages store and service, which are imported under aliases such as poststore or
+// billingservice.
 var domains = []string{"publishing", "tenancy", "billing"}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// unraced are the packages that share memory between goroutines and run without the race detector
-// in the gate, with the reason. `ops/test all` runs them with it.
+// unraced maps each package that shares memory between goroutines, but runs without the race
+// detector in the gate, to the reason. `ops/test all` runs them with it.
 var unraced = map[string]string{
 	"apps/sim/sandbox":                 "a simulator for tests; one mutex guards it",
 	"platform/migrations":              "runs alone, before anything is served",
@@ -18,7 +18,7 @@ var unraced = map[string]string{
 	"publishing/connector/nostr":       "a client of one request",
 }
 
-// shares reports whether a file starts goroutines or guards memory that several of them use.
+// shares reports whether a file starts goroutines or guards memory that several goroutines use.
 func shares(f file) bool {
 	for _, i := range f.imports {
 		if i.path == "sync" || i.path == "sync/atomic" || strings.HasPrefix(i.path, "golang.org/x/sync/") {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// violation is one violation of a rule; dir and what are matched with the exceptions.
+// violation is one violation of a rule. Exceptions match dir and what.
 type violation struct {
 	dir, what, message string
 }
@@ -18,8 +18,8 @@ func newViolation(f file, line int, what, format string, args ...any) violation 
 	return violation{dir: f.dir(), what: what, message: message}
 }
 
-// rules maps the name of each rule to its check. Rules made by eachFile apply to test files too, the others to product
-// files only.
+// rules maps the name of each rule to its check. Rules made by eachFile also apply to test files;
+// the others apply to product files only.
 var rules = map[string]func(tree) []violation{
 	"import plan":         eachProduct(layerRule),
 	"restricted packages": eachProduct(func(f file) []violation { return restrictionRule(f, restricted, false) }),
@@ -78,7 +78,7 @@ func layerRule(f file) (out []violation) {
 	return out
 }
 
-// samePart reports whether a and b are a package of platform and its sub-package.
+// samePart reports whether a and b are a package of platform and one of its sub-packages.
 func samePart(a, b string) bool {
 	return inFolder(a, "platform") && (inFolder(a, b) || inFolder(b, a))
 }
@@ -97,7 +97,8 @@ func restrictionRule(f file, restrictions []restriction, all bool) (out []violat
 	return out
 }
 
-// nounRule reports imports of a noun of publishing or tenancy, and of its store, from where it may not be imported.
+// nounRule reports imports of a noun of publishing or tenancy, or of the noun's store, by packages
+// that may not import it.
 func nounRule(f file) (out []violation) {
 	leaves := slices.Concat(publishingLeaves, tenancyLeaves)
 	for _, i := range f.imports {
@@ -120,8 +121,8 @@ func nounRule(f file) (out []violation) {
 	return out
 }
 
-// matchesPath reports whether an import path is a package or below it; a path that ends in "/" matches only what is
-// below.
+// matchesPath reports whether an import path is a package or below it. A path that ends in "/"
+// matches only the packages below it.
 func matchesPath(importPath, packagePath string) bool {
 	return importPath == packagePath || strings.HasPrefix(importPath, strings.TrimSuffix(packagePath, "/")+"/")
 }
@@ -208,7 +209,7 @@ func commentRule(t tree) (out []violation) {
 	return out
 }
 
-// cycleRule treats each folder of the top level as one package.
+// cycleRule treats each top-level folder as one package.
 func cycleRule(t tree) []violation {
 	to := map[string][]string{}
 	for _, f := range t.files {
@@ -229,7 +230,7 @@ func cycleRule(t tree) []violation {
 	return nil
 }
 
-// pathBack extends a path of folders to one that ends at start, or returns nil.
+// pathBack extends a path of folders to a path that ends at start, or returns nil.
 func pathBack(to map[string][]string, start string, path []string) []string {
 	for _, next := range to[path[len(path)-1]] {
 		if next == start {
@@ -253,7 +254,8 @@ func topRule(t tree) (out []violation) {
 	return out
 }
 
-// check runs every rule. It returns the violations without an exception, by rule, and the exceptions that match none.
+// check runs every rule. It returns the violations without an exception, by rule, and the
+// exceptions that match no violation.
 func check(t tree, allowed []exception) (violations map[string][]violation, stale []exception) {
 	violations, used := map[string][]violation{}, make([]bool, len(allowed))
 	for name, rule := range rules {

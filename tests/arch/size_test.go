@@ -14,7 +14,7 @@ const (
 	mostMethods = 40
 )
 
-// size is how much a package holds.
+// size is the content of a package that counts against the maximum.
 type size struct {
 	first        file
 	files, lines int

@@ -15,9 +15,10 @@ import (
 
 const module = "crier"
 
-// tree is what the rules check. It is parsed and not type-checked, so it has the files of every system and build tag.
+// tree is what the rules check. It is parsed but not type-checked, so it has the files of every
+// system and build tag.
 type tree struct {
-	top   []string // entries of the root; names of folders end in "/"
+	top   []string // entries of the root; folder names end in "/"
 	files []file   // Go files, sorted by path
 }
 
@@ -29,17 +30,17 @@ type file struct {
 	imports []imported
 	uses    []use
 	lines   int
-	methods map[string]int // number of methods by the name of the receiver's type
+	methods map[string]int // number of methods by receiver type
 }
 
-// imported is one import; name is "" unless the file gives one.
+// imported is one import. name is "" unless the file names the import.
 type imported struct {
 	path, name string
 	line       int
 }
 
-// use is a reference to a package's name (http.Get), or to a function without a package (panic, init), or a go statement
-// with the name "go".
+// use is a reference to a package's name (http.Get), a call of a function without a package (panic,
+// init), or a go statement, whose name is "go".
 type use struct {
 	path, name string
 	line       int
@@ -139,7 +140,7 @@ func parse(rel, body string) (file, error) {
 	return f, nil
 }
 
-// receiver returns the name of the type of a receiver.
+// receiver returns the name of a receiver's type.
 func receiver(of ast.Expr) string {
 	switch of := of.(type) {
 	case *ast.StarExpr:
@@ -173,7 +174,8 @@ func (f *file) addUse(n ast.Node, names map[string]string, line func(token.Pos) 
 	}
 }
 
-// defaultName returns the name that an import path usually has: its last element that is not a version.
+// defaultName returns the name that an import path usually has: its last element that is not a
+// version.
 func defaultName(importPath string) string {
 	base := path.Base(importPath)
 	if v, ok := strings.CutPrefix(base, "v"); ok && path.Dir(importPath) != "." {
@@ -184,7 +186,7 @@ func defaultName(importPath string) string {
 	return base
 }
 
-// inFolder reports whether a folder is one of these folders or inside one. "*" matches one element.
+// inFolder reports whether dir is one of the folders or inside one. "*" matches one element.
 func inFolder(dir string, folders ...string) bool {
 	have := strings.Split(dir, "/")
 	return slices.ContainsFunc(folders, func(folder string) bool {
@@ -201,17 +203,17 @@ func inFolder(dir string, folders ...string) bool {
 	})
 }
 
-// isFolder is like inFolder, without sub-folders.
+// isFolder is like inFolder, but excludes sub-folders.
 func isFolder(dir string, folders ...string) bool {
 	return slices.ContainsFunc(folders, func(folder string) bool {
 		return inFolder(dir, folder) && strings.Count(dir, "/") == strings.Count(folder, "/")
 	})
 }
 
-// internal returns the folder of an import of this module.
+// internal returns the folder of an import from this module.
 func (i imported) internal() (dir string, ok bool) { return strings.CutPrefix(i.path, module+"/") }
 
-// external reports whether the import is of another module: its first element has a dot.
+// external reports whether the import is from another module: its first element has a dot.
 func (i imported) external() bool {
 	first, _, _ := strings.Cut(i.path, "/")
 	return strings.Contains(first, ".")

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestPlan_HasNoUnusedEntries: an entry for a folder or library that does not exist would check nothing.
+// TestPlan_HasNoUnusedEntries: an entry for a folder or library that does not exist would check
+// nothing.
 func TestPlan_HasNoUnusedEntries(t *testing.T) {
 	t.Parallel()
 	all, err := loadTree()
@@ -33,7 +34,7 @@ func TestUnused_ReportsEntries(t *testing.T) {
 	}
 }
 
-// unused returns a message for each folder and each library that the tables name and the tree does not have.
+// unused returns a message for each folder and library that is in the tables but not in the tree.
 func unused(t tree) (out []string) {
 	there := func(folder string) bool {
 		return slices.ContainsFunc(t.files, func(f file) bool { return inFolder(f.dir(), folder) })
@@ -65,8 +66,8 @@ func unused(t tree) (out []string) {
 	return out
 }
 
-// unusedRestriction reports the folders of d that have no file with the import. If d has no folders, a test must have
-// it.
+// unusedRestriction reports the folders of d that have no file with the import. If d has no
+// folders, a test must have the import.
 func unusedRestriction(t tree, restrictions []restriction, d restriction) (out []string) {
 	comes := func(test bool, folder string) bool {
 		return slices.ContainsFunc(t.files, func(f file) bool {

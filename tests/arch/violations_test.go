@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// source is a synthetic file. Of a file that is not Go, only the name is used.
+// source is a synthetic file. If it is not a Go file, only its name is used.
 type source struct{ path, body string }
 
 func (s source) tree(t *testing.T) tree {
@@ -28,7 +28,7 @@ func (s source) tree(t *testing.T) tree {
 	return made
 }
 
-// importing returns a file that breaks no rule except by these imports.
+// importing returns a file that breaks no rule except through these imports.
 func importing(name string, imports ...string) source {
 	pkg := filepath.Base(filepath.Dir(name))
 	body := "// Package " + pkg + " is synthetic.\npackage " + pkg + "\n\n"
@@ -231,7 +231,7 @@ func TestCycleRule_ReportsCycle(t *testing.T) {
 	}
 }
 
-// TestSizeRule_ReportsFiles: one file more than a package may have.
+// TestSizeRule_ReportsFiles: the package has one file more than allowed.
 func TestSizeRule_ReportsFiles(t *testing.T) {
 	t.Parallel()
 	var made tree
@@ -252,7 +252,7 @@ func TestSizeRule_ReportsFiles(t *testing.T) {
 	}
 }
 
-func TestException_AppliesToOneThingInOneFolder(t *testing.T) {
+func TestException_CoversOneViolationInOneFolder(t *testing.T) {
 	t.Parallel()
 	s := calling("platform/pg/pool.go", "time", "_ = time.Now()")
 	for name, c := range map[string]struct {

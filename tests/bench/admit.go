@@ -23,7 +23,7 @@ type noOffers struct{}
 
 func (noOffers) Offer(tenancy.OrgID, int) {}
 
-// admitting measures the rate limiter of the organization's actor, on this node and on another.
+// admitting measures the rate limiter of an organization's actor on this node and on another node.
 func admitting(ctx context.Context, r *rig) (err error) {
 	all := make([]tenancy.OrgID, 64)
 	for i := range all {
@@ -100,7 +100,7 @@ func (r *rig) admitting(ctx context.Context, where string, c *org.Client, all []
 	})
 }
 
-// direct calls work directly.
+// direct calls work in this process, without a connection.
 func direct(_ context.Context, users int, span time.Duration, work func(int)) (load, error) {
 	return drive(users, untilOver(span), func(i int) error {
 		work(i)
@@ -108,8 +108,8 @@ func direct(_ context.Context, users int, span time.Duration, work func(int)) (l
 	})
 }
 
-// overLoopback has work called at the other end of loopback connections, one for each caller, with an organization's id
-// sent there and back.
+// overLoopback calls work at the other end of loopback connections, one per caller. Each call sends
+// an organization's id there and back.
 func overLoopback(ctx context.Context, users int, span time.Duration, work func(int)) (out load, err error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -155,7 +155,7 @@ func echo(c net.Conn, work func(int)) {
 	var name [36]byte
 	for i := 0; ; i++ {
 		if _, err := io.ReadFull(c, name[:]); err != nil {
-			return // the caller has left
+			return // the caller has disconnected
 		}
 		work(i)
 		if _, err := c.Write(name[:]); err != nil {

@@ -11,15 +11,16 @@ import (
 // burst is a set of posts that are due at the same time.
 type burst struct {
 	posts, organizations int
-	// channels is the number for each organization.
+	// channels is the number per organization.
 	channels int
 	latency  time.Duration
-	// rows is the number of posts already in the table, half of them published and half due next month.
+	// rows is the number of posts already in the table, half of them published and half due next
+	// month.
 	rows     int
 	settings []string
-	// prepare adds other rows; nil is none.
+	// prepare adds other rows. It may be nil.
 	prepare func(context.Context, *testDB, []tenant) error
-	// ended checks the database after the last post; nil is none.
+	// ended checks the database after the last post. It may be nil.
 	ended func(context.Context, *testDB) error
 }
 
@@ -28,11 +29,12 @@ type result struct {
 	// span is the time from the due time until Postgres has the last post as published.
 	span time.Duration
 	late []time.Duration
-	// sent is the lateness of the last post at the platform.
+	// sent is the lateness of the last post when it reached the platform.
 	sent time.Duration
-	// used is everything that the burst cost, without what idling would have used. It includes deferred.
+	// used is the total cost of the burst, less what an idle service would have used. It includes
+	// deferred.
 	used cost
-	// deferred is the part of used after the last post: notifications and statistics, for example.
+	// deferred is the part of used after the last post, for example for notifications and metrics.
 	deferred   cost
 	twice      int
 	outOfOrder int
@@ -40,7 +42,7 @@ type result struct {
 
 func (x burst) per(d time.Duration) float64 { return ms(d) / float64(x.posts) }
 
-// rate returns the number of posts published a second.
+// rate returns the number of posts published per second.
 func (x burst) rate(out result) float64 { return float64(x.posts) / out.span.Seconds() }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -53,8 +55,8 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// Inserting takes at most a second for fillRate posts. The service starts ahead before the due time, so that it finds
-// the posts.
+// Inserting takes at most a second per fillRate posts. The service starts ahead of the due time, so
+// that it finds the posts.
 const (
 	fillRate = 1500
 	ahead    = startUp + idleSpan + 4*time.Second
@@ -86,7 +88,7 @@ func (x burst) run(ctx context.Context, r *rig) (out result, err error) {
 	return out, err
 }
 
-// fill inserts the tenants and all rows but the posts of the burst.
+// fill inserts the tenants and all rows except the posts of the burst.
 func (x burst) fill(ctx context.Context, b *testDB) ([]tenant, error) {
 	all, err := b.createTenants(ctx, x.organizations, x.channels)
 	if err != nil {
@@ -101,7 +103,7 @@ func (x burst) fill(ctx context.Context, b *testDB) ([]tenant, error) {
 	return all, x.prepare(ctx, b, all)
 }
 
-// history inserts posts of other times on the same channels.
+// history inserts posts with other due times on the same channels.
 func (b *testDB) history(ctx context.Context, all []tenant, rows int) error {
 	past, future := spread(all, now().Add(-30*24*time.Hour)), spread(all, now().Add(30*24*time.Hour))
 	_, err := b.insertPosts(ctx, rows, func(i int) booking {
@@ -118,9 +120,10 @@ func (b *testDB) history(ctx context.Context, all []tenant, rows int) error {
 	return b.settle(ctx)
 }
 
-// A service has startUp for its start-up work, which is not counted, as the connections of the floor are not. Then it is
-// measured for idleSpan, and what it uses when idle is subtracted from the cost of the burst. Afterward the service has
-// deferSpan to do what it put off during the burst, which is counted.
+// A service first has startUp for its start-up work, which is not counted, just as the floor's
+// connections are not. Then it is measured for idleSpan, and its idle use is subtracted from the
+// cost of the burst. Afterward it has deferSpan for the work that it deferred during the burst,
+// which is counted.
 const (
 	startUp   = 3 * time.Second
 	idleSpan  = 8 * time.Second
@@ -181,12 +184,13 @@ func (x burst) watch(ctx context.Context, b *testDB, due time.Time) (out result,
 	return out, nil
 }
 
-// unfinished counts by indexes only, because a scan of the whole table would be counted as the service's work.
+// unfinished uses only indexes, because a scan of the whole table would count as the service's
+// work.
 const unfinished = `select (select count(*) from post where state in ('PUBLISHING', 'UNKNOWN'))
 	+ (select count(*) from generate_series(0, 255) x(shard) cross join lateral (select 1 from post p where p.shard = x.shard and p.state = 'QUEUE' and p.deleted_at is null and p.due <= now()) due)`
 
-// published waits until Postgres has every post as published and returns that time. It queries only after the platform
-// has received them all.
+// published waits until Postgres has every post as published and returns the time. It queries
+// Postgres only after the platform has received all posts.
 func (x burst) published(ctx context.Context, b *testDB) (time.Time, error) {
 	patience, cancel := context.WithTimeout(ctx, 5*time.Minute+time.Duration(x.posts)*time.Millisecond)
 	defer cancel()
@@ -206,8 +210,8 @@ func (x burst) published(ctx context.Context, b *testDB) (time.Time, error) {
 	}
 }
 
-// allPublished returns an error if a due post is not published. It reads the whole table, so it is called after the
-// measurement.
+// allPublished returns an error if a due post is not published. It reads the whole table, so it is
+// called after the measurement.
 func (b *testDB) allPublished(ctx context.Context) error {
 	var others int
 	const late = "select count(*) from post where state <> 'PUBLISHED' and due <= now() and deleted_at is null"
@@ -236,9 +240,10 @@ func (x burst) line(name string, out result) m {
 	return line
 }
 
-// dueBurst is a large burst of many organizations, without and with a slow platform. Without latency, bursts and
-// floors alternate, and each line compares the means so far, because on a shared machine one burst may be 50 % faster
-// than the next. The floor of a round is that of its best number of connections.
+// dueBurst measures a large burst of many organizations, without and with a slow platform. Without
+// latency, bursts and floors alternate, and each line compares the means so far, because on a
+// shared machine one burst may be 50 % faster than the next. The floor of a round uses the best of
+// several numbers of connections.
 func dueBurst(ctx context.Context, r *rig) error {
 	x := burst{posts: r.opts.posts, organizations: r.opts.organizations, channels: 2}
 	var ours, floors []float64
@@ -279,8 +284,8 @@ func mean(rates []float64) (m float64) {
 	return m
 }
 
-// peerBurst is a burst of a size for which figures of other schedulers exist. Its floor is the processor time of the
-// loop for a post, without calls to a platform.
+// peerBurst measures a burst of a size for which figures of other schedulers exist. Its floor is
+// the processor time per post of the loop, without calls to a platform.
 func peerBurst(ctx context.Context, r *rig) error {
 	x := burst{posts: 300, organizations: 50, channels: 1}
 	out, err := x.run(ctx, r)
@@ -299,7 +304,7 @@ func peerBurst(ctx context.Context, r *rig) error {
 	return r.emit(line)
 }
 
-// growth measures the same small burst with more and more rows in the table.
+// growth measures the same small burst with a growing number of rows in the table.
 func growth(ctx context.Context, r *rig) error {
 	type costs struct{ cpu, statements, time float64 }
 	at := map[int]costs{}

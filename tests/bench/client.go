@@ -13,7 +13,7 @@ import (
 	"crier/tests/call"
 )
 
-// client calls the API as a number of concurrent users, each with a connection that is kept.
+// client calls the API as a number of concurrent users, each with a persistent connection.
 type client struct {
 	http    *http.Client
 	address string
@@ -48,15 +48,15 @@ func (c *client) book(ctx context.Context, t tenant, channel int, due time.Time,
 	}, http.StatusCreated)
 }
 
-// load is the measurement of many calls.
+// load is the measurement of a number of calls.
 type load struct {
-	rate     float64 // calls a second
+	rate     float64 // calls per second
 	p50, p99 time.Duration
 	calls    int
 }
 
-// drive makes calls as a number of concurrent users until enough returns true for the next call or a call fails. It
-// returns the errors joined.
+// drive makes calls as a number of concurrent users, until enough returns true for the next call or
+// a call fails. It returns the joined errors.
 func drive(users int, enough func(i int) bool, call func(i int) error) (load, error) {
 	var next, failed atomic.Int64
 	var mu sync.Mutex
@@ -94,7 +94,7 @@ func drive(users int, enough func(i int) bool, call func(i int) error) (load, er
 		calls: len(took)}, first
 }
 
-// untilOver returns an enough function for drive that ends it after a span.
+// untilOver returns an enough function for drive that stops it after a time span.
 func untilOver(span time.Duration) func(int) bool {
 	end := now().Add(span)
 	return func(int) bool { return now().After(end) }

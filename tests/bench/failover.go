@@ -16,16 +16,19 @@ import (
 )
 
 const (
-	failoverRate    = 100 // posts a second
+	failoverRate    = 100 // posts per second
 	failoverNodes   = 3
 	failoverPeople  = 300
 	failoverLatency = 20 * time.Millisecond
 	leaseDefault    = 10 * time.Second
 )
 
-// failover kills one of three processes under a steady stream of posts. Its floor is the lease, during which no other
-// process may take over. The channels whose posts the process was sending wait longer, until those claims end, and are
-// measured separately. The posts are booked by the API, and every process is restarted before they are due.
+// failover kills one of three processes under a steady stream of posts. Its floor is the lease,
+// during which no other process may take over.
+//
+// Channels whose posts the process was sending wait longer, until those claims end, and are
+// measured separately. The posts are booked through the API, and every process is restarted before
+// they are due.
 func failover(ctx context.Context, r *rig) error {
 	lease, err := r.opts.lease()
 	if err != nil {
@@ -50,7 +53,7 @@ func failover(ctx context.Context, r *rig) error {
 	})
 }
 
-// lease returns the lease of the shards, which is how long a dead process keeps them.
+// lease returns the duration of a shard's lease, which is how long a dead process keeps its shards.
 func (o options) lease() (d time.Duration, err error) {
 	d = leaseDefault
 	for _, s := range o.settings {
@@ -61,11 +64,12 @@ func (o options) lease() (d time.Duration, err error) {
 	return d, err
 }
 
-// stream is posts that are due one after the other, published by all processes of one installation.
+// stream is a series of posts that are due one after the other and are published by all processes
+// of one installation.
 type stream struct {
 	*testDB
 	count int
-	redis string // a setting
+	redis string // the REDIS_URL setting
 	all   []tenant
 	due   time.Time // of the first post
 	// ahead is the time from the last booking to the first due time.
@@ -76,7 +80,7 @@ func (s *stream) at(i int) time.Time {
 	return s.due.Add(time.Duration(i) * time.Second / failoverRate).Truncate(time.Millisecond)
 }
 
-// bookAll books all posts by the API of one process and then stops all processes.
+// bookAll books all posts through the API of one process and then stops all processes.
 func (s *stream) bookAll(ctx context.Context) error {
 	nodes, err := s.serveAll(ctx)
 	if err != nil {
@@ -96,8 +100,8 @@ func (s *stream) bookAll(ctx context.Context) error {
 	return errors.Join(err, stopAll(nodes))
 }
 
-// killOne starts the processes, kills one in the middle of the stream while clients call the API, and returns the line
-// to print. The cost is that of the remaining processes.
+// killOne starts the processes, kills one in the middle of the stream while clients call the API,
+// and returns the line to print. The cost is the cost of the remaining processes.
 func (s *stream) killOne(ctx context.Context) (line m, err error) {
 	s.platform.begin(failoverLatency)
 	nodes, err := s.serveAll(ctx)
@@ -132,7 +136,8 @@ func (s *stream) killOne(ctx context.Context) (line m, err error) {
 	claimed, err := s.claimedByOldest(ctx)
 	err = errors.Join(err, until(ctx, s.due.Add(span)))
 	_, waited := burst{posts: s.count}.published(ctx, s.testDB)
-	if waited != nil && !errors.Is(waited, context.DeadlineExceeded) { // missing posts are reported as lost
+	// Missing posts are reported as lost.
+	if waited != nil && !errors.Is(waited, context.DeadlineExceeded) {
 		err = errors.Join(err, waited)
 	}
 	api := calls()
@@ -152,7 +157,7 @@ func (s *stream) killOne(ctx context.Context) (line m, err error) {
 	return line, nil
 }
 
-// shardsOfOldest returns the shards of the process that was started first.
+// shardsOfOldest returns the shards of the process that started first.
 func (s *stream) shardsOfOldest(ctx context.Context) (shards map[int]bool, err error) {
 	rows, err := s.super.Query(ctx, `select s.shard, count(*) over () from shard s
 		where s.owner = (select id from node where expires_at > now() order by started_at limit 1)
@@ -175,16 +180,16 @@ func (s *stream) shardsOfOldest(ctx context.Context) (shards map[int]bool, err e
 	return nil, errors.New("the processes do not share the organizations")
 }
 
-// claimedByOldest returns the organizations of which the killed process, the one that was started first, was sending
-// posts.
+// claimedByOldest returns the organizations whose posts the killed process, which started first,
+// was sending.
 func (s *stream) claimedByOldest(ctx context.Context) (orgs []uuid.UUID, err error) {
 	err = s.super.QueryRow(ctx, `select coalesce(array_agg(org_id), '{}') from post
 		where state = 'PUBLISHING' and claim_holder = (select id from node where expires_at > now() order by started_at limit 1)`).Scan(&orgs)
 	return orgs, err
 }
 
-// outcome compares what the platform has with what was booked; lost are the shards of the killed process, and claimed
-// the organizations of which it was sending posts.
+// outcome compares the posts on the platform with the booked ones. lost has the shards of the
+// killed process, and claimed has the organizations whose posts it was sending.
 func (s *stream) outcome(ctx context.Context, lost map[int]bool, claimed []uuid.UUID) (m, error) {
 	var published int
 	if err := s.super.QueryRow(ctx, `select count(*) from post where state = 'PUBLISHED' and due >= $1 and due < $2`,
@@ -221,7 +226,7 @@ func (s *stream) outcome(ctx context.Context, lost map[int]bool, claimed []uuid.
 	}, nil
 }
 
-// serveAll starts the processes, which share the database, the files and Redis.
+// serveAll starts the processes, which share a database, a file folder and Redis.
 func (s *stream) serveAll(ctx context.Context) (nodes []*node, err error) {
 	for i := range failoverNodes {
 		settings := append([]string{

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// The many organizations with posts due at the same time, and the few with a single post each.
+// Many organizations have posts due at the same time, and a few have a single post each.
 const (
 	crowdSize     = 600
 	crowdPosts    = 100
 	crowdChannels = 4
 	whalePosts    = 10_000
 	whaleChannels = 40
-	lonely        = 41 // one is due every lonelyEvery, in the ten seconds from the due time on
+	lonely        = 41 // one is due every lonelyEvery, in the ten seconds after the due time
 	lonelyEvery   = 250 * time.Millisecond
-	fullSize      = 100_000 // the value of -posts for these sizes
+	fullSize      = 100_000 // the value of -posts that gives these sizes
 )
 
-// fairness measures how long single posts wait while many other organizations have much to publish. Its floor is the
-// same posts without the others.
+// fairness measures how long single posts wait while many other organizations have much to publish.
+// Its floor is the same posts without the other organizations.
 func fairness(ctx context.Context, r *rig) error {
 	for _, latency := range []time.Duration{0, 200 * time.Millisecond} {
 		alone := contest{latency: latency}
@@ -54,24 +54,28 @@ func fairness(ctx context.Context, r *rig) error {
 	return nil
 }
 
-// contest is the single posts, many organizations with crowdPosts posts each, and one with very many.
+// contest has the single posts, many organizations with crowdPosts posts each, and one organization
+// with very many posts.
 type contest struct {
 	latency time.Duration
-	// crowd is a number of organizations, whale the number of posts of the largest one; both may be 0.
+	// crowd is the number of the many organizations, and whale the number of posts of the largest
+	// one. Both may be 0.
 	crowd, whale int
 }
 
 // contestResult is the measurement of a contest.
 type contestResult struct {
 	late []time.Duration // of the single posts
-	// first and last are when the first and the last organization of the crowd had all posts out.
+	// first and last are the times until the first and until the last organization of the crowd had
+	// published all its posts.
 	first, last time.Duration
-	// whale is the number of posts of the largest organization that were out by then.
+	// whale is the number of posts that the largest organization had published by then.
 	whale             int
 	twice, outOfOrder int
 }
 
-// run returns when the single posts and the crowd are out; the largest organization may still have posts.
+// run returns when the single posts and the crowd's posts are published. The largest organization
+// may still have posts.
 func (x contest) run(ctx context.Context, r *rig) (out contestResult, err error) {
 	posts := x.crowd*crowdPosts + x.whale
 	err = r.withDB(ctx, func(b *testDB) (err error) {
@@ -89,7 +93,7 @@ func (x contest) run(ctx context.Context, r *rig) (out contestResult, err error)
 		if err := untilDue(ctx, due); err != nil {
 			return err
 		}
-		small := lonely + crowdChannels*x.crowd // channels
+		small := lonely + crowdChannels*x.crowd // number of channels
 		if err := b.awaitPosts(ctx, small, lonely+crowdPosts*x.crowd); err != nil {
 			return err
 		}
@@ -102,7 +106,7 @@ func (x contest) run(ctx context.Context, r *rig) (out contestResult, err error)
 	return out, err
 }
 
-// fill inserts all posts. The channels of the few come first, then those of the crowd.
+// fill inserts all posts. The channels of the few come first, then the channels of the crowd.
 func (x contest) fill(ctx context.Context, b *testDB, due time.Time) (few, crowd []tenant, err error) {
 	few, err = b.createTenants(ctx, lonely, 1)
 	if err != nil {
@@ -131,7 +135,7 @@ func (x contest) fill(ctx context.Context, b *testDB, due time.Time) (few, crowd
 	return few, crowd, b.settle(ctx)
 }
 
-// bookSingles inserts a post for each of the few, lonelyEvery apart.
+// bookSingles inserts one post for each of the few, lonelyEvery apart.
 func (b *testDB) bookSingles(ctx context.Context, few []tenant, first time.Time) error {
 	_, err := b.insertPosts(ctx, len(few), func(i int) booking {
 		return booking{tenant: &few[i], number: 1, due: first.Add(time.Duration(i) * lonelyEvery)}
@@ -148,7 +152,8 @@ func (s *measurement) latest(few []tenant) (late []time.Duration) {
 	return late
 }
 
-// awaitPosts waits until the platform has so many posts of the channels below a number.
+// awaitPosts waits until the platform has this number of posts of the channels numbered below
+// channel.
 func (b *testDB) awaitPosts(ctx context.Context, channel, posts int) error {
 	patience, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -169,7 +174,7 @@ func (p *platform) below(channel int) int {
 	return p.seen.below(channel)
 }
 
-// below returns how many posts the channels below a number have, assuming that none was lost.
+// below returns the number of posts of the channels numbered below channel, if none was lost.
 func (s *measurement) below(channel int) (n int) {
 	for name, last := range s.last {
 		c, err := strconv.Atoi(name)
@@ -181,7 +186,8 @@ func (s *measurement) below(channel int) (n int) {
 	return n
 }
 
-// ends returns when the first and the last of the organizations had all posts out, measured from the due time.
+// ends returns the times, measured from the due time, when the first and the last of the
+// organizations had published all their posts.
 func ends(s *measurement, all []tenant, due time.Time) (first, last time.Duration) {
 	for i, t := range all {
 		end := time.Duration(0)

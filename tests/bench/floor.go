@@ -20,7 +20,7 @@ const (
 		where id = $1 and claim_token = $2`
 )
 
-// floor returns the posts a second of the loop with the best of three numbers of connections.
+// floor returns the posts per second of the loop with the best of three numbers of connections.
 func (x burst) floor(ctx context.Context, r *rig) (best float64, err error) {
 	all, err := x.loops(ctx, r, max(1, x.posts/3), 8, 32, 128)
 	for _, l := range all {
@@ -29,8 +29,8 @@ func (x burst) floor(ctx context.Context, r *rig) (best float64, err error) {
 	return best, err
 }
 
-// cheapest returns the processor time of the loop and Postgres for a post, without calls to a platform: the lower one
-// of two numbers of connections.
+// cheapest returns the processor time per post of the loop and Postgres, without calls to a
+// platform, for the cheaper of two numbers of connections.
 func (x burst) cheapest(ctx context.Context, r *rig) (least float64, connections int, err error) {
 	all, err := x.loops(ctx, r, x.posts, 1, 8)
 	if err != nil {
@@ -40,8 +40,9 @@ func (x burst) cheapest(ctx context.Context, r *rig) (least float64, connections
 	return x.per(best.cpu), best.connections, nil
 }
 
-// loops runs two UPDATEs for each post by id, each in a transaction of its own, for each number of connections, on the
-// same table and without the service. A channel has at most one post in flight, so each part goes round all channels.
+// loops runs two UPDATEs by id per post, each in a separate transaction, for each number of
+// connections, on the same table and without the service. A channel has at most one post in flight,
+// so each part cycles through all channels.
 func (x burst) loops(ctx context.Context, r *rig, posts int, connections ...int) (out []loopResult, err error) {
 	err = r.withDB(ctx, func(b *testDB) error {
 		all, err := b.createTenants(ctx, x.organizations, x.channels)
@@ -70,7 +71,7 @@ func (x burst) loops(ctx context.Context, r *rig, posts int, connections ...int)
 // loopResult is the measurement of a loop, without the time to connect.
 type loopResult struct {
 	connections int
-	rate        float64 // posts a second
+	rate        float64 // posts per second
 	cpu         time.Duration
 }
 
@@ -116,7 +117,8 @@ func claimAndFinish(ctx context.Context, pool *pgxpool.Pool, post uuid.UUID) err
 	return err
 }
 
-// prepareAll opens all connections and has each prepare its statements, so that this is not measured.
+// prepareAll opens all connections and prepares the statements on each, so that this is not
+// measured.
 func prepareAll(ctx context.Context, pool *pgxpool.Pool, connections int) error {
 	all := make([]*pgxpool.Conn, 0, connections)
 	defer func() {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	callers   = 8 // clients of the API, each with at most twenty calls a second
+	callers   = 8 // clients of the API, each with at most twenty calls per second
 	callEvery = 50 * time.Millisecond
 )
 
@@ -30,7 +30,7 @@ func (s *apiResult) first() error {
 	return s.errs[0]
 }
 
-// addTo adds to a line how clients were affected by the end of a process.
+// addTo adds figures to a line that show how the end of a process affected clients.
 func (s *apiResult) addTo(line m, killed time.Time) {
 	slices.Sort(s.took)
 	line["apiCalls"], line["apiErrors"], line["apiP99Ms"], line["apiMaxMs"] = len(s.took), len(s.errs),
@@ -41,7 +41,8 @@ func (s *apiResult) addTo(line m, killed time.Time) {
 	}
 }
 
-// callAPI calls the API of the processes until stop is called, each request once and on a new connection.
+// callAPI calls the API of the processes until stop is called. It makes each request once, on a new
+// connection.
 func callAPI(ctx context.Context, nodes []*node, all []tenant) (stop func() *apiResult) {
 	balancer := faultnet.Balance(ctx, func() (addresses []string) {
 		for _, n := range nodes {
@@ -50,7 +51,7 @@ func callAPI(ctx context.Context, nodes []*node, all []tenant) (stop func() *api
 		return addresses
 	})
 	dial := func(ctx context.Context, network, address string) (conn net.Conn, err error) {
-		for range nodes { // the next process if the connection fails
+		for range nodes { // try the next process if the connection fails
 			conn, err = balancer.Dial(ctx, network, address)
 			if err == nil {
 				return conn, nil
@@ -91,7 +92,7 @@ func callAPI(ctx context.Context, nodes []*node, all []tenant) (stop func() *api
 	}
 }
 
-// readOrBook reads, or books a post that is due tomorrow.
+// readOrBook reads the channels, or books a post that is due tomorrow.
 func (c *client) readOrBook(ctx context.Context, t tenant, reads bool) error {
 	if reads {
 		return c.call(ctx, t.key, http.MethodGet, "/integrations", nil, http.StatusOK)

@@ -15,15 +15,16 @@ import (
 
 const (
 	hangingOrganizations = 256
-	// Each organization has as many channels as it may have posts in flight, and all together as many as a process may.
+	// Each organization has as many channels as it may have posts in flight. Together the
+	// organizations have as many as a process may have.
 	hangingChannels = 8
 	hangingLead     = time.Second
 	hangingGoal     = time.Second // the goal for the lateness of single posts
 )
 
-// hanging measures how late single posts of other organizations are published while many organizations have posts due
-// on servers that accept connections and never answer, one server and four. Its floor is the same posts without the
-// others.
+// hanging measures how late single posts are published while many other organizations have posts
+// due on servers that accept connections and never respond. It runs with one server and with four.
+// Its floor is the same posts without the other organizations.
 func hanging(ctx context.Context, r *rig) error {
 	floor, err := hangingRun{}.run(ctx, r)
 	if err != nil {
@@ -50,13 +51,14 @@ func hanging(ctx context.Context, r *rig) error {
 	return nil
 }
 
-// hangingRun is single posts while a number of servers hang.
+// hangingRun publishes single posts while a number of servers hang.
 type hangingRun struct{ servers int }
 
 // singles is the measurement of single posts.
 type singles struct {
 	late []time.Duration
-	// calls is the number of connections that the hanging servers had accepted by then.
+	// calls is the number of connections that the hanging servers had accepted when the single
+	// posts were published.
 	calls             int
 	twice, outOfOrder int
 }
@@ -86,7 +88,8 @@ func (x hangingRun) run(ctx context.Context, r *rig) (out singles, err error) {
 		}
 		defer func() {
 			for _, s := range silent {
-				err = errors.Join(err, s.Close()) // stopping the service would wait for its calls
+				// Stopping the service would otherwise wait for its calls to this server.
+				err = errors.Join(err, s.Close())
 			}
 			err = errors.Join(err, n.stop())
 		}()
@@ -106,8 +109,8 @@ func (x hangingRun) run(ctx context.Context, r *rig) (out singles, err error) {
 	return out, err
 }
 
-// fill inserts all posts: those to the hanging servers are due first. The channels of the few come before those of the
-// others.
+// fill inserts all posts. Posts to the hanging servers are due first. The channels of the few come
+// before the channels of the other organizations.
 func (x hangingRun) fill(ctx context.Context, b *testDB, due time.Time, addresses []string) ([]tenant, error) {
 	few, err := b.createTenants(ctx, lonely, 1)
 	if err != nil {
@@ -131,7 +134,7 @@ func (x hangingRun) fill(ctx context.Context, b *testDB, due time.Time, addresse
 	return few, b.settle(ctx)
 }
 
-// moveChannels changes the servers of channels to the given ones, in turn.
+// moveChannels distributes the channels over the servers with the given addresses.
 func (b *testDB) moveChannels(ctx context.Context, all []tenant, addresses []string) error {
 	batch := &pgx.Batch{}
 	for _, t := range all {

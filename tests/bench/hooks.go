@@ -14,19 +14,20 @@ import (
 )
 
 const (
-	// crowdOrgs organizations of one person have crowdHooks webhooks each, which never respond.
+	// crowdOrgs organizations of one person have crowdHooks webhooks each, whose server never
+	// responds.
 	crowdOrgs, crowdHooks = 30, 20
-	crowdGoal             = 2 * time.Second // the goal for the added delay of another organization's delivery
-	// dueOrgs organizations of one person have dueHooks webhooks each with something to send.
+	crowdGoal             = 2 * time.Second // goal for the added delay of another organization
+	// dueOrgs organizations of one person have dueHooks webhooks each, all with something to send.
 	dueOrgs, dueHooks = 250, 100
-	dueGoal           = 50 * time.Millisecond // the goal for the statements that find the due webhooks
+	dueGoal           = 50 * time.Millisecond // goal for the statements that find due webhooks
 	dueSpan           = 15 * time.Second
 )
 
 // crowded measures how late an organization's delivery is while the organizations of one person
 // have many webhooks that accept calls and never respond. The floor is the same organization's
 // deliveries before that, in the same run. Each delivery is the first one of a new webhook, which
-// is served by the same workers as the hanging webhooks.
+// uses the same workers as the hanging webhooks.
 func (r *rig) crowded(ctx context.Context) error {
 	box, err := newMailbox(ctx)
 	if err != nil {
@@ -50,7 +51,8 @@ func (r *rig) crowded(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, hang.Close(), n.stop()) }() // in this order: a stop waits for its calls
+		// In this order, because stopping the service waits for its calls.
+		defer func() { err = errors.Join(err, hang.Close(), n.stop()) }()
 		if err := wait(ctx, startUp); err != nil {
 			return err
 		}
@@ -85,8 +87,8 @@ func (r *rig) crowded(ctx context.Context) error {
 	})
 }
 
-// firstDeliveries measures several times how long the first delivery of a new webhook takes after
-// its event, and returns the durations, the shortest first.
+// firstDeliveries measures ten times how long after its event the first delivery of a new webhook
+// arrives. It returns the durations, shortest first.
 func (b *testDB) firstDeliveries(ctx context.Context, t tenant, box *mailbox) (took []time.Duration, err error) {
 	for range 10 {
 		if _, err := b.super.Exec(ctx, `delete from webhook where org_id = $1`, t.org.UUID()); err != nil {
@@ -108,7 +110,7 @@ func (b *testDB) firstDeliveries(ctx context.Context, t tenant, box *mailbox) (t
 			}
 		}
 		took = append(took, now().Sub(began))
-		if err := wait(ctx, 700*time.Millisecond); err != nil { // another phase of the loop
+		if err := wait(ctx, 700*time.Millisecond); err != nil { // to another phase of the loop
 			return nil, err
 		}
 	}
@@ -127,7 +129,7 @@ func (b *testDB) told(ctx context.Context, all []tenant) error {
 	return err
 }
 
-// insertCrowd assigns the organizations to one creator, and adds webhooks to each.
+// insertCrowd assigns the organizations to one creator and adds webhooks to each.
 func (b *testDB) insertCrowd(ctx context.Context, all []tenant, each int, url string) error {
 	person := uuid.Must(uuid.NewV7())
 	if _, err := b.super.Exec(ctx, `insert into person (id, email) values ($1, 'crowd@example.com')`, person); err != nil {
@@ -146,7 +148,7 @@ func (b *testDB) insertCrowd(ctx context.Context, all []tenant, each int, url st
 	return nil
 }
 
-// dueQuery measures the statements with which the loop finds due webhooks while the organizations
+// dueQuery measures the statements that the loop uses to find due webhooks while the organizations
 // of one person have many of them. The times are Postgres' own, from the rounds of the running
 // service.
 func (r *rig) dueQuery(ctx context.Context) error {
@@ -178,7 +180,8 @@ func (r *rig) dueQuery(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, hang.Close(), n.stop()) }() // in this order: a stop waits for its calls
+		// In this order, because stopping the service waits for its calls.
+		defer func() { err = errors.Join(err, hang.Close(), n.stop()) }()
 		if err := wait(ctx, dueSpan); err != nil {
 			return err
 		}
@@ -202,7 +205,7 @@ func (r *rig) dueQuery(ctx context.Context) error {
 	})
 }
 
-// silentServer returns a server that accepts connections and never answers.
+// silentServer returns a server that accepts connections and never responds.
 func silentServer() (*faultnet.Proxy, error) {
 	s, err := faultnet.Listen("127.0.0.1:0", "")
 	if err != nil {

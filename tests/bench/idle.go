@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// idle measures memory, processor time and statements while no post is due, compared with an empty Fiber program.
+// idle measures memory, processor time and statements while no post is due, and compares them with
+// an empty Fiber program.
 func idle(ctx context.Context, r *rig) error {
 	organizations, span := 10*r.opts.organizations, time.Duration(r.opts.seconds)*time.Second
 	return r.withDB(ctx, func(b *testDB) (err error) {

@@ -14,7 +14,7 @@ import (
 	"crier/tests/call"
 )
 
-// monthRows reads what a list shows of the posts of a month.
+// monthRows reads what a list shows of a month's posts.
 const monthRows = `select p.id, p.group_id, p.state, p.publish_date, p.settings, p.creation_method, p.release_id, p.release_url,
 	a.id as part_id, a.content, a.html, c.id as channel_id, c.name, c.picture, c.connector
 	from post p
@@ -42,8 +42,9 @@ type monthRow struct {
 	Connector      string          `db:"connector"`
 }
 
-// listing measures GET /posts for a month of 2,000 posts. It has two floors in the same run: one query for the same rows
-// over one connection, and the encoding of an answer of the same bytes as JSON.
+// listing measures GET /posts for a month of 2,000 posts. It has two floors in the same run: one
+// query for the same rows over one connection, and the encoding of a response of the same size as
+// JSON.
 func listing(ctx context.Context, r *rig) error {
 	return r.serving(ctx, func(b *testDB, n *node, all []tenant) error {
 		mine, from := all[:1], now().Truncate(24*time.Hour)
@@ -72,7 +73,7 @@ func listing(ctx context.Context, r *rig) error {
 	})
 }
 
-// idleCost returns what the service and Postgres use in a span without requests.
+// idleCost returns what the service and Postgres use in a time span without requests.
 func (b *testDB) idleCost(ctx context.Context, n *node, span time.Duration) (cost, error) {
 	before, err := b.cost(ctx, n)
 	if err != nil {
@@ -85,7 +86,7 @@ func (b *testDB) idleCost(ctx context.Context, n *node, span time.Duration) (cos
 	return after.since(before), err
 }
 
-// monthList is the list of a month of one organization.
+// monthList lists a month of posts of one organization.
 type monthList struct {
 	*testDB
 	node     *node

@@ -17,10 +17,10 @@ import (
 
 const loginUsers = 8
 
-// signingIn measures POST /auth/login beside the bare hash of the password, and how long it takes by what is wrong with
-// it.
+// signingIn measures POST /auth/login beside the bare hash of the password. It also measures how
+// its duration depends on what is wrong with a log-in.
 func signingIn(ctx context.Context, r *rig) error {
-	// Each hash allocates 19 MB, so the floor collects garbage as often as the service does.
+	// Each hash allocates 19 MB, so the floor must collect garbage as often as the service does.
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	return r.withPeople(ctx, loginUsers, func(w *crowd) error {
 		for _, users := range []int{1, loginUsers} {
@@ -32,8 +32,8 @@ func signingIn(ctx context.Context, r *rig) error {
 	})
 }
 
-// loginBesideHash compares log-ins with the right password with bare hashes of it. The service hashes on half of the
-// cores at most, and so does the floor.
+// loginBesideHash compares log-ins with the right password with bare hashes of the password. The
+// service hashes on at most half of the cores, and so does the floor.
 func (w *crowd) loginBesideHash(ctx context.Context, users int) error {
 	slots := max(1, runtime.GOMAXPROCS(0)/2)
 	all, err := alternate(users, time.Duration(w.opts.seconds)*time.Second/4, w.opts.rounds,
@@ -64,7 +64,7 @@ func (w *crowd) loginBesideHash(ctx context.Context, users int) error {
 	return w.emit(line)
 }
 
-// bareHash compares the password with its hash in this process, as many times at once as there are slots.
+// bareHash compares the password with its hash in this process, with at most slots hashes at once.
 func (w *crowd) bareHash(slots int) side {
 	free := make(chan struct{}, slots)
 	return side{
@@ -81,18 +81,19 @@ func (w *crowd) bareHash(slots int) side {
 	}
 }
 
-// attempt is a kind of log-in, whose time a stranger can measure.
+// attempt is a kind of log-in. A stranger can measure how long it takes.
 type attempt struct {
 	name  string
 	email func(i int) string
-	// password and status are those of the request and of its answer.
+	// password belongs to the request, and status to the response.
 	password string
 	status   int
 	took     []time.Duration
 }
 
-// loginTimes compares the times of log-ins by whether the address is known. It makes one of each kind in turn, in
-// random order. The second kind with unknown addresses shows by how much equal kinds differ.
+// loginTimes compares the durations of log-ins with known and unknown addresses. It makes one of
+// each kind in turn, in random order. The second kind with unknown addresses shows how much two
+// equal kinds differ.
 func (w *crowd) loginTimes(ctx context.Context) error {
 	unknown := func(first int) func(int) string {
 		return func(i int) string { return fmt.Sprintf("nobody%06d@bench.example", first+i%(people/2)) }
@@ -128,9 +129,10 @@ func (w *crowd) loginTimes(ctx context.Context) error {
 	return nil
 }
 
-// line returns the quantiles, their ratios to those of log-ins with unknown addresses, and the share of pairs in which
-// this one is slower: 0.5 when one measurement says nothing about the address. slowerError is the standard error of
-// that share if the times have the same distribution.
+// line returns the quantiles, their ratios to log-ins with unknown addresses, and the share of
+// pairs in which this kind is slower. A share of 0.5 means that one measurement says nothing about
+// the address. slowerError is the standard error of the share if both durations have the same
+// distribution.
 func (a *attempt) line(unknown []time.Duration) m {
 	n, k := float64(len(a.took)), float64(len(unknown))
 	line := m{
@@ -144,8 +146,8 @@ func (a *attempt) line(unknown []time.Duration) m {
 	return line
 }
 
-// slowerShare returns in what share of all pairs the first duration is the longer one. Both lists are sorted. Equal
-// durations count half.
+// slowerShare returns the share of all pairs in which the first duration is longer. Both lists must
+// be sorted. Equal durations count half.
 func slowerShare(a, b []time.Duration) float64 {
 	var sum float64
 	for _, d := range a {

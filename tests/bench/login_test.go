@@ -30,7 +30,7 @@ func TestAlternate_ForwardAndBackward(t *testing.T) {
 	var order []string
 	made := func(name string) side {
 		return side{name: name, used: func() (cost, error) { return cost{}, nil }, call: func(i int) error {
-			if i == 0 { // of a turn
+			if i == 0 { // one call per turn
 				order = append(order, name)
 			}
 			return nil

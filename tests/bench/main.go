@@ -1,10 +1,12 @@
-// Command bench measures the built service in a process of its own, compares it with a floor measured in the same run,
-// and prints one JSON object a line.
+// Command bench measures the built service in a separate process, compares it with a floor measured
+// in the same run, and prints one JSON object per line.
 //
-//	go run ./tests/bench [-posts n] [-orgs n] [-rounds n] [-seconds n] [-ahead d] [-rows n] [-year n] [name ...]
+//	go run ./tests/bench [-posts n] [-orgs n] [-rounds n] [-seconds n] [-ahead d] [-rows n]
+//		[-year n] [name ...]
 //
-// Statements are those of all roles of the service. Processor time is that of the service and Postgres, less that of
-// an idle span; the platform and the clients are not included, but they share the machine.
+// The statements of all roles of the service are counted. Processor time is the time of the service
+// and Postgres, less the time of an idle span. It does not include the platform and the clients,
+// but they share the machine.
 package main
 
 import (
@@ -29,15 +31,15 @@ type options struct {
 	rows                 int
 	// year is the number of posts in a year.
 	year int
-	// ahead is the least time from the booking of a post by the API to its due time.
+	// ahead is the minimum time from the booking of a post through the API to its due time.
 	ahead time.Duration
-	// settings are additional variables of the service, NAME=value.
+	// settings are additional variables for the service, as NAME=value.
 	settings []string
-	// profile is the file for a CPU profile; "" is none.
+	// profile is the file for a CPU profile, or "" for none.
 	profile string
 }
 
-// bench is a benchmark and its name on the command line.
+// bench is a benchmark with its name on the command line.
 type bench struct {
 	name string
 	run  func(context.Context, *rig) error

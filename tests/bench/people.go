@@ -30,20 +30,21 @@ type crowd struct {
 	*testDB
 	node *node
 	orgs []tenant
-	// emails has the addresses of the people. The first len(orgs) people own an organization each, and the others are
-	// members of them in turn.
+	// emails has the addresses of the people. The first len(orgs) people each own an organization,
+	// and the others are assigned to the organizations in turn as members.
 	emails []string
-	// hash is the stored hash of the password of all people, made by the service's own code.
+	// hash is the stored password hash of all people, made by the service's own code.
 	hash string
 	http *http.Client
-	// attempts counts log-ins, each of which comes from a network of its own.
+	// attempts counts log-ins, because each must come from a separate network.
 	attempts atomic.Uint32
-	// idle is what the service used without requests in idleSpan.
+	// idle is what the service used in idleSpan without requests.
 	idle     cost
 	idleSpan time.Duration
 }
 
-// withPeople runs do with a service in which the limits of requests do not apply, and that believes X-Forwarded-For.
+// withPeople runs do with a service whose request limits are out of reach and which trusts
+// X-Forwarded-For.
 func (r *rig) withPeople(ctx context.Context, users int, do func(w *crowd) error) error {
 	return r.withDB(ctx, func(b *testDB) (err error) {
 		w := &crowd{testDB: b, idleSpan: time.Duration(r.opts.seconds) * time.Second / 12}
@@ -70,8 +71,8 @@ func (r *rig) withPeople(ctx context.Context, users int, do func(w *crowd) error
 	})
 }
 
-// hashOf lets the service's own code create an owner, and returns the stored hash of the password. So the people and
-// the floor have the parameters of the service.
+// hashOf creates an owner with the service's own code and returns the stored hash of the password,
+// so that the people and the floor use the service's parameters.
 func (b *testDB) hashOf(ctx context.Context, password string) (hash string, err error) {
 	db, err := pg.Open(ctx, pg.Config{URL: b.server.URL(b.name)})
 	if err != nil {
@@ -125,8 +126,8 @@ func (w *crowd) measureIdle(ctx context.Context) error {
 	return err
 }
 
-// login signs in with an address and a password. No delay of the throttle applies, because each attempt comes from
-// another network; see TRUSTED_PROXIES.
+// login signs in with an address and a password. The throttle delays no attempt, because each comes
+// from another network; see TRUSTED_PROXIES.
 func (w *crowd) login(ctx context.Context, email, password string, want int) (call.Answer, error) {
 	i := w.attempts.Add(1)
 	a, err := call.Do(ctx, w.http, http.MethodPost, "http://"+w.node.address+"/auth/login",

@@ -27,18 +27,18 @@ import (
 	"crier/tests/pds"
 )
 
-// Organizations with Bluesky channels on the PDS. Every post has a channel of its own, so that all of them are sent at
-// once.
+// Organizations have Bluesky channels on the PDS. Every post has a separate channel, so that all
+// posts are sent at once.
 const (
 	pictureOrgs  = 10
-	picturePosts = 10 // of each organization
+	picturePosts = 10 // per organization
 	pictureAhead = 15 * time.Second
-	picturePause = 15 * time.Minute // limit for all posts to end
+	picturePause = 15 * time.Minute // time limit for all posts
 )
 
-// pictures measures posts with an image of the largest allowed size: the peak memory of the service's process from its
-// start to the last post, and the lateness of single text posts of other organizations on another server. Its floor is
-// the same posts with text alone.
+// pictures measures posts with an image of the largest allowed size: the peak memory of the
+// service's process from its start to the last post, and the lateness of single text posts of other
+// organizations on another server. Its floor is the same posts with text alone.
 func pictures(ctx context.Context, r *rig) (err error) {
 	server, stop, err := pds.Run(ctx, io.Discard)
 	if err != nil {
@@ -79,7 +79,7 @@ type picturesResult struct {
 	last time.Duration
 }
 
-// picturesRun publishes posts with images, or with text alone if there are none.
+// picturesRun publishes posts with images, or with text alone if images is empty.
 func (r *rig) picturesRun(ctx context.Context, server string, images [][]byte) (out picturesResult, err error) {
 	err = r.withDB(ctx, func(b *testDB) (err error) {
 		few, err := b.createTenants(ctx, lonely, 1)
@@ -133,8 +133,8 @@ func (r *rig) picturesRun(ctx context.Context, server string, images [][]byte) (
 	return out, err
 }
 
-// awaitBlueskyEnd waits until no post on Bluesky is in flight, and returns the number of published ones. A failed post
-// is an error.
+// awaitBlueskyEnd waits until no post on Bluesky is in flight and returns the number of published
+// posts. A failed post is an error.
 func (b *testDB) awaitBlueskyEnd(ctx context.Context) (published int, err error) {
 	patience, cancel := context.WithTimeout(ctx, picturePause)
 	defer cancel()
@@ -157,7 +157,7 @@ func (b *testDB) awaitBlueskyEnd(ctx context.Context) (published int, err error)
 	}
 }
 
-// connectBluesky gives each organization channels, each with its own account.
+// connectBluesky gives each organization channels, each with a separate account.
 func (b *testDB) connectBluesky(ctx context.Context, server string, all []tenant) error {
 	c := &client{http: &http.Client{Timeout: time.Minute}}
 	for i := range all {
@@ -190,7 +190,7 @@ func (b *testDB) connectBluesky(ctx context.Context, server string, all []tenant
 	return nil
 }
 
-// ask posts a body and decodes the answer into into; a status outside of 2xx is an error.
+// ask posts a body and decodes the response into into. A status other than 2xx is an error.
 func (c *client) ask(ctx context.Context, address, key string, body, into any, headers ...string) error {
 	a, err := call.Do(ctx, c.http, http.MethodPost, address, body,
 		append([]string{"Authorization", key}, headers...)...)
@@ -200,7 +200,8 @@ func (c *client) ask(ctx context.Context, address, key string, body, into any, h
 	return a.Into(into)
 }
 
-// uploadImages uploads a different image for every post and returns the ids; none without images.
+// uploadImages uploads a different image for every post and returns the ids, or none if images is
+// empty.
 func uploadImages(ctx context.Context, c *client, all []tenant, images [][]byte) (media []string, err error) {
 	if len(images) == 0 {
 		return nil, nil
@@ -212,7 +213,8 @@ func uploadImages(ctx context.Context, c *client, all []tenant, images [][]byte)
 		if err != nil {
 			return nil, err
 		}
-		// Bytes after the end of the image make each file different and exactly of the largest size.
+		// Bytes after the end of the image make each file different and exactly as large as
+		// allowed.
 		raw := append(slices.Clip(images[i%len(images)]), strconv.Itoa(i)...)
 		raw = append(raw, make([]byte, publishing.MaxImageSize-len(raw))...)
 		if _, err := part.Write(raw); err != nil {
@@ -250,10 +252,10 @@ func bookPictures(ctx context.Context, c *client, all []tenant, media []string, 
 	return nil
 }
 
-// largestImages returns images of nearly the largest size in bytes: a photo of 40 million pixels, the JPEG that takes
-// the most memory, and a PNG.
+// largestImages returns images of nearly the largest allowed size in bytes: a photo of 40 million
+// pixels, the JPEG that takes the most memory, and a PNG.
 func largestImages() (out [][]byte, err error) {
-	const room = 1000 // for the bytes that make each file different
+	const room = 1000 // room for the bytes that make each file different
 	r := rand.New(rand.NewPCG(1, 2))
 	photo := image.NewYCbCr(image.Rect(0, 0, 8000, 5000), image.YCbCrSubsampleRatio420)
 	for i := range photo.Y {

@@ -17,12 +17,12 @@ import (
 	"time"
 )
 
-// platform implements the part of the sandbox's API that publishing needs, and only counts. The text of a post is
-// "<channel> <number> <due in Unix µs>".
+// platform implements only the part of the sandbox's API that publishing needs, and counts the
+// posts. The text of a post is "<channel> <number> <due in Unix µs>".
 type platform struct {
 	address  string
 	ln       net.Listener
-	free     chan net.Conn // to idle goroutines
+	free     chan net.Conn // passes connections to idle goroutines
 	latency  atomic.Int64
 	accepted atomic.Int64 // connections
 	resumed  atomic.Int64 // connections that resumed a TLS session
@@ -31,19 +31,19 @@ type platform struct {
 	seen *measurement
 }
 
-// tlsOptions is the TLS configuration of a platform; the zero value is no TLS.
+// tlsOptions is the TLS configuration of a platform. The zero value means no TLS.
 type tlsOptions struct {
 	tls *tls.Config
-	// roots is a file with the certificates that the service has to trust; "" is the machine's.
+	// roots is a file with the certificates that the service must trust, or "" for the machine's.
 	roots string
-	// closing closes each connection after its first answer.
+	// closing closes each connection after its first response.
 	closing bool
 }
 
-// measurement is what one measurement received.
+// measurement is what the platform received during one measurement.
 type measurement struct {
 	late       []time.Duration
-	last       map[string]int           // highest number of each channel
+	last       map[string]int           // highest post number of each channel
 	ends       map[string]time.Time     // time of that post
 	worst      map[string]time.Duration // worst lateness of each channel
 	keys       map[string]int           // number of the post that each key created, from 1
@@ -78,7 +78,7 @@ func listen(ctx context.Context, behind tlsOptions) (*platform, error) {
 
 func (p *platform) close() error { return p.ln.Close() }
 
-// begin starts a measurement; every post takes latency from now on.
+// begin starts a measurement. From now on, every post takes latency.
 func (p *platform) begin(latency time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +121,7 @@ func (p *platform) accept() {
 	}
 }
 
-// serve answers connections, one after the other.
+// serve handles connections, one after the other.
 func (p *platform) serve(c net.Conn) {
 	for {
 		p.serveConn(c)
@@ -129,13 +129,14 @@ func (p *platform) serve(c net.Conn) {
 	}
 }
 
-// serveConn answers one connection. It does little, because the platform shares the machine with the service.
+// serveConn handles one connection. It does little, because the platform shares the machine with
+// the service.
 func (p *platform) serveConn(c net.Conn) {
 	defer c.Close()
 	r := bufio.NewReaderSize(c, 2048)
 	if secure, ok := c.(*tls.Conn); ok {
 		if secure.Handshake() != nil {
-			return // the client has gone
+			return // the client has disconnected
 		}
 		if secure.ConnectionState().DidResume {
 			p.resumed.Add(1)
@@ -144,7 +145,7 @@ func (p *platform) serveConn(c net.Conn) {
 	for {
 		req, err := http.ReadRequest(r)
 		if err != nil {
-			return // the client has gone
+			return // the client has disconnected
 		}
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
@@ -201,12 +202,12 @@ func (p *platform) record(text, key string) (int, error) {
 	defer p.mu.Unlock()
 	s := p.seen
 	if n := s.keys[key]; n > 0 && key != "" {
-		return n, nil // a repeated key returns the first post, as for an account of grade A
+		return n, nil // a repeated key returns the first post, as for a grade A account
 	}
 	switch {
 	case s.texts[text]:
 		s.twice++
-	// an earlier post was overtaken or lost; when it arrives it is not counted again
+	// An earlier post was overtaken or lost. It is not counted again when it arrives.
 	case number > s.last[channel]+1:
 		s.outOfOrder++
 	}
@@ -218,7 +219,7 @@ func (p *platform) record(text, key string) (int, error) {
 	return len(s.late), nil
 }
 
-// list returns the posts of a channel's account since a time, newest first, in pages.
+// list returns a page of the posts of a channel's account since a given time, newest first.
 func (p *platform) list(channel string, query url.Values) string {
 	since, err := time.Parse(time.RFC3339Nano, query.Get("since"))
 	if err != nil {

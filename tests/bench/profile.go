@@ -13,8 +13,8 @@ import (
 
 const profileSpan = 10 * time.Second
 
-// profiled writes a CPU profile of the service, if one was requested, starting now. end also writes the time of each
-// statement in Postgres since the counters were reset.
+// profiled starts to write a CPU profile of the service, if one was requested. end also writes the
+// time of each statement in Postgres since the counters were reset.
 func (b *testDB) profiled(ctx context.Context, n *node) (end func() error) {
 	if b.opts.profile == "" {
 		return func() error { return nil }

@@ -14,10 +14,10 @@ import (
 	"crier/tenancy"
 )
 
-// unlimited is the setting that removes the rate limit of the API.
+// unlimited is the setting that puts the rate limit of the API out of reach.
 const unlimited = "API_LIMIT=1000000000"
 
-// pool returns a superuser's connections, for floors.
+// pool returns superuser connections, for floors.
 func (b *testDB) pool(ctx context.Context, connections int) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(b.server.SuperURL(b.name))
 	if err != nil {
@@ -46,7 +46,8 @@ func (r *rig) serving(ctx context.Context, do func(b *testDB, n *node, all []ten
 	})
 }
 
-// creating measures POST /posts. Its floor is the same inserts in one transaction, with as many connections.
+// creating measures POST /posts. Its floor is the same inserts in one transaction, with the same
+// number of connections.
 func creating(ctx context.Context, r *rig) error {
 	return r.serving(ctx, func(b *testDB, n *node, all []tenant) error {
 		span := time.Duration(r.opts.seconds) * time.Second / 6
@@ -68,7 +69,7 @@ func creating(ctx context.Context, r *rig) error {
 	})
 }
 
-// requests measures calls to the service by a number of concurrent users, and then the floor.
+// requests measures calls to the service by a number of concurrent users, then the floor.
 func (b *testDB) requests(
 	ctx context.Context, n *node, users int, span time.Duration, call func(i int) error, bare func() (load, error),
 ) (m, error) {

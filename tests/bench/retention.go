@@ -14,11 +14,11 @@ import (
 
 const oneDay = 24 * time.Hour
 
-// defaultRetention has the default retention times.
+// defaultRetention has the default retention periods.
 var defaultRetention = purge.Retention{Keys: 30 * oneDay, Events: 180 * oneDay, Deleted: 30 * oneDay}
 
-// monthOfPosts inserts a month of posts that ends $4 days ago: every post was created by a request with a key,
-// published, and has a timeline; one in ten was deleted a day later.
+// monthOfPosts inserts a month of posts that ends $4 days ago. Every post was created by a request
+// with an idempotency key, was published, and has a timeline. One in ten was deleted a day later.
 const monthOfPosts = `
 with made as (
   select gen_random_uuid() as id, $2::uuid[] as channels, i, now() - ($4::float8 + 1 + (1 - i::float8 / $3) * 29) * interval '1 day' as at
@@ -40,7 +40,7 @@ with made as (
 )
 select count(*) from posts`
 
-// insertMonth inserts a month of posts that ended some days ago.
+// insertMonth inserts a month of posts that ended daysAgo days ago.
 func (b *testDB) insertMonth(ctx context.Context, t *tenant, posts, daysAgo int) error {
 	if _, err := b.super.Exec(ctx, monthOfPosts, t.org.UUID(), t.channels, posts, daysAgo,
 		int16(tenancy.Shard(t.org))); err != nil {
@@ -49,7 +49,8 @@ func (b *testDB) insertMonth(ctx context.Context, t *tenant, posts, daysAgo int)
 	return b.settle(ctx)
 }
 
-// prune deletes what was past its retention time some time ago, and returns how long that took.
+// prune deletes the rows whose retention period had ended before now minus ago, and returns how
+// long it took.
 func (b *testDB) prune(ctx context.Context, db *pg.DB, ago time.Duration) (time.Duration, error) {
 	then := purge.Retention{Keys: defaultRetention.Keys + ago, Events: defaultRetention.Events + ago,
 		Deleted: defaultRetention.Deleted + ago}
@@ -66,7 +67,7 @@ func (b *testDB) prune(ctx context.Context, db *pg.DB, ago time.Duration) (time.
 // size is the size of a table.
 type size struct {
 	Rows int64   `json:"rows"`
-	MB   float64 `json:"mb"` // with indexes
+	MB   float64 `json:"mb"` // including indexes
 }
 
 func (b *testDB) sizes(ctx context.Context) (map[string]size, error) {
@@ -84,9 +85,9 @@ func (b *testDB) sizes(ctx context.Context) (map[string]size, error) {
 	return out, nil
 }
 
-// retention shows that tables stay within their bounds over two years, and what pruning costs during a burst. The
-// bound of keys and events is their size after one year; posts that were not deleted are kept, with their
-// publications.
+// retention shows that tables stay within their bounds over two years, and what pruning costs
+// during a burst. The bound for keys and events is their size after one year. Posts that were not
+// deleted are kept with their publications.
 func retention(ctx context.Context, r *rig) error {
 	return errors.Join(r.withDB(ctx, func(b *testDB) error { return b.twoYears(ctx) }), pruneBeside(ctx, r))
 }
@@ -135,8 +136,8 @@ func (b *testDB) twoYears(ctx context.Context) error {
 	return nil
 }
 
-// withinBounds reports whether a second year left no more keys and events than the first, and at most twice as many
-// posts, with a tolerance of 1 % for rows and 10 % for bytes.
+// withinBounds reports whether the second year left no more keys and events than the first and at
+// most twice as many posts, with a tolerance of 1 % for rows and 10 % for bytes.
 func withinBounds(first, second map[string]size) bool {
 	factors := map[string]float64{"idempotency": 1, "post_event": 1, "post": 2, "part": 2, "publication": 2}
 	for table, times := range factors {
@@ -148,8 +149,9 @@ func withinBounds(first, second map[string]size) bool {
 	return true
 }
 
-// pruneBeside measures the same burst without and with pruning in turn, and reports the lowest of each figure. The
-// processor time per post excludes that of an idle span, and with it that of the pruning itself.
+// pruneBeside measures the same burst without and with pruning in turn, and reports the lowest
+// value of each figure. The processor time per post excludes an idle span, and therefore the
+// pruning itself.
 func pruneBeside(ctx context.Context, r *rig) error {
 	const rounds = 3
 	old := 12 * (r.opts.year / 12)

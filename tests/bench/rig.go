@@ -22,7 +22,7 @@ import (
 	"crier/platform/secret"
 )
 
-// rig is the built service and a Postgres server of its own, which is as durable as in production.
+// rig is the built service and a separate Postgres server that is as durable as in production.
 type rig struct {
 	opts     options
 	dir      string
@@ -30,7 +30,7 @@ type rig struct {
 	platform *platform
 	keyText  string
 	keyring  *secret.Keyring
-	bases    int // databases created
+	bases    int // number of databases created
 }
 
 func newRig(ctx context.Context, opts options) (r *rig, err error) {
@@ -92,7 +92,7 @@ func (r *rig) logTail() string {
 type testDB struct {
 	*rig
 	name     string
-	channels int // channels created
+	channels int // number of channels created
 	// super is a superuser's connection; its statements are not counted.
 	super *pgx.Conn
 }
@@ -128,14 +128,14 @@ func (r *rig) withDB(ctx context.Context, do func(b *testDB) error) (err error) 
 	return do(b)
 }
 
-// statements returns the number of statements of all roles but the superuser so far.
+// statements returns the number of statements so far of all roles except the superuser.
 func (b *testDB) statements(ctx context.Context) (n int64, err error) {
 	return n, b.super.QueryRow(ctx, `select coalesce(sum(calls), 0)::bigint from pg_stat_statements(false)
 		where dbid = (select oid from pg_database where datname = current_database()) and userid <> (select oid from pg_roles where rolname = current_user)`).Scan(&n)
 }
 
-// settle makes a newly filled database behave like one that has been running: with statistics, and no pages left to
-// write.
+// settle makes a newly filled database behave as if it had been running for some time: it has
+// statistics and no pages left to write.
 func (b *testDB) settle(ctx context.Context) error {
 	for _, sql := range []string{"vacuum analyze", "checkpoint"} {
 		if _, err := b.super.Exec(ctx, sql); err != nil {
@@ -176,7 +176,9 @@ func (b *testDB) serve(ctx context.Context, settings ...string) (*node, error) {
 		"ENCRYPTION_KEYS="+b.keyText, "PORT="+port,
 		"LOG_LEVEL=warn", "SANDBOX_URL=http://"+b.platform.ln.Addr().String(), "METRICS_LISTEN="+n.private),
 		settings...)
-	if b.platform.roots != "" { // the sandbox's address is not https, so allow this one as for any platform
+	// The platform's https address is not SANDBOX_URL, so it must be allowed as any other
+	// platform's.
+	if b.platform.roots != "" {
 		n.cmd.Env = append(n.cmd.Env, "SSL_CERT_FILE="+b.platform.roots,
 			"OUTBOUND_ALLOW="+b.platform.ln.Addr().String())
 	}
@@ -217,7 +219,8 @@ func (n *node) get(ctx context.Context, address string, into io.Writer) error {
 	return errors.Join(err, e, resp.Body.Close())
 }
 
-// profile writes a CPU profile of the next span into a file, in the background. done waits until it is written.
+// profile writes a CPU profile of the next span into a file, in the background. done waits until
+// the file is written.
 func (n *node) profile(ctx context.Context, span time.Duration, path string) (done func() error) {
 	end := make(chan error, 1)
 	go func() {
@@ -242,7 +245,7 @@ func (n *node) stop() error {
 // kill ends the process without a shutdown.
 func (n *node) kill() error {
 	err := n.cmd.Process.Kill()
-	_ = n.cmd.Wait() // the error is that it was killed
+	_ = n.cmd.Wait() // the error only says that it was killed
 	return err
 }
 
@@ -250,8 +253,8 @@ func wait(ctx context.Context, d time.Duration) error { return clock.Sleep(ctx, 
 
 func until(ctx context.Context, at time.Time) error { return wait(ctx, at.Sub(now())) }
 
-// untilDue waits for the due time of posts. It returns an error if the service was not ready at least two seconds
-// before.
+// untilDue waits for the due time of posts. It returns an error if less than two seconds are left
+// until then, because the service was not ready in time.
 func untilDue(ctx context.Context, due time.Time) error {
 	if late := now().Sub(due); late > -2*time.Second {
 		return fmt.Errorf("the posts were due %v before the service was ready", late)

@@ -10,7 +10,7 @@ import (
 // shortTurns is the factor by which benches of short calls have more rounds, with shorter turns.
 const shortTurns = 5
 
-// side is one of the things that alternate compares.
+// side is one of the alternatives that alternate compares.
 type side struct {
 	name string
 	call func(i int) error
@@ -18,18 +18,19 @@ type side struct {
 	used func() (cost, error)
 }
 
-// measured is what one side did in all of its turns.
+// measured is what one side did in all its turns.
 type measured struct {
 	took []time.Duration // duration of every call, sorted
-	span time.Duration   // sum of the turns
+	span time.Duration   // total duration of the turns
 	used cost
-	// rates has the calls a second of each round.
+	// rates has the calls per second in each round.
 	rates []float64
 }
 
-// alternate gives the sides turns of equal length as a number of concurrent users. Each round goes through the sides
-// forward and backward, so that other work on the machine affects them alike. Together the turns last for span; a first
-// turn of each side, which opens connections and fills caches, is not counted.
+// alternate gives the sides turns of equal length, each with a number of concurrent users. Each
+// round goes through the sides forward and backward, so that other work on the machine affects them
+// equally. Together the turns last for span. A first turn of each side, which opens connections and
+// fills caches, is not counted.
 func alternate(users int, span time.Duration, rounds int, sides ...side) ([]measured, error) {
 	rounds = max(1, rounds)
 	turn := span / time.Duration(2*rounds*len(sides))
@@ -58,7 +59,7 @@ func alternate(users int, span time.Duration, rounds int, sides ...side) ([]meas
 	return out, nil
 }
 
-// turn lets a side make calls for a span and adds what it did.
+// turn lets a side make calls for a time span and adds the results.
 func (a *measured) turn(users int, span time.Duration, s side) error {
 	before, err := s.used()
 	if err != nil {
@@ -90,13 +91,13 @@ func (a *measured) turn(users int, span time.Duration, s side) error {
 	return nil
 }
 
-// rate returns the calls a second.
+// rate returns the calls per second.
 func (a measured) rate() float64 { return float64(len(a.took)) / a.span.Seconds() }
 
-// cpuMs returns the processor time of a call.
+// cpuMs returns the processor time per call.
 func (a measured) cpuMs() float64 { return ms(a.used.cpu()) / float64(len(a.took)) }
 
-// statements returns the number of statements of a call.
+// statements returns the number of statements per call.
 func (a measured) statements() float64 { return float64(a.used.statements) / float64(len(a.took)) }
 
 // meanMs returns the mean duration of a call.
@@ -114,8 +115,8 @@ func (a measured) less(idle cost, idleSpan time.Duration) measured {
 	return a
 }
 
-// beside adds the rates of a side and of its floor to a line, and the median, the lowest and the highest of the rounds'
-// ratios.
+// beside adds the rates of a side and of its floor to a line, with the median, the lowest and the
+// highest ratio of all rounds.
 func (a measured) beside(floor measured, line m) {
 	ratios := make([]float64, len(a.rates))
 	for i := range ratios {

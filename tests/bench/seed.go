@@ -19,14 +19,14 @@ import (
 type tenant struct {
 	org      tenancy.OrgID
 	channels []uuid.UUID
-	first    int // running number of its first channel
+	first    int // number of its first channel
 	key      string
 }
 
 const grade = "A"
 
-// createTenants inserts organizations, each with an API key and channels of the benchmark's platform. A channel's token
-// is its running number over all calls.
+// createTenants inserts organizations, each with an API key and with channels of the benchmark's
+// platform. A channel's token is its number, which counts over all calls.
 func (b *testDB) createTenants(ctx context.Context, organizations, channels int) ([]tenant, error) {
 	all := make([]tenant, organizations)
 	var orgs, keys, rows, queues [][]any
@@ -74,7 +74,7 @@ func (b *testDB) createTenants(ctx context.Context, organizations, channels int)
 	return all, nil
 }
 
-// credential returns the sealed credential of a channel of the platform at an address.
+// credential returns the sealed credential of a channel on the platform at an address.
 func (b *testDB) credential(org tenancy.OrgID, address string, channel int) ([]byte, error) {
 	return b.seal(org, m{"service": address, "name": "bench", "password": "bench",
 		"accessToken": strconv.Itoa(channel), "refreshToken": "refresh"})
@@ -92,7 +92,7 @@ func (b *testDB) seal(org tenancy.OrgID, credential m) ([]byte, error) {
 type booking struct {
 	tenant  *tenant
 	channel int // index in tenant.channels
-	number  int // of the channel, from 1; part of the text
+	number  int // number within the channel, from 1; part of the text
 	due     time.Time
 	done    bool // already published
 }
@@ -132,12 +132,12 @@ func (b *testDB) insertPosts(ctx context.Context, n int, nth func(i int) booking
 	return ids, err
 }
 
-// content returns the text from which the platform reads the channel, the number and the due time.
+// content returns a text from which the platform reads the channel, the number and the due time.
 func content(channel, number int, due time.Time) string {
 	return fmt.Sprintf("%d %d %d", channel, number, due.UnixMicro())
 }
 
-// spread returns a function for insertPosts that goes round all channels of all tenants.
+// spread returns a function for insertPosts that cycles through all channels of all tenants.
 func spread(all []tenant, due time.Time) func(i int) booking {
 	width := len(all[0].channels)
 	return func(i int) booking {

@@ -10,9 +10,9 @@ import (
 	"crier/tests/call"
 )
 
-// behindSession measures requests with a session. Its floor is requests with an API key. The handlers of both routes do
-// nothing, so that only the credentials differ: a session is looked up in the database for each request, and a key is
-// cached for a few seconds.
+// behindSession measures requests with a session. Its floor is requests with an API key. The
+// handlers of both routes do nothing, so only the credentials differ: a session is looked up in the
+// database for each request, and a key is cached for a few seconds.
 func behindSession(ctx context.Context, r *rig) error {
 	const most = 32
 	return r.withPeople(ctx, most, func(w *crowd) error {
@@ -58,7 +58,7 @@ func (w *crowd) sessionBesideKey(ctx context.Context, users int, sessions []stri
 	return w.emit(line)
 }
 
-// get requests a route of the service with one header.
+// get calls a route of the service with one header.
 func (w *crowd) get(ctx context.Context, path, header, value string) error {
 	a, err := call.Do(ctx, w.http, http.MethodGet, "http://"+w.node.address+path, nil, header, value)
 	if err == nil && a.Status != http.StatusOK {

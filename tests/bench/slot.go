@@ -10,14 +10,15 @@ import (
 
 const (
 	slotOrgs  = 10
-	slotPosts = 2000 // ahead, on one channel of each organization
-	// slotStep is between the posting times of the channels.
+	slotPosts = 2000 // already scheduled, on one channel of each organization
+	// slotStep is the interval between the posting times of a channel.
 	slotStep = 15 * time.Minute
 )
 
-// findingSlots measures find-slot on channels of which the next 2,000 posting times are taken. Each call holds one more
-// time. Its floor is the statements that any such call needs, in one transaction with as many connections: the plan,
-// what is taken in the next 32 days, and one row for the hold.
+// findingSlots measures find-slot on channels whose next 2,000 posting times are taken. Each call
+// holds one more time. Its floor is the statements that any such call needs, in one transaction
+// with the same number of connections: the plan, the posts of the next 32 days, and one row for the
+// hold.
 func findingSlots(ctx context.Context, r *rig) error {
 	return r.serving(ctx, func(b *testDB, n *node, all []tenant) error {
 		all = all[:slotOrgs]

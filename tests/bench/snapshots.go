@@ -29,13 +29,15 @@ import (
 
 const (
 	snapshotOrgs     = 20
-	snapshotChannels = 50 // of each organization
+	snapshotChannels = 50 // per organization
 	snapshotDays     = 30
-	// blueskyLimit is the smallest documented limit of a client: calls to a Bluesky server in five minutes.
+	// blueskyLimit is the smallest documented client limit: calls to a Bluesky server in five
+	// minutes.
 	blueskyLimit = 3000
 )
 
-// gauges is a platform that only has statistics: the three series of the sandbox, of the days that are asked for.
+// gauges is a platform that has only metrics: the three series of the sandbox, for the requested
+// days.
 type gauges struct {
 	server *http.Server
 	url    string
@@ -66,16 +68,19 @@ func (g *gauges) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		points = append(points, m{"day": day.Format(time.DateOnly), "value": day.Unix() / 86400})
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(m{"series": []m{ // a client that is gone needs no answer
+	// A client that has disconnected needs no response.
+	_ = json.NewEncoder(w).Encode(m{"series": []m{
 		{"name": "followers", "level": true, "points": points}, {"name": "impressions", "points": points},
 		{"name": "likes", "points": points},
 	}})
 }
 
-// snapshots measures a month of daily snapshots of 1,000 channels on one server, each of which publishes once a day. The
-// clock of the use cases is simulated, an hour a step, and the rate of the calls is not limited: the line says how long a
-// day takes at the rate of production. The floor makes as many calls with a bare client and stores as many days with one
-// statement each. Both run in this process, which is the platform too.
+// snapshots measures a month of daily snapshots of 1,000 channels on one server. Each channel
+// publishes once a day. The clock of the use cases is simulated in steps of an hour, and the rate
+// of calls is not limited; the line says how long a day takes at the production rate.
+//
+// The floor makes the same number of calls with a bare client and stores the same number of days
+// with one statement per call. Both run in this process, which is also the platform.
 func snapshots(ctx context.Context, r *rig) error {
 	return r.withDB(ctx, func(b *testDB) (err error) {
 		g, err := newGauges(ctx)
@@ -118,7 +123,7 @@ func snapshots(ctx context.Context, r *rig) error {
 	})
 }
 
-// createGauged creates the channels.
+// createGauged creates the organizations and their channels.
 func (b *testDB) createGauged(ctx context.Context, address string) ([]tenant, error) {
 	all, err := b.createTenants(ctx, snapshotOrgs, snapshotChannels)
 	if err != nil {
@@ -140,11 +145,12 @@ func (b *testDB) createGauged(ctx context.Context, address string) ([]tenant, er
 	return all, err
 }
 
-// snapshotMonth is what a month of snapshots came to.
+// snapshotMonth is the result of a month of snapshots.
 type snapshotMonth struct {
 	taken, days int
 	calls       int64
-	// peak is the largest number of calls in one hour after the first day, on which all channels are new.
+	// peak is the largest number of calls in one hour, not counting the first day, when all
+	// channels are new.
 	peak int64
 }
 
@@ -184,7 +190,7 @@ func (b *testDB) takeMonth(ctx context.Context, g *gauges, all []tenant) (out sn
 	return out, b.super.QueryRow(ctx, `select count(*) from insight_day`).Scan(&out.days)
 }
 
-// analytics returns the use cases with a clock and without a limit of calls.
+// analytics returns the use cases with the given clock and without a limit on calls.
 func (b *testDB) analytics(db *pg.DB, address string, at func() time.Time) (*analytics.Analytics, func(), error) {
 	client, err := outbound.To(address, outbound.Deps{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -212,7 +218,7 @@ func (bareLine) Websocket(context.Context, string) (*websocket.Conn, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// readBare makes calls with a bare client and stores the answer of each.
+// readBare makes calls with a bare client and stores each response.
 func (b *testDB) readBare(ctx context.Context, g *gauges, calls int64) error {
 	pool, err := b.pool(ctx, 8)
 	if err != nil {
@@ -244,7 +250,7 @@ func readOne(ctx context.Context, client *http.Client, pool *pgxpool.Pool, addre
 	if err != nil {
 		return err
 	}
-	defer func() { _ = res.Body.Close() }() // only read
+	defer func() { _ = res.Body.Close() }() // it was only read
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
 		return err

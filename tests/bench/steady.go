@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	steadyRate = 500 // posts a second
+	steadyRate = 500 // posts per second
 	bookers    = 16
 )
 
-// steady is an even stream of posts that are booked by the API ahead of time and kept over a restart of the service,
-// which also stops every actor. Its floor is a loop of timers that makes the same calls to the same platform.
+// steady measures an even stream of posts that are booked ahead of time through the API and survive
+// a restart of the service, which also stops every actor. Its floor is a loop of timers that makes
+// the same calls to the same platform.
 func steady(ctx context.Context, r *rig) error {
 	count := steadyRate * r.opts.seconds
 	return r.withDB(ctx, func(b *testDB) error {
@@ -65,7 +66,8 @@ func steady(ctx context.Context, r *rig) error {
 	})
 }
 
-// streaming restarts the service and measures the stream to its end. The cost starts at the first due time.
+// streaming restarts the service and measures the stream to its end. The cost starts at the first
+// due time.
 func (b *testDB) streaming(ctx context.Context, due time.Time, count int) (s *measurement, used cost, err error) {
 	b.platform.begin(0)
 	n, err := b.serve(ctx, b.opts.settings...)
@@ -90,10 +92,10 @@ func (b *testDB) streaming(ctx context.Context, due time.Time, count int) (s *me
 	return s, used.since(before), errors.Join(err, profiled())
 }
 
-// timers makes the calls with timers only.
+// timers makes the calls with nothing but timers.
 func (r *rig) timers(ctx context.Context, count int) (*measurement, error) {
 	r.platform.begin(0)
-	// As the service, it opens a connection for each irreversible call.
+	// Like the service, it opens a new connection for each irreversible call.
 	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	due := now().Add(2 * time.Second)
 	var group sync.WaitGroup

@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// overTLS measures the same small burst with three platforms behind TLS: one closes each connection after its answer
-// and resumes no session, one resumes sessions, and one keeps connections open. The first one is the floor.
+// overTLS measures the same small burst with three platforms behind TLS: one closes each connection
+// after a response and resumes no session, one resumes sessions, and one keeps connections open.
+// The first is the floor.
 func overTLS(ctx context.Context, r *rig) error {
 	chain, root, err := certificates()
 	if err != nil {
@@ -65,8 +66,8 @@ func overTLS(ctx context.Context, r *rig) error {
 	return nil
 }
 
-// certificates returns the certificate chain of a server on loopback, and the certificate in PEM of the authority that
-// signed it.
+// certificates returns the certificate chain of a server on loopback, and the PEM certificate of
+// the authority that signed it.
 func certificates() (chain tls.Certificate, root []byte, err error) {
 	authority, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -20,15 +20,15 @@ import (
 // uploadSize is the size of an uploaded video, in bytes.
 const uploadSize = 10_000_000
 
-// uploading measures POST /upload of a video of 10 MB. Its floor is a bare copy of the same bytes to a file on the same
-// disk, with fsync of the file and of its folder.
+// uploading measures POST /upload of a video of 10 MB. Its floor is a bare copy of the same bytes
+// to a file on the same disk, with fsync of the file and of its folder.
 func uploading(ctx context.Context, r *rig) error {
 	return r.withPeople(ctx, 1, func(w *crowd) error {
 		folder := r.path("floor")
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return err
 		}
-		var number atomic.Int64 // no two videos are equal: equal ones are stored once
+		var number atomic.Int64 // makes all videos different, because equal videos are stored once
 		next := func() []byte { return videoForm(number.Add(1)) }
 		all, err := alternate(1, time.Duration(w.opts.seconds)*time.Second/3, w.opts.rounds,
 			side{
@@ -62,7 +62,7 @@ const (
 // mp4Head is the beginning of an MP4 video whose last box extends to the end of the file.
 var mp4Head = string(fixture.FilmHead()) + "\x00\x00\x00\x00mdat"
 
-// videoForm returns a form with a video that has the number in it.
+// videoForm returns a form with a video that contains the number n.
 func videoForm(n int64) []byte {
 	video := make([]byte, uploadSize)
 	copy(video, mp4Head)
@@ -79,7 +79,8 @@ func (w *crowd) upload(ctx context.Context, key string, form []byte) error {
 	return err
 }
 
-// copyAndSync writes the video of a form to a new file, whose name it syncs too, and deletes the file.
+// copyAndSync writes the video of a form to a new file, syncs the file and its folder, and deletes
+// the file.
 func copyAndSync(folder string, form []byte) (err error) {
 	f, err := os.CreateTemp(folder, "copy-*")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// cost is what the service and its Postgres have used so far, or in a span.
+// cost is what the service and its Postgres have used so far, or in a time span.
 type cost struct {
 	at       time.Time
 	crier    time.Duration // processor time of the service
@@ -17,11 +17,11 @@ type cost struct {
 	// platform is the processor time of this process: the platform and the clients.
 	platform   time.Duration
 	statements int64
-	// peak is in MB, the maximum of one process of the service since its start.
+	// peak is in MB: the maximum of one process of the service since its start.
 	peak float64
 }
 
-// cost reads the counters: the sum over the given processes, and the highest of their peaks.
+// cost reads the counters. It adds up the given processes and takes the highest of their peaks.
 func (b *testDB) cost(ctx context.Context, nodes ...*node) (c cost, err error) {
 	c.at = now()
 	for _, n := range nodes {
@@ -37,7 +37,7 @@ func (b *testDB) cost(ctx context.Context, nodes ...*node) (c cost, err error) {
 	return c, err
 }
 
-// since returns what was used between two readings, and the peak of the later one.
+// since returns what was used between two readings, with the peak of the later one.
 func (c cost) since(before cost) cost {
 	return cost{
 		at: c.at, crier: c.crier - before.crier, postgres: c.postgres - before.postgres,
@@ -84,11 +84,12 @@ func peakOf(pid int) (float64, error) {
 	return kb / 1024, err
 }
 
-// usageOf reads /proc; it returns zero if the process has ended.
+// usageOf reads /proc. It returns zero if the process has ended.
 func usageOf(pid int) (u usage) {
-	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat") // the pattern is well formed
+	// The pattern is well formed.
+	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat")
 	for _, path := range threads {
-		b, _ := os.ReadFile(path) // empty when the thread has ended
+		b, _ := os.ReadFile(path) // empty if the thread has ended
 		on, _, _ := strings.Cut(string(b), " ")
 		ns, _ := strconv.ParseInt(on, 10, 64) // the kernel writes numbers
 		u.cpu += time.Duration(ns)
@@ -101,17 +102,19 @@ func usageOf(pid int) (u usage) {
 
 const tick = 10 * time.Millisecond // of /proc/<pid>/stat
 
-// treeOf returns the processor time of a process, its children, and those of its children that have ended.
+// treeOf returns the processor time of a process and its children, including children that have
+// ended.
 func treeOf(pid int) time.Duration {
 	sum := usageOf(pid).cpu
 	if f := statOf(pid); f != nil {
 		sum += time.Duration(f.number(13)+f.number(14)) * tick
 	}
-	children, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children") // the pattern is well formed
+	// The pattern is well formed.
+	children, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	for _, path := range children {
 		list, err := os.ReadFile(path)
 		if err != nil {
-			continue // a thread that has ended
+			continue // the thread has ended
 		}
 		for _, child := range strings.Fields(string(list)) {
 			c, _ := strconv.Atoi(child) // the kernel writes numbers
@@ -121,7 +124,7 @@ func treeOf(pid int) time.Duration {
 	return sum
 }
 
-// stat is /proc/<pid>/stat from the field state on.
+// stat has the fields of /proc/<pid>/stat, beginning with state.
 type stat []string
 
 func statOf(pid int) stat {

@@ -22,28 +22,30 @@ const (
 	setOrganization   = "select set_config('app.org_id', $1, true)"
 )
 
-// wall is a filled audit log, and connections that row-level security applies to and others.
+// wall is a filled audit log, with connections that row-level security applies to and connections
+// that bypass it.
 type wall struct {
 	*testDB
 	orgs []uuid.UUID
-	ids  [][]uuid.UUID // of the rows of each organization
+	ids  [][]uuid.UUID // ids of the rows of each organization
 	// tenants have the role crier_tenant, and supers bypass row-level security.
 	tenants, supers *pgxpool.Pool
 }
 
-// wallQuery is a query of one organization, which the policy selects for crier_tenant. Others name it themselves.
+// wallQuery is a query for one organization. For crier_tenant, the policy selects the organization;
+// other roles name it in the query.
 type wallQuery struct {
 	name string
-	// tenant has the parameters args, and super has the organization before them.
+	// tenant has the parameters args. super has the organization before them.
 	tenant, super string
 	args          func(i int) []any
-	rows          int // in the answer
+	rows          int // rows in the result
 	index         string
 }
 
-// walled measures queries with row-level security. Its floor is the same queries of a superuser, whose conditions name
-// the organization. Both use the same batches, which set the organization first; the superuser's query alone, without
-// that, stands beside them.
+// walled measures queries with row-level security. Its floor is the same queries by a superuser,
+// with conditions that name the organization. Both use the same batches, which set the organization
+// first. The superuser's query without that setting is measured as well.
 func walled(ctx context.Context, r *rig) error {
 	const most = 8
 	return r.withDB(ctx, func(b *testDB) (err error) {
@@ -86,7 +88,7 @@ func (b *testDB) tenantPool(ctx context.Context, connections int) (*pgxpool.Pool
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// fill inserts the organizations and, in turn, the rows of each.
+// fill inserts the organizations and then their rows, in turn.
 func (w *wall) fill(ctx context.Context, rows int) error {
 	if rows < wallPage {
 		return fmt.Errorf("-rows must be at least %d", wallPage*wallOrganizations)
@@ -131,7 +133,8 @@ func (w *wall) queries() []wallQuery {
 	}
 }
 
-// checkWall returns an error unless the tenants' connections see the rows of one organization, and the others all.
+// checkWall returns an error unless the tenants' connections see the rows of one organization and
+// the superuser's connections see all rows.
 func (w *wall) checkWall(ctx context.Context) error {
 	const count = "select count(*), count(distinct org_id) from audit"
 	for _, x := range []struct {
@@ -189,8 +192,8 @@ func (w *wall) measure(ctx context.Context, q wallQuery, users int) error {
 
 func (w *wall) org(i int) uuid.UUID { return w.orgs[i%len(w.orgs)] }
 
-// query runs a query, after the statement that sets the organization if set is true, in one round trip. It returns an
-// error when the answer has not the rows that it must have.
+// query runs a query in one round trip, preceded by the statement that sets the organization if set
+// is true. It returns an error if the result does not have the expected number of rows.
 func (w *wall) query(
 	ctx context.Context, pool *pgxpool.Pool, q wallQuery, set bool, org uuid.UUID, sql string, args []any,
 ) error {
@@ -216,8 +219,9 @@ func (w *wall) query(
 
 var scans = regexp.MustCompile(`Seq Scan|Bitmap Index Scan on \w+|Index (?:Only )?Scan (?:Backward )?using \w+`)
 
-// plans returns how both sides read the table. It is an error when they do so in different ways, or by another index
-// than that of the query. A connection uses a plan for the given parameters at first, and one for any later.
+// plans returns how both sides read the table. It returns an error if they differ or use an index
+// other than the query's. A connection first uses a plan for the given parameters, and later a plan
+// for any parameters, so both are checked.
 func (w *wall) plans(ctx context.Context, q wallQuery) (string, error) {
 	var first string
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {

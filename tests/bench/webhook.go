@@ -22,14 +22,15 @@ import (
 )
 
 const (
-	// hookOrgs is the number of organizations of webhooks, each with one webhook.
+	// hookOrgs is the number of organizations with webhooks. Each has one webhook.
 	hookOrgs = 100
-	// hookClients is how many calls the floor makes at once, as the service does: two for each of its workers.
+	// hookClients is the number of calls that the floor makes at once. It equals the service's: two
+	// for each of its workers.
 	hookClients = 32
-	hookSize    = 600 // bytes of a body of the floor, about that of the service
+	hookSize    = 600 // bytes in a body of the floor, about the same as the service's
 )
 
-// mailbox is the receiver of the webhooks. It reads each call and answers 204.
+// mailbox receives the webhooks. It reads each call and responds with 204.
 type mailbox struct {
 	server *http.Server
 	url    string
@@ -56,11 +57,12 @@ func newMailbox(ctx context.Context) (*mailbox, error) {
 	return box, nil
 }
 
-// webhooks measures how fast events become deliveries, from the moment at which all events are
-// there until the last delivery is stored. The floor is as many signed POSTs by a bare client to
-// the same receiver in the same run; its processor time is measured in this process, including the
-// receiver, while ours is measured in the service and Postgres. Then it measures what one person's
-// many webhooks cost others.
+// webhooks measures how fast events become deliveries, from the moment when all events exist until
+// the last delivery is stored. The floor is the same number of signed POSTs by a bare client to the
+// same receiver in the same run. Its processor time is measured in this process and includes the
+// receiver, while ours is measured in the service and Postgres.
+//
+// Then webhooks measures what one person's many webhooks cost others.
 func webhooks(ctx context.Context, r *rig) error {
 	deliveries := min(10_000, max(hookOrgs, r.opts.posts/10))
 	var ours, floors, cpu, floorCPU []float64
@@ -97,7 +99,7 @@ func webhooks(ctx context.Context, r *rig) error {
 	return errors.Join(r.crowded(ctx), r.dueQuery(ctx))
 }
 
-// deliver has the service deliver events about as many posts to the receiver.
+// deliver lets the service deliver one event per post, for this number of posts, to the receiver.
 func (r *rig) deliver(ctx context.Context, box *mailbox, deliveries int) (span time.Duration, used cost, err error) {
 	err = r.withDB(ctx, func(b *testDB) (err error) {
 		all, err := b.createTenants(ctx, hookOrgs, 1)
@@ -153,7 +155,8 @@ func (b *testDB) insertWebhooks(ctx context.Context, all []tenant, url string) e
 	return err
 }
 
-// delivered waits until every delivery is stored as delivered. It queries only when the receiver has them all.
+// delivered waits until every delivery is stored as delivered. It queries only after the receiver
+// has all of them.
 func (b *testDB) delivered(ctx context.Context, box *mailbox, deliveries int) error {
 	patience, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()

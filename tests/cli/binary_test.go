@@ -46,8 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// command returns a command of the binary whose environment has these variables and none of the test's own, except
-// PATH.
+// command returns a command of the binary. Its environment has only these variables and PATH.
 func command(t *testing.T, vars []string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := binary()
@@ -66,7 +65,7 @@ type result struct {
 	out, errors string
 }
 
-// run runs a command that ends by itself.
+// run runs a command that ends on its own.
 func run(t *testing.T, vars []string, args ...string) result {
 	t.Helper()
 	return finish(t, command(t, vars, args...))
@@ -90,7 +89,7 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 	return result{code: cmd.ProcessState.ExitCode(), out: out.String(), errors: errs.String()}
 }
 
-// fails checks that the exit code is 1 and that stderr is one sentence with all the words.
+// fails checks that the exit code is 1 and that stderr is one sentence that contains all the words.
 func (r result) fails(t *testing.T, words ...string) {
 	t.Helper()
 	if r.code != 1 || strings.Count(strings.TrimSpace(r.errors), "\n") != 0 || !strings.HasPrefix(r.errors, "crier: ") || strings.Contains(r.errors, "goroutine") {
@@ -103,7 +102,7 @@ func (r result) fails(t *testing.T, words ...string) {
 	}
 }
 
-// program is a started `crier dev` or `crier serve`.
+// program is a running `crier dev` or `crier serve`.
 type program struct {
 	cmd    *exec.Cmd
 	ended  chan struct{}
@@ -116,7 +115,7 @@ func (p *program) errors() string { return p.stderr.String() }
 
 func (p *program) stdout() string { return p.out.String() }
 
-// begin starts the command and waits until its stdout has the word, or it ends.
+// begin starts the command and waits until its stdout contains the word or the command ends.
 func begin(t *testing.T, word string, vars []string, args ...string) *program {
 	t.Helper()
 	p := &program{cmd: command(t, vars, args...), ended: make(chan struct{})}
@@ -159,11 +158,11 @@ func (p *program) signal(s syscall.Signal) {
 	select {
 	case <-p.ended:
 	default:
-		_ = p.cmd.Process.Signal(s) // it may have ended meanwhile
+		_ = p.cmd.Process.Signal(s) // it may have ended already
 	}
 }
 
-// wait waits for the end and returns the exit code.
+// wait waits until the program ends and returns the exit code.
 func (p *program) wait(t *testing.T) int {
 	t.Helper()
 	select {
@@ -174,7 +173,7 @@ func (p *program) wait(t *testing.T) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// freePort returns a port without a listener.
+// freePort returns a port on which nothing listens.
 func freePort(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -219,7 +218,7 @@ func postgres(t *testing.T, home string) (pids []int) {
 		if err != nil || !bytes.Contains(line, []byte("postgres\x00-D\x00")) {
 			continue
 		}
-		// The server's working directory is its data folder, however the path was spelled.
+		// The server's working directory is its data folder, however the path was written.
 		if in, err := os.Readlink(filepath.Join("/proc", e.Name(), "cwd")); err == nil && strings.HasPrefix(in, home+"/") {
 			pids = append(pids, pid)
 		}

@@ -105,7 +105,8 @@ func TestServeAndMigrate(t *testing.T) {
 	}
 }
 
-// A process with one role starts, is ready and stops: the worker has no public address, the edge no worker.
+// A process with one role starts, becomes ready and stops. The worker has no public address, and
+// the edge has no worker.
 func TestServe_StartsWithOneRole(t *testing.T) {
 	t.Parallel()
 	key := strings.TrimSpace(run(t, nil, "keygen").out)

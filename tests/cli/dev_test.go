@@ -15,7 +15,7 @@ import (
 	"crier/tests/call"
 )
 
-// devFile is dev.json, in which `crier dev` keeps its credentials.
+// devFile is dev.json, where `crier dev` stores its credentials.
 type devFile struct {
 	BaseURL, APIKey, Email, Password, OrganizationID, ChannelID, SandboxURL string
 	Channels                                                                map[string]string
@@ -41,10 +41,11 @@ func dev(t *testing.T, home, port string) *program {
 	return begin(t, "Ctrl-C stops everything.", []string{"CRIER_HOME=" + home, "PORT=" + port}, "dev")
 }
 
-// TestDev runs the first day of a new user on one data folder; each step builds on the one before.
+// TestDev runs the first day of a new user on one data folder. Each step builds on the previous
+// one.
 func TestDev(t *testing.T) {
 	t.Parallel()
-	closed := filepath.Join(t.TempDir(), "closed") // readable by its owner only, as /root is
+	closed := filepath.Join(t.TempDir(), "closed") // readable only by its owner, as /root is
 	if err := os.Mkdir(closed, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -102,8 +103,8 @@ func firstStart(t *testing.T, p *program, home string, n devFile) {
 	signIn(t, n)
 }
 
-// laterStarts starts a stopped home on its port, kills the process, and starts it on another port. n is from the first
-// start.
+// laterStarts starts a stopped home on its port, kills the process, and starts it on another port.
+// n is from the first start.
 func laterStarts(t *testing.T, home, port string, n devFile) {
 	p := dev(t, home, port)
 	if again := readDevFile(t, home); again.APIKey != n.APIKey || again.ChannelID != n.ChannelID || again.Password != n.Password {
@@ -125,7 +126,7 @@ func laterStarts(t *testing.T, home, port string, n devFile) {
 	}
 }
 
-// startWithoutFolder deletes a stopped home and starts it again. n is from before.
+// startWithoutFolder deletes a stopped home and starts it again. n is from before the deletion.
 func startWithoutFolder(t *testing.T, home, port string, n devFile) {
 	if err := os.RemoveAll(home); err != nil {
 		t.Fatal(err)
@@ -135,7 +136,7 @@ func startWithoutFolder(t *testing.T, home, port string, n devFile) {
 		t.Errorf("got stderr %q, want a warning", p.errors())
 	}
 	fresh := readDevFile(t, home)
-	// An e-mail address is unique in a database.
+	// An email address is unique in a database.
 	if fresh.Email != n.Email || fresh.APIKey == n.APIKey || fresh.OrganizationID == n.OrganizationID {
 		t.Errorf("got %+v, want another key and organization than in %+v", fresh, n)
 	}
@@ -145,7 +146,7 @@ func startWithoutFolder(t *testing.T, home, port string, n devFile) {
 	}
 }
 
-// brokenFiles damages one file of a stopped home at a time.
+// brokenFiles damages the files of a stopped home, one at a time.
 func brokenFiles(t *testing.T, home string, n devFile) {
 	damage := func(name, content string) (restore func()) {
 		path := filepath.Join(home, name)
@@ -186,7 +187,7 @@ func brokenFiles(t *testing.T, home string, n devFile) {
 	}
 }
 
-// pasteLines runs the printed commands in a shell and waits for the post on the sandbox.
+// pasteLines runs the printed commands in a shell and waits until the post is on the sandbox.
 func pasteLines(t *testing.T, out string, n devFile) {
 	t.Helper()
 	var lines []string
@@ -216,7 +217,7 @@ func pasteLines(t *testing.T, out string, n devFile) {
 	}
 }
 
-// published checks how many posts of the demo channel are published.
+// published checks the number of published posts of the demo channel.
 func published(t *testing.T, n devFile, want int) {
 	t.Helper()
 	a := get(t, n.BaseURL+"/public/v1/posts?page=0", n.APIKey)

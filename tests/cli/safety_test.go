@@ -17,7 +17,7 @@ func TestServe_RefusesUnsafeSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		settings []string
-		fault    string // the variable that is reported; "" is none
+		fault    string // the variable that is reported, or "" for none
 	}{
 		"all interfaces without an address":      {settings: []string{"HOST=0.0.0.0"}, fault: "BASE_URL"},
 		"all of IPv6 without an address":         {settings: []string{"HOST=::"}, fault: "BASE_URL"},

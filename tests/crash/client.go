@@ -15,7 +15,8 @@ import (
 	"crier/tests/call"
 )
 
-// client calls the service as a careful API client does: a request without a clear answer is repeated at another node.
+// client calls the service as a careful API client does: it repeats a request without a clear
+// response at another node.
 type client struct {
 	http   *http.Client
 	nodes  []*node
@@ -28,7 +29,8 @@ func newClient(nodes []*node, l *ledger) *client {
 		Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 2 * time.Second}}, nodes: nodes, ledger: l}
 }
 
-// call sends one request to the next node. Status 0 means that no complete answer came; Body is the error then.
+// call sends one request to the next node. Status 0 means that no complete response arrived; Body
+// is then the error.
 func (c *client) call(ctx context.Context, method, path, auth string, body any, headers ...string) call.Answer {
 	credential := []string{"auth", auth}
 	if strings.HasPrefix(path, "/public/") {
@@ -42,15 +44,15 @@ func (c *client) call(ctx context.Context, method, path, auth string, body any, 
 	return a
 }
 
-// certain reports whether a status settles if the request was carried out.
+// certain reports whether a status tells for certain whether the request was carried out.
 func certain(status int) bool {
 	return status >= 200 && status < 500 && status != http.StatusTooManyRequests
 }
 
 const answerLimit = 10 * time.Minute
 
-// book sends a request about a post until its answer is certain, and writes each request and answer into the ledger.
-// It returns the last answer as recorded.
+// book sends a request about a post until the response is certain. It writes each request and
+// response to the ledger and returns the last response as recorded.
 func (c *client) book(ctx context.Context, ask line, method, path, auth string, body any) (got line, err error) {
 	ask.Ask = true
 	if err := c.ledger.write(ask); err != nil {
@@ -65,7 +67,8 @@ func (c *client) book(ctx context.Context, ask line, method, path, auth string, 
 		a := c.call(ctx, method, path, auth, body, "Idempotency-Key", key)
 		got = line{Do: ask.Do, Post: ask.Post, Key: ask.Key, Status: a.Status}
 		if a.Status == http.StatusConflict && strings.Contains(a.Body, "Idempotency-Key") {
-			got.Status = http.StatusTooManyRequests // it refuses the request only, so the outcome is open
+			// Only the request is refused, so the outcome is open.
+			got.Status = http.StatusTooManyRequests
 		}
 		if ask.Do == doCreate && a.Status == http.StatusCreated {
 			var made []struct{ PostID string }
@@ -94,7 +97,7 @@ func (c *client) book(ctx context.Context, ask line, method, path, auth string, 
 
 var errGone = errors.New("there is no such thing")
 
-// retryUntilOK repeats a setup call until it succeeds. The error is errGone for a 404.
+// retryUntilOK repeats a setup call until it succeeds. The error is errGone if the response is 404.
 func (c *client) retryUntilOK(ctx context.Context, method, path, auth string, body, out any) (call.Answer, error) {
 	for end := time.Now().Add(answerLimit); ; pause(ctx, 200*time.Millisecond) {
 		a := c.call(ctx, method, path, auth, body)
@@ -112,10 +115,10 @@ func (c *client) retryUntilOK(ctx context.Context, method, path, auth string, bo
 // channel is a connected account.
 type channel struct{ org, id, account, grade, key, session string }
 
-// account is an account on a platform that is to be connected.
+// account is an account on a platform, to be connected.
 type account struct{ platform, grade string }
 
-// connect signs in and connects one channel for each account.
+// connect signs in and connects one channel per account.
 func (c *client) connect(ctx context.Context, o organization, accounts []account) (out []channel, err error) {
 	in, err := c.retryUntilOK(ctx, http.MethodPost, "/auth/login", "",
 		m{"provider": "LOCAL", "email": o.email, "password": password}, nil)

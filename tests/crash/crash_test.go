@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestRun_NothingLostOrTwice is a short run; `go run ./tests/crash` is the long one.
+// TestRun_NothingLostOrTwice makes a short run; `go run ./tests/crash` makes the long one.
 func TestRun_NothingLostOrTwice(t *testing.T) {
 	t.Parallel()
 	v, err := run(t.Context(), settings{

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// drill injects a fault that has a target. Except for a silence, it returns after the fault is over, so that no other
-// fault overlaps.
+// drill injects a fault that has a target. Except for a silence, it returns after the fault has
+// ended, so that no other fault overlaps it.
 func (t *traffic) drill(ctx context.Context, s fault) error {
 	if s.Kind == silence {
 		t.background.Go(func() error { return t.silence(ctx, s) })
 		return nil
 	}
-	t.network.Lock() // wait for the end of network faults
+	t.network.Lock() // wait until network faults have ended
 	defer t.network.Unlock()
 	switch s.Kind {
 	case hang1, hang4:
@@ -51,7 +51,7 @@ func (t *traffic) newNumbers(n int) (out []int) {
 	return out
 }
 
-// plan returns a new booking on a channel for a drill; it is not sent yet.
+// plan returns a new booking on a channel for a drill. The booking is not sent yet.
 func (t *traffic) plan(kind string, channel int, due time.Time, words string) booking {
 	n := t.newNumbers(1)[0]
 	b := booking{N: n, Channel: channel, Fault: kind, Text: fmt.Sprintf("post %d %s", n, words),
@@ -72,7 +72,8 @@ func (t *traffic) bookAll(ctx context.Context, all []booking) error {
 	return g.Wait()
 }
 
-// bookingTime returns how long before their due time the booking of so many posts must begin.
+// bookingTime returns how long before their due time the booking of this number of posts must
+// begin.
 func bookingTime(posts int) time.Duration {
 	return time.Second + time.Duration(posts)*50*time.Millisecond
 }
@@ -94,7 +95,7 @@ func (t *traffic) exec(ctx context.Context, statements ...string) error {
 	})
 }
 
-// countWhere returns how many of the posts satisfy an SQL condition.
+// countWhere returns the number of the posts that satisfy an SQL condition.
 func (t *traffic) countWhere(ctx context.Context, all []booking, condition string) (n int, err error) {
 	ids := []string{}
 	for _, b := range all {
@@ -104,8 +105,8 @@ func (t *traffic) countWhere(ctx context.Context, all []booking, condition strin
 	return n, err
 }
 
-// until waits until a condition holds for all of the posts, and restarts processes that end meanwhile. It returns
-// false if end was reached first.
+// until waits until a condition holds for all the posts, and restarts processes that end in the
+// meantime. It returns false if it reached end first.
 func (t *traffic) until(ctx context.Context, end time.Time, all []booking, condition string) (bool, error) {
 	for {
 		n, err := t.countWhere(ctx, all, condition)
@@ -127,8 +128,8 @@ const (
 	published = "state = 'PUBLISHED'"
 )
 
-// awaitRecovery waits until probe posts are published in time again after earlier faults. It returns false if that
-// takes longer than calmLimit.
+// awaitRecovery waits until probe posts are published in time again after earlier faults. It
+// returns false if that takes longer than recoveryLimit.
 func (t *traffic) awaitRecovery(ctx context.Context) (bool, error) {
 	for end := time.Now().Add(recoveryLimit); ctx.Err() == nil && time.Now().Before(end); {
 		var all []booking
@@ -148,15 +149,17 @@ func (t *traffic) awaitRecovery(ctx context.Context) (bool, error) {
 
 const (
 	recoveryLimit = 45 * time.Second
-	// a probe post later than this was held up; only the deadline of a call is longer
+	// A probe post later than this was held up. Only the deadline of a call is longer.
 	heldUpAfter = 3 * time.Second
 	stallLimit  = 500 * time.Millisecond // a longer stall of the machine explains a late post
 	probeEvery  = 800 * time.Millisecond
 )
 
-// runWithProbes runs a fault while probe posts of other organizations fall due, and records the numbers of the probe
-// posts for the judge. The fault starts when the posts returned by aim fall due, and returns when it is over; those of
-// them that are probes are watched too. The first probe post is due after lead.
+// runWithProbes runs a fault while probe posts of other organizations fall due, and records the
+// numbers of the probe posts for the judge. The first probe post is due after lead.
+//
+// aim plans the posts that the fault targets; probe posts among them are watched too. fault is
+// called when these posts fall due, and returns when the fault has ended.
 func (t *traffic) runWithProbes(
 	ctx context.Context, kind string, lead, span time.Duration,
 	aim func(start time.Time) []booking, fault func(start time.Time, aimed []booking) error,
@@ -195,8 +198,8 @@ func (t *traffic) runWithProbes(
 	return errors.Join(err, t.ledger.write(note))
 }
 
-// stalls measures by how much sleeps of this process exceed their length until the returned function is called, which
-// returns the maximum.
+// stalls begins to measure how much longer sleeps of this process take than requested. The returned
+// function stops the measurement and returns the maximum.
 func stalls(ctx context.Context) func() time.Duration {
 	const step = 50 * time.Millisecond
 	ctx, stop := context.WithCancel(ctx)

@@ -18,9 +18,10 @@ import (
 
 // tally counts what the faults interrupted.
 type tally struct {
-	// inFlight counts calls between their committing mark and the write of their outcome at the time of a fault.
+	// inFlight counts calls that were between their committing mark and the write of their outcome
+	// when a fault struck.
 	inFlight int
-	// stops counts processes that stopped at a failpoint in that span.
+	// stops counts processes that stopped at a failpoint within such a call.
 	stops int
 }
 
@@ -79,11 +80,11 @@ func (w *harness) inject(ctx context.Context, s fault, t *tally) error {
 	}
 }
 
-// failpointWait is how long the nodes may take to reach a failpoint.
+// failpointWait is how long the nodes have to reach a failpoint.
 const failpointWait = 2500 * time.Millisecond
 
-// awaitFailpoint asks the nodes to stop at a failpoint and returns the first that does, or nil if none does in time.
-// All other nodes continue.
+// awaitFailpoint asks the nodes to stop at a failpoint and returns the first node that stops, or
+// nil if none stops in time. All other nodes continue.
 func (w *harness) awaitFailpoint(
 	ctx context.Context, nodes []*node, point string, patience time.Duration,
 ) (first *node, post string, err error) {
@@ -103,7 +104,7 @@ func (w *harness) awaitFailpoint(
 	for _, n := range nodes {
 		err = errors.Join(err, n.cancelStop())
 		if n != first {
-			pause(ctx, 10*time.Millisecond) // it may be stopping right now
+			pause(ctx, 10*time.Millisecond) // the node may be stopping right now
 			n.current().signal(syscall.SIGCONT)
 			err = errors.Join(err, n.cancelStop())
 		}
@@ -126,12 +127,12 @@ func (w *harness) stopAtFailpoint(ctx context.Context, n *node, s fault, t *tall
 		pause(ctx, s.Hold)
 		return errors.Join(n.kill(), w.restart(ctx, n, s, t))
 	}
-	n.current().signal(syscall.SIGSTOP) // also when it did not reach the failpoint
+	n.current().signal(syscall.SIGSTOP) // even if it did not reach the failpoint
 	return w.continueNode(ctx, n, s, t)
 }
 
-// stopTwoNodes makes two nodes claim the same post in turn, and resumes the first after the second has sent the post
-// and before it writes the outcome.
+// stopTwoNodes makes two nodes claim the same post one after the other. It resumes the first node
+// after the second has sent the post and before the second writes the outcome.
 func (w *harness) stopTwoNodes(ctx context.Context, s fault, t *tally) error {
 	first, post, err := w.awaitFailpoint(ctx, w.nodes, failpoint.Prepared, failpointWait)
 	if err != nil || first == nil {
@@ -150,7 +151,7 @@ func (w *harness) stopTwoNodes(ctx context.Context, s fault, t *tally) error {
 		w.claimedTwice++
 	}
 	first.current().signal(syscall.SIGCONT)
-	// the first node finds its claim lost; a second publication would happen in this time
+	// The first node finds its claim lost. A second publication would happen in this time.
 	pause(ctx, 5*time.Second)
 	if second != nil {
 		second.current().signal(syscall.SIGCONT)
@@ -166,7 +167,7 @@ func (w *harness) restart(ctx context.Context, n *node, s fault, t *tally) error
 	return n.start(ctx, s.Offset)
 }
 
-// continueNode continues a stopped node after its time.
+// continueNode resumes a stopped node after the fault's hold time.
 func (w *harness) continueNode(ctx context.Context, n *node, s fault, t *tally) error {
 	err := w.countInFlight(ctx, n, t)
 	pause(ctx, s.Hold)
@@ -178,7 +179,8 @@ func (w *harness) continueNode(ctx context.Context, n *node, s fault, t *tally) 
 const committingNow = `select count(*) from post p where p.state = 'PUBLISHING' and p.phase = 'committing'
 	and ($1 = '' or exists (select 1 from node n where n.id = p.claim_holder and n.home::text = $1))`
 
-// countInFlight adds the number of calls in flight on the node to the tally; nil is all nodes.
+// countInFlight adds the number of calls in flight on the node to the tally. If n is nil, it counts
+// all nodes.
 func (w *harness) countInFlight(ctx context.Context, n *node, t *tally) error {
 	home := ""
 	if n != nil {
@@ -194,7 +196,7 @@ func (w *harness) countInFlight(ctx context.Context, n *node, t *tally) error {
 	return err
 }
 
-// restartPostgres ends the server with a signal and waits until it is back.
+// restartPostgres ends the server with a signal and waits until the server is back.
 func (w *harness) restartPostgres(ctx context.Context, sig syscall.Signal, t *tally) error {
 	if err := w.countInFlight(ctx, nil, t); err != nil {
 		return err
@@ -213,8 +215,8 @@ func (w *harness) restartPostgres(ctx context.Context, sig syscall.Signal, t *ta
 	}
 }
 
-// superviseUntilBack runs the server's supervisor until the server has restarted. A supervisor that is cancelled too
-// early stops the server.
+// superviseUntilBack runs the server's supervisor until the server has restarted. If the supervisor
+// were cancelled too early, it would stop the server.
 func (w *harness) superviseUntilBack(ctx context.Context, before int, end time.Time) error {
 	keeping, stop := context.WithCancel(ctx)
 	kept := make(chan error, 1)
@@ -231,7 +233,7 @@ func (w *harness) superviseUntilBack(ctx context.Context, before int, end time.T
 	return <-kept
 }
 
-// restartEnded restarts nodes whose process ended by itself, as an operator's supervisor would.
+// restartEnded restarts nodes whose process ended on its own, as an operator's supervisor would.
 func (w *harness) restartEnded(ctx context.Context) error {
 	for _, n := range w.nodes {
 		if !n.current().ended() {

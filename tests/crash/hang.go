@@ -10,8 +10,8 @@ import (
 // hangFor is longer than the deadline of a call.
 const hangFor = 8 * time.Second
 
-// hang makes servers of a platform accept connections and never answer, while enough posts are due there to use up all
-// that a process may have in flight.
+// hang makes servers of a platform accept connections and never respond, while enough posts for
+// them are due to use up all that a process may have in flight.
 func (t *traffic) hang(ctx context.Context, s fault) error {
 	machines := t.hangProxies[:machinesOf(s.Kind)]
 	return t.runWithProbes(ctx, s.Kind, 700*time.Millisecond, hangFor, func(start time.Time) (all []booking) {

@@ -29,7 +29,8 @@ const (
 	password = "correct horse battery"
 	latency  = 40 // of the platform's calls, in milliseconds
 	lateGap  = 200 * time.Millisecond
-	// posts that all nodes together send at the same time; few enough that the hanging posts can use up all of them
+	// The number of posts that all nodes together send at the same time. It is low enough that the
+	// hanging posts can use up all of them.
 	permits = 36
 )
 
@@ -42,9 +43,9 @@ type harness struct {
 	out    io.Writer
 	binary string
 	server *local.Server
-	// platform receives most posts; its calls are slow and sometimes refused.
+	// platform receives most posts. Its calls are slow and are sometimes refused.
 	platform sandbox
-	// drillPlatform receives the posts of the drills, so that only drills disturb it.
+	// drillPlatform receives the posts of the drills, so that nothing but drills disturbs it.
 	drillPlatform sandbox
 	nodes         []*node
 	ledger        *ledger
@@ -54,24 +55,25 @@ type harness struct {
 	channels []channel
 	// drillChannels maps each kind of drill to the indexes of its channels.
 	drillChannels map[string][]int
-	// hangProxies are the proxies in front of drillPlatform that can stop answering.
+	// hangProxies are the proxies in front of drillPlatform that can stop responding.
 	hangProxies []*faultnet.Proxy
 	// postgresProxy is the proxy between the nodes and Postgres.
 	postgresProxy *faultnet.Proxy
 	// database is the URL of the database behind primary.
 	database string
-	// claimedTwice counts posts that two nodes had claimed.
+	// claimedTwice counts posts that two nodes claimed.
 	claimedTwice int
 	redis        *miniredis.Miniredis
 	// redisProxy is the proxy in front of Redis.
 	redisProxy *faultnet.Proxy
-	// network is held by a fault that lasts while others are injected.
+	// network is held by a fault that lasts while other faults are injected.
 	network    sync.Mutex
 	background errgroup.Group
 	closers    []func() error
 }
 
-// build builds the binary with failpoints, and with the mutant unless its name is "". It returns the binary's path.
+// build builds the binary with failpoints, and with the mutant unless its name is "". It returns
+// the path of the binary.
 func build(ctx context.Context, dir, mutant string) (string, error) {
 	binary := filepath.Join(dir, "crier")
 	args := []string{"build", "-tags", "crash", "-o", binary}
@@ -96,7 +98,7 @@ func build(ctx context.Context, dir, mutant string) (string, error) {
 	return binary, nil
 }
 
-// newHarness starts everything that a run needs and creates no tenants.
+// newHarness starts everything that a run needs, but creates no tenants.
 func newHarness(ctx context.Context, s settings, dir string, out io.Writer) (w *harness, err error) {
 	w = &harness{s: s, dir: dir, out: out}
 	defer func() {
@@ -190,7 +192,7 @@ func (w *harness) startNodes(ctx context.Context) error {
 	return nil
 }
 
-// query runs fn on a new connection of the superuser.
+// query runs fn on a new superuser connection.
 func (w *harness) query(ctx context.Context, fn func(*pgx.Conn) error) error {
 	c, err := pgx.Connect(ctx, w.server.SuperURL("crier"))
 	if err != nil {
@@ -219,7 +221,7 @@ func (w *harness) lines(
 	return all, err
 }
 
-// close stops everything in reverse order. It may be called again.
+// close stops everything in reverse order. It may be called more than once.
 func (w *harness) close() (err error) {
 	for i := len(w.closers) - 1; i >= 0; i-- {
 		err = errors.Join(err, w.closers[i]())

@@ -6,16 +6,18 @@ import (
 	"time"
 )
 
-// span is a time in which some accounts were certainly paused.
+// span is a time span in which some accounts were certainly paused.
 type span struct {
 	accounts []string
-	// from is the time of the answer to the pause, to that of the request to resume; zero is never.
+	// from is the time of the response to the pause. to is the time of the request to resume, or
+	// zero if there was none.
 	from, to time.Time
-	// inFlight is the number of calls in progress that the answer reports.
+	// inFlight is the number of calls in progress according to the response.
 	inFlight int
 }
 
-// disconnected is when the disconnect of an account was acknowledged; zero when it was not.
+// disconnected holds the time when the disconnect of an account was acknowledged, or zero if it was
+// not.
 type disconnected struct{ at time.Time }
 
 // interruptions holds the pauses and disconnects in the ledger.
@@ -24,8 +26,8 @@ type interruptions struct {
 	disconnects map[string]disconnected // by account
 }
 
-// readInterruptions reads the pauses and disconnects. A pause after a resume with an unanswered attempt is left out,
-// because that attempt may have ended it.
+// readInterruptions reads the pauses and disconnects. It leaves out a pause that follows a resume
+// with an unanswered attempt, because that attempt may have ended the pause.
 func readInterruptions(lines []line) interruptions {
 	b := interruptions{disconnects: map[string]disconnected{}}
 	asked, open, doubtful := map[string]line{}, map[string]int{}, map[string]bool{}
@@ -65,7 +67,7 @@ func (b interruptions) applyDisconnects(posts map[int]*history) {
 		case f.at.IsZero():
 			p.maybeUnqueued = true
 		case p.first.After(f.at):
-			p.removed, p.unqueuedAt = true, f.at // the send cannot have begun
+			p.removed, p.unqueuedAt = true, f.at // the send cannot have begun yet
 		case p.unqueuedAt.IsZero():
 			p.removed, p.unqueuedAt = true, f.at.Add(settleFor)
 		}
@@ -73,7 +75,7 @@ func (b interruptions) applyDisconnects(posts map[int]*history) {
 	}
 }
 
-// check reports calls during a pause, and bursts after it.
+// check reports publications during a pause and bursts after it.
 func (b interruptions) check(v *verdict, out map[int][]sent) {
 	by := map[string][]sent{}
 	for _, all := range out {
@@ -92,8 +94,8 @@ func (b interruptions) check(v *verdict, out map[int][]sent) {
 	}
 }
 
-// checkNothingSent checks that posts due during the pause are not published in it, and of those due before at most as
-// many as were in flight.
+// checkNothingSent checks that posts which fell due during the pause are not published in it. Of
+// the posts that were due earlier, at most as many as were in flight may be.
 func (s span) checkNothingSent(v *verdict, by map[string][]sent) {
 	ended := 0
 	for _, account := range s.accounts {
@@ -114,7 +116,7 @@ func (s span) checkNothingSent(v *verdict, by map[string][]sent) {
 	}
 }
 
-// checkGaps checks that posts which were held back for long are published one by one.
+// checkGaps checks that posts which were held back for a long time are published one by one.
 func (s span) checkGaps(v *verdict, all []sent) {
 	if s.to.IsZero() {
 		return

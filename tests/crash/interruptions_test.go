@@ -24,10 +24,11 @@ func left(when, status int) []line {
 	}
 }
 
-// interruption is a ledger, what the platform received from a time on, and the verdict that is wanted.
+// interruption has a ledger, the texts that the platform received from a given time on, and the
+// expected verdict.
 type interruption struct {
 	lines []line
-	from  int // of the first call
+	from  int // time of the first call
 	texts []string
 	want  verdict
 }
@@ -54,7 +55,8 @@ func TestJudge_Pauses(t *testing.T) {
 	t.Parallel()
 	first, second := booked(1, "A", 10), booked(2, "A", 11)
 	out := join(ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", ""))
-	lost := line{At: at(4), Do: doResume, Key: "resume4", Status: 0} // an unanswered attempt of the earlier resume
+	// The lost line is an unanswered attempt of the earlier resume.
+	lost := line{At: at(4), Do: doResume, Key: "resume4", Status: 0}
 	checkInterruptions(t, map[string]interruption{
 		"held": {lines: join(first, paused(9, 20, 0), ended(1, "PUBLISHED", "")), from: 21, texts: []string{one}, want: verdict{}},
 		"due in the pause and sent": {

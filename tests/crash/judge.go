@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// verdict is the result of a run; main prints it as the last line.
+// verdict is the result of a run. main prints it as the last line.
 type verdict struct {
 	Suite          string `json:"suite"`
 	Faults         int    `json:"faults"`
@@ -23,37 +23,37 @@ type verdict struct {
 	UnknownE       int    `json:"unknownE"`
 	InFlight       int    `json:"commitsInFlightAtFaults"`
 	Seed           int64  `json:"seed"`
-	// WrongContent counts publications with a text or an account that the ledger does not have.
+	// WrongContent counts publications whose text or account is not in the ledger.
 	WrongContent int `json:"wrongContent"`
-	// DueMoved counts posts whose due time was changed by the service; only users change it.
+	// DueMoved counts posts whose due time the service changed; only users may change it.
 	DueMoved int `json:"dueMoved"`
 	// SentAfterStop counts publications of posts that had been taken out of the queue.
 	SentAfterStop int `json:"sentAfterStop"`
 	// SentWhilePaused counts publications that a pause should have held back.
 	SentWhilePaused int `json:"sentWhilePaused"`
-	// Bursts counts posts that were held back for long and then released without a gap.
+	// Bursts counts posts that were held back for a long time and then released without a gap.
 	Bursts int `json:"bursts"`
 	// LeftBehind counts deleted posts that still exist.
 	LeftBehind int `json:"leftBehind"`
-	// Errors500 counts answers with status 500.
+	// Errors500 counts responses with status 500.
 	Errors500 int `json:"errors500"`
 
-	// UnknownForgotten counts posts that were on the platform and were reported as failed, or edited or scheduled
-	// without republish.
+	// UnknownForgotten counts posts that were on the platform, but were reported as failed, or were
+	// edited or scheduled without republish.
 	UnknownForgotten int `json:"unknownForgotten"`
-	// LatePublished counts posts that were published later than MAX_LATENESS.
+	// LatePublished counts posts that were published after MAX_LATENESS.
 	LatePublished int `json:"latePublished"`
 	// HeldUp counts posts that were delayed by a fault with another target.
 	HeldUp int `json:"heldUp"`
 	// Panicked counts processes that ended in a panic.
 	Panicked int `json:"panicked"`
-	// Drilled counts the posts of drills, which Posts does not include.
+	// Drilled counts the posts of drills. Posts does not include them.
 	Drilled int `json:"drilled"`
 
-	// StopsCommitting counts stops between the committing mark and the call, or between the answer and the write of
-	// the outcome.
+	// StopsCommitting counts stops between the committing mark and the call, or between the
+	// response and the write of the outcome.
 	StopsCommitting int `json:"stopsCommitting"`
-	// DueDuringFaults is the share of posts that fell due while faults were injected, 0 to 1.
+	// DueDuringFaults is the share of posts that fell due while faults were injected, from 0 to 1.
 	DueDuringFaults float64 `json:"dueDuringFaults"`
 	Nodes           int     `json:"nodes"`
 	Lease           string  `json:"lease"`
@@ -61,7 +61,7 @@ type verdict struct {
 
 	// Met counts faults and changes by kind.
 	Met map[string]int `json:"met"`
-	// Hit counts the drills that took effect, by kind.
+	// Hit counts, by kind, the drills that took effect.
 	Hit map[string]int `json:"hit"`
 
 	// findings has one line for each violation.
@@ -70,7 +70,7 @@ type verdict struct {
 	partial bool
 }
 
-// The minimum of what a run of full size must have reached to count as evidence.
+// The minimum that a run of full size must have reached to count as evidence.
 const (
 	fullSize    = 200 // faults
 	leastStops  = 20
@@ -91,7 +91,7 @@ func (v *verdict) enough() bool {
 	return v.Hit[blackHole] > 0 && v.StopsCommitting >= leastStops && v.DueDuringFaults >= leastDuring
 }
 
-// clean reports whether the run has no violations.
+// clean reports whether the run had no violations.
 func (v *verdict) clean() bool {
 	return v.Lost+v.Twice+v.OutOfOrder+v.FalsePublished+v.FalseFailed+v.UnknownAC+v.WrongContent+v.DueMoved+
 		v.SentAfterStop+v.SentWhilePaused+v.Bursts+v.LeftBehind+v.Errors500+
@@ -127,45 +127,48 @@ type history struct {
 	account, grade string
 	// ids are the ids that create requests with the post's key returned.
 	ids []string
-	// texts are the last acknowledged text and those of edits that were never answered.
+	// texts are the last acknowledged text and the texts of edits without a certain response.
 	texts   []string
 	due     time.Time
 	created bool
-	// touched means that the post was moved, or taken out of the queue, at some time.
+	// touched means that the post was moved or taken out of the queue at some time.
 	touched bool
-	// unqueuedAt is when the post was acknowledged as out of the queue; zero while it is in the queue.
+	// unqueuedAt is the time when the post was acknowledged as out of the queue, or zero while it
+	// is in the queue.
 	unqueuedAt time.Time
-	// maybeUnqueued means that a request that was never answered may have taken it out of the queue.
+	// maybeUnqueued means that a request without a certain response may have taken the post out of
+	// the queue.
 	maybeUnqueued bool
-	// state and code are those of the last read.
+	// state and code are from the last read.
 	state, code string
-	// stored and maybeSent are the due time and the "may have been sent" mark in the database at the end.
+	// stored and maybeSent are the due time and the "may have been sent" mark in the database at
+	// the end.
 	stored    time.Time
 	maybeSent bool
 	// first is the earliest due time that was ever requested.
 	first time.Time
-	// lateDraft means that one attempt of the draft request was not answered, so it may have been carried out after
-	// later requests.
+	// lateDraft means that one attempt of the draft request got no response, so it may have been
+	// carried out after later requests.
 	lateDraft bool
-	// deleteRequested means that its deletion was requested.
+	// deleteRequested means that the deletion of the post was requested.
 	deleteRequested bool
-	// disconnected means that its channel was disconnected.
+	// disconnected means that the post's channel was disconnected.
 	disconnected bool
-	// removed means that its deletion was confirmed.
+	// removed means that the deletion of the post was confirmed.
 	removed bool
-	// uncertainKeys are the keys of requests with at least one attempt without a certain answer.
+	// uncertainKeys are the keys of requests with at least one attempt without a certain response.
 	uncertainKeys []string
 	// accepted are the edit and schedule requests that were carried out.
 	accepted []line
 	// reportedFailed are the reads that reported a failure other than an unknown outcome.
 	reportedFailed []line
-	// stuckAfter is the drill after which it did not end in time; "" is none.
+	// stuckAfter is the drill after which the post did not end in time, or "" if there was none.
 	stuckAfter string
 	open       map[string]line
 }
 
-// settleFor is how long after a delete a call may begin whose post was marked before: a stop of the process plus its
-// deadline.
+// settleFor is how long after a delete the call for a post may still begin if the post was marked
+// before the delete: the length of a process stop plus the process's deadline.
 const settleFor = 40 * time.Second
 
 // judge compares the ledger with the platforms' journals.
@@ -207,7 +210,8 @@ func judge(lines []line, journal []entry) verdict {
 	return v
 }
 
-// postNumber returns the number of the post that a text belongs to: texts begin with "post <number> ".
+// postNumber returns the number of the post that a text belongs to. Texts begin with "post <number>
+// ".
 func postNumber(text string) (int, bool) {
 	f := strings.Fields(text)
 	if len(f) < 2 || f[0] != "post" {
@@ -250,7 +254,8 @@ func readLedger(v *verdict, lines []line) (map[int]*history, []int) {
 	return posts, order
 }
 
-// add applies the next line about the post. A request stays open until an answer settles whether it was carried out.
+// add applies the next line about the post. A request stays open until a response settles whether
+// it was carried out.
 func (p *history) add(l line) {
 	switch {
 	case l.Do == doRead || l.Do == doPoll:
@@ -291,7 +296,7 @@ func (p *history) add(l line) {
 		return
 	}
 	if asked.Due.Before(l.At) && (l.Do == doCreate || l.Do == doEdit) {
-		p.touched = true // the service then uses the time of the write as its due time
+		p.touched = true // the service then uses the time of the write as the due time
 	}
 	if l.Do == doEdit || l.Do == doSchedule {
 		p.accepted = append(p.accepted, asked)
@@ -299,7 +304,7 @@ func (p *history) add(l line) {
 	p.carriedOut(l, asked)
 }
 
-// carriedOut applies a successful request, which asked is the beginning of.
+// carriedOut applies a successful request. l is its response, and asked is the request.
 func (p *history) carriedOut(l, asked line) {
 	switch l.Do {
 	case doCreate:
@@ -314,7 +319,8 @@ func (p *history) carriedOut(l, asked line) {
 	case doDraft:
 		p.touched, p.unqueuedAt, p.lateDraft = true, l.At, slices.Contains(p.uncertainKeys, l.Key)
 	case doDelete, doGroup:
-		p.touched, p.removed, p.unqueuedAt = true, true, l.At.Add(settleFor) // a send in progress may still complete
+		// A send in progress may still complete.
+		p.touched, p.removed, p.unqueuedAt = true, true, l.At.Add(settleFor)
 		if p.first.After(l.At) {
 			p.unqueuedAt = l.At // nothing was in progress
 		}
@@ -323,15 +329,15 @@ func (p *history) carriedOut(l, asked line) {
 	}
 }
 
-// refused handles a refused request. It changed nothing, unless an earlier attempt whose answer was lost was carried
-// out: these requests carry no idempotency key.
+// refused applies a refused request. It changed nothing, unless an earlier attempt whose response
+// was lost was carried out, because these requests have no idempotency key.
 func (p *history) refused(l line) {
 	if l.Do != doCreate && l.Do != doEdit && slices.Contains(p.uncertainKeys, l.Key) {
 		p.maybeUnqueued, p.touched, p.unqueuedAt = true, true, time.Time{}
 	}
 }
 
-// close marks requests that never got an answer as possibly carried out.
+// close marks requests that never got a certain response as possibly carried out.
 func (p *history) close() {
 	for _, l := range p.open {
 		switch l.Do {
@@ -387,7 +393,8 @@ func (p *history) checkEnd(v *verdict, live bool) {
 	case p.state == "ERROR":
 		v.find(&v.FalseFailed, "post %d of grade %s is ERROR %s, live: %v", p.n, p.grade, p.code, live)
 	case live && p.state == "DRAFT" && p.maybeSent && out && !asks:
-		v.UnknownE++ // its outcome was given up as unknown before it was taken out of the queue
+		// The service gave up its outcome as unknown before it was taken out of the queue.
+		v.UnknownE++
 	case live:
 		v.find(&v.FalseFailed, "post %d is %q in the service, and live on the platform", p.n, p.state)
 	default:
@@ -395,7 +402,8 @@ func (p *history) checkEnd(v *verdict, live bool) {
 	}
 }
 
-// checkOrder checks for each account that posts which were never touched were published by due time.
+// checkOrder checks, for each account, that posts which were never touched were published in the
+// order of their due times.
 func checkOrder(v *verdict, posts map[int]*history, out map[int][]sent) {
 	type step struct {
 		post *history

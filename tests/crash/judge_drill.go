@@ -7,9 +7,9 @@ const (
 	exitPanic   = "2" // exit status of a Go program that panics
 )
 
-// checkForgotten reports a post that the service treated as unpublished although it was on the platform: the service
-// reported a certain failure, or carried out an edit or schedule request without republish that was sent after the
-// platform had the post.
+// checkForgotten reports a post that the service treated as unpublished although it was on the
+// platform. Either the service reported a certain failure, or it carried out an edit or schedule
+// request without republish that was sent after the platform had the post.
 func (p *history) checkForgotten(v *verdict, out []sent) {
 	if len(out) == 0 {
 		return
@@ -32,7 +32,8 @@ func (p *history) checkForgotten(v *verdict, out []sent) {
 	}
 }
 
-// checkDrill checks the end of a post that a drill targeted. It returns false if the usual rules apply.
+// checkDrill checks the end of a post that a drill targeted. It returns false if the usual rules
+// apply.
 func (p *history) checkDrill(v *verdict, out []sent) bool {
 	live := len(out) > 0
 	unknown := p.state == "ERROR" && p.code == codeUnknown
@@ -63,7 +64,8 @@ func (p *history) checkDrill(v *verdict, out []sent) bool {
 	return false
 }
 
-// checkTooLate checks a post that was due longer ago than MAX_LATENESS: it must end as missed and never be published.
+// checkTooLate checks a post that was due longer ago than MAX_LATENESS: it must end as missed and
+// must never be published.
 func (p *history) checkTooLate(v *verdict, out []sent) {
 	switch {
 	case len(out) > 0:
@@ -73,8 +75,8 @@ func (p *history) checkTooLate(v *verdict, out []sent) {
 	}
 }
 
-// checkProbes reports probe posts that were late during a drill. Drills during which the machine itself stalled are not
-// judged.
+// checkProbes reports probe posts that were late during a drill. It does not judge drills during
+// which the machine itself stalled.
 func checkProbes(v *verdict, lines []line, posts map[int]*history, out map[int][]sent) {
 	for _, l := range lines {
 		if l.Do != doProbes {

@@ -17,7 +17,7 @@ func polled(n, when int, state, code string) line {
 	return line{At: at(when), Do: doPoll, Post: n, Status: 200, State: state, Code: code}
 }
 
-// stale returns the line of a post that was written with a due time long past.
+// stale returns the line of a post that was inserted with a due time long past.
 func stale(n int) line {
 	return line{At: at(0), Do: doStale, Post: n, Fault: lateOutage, Account: "account", Due: at(-90_000), Text: fmt.Sprintf("post %d as booked", n)}
 }
@@ -26,7 +26,7 @@ func watchedLine(millis int64, note string, posts ...int) line {
 	return line{At: at(60), Do: doProbes, Code: hang1, Posts: posts, Millis: millis, Note: note}
 }
 
-// drillCase is a ledger, what the platform received, and the verdict that is wanted.
+// drillCase has a ledger, the texts that the platform received, and the expected verdict.
 type drillCase struct {
 	lines []line
 	from  int // when the platform received it

@@ -52,7 +52,7 @@ func join(all ...any) (out []line) {
 	return out
 }
 
-// live returns the journal of an account with these texts, one second apart, starting at from.
+// live returns the journal of an account with these texts, one second apart, beginning at from.
 func live(t *testing.T, account string, from int, texts ...string) []entry {
 	t.Helper()
 	rows := []string{`{"op":"account","account":{"id":"1","name":"` + account + `"}}`}
@@ -73,7 +73,7 @@ func live(t *testing.T, account string, from int, texts ...string) []entry {
 // The texts of the judged posts.
 const one, two, edited = "post 1 as booked", "post 2 as booked", "post 1 as edited"
 
-// postsCase is a ledger, the texts that the platform received, and the verdict that is wanted.
+// postsCase has a ledger, the texts that the platform received, and the expected verdict.
 type postsCase struct {
 	lines []line
 	texts []string

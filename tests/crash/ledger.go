@@ -17,43 +17,44 @@ const (
 	doSchedule   = "schedule"
 	doDelete     = "delete"
 	doGroup      = "deleteGroup"
-	doPause      = "pause" // of a channel or an organization
+	doPause      = "pause" // a channel or an organization
 	doResume     = "resume"
 	doDisconnect = "disconnect"
 	doRead       = "read"
-	// the row in the database at the end of the run
+	// The post's row in the database at the end of the run.
 	doStored     = "stored"
 	doFault      = "fault"
 	doFaultsOver = "faultsOver"
 	doPoll       = "poll"  // the state of a post during a silence
 	doStale      = "stale" // a post written directly with a due time past MAX_LATENESS
 	doHit        = "hit"   // a drill took effect on its target
-	// the probe posts of a drill
+	// The probe posts of a drill.
 	doProbes = "watched"
-	doStuck  = "stuck" // a post did not end in the time allowed for its drill
-	doExit   = "exit"  // a process ended by itself
+	doStuck  = "stuck" // a post did not end in the time that its drill allows
+	doExit   = "exit"  // a process ended on its own
 )
 
-// line is one request, one answer or one fault. A request's line is on disk before the request is sent.
+// line is one request, one response or one fault. The line of a request is on disk before the
+// request is sent.
 type line struct {
 	At time.Time `json:"at"`
 	Do string    `json:"do"`
-	// Ask marks a request; else the line is its answer.
+	// Ask marks a request. Otherwise the line is the response to one.
 	Ask  bool   `json:"ask,omitempty"`
 	Post int    `json:"post,omitempty"`
 	Key  string `json:"key,omitempty"`
 	// Account is the name of the account on the platform.
 	Account string `json:"account,omitempty"`
-	// Accounts are those that a pause, a resume or a disconnect affects.
+	// Accounts are the accounts that a pause, a resume or a disconnect affects.
 	Accounts []string `json:"accounts,omitempty"`
-	// InFlight is the count in the answer to a pause.
+	// InFlight is the count in the response to a pause.
 	InFlight int       `json:"inFlight,omitempty"`
 	Grade    string    `json:"grade,omitempty"`
 	Due      time.Time `json:"due,omitzero"`
 	Text     string    `json:"text,omitempty"`
-	// Status is of HTTP; 0 means that no answer came.
+	// Status is the HTTP status, or 0 if no response arrived.
 	Status int `json:"status,omitempty"`
-	// ID is the post's.
+	// ID is the id of the post.
 	ID    string `json:"id,omitempty"`
 	State string `json:"state,omitempty"`
 	// Code is an error code, a kind of fault or an exit status.
@@ -65,7 +66,7 @@ type line struct {
 	Fault string `json:"fault,omitempty"`
 	// Posts are the probe posts that were watched.
 	Posts []int `json:"posts,omitempty"`
-	// Millis is for how long the machine itself stalled while they were watched.
+	// Millis is how long the machine itself stalled while the posts were watched.
 	Millis int64 `json:"millis,omitempty"`
 }
 
@@ -75,8 +76,8 @@ type ledger struct {
 	turn    *sync.Cond
 	file    *os.File
 	pending []byte
-	written int // writes accepted
-	synced  int // writes on disk
+	written int // number of accepted writes
+	synced  int // number of writes on disk
 	broken  error
 	closed  bool
 	done    chan struct{}
@@ -93,7 +94,8 @@ func openLedger(path string) (*ledger, error) {
 	return l, nil
 }
 
-// sync writes pending lines in batches and wakes the writers whose lines are on disk. It returns after close.
+// sync writes pending lines in batches and wakes the writers whose lines are on disk. It returns
+// after close.
 func (l *ledger) sync() {
 	defer close(l.done)
 	l.mu.Lock()
@@ -153,7 +155,7 @@ func (l *ledger) close() error {
 	return errors.Join(l.broken, l.file.Close())
 }
 
-// readLines reads a file that has one JSON value on each line.
+// readLines reads a file that has one JSON value per line.
 func readLines[T any](path string) (out []T, err error) {
 	file, err := os.Open(path)
 	if err != nil {

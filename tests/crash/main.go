@@ -1,5 +1,5 @@
-// Command crash kills, stops and disturbs the processes of a real cluster while it publishes, and compares what the
-// platforms received with its own ledger.
+// Command crash kills, stops and disturbs the processes of a real cluster while they publish, and
+// compares what the platforms received with its own ledger.
 package main
 
 import (
@@ -19,16 +19,17 @@ import (
 type settings struct {
 	Faults, Posts, Nodes int
 	Seed                 int64
-	// Pace is the time from the start of one fault to the start of the next; a fault that lasts longer delays the
-	// next.
+	// Pace is the time from the start of one fault to the start of the next. A fault that lasts
+	// longer delays the next one.
 	Pace time.Duration
 	// Ahead is the time from the last booking to the first due time.
 	Ahead time.Duration
 	// Keep keeps the folder with the logs.
 	Keep bool
-	// Mutant is the name of the mutant that is built into the service; "" is none.
+	// Mutant is the name of the mutant that is built into the service, or "" for none.
 	Mutant string
-	// Only lists kinds of faults to inject in turn; empty is all kinds, in the order that the seed gives.
+	// Only lists the kinds of faults to inject in turn. If it is empty, all kinds are injected in
+	// the order that the seed gives.
 	Only []string
 	// Window is RECONCILE_WINDOW and RETRY_WINDOW of the service.
 	Window time.Duration

@@ -13,31 +13,31 @@ import (
 	"crier/platform/failpoint"
 )
 
-// swap replaces each occurrence of old in a file; the file must have exactly count of them.
+// swap replaces each occurrence of old in a file. The file must have exactly count of them.
 type swap struct {
 	file, old, now string
 	count          int
 }
 
-// mutant is a bug that is built into the service to test the judge. A harmless mutant removes one of two guards, and
-// its run must pass.
+// mutant is a bug that is built into the service to test the judge. A harmless mutant removes one
+// of two guards, and a run with it must pass.
 type mutant struct {
 	name  string
 	swaps []swap
 	// sql is executed on the database, in addition to the swaps.
 	sql   string
 	nodes int
-	// fault is the kind of fault that reveals the bug; a third of the faults are of this kind.
+	// fault is the kind of fault that reveals the bug. A third of the faults are of this kind.
 	fault string
-	// point is the failpoint at which the process stops in that fault; "" is any.
+	// point is the failpoint at which the process stops in that fault, or "" for any.
 	point string
 	// count returns the count that the bug must raise.
 	count    func(*verdict) int
 	harmless bool
 }
 
-// caught reports whether a run detected the mutant. Only its own count is used, because a stalled machine may raise
-// others.
+// caught reports whether a run detected the mutant. For a harmful mutant, only its own count
+// matters, because a stalled machine may raise others.
 func (x mutant) caught(v *verdict) bool {
 	if x.harmless {
 		return !v.clean()
@@ -45,8 +45,8 @@ func (x mutant) caught(v *verdict) bool {
 	return x.count(v) > 0
 }
 
-// expected reports whether a run ended as it must. The run of a harmless mutant must also have stopped processes
-// inside calls, which is what the guards are for.
+// expected reports whether a run ended as it must. The run of a harmless mutant must also have
+// stopped processes inside calls, because the guards exist for such stops.
 func (x mutant) expected(v *verdict) bool {
 	if x.harmless {
 		return !x.caught(v) && v.InFlight > 0 && v.StopsCommitting > 0
@@ -56,8 +56,8 @@ func (x mutant) expected(v *verdict) bool {
 
 func twice(v *verdict) int { return v.Twice }
 
-// late counts the effects of a call that is made after its deadline: a second publication, or one behind a later post
-// of its channel.
+// late counts the effects of a call that is made after its deadline: a second publication, or one
+// behind a later post of the channel.
 func late(v *verdict) int { return v.Twice + v.OutOfOrder }
 
 const (
@@ -75,7 +75,8 @@ const (
 	pauseFile   = "publishing/scheduler/store/pause.go"
 )
 
-// anyOwner removes from a statement the condition that the process owns the shard and that its lease has not ended.
+// anyOwner removes from a statement the condition that the process owns the shard and that its
+// lease has not ended.
 func anyOwner(file string) []swap {
 	return []swap{
 		{file: file, old: "and s.owner = $2\n", now: "and $2::uuid is not null\n", count: 1},
@@ -87,7 +88,7 @@ func anyOwner(file string) []swap {
 	}
 }
 
-// requeueCommitting lets a reap return posts to the queue although their calls may have been made.
+// requeueCommitting lets a reap return posts to the queue even if their calls may have been made.
 func requeueCommitting() []swap {
 	return []swap{
 		{file: reapFile, old: "      when p.phase = 'committing' then 'UNKNOWN'\n", count: 1},
@@ -179,7 +180,8 @@ func mutants() []mutant {
 		{name: "no-member-gate", nodes: 3, harmless: true, swaps: slices.Concat(
 			anyOwner(claimFile), anyOwner(sweepFile), anyOwner(channelFile), anyOwner(findFile), anyOwner(unknownFile),
 			anyOwner(seriesFile))},
-		{name: "no-deadline", nodes: 2, fault: haltLong, point: failpoint.Committing, count: late, swaps: []swap{ // the limit starts with the call instead of the claim
+		// The limit starts with the call instead of the claim.
+		{name: "no-deadline", nodes: 2, fault: haltLong, point: failpoint.Committing, count: late, swaps: []swap{
 			{
 				file: publishFile, old: "	left, _ := outbound.Left(ctx)\n",
 				now: "	left := r.cfg.PlatformTimeout\n	ctx = outbound.WithLimit(ctx, left)\n", count: 1,
@@ -189,7 +191,7 @@ func mutants() []mutant {
 	}
 }
 
-// earlyAnswer is a function that answers the caller before the transaction commits.
+// earlyAnswer is a function that returns to the caller before the transaction commits.
 const earlyAnswer = `func (s *Posts) early(ctx context.Context, org tenancy.OrgID, fn func(*db.Tx) error) error {
 	ended := make(chan error, 2)
 	go func() {
@@ -225,8 +227,8 @@ func findMutant(name string) (mutant, error) {
 	return mutants()[i], nil
 }
 
-// mutate writes the changed files and an overlay for the go command that maps the originals to them. It returns the
-// overlay's path.
+// mutate writes the changed files, and an overlay for the go command that maps the originals to
+// them. It returns the path of the overlay.
 func mutate(x mutant, dir, root string) (string, error) {
 	replace := map[string]string{}
 	for _, s := range x.swaps {
@@ -257,8 +259,8 @@ func mutate(x mutant, dir, root string) (string, error) {
 	return path, os.WriteFile(path, raw, 0o600)
 }
 
-// runMutants runs every mutant: the judge must detect the harmful ones and pass the harmless ones. It returns how
-// many runs ended otherwise.
+// runMutants runs every mutant. The judge must detect the harmful mutants and pass the harmless
+// ones. wrong is the number of runs that ended otherwise.
 func runMutants(ctx context.Context, s settings, out, log io.Writer) (wrong int, err error) {
 	for _, x := range mutants() {
 		s.Mutant, s.Nodes = x.name, x.nodes

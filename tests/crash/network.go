@@ -11,7 +11,7 @@ import (
 
 const loopback = "127.0.0.1:0"
 
-// startRedis starts the Redis that all nodes share, behind a proxy.
+// startRedis starts the Redis server that all nodes share, behind a proxy.
 func (w *harness) startRedis() (err error) {
 	w.redis, err = miniredis.Run()
 	if err != nil {
@@ -26,7 +26,8 @@ func (w *harness) startRedis() (err error) {
 	return nil
 }
 
-// startNetworkFault injects a fault of the network in the background; the next faults do not wait for its end.
+// startNetworkFault injects a network fault in the background. Later faults do not wait until it
+// ends.
 func (w *harness) startNetworkFault(ctx context.Context, s fault) {
 	w.background.Go(func() error {
 		w.network.Lock()
@@ -43,14 +44,14 @@ func (w *harness) startNetworkFault(ctx context.Context, s fault) {
 	})
 }
 
-// holdTraffic makes the proxy hold back all data until the fault is over.
+// holdTraffic makes the proxy hold back all data until the fault ends.
 func holdTraffic(ctx context.Context, p *faultnet.Proxy, s fault) {
 	p.Set(faultnet.Hold)
 	pause(ctx, s.Hold)
 	p.Set(faultnet.Pass)
 }
 
-// loseRedis stops the server and starts an empty one at the same address later.
+// loseRedis stops the server and later starts an empty one at the same address.
 func (w *harness) loseRedis(ctx context.Context, s fault) error {
 	if err := w.redisProxy.Close(); err != nil {
 		return err

@@ -19,8 +19,8 @@ const (
 	staleWords = "that is too old"
 )
 
-// writeStale inserts posts that have been due for longer than MAX_LATENESS, spread over the channels of one
-// organization.
+// writeStale inserts posts that have been due for longer than MAX_LATENESS, spread over the
+// channels of one organization.
 const writeStale = `
 with fresh as materialized (
   select n, gen_random_uuid() as id, q.org_id, q.channel_id, q.shard, now() - $1 * interval '1 second' + (n - $2) * interval '1 millisecond' as due
@@ -33,8 +33,8 @@ with fresh as materialized (
 )
 select n, id::text, channel_id::text, due from fresh`
 
-// outlastMaxLate stops all nodes and starts them again when many posts are past MAX_LATENESS. The posts are inserted
-// with old due times, so the run does not have to wait.
+// outlastMaxLate stops all nodes and starts them again when many posts are past MAX_LATENESS. The
+// posts are inserted with old due times, so the run does not have to wait.
 func (t *traffic) outlastMaxLate(ctx context.Context) error {
 	for _, n := range t.nodes {
 		if err := n.kill(); err != nil {
@@ -66,7 +66,8 @@ func (t *traffic) outlastMaxLate(ctx context.Context) error {
 	return t.hit(lateOutage)
 }
 
-// settleStale waits until the posts past MAX_LATENESS have ended, and writes their states into the ledger.
+// settleStale waits until the posts past MAX_LATENESS have ended, and writes their states to the
+// ledger.
 func (t *traffic) settleStale(ctx context.Context) error {
 	ids := slices.Collect(maps.Keys(t.stale))
 	for end := time.Now().Add(settleLimit); ; pause(ctx, time.Second) {
@@ -87,19 +88,22 @@ func (t *traffic) settleStale(ctx context.Context) error {
 }
 
 const (
-	holes   = 12 // times that the open connections are cut off, in the middle of work
+	holes   = 12 // number of times that open connections are cut off in the middle of work
 	holeGap = 250 * time.Millisecond
-	deafFor = 5 * time.Second // in every other black hole, how long new connections get no answer either
-	// from the last abandoned connection until everything works again: every statement has a deadline
+	// In every other black hole, new connections get no response for this long either.
+	deafFor = 5 * time.Second
+	// The time from the last abandoned connection until everything works again: every statement has
+	// a deadline.
 	recoverTime = 30 * time.Second
-	doubtLimit  = 25 * time.Second // for the reconciliation of a lost answer
+	doubtLimit  = 25 * time.Second // for the reconciliation of a lost response
 )
 
-// blackHole repeatedly makes open connections to Postgres silent in the middle of work, and then checks that the
-// service recovers: probe posts are published in time, and a lost answer, which only the sweep finds, is reconciled.
+// blackHole repeatedly silences open connections to Postgres in the middle of work. Then it checks
+// that the service recovers: probe posts are published in time, and a lost response, which only the
+// sweep finds, is reconciled.
 func (t *traffic) blackHole(ctx context.Context, s fault) error {
-	// Outcomes left unknown by earlier faults come first: the black hole takes most of the time in which they can be
-	// reconciled.
+	// Outcomes left unknown by earlier faults come first, because the black hole takes up most of
+	// the time in which they can be reconciled.
 	end := time.Now().Add(t.s.Window)
 	for ; time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 200*time.Millisecond) {
 		var unknown int
@@ -139,7 +143,8 @@ func (t *traffic) blackHole(ctx context.Context, s fault) error {
 	return t.recovered(ctx)
 }
 
-// recovered books posts whose answers are lost, beside probe posts, and records those that do not end in time.
+// recovered books posts whose responses are lost, beside probe posts. It records the posts that do
+// not end in time.
 func (t *traffic) recovered(ctx context.Context) error {
 	var lost []booking
 	for _, c := range t.drillChannels[blackHole] {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// pauseTarget is a channel or an organization that can be paused. Its pauses do not overlap, so that the ledger shows
-// which request ended which pause.
+// pauseTarget is a channel or an organization that can be paused. Its pauses do not overlap, so
+// that the ledger shows which request ended which pause.
 type pauseTarget struct {
 	mu            sync.Mutex
 	path, session string
@@ -40,7 +40,7 @@ func (t *traffic) pauseTarget(b booking) *pauseTarget {
 	return t.pauseTargets[name]
 }
 
-// pauseAndResume pauses, waits and resumes.
+// pauseAndResume pauses the target of a booking, waits and resumes it.
 func (t *traffic) pauseAndResume(ctx context.Context, b booking) error {
 	x := t.pauseTarget(b)
 	x.mu.Lock()
@@ -64,8 +64,8 @@ func (t *traffic) setPause(ctx context.Context, x *pauseTarget, do, name string)
 	return nil
 }
 
-// resumeAll resumes everything that was ever paused: a request that timed out may have been carried out after its
-// resume.
+// resumeAll resumes everything that was ever paused, because a pause that timed out may have been
+// carried out after its resume.
 func (t *traffic) resumeAll(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,7 +77,7 @@ func (t *traffic) resumeAll(ctx context.Context) error {
 	return nil
 }
 
-// disconnect disconnects channels, each at its time.
+// disconnect disconnects channels, each at its planned time.
 func (t *traffic) disconnect(ctx context.Context, all []disconnect) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, l := range all {

@@ -12,35 +12,38 @@ const (
 	killed   = "kill"     // SIGKILL, then a restart
 	stopped  = "stop"     // SIGSTOP for longer than the lease
 	haltKill = "haltKill" // the process stops at a failpoint, then SIGKILL
-	haltGo   = "haltGo"   // the process stops at a failpoint for longer than the lease, then continues
-	// the process stops at a failpoint for longer than its claims last, until other nodes have sent its posts
+	haltGo   = "haltGo"   // the process stops at a failpoint beyond the lease, then continues
+	// The process stops at a failpoint for longer than its claims last, until other nodes have sent
+	// its posts.
 	haltLong = "haltLong"
-	// one node stops before it marks a post as committing; another node sends the post and stops before it writes the
-	// outcome
+	// One node stops before it marks a post as committing. Another node sends the post and stops
+	// before it writes the outcome.
 	haltTwice = "haltTwice"
 	pgFast    = "pgFast"    // Postgres is stopped by SIGINT
-	pgNow     = "pgNow"     // by SIGQUIT
-	pgKill    = "pgKill"    // by SIGKILL
+	pgNow     = "pgNow"     // Postgres is stopped by SIGQUIT
+	pgKill    = "pgKill"    // Postgres is killed by SIGKILL
 	redisLost = "redisLost" // Redis stops and loses its data; an empty one starts after a while
-	redisHang = "redisHang" // Redis accepts requests and does not answer for a while
-	cut       = "cut"       // a node's cluster address does not answer for a while
+	redisHang = "redisHang" // Redis accepts requests but does not respond for a while
+	cut       = "cut"       // a node's cluster address does not respond for a while
 )
 
-// The kinds of drills: faults that target one tenant, one row or one part while no other fault lasts.
+// The kinds of drills: faults that target one tenant, one row or one part while no other fault
+// lasts.
 const (
-	// the answer to a send is lost, then the platform fails for longer than RECONCILE_WINDOW and RETRY_WINDOW together
+	// The response to a send is lost, then the platform fails for longer than RECONCILE_WINDOW and
+	// RETRY_WINDOW together.
 	silence    = "silence"
 	panics     = "panic"      // the connector panics on one post
-	hang1      = "hang1"      // one server of a platform accepts connections and never answers
-	hang4      = "hang4"      // four servers do
-	refusedRow = "refusedRow" // Postgres refuses an update of one post, or a queue row contradicts its posts
+	hang1      = "hang1"      // one server of a platform accepts connections and never responds
+	hang4      = "hang4"      // four servers do so
+	refusedRow = "refusedRow" // Postgres refuses a post's update, or a queue row contradicts posts
 	noGrant    = "noGrant"    // the scheduler may not write a table for ten seconds
 	lateOutage = "lateOutage" // all nodes are down until many posts are past MAX_LATENESS
-	blackHole  = "blackHole"  // connections to Postgres stay open and carry no data
+	blackHole  = "blackHole"  // connections to Postgres stay open but carry no data
 	probe      = "probe"      // no fault: posts of organizations that no drill targets
 )
 
-// kinds returns all kinds of faults, drills included.
+// kinds returns all kinds of faults, including drills.
 func kinds() []string {
 	return append([]string{
 		killed, stopped, haltKill, haltGo, haltLong, haltTwice, pgFast, pgNow, pgKill, redisLost, redisHang, cut,
@@ -51,8 +54,8 @@ func kinds() []string {
 // panicsUnsent is recorded with posts on which the connector panics before its call.
 const panicsUnsent = "panicUnsent"
 
-// drills returns the kinds of drills except the black hole, in the order in which they take turns; a short run reaches
-// only the first ones.
+// drills returns the kinds of drills except the black hole, in the order of their turns. A short
+// run reaches only the first ones.
 func drills() []string {
 	return []string{lateOutage, panics, refusedRow, silence, noGrant, hang1, hang4}
 }
@@ -69,33 +72,33 @@ type fault struct {
 	Point string
 	// Hold is how long the target stays stopped or down.
 	Hold time.Duration
-	// Offset is the clock offset of the process that is started after the fault.
+	// Offset is the clock offset of the process that starts after the fault.
 	Offset time.Duration
 	// At is measured from the first fault.
 	At time.Duration
-	// Nth counts faults of the same kind from 0.
+	// Nth counts faults of the same kind, from 0.
 	Nth int
 }
 
-// booking is one post and the changes that are made to it.
+// booking is one post with the change that is made to it.
 type booking struct {
 	N       int
 	Channel int
 	Text    string
 	// Due is measured from the start of the faults.
 	Due time.Duration
-	// Book is the time of the create request, measured like Due; zero is before the faults.
+	// Book is the time of the create request, measured like Due. Zero means before the faults.
 	Book time.Duration
-	// Fault is the kind of the drill that the post belongs to; "" is none.
+	// Fault is the kind of the drill that the post belongs to, or "" for none.
 	Fault string
-	// Do is the change made at At; "" is none.
+	// Do is the change that is made at At, or "" for none.
 	Do      string
 	At      time.Duration
 	NewText string
 	NewDue  time.Duration
 	// Hold is the length of a pause.
 	Hold time.Duration
-	// All makes a pause apply to the whole organization.
+	// All means that a pause applies to the whole organization.
 	All bool
 }
 
@@ -124,7 +127,9 @@ func newPlan(s settings, channels int) plan {
 		if aimed {
 			kind = x.fault
 		}
-		for range 10_000 { // other kinds need random parameters that fit, so draw again until the kind does
+		// A kind needs random parameters that fit it, so draw again until the kind is the right
+		// one.
+		for range 10_000 {
 			if kind == "" || kind == next.Kind || isDrill(kind) {
 				break
 			}
@@ -147,7 +152,8 @@ func newPlan(s settings, channels int) plan {
 	taken := map[[2]int64]bool{}
 	for n := 1; n <= s.Posts; n++ {
 		b := newBooking(r, n, channels, span, s.Ahead)
-		for taken[[2]int64{int64(b.Channel), b.Due.Milliseconds()}] { // equal due times would leave the order undefined
+		// Equal due times would leave the order undefined.
+		for taken[[2]int64{int64(b.Channel), b.Due.Milliseconds()}] {
 			b.Due += time.Millisecond
 		}
 		taken[[2]int64{int64(b.Channel), b.Due.Milliseconds()}] = true
@@ -160,8 +166,8 @@ func newPlan(s settings, channels int) plan {
 // isDrill reports whether a kind of fault is a drill.
 func isDrill(kind string) bool { return kind == blackHole || slices.Contains(drills(), kind) }
 
-// drill returns the drill to inject as fault i, or "" for another kind of fault. Runs with a mutant have no drills,
-// because each mutant names the fault that reveals it.
+// drill returns the drill to inject as fault i, or "" for another kind of fault. Runs with a mutant
+// have no drills, because each mutant names the fault that reveals it.
 func (s settings) drill(i int) string {
 	turn := i / drillEvery
 	switch {
@@ -176,7 +182,7 @@ func (s settings) drill(i int) string {
 	}
 }
 
-// lasts returns about how long a fault of this kind lasts; 0 if it is shorter than any pace.
+// lasts returns roughly how long a fault of this kind lasts, or 0 if it is shorter than any pace.
 func lasts(kind string) time.Duration {
 	return map[string]time.Duration{hang1: 16 * time.Second, hang4: 16 * time.Second, refusedRow: 14 * time.Second,
 		noGrant: 15 * time.Second, lateOutage: 5 * time.Second, panics: 5 * time.Second, blackHole: time.Minute,
@@ -224,10 +230,11 @@ func newBooking(r *rand.Rand, n, channels int, span, ahead time.Duration) bookin
 	if disconnects(b.Channel) {
 		return b
 	}
-	if r.IntN(5) == 0 { // one in five is booked while faults run
+	if r.IntN(5) == 0 { // one in five is booked while faults are injected
 		b.Book = max(time.Millisecond, b.Due-time.Duration(2000+r.IntN(8000))*time.Millisecond)
 	}
-	if r.IntN(7) > 1 { // with the posts of disconnected channels, a quarter of all posts is changed
+	// A quarter of all posts are changed, counting the posts of disconnected channels.
+	if r.IntN(7) > 1 {
 		return b
 	}
 	b.Do = []string{doEdit, doEdit, doDraft, doSchedule, doDelete, doGroup}[r.IntN(6)]
@@ -238,7 +245,7 @@ func newBooking(r *rand.Rand, n, channels int, span, ahead time.Duration) bookin
 	if r.IntN(2) == 0 {
 		b.NewDue = ms(b.Due + time.Duration(r.IntN(10000))*time.Millisecond)
 	}
-	if r.IntN(5) > 1 { // half of all changes are near the due time
+	if r.IntN(5) > 1 { // three in five changes are near the due time
 		b.At = b.Due + time.Duration(r.IntN(200)-100)*time.Millisecond
 	} else {
 		b.At = b.Due - time.Duration(r.Int64N(int64(20*time.Second)))
@@ -254,13 +261,14 @@ func newBooking(r *rand.Rand, n, channels int, span, ahead time.Duration) bookin
 // lateAfter is the delay after which the service releases paused posts one by one.
 const lateAfter = 2 * time.Minute
 
-// perOrganization is the number of channels of each organization; the last of them is disconnected late in the run.
+// perOrganization is the number of channels per organization. The last of them is disconnected late
+// in the run.
 const perOrganization = 7
 
 func disconnects(channel int) bool { return channel%perOrganization == perOrganization-1 }
 
-// planDisconnects plans one disconnect late in the run for each such channel, half of them within 100 ms of the due
-// time of a post.
+// planDisconnects plans one disconnect late in the run for each of these channels, half of them
+// within 100 ms of the due time of a post.
 func planDisconnects(r *rand.Rand, all []booking, span time.Duration) (out []disconnect) {
 	last := map[int]int{}
 	for _, b := range all {

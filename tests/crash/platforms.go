@@ -14,24 +14,24 @@ import (
 	"crier/tests/sandboxtest"
 )
 
-// sandbox is a sandbox platform in a process of its own.
+// sandbox is a sandbox platform in a separate process.
 type sandbox struct {
 	proc    *process
 	address string // host:port
-	journal string // path of its journal
+	journal string // path of the sandbox's journal
 }
 
 func (s sandbox) url() string { return "http://" + s.address }
 
 func (s sandbox) judge() sandboxtest.Judge { return sandboxtest.Judge{URL: s.url()} }
 
-// fault scripts a fault for an account; "" is every account.
+// fault scripts a fault for an account, or for every account if account is "".
 func (s sandbox) fault(ctx context.Context, account string, fault m) error {
 	_, err := s.judge().Fault(ctx, account, fault)
 	return err
 }
 
-// startPlatforms starts both platforms, and the proxies in front of the second one that can hang.
+// startPlatforms starts both platforms, and the proxies that can hang in front of the second one.
 func (w *harness) startPlatforms(ctx context.Context) (err error) {
 	w.platform, err = w.startPlatform(ctx, "platform")
 	if err != nil {
@@ -82,7 +82,7 @@ const always = 1_000_000_000
 // posting matches the calls that publish.
 func posting() m { return m{"method": http.MethodPost, "path": "/api/posts"} }
 
-// degradePlatform makes the platform slow, and makes it refuse two calls as too many.
+// degradePlatform makes the platform slow and makes it refuse two calls as too many.
 func (w *harness) degradePlatform(ctx context.Context, seed int) error {
 	nth := posting()
 	nth["nth"] = 1 + seed%7

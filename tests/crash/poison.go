@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	refuseFor = 6 * time.Second // shorter than a claim lasts, so that the write of the outcome is refused
+	refuseFor = 6 * time.Second // shorter than a claim lasts, so the outcome is refused
 	brokenFor = 8 * time.Second
 	grantGone = 10 * time.Second
 	storeWait = 15 * time.Second // for outcomes that could not be stored during the fault
 	panicWait = 15 * time.Second // for the end of a post on which the connector panics
 )
 
-// refuseRow makes Postgres refuse the final update of one post, with an unusual error or that of a check constraint,
-// or makes a channel's queue row contradict its posts.
+// refuseRow makes Postgres refuse the final update of one post, with an unusual error or with the
+// error of a check constraint, or makes a channel's queue row contradict its posts.
 func (t *traffic) refuseRow(ctx context.Context, s fault) error {
 	if s.Nth%3 == 2 {
 		return t.breakQueue(ctx, s)
@@ -48,8 +48,9 @@ func (t *traffic) refuseRow(ctx context.Context, s fault) error {
 	})
 }
 
-// breakQueue clears a channel's busy post while that post is being sent and its answer and all reads of it hang. The
-// next claim then violates the index that allows one post per channel.
+// breakQueue clears a channel's busy post while that post is being sent, and while the response and
+// all reads of the post hang. The next claim then violates the index that allows one post per
+// channel.
 func (t *traffic) breakQueue(ctx context.Context, s fault) error {
 	c, beside := t.drillChannel(s), t.drillChannels[refusedRow][(s.Nth+1)%len(t.drillChannels[refusedRow])]
 	account := t.channels[c].account
@@ -77,7 +78,8 @@ func (t *traffic) breakQueue(ctx context.Context, s fault) error {
 	return t.repair(ctx, c)
 }
 
-// repair releases a channel that the service parked, as an operator would, when no post of it is being sent.
+// repair releases a channel that the service parked, as an operator would, once none of its posts
+// is being sent.
 func (t *traffic) repair(ctx context.Context, channel int) error {
 	const idle = `update channel_queue q set parked = false, busy_post = null where q.channel_id = $1
 		and not exists (select from post p where p.channel_id = q.channel_id and p.state in ('PUBLISHING', 'UNKNOWN'))`
@@ -96,13 +98,14 @@ func (t *traffic) repair(ctx context.Context, channel int) error {
 	return ctx.Err()
 }
 
-// grantedColumns returns the columns of a table that the scheduler may update, as a list in parentheses; "" means the
-// whole table.
+// grantedColumns returns the columns of a table that the scheduler may update, as a list in
+// parentheses, or "" for the whole table.
 const grantedColumns = `select case when has_table_privilege('crier_clock', $1::text, 'update') then '' else
 	(select '(' || string_agg(quote_ident(a.attname), ', ') || ')' from pg_attribute a
 	 where a.attrelid = $1::regclass and a.attnum > 0 and not a.attisdropped and has_column_privilege('crier_clock', a.attrelid, a.attnum, 'update')) end`
 
-// revokeGrant revokes the scheduler's right to update a table while calls are in progress, and grants it again.
+// revokeGrant revokes the scheduler's right to update a table while calls are in progress, and
+// later grants it again.
 func (t *traffic) revokeGrant(ctx context.Context, s fault) error {
 	if _, err := t.awaitRecovery(ctx); err != nil {
 		return err
@@ -138,12 +141,14 @@ func (t *traffic) revokeGrant(ctx context.Context, s fault) error {
 	if err := errors.Join(err, t.exec(ctx, "grant update "+columns+" on "+table+" to crier_clock")); err != nil {
 		return err
 	}
-	_, err = t.until(ctx, time.Now().Add(storeWait), all, published) // a kill before that would lose the known outcomes
+	// A kill before that would lose the known outcomes.
+	_, err = t.until(ctx, time.Now().Add(storeWait), all, published)
 	return err
 }
 
-// panicInConnector books a post on which the connector panics, after its call or before it. A post that has not ended
-// after panicWait is ended in the database; otherwise it would crash one process after the other.
+// panicInConnector books a post on which the connector panics after or before its call. If the post
+// has not ended after panicWait, it is ended in the database, because otherwise it would crash one
+// process after another.
 func (t *traffic) panicInConnector(ctx context.Context, s fault) error {
 	point := []string{failpoint.Committed, failpoint.Preparing}[s.Nth%2]
 	kind := map[string]string{failpoint.Committed: panics, failpoint.Preparing: panicsUnsent}[point]

@@ -15,19 +15,19 @@ import (
 	"crier/tenancy/registration"
 )
 
-// The number of organizations, channels and servers of the drills.
+// The numbers of organizations, channels and servers of the drills.
 const (
 	probeOrganizations   = 4
 	probeChannels        = 2
 	hangingOrganizations = 5 // together their posts exceed permits
-	hangingChannels      = 8 // for each organization and each of the two hang drills
+	hangingChannels      = 8 // per organization and for each of the two hang drills
 	hangingMachines      = 4
 	lateChannels         = 7
 	holeOrganizations    = 4
 )
 
-// populate creates the organizations as an administrator would, and connects their channels as their owners would:
-// first those of the traffic, then those of the drills.
+// populate creates the organizations as an administrator would, and connects their channels as
+// their owners would: first the organizations of the traffic, then the organizations of the drills.
 func (w *harness) populate(ctx context.Context, organizations int, faults []fault) error {
 	db, err := pg.Open(ctx, pg.Config{URL: w.server.URL("crier"), RolePrefix: "crier", MaxConns: 6})
 	if err != nil {
@@ -40,7 +40,7 @@ func (w *harness) populate(ctx context.Context, organizations int, faults []faul
 	}
 	for i := range organizations {
 		var accounts []account
-		// perOrganization of them
+		// One grade for each of the perOrganization channels.
 		for _, grade := range []string{"A", "A", "C", "C", "E", "E", []string{"A", "C", "E"}[i%3]} {
 			accounts = append(accounts, account{platform: w.platform.url(), grade: grade})
 		}
@@ -58,7 +58,7 @@ func (w *harness) createOrganization(
 	ctx context.Context, tenants *boot.Accounts, name string, accounts []account,
 ) ([]channel, error) {
 	o := organization{name: name, email: name + "@crier.test"}
-	w.hashing.Lock() // one at a time: none waits for a slot to hash its password
+	w.hashing.Lock() // one at a time, so that none waits for a slot to hash its password
 	owner, err := tenants.CreateOwner(ctx, registration.NewOwner{Email: o.email, Name: "Owner", Password: password,
 		Organization: o.name})
 	w.hashing.Unlock()
@@ -107,7 +107,8 @@ func (w *harness) populateDrills(ctx context.Context, tenants *boot.Accounts, fa
 	return nil
 }
 
-// drillOrganizations returns the organizations that are needed for so many drills of each kind.
+// drillOrganizations returns the organizations that are needed for the given number of drills of
+// each kind.
 func (w *harness) drillOrganizations(times map[string]int) (out []drillOrganization) {
 	add := func(kind string, organizations int, accounts ...account) {
 		for range organizations {
@@ -150,7 +151,7 @@ func (w *harness) drillOrganizations(times map[string]int) (out []drillOrganizat
 	return out
 }
 
-// machinesOf returns how many servers hang in a drill.
+// machinesOf returns the number of servers that hang in a drill.
 func machinesOf(kind string) int {
 	if kind == hang1 {
 		return 1

@@ -33,7 +33,8 @@ func launch(log *os.File, environment []string, path string, args ...string) (*p
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	p, started := &process{cmd: cmd, exited: make(chan struct{})}, make(chan error, 1)
 	go func() {
-		// Pdeathsig fires when the thread that forked ends, so keep the thread as long as the process.
+		// Pdeathsig fires when the thread that forked ends, so the thread must live as long as the
+		// process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -46,7 +47,8 @@ func launch(log *os.File, environment []string, path string, args ...string) (*p
 	return p, <-started
 }
 
-func (p *process) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) } // fails only when the process has ended
+// signal sends sig to the process. It fails only if the process has ended.
+func (p *process) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) }
 
 func (p *process) kill() {
 	p.signal(syscall.SIGKILL)
@@ -68,13 +70,13 @@ type node struct {
 	proc        *process
 	binary, dir string
 	address     string // host:port
-	// clusterProxy is the proxy in front of the node's cluster address; nil without a cluster.
+	// clusterProxy is the proxy in front of the node's cluster address, or nil without a cluster.
 	clusterProxy *faultnet.Proxy
 	environment  []string
 	log          *os.File
 }
 
-// failpointFile is the file that names the failpoint at which the process is to stop.
+// failpointFile is the file that names the failpoint at which the process must stop.
 func (n *node) failpointFile() string { return filepath.Join(n.dir, "failpoint") }
 
 func newNode(binary, dir string, environment []string) (*node, error) {
@@ -133,7 +135,7 @@ func (n *node) kill() error {
 	return n.clusterProxy.Close()
 }
 
-// start runs the service with a clock that is off by offset, and returns when the service listens.
+// start runs the service with a clock that is off by offset. It returns when the service listens.
 func (n *node) start(ctx context.Context, offset time.Duration) error {
 	if err := n.cancelStop(); err != nil {
 		return err
@@ -172,7 +174,7 @@ func (n *node) current() *process {
 	return n.proc
 }
 
-// requestStop requests a stop at a failpoint; the point may be followed by a space and a post's id.
+// requestStop requests a stop at a failpoint. The point may be followed by a space and a post id.
 func (n *node) requestStop(point string) error {
 	fresh := n.failpointFile() + ".new"
 	if err := os.WriteFile(fresh, []byte(point), 0o600); err != nil {
@@ -181,7 +183,8 @@ func (n *node) requestStop(point string) error {
 	return os.Rename(fresh, n.failpointFile())
 }
 
-// stoppedAt returns the id of the post at which the process stopped, or "" while it has not.
+// stoppedAt returns the id of the post at which the process stopped, or "" if it has not stopped
+// yet.
 func (n *node) stoppedAt() string {
 	raw, err := os.ReadFile(n.failpointFile() + ".hit")
 	if err != nil {
@@ -190,7 +193,7 @@ func (n *node) stoppedAt() string {
 	return string(raw)
 }
 
-// cancelStop withdraws the request of ask.
+// cancelStop withdraws the request of requestStop.
 func (n *node) cancelStop() error {
 	for _, f := range []string{n.failpointFile(), n.failpointFile() + ".taken", n.failpointFile() + ".hit"} {
 		if err := os.Remove(f); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -200,7 +203,8 @@ func (n *node) cancelStop() error {
 	return nil
 }
 
-// failpoints returns the failpoints at which a process may be stopped, weighted by repetition.
+// failpoints returns the failpoints at which a process may be stopped. Repetition gives more
+// weight.
 func failpoints() []string {
 	return []string{failpoint.Committing, failpoint.Committing, failpoint.Answered, failpoint.Prepared}
 }

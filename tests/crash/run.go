@@ -16,8 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// run executes one run: it books posts, injects faults, waits until all posts have ended and returns the verdict.
-// Progress and findings are written to out. The error is of the run itself; findings are in the verdict.
+// run executes one run: it books posts, injects faults, waits until all posts have ended and
+// returns the verdict. Progress and findings are written to out. The error concerns the run itself;
+// findings are in the verdict.
 func run(ctx context.Context, s settings, out io.Writer) (v verdict, err error) {
 	dir, err := os.MkdirTemp("", "crier-crash-")
 	if err != nil {
@@ -65,7 +66,7 @@ func run(ctx context.Context, s settings, out io.Writer) (v verdict, err error) 
 	return v, nil
 }
 
-// play executes the run up to the end of the last post.
+// play executes the run until the last post has ended.
 func (w *harness) play(ctx context.Context) (met tally, err error) {
 	organizations := min(16, 2+w.s.Posts/100)
 	p := newPlan(w.s, organizations*perOrganization)
@@ -86,7 +87,7 @@ func (w *harness) play(ctx context.Context) (met tally, err error) {
 		return met, fmt.Errorf("booking took too long on this machine: the first posts are due in %s", left)
 	}
 	w.logf("booked; the faults begin in %s", time.Until(t.start).Round(time.Second))
-	for _, n := range w.nodes { // another process than the one that booked must publish
+	for _, n := range w.nodes { // a process other than the one that booked must publish
 		if err := errors.Join(n.kill(), n.start(ctx, 0)); err != nil {
 			return met, err
 		}
@@ -100,7 +101,7 @@ func (w *harness) play(ctx context.Context) (met tally, err error) {
 		return met, err
 	}
 	w.logf("the faults are over after %s", time.Since(t.start).Round(time.Second))
-	// requests of the process that was stopped last may still be carried out until their deadline
+	// Requests to the process that was stopped last may still be carried out until their deadline.
 	pause(ctx, deadline)
 	if err := t.resumeAll(ctx); err != nil {
 		return met, err
@@ -108,8 +109,8 @@ func (w *harness) play(ctx context.Context) (met tally, err error) {
 	return met, errors.Join(t.settle(ctx, append(p.Bookings, t.extra...)), t.settleStale(ctx), t.store(ctx))
 }
 
-// store writes into the ledger the due time that the database holds for each post, and whether the post may be on the
-// platform.
+// store writes to the ledger, for each post, the due time in the database and whether the post may
+// be on the platform.
 func (t *traffic) store(ctx context.Context) error {
 	numbers := map[string]int{}
 	for n, id := range t.ids {
@@ -124,14 +125,16 @@ func (t *traffic) store(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A post without a number is of a create whose answer was never certain; the platform's journal shows it.
+	// A post without a number belongs to a create request that never got a certain response. The
+	// platform's journal shows it.
 	return t.ledger.write(slices.DeleteFunc(all, func(l line) bool { return l.Post == 0 })...)
 }
 
 // settleLimit is how long the service has to end all posts after the last fault.
 const settleLimit = 4 * time.Minute
 
-// settle waits until every post has ended or settleLimit is over, and writes the states into the ledger.
+// settle waits until every post has ended or settleLimit has passed, and writes the states to the
+// ledger.
 func (t *traffic) settle(ctx context.Context, all []booking) error {
 	open := all
 	for end := time.Now().Add(settleLimit); ; pause(ctx, time.Second) {
@@ -166,7 +169,8 @@ func (t *traffic) settle(ctx context.Context, all []booking) error {
 	}
 }
 
-// read requests the state of one post; the state is GONE for a 404 and "" when there was no clear answer.
+// read requests the state of one post. The state is GONE if the response is 404, and "" if there
+// was no clear response.
 func (t *traffic) read(ctx context.Context, b booking) (line, error) {
 	l := line{Do: doRead, Post: b.N}
 	a := t.client.call(ctx, http.MethodGet, "/public/v1/posts/"+t.id(b.N), t.channels[b.Channel].key, nil)
@@ -203,7 +207,8 @@ func (t *traffic) read(ctx context.Context, b booking) (line, error) {
 	return l, nil
 }
 
-// shareDueDuringFaults returns which part of the posts fell due between the first and the last fault, 0 to 1.
+// shareDueDuringFaults returns the share of the posts that fell due between the first and the last
+// fault, from 0 to 1.
 func shareDueDuringFaults(lines []line) float64 {
 	var from, to time.Time
 	due := map[int]time.Time{}

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// silenceFault returns the fault that a platform has for every call after it accepted a post and lost the answer.
+// silenceFault returns the fault that a platform has for every call after it accepted a post and
+// the response was lost.
 func silenceFault(n int) m {
 	return []m{
 		{"action": "error_before", "times": always},
@@ -19,11 +20,12 @@ func silenceFault(n int) m {
 
 const (
 	silenceStep = 2 * time.Second
-	silenceMore = 30 * time.Second // beyond both windows, enough for two reconcile attempts and retries
+	silenceMore = 30 * time.Second // beyond both windows, for two reconcile attempts and retries
 )
 
-// silence makes a platform accept a post, lose the answer and then fail for longer than RECONCILE_WINDOW and
-// RETRY_WINDOW together. Meanwhile, and once after it, the post is read, edited and scheduled again without republish.
+// silence makes a platform accept a post, lose the response and then fail for longer than
+// RECONCILE_WINDOW and RETRY_WINDOW together. During that time, and once after it, the post is
+// read, edited and scheduled again without republish.
 func (t *traffic) silence(ctx context.Context, s fault) error {
 	b := t.plan(silence, t.drillChannel(s), time.Now().Add(2*time.Second), "before the silence")
 	account := t.channels[b.Channel].account
@@ -60,7 +62,7 @@ func (t *traffic) silence(ctx context.Context, s fault) error {
 	return errors.Join(t.readAndChange(ctx, b, -1), t.readAndChange(ctx, b, -2))
 }
 
-// readAndChange reads a post and then edits it (i even) or schedules it again.
+// readAndChange reads a post and then edits it if i is even, or schedules it again if i is odd.
 func (t *traffic) readAndChange(ctx context.Context, b booking, i int) error {
 	got, err := t.read(ctx, b)
 	if err != nil {

@@ -18,7 +18,7 @@ type traffic struct {
 	start time.Time
 	mu    sync.Mutex
 	ids   map[int]string
-	// pauseTargets are the targets that were ever paused, by path.
+	// pauseTargets are the targets that were ever paused, by path or organization id.
 	pauseTargets map[string]*pauseTarget
 	// extra are the bookings of drills.
 	extra []booking
@@ -49,7 +49,7 @@ func (t *traffic) book(ctx context.Context, all []booking) error {
 	return g.Wait()
 }
 
-// during sends the requests that are planned for the time of the faults, each at its time.
+// during sends the requests that are planned for the time of the faults, each at its planned time.
 func (t *traffic) during(ctx context.Context, all []booking) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, b := range all {
@@ -96,15 +96,15 @@ func (t *traffic) create(ctx context.Context, b booking) error {
 	return nil
 }
 
-// change edits, moves, un-schedules or deletes a post, or pauses its channel, at the planned time. Refusals are
-// recorded for the judge and are not errors.
+// change edits, moves, unschedules or deletes a post, or pauses its channel or organization, at the
+// planned time. Refusals are recorded for the judge and are not errors.
 func (t *traffic) change(ctx context.Context, b booking) (err error) {
 	key, id, group := t.channels[b.Channel].key, t.id(b.N), ""
 	if b.Do == doGroup {
 		pause(ctx, time.Until(t.start.Add(b.At-2*time.Second)))
 		group, err = t.group(ctx, id, key)
 		if errors.Is(err, errGone) {
-			return nil // the judge reports it as lost
+			return nil // the judge reports the post as lost
 		}
 		if err != nil {
 			return err

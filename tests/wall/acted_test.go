@@ -9,10 +9,10 @@ import (
 	"crier/tenancy"
 )
 
-// TestRoutes_ActingIsPersonalOrRecorded calls every session route that may change something, as an
-// instance administrator who is impersonating the owner. Either the route refuses, or the audit log
-// names the administrator and the request.
-func TestRoutes_ActingIsPersonalOrRecorded(t *testing.T) {
+// TestRoutes_ImpersonationIsRefusedOrRecorded calls every session route that may change something,
+// as an instance administrator who impersonates the owner. Either the route refuses, or the audit
+// log names the administrator and the request.
+func TestRoutes_ImpersonationIsRefusedOrRecorded(t *testing.T) {
 	t.Parallel()
 	table, w := readPermissions(t), newWorld(t)
 	personal, recorded := 0, 0
@@ -44,8 +44,8 @@ func TestRoutes_ActingIsPersonalOrRecorded(t *testing.T) {
 	}
 }
 
-// acted returns the number of audit entries of the first organization about requests of a route
-// that name the administrator.
+// acted returns the number of audit entries of the first organization that name the administrator
+// and a request of the route.
 func (w *world) acted(t *testing.T, r edge.Route) (n int) {
 	t.Helper()
 	must(t, w.super.QueryRow(t.Context(), `select count(*) from audit where org_id = $1 and action = $2 and behind = $3

@@ -14,7 +14,7 @@ import (
 	poststore "crier/publishing/post/store"
 )
 
-// addApproval adds a pending request whose reminder is due.
+// addApproval adds a pending request for approval whose reminder is due.
 func (e *tenantFixture) addApproval(t *testing.T, s *publishingdb.DB) {
 	t.Helper()
 	e.approval = id.New[publishing.ApprovalTag]()
@@ -104,7 +104,8 @@ func approvalQuestions(s *publishingdb.DB) map[string]question {
 			return email == "", err
 		}),
 		"approval.MailboxMembers": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
-			members, err := approvalstore.MailboxMembers(t.Context(), tx, th.person.String()) // the mailbox of an unverified address
+			// The id is the mailbox of the member's unverified address.
+			members, err := approvalstore.MailboxMembers(t.Context(), tx, th.person.String())
 			return len(members) == 0, err
 		}),
 		"approval.LinkWorks": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {

@@ -36,7 +36,7 @@ import (
 	"crier/tests/dbtest"
 )
 
-// tenantFixture is one row of every kind, owned by one organization.
+// tenantFixture has one row of every kind, all owned by one organization.
 type tenantFixture struct {
 	org        tenancy.OrgID
 	person     tenancy.PersonID
@@ -50,17 +50,17 @@ type tenantFixture struct {
 	webhook    publishing.WebhookID
 	delivery   publishing.DeliveryID
 	approval   publishing.ApprovalID
-	// notification is an open incident, event one that is not counted yet.
-	// day are the published posts of a day.
+	// notification is an open incident, and event is one that is not counted yet. day covers the
+	// published posts of a day.
 	notification, day publishing.NotificationID
 	event             int64
-	// pending is the channel of a connect whose account is to be chosen.
+	// pending is the channel of a connect whose account is not chosen yet.
 	pending publishing.ChannelID
-	// refresh is the run of the refresh that has begun, if any.
+	// refresh is the run of a refresh that has begun, if any.
 	refresh *uuid.UUID
 }
 
-// copied returns the post under new ids.
+// copied returns the post with new ids.
 func (e tenantFixture) copied() publishing.Post {
 	p := e.post
 	p.ID, p.Group = id.New[publishing.PostTag](), id.New[publishing.GroupTag]()
@@ -68,8 +68,8 @@ func (e tenantFixture) copied() publishing.Post {
 	return p
 }
 
-// beforeChannel returns an id after which the channel is the next, unless another one was created in the same
-// millisecond.
+// beforeChannel returns an id directly before the channel, unless another channel was created in
+// the same millisecond.
 func (e tenantFixture) beforeChannel() publishing.ChannelID {
 	raw := e.channel.ID.UUID()
 	clear(raw[6:])
@@ -176,7 +176,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	return e
 }
 
-// SQLSTATE of a missing privilege, and of a row that refers to another organization's row.
+// SQLSTATEs of a missing privilege, and of a row that refers to another organization's row.
 const (
 	forbidden = "42501"
 	foreign   = "23503"
@@ -187,7 +187,8 @@ func refused(err error, codes ...string) bool {
 	return errors.As(err, &pe) && slices.Contains(codes, pe.Code)
 }
 
-// question calls one store method of mine with the ids of theirs, and reports whether it returned and changed nothing.
+// question calls one store method as mine with the ids of theirs. It reports whether the method
+// returned and changed nothing.
 type question func(t *testing.T, mine, theirs tenantFixture) bool
 
 func inOrg(s *publishingdb.DB, ask func(t *testing.T, tx *publishingdb.Tx, theirs tenantFixture) (bool, error)) question {
@@ -200,7 +201,7 @@ func inOrg(s *publishingdb.DB, ask func(t *testing.T, tx *publishingdb.Tx, their
 	}
 }
 
-// questions returns, by method, what is asked as the wrong organization.
+// questions returns, by method, the calls that are made as the wrong organization.
 func questions(t *testing.T, db *pg.DB) map[string]question {
 	t.Helper()
 	s, all := publishingdb.New(db), map[string]question{}
@@ -337,13 +338,14 @@ func slotQuestions(s *publishingdb.DB) map[string]question {
 			return len(taken) == 0, err
 		}),
 		"slot.Hold": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
-			// The hold is one of the asking organization; TakenMinutes is asked whether it is seen by others.
+			// The hold belongs to the asking organization; the question about TakenMinutes checks
+			// whether others see it.
 			return true, slotstore.Hold(t.Context(), tx, th.channel.ID, now, time.Minute)
 		}),
 	}
 }
 
-// analyticsQuestions returns the questions about statistics.
+// analyticsQuestions returns the questions about metrics.
 func analyticsQuestions(s *publishingdb.DB) map[string]question {
 	at := func(n int) time.Time { return publishing.DayOf(now).AddDate(0, 0, n) }
 	return map[string]question{
@@ -472,8 +474,9 @@ func pictureQuestions(s *publishingdb.DB) map[string]question {
 	}
 }
 
-// purgeQuestions returns the questions about what is deleted with an organization. Those that delete are asked as an
-// organization of their own, because the other questions need the rows of mine.
+// purgeQuestions returns the questions about the rows that are deleted with an organization.
+// Questions that delete use a separate organization, because the other questions need the rows of
+// mine.
 func purgeQuestions(db *pg.DB, s *publishingdb.DB) map[string]question {
 	asker := func(t *testing.T, m, th tenantFixture) tenancy.OrgID {
 		t.Helper()
@@ -543,7 +546,7 @@ func purgeQuestions(db *pg.DB, s *publishingdb.DB) map[string]question {
 		"purge.OwnedLeft": func(t *testing.T, m, th tenantFixture) bool {
 			org := th.org
 			if m.org != th.org {
-				org = id.New[tenancy.OrgTag]() // without rows of its own
+				org = id.New[tenancy.OrgTag]() // has no rows
 			}
 			posts, files, err := purgestore.OwnedLeft(t.Context(), s, org)
 			return err == nil && !posts && !files
@@ -598,7 +601,7 @@ func seriesQuestions(s *publishingdb.DB) map[string]question {
 	}
 }
 
-// plansOf is a quota with a plan of its own for one organization.
+// plansOf is a quota in which one organization has a different plan.
 func plansOf(e tenantFixture) publishingdb.Quota { return plans{theirs: e.org} }
 
 type plans struct{ theirs tenancy.OrgID }
@@ -720,12 +723,12 @@ func postQuestions(s *publishingdb.DB) map[string]question {
 	}
 }
 
-// endOf is the end of the pause of keepBack.
+// endOf ends the pause that keepBack creates.
 func endOf(e tenantFixture) schedulerstore.PauseEnd {
 	return schedulerstore.PauseEnd{Scope: publishing.PauseChannel, Subject: e.channel.ID, By: "me"}
 }
 
-// keepBack pauses a channel whose post is due.
+// keepBack pauses a channel that has a due post.
 func keepBack(t *testing.T, db *pg.DB, e tenantFixture) {
 	t.Helper()
 	must(t, publishingdb.New(db).InOrg(t.Context(), e.org, func(tx *publishingdb.Tx) error {
@@ -738,7 +741,7 @@ func keepBack(t *testing.T, db *pg.DB, e tenantFixture) {
 	}))
 }
 
-// preparations bring the rows into a state in which the method would have an effect.
+// preparations change the rows so that the method would have an effect on them.
 func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 	const deleted, unused = `update media set deleted_at = now()`, `delete from attachment`
 	change := func(statements ...string) func(*testing.T, tenantFixture) {
@@ -754,7 +757,7 @@ func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
 	return map[string]func(*testing.T, tenantFixture){
 		"purge.FindFiles":          change(unused),
 		"post.FreeContent":         change(`update post set approved = '\x'`),
-		"post.MarkTemplate":        change(unused), // so that the template matches the content of the post
+		"post.MarkTemplate":        change(unused), // makes the template match the post
 		"post.TemplateMarked":      change(`update post set approved = '\x'`),
 		"approval.ApprovalInForce": change(`update approval set status = 'APPROVED', resolved_at = now()`),
 		"media.DeleteMedium":       change(unused),
@@ -996,7 +999,7 @@ func wantForbidden(t *testing.T, db *pg.DB, role pg.Role, sql string) {
 	}
 }
 
-// What was done can be read and not be changed, whoever did it.
+// The logs can be read but not changed, whoever wrote them.
 func TestRoles_CannotChangeTheLogs(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
@@ -1012,7 +1015,7 @@ func TestRoles_CannotChangeTheLogs(t *testing.T) {
 			}
 		}
 	}
-	// The purge may, but only entries of an organization whose deletion was requested.
+	// The purge may delete, but only entries of an organization whose deletion was requested.
 	deleted := int64(0)
 	purge := func(tx pgx.Tx) error {
 		tag, err := tx.Exec(t.Context(), `delete from audit`)

@@ -13,8 +13,8 @@ import (
 	"crier/tests/dbtest"
 )
 
-// shared maps each table whose rows several organizations may see to the condition of the tenants' policy, which is for
-// reading only.
+// shared maps each table whose rows several organizations may see to the condition of the tenants'
+// policy, which allows only reading.
 var shared = map[string]string{
 	"person": "(exists ( select 1 from member m where (m.person_id = person.id)))",
 }
@@ -40,7 +40,8 @@ var globals = map[string]string{
 	"goose_db_version":  "applied migrations",
 }
 
-// unscoped maps each unique key of a tenant table that does not begin with the organization to the reason.
+// unscoped maps each unique key of a tenant table that does not begin with the organization to the
+// reason.
 var unscoped = map[string]string{
 	"api_key_hash_key":         "found before the organization is known",
 	"connect_state_hash_key":   "found before the organization is known",
@@ -67,7 +68,7 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// tenantTables maps each table whose rows belong to one organization to the column with the
+// tenantTables maps each table whose rows belong to one organization to the column that holds the
 // organization: every table with a column org_id that is neither in shared nor in globals.
 func tenantTables(ctx context.Context, c querier) (map[string]string, error) {
 	rows, err := textRows(ctx, c, `select c.relname::text from pg_class c join pg_attribute a on a.attrelid = c.oid
@@ -120,7 +121,7 @@ func wallFaults(ctx context.Context, c *pgx.Conn) (out []string, err error) {
 	return out, keys(ctx, c, tenants, add)
 }
 
-// readPolicy reports each fault of the policy of a table in shared.
+// readPolicy reports each fault in the policy of a table in shared.
 func readPolicy(ctx context.Context, c *pgx.Conn, table, condition string, add func(string, ...any)) error {
 	rows, err := textRows(ctx, c, `select regexp_replace(lower(coalesce(qual, '')), '\s+', ' ', 'g'), cmd from pg_policies
 		where schemaname = 'public' and tablename = $1 and roles && '{crier_tenant,public}'`, table)

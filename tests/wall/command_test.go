@@ -18,13 +18,13 @@ import (
 )
 
 // loss is a permission that a caller loses between the guard of a request and the transaction of
-// its command.
+// the command.
 type loss struct {
 	name string
-	// lock takes the lock that the removing statement holds; a confirmed command waits for it. $1
-	// is the first organization, $2 the caller's person, $3 the session or the key.
+	// lock takes the lock that the removing statement holds; a confirmed command waits for this
+	// lock. $1 is the first organization, $2 the caller's person, $3 the session or the key.
 	lock string
-	// take takes the permission away, and restore gives it back.
+	// take removes the permission, and restore gives it back.
 	take, restore string
 	status        int
 }
@@ -74,8 +74,8 @@ var losses = map[string][]loss{
 	},
 }
 
-// unconfirmed lists the commands of members and keys whose transactions do not begin with a
-// confirmation, with the reason.
+// unconfirmed maps each command of members and keys whose transaction does not begin with a
+// confirmation to the reason.
 var unconfirmed = map[string]string{
 	"POST /integrations/function":               "it asks the platform and stores nothing",
 	"POST /integrations/provider/{id}/connect":  "it ends a connect, whose state is looked up with the access of who began it",
@@ -94,8 +94,8 @@ var unconfirmed = map[string]string{
 	"POST /public/v1/connectors/{id}/authorize": "it begins a connect, which ends with the key",
 }
 
-// commandBodies are request bodies with which a command reaches its transaction, where the entries
-// of bodies do not.
+// commandBodies are request bodies that let a command reach its transaction, for routes whose
+// entries in bodies do not.
 var commandBodies = map[string]string{
 	"POST /settings/delete-organization":          `{"confirm":"DELETE","password":"` + goodPassword + `"}`,
 	"POST /public/v1/posts/{id}/request-approval": `{}`,
@@ -141,7 +141,7 @@ func (w *world) commander(t *testing.T, r edge.Route) commander {
 	}
 }
 
-// lose sends a command and takes a permission away after the guard has let the command pass. It
+// lose sends a command and removes a permission after the guard has let the command pass. It
 // returns the response and what the command changed. waited is false if the command ended without
 // checking the permission.
 func (w *world) lose(t *testing.T, held *pgx.Conn, send func() (call.Answer, error), c commander, l loss) (
@@ -187,7 +187,7 @@ func (w *world) lose(t *testing.T, held *pgx.Conn, send func() (call.Answer, err
 	return got.Answer, changed, !ended
 }
 
-// waitsFor reports whether another connection is waiting for a lock held by a connection.
+// waitsFor reports whether another connection waits for a lock that held holds.
 func (w *world) waitsFor(t *testing.T, held *pgx.Conn) (waits bool) {
 	t.Helper()
 	must(t, w.super.QueryRow(t.Context(), `select exists (select from pg_stat_activity
@@ -223,9 +223,9 @@ func (w *world) commandOf(t *testing.T, table permissionTable, r edge.Route, c c
 	}
 }
 
-// awaitSync waits for the job that compares the stops of organizations at the start. It could stop
-// an organization that the test has suspended for a moment, and the change would count for the
-// command. The next run is ten minutes later.
+// awaitSync waits for the job that compares the suspensions of organizations at the start. It could
+// suspend an organization that the test has suspended for a moment, and the change would be
+// attributed to the command. The next run is ten minutes later.
 func awaitSync(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	for ended := false; !ended; {
@@ -234,8 +234,8 @@ func awaitSync(t *testing.T, conn *pgx.Conn) {
 	}
 }
 
-// TestCommands_AreConfirmedInTheirTransaction sends every command of members and keys, and takes
-// the permission away between its guard and its transaction. The command must write nothing.
+// TestCommands_AreConfirmedInTheirTransaction sends every command of members and keys, and removes
+// the permission between the guard and the transaction. The command must write nothing.
 func TestCommands_AreConfirmedInTheirTransaction(t *testing.T) {
 	t.Parallel()
 	table, w := readPermissions(t), newWorld(t)

@@ -1,3 +1,4 @@
-// Package wall tests that no organization sees another's data: by the database's catalogue, by its grants, and by
-// calling every store method with the wrong organization, and every route as everyone who must not use it.
+// Package wall tests that no organization sees another's data. It checks the database's catalogue
+// and grants, calls every store method with the wrong organization, and calls every route as every
+// caller who must not use it.
 package wall

@@ -9,8 +9,8 @@ import (
 	"crier/tests/dbtest"
 )
 
-// TestRights_EqualTheList makes a new grant or policy a visible change: testdata/rights.txt lists what each role may do,
-// and then the policies of each role with their conditions.
+// TestRights_EqualTheList makes a new grant or policy a visible change: testdata/rights.txt lists
+// what each role may do, then the policies of each role with their conditions.
 func TestRights_EqualTheList(t *testing.T) {
 	t.Parallel()
 	c := connect(t, dbtest.URL(t))
@@ -79,8 +79,8 @@ func equalList(t *testing.T, rows [][]string, file string) {
 		file, got.Name())
 }
 
-// TestRetentionRole_CannotUpdate: the role locks rows before it deletes them, for which it needs the privilege to
-// update them.
+// TestRetentionRole_CannotUpdate: the role locks rows before it deletes them, and therefore needs
+// the privilege to update them.
 func TestRetentionRole_CannotUpdate(t *testing.T) {
 	t.Parallel()
 	rows, err := textRows(t.Context(), connect(t, dbtest.URL(t)), `
@@ -95,7 +95,8 @@ func TestRetentionRole_CannotUpdate(t *testing.T) {
 	}
 }
 
-// TestFunctions_RunWithCallersRights: a function with the rights of its owner would bypass row level security.
+// TestFunctions_RunWithCallersRights: a function with its owner's rights would bypass row level
+// security.
 func TestFunctions_RunWithCallersRights(t *testing.T) {
 	t.Parallel()
 	rows, err := textRows(t.Context(), connect(t, dbtest.URL(t)), `

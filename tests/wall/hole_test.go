@@ -10,8 +10,8 @@ import (
 	"crier/apps/edge"
 )
 
-// hole is a service without one of its checks, as a caller sees it: the credentials of a request are replaced by those
-// of somebody whom the check lets pass.
+// hole makes a service look as if it lacked one of its checks: it replaces the credentials of each
+// request with credentials that pass the check.
 type hole struct {
 	next http.RoundTripper
 	// headers are pairs of names and values; an empty value removes the header.
@@ -100,8 +100,8 @@ func TestRoutes_MissingCheckIsReported(t *testing.T) {
 	}
 }
 
-// TestRoutes_DroppedPolicyIsReported replaces policies of the database by ones that let every organization pass. Both
-// the calls and the catalogue show it.
+// TestRoutes_DroppedPolicyIsReported replaces policies of the database with policies that let every
+// organization pass. Both the calls and the catalogue must show it.
 func TestRoutes_DroppedPolicyIsReported(t *testing.T) {
 	t.Parallel()
 	table, w := readPermissions(t), newWorld(t)

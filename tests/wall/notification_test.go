@@ -14,7 +14,8 @@ import (
 	notificationstore "crier/publishing/notification/store"
 )
 
-// addNotifications adds an open incident and a day of published posts whose mails are due, and an event.
+// addNotifications adds an open incident, a day of published posts whose mails are due, and an
+// event.
 func (e *tenantFixture) addNotifications(t *testing.T, db *pg.DB, s *publishingdb.DB) {
 	t.Helper()
 	e.notification = id.New[publishing.NotificationTag]()
@@ -38,10 +39,12 @@ func (e *tenantFixture) addNotifications(t *testing.T, db *pg.DB, s *publishingd
 	}))
 }
 
-// manyPosts is more posts, and more notifications, than the questions give to the asking organization.
+// manyPosts exceeds the number of posts, and of notifications, that the questions give to the
+// asking organization.
 const manyPosts = 777
 
-// addManyNotifications adds many notifications after the member has read, and makes the published posts many.
+// addManyNotifications adds many notifications after the member has read, and makes the number of
+// published posts large.
 func (e tenantFixture) addManyNotifications(t *testing.T, db *pg.DB) {
 	t.Helper()
 	must(t, db.InOrg(t.Context(), e.org.UUID(), func(tx pgx.Tx) error {
@@ -56,7 +59,7 @@ func (e tenantFixture) addManyNotifications(t *testing.T, db *pg.DB) {
 	}))
 }
 
-// read returns the question of the member for a page.
+// read returns the member's request for a page.
 func (e tenantFixture) read(mark bool) notificationstore.NotificationsRead {
 	return notificationstore.NotificationsRead{Person: e.person, Limit: 100, Mark: mark}
 }
@@ -69,7 +72,7 @@ func (e tenantFixture) incident(n publishing.NotificationID) publishing.Notifica
 	}
 }
 
-// hasIncident reports whether the notification of an organization is among some, or what it says.
+// hasIncident reports whether a list contains the organization's notification or names its channel.
 func (e tenantFixture) hasIncident(list []publishing.ListedNotification) bool {
 	return slices.ContainsFunc(list, func(n publishing.ListedNotification) bool {
 		return n.ID == e.notification || n.Channel == e.channel.ID

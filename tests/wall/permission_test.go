@@ -13,15 +13,15 @@ import (
 	"crier/apps/edge"
 )
 
-// caller is somebody who calls a route of the service; see world for what each of them is.
+// caller is a kind of caller of the service's routes; see world for each of them.
 type caller string
 
-// matrix says how the routes of a permission answer each caller:
+// matrix gives the response that each caller gets from the routes of a permission:
 //
 //	ok   neither 401 nor 403
-//	own  ok for the caller's own organization: 404 on a route that works and has an id in its path, because the calls
-//	     name ids of another organization
-//	safe as own for methods that change nothing, else 403
+//	own  ok for the caller's own organization: 404 on a built route with an id in its path,
+//	     because the calls name ids of another organization
+//	safe own for methods that change nothing, otherwise 403
 //	401, 403, 404 exactly that status
 const matrix = `
          nobody expired operator user admin owner acting other intruder removed suspended unenrolled instance key otherkey revokedkey suspendedkey
@@ -35,7 +35,7 @@ person   401    401     401      ok   ok    ok    ok     ok    ok       ok      
 instance 401    401     401      403  403   403   ok     403   403      403     403       403        ok       401 401      401        401
 `
 
-// wanted is what a caller gets, one of the words of the matrix.
+// wanted is what a caller gets: one of the words of the matrix.
 type wanted string
 
 const (
@@ -54,7 +54,7 @@ type permissionTable struct {
 
 type permissionRow struct {
 	class string
-	// self means that nobody who acts as another person may use the route.
+	// self means that nobody may use the route while impersonating another person.
 	self       bool
 	exceptions map[caller]wanted
 }
@@ -73,7 +73,8 @@ func readPermissions(t *testing.T) permissionTable {
 	return table
 }
 
-// parsePermissions returns the table of a matrix and the permissions of routes, and every mistake in them.
+// parsePermissions returns the table of a matrix and of the permissions of routes, and every
+// mistake in them.
 func parsePermissions(matrix, text string) (permissionTable, error) {
 	table := permissionTable{classes: map[string]map[caller]wanted{}, routes: map[string]permissionRow{}}
 	var faults []error
@@ -127,7 +128,7 @@ func (p permissionTable) add(words []string) error {
 	return nil
 }
 
-// name returns the name of a route in the table: an alias has that of its original.
+// name returns the name of a route in the table: an alias has the name of the original route.
 func (p permissionTable) name(r edge.Route) string {
 	if path, alias := strings.CutPrefix(r.Path, "/api"); alias && strings.HasPrefix(path, "/public/v1/") {
 		return r.Method + " " + path
@@ -153,7 +154,7 @@ func (p permissionTable) of(r edge.Route, who caller) wanted {
 	return want
 }
 
-// uncovered returns a message for each route without a line, and for each line without a route.
+// uncovered returns a message for each route without a line and each line without a route.
 func (p permissionTable) uncovered(routes []edge.Route) (out []string) {
 	lines := maps.Clone(p.routes)
 	for _, r := range routes {
@@ -168,7 +169,7 @@ func (p permissionTable) uncovered(routes []edge.Route) (out []string) {
 	return out
 }
 
-// surprise returns why the status of an answer is not what a caller should get, "" if it is.
+// surprise returns why the status of a response is not what a caller should get, or "" if it is.
 func (p permissionTable) surprise(r edge.Route, who caller, status int) string {
 	want := p.of(r, who)
 	switch {
@@ -193,7 +194,7 @@ func (p permissionTable) surprise(r edge.Route, who caller, status int) string {
 	return fmt.Sprintf("%s as %s is answered with %d, want %s", r, who, status, want)
 }
 
-func TestPermissions_EveryRouteHasALine(t *testing.T) {
+func TestPermissions_EveryRouteHasLine(t *testing.T) {
 	t.Parallel()
 	routes := edge.Routes()
 	for _, fault := range readPermissions(t).uncovered(routes) {

@@ -22,14 +22,15 @@ const newPost = `{"type":"schedule","date":"2099-01-02T15:04:05Z","shortLink":fa
 // checkedPosts is a body of the routes that check posts.
 const checkedPosts = `{"posts":[{"integration":{"id":"$CHANNEL"},"value":[{"content":"x"}]}]}`
 
-// newWebhook is a body that creates a webhook, whose address is refused when it is called.
+// newWebhook is a body that creates a webhook. The service refuses to call its address.
 const newWebhook = `{"name":"new","url":"https://127.0.0.1/","integrations":[],"disabled":true}`
 
-// wrongProof belongs to routes that ask for the password again: a caller who may use them is told that it is wrong.
+// wrongProof is for routes that ask for the password again: callers who may use them get a response
+// that it is wrong.
 const wrongProof = `"password":"wrong password","code":"000000"`
 
-// bodies are the bodies of calls that would have an effect, by the route. Other bodies are {}. $N is the number of the
-// call.
+// bodies are, by route, the bodies of calls that would have an effect. Other bodies are {}. $N is
+// the number of the call.
 var bodies = map[string]string{
 	"POST /auth/forgot":                  `{"email":"nobody$N@nowhere.test"}`,
 	"POST /auth/login":                   `{"email":"nobody$N@nowhere.test","password":"wrong password"}`,
@@ -101,7 +102,7 @@ var queries = map[string]string{
 	"POST /webhooks/send": "?url=https://127.0.0.1/", "GET /public/v1/connectors/{id}/analytics": "?date=2026-01-02",
 }
 
-// path returns the path of a call of the route: its parameters are ids of the first organization.
+// path returns the path for a call of the route. Its parameters are ids of the first organization.
 func (w *world) path(table permissionTable, r edge.Route) string {
 	original := strings.TrimPrefix(r.Path, "/api")
 	beginning := "/"
@@ -120,14 +121,14 @@ func (w *world) path(table permissionTable, r edge.Route) string {
 	return strings.Join(parts, "/") + query
 }
 
-// body returns the body of a call of the route, nil for methods that have none.
+// body returns the body for a call of the route, or nil for methods without a body.
 func (w *world) body(table permissionTable, r edge.Route, who caller) any {
 	name := table.name(r)
 	switch {
 	case r.Method == http.MethodGet || r.Method == http.MethodDelete || name == "POST /user/logout":
 		return nil
 	case name == "POST /user/impersonate" && who == "acting":
-		return `{"id":""}` // all that somebody may do who acts as another person: stop
+		return `{"id":""}` // an impersonator may only stop impersonating
 	}
 	text := strings.ReplaceAll(cmp.Or(bodies[name], "{}"), "$N", fmt.Sprint(w.calls))
 	for _, placeholder := range []string{"$CHANNEL", "$MEDIUM", "$MEMBERSHIP", "$ORG", "$ROTATED", "$WEBHOOK", "{key}", "{file}"} {
@@ -160,12 +161,12 @@ func (w *world) headers(who caller) []string {
 	return headers
 }
 
-// insider returns whether a caller may see the first organization.
+// insider reports whether a caller may see the first organization.
 func insider(who caller) bool {
 	return slices.Contains([]caller{"user", "admin", "owner", "acting", "key"}, who)
 }
 
-// call calls a route and returns the status and everything that is wrong with the answer.
+// call calls a route and returns the status and everything that is wrong with the response.
 func (w *world) call(t *testing.T, table permissionTable, r edge.Route, who caller) (status int, wrong []string) {
 	t.Helper()
 	w.calls++
@@ -181,7 +182,8 @@ func (w *world) call(t *testing.T, table permissionTable, r edge.Route, who call
 		wrong = append(wrong, fmt.Sprintf("%s as %s is answered with %d, which the OpenAPI document does not have", r, who, a.Status))
 	}
 	told := insider(who) || who == "instance" && table.routes[table.name(r)].class == "instance"
-	if !told && !strings.HasPrefix(r.Path, "/sandbox") { // the simulated platform shows its accounts to everybody
+	// The simulated platform shows its accounts to everybody.
+	if !told && !strings.HasPrefix(r.Path, "/sandbox") {
 		for _, needle := range w.revealed(fmt.Sprint(a.Header)+a.Body, path, fmt.Sprint(body)) {
 			wrong = append(wrong, fmt.Sprintf("%s as %s reveals %q: %s %v", r, who, needle, a.Body, a.Header))
 		}
@@ -192,7 +194,7 @@ func (w *world) call(t *testing.T, table permissionTable, r edge.Route, who call
 	return a.Status, wrong
 }
 
-// openAPI is what documented reads of the OpenAPI document.
+// openAPI holds the parts of the OpenAPI document that documented reads.
 type openAPI struct {
 	Paths map[string]map[string]struct{ Responses map[string]any }
 }
@@ -205,7 +207,8 @@ var document = sync.OnceValues(func() (doc openAPI, err error) {
 	return doc, json.Unmarshal(text, &doc)
 })
 
-// documented returns whether the OpenAPI document has a status of a route. Routes that are not built are not in it.
+// documented reports whether the OpenAPI document has this status for the route, or does not have
+// the route because it is not built.
 func documented(t *testing.T, r edge.Route, status int) bool {
 	t.Helper()
 	doc, err := document()
@@ -227,7 +230,8 @@ func TestDocumented_FindsMissingStatus(t *testing.T) {
 	}
 }
 
-// revealed returns the texts of the first organization that are in an answer, except those that the request itself had.
+// revealed returns the texts of the first organization in a response, except those that were in the
+// request.
 func (w *world) revealed(answer string, request ...string) (out []string) {
 	answer = strings.ToLower(answer)
 	for _, needle := range w.needles {
@@ -239,15 +243,17 @@ func (w *world) revealed(answer string, request ...string) (out []string) {
 	return out
 }
 
-// inOrder returns the routes in the order of the calls: what changes nothing first, then what deletes, and the end of the
-// session last.
+// inOrder returns the routes in the order of the calls: first those that change nothing, later
+// those that delete, and last the end of the session.
 func inOrder(routes []edge.Route) []edge.Route {
 	rank := func(r edge.Route) int {
 		switch {
 		case r.String() == "POST /user/logout":
 			return 4
 		case r.String() == "DELETE /settings/team/{id}" || r.String() == "POST /user/organizations":
-			return 3 // the member is named by others, and who is in no organization must stay so for them
+			// Other calls name this member, and a person without an organization must stay without
+			// one until then.
+			return 3
 		case r.Method == http.MethodDelete:
 			return 2
 		case r.Method == http.MethodGet:
@@ -260,22 +266,25 @@ func inOrder(routes []edge.Route) []edge.Route {
 	return out
 }
 
-// refusedBy returns whether the table refuses the caller, or gives the caller nothing of the first organization.
+// refusedBy reports whether the table refuses the caller, or gives the caller nothing of the first
+// organization.
 func (p permissionTable) refusedBy(r edge.Route, who caller) bool {
 	if who == "instance" && p.routes[p.name(r)].class == "instance" {
-		return false // an administrator of the instance may begin to act as a member, which is recorded
+		// An instance administrator may begin to impersonate a member, which is recorded.
+		return false
 	}
 	return !insider(who) || p.of(r, who) != wantOK
 }
 
-// TestRoutes_AnswerEveryCallerAsPermitted calls every route as every caller. Those whom the table refuses, and those
-// outside of the first organization, are called first: they must change nothing of it.
+// TestRoutes_AnswerEveryCallerAsPermitted calls every route as every caller. Callers that the table
+// refuses, and callers outside of the first organization, come first: they must not change the
+// organization.
 func TestRoutes_AnswerEveryCallerAsPermitted(t *testing.T) {
 	t.Parallel()
 	table, w := readPermissions(t), newWorld(t)
 	routes := inOrder(edge.Routes())
 	calls, surprises := 0, 0
-	effects := map[string]bool{} // whether a route that works answered somebody with more than 404
+	effects := map[string]bool{} // whether any permitted call of the route succeeded
 	for _, refused := range []bool{true, false} {
 		for _, who := range table.callers {
 			before := w.rows(t)
@@ -310,7 +319,7 @@ func TestRoutes_AnswerEveryCallerAsPermitted(t *testing.T) {
 	}
 }
 
-// noEffect has the routes whose calls here fail for everybody who may use them, with the reason.
+// noEffect maps each route whose calls fail here for everybody who may use it to the reason.
 var noEffect = map[string]string{
 	"GET /auth/oauth-mobile-callback":                 "the instance has no app",
 	"GET /dev/mail":                                   "only in dev",
@@ -353,7 +362,7 @@ var noEffect = map[string]string{
 	"POST /user/restore-organization":                 "the organization is not deleted",
 }
 
-// difference returns the lines that only one of two texts has.
+// difference returns the lines that are in only one of two texts.
 func difference(before, after string) string {
 	var out []string
 	old, now := strings.Split(before, "\n"), strings.Split(after, "\n")

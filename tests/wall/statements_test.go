@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// statements returns the statements that need a question: the functions that take an organization or a transaction of one.
-// Examples: "webhook.AddWebhook" of publishing and "tenancy/key.LockKey" of tenancy.
+// statements returns the statements that need a question: the functions that take an organization
+// or a transaction of one. Examples: "webhook.AddWebhook" of publishing and "tenancy/key.LockKey"
+// of tenancy.
 func statements(t *testing.T) (names []string) {
 	t.Helper()
 	stores, err := filepath.Glob("../../publishing/*/store/*.go")

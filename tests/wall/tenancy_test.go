@@ -30,7 +30,8 @@ func people(t *testing.T, db *pg.DB) *tenancydb.DB {
 	return s
 }
 
-// addTenancy stores the organization with its owner, and a key, an invitation with a link and an entry of the audit log.
+// addTenancy stores the organization with its owner, a key, an invitation with a link, and an audit
+// entry.
 func (e tenantFixture) addTenancy(t *testing.T, db *pg.DB) {
 	t.Helper()
 	owner := tenancy.Person{ID: e.person, Email: e.person.String() + "@example.com", CreatedAt: now}
@@ -80,10 +81,11 @@ func newInvitation(invitation tenancy.InvitationID) tenancy.Invitation {
 	}
 }
 
-// invitee returns the address of an invitation of newInvitation.
+// invitee returns the address of an invitation that newInvitation returned.
 func invitee(invitation tenancy.InvitationID) string { return invitation.String() + "@example.net" }
 
-// many is more members, and more invitations and keys, than the questions give to the asking organization.
+// many exceeds the number of members, invitations and keys that the questions give to the asking
+// organization.
 const many = 8
 
 // addMany adds many members, invitations and keys to an organization.
@@ -124,7 +126,7 @@ func (e tenantFixture) addOne(ctx context.Context, tx *tenancydb.OrgTx, person t
 	return keystore.CreateKey(ctx, tx, e.newKey(key), secret.HashToken(key.String()), false)
 }
 
-// askTenancy is inOrg for the tenancy store.
+// askTenancy does the same as inOrg for the tenancy store.
 func askTenancy(
 	s *tenancydb.DB, ask func(t *testing.T, tx *tenancydb.OrgTx, theirs tenantFixture) (bool, error),
 ) question {
@@ -137,7 +139,8 @@ func askTenancy(
 	}
 }
 
-// tenancyQuestions returns the questions about the organization, its members, keys, invitations and audit log.
+// tenancyQuestions returns the questions about the organization and its members, keys, invitations
+// and audit log.
 func tenancyQuestions(s *tenancydb.DB) []map[string]question {
 	return []map[string]question{
 		organizationQuestions(s), memberQuestions(s), keyQuestions(s), invitationQuestions(s),
@@ -149,7 +152,7 @@ func organizationQuestions(s *tenancydb.DB) map[string]question {
 		"tenancy/organization.CreateOrganization": func(t *testing.T, m, th tenantFixture) bool {
 			org := th.org
 			if m.org != th.org {
-				org = id.New[tenancy.OrgTag]() // mine exists
+				org = id.New[tenancy.OrgTag]() // mine exists already
 			}
 			return s.InOrg(t.Context(), "wall", org, func(tx *tenancydb.OrgTx) error {
 				o := tenancy.Organization{ID: th.org, Name: "stolen", Timezone: "UTC", CreatedAt: now}
@@ -312,7 +315,8 @@ func invitationQuestions(s *tenancydb.DB) map[string]question {
 	}
 }
 
-// crossing maps each statement that takes an organization, or runs in one, and has no question to the reason.
+// crossing maps each statement that takes an organization, or runs in one, but has no question to
+// the reason.
 var crossing = map[string]string{
 	"tenancy/db.LockAuthority":                "it locks the permissions in an organization and returns nothing",
 	"tenancy/db.IsImpersonated":               "the gate confirms a session in the organization of its principal",
@@ -350,7 +354,7 @@ var crossing = map[string]string{
 	"tenancy/deletion.PurgeOrganization":      "the purge of the instance deletes organizations that nobody can enter any more",
 }
 
-// A tenant reads the names and addresses of its members, and of nobody else.
+// A tenant can read the names and addresses of its members, and of nobody else.
 func TestTenantRole_ReadsOnlyMembers(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)

@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// addWebhook adds an endpoint with a pending delivery and an event.
+// addWebhook adds a webhook with a pending delivery and an event.
 func (e *tenantFixture) addWebhook(t *testing.T, s *publishingdb.DB) {
 	t.Helper()
 	e.webhook, e.delivery = id.New[publishing.WebhookTag](), id.New[publishing.DeliveryTag]()
@@ -75,7 +75,8 @@ func webhookQuestions(s *publishingdb.DB) map[string]question {
 			return err == nil && since == nil
 		},
 		"webhook.EndWebhook": func(t *testing.T, m, th tenantFixture) bool {
-			return webhookstore.EndWebhook(t.Context(), s, m.org, th.webhook, now) == nil // see preparations
+			// See preparations.
+			return webhookstore.EndWebhook(t.Context(), s, m.org, th.webhook, now) == nil
 		},
 	}
 	for name, ask := range webhookTxQuestions(later) {

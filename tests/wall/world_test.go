@@ -47,18 +47,19 @@ type account struct {
 	as tenancy.Principal
 }
 
-// world is a running service with a first organization, to which the ids in all calls belong, and every caller. Those of
-// the first organization are user, admin and owner, its key, and acting: an administrator of the instance who acts as
-// the owner. The others are
+// world is a running service with a first organization and every caller. The ids in all calls
+// belong to the first organization. Its callers are user, admin and owner, its key, and acting: an
+// instance administrator who impersonates the owner. The others are
 //
 //	other      the owner of another organization
 //	intruder   the same person, who names the first organization in showorg
-//	removed    somebody who was a member of the first organization only
-//	suspended  the owner of an organization that is suspended
-//	unenrolled a member without a second factor of an organization that requires one
-//	instance   an administrator of the instance, who owns an organization too
+//	removed    a former member of the first organization, and of no other
+//	suspended  the owner of a suspended organization
+//	unenrolled a member without a second factor, in an organization that requires one
+//	instance   an instance administrator, who also owns an organization
 //
-// and keys: otherkey and suspendedkey of those organizations, and revokedkey, which was a key of the first one.
+// and the keys otherkey and suspendedkey of those organizations, and revokedkey, a former key of
+// the first organization.
 type world struct {
 	app      *boot.App
 	http     *http.Client
@@ -68,17 +69,17 @@ type world struct {
 	calls    int
 	accounts map[caller]*account
 	keys     map[caller]string
-	expired  string // the session
+	expired  string // an expired session
 	first    tenancy.OrgID
 	people   []tenancy.PersonID // of the first organization
-	// ids has the values of path parameters by the parameter or the beginning of the path, and those of bodies by their
-	// placeholder.
+	// ids has the values of path parameters, by parameter or by the beginning of the path, and the
+	// values in bodies, by placeholder.
 	ids map[string]string
 	// needles are texts of the first organization that nobody else may read.
 	needles []string
 }
 
-// newWorld starts a service and creates everybody.
+// newWorld starts a service and creates every caller.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{accounts: map[caller]*account{}, keys: map[caller]string{}, ids: map[string]string{}}
@@ -123,7 +124,8 @@ func (w *world) start(t *testing.T) {
 	w.super = dbtest.SuperIn(t, database)
 }
 
-// source returns a client in a network of its own, so that no call waits because of the failures of another one.
+// source returns a client in a separate network, so that no call is delayed by the failures of
+// another client.
 func (w *world) source() tenancy.Source {
 	w.calls++
 	address := w.address()
@@ -132,7 +134,8 @@ func (w *world) source() tenancy.Source {
 
 func (w *world) address() string { return fmt.Sprintf("2001:db8:%x::1", w.calls) }
 
-// enter signs the account in and finds its principal in an organization, "" for its first one.
+// enter signs the account in and finds its principal in an organization; "" is the account's first
+// one.
 func (w *world) enter(t *testing.T, a *account, org string) {
 	t.Helper()
 	in, err := w.app.Accounts.Login(t.Context(), a.email, goodPassword, w.source())
@@ -175,7 +178,7 @@ func (w *world) member(t *testing.T, owner *account, email string, role tenancy.
 	return a
 }
 
-// key creates a key and returns it in full, and its id.
+// key creates a key and returns the full key and its id.
 func (w *world) key(t *testing.T, owner *account, name string) (full, id string) {
 	t.Helper()
 	full, k, err := w.app.Accounts.CreateKey(t.Context(), owner.as, tenancy.NewKey{Name: name})
@@ -221,7 +224,7 @@ func (w *world) addFirst(t *testing.T) {
 		w.keys["key"][:len(tenancy.KeyPrefix)+4])
 }
 
-// addOthers creates everybody else.
+// addOthers creates all other callers.
 func (w *world) addOthers(t *testing.T) {
 	t.Helper()
 	accounts := w.app.Accounts
@@ -303,8 +306,9 @@ func (w *world) addContent(t *testing.T) {
 	}
 }
 
-// addWebhook creates a webhook and a delivery for the routes that begin with a path. It wants no event that there is,
-// and another process has it, so that nothing is sent between the calls.
+// addWebhook creates a webhook and a delivery, for the routes that begin with a path. The webhook
+// wants only an event that does not exist, and another process holds it, so nothing is sent between
+// the calls.
 func (w *world) addWebhook(t *testing.T, beginning string) {
 	t.Helper()
 	var hook, delivery string
@@ -319,7 +323,7 @@ func (w *world) addWebhook(t *testing.T, beginning string) {
 	w.ids[beginning], w.ids[beginning+"{deliveryId}"] = hook, delivery
 }
 
-// addApproval creates a request of another person, for the routes that begin with a path.
+// addApproval creates another person's request for approval, for the routes that begin with a path.
 func (w *world) addApproval(t *testing.T, beginning, post string) {
 	t.Helper()
 	var approval string
@@ -355,7 +359,7 @@ func (w *world) post(t *testing.T, channel string) string {
 	return out[0].PostID
 }
 
-// upload stores a picture and returns its id and the two last parts of its address.
+// upload stores a picture and returns its id and the last two parts of its address.
 func (w *world) upload(t *testing.T, side int) (medium, key, file string) {
 	t.Helper()
 	var picture, form bytes.Buffer
@@ -388,14 +392,15 @@ func (w *world) exec(t *testing.T, sql string, args ...any) {
 	}
 }
 
-// rows returns all rows of the first organization and of its people as text, except when they were last seen and that an
-// administrator of the instance acts as somebody: that is recorded also when the request is refused.
+// rows returns all rows of the first organization and of its people as text. It leaves out the
+// times of last use, events that loops delete, and the records of impersonation, which are written
+// even if the request is refused.
 func (w *world) rows(t *testing.T) string {
 	t.Helper()
 	return w.rowsOf(t, w.super)
 }
 
-// rowsOf is rows as a superuser connection sees them in its transaction.
+// rowsOf returns rows as a superuser connection sees them in its transaction.
 func (w *world) rowsOf(t *testing.T, super *pgx.Conn) string {
 	t.Helper()
 	columns, err := super.Query(t.Context(), `
@@ -413,7 +418,8 @@ func (w *world) rowsOf(t *testing.T, super *pgx.Conn) string {
 	for _, table := range tables {
 		condition := ""
 		switch {
-		case table.Name == "impersonation", table.Name == "webhook_event", table.Name == "incident_event": // loops delete events
+		// Loops delete events.
+		case table.Name == "impersonation", table.Name == "webhook_event", table.Name == "incident_event":
 			continue
 		case table.Name == "audit":
 			condition = "(x.org_id = $1 or x.org_id = any ($2)) and x.action not like 'impersonation.%'"

@@ -12,7 +12,7 @@ func TestStatements_HaveCorrectHeaders(t *testing.T) {
 	dbtest.CheckStatements(t)
 }
 
-func TestHeartbeat_NotifiesTheChannelThatIsListenedTo(t *testing.T) {
+func TestHeartbeat_NotifiesListenedChannel(t *testing.T) {
 	t.Parallel()
 	if !strings.Contains(heartbeat, "pg_notify('"+channel+"', '')") {
 		t.Errorf("heartbeat.sql does not notify %s", channel)

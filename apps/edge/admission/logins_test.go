@@ -25,7 +25,8 @@ func TestLogin_DelayGrowsWithFailuresOfAddress(t *testing.T) {
 	for _, wait := range []int{60, 120, 240, 480, 900, 900} {
 		d.TryLogin(t, edgetest.Home, " ADA@example.org", "right", wait)
 		d.Forward(time.Duration(wait)*time.Second - time.Second)
-		d.TryLogin(t, edgetest.Home, edgetest.Ada, "right", 1) // a refused log-in does not begin the delay anew
+		// A refused log-in does not restart the delay.
+		d.TryLogin(t, edgetest.Home, edgetest.Ada, "right", 1)
 		d.Forward(time.Second)
 		d.TryLogin(t, edgetest.Home, edgetest.Ada, "wrong", 400)
 	}
@@ -33,7 +34,7 @@ func TestLogin_DelayGrowsWithFailuresOfAddress(t *testing.T) {
 	d.TryLogin(t, edgetest.Home, edgetest.Ada, "right", 201)
 	d.TryLogin(t, edgetest.Home, edgetest.Ada, "right", 201)
 	d.Forward(16*time.Minute + time.Hour)
-	for range 5 { // all is forgotten
+	for range 5 { // the account starts from zero
 		d.TryLogin(t, edgetest.Home, edgetest.Ada, "wrong", 400)
 	}
 	d.TryLogin(t, edgetest.Home, edgetest.Ada, "wrong", 60)
@@ -52,7 +53,8 @@ func TestLogin_AddressesOfOneNetworkCountAsOne(t *testing.T) {
 	d.TryLogin(t, "2001:db8:2:2::1", edgetest.Ada, "wrong", 400)
 }
 
-// TestLogin_NetworksOfSubscriberShareDelayOfAccount: one subscriber may have a /48, and with it 65,536 networks of /64.
+// TestLogin_NetworksOfSubscriberShareDelayOfAccount: one subscriber may have a /48, which contains
+// 65,536 networks of size /64.
 func TestLogin_NetworksOfSubscriberShareDelayOfAccount(t *testing.T) {
 	t.Parallel()
 	d := edgetest.NewBehindProxy(t)
@@ -64,7 +66,7 @@ func TestLogin_NetworksOfSubscriberShareDelayOfAccount(t *testing.T) {
 		d.TryLogin(t, fmt.Sprintf("2001:db8:1:%x::1", i), edgetest.Ada, "wrong", want)
 	}
 	d.TryLogin(t, "2001:db8:1:ffff::1", "person@example.org", "guess", 400)
-	for i := range 2 { // the account itself does not wait: an owner elsewhere gets in
+	for i := range 2 { // the account itself has no delay: its owner can log in from elsewhere
 		d.TryLogin(t, fmt.Sprintf("2001:db8:2:%x::1", i), edgetest.Ada, "right", 201)
 	}
 }
@@ -98,7 +100,7 @@ func TestLogin_OthersCannotLockAccount(t *testing.T) {
 	}
 	attack()
 	d.TryLogin(t, edgetest.Home, edgetest.Ada, "right", 201)
-	for range 2 { // hers, too
+	for range 2 { // the owner mistypes, too
 		d.TryLogin(t, "192.0.2.1", edgetest.Ada, "mistyped", 400)
 	}
 	d.TryLogin(t, "192.0.2.1", edgetest.Ada, "right", 201)
@@ -107,7 +109,7 @@ func TestLogin_OthersCannotLockAccount(t *testing.T) {
 		for range 2 {
 			d.TryLogin(t, from, edgetest.Ada, "guess", 400)
 		}
-		d.TryLogin(t, from, edgetest.Ada, "guess", 900) // after its third
+		d.TryLogin(t, from, edgetest.Ada, "guess", 900) // after the third guess from this address
 	}
 	for range 2 {
 		d.TryLogin(t, "192.0.2.2", edgetest.Ada, "mistyped", 400)
@@ -115,7 +117,7 @@ func TestLogin_OthersCannotLockAccount(t *testing.T) {
 	d.TryLogin(t, "192.0.2.2", edgetest.Ada, "right", 900)
 	for range 3 {
 		d.Forward(5 * time.Minute)
-		attack() // does not lengthen what others wait
+		attack() // does not lengthen the owner's delay
 	}
 	d.TryLogin(t, "192.0.2.2", edgetest.Ada, "right", 201)
 	d.TryLogin(t, edgetest.Home, edgetest.Ada, "right", 201)
@@ -141,7 +143,7 @@ func TestLogin_AddressCannotTryManyAccounts(t *testing.T) {
 	d.TryLogin(t, "203.0.113.10", edgetest.Ada, "right", 201)
 	d.Forward(time.Minute)
 	d.TryLogin(t, edgetest.Home, edgetest.Ada, "right", 201)
-	d.TryLogin(t, edgetest.Home, edgetest.Ada, "right", 201) // a log-in that succeeds leaves no delay
+	d.TryLogin(t, edgetest.Home, edgetest.Ada, "right", 201) // a successful log-in leaves no delay
 }
 
 func TestLogin_ParallelAttemptsKeepLimit(t *testing.T) {
@@ -178,7 +180,7 @@ func TestLogin_RunsOneAtATimePerNetwork(t *testing.T) {
 	go func() { slow <- login("2001:db8:1:2::1", "first@example.org", "slow") }()
 	<-d.Entering
 	d.TryLogin(t, "2001:db8:1:3::1", edgetest.Ada, "right", 201) // another network
-	d.TryLogin(t, "2001:db8:1:2::2", edgetest.Ada, "right", 3)   // another account, the same network
+	d.TryLogin(t, "2001:db8:1:2::2", edgetest.Ada, "right", 3)   // another account, same network
 	close(d.Release)
 	if a := <-slow; a.Status != 400 {
 		t.Errorf("the slow log-in ends with %d: %s", a.Status, a.Body)
@@ -186,7 +188,7 @@ func TestLogin_RunsOneAtATimePerNetwork(t *testing.T) {
 	d.TryLogin(t, "2001:db8:1:2::2", edgetest.Ada, "right", 201)
 }
 
-func TestLogin_InternalErrorIsNoFailure(t *testing.T) {
+func TestLogin_InternalErrorIsNotCounted(t *testing.T) {
 	t.Parallel()
 	d := edgetest.NewBehindProxy(t)
 	for range 30 {
@@ -195,7 +197,7 @@ func TestLogin_InternalErrorIsNoFailure(t *testing.T) {
 	d.TryLogin(t, edgetest.Home, edgetest.Ada, "right", 201)
 }
 
-// silent counts attempts, but its methods return an error, as when Redis answers too late.
+// silent counts attempts, but its methods return an error, as if Redis answered too late.
 type silent struct {
 	mu     sync.Mutex
 	counts map[string]int // by key
@@ -254,7 +256,7 @@ func TestLogin_KnownBrowserPassesWhileOthersAttack(t *testing.T) {
 	edgetest.Want(t, login("unknown-device", "right"), 429)
 	edgetest.Want(t, login("broken-device", "right"), 429)
 	edgetest.Want(t, login("known-device", "right"), 201)
-	for range 5 { // whoever has stolen the cookie has the same delays
+	for range 5 { // a thief of the cookie gets the same delays
 		edgetest.Want(t, login("known-device", "guess"), 400)
 	}
 	edgetest.Want(t, login("known-device", "right"), 429, `"retryAfter":60`)

@@ -10,7 +10,8 @@ import (
 	"crier/tests/edgetest"
 )
 
-// tryProof proves the identity of the owner for a change and fails the test unless it gets the status want.
+// tryProof proves the owner's identity for a change and fails the test unless the response has the
+// status want.
 func tryProof(t *testing.T, d edgetest.BehindProxy, from, path, password string, want int) {
 	t.Helper()
 	method := "POST"
@@ -35,7 +36,8 @@ func TestProof_WrongOnesDelayLikeLogins(t *testing.T) {
 		for range 4 {
 			tryProof(t, d, edgetest.Home, path, "wrong", 400)
 		}
-		d.TryLogin(t, edgetest.Home, edgetest.Ada, "wrong", 400) // log-ins of the account count together with its proofs
+		// Log-ins and proofs of an account count together.
+		d.TryLogin(t, edgetest.Home, edgetest.Ada, "wrong", 400)
 		tryProof(t, d, edgetest.Home, path, "right", 429)
 		d.TryLogin(t, edgetest.Home, edgetest.Ada, "right", 60)
 		d.Forward(time.Minute)
@@ -43,7 +45,7 @@ func TestProof_WrongOnesDelayLikeLogins(t *testing.T) {
 	}
 }
 
-func TestProof_OtherRefusalsAreNoFailures(t *testing.T) {
+func TestProof_OtherRefusalsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	d := edgetest.NewBehindProxy(t)
 	for _, err := range []error{

@@ -15,7 +15,7 @@ import (
 	"crier/tests/edgetest"
 )
 
-// shared counts the windows of several processes, and answers with an error while broken is set.
+// shared counts the windows of several processes. Take returns broken if it is set.
 type shared struct {
 	mu     sync.Mutex
 	now    func() time.Time
@@ -93,8 +93,8 @@ func TestSession_IsThrottledAcrossProcesses(t *testing.T) {
 	}
 }
 
-// TestWindows_ErrorsAreCountedLocally: the shared count is asked again after some seconds, and its failure is logged
-// once for each time.
+// TestWindows_ErrorsAreCountedLocally: after a failure, the shared count is tried again some
+// seconds later, and each failed attempt is logged once.
 func TestWindows_ErrorsAreCountedLocally(t *testing.T) {
 	t.Parallel()
 	h := edgetest.NewClock()
@@ -117,8 +117,9 @@ func TestWindows_ErrorsAreCountedLocally(t *testing.T) {
 	}
 }
 
-// limits are requests without a session, with how many of one client pass and how long its window is. Bodies have %d for a
-// number, so that no limit of an address or a token applies.
+// limits are requests without a session, with the number of requests that one client may send and
+// the length of the window. Bodies have %d for a number, so that no limit of an address or a token
+// applies.
 var limits = map[string]struct {
 	method, path, body string
 	passing            int
@@ -170,7 +171,7 @@ func TestLimits_OfClient(t *testing.T) {
 	}
 }
 
-// TestLimits_OfLink: the guests of an office share an address, and each has their own link.
+// TestLimits_OfLink: the guests of an office share an address, but each has a separate link.
 func TestLimits_OfLink(t *testing.T) {
 	t.Parallel()
 	d := edgetest.NewBehindProxy(t)
@@ -198,7 +199,7 @@ func TestLimits_OfLink(t *testing.T) {
 	}
 }
 
-// TestLimits_OfSite sends from the networks of one subscriber of IPv6.
+// TestLimits_OfSite sends from the networks of one IPv6 subscriber.
 func TestLimits_OfSite(t *testing.T) {
 	t.Parallel()
 	d := edgetest.NewBehindProxy(t)
@@ -234,7 +235,7 @@ func TestLimits_OfAddress(t *testing.T) {
 	}
 	edgetest.Want(t, send(9, "/auth/register", edgetest.RegistrationBody), 429)
 	d.TakeCalls()
-	for range 7 { // answered the same
+	for range 7 { // further requests get the same response
 		edgetest.Want(t, send(11, "/auth/forgot", `{"email":"bob@example.org"}`), 201, `{"forgot":true}`)
 		edgetest.Want(t, send(11, "/auth/resend-activation", `{"email":"Carl@example.org"}`), 201, `{"success":true}`)
 	}
@@ -264,14 +265,14 @@ func TestLimits_OfAddress(t *testing.T) {
 		edgetest.Want(t, session("/settings/team", fmt.Sprintf(`{"email":"p%d@example.org","role":"USER","sendEmail":true}`, n)), 201)
 	}
 	edgetest.Want(t, session("/settings/team", `{"email":"another@example.org","role":"USER","sendEmail":true}`), 429)
-	for range 6 { // the limit of all kinds together
+	for range 6 { // the limit on all kinds together
 		edgetest.Want(t, session("/user/change-email", `{"email":"eve@example.org","password":"right"}`), 201)
 	}
 	edgetest.Want(t, session("/user/change-email", `{"email":"eve@example.org","password":"right"}`), 429)
 }
 
-// TestLimits_OfAllMailsToAnAddress sends for one address from several networks, with all kinds of mail that others can
-// cause.
+// TestLimits_OfAllMailsToAnAddress requests every kind of mail that others can cause, for one
+// address and from several networks.
 func TestLimits_OfAllMailsToAnAddress(t *testing.T) {
 	t.Parallel()
 	d := edgetest.NewBehindProxy(t)
@@ -326,7 +327,7 @@ func TestLimits_OfAllMailsToAnAddress(t *testing.T) {
 	wantMails("the next hour", 1)
 }
 
-// TestLimits_TaggedAddressesAreOneMailbox asks for mails to the tags of one mailbox.
+// TestLimits_TaggedAddressesAreOneMailbox requests mails to tagged addresses of one mailbox.
 func TestLimits_TaggedAddressesAreOneMailbox(t *testing.T) {
 	t.Parallel()
 	tagged := func(n int) string { return fmt.Sprintf("Victim+%d@example.org", n) }
@@ -367,7 +368,7 @@ func TestLimits_TaggedAddressesAreOneMailbox(t *testing.T) {
 }
 
 // TestLimits_OfSender: all organizations of one creator together may send no more mails than one
-// organization, whoever sends them.
+// organization may, whoever sends them.
 func TestLimits_OfSender(t *testing.T) {
 	t.Parallel()
 	d := edgetest.NewBehindProxy(t)
@@ -395,7 +396,8 @@ func TestLimits_OfSender(t *testing.T) {
 		t.Errorf("Retry-After is %q, want the rest of the hour", a.Header.Get("Retry-After"))
 	}
 	edgetest.Want(t, review(), 429, "sent too many mails")
-	d.Org = id.New[tenancy.OrgTag]() // another organization of the same creator, in which the same person is
+	// Another organization of the same creator, with the same person as a member.
+	d.Org = id.New[tenancy.OrgTag]()
 	edgetest.Want(t, invite(), 429)
 	edgetest.Want(t, review(), 429)
 	d.Creator = id.New[tenancy.PersonTag]()
@@ -403,13 +405,13 @@ func TestLimits_OfSender(t *testing.T) {
 	for range 40 {
 		edgetest.Want(t, invite(), 201)
 	}
-	edgetest.Want(t, invite(), 429) // the 101st of the person, in organizations of two creators
+	edgetest.Want(t, invite(), 429) // the person's 101st mail, in organizations of two creators
 	edgetest.Want(t, review(), 201)
 	d.Forward(time.Hour)
 	edgetest.Want(t, invite(), 201)
 }
 
-// TestRegister_ManyAtOnceNeverFail sends a thousand registrations of one client.
+// TestRegister_ManyAtOnceNeverFail sends a thousand registrations from one client.
 func TestRegister_ManyAtOnceNeverFail(t *testing.T) {
 	t.Parallel()
 	d := edgetest.NewBehindProxy(t)

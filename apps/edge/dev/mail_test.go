@@ -14,7 +14,7 @@ var day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 const ada = "ada@example.org"
 
-// box holds the mails of crier dev.
+// box holds the mails that crier dev collects.
 type box []mail.Stored
 
 func (b box) Messages() []mail.Stored { return b }
@@ -48,7 +48,7 @@ func TestMail_ShowsTextOnly(t *testing.T) {
 	want(t, start(t, func(d *edge.Deps) { d.DevMail = box{} }).call(t, "GET", "/dev/mail", "localhost"), 200, "There are none.")
 }
 
-func TestMail_IsForThisMachineOnly(t *testing.T) {
+func TestMail_IsVisibleOnThisMachineOnly(t *testing.T) {
 	t.Parallel()
 	mails := box{{At: day, Message: mail.Message{To: ada, Subject: "Welcome", Text: "Hello."}}}
 	s := start(t, func(d *edge.Deps) { d.DevMail = mails })

@@ -84,7 +84,7 @@ func (s server) call(t *testing.T, method, path, host string, headers ...string)
 	return answer{status: resp.StatusCode, header: resp.Header, body: string(b)}
 }
 
-// get is call with GET and a name of this machine.
+// get calls the server with GET and a host name of this machine.
 func (s server) get(t *testing.T, path string, headers ...string) answer {
 	t.Helper()
 	return s.call(t, "GET", path, "localhost:4000", headers...)

@@ -49,7 +49,7 @@ func TestSandbox_ServesPageOnly(t *testing.T) {
 	if a := s.call(t, "POST", "/sandbox/", "localhost"); a.status != 405 {
 		t.Errorf("POST: %d", a.status)
 	}
-	// A page elsewhere whose name resolves to this machine.
+	// A page of another site, served under a name that resolves to this machine.
 	for _, host := range []string{"evil.test", "evil.test:4000", "localhost.evil.test"} {
 		want(t, s.call(t, "GET", "/sandbox/", host), 403, "set BASE_URL")
 	}
@@ -78,7 +78,7 @@ func TestSandbox_NotFoundWithoutAddress(t *testing.T) {
 	want(t, s.get(t, "/sandbox/"), 503)
 }
 
-func TestSandbox_PageHasAPolicy(t *testing.T) {
+func TestSandbox_PageHasPolicy(t *testing.T) {
 	t.Parallel()
 	for own, want := range map[string]string{"": "default-src 'none'; sandbox", "default-src 'self'": "default-src 'self'"} {
 		far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

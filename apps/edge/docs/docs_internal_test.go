@@ -39,8 +39,8 @@ func TestUseSchemas_FollowsReferences(t *testing.T) {
 	}
 }
 
-// TestWebhooksPage_HasTheFiguresOfTheService fails when a figure of the page and the constant differ.
-func TestWebhooksPage_HasTheFiguresOfTheService(t *testing.T) {
+// TestWebhooksPage_FiguresMatchConstants fails if a figure on the page differs from the constant.
+func TestWebhooksPage_FiguresMatchConstants(t *testing.T) {
 	t.Parallel()
 	file, err := pageFiles.ReadFile("pages/webhooks.html")
 	if err != nil {
@@ -70,7 +70,7 @@ func TestWebhooksPage_HasTheFiguresOfTheService(t *testing.T) {
 	}
 }
 
-func TestWebhookEvents_AreThoseThatAWebhookCanChoose(t *testing.T) {
+func TestWebhookEvents_ListsEveryEvent(t *testing.T) {
 	t.Parallel()
 	var got []publishing.WebhookEvent
 	for _, e := range webhookEvents {

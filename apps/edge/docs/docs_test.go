@@ -31,7 +31,7 @@ func TestDocs_AreServed(t *testing.T) {
 	}
 }
 
-func TestDocs_PublicAPIIsApart(t *testing.T) {
+func TestDocs_PublicAPIHasSeparatePage(t *testing.T) {
 	t.Parallel()
 	public, application := get(t, "/docs").body, get(t, "/docs/application").body
 	for _, article := range []string{`<article id="create-posts">`, `<span id="create-posts-alias">`, `<li id="login">`} {
@@ -57,7 +57,7 @@ func TestDocs_PublicAPIIsApart(t *testing.T) {
 	}
 }
 
-func TestDocs_PagesHaveWhatTheirTablesHave(t *testing.T) {
+func TestDocs_PagesShowTheirTables(t *testing.T) {
 	t.Parallel()
 	for page, words := range map[string][]string{
 		"/docs/errors": {
@@ -82,8 +82,8 @@ func TestDocs_PagesHaveWhatTheirTablesHave(t *testing.T) {
 	want(t, get(t, "/docs/console/nothing.js"), 404, "no such file")
 }
 
-// TestDocs_AreCompressedAndCached: a client that takes gzip gets the compressed bytes, another the same text, and one
-// that has the page already nothing.
+// TestDocs_AreCompressedAndCached: a client that accepts gzip gets the compressed bytes, any other
+// client gets the same text uncompressed, and a client that already has the page gets no body.
 func TestDocs_AreCompressedAndCached(t *testing.T) {
 	t.Parallel()
 	library := "/docs/console/elements-" + console.Version + ".js"
@@ -112,7 +112,7 @@ func TestDocs_AreCompressedAndCached(t *testing.T) {
 	}
 }
 
-func TestConsole_HasAPolicyOfItsOwn(t *testing.T) {
+func TestConsole_HasStrictPolicy(t *testing.T) {
 	t.Parallel()
 	page := get(t, "/docs/console")
 	want(t, page, 200, `tryItCredentialsPolicy="omit"`, "<noscript><p", `id="failed" role="alert"`, "elements-"+console.Version+".js")
@@ -124,9 +124,9 @@ func TestConsole_HasAPolicyOfItsOwn(t *testing.T) {
 	want(t, get(t, "/docs/console/openapi.json"), 404)
 }
 
-// TestPublicDocument_IsForClientsOfThePublicAPI: it has each operation once, in the sections of the reference, the key
-// alone, and the address of the service.
-func TestPublicDocument_IsForClientsOfThePublicAPI(t *testing.T) {
+// TestPublicDocument_HasPublicAPIOnly: the document has each operation once, in the sections of the
+// reference, with the API key as the only credential and with the address of the service.
+func TestPublicDocument_HasPublicAPIOnly(t *testing.T) {
 	t.Parallel()
 	a := get(t, "/public/v1/openapi.json")
 	want(t, a, 200, `"/public/v1/posts"`, `"Detail"`, "/api/public/v1, for clients that have this prefix")
@@ -160,10 +160,12 @@ func TestPublicDocument_IsForClientsOfThePublicAPI(t *testing.T) {
 	}
 }
 
-// inSchemas is what a reader must find of a schema: values of enumerations, and members of objects.
+// inSchemas lists what a reader must find of a schema: the values of enumerations and the members
+// of objects.
 type inSchemas struct{ values, members map[string]bool }
 
-// describe adds what a decoded schema and those to which it refers have. seen has the names of schemas that are done.
+// describe adds the contents of a decoded schema and of the schemas that it refers to. seen holds
+// the names of schemas already added.
 func (d inSchemas) describe(v any, all map[string]any, seen map[string]bool) {
 	switch value := v.(type) {
 	case map[string]any:
@@ -198,9 +200,10 @@ func (d inSchemas) describe(v any, all map[string]any, seen map[string]bool) {
 	}
 }
 
-// TestDocs_ReferenceHasWhatTheSchemasHave: each operation of the public API shows every value of its enumerations,
-// every member of its bodies, those of each form of a union too, which of them may be null, and the headers of answers.
-func TestDocs_ReferenceHasWhatTheSchemasHave(t *testing.T) {
+// TestDocs_ReferenceShowsWholeSchemas: each operation of the public API shows every value of its
+// enumerations, the response headers, and every member of its bodies, including the members of each
+// form of a union and which members may be null.
+func TestDocs_ReferenceShowsWholeSchemas(t *testing.T) {
 	t.Parallel()
 	page := get(t, "/docs").body
 	var doc struct {
@@ -254,8 +257,8 @@ func TestDocs_ReferenceHasWhatTheSchemasHave(t *testing.T) {
 	}
 }
 
-// TestDocs_LimitsHaveDurationsInWords: the figures of the configuration are shown in words, each in a row of
-// its own, and both pages name the same life of a key.
+// TestDocs_LimitsHaveDurationsInWords: configured limits are shown in words, one per row, and both
+// pages state the same lifetime of a key.
 func TestDocs_LimitsHaveDurationsInWords(t *testing.T) {
 	t.Parallel()
 	limits, keys := get(t, "/docs/limits").body, get(t, "/docs/idempotency").body
@@ -273,7 +276,7 @@ func TestDocs_LimitsHaveDurationsInWords(t *testing.T) {
 	}
 }
 
-// described is what tests read of an OpenAPI document.
+// described holds the parts of an OpenAPI document that tests read.
 type described struct{ Info struct{ Version string } }
 
 func TestDocument_HasVersionOfHealth(t *testing.T) {

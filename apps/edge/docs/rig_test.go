@@ -20,7 +20,8 @@ import (
 	"crier/tests/edgetest"
 )
 
-// site is the address of the server that all tests of this package read. Rendering the pages takes longer than a test.
+// site is the address of the server that all tests of this package share, because rendering the
+// pages takes longer than a test.
 var site string
 
 func TestMain(m *testing.M) {
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// serve runs a server without use cases, which the documentation does not call, while run runs.
+// serve runs a server without use cases, which the documentation does not call, until run returns.
 func serve(run func() int) (code int, err error) {
 	var cfg edge.Config
 	variables := map[string]string{"BASE_URL": "http://crier.test"}
@@ -62,7 +63,7 @@ type healthy struct{}
 
 func (healthy) Check(context.Context) (map[string]string, bool) { return map[string]string{}, true }
 
-// client decompresses nothing by itself.
+// client does not decompress responses.
 var client = &http.Transport{DisableCompression: true}
 
 type answer struct {
@@ -71,7 +72,7 @@ type answer struct {
 	body   string
 }
 
-// get reads a page. Headers are pairs of names and values.
+// get reads a page. headers are pairs of names and values.
 func get(t testing.TB, path string, headers ...string) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// withoutText is the number of members and parameters of the public API that have no description. It may only go down.
+// withoutText is the number of members and parameters of the public API without a description. It
+// may only decrease.
 const withoutText = 0
 
-// TestDocument_DescribesOperationsAndMembers: each operation of the public API has a description, and so have its
-// parameters and the members of its schemas. One that can answer 409 explains it.
+// TestDocument_DescribesOperationsAndMembers: each operation of the public API, each parameter and
+// each member of a schema has a description. An operation that can respond with 409 explains when.
 func TestDocument_DescribesOperationsAndMembers(t *testing.T) {
 	t.Parallel()
 	doc := decode[struct {
@@ -49,8 +50,8 @@ func TestDocument_DescribesOperationsAndMembers(t *testing.T) {
 	}
 }
 
-// bareMembers returns the members of a decoded schema that have no description, neither of their own nor of the schema to
-// which they refer.
+// bareMembers returns the members of a decoded schema that have no description, neither directly
+// nor through the schema that they refer to.
 func bareMembers(all map[string]any, schema any, path string) (out []string) {
 	object, ok := schema.(map[string]any)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"crier/tests/edgetest"
 )
 
-func TestRoot_LinkWithTokenInQueryLeadsToTheQuestion(t *testing.T) {
+func TestRoot_InvitationLinkRedirectsToDashboard(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
 	token := strings.Repeat("aB3", 14) + "z"

@@ -40,7 +40,7 @@ func TestTrack_CountsKindsAndNamesTheBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registrations := families[1].GetMetric()[0] // in the order of the names of the kinds
+	registrations := families[1].GetMetric()[0] // kinds are sorted by name
 	if n := registrations.GetCounter().GetValue(); n != 3 || strings.Contains(families[1].String(), "click") {
 		t.Errorf("got %v, want three registrations and nothing else of the requests", families[1])
 	}

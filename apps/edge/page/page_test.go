@@ -91,7 +91,7 @@ func TestSetHeaders_ProtectARedirect(t *testing.T) {
 	})
 }
 
-func TestNamed_HasAnotherTemplateAndTheSameNeeds(t *testing.T) {
+func TestNamed_KeepsNeeds(t *testing.T) {
 	t.Parallel()
 	p := page.New(files, "hello.html", page.Style(css)).Named("other.html")
 	resp, body := serve(t, func(c *fiber.Ctx) error { return p.Send(c, http.StatusOK, "Hi") })
@@ -121,7 +121,7 @@ func TestPage_InvalidTemplatesAreInternal(t *testing.T) {
 	}
 }
 
-func TestPolicy_AllowsNeedsInTheirOrder(t *testing.T) {
+func TestPolicy_KeepsOrderOfNeeds(t *testing.T) {
 	t.Parallel()
 	const end = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 	for want, needs := range map[string][]page.Need{
@@ -136,7 +136,7 @@ func TestPolicy_AllowsNeedsInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestSetForeignHeaders_KeepsAPolicy(t *testing.T) {
+func TestSetForeignHeaders_KeepsExistingPolicy(t *testing.T) {
 	t.Parallel()
 	for own, want := range map[string]string{"": "default-src 'none'; sandbox", "default-src 'self'": "default-src 'self'"} {
 		resp, _ := serve(t, func(c *fiber.Ctx) error {
@@ -167,7 +167,7 @@ func TestProblem_IsTheFaultInWords(t *testing.T) {
 	})
 }
 
-func TestAsset_IsSentInTheFormTheClientAccepts(t *testing.T) {
+func TestAsset_IsSentInAcceptedEncoding(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("0123456789", 100)
 	a, err := page.NewAsset(page.Kind{Type: "text/plain"}, []byte(text))

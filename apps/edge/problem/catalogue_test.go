@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCatalogue_HasEveryStatusOfTheTables: the page of errors is made of the catalogue.
+// TestCatalogue_HasEveryStatusOfTheTables: the errors page is built from the catalogue.
 func TestCatalogue_HasEveryStatusOfTheTables(t *testing.T) {
 	t.Parallel()
 	all := Catalogue()

@@ -77,8 +77,8 @@ func TestFault_CountsBeyondFifty(t *testing.T) {
 	}
 }
 
-// TestOrgBusy_Is429WithRetryAfter is about the share of database connections that an organization has over all
-// processes.
+// TestOrgBusy_Is429WithRetryAfter: an organization may use only a share of the database connections
+// across all processes.
 func TestOrgBusy_Is429WithRetryAfter(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)

@@ -9,7 +9,7 @@ import (
 	"crier/tests/edgetest"
 )
 
-func TestParseDate_FormsBesideTheCalendar(t *testing.T) {
+func TestParseDate_AcceptsOtherISOForms(t *testing.T) {
 	t.Parallel()
 	for sent, want := range map[string]string{
 		"2026-W48-5T10:00:00Z":      "2026-11-27T10:00:00Z",
@@ -36,13 +36,13 @@ func TestParseDate_FormsBesideTheCalendar(t *testing.T) {
 		"2026-11-27T10:00:00+23:59": "2026-11-26T10:01:00Z",
 		"2026-11-27T10:00:00+24:00": "",
 		"2026-11-27T10:00:00-24:00": "",
-		"2026-11-27T24:00:00 02:00": "2026-11-27T22:00:00Z", // a plus that a query decoded to a space
+		"2026-11-27T24:00:00 02:00": "2026-11-27T22:00:00Z", // the query decoded + to a space
 		// Forms that Java, JavaScript and clipboards produce.
 		"2026-11-27T10:00+01:00[Europe/Berlin]":                  "2026-11-27T09:00:00Z",
 		"2026-11-27T10:00:00+01:00[!Europe/Berlin][u-ca=hebrew]": "2026-11-27T09:00:00Z",
 		"2026-11-27T10:00:00.5Z[Europe/Berlin]":                  "2026-11-27T10:00:00Z",
 		"2026-11-27T10:00:00+01:00[+01:00]":                      "2026-11-27T09:00:00Z",
-		"2026-10-25T24:00+01:00[Europe/Berlin]":                  "2026-10-25T23:00:00Z", // the day on which summer time ends
+		"2026-10-25T24:00+01:00[Europe/Berlin]":                  "2026-10-25T23:00:00Z", // the day that summer time ends
 		"2026-11-27T10:00:00Z[u-ca=gregory]":                     "2026-11-27T10:00:00Z",
 		"\u202a2026\u201311\u201327T10:00:00\u221201:00\u202c\n": "2026-11-27T11:00:00Z",
 		"2026-11-27\u00a010:00":                                  "2026-11-27T10:00:00Z",

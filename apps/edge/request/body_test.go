@@ -15,7 +15,8 @@ func TestRequestsHiddenInBodiesNeverRun(t *testing.T) {
 	auth := "Authorization: " + edgetest.APIKey + "\r\n"
 	form := "Content-Type: multipart/form-data; boundary=b\r\n"
 	big := strings.Repeat(" ", 2<<20)
-	// The server reads so much of a body with the headers; what comes behind it is what a careless server would run.
+	// The server reads this much of a body with the headers. A careless server would run what
+	// follows as a request.
 	first := strings.Repeat("x", 8<<10)
 	for name, c := range map[string]struct {
 		head, body string
@@ -92,8 +93,8 @@ func TestPipelinedRequests_AllRun(t *testing.T) {
 	}
 }
 
-// TestBody_ConnectionClosesAfterChunks: a proxy may see the end of a trailer elsewhere, and read the next request as a
-// part of it.
+// TestBody_ConnectionClosesAfterChunks: a proxy may see the end of a trailer elsewhere and treat
+// the next request as part of it.
 func TestBody_ConnectionClosesAfterChunks(t *testing.T) {
 	t.Parallel()
 	health := "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -20,8 +20,8 @@ import (
 	"crier/apps/edge/request"
 )
 
-// serve mounts the table as the edge does and returns its address. Every request has a record, with the id of the
-// header X-Id.
+// serve mounts the table as the edge does and returns its address. Every request has a record whose
+// id comes from the X-Id header.
 func serve(t *testing.T, table *Table, before ...fiber.Handler) string {
 	t.Helper()
 	app := fiber.New(fiber.Config{
@@ -61,7 +61,7 @@ func add[I, O any](table *Table, method, path string, fn func(context.Context, *
 
 type userKey struct{}
 
-// deadlines is a listener that counts how often a read deadline of its connections is removed.
+// deadlines is a listener whose connections count how often their read deadline is removed.
 type deadlines struct{ net.Listener }
 
 func (l *deadlines) Accept() (net.Conn, error) {
@@ -84,7 +84,7 @@ func (c *counted) SetReadDeadline(at time.Time) error {
 	return c.Conn.SetReadDeadline(at)
 }
 
-// call sends a request and returns the answer and its body.
+// call sends a request and returns the response and its body.
 func call(t *testing.T, method, address, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
@@ -176,7 +176,8 @@ func TestAdapter_ContextKeepsValuesOfItsRequest(t *testing.T) {
 	}
 }
 
-// TestAdapter_KeepsDeadlinesOfConnection: huma would remove the deadline of a body if its operation has none.
+// TestAdapter_KeepsDeadlinesOfConnection: huma would remove the read deadline if the operation has
+// none for the body.
 func TestAdapter_KeepsDeadlinesOfConnection(t *testing.T) {
 	t.Parallel()
 	table := New("1", "")

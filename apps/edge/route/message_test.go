@@ -31,8 +31,9 @@ func TestBody_FaultsAreReadable(t *testing.T) {
 	edgetest.Want(t, s.CallAPI(t, "POST", "/integrations/social-connect/sandbox", `{"state":"","code":""}`), 400, "state must be a string with a length of at least 1")
 }
 
-// A decoder error names the member and what it accepts, on routes for sessions and for keys.
-func TestBody_FaultsOfTheDecoderNameTheMember(t *testing.T) {
+// A decoder error names the member and what it accepts, both on routes for sessions and on routes
+// for keys.
+func TestBody_DecoderFaultsNameMember(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
 	const plan, whole = "/integrations/c/queue-plan", "must be a whole number from -9223372036854775808 to 9223372036854775807"

@@ -7,9 +7,9 @@ import (
 	"crier/tests/edgetest"
 )
 
-// TestCookies_PlantedOneLosesToThatOfTheHost sends what a browser sends after another host of the
-// domain has planted cookies: both cookies, in either order.
-func TestCookies_PlantedOneLosesToThatOfTheHost(t *testing.T) {
+// TestCookies_HostCookieBeatsPlantedOne sends both cookies in either order, as a browser does after
+// another host of the domain has planted one.
+func TestCookies_HostCookieBeatsPlantedOne(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
 	for _, cookies := range []string{
@@ -27,10 +27,11 @@ func TestCookies_PlantedOneLosesToThatOfTheHost(t *testing.T) {
 		t.Errorf("a session that is over: sets %q, want both deleted", got)
 	}
 	edgetest.Want(t, s.Call(t, "GET", "/user/self", "", "Cookie", "__Host-auth=over", "auth", edgetest.UserSession), 200)
-	edgetest.Want(t, s.Call(t, "GET", "/user/self", "", "Cookie", "auth="+edgetest.UserSession), 200) // a client that does not know the prefix
+	// This client does not know the prefix.
+	edgetest.Want(t, s.Call(t, "GET", "/user/self", "", "Cookie", "auth="+edgetest.UserSession), 200)
 }
 
-func TestCookies_LogoutEndsTheSessionOfTheHost(t *testing.T) {
+func TestCookies_LogoutEndsSessionOfHostCookie(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
 	a := s.Submit(t, "/user/logout", "", "Cookie", "auth=planted; __Host-auth="+edgetest.UserSession)
@@ -43,7 +44,7 @@ func TestCookies_LogoutEndsTheSessionOfTheHost(t *testing.T) {
 	}
 }
 
-func TestCookies_PrefixMeansNothingOnLoopback(t *testing.T) {
+func TestCookies_PrefixIsNotUsedOnLoopback(t *testing.T) {
 	t.Parallel()
 	const base = "http://localhost:4000"
 	s := edgetest.New(t, map[string]string{"BASE_URL": base})
@@ -54,8 +55,9 @@ func TestCookies_PrefixMeansNothingOnLoopback(t *testing.T) {
 	}
 }
 
-// TestCookies_BrowserProvesNothingByAPlantedOne: current browsers send Sec-Fetch-Site with every request over https.
-func TestCookies_BrowserProvesNothingByAPlantedOne(t *testing.T) {
+// TestCookies_PlantedOnesOfBrowsersAreIgnored: current browsers send Sec-Fetch-Site with every
+// request over https.
+func TestCookies_PlantedOnesOfBrowsersAreIgnored(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
 	browser := []string{"Sec-Fetch-Site", "same-origin"}
@@ -68,7 +70,7 @@ func TestCookies_BrowserProvesNothingByAPlantedOne(t *testing.T) {
 		"device=planted; oauth_state=planted; __Host-device=own; __Host-oauth_state=own": {
 			headers: browser, device: "own", state: "own",
 		},
-		"device=kept; oauth_state=kept": {device: "kept", state: "kept"}, // a program that keeps cookies
+		"device=kept; oauth_state=kept": {device: "kept", state: "kept"}, // not sent by a browser
 	} {
 		edgetest.Want(t, s.Submit(t, "/auth/oauth/GITHUB/exists", finish, append(c.headers, "Cookie", cookies)...), 201)
 		if s.From.Device != c.device {

@@ -123,8 +123,8 @@ func TestMember_ClearsStaleOrganizationCookie(t *testing.T) {
 	}
 }
 
-// TestImpersonate_HeaderOrCookie: the administrator of the instance acts as the membership, which is never chosen
-// without a session.
+// TestImpersonate_HeaderOrCookie: the instance administrator acts as the member with this
+// membership. Without a session the request is refused.
 func TestImpersonate_HeaderOrCookie(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
@@ -144,7 +144,7 @@ func TestImpersonate_HeaderOrCookie(t *testing.T) {
 	}
 }
 
-func TestImpersonate_WithoutTheGrantNothingIsChanged(t *testing.T) {
+func TestImpersonate_WithoutGrantChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
 	json := []string{"Content-Type", "application/json", "auth", edgetest.AdminSession, "impersonate", edgetest.Membership}

@@ -52,7 +52,7 @@ func TestSession_ExpiresAndRefreshesOnce(t *testing.T) {
 	r.want(401, "POST", "/api/session/refresh", "", fmt.Sprintf(`{"refreshToken":%q}`, next.text("refreshToken")))
 }
 
-func TestGradeA_RecognizesARepeatByItsKey(t *testing.T) {
+func TestGradeA_RecognizesRepeatByKey(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir(), Options{})
 	tok := r.join("a", "A")
@@ -69,7 +69,8 @@ func TestGradeA_RecognizesARepeatByItsKey(t *testing.T) {
 	if a := r.want(409, "POST", "/api/posts", tok, `{"text":"y","key":"k"}`); a.code() != "key_reused" {
 		t.Errorf("got %s, want key_reused", a.raw)
 	}
-	r.want(201, "POST", "/api/posts", r.join("a2", "A"), `{"text":"y","key":"k"}`) // keys of accounts are independent
+	// Each account has separate keys.
+	r.want(201, "POST", "/api/posts", r.join("a2", "A"), `{"text":"y","key":"k"}`)
 	if n := len(r.published("a")); n != 1 {
 		t.Errorf("%d posts, want 1", n)
 	}
@@ -131,14 +132,14 @@ func TestGradeE_PostsCannotBeReadBack(t *testing.T) {
 	}
 }
 
-// request is a request and the answer that is wanted.
+// request is a request and the expected response.
 type request struct {
 	method, path, token, kind, body string
 	status                          int
 	code                            string
 }
 
-// check sends each request in a subtest and compares the status and the code of the answer.
+// check sends each request in a subtest and compares the status and the code of the response.
 func (r *rig) check(t *testing.T, requests map[string]request) {
 	t.Helper()
 	for name, c := range requests {

@@ -29,7 +29,7 @@ func mediaFiles(t *testing.T, dir string) []string {
 	return files
 }
 
-func TestOpen_RestoresStateAndRemovesATornLine(t *testing.T) {
+func TestOpen_RestoresStateAndRemovesTornLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, Options{})
@@ -69,7 +69,7 @@ func TestOpen_RestoresStateAndRemovesATornLine(t *testing.T) {
 	r.want(201, "POST", "/api/posts", tok, `{"text":"three","replyTo":"`+root+`"}`)
 }
 
-func TestOpen_InvalidLineIsAnErrorAndChangesNothing(t *testing.T) {
+func TestOpen_InvalidLineFailsAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, Options{})
@@ -117,7 +117,8 @@ func TestOpen_SecondOpenIsConflict(t *testing.T) {
 	if p, err := Open(dir, Options{}); !errors.As(err, &f) || f.Kind != fault.Conflict || f.Message != "Another process is using "+filepath.Join(dir, "sandbox.log")+"." || f.Err != nil {
 		t.Errorf("the second Open: %v, %v, want Conflict without a cause", p, err)
 	}
-	starting, err := syscall.Dup(int(r.p.journal.file.Fd())) // a child process has a copy between fork and exec
+	// This is the copy that a child process holds between fork and exec.
+	starting, err := syscall.Dup(int(r.p.journal.file.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func TestServe_StopsCleanlyAndListensOnLoopbackOnly(t *testing.T) {
 	start(t, dir, Options{})
 }
 
-// child prints its address and serves a folder until it is killed.
+// child serves a folder, prints its address, and runs until it is killed.
 func child(dir string) int {
 	ctx := context.Background()
 	p, err := Open(dir, Options{})
@@ -210,7 +211,7 @@ func spawn(t *testing.T, dir string) (*rig, *exec.Cmd) {
 	return &rig{t: t, url: strings.TrimSpace(line)}, cmd
 }
 
-// acked collects the posts that were acknowledged.
+// acked collects the acknowledged posts.
 type acked struct {
 	mu  sync.Mutex
 	ids map[string]string // post id -> text
@@ -296,7 +297,7 @@ func checkKept(t *testing.T, dir string, acks *acked) {
 	}
 }
 
-// The test publishes, repeats, deletes and restarts at random and compares the result with a map.
+// The test publishes, repeats, deletes and restarts at random, and compares the result with a map.
 func TestGradeA_RandomSequencesMatchAMap(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

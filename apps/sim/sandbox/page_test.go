@@ -28,7 +28,7 @@ func sender(p *Platform) func(method, path, token string, body []byte) *httptest
 
 const evil = `<script>alert(1)</script><img src=x onerror=alert(2)>"'&{{.}}`
 
-// links returns the number of each tag and the addresses in a page.
+// links returns the number of times each tag occurs in a page, and the addresses in it.
 func links(t *testing.T, page string) (tags map[string]int, addrs []string) {
 	t.Helper()
 	tags = map[string]int{}
@@ -51,7 +51,7 @@ func links(t *testing.T, page string) (tags map[string]int, addrs []string) {
 	return tags, addrs
 }
 
-func TestPage_EscapesTextsAndWorksUnderAPrefix(t *testing.T) {
+func TestPage_EscapesTextsAndWorksUnderPrefix(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir(), Options{PublicURL: "https://crier.test/sandbox/"})
 	tok := r.join("c", "C")

@@ -73,7 +73,7 @@ func (r *rig) try(method, path, token, kind string, body []byte) (reply, error) 
 	if err != nil {
 		return reply{}, err
 	}
-	req.Close = true // the transport repeats requests on reused connections
+	req.Close = true // the transport would repeat requests on reused connections
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -180,7 +180,7 @@ func (r *rig) raw(method, path, token, body string) net.Conn {
 	return conn
 }
 
-// answered reads one response from the connection. It returns nil when the connection ends without one.
+// answered reads one response from the connection. It returns nil if the connection ends first.
 func (r *rig) answered(conn net.Conn) *http.Response {
 	r.t.Helper()
 	b := bufio.NewReader(conn)

@@ -125,11 +125,11 @@ func TestHoldAnswer_ActsBeforeTheRelease(t *testing.T) {
 	}
 }
 
-func TestFaults_AnswerAndEffect(t *testing.T) {
+func TestFaults_ResponseAndEffect(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault      string
-		status     int // 0 when there is no answer
+		status     int // 0 if there is no response
 		retryAfter string
 		published  int
 	}{
@@ -228,7 +228,7 @@ func TestFaults_MatchTheAccountOfASession(t *testing.T) {
 	r.want(200, "POST", "/api/session/refresh", "", refresh)
 }
 
-func TestExpireToken_SurvivesARestart(t *testing.T) {
+func TestExpireToken_SurvivesRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, Options{})
@@ -245,7 +245,7 @@ func TestExpireToken_SurvivesARestart(t *testing.T) {
 	start(t, dir, Options{}).want(401, "GET", "/api/me", tok, "")
 }
 
-func TestProcessing_EndsAfterItsPollsAcrossARestart(t *testing.T) {
+func TestProcessing_CountsPollsAcrossRestart(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"ready", "failed"} {
 		t.Run(end, func(t *testing.T) {

@@ -44,7 +44,7 @@ func TestHydrate_CreatesTheListedLinks(t *testing.T) {
 		}
 		return dir
 	}
-	t.Run("relative links, also when they exist", func(t *testing.T) {
+	t.Run("relative links, even if they exist", func(t *testing.T) {
 		t.Parallel()
 		dir := list(t, `[{"source":"native/lib/libx.so.1.2","target":"native/lib/libx.so"}]`)
 		for range 2 {
@@ -68,7 +68,7 @@ func TestHydrate_CreatesTheListedLinks(t *testing.T) {
 	})
 }
 
-func TestFailureReason_IsNotWhatAClientWasTold(t *testing.T) {
+func TestFailureReason_SkipsMessagesToClients(t *testing.T) {
 	t.Parallel()
 	const (
 		starting = "2026-01-01 [1] FATAL:  the database system is starting up\n"

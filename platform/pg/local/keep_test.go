@@ -79,9 +79,9 @@ func TestKeep_EndsWithItsContext(t *testing.T) {
 	want(t, s.URL("crier"), "select ''", "")
 }
 
-// Callers run Keep in a goroutine, which may start after Stop has returned. On one thread, Keep runs
-// ahead of any goroutine that would tell it about the stop. The test is not parallel because it
-// changes the number of threads of the process.
+// Callers run Keep in a goroutine, which may start after Stop has returned. On one thread, Keep
+// runs ahead of any goroutine that could tell it about the stop. The test is not parallel because
+// it changes the number of threads of the process.
 func TestKeep_StartsNoServerAfterStop(t *testing.T) {
 	s := start(t, local.Config{Dir: t.TempDir()})
 	stop(t, s)
@@ -90,19 +90,20 @@ func TestKeep_StartsNoServerAfterStop(t *testing.T) {
 		t.Errorf("Keep after Stop: %v, want nil", err)
 	}
 	if pid := s.PID(); pid != 0 && !gone(pid) {
-		_ = syscall.Kill(pid, syscall.SIGINT) // or it would outlive the test
+		_ = syscall.Kill(pid, syscall.SIGINT) // otherwise it would outlive the test
 		t.Error("Keep started the stopped server again")
 	}
 }
 
-// Stop at any moment of a restart ends Keep, and no Postgres is left.
+// Calling Stop at any moment of a restart ends Keep and leaves no Postgres running.
 func TestKeep_EndsWithStopDuringRestart(t *testing.T) {
 	t.Parallel()
 	for i := range 4 {
 		s := start(t, local.Config{Dir: t.TempDir()})
 		ended := keep(t.Context(), s)
 		kill(t, s)
-		time.Sleep(time.Duration(i) * 40 * time.Millisecond) // Stop comes before, during and after the restart
+		// Stop comes before, during and after the restart.
+		time.Sleep(time.Duration(i) * 40 * time.Millisecond)
 		stop(t, s)
 		if err := <-ended; err != nil {
 			t.Fatal(err)

@@ -142,7 +142,8 @@ func TestServer_KeepsDataBetweenRuns(t *testing.T) {
 	want(t, again.SuperURL("postgres"), "select current_setting('fsync')", "off")
 }
 
-// When the tests run as root, the server runs as another account, which cannot enter the folder's parent.
+// If the tests run as root, the server runs as another account, which cannot enter the parent
+// folder.
 func TestStart_WorksBelowAFolderThatTheServerCannotEnter(t *testing.T) {
 	t.Parallel()
 	closed := filepath.Join(t.TempDir(), "closed")
@@ -180,8 +181,8 @@ func TestStop_EndsSessions(t *testing.T) {
 	}
 }
 
-// The server ends when its parent is killed. The test checks that on Linux, where gone recognizes zombies. The next
-// start works on every system.
+// The server ends when its parent is killed. The test checks the end only on Linux, where gone
+// recognizes zombies. The next start works on every system.
 func TestStart_ServerEndsWithItsKilledParent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -224,7 +225,8 @@ func TestStop_EndsAServerWhoseFolderWasRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "removed")
 	s := start(t, local.Config{Dir: dir})
 	pid := s.PID()
-	if err := os.Rename(dir, filepath.Join(t.TempDir(), "away")); err != nil { // atomic, unlike removing a folder that is written to
+	// Renaming is atomic, unlike removing a folder while the server writes to it.
+	if err := os.Rename(dir, filepath.Join(t.TempDir(), "away")); err != nil {
 		t.Fatal(err)
 	}
 	stop(t, s)
@@ -257,7 +259,7 @@ func TestStart_AfterAnEarlierRun(t *testing.T) {
 		s := start(t, local.Config{Dir: dir})
 		want(t, s.URL("crier"), "select n::text from kept", "1")
 	})
-	t.Run("ignores a process id that another program has now", func(t *testing.T) {
+	t.Run("ignores a process id that now belongs to another program", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		old := start(t, local.Config{Dir: dir})

@@ -23,7 +23,8 @@ func TestAudit_AsJSON(t *testing.T) {
 		"from must be", "to must be", "page must be", "limit must be", "actor must be")
 }
 
-// TestAudit_CSVHasNoFormulas: a spreadsheet runs a cell that begins with one of these characters.
+// TestAudit_CSVHasNoFormulas: a spreadsheet evaluates a cell that begins with one of these
+// characters.
 func TestAudit_CSVHasNoFormulas(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)

@@ -37,7 +37,7 @@ func TestDeletion_ClearsCookies(t *testing.T) {
 	s.WantCalls(t, "DeleteAccount", "DeleteOrganization")
 }
 
-func TestDeletion_IsRefusedWhileActing(t *testing.T) {
+func TestDeletion_IsRefusedWhileImpersonating(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
 	body := `{"password":"right","confirm":"DELETE"}`

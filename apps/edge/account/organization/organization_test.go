@@ -57,7 +57,7 @@ func TestOrganizations_SetCookie(t *testing.T) {
 	edgetest.Want(t, s.Call(t, "POST", "/user/join-org", `{"org":"t"}`, "Content-Type", "application/json", "auth", edgetest.UserSession), 201, `{"id":"`+edgetest.OrgID.String()+`"}`)
 }
 
-func TestJoinOrganization_ByTheCookie(t *testing.T) {
+func TestJoinOrganization_ByCookie(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
 	session := "auth=" + edgetest.UserSession

@@ -106,8 +106,8 @@ func TestSignIn_CookiesHaveAttributes(t *testing.T) {
 	}
 }
 
-// TestSignIn_OffersInvitationOfBrowser: a completed sign-in says what the cookie offers. Nobody
-// joins, and the browser stays in its organization.
+// TestSignIn_OffersInvitationOfBrowser: the response to a completed sign-in describes the
+// invitation in the cookie. Nobody joins, and the browser stays in its organization.
 func TestSignIn_OffersInvitationOfBrowser(t *testing.T) {
 	t.Parallel()
 	const offer = `"invitation":{"organization":"Acme","role":"ADMIN"}`
@@ -142,7 +142,8 @@ func TestSignIn_OffersInvitationOfBrowser(t *testing.T) {
 	}
 }
 
-// TestSignIn_SameForKnownAndUnknownAddress compares everything that an answer has, but its id, date and times.
+// TestSignIn_SameForKnownAndUnknownAddress compares whole responses except their ids, dates and
+// times.
 func TestSignIn_SameForKnownAndUnknownAddress(t *testing.T) {
 	t.Parallel()
 	for path, body := range map[string]string{

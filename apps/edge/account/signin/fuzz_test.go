@@ -18,7 +18,7 @@ func FuzzLogin(f *testing.F) {
 	h := edgetest.NewClock()
 	s := edgetest.New(f, nil, func(d *edge.Deps) { d.Clock = h })
 	f.Fuzz(func(t *testing.T, body string) {
-		h.Forward(time.Hour) // past the limit of tries
+		h.Forward(time.Hour) // past the limit on attempts
 		edgetest.WantNoServerError(t, s.Call(t, "POST", "/auth/login", body, "Content-Type", "application/json"))
 	})
 }

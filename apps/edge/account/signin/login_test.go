@@ -118,8 +118,8 @@ func TestLogout_ClearsCookies(t *testing.T) {
 	}
 }
 
-// TestLogout_ClearsCookieOfLogin compares the attributes: a browser keeps a cookie whose deletion has another path or
-// other attributes.
+// TestLogout_ClearsCookieOfLogin compares the attributes: a browser keeps a cookie if the deletion
+// has another path or other attributes.
 func TestLogout_ClearsCookieOfLogin(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{"https://crier.test", "http://localhost:4000"} {

@@ -19,7 +19,8 @@ func TestProvider_BeginGivesAddressAndState(t *testing.T) {
 		t.Errorf("sets %v, want oauth_state", a.Header.Values("Set-Cookie"))
 	}
 	edgetest.Want(t, s.Call(t, "GET", "/auth/oauth/GOOGLE?redirect_uri=https://APP.test/ui/callback", "", "Cookie", "auth="+edgetest.UserSession), 200)
-	edgetest.Want(t, s.Call(t, "GET", "/auth/oauth/GENERIC", "", "auth", "over"), 200) // a session that is over is none
+	// An expired session counts as no session.
+	edgetest.Want(t, s.Call(t, "GET", "/auth/oauth/GENERIC", "", "auth", "over"), 200)
 	s.WantCalls(t, "BeginSignIn GITHUB", "BeginSignIn GOOGLE https://APP.test/ui/callback "+edgetest.Ada, "BeginSignIn GENERIC")
 	edgetest.Want(t, s.Call(t, "GET", "/auth/oauth/APPLE", ""), 404)
 	for _, foreign := range []string{

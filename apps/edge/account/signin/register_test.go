@@ -9,7 +9,7 @@ import (
 	"crier/tests/edgetest"
 )
 
-// TestRegister_UsesOnlyTheInvitationOfTheBody: somebody else's link can put an invitation into the
+// TestRegister_UsesOnlyTheInvitationOfTheBody: another person's link can put an invitation into the
 // cookie.
 func TestRegister_UsesOnlyTheInvitationOfTheBody(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,8 @@ import (
 	"crier/tests/edgetest"
 )
 
-// TestUnsubscribe_ByMailProgramAndByPerson: RFC 8058 lets programs post a form without cookies and Origin.
+// TestUnsubscribe_ByMailProgramAndByPerson: RFC 8058 lets mail programs post a form without cookies
+// or an Origin header.
 func TestUnsubscribe_ByMailProgramAndByPerson(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)

@@ -69,7 +69,8 @@ func TestProfile_PictureIsOwnMedium(t *testing.T) {
 	own := edgetest.BaseURL + edgetest.Picture.Path()
 	edgetest.Want(t, set(edgetest.UserSession, edgetest.Picture.ID.String()), 201, `"picture":{"id":"`+edgetest.Picture.ID.String()+`","path":"`+own+`"}`)
 	s.WantCalls(t, "Self", "SetProfile Ada  "+edgetest.Picture.ID.String()+" "+own)
-	edgetest.Want(t, set(edgetest.HomelessSession, "kept"), 201, `"path":"http://elsewhere.test/kept.png"`) // the one that the person has
+	// The person already has this picture.
+	edgetest.Want(t, set(edgetest.HomelessSession, "kept"), 201, `"path":"http://elsewhere.test/kept.png"`)
 	edgetest.Want(t, set(edgetest.UserSession, "another"), 400, "picture.id must be the id of an image")
 	edgetest.Want(t, set(edgetest.HomelessSession, edgetest.Picture.ID.String()), 400, "picture.id")
 }

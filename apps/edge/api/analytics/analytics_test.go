@@ -7,7 +7,7 @@ import (
 	"crier/tests/edgetest"
 )
 
-func TestAnalytics_WindowIsANumberOfDaysOrItsFirstDay(t *testing.T) {
+func TestAnalytics_DateIsNumberOfDaysOrFirstDay(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
 	for path, days := range map[string]string{
@@ -29,7 +29,7 @@ func TestAnalytics_WindowIsANumberOfDaysOrItsFirstDay(t *testing.T) {
 	edgetest.Want(t, s.Call(t, "GET", "/analytics/post/post?date=7", "", "auth", edgetest.UserSession), 200, `[]`)
 }
 
-func TestAnalytics_RefusesWhatIsNoWindow(t *testing.T) {
+func TestAnalytics_RefusesInvalidWindows(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
 	for _, date := range []string{"week", "2026-02-30", "3000-01-01", "7.5", "99999999999999999999"} {

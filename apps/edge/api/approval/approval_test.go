@@ -8,7 +8,7 @@ import (
 	"crier/tests/edgetest"
 )
 
-// Who has a key cannot fill the mailbox of a stranger with requests for reviews.
+// The holder of a key cannot flood a stranger's mailbox with review requests.
 func TestRequestApproval_AddressGetsThirtyMailsAnHour(t *testing.T) {
 	t.Parallel()
 	r := edgetest.New(t, nil)
@@ -31,8 +31,8 @@ func TestRequestApproval_AddressGetsThirtyMailsAnHour(t *testing.T) {
 	}
 }
 
-// Requests that are refused send no mail, and count for none.
-func TestRequestApproval_RefusedCountsForNoMail(t *testing.T) {
+// Refused requests send no mail, so they do not count as mails.
+func TestRequestApproval_RefusedIsNotCounted(t *testing.T) {
 	t.Parallel()
 	r := edgetest.New(t, nil)
 	ask := func(note string) edgetest.Answer {

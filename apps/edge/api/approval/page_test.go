@@ -27,7 +27,7 @@ func postForm(t *testing.T, r *edgetest.Service, path string, fields url.Values)
 	return answer.StatusCode, answer.Header
 }
 
-func TestReviewPage_PolicyAllowsItsOwnStyleOnly(t *testing.T) {
+func TestReviewPage_PolicyAllowsOnlyItsStyle(t *testing.T) {
 	t.Parallel()
 	r := edgetest.New(t, nil)
 	page := r.Call(t, "GET", "/review/"+edgetest.ReviewToken, "")
@@ -44,7 +44,7 @@ func TestReviewPage_PolicyAllowsItsOwnStyleOnly(t *testing.T) {
 	}
 }
 
-func TestReviewPage_FormLeadsBackToThePage(t *testing.T) {
+func TestReviewPage_FormRedirectsToPage(t *testing.T) {
 	t.Parallel()
 	r := edgetest.New(t, nil)
 	status, header := postForm(t, r, "/review/"+edgetest.ReviewToken, url.Values{"action": {"approve"}})

@@ -25,5 +25,6 @@ func TestPause(t *testing.T) {
 		edgetest.Want(t, signed("PUT", path, `{}`), 400, "paused")
 		edgetest.Want(t, s.Call(t, "PUT", path, `{"paused":true}`, "Content-Type", "application/json"), 401)
 	}
-	edgetest.Want(t, signed("PUT", "/settings/pause", `{"paused":true}`), 403, "administrator") // the session is a plain member's
+	// The session belongs to a member who is not an administrator.
+	edgetest.Want(t, signed("PUT", "/settings/pause", `{"paused":true}`), 403, "administrator")
 }

@@ -9,7 +9,7 @@ import (
 	"crier/tests/edgetest"
 )
 
-// withDefaults has a connector with a field that has a default value.
+// withDefaults has a connector with a field whose default value is value.
 type withDefaults struct {
 	edgetest.Channels
 	value string
@@ -19,8 +19,9 @@ func (w withDefaults) Catalogue() []connector.Descriptor {
 	return []connector.Descriptor{{ID: "sandbox", Name: "Sandbox", Fields: []connector.Field{{Key: "service", Label: "Address", DefaultValue: w.value}}}}
 }
 
-// TestCatalogue_ShowsNoAddressAsDefault is about secrets: the catalogue needs no session.
-func TestCatalogue_ShowsNoAddressAsDefault(t *testing.T) {
+// TestCatalogue_HidesDefaultsWithAddresses: an address may be a secret, and the catalogue needs no
+// session.
+func TestCatalogue_HidesDefaultsWithAddresses(t *testing.T) {
 	t.Parallel()
 	for value, shown := range map[string]bool{"A": true, "http://127.0.0.1:37835": false, "wss://inner.example, wss://other.example": false} {
 		s := edgetest.New(t, nil, func(d *edge.Deps) { d.Channels = withDefaults{Channels: d.Channels.(edgetest.Channels), value: value} })

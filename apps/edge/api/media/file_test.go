@@ -24,7 +24,7 @@ func TestFile_ServesRanges(t *testing.T) {
 	const whole, none = "0123456789", "bytes */10"
 	for asked, c := range map[string]struct {
 		status        int
-		body, content string // content is the header Content-Range
+		body, content string // content is the Content-Range header
 	}{
 		"bytes=0-3":                     {status: 206, body: "0123", content: "bytes 0-3/10"},
 		"bytes=7-":                      {status: 206, body: "789", content: "bytes 7-9/10"},

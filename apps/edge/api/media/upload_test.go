@@ -31,7 +31,8 @@ func TestUpload_AnswersMedium(t *testing.T) {
 	edgetest.Want(t, s.Call(t, "POST", "/public/v1/upload", encoded, "Authorization", edgetest.APIKey, "Content-Type", kind), 400, "Content-Transfer-Encoding")
 }
 
-// TestUpload_RefusesOtherFilesOfForm: a file that is not stored is refused instead of dropped silently.
+// TestUpload_RefusesOtherFilesOfForm: a file that would not be stored is refused, not silently
+// dropped.
 func TestUpload_RefusesOtherFilesOfForm(t *testing.T) {
 	t.Parallel()
 	field := func(disposition, content string) string {
@@ -73,7 +74,8 @@ func TestUpload_RefusesOtherFilesOfForm(t *testing.T) {
 	}
 }
 
-// uploadOf returns a body with a part that has these headers, after another field of so many bytes.
+// uploadOf returns a body with a part that has the given headers, preceded by a field of before
+// bytes.
 func uploadOf(headers string, before int) string {
 	field := "--b\r\nContent-Disposition: form-data; name=\"before\"\r\n\r\n" + strings.Repeat("x", before) + "\r\n"
 	return field + "--b\r\n" + headers + "\r\n\r\ncontent\r\n--b--\r\n"
@@ -112,7 +114,7 @@ func TestUpload_LimitsBytesBeforeFile(t *testing.T) {
 	}
 }
 
-// zeros reads as left zero bytes.
+// zeros is a reader that returns left zero bytes.
 type zeros struct{ left int64 }
 
 func (z *zeros) Read(p []byte) (int, error) {

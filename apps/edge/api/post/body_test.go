@@ -49,7 +49,7 @@ func TestCheckDocs_NameMembers(t *testing.T) {
 	}
 }
 
-func TestDecodeCreate_FaultsAreInTheOrderOfTheMembers(t *testing.T) {
+func TestDecodeCreate_FaultsFollowOrderOfMembers(t *testing.T) {
 	t.Parallel()
 	_, err := decodeCreate([]byte(`{"posts":[{"value":[{"image":[1],"delay":"x","id":2}],"integration":{"id":3}}],
 		"tags":[{"value":4,"label":5}],"date":6,"shortLink":7,"interCount":8.5,"inter":9.5,"republish":10,"type":11}`))
@@ -70,7 +70,7 @@ func TestDecodeCreate_FaultsAreInTheOrderOfTheMembers(t *testing.T) {
 	}
 }
 
-func TestDecodeCreate_LastOfEqualMembersCounts(t *testing.T) {
+func TestDecodeCreate_LastDuplicateMemberCounts(t *testing.T) {
 	t.Parallel()
 	cmd, err := decodeCreate([]byte(`{"type":"draft","type":"now","date":"2030-01-01","posts":[{"integration":{"id":"a"},"value":[{}]}]}`))
 	if err != nil || cmd.Type != publishing.CreateNow {

@@ -11,7 +11,7 @@ import (
 	"crier/tests/edgetest"
 )
 
-// list returns a JSON array of equal elements with about so many bytes.
+// list returns a JSON array of equal elements with about the given number of bytes.
 func list(element string, bytes int) string {
 	n := max(1, bytes/(len(element)+1))
 	return "[" + strings.Repeat(element+",", n-1) + element + "]"
@@ -19,7 +19,7 @@ func list(element string, bytes int) string {
 
 // Not parallel: it measures what the whole process allocates.
 func TestCreate_LongListsAreNotReadIntoMemory(t *testing.T) {
-	const most = 10<<20 - 200 // the body of a create
+	const most = 10<<20 - 200 // the body of a request to create a post
 	s := edgetest.New(t, nil)
 	for name, body := range map[string]string{
 		"entries":           `{"type":"draft","date":"2030-01-01","posts":` + list("1", most) + `}`,
@@ -47,7 +47,8 @@ func TestCreate_LongListsAreNotReadIntoMemory(t *testing.T) {
 	}
 }
 
-// members returns about so many bytes of an object with many members, without the closing brace.
+// members returns about the given number of bytes of an object with many members, without the
+// closing brace.
 func members(bytes int) string {
 	var b strings.Builder
 	b.WriteString("{")
