@@ -8,8 +8,8 @@ import (
 	"crier/tenancy"
 )
 
-// TestImpersonate_MailsNameTheAdministrator: a mail about what an instance administrator did as a
-// member names the administrator, not the member.
+// TestImpersonate_MailsNameTheAdministrator checks that a mail about what an instance administrator
+// did as a member names the administrator, not the member.
 func TestImpersonate_MailsNameTheAdministrator(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -26,8 +26,8 @@ func TestImpersonate_MailsNameTheAdministrator(t *testing.T) {
 	}
 }
 
-// TestMailDisowned_TellsAdministrators: members who are not administrators, and disabled members,
-// get no mail.
+// TestMailDisowned_TellsAdministrators checks that neither ordinary members nor disabled ones get
+// the mail.
 func TestMailDisowned_TellsAdministrators(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)

@@ -9,7 +9,7 @@ import (
 	"crier/tenancy/registration"
 )
 
-func TestSuspend_TakesAccessAndResumes(t *testing.T) {
+func TestSuspend_BlocksAccessUntilResumed(t *testing.T) {
 	t.Parallel()
 	w, other := pair(t)
 	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
@@ -114,7 +114,7 @@ func (w *world) impersonation() (admin tenancy.Principal, session string, target
 	return w.principal(session, ""), session, target, tenancy.FormatMembership(target.Org, target.Person)
 }
 
-func TestImpersonate_OnlyAdministratorsAndShown(t *testing.T) {
+func TestImpersonate_AdministratorsOnlyAndRecorded(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	admin, session, target, membership := w.impersonation()
@@ -167,8 +167,9 @@ func TestImpersonate_OnlyAdministratorsAndShown(t *testing.T) {
 	wantFault(t, "after the demotion", w.Impersonate(t.Context(), admin, membership), fault.Forbidden)
 }
 
-// TestImpersonate_WithTheHeaderAloneIsRecorded: a client need not call POST /user/impersonate before it sends the header.
-func TestImpersonate_WithTheHeaderAloneIsRecorded(t *testing.T) {
+// TestImpersonate_HeaderAloneIsRecorded checks that a client may send the header without calling
+// POST /user/impersonate first.
+func TestImpersonate_HeaderAloneIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := openAtOnce(t, nil)
 	admin, session, target, membership := w.impersonation()
@@ -209,7 +210,7 @@ func TestImpersonate_EndsWithTheGrant(t *testing.T) {
 	}
 }
 
-func TestImpersonate_ChangesOfThePersonAreRecorded(t *testing.T) {
+func TestImpersonate_ProfileChangesAreRecorded(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	_, session, target, membership := w.impersonation()
@@ -223,7 +224,7 @@ func TestImpersonate_ChangesOfThePersonAreRecorded(t *testing.T) {
 		must(t, w.SetNotifications(t.Context(), p, tenancy.DefaultNotifications()))
 	}
 	change(p)
-	change(target) // what people change of themselves is not recorded
+	change(target) // people's changes to their own profile are not recorded
 	const entries = "audit where org_id = $1 and action = $2 and behind = 'root@example.com' and person_id = $3"
 	w.wantCount(2, entries, target.Org, tenancy.ActionProfileChanged, target.Person)
 	w.wantCount(1, entries, target.Org, tenancy.ActionNotificationsChanged, target.Person)
@@ -231,7 +232,7 @@ func TestImpersonate_ChangesOfThePersonAreRecorded(t *testing.T) {
 	w.wantAudit(target.Org, tenancy.ActionNotificationsChanged, 1)
 }
 
-func TestImpersonate_LogoutIsRecordedAsItsEnd(t *testing.T) {
+func TestImpersonate_LogoutIsRecordedAsEnd(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	_, session, target, membership := w.impersonation()

@@ -16,13 +16,15 @@ import (
 
 const (
 	grace = 7 * 24 * time.Hour
-	// skew is how far a process may be ahead of the database, and how long a purge waits after the grace.
+	// skew is how far the clock of a process may be ahead of the database, and how long a purge
+	// waits after the grace period.
 	skew = 5 * time.Minute
 )
 
 var proof = tenancy.Proof{Password: password}
 
-// purge purges and fails the test unless n were purged and the error holds the text.
+// purge runs a purge and fails the test unless it purged n organizations and accounts in all and
+// its error contains the text. An empty text means no error.
 func (w *world) purge(n int, fails string) {
 	w.t.Helper()
 	got, err := w.Purge(w.t.Context())
@@ -31,7 +33,7 @@ func (w *world) purge(n int, fails string) {
 	}
 }
 
-// mentions returns the tables, with the number of rows, whose text contains one of the texts.
+// mentions returns the tables that have rows with one of the texts, with the number of such rows.
 func (w *world) mentions(texts ...string) map[string]int {
 	w.t.Helper()
 	out := map[string]int{}
@@ -48,7 +50,7 @@ func (w *world) mentions(texts ...string) map[string]int {
 	return out
 }
 
-// dump returns the rows of all tables as text; bytes are in hexadecimal.
+// dump returns the rows of all tables as text, with bytes in hexadecimal.
 func (w *world) dump() map[string][]string {
 	w.t.Helper()
 	rows, err := w.super.Query(w.t.Context(), `select format('%I.%I', schemaname, tablename) from pg_tables
@@ -130,7 +132,7 @@ func TestDeleteAccount_SoleMemberAndUndo(t *testing.T) {
 	if got := w.publishing.taken(); got != "resume(false) "+p.Org.String() {
 		t.Errorf("got the calls %q, want resume without what fell due", got)
 	}
-	w.advance(3 * time.Second) // the answer that the key is unknown is cached for two
+	w.advance(3 * time.Second) // a process caches for two seconds that the key is unknown
 	wantKey(t, "the key again", key, "", w.Accounts, other)
 	_, err = w.Restore(t.Context(), in.Token, from(""))
 	wantFault(t, "the token again", err, fault.Unauthenticated)
@@ -161,12 +163,12 @@ func TestDeleteAccount_NotRestoredAfterGrace(t *testing.T) {
 	if fmt.Sprint(gone) != fmt.Sprint(unknown) {
 		t.Errorf("got %v, want the answer for an unknown address: %v", gone, unknown)
 	}
-	w.wantCount(1, "sign_in_step") // that of before the end
+	w.wantCount(1, "sign_in_step") // from the log-in before the end of the grace period
 	w.wantCount(0, "session")
 	w.wantCount(1, "person where deleted_at is not null")
 }
 
-func TestDeleteAccount_NeedsTheSecondFactorForTheUndo(t *testing.T) {
+func TestDeleteAccount_UndoNeedsSecondFactor(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -198,9 +200,9 @@ func TestDeleteAccount_EarlierDeletedOrganizationStaysDeleted(t *testing.T) {
 	w.wantCount(1, "organization where deleted_at is not null and id = $1", second.ID)
 }
 
-// TestPurge_NeverMeetsARestore purges by the clock of a process that is as far ahead as allowed,
+// TestPurge_WaitsUntilNoProcessAllowsRestore purges with a clock that is as far ahead as allowed,
 // while another process still allows a restore.
-func TestPurge_NeverMeetsARestore(t *testing.T) {
+func TestPurge_WaitsUntilNoProcessAllowsRestore(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	exact := w.deps.Clock
@@ -256,7 +258,7 @@ func TestPurge_LeavesNothing(t *testing.T) {
 		t.Fatalf("got the tables %v before the purge, want the organization with its audit log", got)
 	}
 	w.publishing.taken()
-	w.exec("delete from jobs.river_job") // as River does an hour after a task
+	w.exec("delete from jobs.river_job") // River does this an hour after a task
 	w.advance(grace + skew + time.Second)
 	w.purge(2, "")
 	if got := w.publishing.taken(); got != fmt.Sprintf("stop %s, purge %s", p.Org, p.Org) {
@@ -265,7 +267,7 @@ func TestPurge_LeavesNothing(t *testing.T) {
 	if !slices.Contains(w.publishing.forgotten, "ada@example.com") {
 		t.Errorf("publishing forgets %v, want the address of the purged person", w.publishing.forgotten)
 	}
-	// The instance's own log says that they were purged.
+	// The instance's own log records the purges.
 	if got := w.mentions(p.Org.String(), p.Person.String(), "ada@example.com"); len(got) != 1 || got["public.instance_event"] != 2 {
 		t.Errorf("got the tables %v, want the two events of the instance only", got)
 	}
@@ -276,7 +278,7 @@ func TestPurge_LeavesNothing(t *testing.T) {
 	w.wantCount(1, "instance_event where action = $1", tenancy.ActionPersonPurged)
 }
 
-func TestPurge_OneThatFailsDoesNotStopTheOthers(t *testing.T) {
+func TestPurge_FailureDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	var all []tenancy.Principal
@@ -302,12 +304,12 @@ func TestPurge_CrashBetweenOrganizationAndPerson(t *testing.T) {
 	p := w.owner("ada@example.com")
 	must(t, w.DeleteAccount(t.Context(), p, proof))
 	w.advance(grace + skew + time.Second)
-	w.exec("delete from organization") // what a purge that died had done
+	w.exec("delete from organization") // done by a purge that crashed
 	w.purge(1, "")
 	w.wantCount(0, "person")
 }
 
-func TestDeleteOrganization_ByItsOwnerAndUndone(t *testing.T) {
+func TestDeleteOrganization_OwnerDeletesAndRestores(t *testing.T) {
 	t.Parallel()
 	w, other := pair(t)
 	p := w.owner("ada@example.com")
@@ -330,7 +332,8 @@ func TestDeleteOrganization_ByItsOwnerAndUndone(t *testing.T) {
 		t.Errorf("a member: got %+v, want no access", got)
 	}
 	w.deliver()
-	for email, want := range map[string]int{"ada@example.com": 1, "bob@example.com": 2, "carl@example.com": 1} { // Bob's browser too
+	// Bob gets two, one for his browser.
+	for email, want := range map[string]int{"ada@example.com": 1, "bob@example.com": 2, "carl@example.com": 1} {
 		if got := len(w.box.to(email)); got != want {
 			t.Errorf("got the mails %s to %s, want %d", w.box.subjects(email), email, want)
 		}
@@ -384,7 +387,7 @@ func TestDeleteOrganization_IsListedForItsOwner(t *testing.T) {
 	}
 }
 
-func TestDelete_FailureOfPublishingKeepsTheRequest(t *testing.T) {
+func TestDelete_PublishingFailureKeepsRequest(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -399,6 +402,7 @@ func TestDelete_FailureOfPublishingKeepsTheRequest(t *testing.T) {
 	if got := w.publishing.taken(); got != "stop "+p.Org.String() {
 		t.Errorf("got the calls %q, want stop", got)
 	}
-	must(t, w.SyncPublishing(t.Context(), id.New[tenancy.OrgTag]())) // of none
+	// An organization that does not exist.
+	must(t, w.SyncPublishing(t.Context(), id.New[tenancy.OrgTag]()))
 	w.wantCount(1, "jobs.river_job where kind <> 'mail' and args->>'id' = $1", p.Org.String())
 }

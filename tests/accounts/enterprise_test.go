@@ -25,7 +25,7 @@ func sign(t *testing.T, alg jose.SignatureAlgorithm, key any, claims map[string]
 	return signed
 }
 
-// claims returns those of a valid request.
+// claims returns the claims of a valid request.
 func (w *world) claims(jti, email string) map[string]any {
 	now := w.time().Unix()
 	return map[string]any{
@@ -41,7 +41,7 @@ func without(claims map[string]any, name string, value any) map[string]any {
 	return claims
 }
 
-func TestEnterprise_RefusesWhatIsNotSigned(t *testing.T) {
+func TestEnterprise_RefusesInvalidTokens(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	private, err := rsa.GenerateKey(rand.Reader, 2048)

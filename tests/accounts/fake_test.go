@@ -11,7 +11,7 @@ import (
 	"crier/tenancy"
 )
 
-// mailBox keeps mails, or refuses them with fail.
+// mailBox keeps mails, or returns fail for each of them if it is set.
 type mailBox struct {
 	mu   sync.Mutex
 	all  []mail.Message
@@ -39,7 +39,7 @@ func (b *mailBox) to(email string) (out []mail.Message) {
 	return out
 }
 
-// subjects returns the subjects of the mails to an address, the oldest first.
+// subjects returns the subjects of the mails to an address, oldest first, joined by " | ".
 func (b *mailBox) subjects(email string) string {
 	var out []string
 	for _, m := range b.to(email) {
@@ -54,11 +54,11 @@ func (b *mailBox) clear() {
 	b.all = nil
 }
 
-// stallingBox is a mailBox that keeps mails to a domain until it is released.
+// stallingBox is a mailBox that holds mails to a domain back until it is released.
 type stallingBox struct {
 	*mailBox
 	domain string
-	// entered gets each address of the domain whose mail is being sent.
+	// entered receives each recipient in the domain when its mail is being sent.
 	entered chan string
 	release chan struct{}
 }
@@ -75,12 +75,12 @@ func (b *stallingBox) Send(ctx context.Context, m mail.Message) error {
 	return b.mailBox.Send(ctx, m)
 }
 
-// publishing records what it is asked for.
+// publishing records the calls it receives.
 type publishing struct {
 	mu      sync.Mutex
 	calls   []string
 	failing map[tenancy.OrgID]error
-	// forgotten are the addresses of purged people.
+	// forgotten lists the addresses of purged people.
 	forgotten []string
 }
 
@@ -118,7 +118,7 @@ func (p *publishing) ForgetReviewer(_ context.Context, email string) error {
 	return nil
 }
 
-// taken returns the calls since the last one of taken.
+// taken returns the calls since it was last called.
 func (p *publishing) taken() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

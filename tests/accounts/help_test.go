@@ -27,8 +27,8 @@ func together[T any](n int, fn func(i int) T) []T {
 	return out
 }
 
-// patient calls fn until it does not return RateLimited, at most 100 times: a slot for hashing is awaited for a few
-// seconds only.
+// patient calls fn until it returns something other than RateLimited, at most 100 times. A log-in
+// waits only a few seconds for a slot to hash in.
 func patient[T any](fn func() (T, error)) (out T, err error) {
 	for range 100 {
 		if out, err = fn(); !fault.Is(err, fault.RateLimited) {
@@ -38,7 +38,7 @@ func patient[T any](fn func() (T, error)) (out T, err error) {
 	return out, err
 }
 
-// kinds counts errors by their kind; nil is "".
+// kinds counts errors by kind; nil counts as "".
 func kinds(errs []error) map[fault.Kind]int {
 	out := map[fault.Kind]int{}
 	for _, err := range errs {
@@ -51,7 +51,8 @@ func kinds(errs []error) map[fault.Kind]int {
 	return out
 }
 
-// code returns the code of a second factor at the time of the world, plus steps of 30 s.
+// code returns the code of a second factor at the test's time plus the given number of 30-second
+// steps.
 func (w *world) code(text string, steps int) string {
 	w.t.Helper()
 	code, err := totp.GenerateCodeCustom(text, w.time().Add(time.Duration(steps)*30*time.Second), totp.ValidateOpts{
@@ -61,7 +62,8 @@ func (w *world) code(text string, steps int) string {
 	return code
 }
 
-// wrongCode returns a code that is none of the present step and its neighbours.
+// wrongCode returns a code that is valid neither in the present time step nor in the ones next to
+// it.
 func (w *world) wrongCode(text string) string {
 	w.t.Helper()
 	for _, guess := range []string{"000000", "111111", "222222", "333333"} {
@@ -73,7 +75,8 @@ func (w *world) wrongCode(text string) string {
 	return ""
 }
 
-// enroll enables a second factor, moves to the next time step, and returns the secret and the recovery codes.
+// enroll enables a second factor, moves to the next time step, and returns the secret and the
+// recovery codes.
 func (w *world) enroll(p tenancy.Principal) (string, []string) {
 	w.t.Helper()
 	begun, err := w.BeginMFA(w.t.Context(), p, tenancy.Proof{Password: password})

@@ -8,7 +8,7 @@ import (
 	"crier/tenancy"
 )
 
-// link inserts an identity of a person, and remembers a browser.
+// linked inserts an identity for a person, and a browser that is remembered for them.
 func (w *world) linked(person tenancy.PersonID, subject, browser string) {
 	w.t.Helper()
 	w.exec(`insert into identity (id, issuer, subject, person_id, provider)
@@ -17,7 +17,8 @@ func (w *world) linked(person tenancy.PersonID, subject, browser string) {
 		secret.HashToken(browser), person)
 }
 
-// TestCredentials_EndWithThePassword: what somebody else could have added ends when the owner takes the account back.
+// TestCredentials_EndWithThePassword checks that whatever an intruder could have added ends when
+// the owner takes the account back.
 func TestCredentials_EndWithThePassword(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -34,7 +35,7 @@ func TestCredentials_EndWithThePassword(t *testing.T) {
 			_, err := w.SetPasswordOf(t.Context(), p.Name)
 			must(t, err)
 			w.exec("insert into device (hash, person_id, expires_at) values ($1, $2, now() + interval '9 years')",
-				secret.HashToken("own"), p.Person) // the operator has no browser
+				secret.HashToken("own"), p.Person) // the operator's command comes from no browser
 		}},
 		"a change of password": {identities: 1, change: func(w *world, p tenancy.Principal) {
 			p.From.Device = "own"

@@ -17,7 +17,7 @@ import (
 	"crier/tenancy/registration"
 )
 
-// seats is a Quota of a number of members.
+// seats is a Quota that limits the number of members.
 type seats struct{ most atomic.Int64 }
 
 func (s *seats) Limits(context.Context, pg.Querier, tenancy.OrgID) (tenancy.Limits, error) {
@@ -33,7 +33,8 @@ func (w *world) invite(p tenancy.Principal, email string, role tenancy.Role) (te
 	return i, link
 }
 
-// wantJoined joins and compares whether that worked.
+// wantJoined joins with a link and checks which organization the person joined: the zero id if
+// none.
 func (w *world) wantJoined(name string, p tenancy.Principal, link string, want tenancy.OrgID) {
 	w.t.Helper()
 	org, err := w.JoinOrganization(w.t.Context(), p, link)
@@ -42,7 +43,7 @@ func (w *world) wantJoined(name string, p tenancy.Principal, link string, want t
 	}
 }
 
-func TestInvite_AnybodyWithTheLinkOnce(t *testing.T) {
+func TestInvite_LinkAdmitsOnePerson(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p, bob, eve := w.owner("ada@example.com"), w.owner("bob@example.com"), w.owner("eve@example.com")
@@ -101,7 +102,7 @@ func TestInvite_BoundToAnAddress(t *testing.T) {
 	w.wantJoined("the other link", bob, shown, tenancy.OrgID{})
 }
 
-func TestInvite_WithoutMailTheLinkIsEnough(t *testing.T) {
+func TestInvite_LinkSufficesWithoutMail(t *testing.T) {
 	t.Parallel()
 	w := open(t, withoutMail)
 	p, bob := w.owner("ada@example.com"), w.owner("bob@example.com")
@@ -139,7 +140,7 @@ func TestInvite_ExpiresAndIsRevoked(t *testing.T) {
 	wantFault(t, "register with one that is over", err, fault.Invalid)
 }
 
-// wantOffer compares what an invitation offers to a person; role is "" for nothing.
+// wantOffer checks the role that an invitation offers to a person; "" means no offer.
 func (w *world) wantOffer(name string, p tenancy.Principal, link string, role tenancy.Role) {
 	w.t.Helper()
 	want := tenancy.Offer{}
@@ -152,7 +153,7 @@ func (w *world) wantOffer(name string, p tenancy.Principal, link string, role te
 	}
 }
 
-func TestOffer_OnlyToWhoCanUseIt(t *testing.T) {
+func TestOffer_OnlyToPeopleWhoCanUseIt(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p, bob, eve := w.owner("ada@example.com"), w.owner("bob@example.com"), w.owner("eve@example.com")
@@ -163,7 +164,8 @@ func TestOffer_OnlyToWhoCanUseIt(t *testing.T) {
 	w.wantOffer("Bob", bob, forBob, tenancy.RoleAdmin)
 	w.wantOffer("another address", eve, forBob, "")
 	w.wantOffer("no token", eve, "x", "")
-	w.wantCount(0, "member where org_id = $1 and person_id <> $2", p.Org, p.Person) // looking up an offer joins nobody
+	// Looking up an offer adds no member.
+	w.wantCount(0, "member where org_id = $1 and person_id <> $2", p.Org, p.Person)
 	w.wantCount(2, "invitation")
 	w.exec("update person set verified = false where id = $1", bob.Person)
 	w.wantOffer("an address that is not confirmed", bob, forBob, "")
@@ -223,7 +225,7 @@ func TestInvite_Quota(t *testing.T) {
 	w.wantJoined("Eve", eve, second, p.Org)
 	w.advance(tenancy.InvitationLife)
 	quota.most.Store(4)
-	w.invite(p, "", tenancy.RoleUser) // invitations that are over do not count
+	w.invite(p, "", tenancy.RoleUser) // expired invitations do not count
 }
 
 func TestRegister_WithInvitation(t *testing.T) {
@@ -273,8 +275,8 @@ func TestRegister_WithInvitation(t *testing.T) {
 	w.wantCount(2, "person")
 }
 
-// hook is a Quota that allows everything, runs a function in its next call, in which the organization is locked, and
-// keeps how many members were present.
+// hook is a Quota that allows everything. Its next call, which happens while the organization is
+// locked, runs a function. It records the number of members at each call.
 type hook struct {
 	mu      sync.Mutex
 	run     func()
@@ -297,8 +299,8 @@ func (h *hook) Limits(ctx context.Context, q pg.Querier, _ tenancy.OrgID) (tenan
 	return tenancy.NoLimits(), nil
 }
 
-// meanwhile makes the next change of the members run fn in the background, and wait until fn has ended or waits for a
-// lock. The error of fn is sent to the channel.
+// meanwhile makes the next change to the members start fn in the background, and continue only when
+// fn has returned or waits for a lock. The error of fn is sent to the channel.
 func (h *hook) meanwhile(w *world, fn func() error) <-chan error {
 	done := make(chan error, 1)
 	h.present = nil
@@ -341,8 +343,9 @@ func TestRegister_OneInvitationInParallelWithoutMail(t *testing.T) {
 	w.wantCount(1, "organization")
 }
 
-// TestInvite_OrganizationThatIsDeletedTakesNobody: the sole member deletes the account while somebody joins.
-func TestInvite_OrganizationThatIsDeletedTakesNobody(t *testing.T) {
+// TestInvite_JoinBlocksDeletionOfSoleMember checks that a sole member cannot delete the account,
+// and with it the organization, while somebody joins.
+func TestInvite_JoinBlocksDeletionOfSoleMember(t *testing.T) {
 	t.Parallel()
 	h := &hook{}
 	w := open(t, func(w *world) { w.deps.Quota = h })
@@ -355,7 +358,7 @@ func TestInvite_OrganizationThatIsDeletedTakesNobody(t *testing.T) {
 	w.wantCount(0, "person where deleted_at is not null")
 }
 
-func TestInvite_SeatsAreCountedOneAfterTheOther(t *testing.T) {
+func TestInvite_ConcurrentJoinsCountSeatsInTurn(t *testing.T) {
 	t.Parallel()
 	h := &hook{}
 	w := open(t, func(w *world) { w.deps.Quota = h })
@@ -371,7 +374,7 @@ func TestInvite_SeatsAreCountedOneAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestInvite_AnotherOneReplacesThatOfTheAddress(t *testing.T) {
+func TestInvite_ReplacesEarlierInvitationOfAddress(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p, bob := w.owner("ada@example.com"), w.owner("bob@example.com")
@@ -399,7 +402,7 @@ func TestInvite_AnotherOneReplacesThatOfTheAddress(t *testing.T) {
 	wantFault(t, "an organization that will be deleted", err, fault.Forbidden)
 }
 
-func TestInvite_InParallelLeavesOneForAnAddress(t *testing.T) {
+func TestInvite_ConcurrentInvitesLeaveOnePerAddress(t *testing.T) {
 	t.Parallel()
 	w := openAtOnce(t, nil)
 	p := w.owner("ada@example.com")

@@ -14,7 +14,8 @@ import (
 	"crier/tenancy/credential"
 )
 
-// listen makes an instance receive the revocations of all processes until the end of the test, and waits until it does.
+// listen makes an instance receive the revocations of all processes until the end of the test, and
+// waits until it is connected.
 func (w *world) listen(a *boot.Accounts, l *credential.Listening) {
 	w.t.Helper()
 	ctx, end := context.WithCancel(context.WithoutCancel(w.t.Context()))
@@ -30,7 +31,7 @@ func (w *world) listen(a *boot.Accounts, l *credential.Listening) {
 	w.await("the instance receives revocations", l.Healthy)
 }
 
-// await waits until a condition is true.
+// await waits until is returns true.
 func (w *world) await(what string, is func() bool) {
 	w.t.Helper()
 	for range 5000 {
@@ -42,7 +43,7 @@ func (w *world) await(what string, is func() bool) {
 	w.t.Fatalf("waited in vain: %s", what)
 }
 
-// pair returns a world and a second instance on its database; both receive revocations.
+// pair returns a world and a second instance on the same database; both receive revocations.
 func pair(t *testing.T) (*world, *boot.Accounts) {
 	t.Helper()
 	var first, second credential.Listening
@@ -54,8 +55,10 @@ func pair(t *testing.T) (*world, *boot.Accounts) {
 	return w, other
 }
 
-// wantKey compares how all instances answer a key; "" is the principal of the organization. The first must do so at
-// once, the others when they have received the revocation: the clock of the world stands still, so that no cache ends.
+// wantKey checks that all instances authenticate a key (want is "") or refuse it with a fault.
+//
+// The first instance must do so at once, the others once they have received the revocation. The
+// test's clock stands still, so no cache entry expires.
 func wantKey(t *testing.T, name string, key string, want fault.Kind, all ...*boot.Accounts) {
 	t.Helper()
 	for i, a := range all {
@@ -130,7 +133,7 @@ func TestKey_CreateListRenameDelete(t *testing.T) {
 	wantKey(t, "no key", "", fault.Unauthenticated, w.Accounts)
 }
 
-func TestKey_MailsToTheOwnerAndTheMaker(t *testing.T) {
+func TestKey_MailsOwnerAndCreator(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -149,7 +152,7 @@ func TestKey_RotationOverlaps(t *testing.T) {
 	t.Parallel()
 	w, other := pair(t)
 	p := w.owner("ada@example.com")
-	made, err := w.rotate(p, "", 0) // creates the first
+	made, err := w.rotate(p, "", 0) // without an id and without keys, it creates the first key
 	must(t, err)
 	first, k := made.Full, made.New
 	if k.Name != "default" {
@@ -183,7 +186,7 @@ func TestKey_RotationOverlaps(t *testing.T) {
 	w.wantAudit(p.Org, tenancy.ActionKeyRotated, 2)
 }
 
-func TestKey_ExpiresAndKeepsItsEndWhenRotated(t *testing.T) {
+func TestKey_RotationKeepsExpiry(t *testing.T) {
 	t.Parallel()
 	w, other := pair(t)
 	p := w.owner("ada@example.com")
@@ -200,7 +203,7 @@ func TestKey_ExpiresAndKeepsItsEndWhenRotated(t *testing.T) {
 	wantKey(t, "the new one at the end", made.Full, fault.Unauthenticated, w.Accounts, other)
 }
 
-func TestKey_AThousandOfAnOrganization(t *testing.T) {
+func TestKey_OrganizationHasAtMostThousand(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -220,8 +223,9 @@ func TestKey_AThousandOfAnOrganization(t *testing.T) {
 	}
 }
 
-// TestKey_RevokedWhileTheConnectionIsLost: a process that has lost the connection may have missed a revocation.
-func TestKey_RevokedWhileTheConnectionIsLost(t *testing.T) {
+// TestKey_RevokedWhileConnectionIsLost checks that a process that lost its connection, and may have
+// missed a revocation, does not rely on its cache.
+func TestKey_RevokedWhileConnectionIsLost(t *testing.T) {
 	t.Parallel()
 	var l credential.Listening
 	w := open(t, nil)
@@ -244,9 +248,9 @@ func TestKey_RevokedWhileTheConnectionIsLost(t *testing.T) {
 	wantKey(t, "the next one, revoked", key, fault.Unauthenticated, w.Accounts, other)
 }
 
-// TestKey_DeletionOfAnOrganizationForgetsItsKeysOnly: the keys of others stay in the caches, so that they work without
-// the database.
-func TestKey_DeletionOfAnOrganizationForgetsItsKeysOnly(t *testing.T) {
+// TestKey_DeletedOrganizationEvictsOnlyItsKeys checks that other organizations' keys stay cached
+// and so work without the database.
+func TestKey_DeletedOrganizationEvictsOnlyItsKeys(t *testing.T) {
 	t.Parallel()
 	w, other := pair(t)
 	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
@@ -255,7 +259,8 @@ func TestKey_DeletionOfAnOrganizationForgetsItsKeysOnly(t *testing.T) {
 	for _, k := range []string{key, evesKey} {
 		wantKey(t, "before", k, "", w.Accounts, other)
 	}
-	w.exec("update api_key set expires_at = $1 where org_id = $2", w.time(), eve.Org) // which no process is notified of
+	// No process is notified of this.
+	w.exec("update api_key set expires_at = $1 where org_id = $2", w.time(), eve.Org)
 	must(t, w.DeleteOrganization(t.Context(), p, proof))
 	wantKey(t, "a key of the organization", key, fault.Unauthenticated, w.Accounts, other)
 	for _, a := range []*boot.Accounts{w.Accounts, other} {
@@ -265,7 +270,7 @@ func TestKey_DeletionOfAnOrganizationForgetsItsKeysOnly(t *testing.T) {
 	wantKey(t, "after the undo", key, "", w.Accounts, other)
 }
 
-func TestKey_RotatedAgainInItsOverlapKeepsBothPromises(t *testing.T) {
+func TestKey_RotatedTwiceKeepsBothPromises(t *testing.T) {
 	t.Parallel()
 	w, other := pair(t)
 	p := w.owner("ada@example.com")
@@ -275,7 +280,8 @@ func TestKey_RotatedAgainInItsOverlapKeepsBothPromises(t *testing.T) {
 	if made.New.ExpiresAt != nil || made.Old.ID != k.ID || !made.Old.Ends().Equal(w.time().Add(24*time.Hour)) {
 		t.Errorf("got %+v, want a new key without an end, and the old one for a day", made)
 	}
-	for _, id := range []string{k.ID.String(), ""} { // the oldest is the new one, made a moment ago
+	// Without an id, the oldest key is rotated: the new one, created a moment ago.
+	for _, id := range []string{k.ID.String(), ""} {
 		_, err = w.rotate(p, id, 0)
 		wantFault(t, "a second rotation of "+id, err, fault.Conflict)
 	}
@@ -291,7 +297,7 @@ func TestKey_RotatedAgainInItsOverlapKeepsBothPromises(t *testing.T) {
 	wantKey(t, "the third", next.Full, "", w.Accounts, other)
 }
 
-func TestKey_TwoRotationsAtOnceEndNoNewKey(t *testing.T) {
+func TestKey_ConcurrentRotationsKeepNewKeys(t *testing.T) {
 	t.Parallel()
 	w, other := pair(t)
 	for _, overlap := range []int{0, 24} {

@@ -45,7 +45,8 @@ func TestLogin_RefusalsAreTheSame(t *testing.T) {
 	w.wantCount(1, "session")
 }
 
-// TestForgot_SameWorkForAllAddresses counts what a stranger could measure.
+// TestForgot_SameWorkForAllAddresses counts the work by which a stranger could tell known from
+// unknown addresses.
 func TestForgot_SameWorkForAllAddresses(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -83,7 +84,7 @@ func TestForgot_SameWorkForAllAddresses(t *testing.T) {
 	}
 }
 
-func TestLogin_MailForAnotherBrowserOnly(t *testing.T) {
+func TestLogin_MailsOnlyAboutNewBrowsers(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	ada, eve := w.person("ada@example.com"), w.person("eve@example.com")
@@ -136,7 +137,7 @@ func TestLogin_MailForAnotherBrowserOnly(t *testing.T) {
 	}
 }
 
-func TestLogin_SignInsOfOnePersonAreBounded(t *testing.T) {
+func TestLogin_SignInsPerPersonAreLimited(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	ada := w.person("ada@example.com")
@@ -148,7 +149,7 @@ func TestLogin_SignInsOfOnePersonAreBounded(t *testing.T) {
 	for range 14 {
 		w.login("ada@example.com", tenancy.StepDone)
 	}
-	w.wantCount(9, "mail where kind = 'new-device'") // the first browser makes none
+	w.wantCount(9, "mail where kind = 'new-device'") // no mail about the first browser
 	w.exec("update person set sign_ins = 100")
 	_, err := w.Login(t.Context(), "ada@example.com", password, from(""))
 	wantFault(t, "one more in the hour", err, fault.RateLimited)
@@ -177,7 +178,7 @@ func TestLogin_RemembersTheLastHundredBrowsers(t *testing.T) {
 	w.wantCount(150, "device where person_id = $1", eve)
 }
 
-func TestSessions_EndByIdleAndByAge(t *testing.T) {
+func TestSessions_EndWhenIdleOrOld(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	w.person("ada@example.com")

@@ -14,7 +14,7 @@ import (
 	"crier/tenancy"
 )
 
-func TestMail_TemporaryFailureKeepsItAndLinksAreNew(t *testing.T) {
+func TestMail_RetriesAfterTemporaryFailure(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	w.owner("ada@example.com")
@@ -31,15 +31,15 @@ func TestMail_TemporaryFailureKeepsItAndLinksAreNew(t *testing.T) {
 	w.wantCount(0, "mail")
 	w.wantReset("the link", token, true)
 	w.wantCount(0, "confirmation")
-	must(t, w.SendMail(t.Context(), id.New[tenancy.MailTag](), true)) // of none
+	must(t, w.SendMail(t.Context(), id.New[tenancy.MailTag](), true)) // a mail that does not exist
 }
 
-func TestMail_PermanentRefusalDeletesIt(t *testing.T) {
+func TestMail_PermanentRefusalDeletesMail(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	w.owner("ada@example.com")
 	must(t, w.Forgot(t.Context(), "ada@example.com"))
-	w.box.fail = mail.NewBox(w.deps.Clock).Send(t.Context(), mail.Message{}) // a refusal for good
+	w.box.fail = mail.NewBox(w.deps.Clock).Send(t.Context(), mail.Message{}) // a permanent refusal
 	if !mail.IsPermanent(w.box.fail) {
 		t.Fatalf("%v is not permanent", w.box.fail)
 	}
@@ -50,7 +50,7 @@ func TestMail_PermanentRefusalDeletesIt(t *testing.T) {
 	}
 }
 
-func TestMail_WithoutReasonIsNotSent(t *testing.T) {
+func TestMail_SkippedIfNoLongerApplicable(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -73,7 +73,7 @@ func TestMail_WithoutReasonIsNotSent(t *testing.T) {
 	w.wantCount(0, "confirmation_link")
 }
 
-func TestMail_NoticesThatWaitAreBounded(t *testing.T) {
+func TestMail_QueuedNoticesAreLimited(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -84,7 +84,7 @@ func TestMail_NoticesThatWaitAreBounded(t *testing.T) {
 	w.wantCount(40, "mail where email = 'ada@example.com'") // 20 of each kind
 	w.wantAudit(p.Org, tenancy.ActionKeyRevoked, 25)
 	for range 25 {
-		must(t, w.Forgot(t.Context(), "ada@example.com")) // the edge limits these
+		must(t, w.Forgot(t.Context(), "ada@example.com")) // the edge limits these calls
 	}
 	w.login("ada@example.com", tenancy.StepDone)
 	must(t, w.ChangePassword(t.Context(), p, tenancy.Proof{Password: password}, newPassword))
@@ -158,7 +158,7 @@ func TestMail_PreferencesAndUnsubscribe(t *testing.T) {
 	wantFault(t, "of somebody who is gone", w.Unsubscribe(t.Context(), token), fault.NotFound)
 }
 
-func TestPrune_DeletesWhatIsOver(t *testing.T) {
+func TestPrune_DeletesExpiredRows(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -185,7 +185,7 @@ func TestPrune_DeletesWhatIsOver(t *testing.T) {
 	w.wantCount(1, "person")
 }
 
-// TestBadRows_HarmOnlyTheirPerson damages rows as a fault of a disk or of an operator would.
+// TestBadRows_HarmOnlyTheirPerson corrupts rows as a disk fault or an operator's mistake might.
 func TestBadRows_HarmOnlyTheirPerson(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -235,7 +235,7 @@ func TestBadRows_HarmOnlyTheirPerson(t *testing.T) {
 	}
 }
 
-func TestSendMail_WithoutServerIsLeftToOthers(t *testing.T) {
+func TestSendMail_WithoutServerLeavesMailToOthers(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	w.owner("ada@example.com")
@@ -256,8 +256,9 @@ func TestSendMail_WithoutServerIsLeftToOthers(t *testing.T) {
 	}
 }
 
-// TestMail_NamesPeopleRolesAndTheZone: recipients know people by name, and times by the clocks around them.
-func TestMail_NamesPeopleRolesAndTheZone(t *testing.T) {
+// TestMail_NamesPeopleRolesAndZone checks that mails name people instead of addresses, spell roles
+// out, and give times in the organization's zone.
+func TestMail_NamesPeopleRolesAndZone(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")

@@ -8,7 +8,7 @@ import (
 	"crier/tenancy"
 )
 
-// sendQueued sends what is queued now, without the mails that this queues.
+// sendQueued sends the mails that are queued now, but not the mails that these queue in turn.
 func (w *world) sendQueued() {
 	w.t.Helper()
 	for _, queued := range w.queued() {
@@ -33,7 +33,7 @@ func TestMembersMail_TellsAllInPages(t *testing.T) {
 	must(t, w.DeleteOrganization(t.Context(), p, proof))
 	w.wantCount(1, "mail")
 	page := w.queued()[0]
-	for _, want := range []int{101, 201, 250} { // the mails, and the one for the next page
+	for _, want := range []int{101, 201, 250} { // this page's mails and the task for the next page
 		var next []tenancy.MailID
 		for _, m := range w.queued() {
 			if w.count("select count(*) from mail where id = $1 and kind = 'members'", m) == 1 {
@@ -46,7 +46,7 @@ func TestMembersMail_TellsAllInPages(t *testing.T) {
 		must(t, w.SendMail(t.Context(), next[0], true))
 		w.wantCount(want, "mail")
 	}
-	must(t, w.SendMail(t.Context(), page, true)) // a repetition after a crash
+	must(t, w.SendMail(t.Context(), page, true)) // repeated after a crash
 	w.wantCount(250, "mail")
 	w.wantCount(250, "(select distinct email from mail) all_of_them")
 	w.wantCount(249, "jobs.river_job j join mail m on m.id::text = j.args ->> 'id' where j.queue = 'mail-later' and m.email <> 'ada@example.com'")
@@ -66,7 +66,7 @@ func TestMembersMail_TellsAllInPages(t *testing.T) {
 	}
 }
 
-func TestMembersMail_EndsWhenItIsNotTrueAnyMore(t *testing.T) {
+func TestMembersMail_StopsWhenNoLongerTrue(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -85,5 +85,5 @@ func TestMembersMail_EndsWhenItIsNotTrueAnyMore(t *testing.T) {
 	w.exec("delete from organization")
 	w.deliver()
 	w.wantCount(0, "mail")
-	w.MailGivenUp(t.Context(), id.New[tenancy.MailTag]()) // of none
+	w.MailGivenUp(t.Context(), id.New[tenancy.MailTag]()) // a mail that does not exist
 }

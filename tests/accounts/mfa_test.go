@@ -29,7 +29,7 @@ func TestMFA_EnableAndSignIn(t *testing.T) {
 	if first != begun || first.Text == "" {
 		t.Errorf("got the factors %+v and %+v in one session, want one", first, begun)
 	}
-	w.login("ada@example.com", tenancy.StepDone) // what is not confirmed counts for nothing
+	w.login("ada@example.com", tenancy.StepDone) // a factor that is not confirmed has no effect
 	codes, err := w.ConfirmMFA(t.Context(), p, w.code(begun.Text, 0))
 	if err != nil || len(codes) != 10 {
 		t.Fatalf("got %d recovery codes, %v, want 10", len(codes), err)
@@ -45,7 +45,8 @@ func TestMFA_EnableAndSignIn(t *testing.T) {
 	_, err = w.verify(in.Token, w.code(begun.Text, 0), "")
 	wantFault(t, "the code that has confirmed", err, fault.Unauthenticated)
 	code := w.code(begun.Text, 1)
-	done, err := w.verify(in.Token, "\u202a"+code[:3]+"\u00a0"+code[3:]+"\u202c ", "") // as apps show and people copy it
+	// The code is written as apps display it and people copy it.
+	done, err := w.verify(in.Token, "\u202a"+code[:3]+"\u00a0"+code[3:]+"\u202c ", "")
 	if err != nil || done.Session == "" {
 		t.Fatalf("the next code: got %+v, %v, want a session", done, err)
 	}
@@ -65,7 +66,7 @@ func TestMFA_EnableAndSignIn(t *testing.T) {
 	}
 }
 
-func TestMFA_StepsAroundThePresentOne(t *testing.T) {
+func TestMFA_AcceptsAdjacentTimeSteps(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	text, _ := w.enroll(w.owner("ada@example.com"))
@@ -182,7 +183,7 @@ func TestMFA_BruteForceOverParallelTokens(t *testing.T) {
 	w.wantCount(1, "mfa where tries = 0")
 }
 
-func TestMFA_FiveTriesOfAToken(t *testing.T) {
+func TestMFA_TokenAllowsFiveTries(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	text, _ := w.enroll(w.owner("ada@example.com"))
@@ -255,8 +256,9 @@ func TestMFA_Disable(t *testing.T) {
 	}
 }
 
-// TestMFA_WhoMustEnrollCanLeave: an organization cannot keep a member who does not want its second factor.
-func TestMFA_WhoMustEnrollCanLeave(t *testing.T) {
+// TestMFA_MemberWithoutFactorCanLeave checks that an organization cannot keep a member who does not
+// want the second factor that it requires.
+func TestMFA_MemberWithoutFactorCanLeave(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -344,7 +346,8 @@ func TestMFA_TokensEnd(t *testing.T) {
 	w.wantCount(0, "session")
 }
 
-// TestMFA_LostAuthenticator: with a recovery code a person signs in, disables the factor and enrolls another one.
+// TestMFA_LostAuthenticator checks that a person with a recovery code can disable the lost factor
+// and enroll another one.
 func TestMFA_LostAuthenticator(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -366,7 +369,8 @@ func TestMFA_LostAuthenticator(t *testing.T) {
 	w.login("ada@example.com", tenancy.StepMFA)
 }
 
-// TestMFA_ParallelSignInsDoNotFail signs in one person in several browsers at once, which lock the same rows.
+// TestMFA_ParallelSignInsDoNotFail signs one person in from several browsers at once, which lock
+// the same rows.
 func TestMFA_ParallelSignInsDoNotFail(t *testing.T) {
 	t.Parallel()
 	w := openAtOnce(t, nil)
@@ -398,8 +402,9 @@ func TestMFA_ParallelSignInsDoNotFail(t *testing.T) {
 	}
 }
 
-// A person who begins twice, as by a double click, may have scanned either answer. Another session
-// gets a different factor, whose secret nobody else knows.
+// TestBeginMFA_SameSessionGetsTheSameFactor covers a person who begins twice, for example by a
+// double click, and may have scanned either response. Another session gets a different factor, and
+// nobody else learns its secret.
 func TestBeginMFA_SameSessionGetsTheSameFactor(t *testing.T) {
 	t.Parallel()
 	w := openAtOnce(t, nil)

@@ -46,7 +46,7 @@ func TestOrganization_CreateAndChoose(t *testing.T) {
 	w.wantAudit(eve.Org, tenancy.ActionSignedIn, 1)
 }
 
-func TestOrganization_MembershipsOfOnePersonAreBounded(t *testing.T) {
+func TestOrganization_MembershipsPerPersonAreLimited(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	ada, p := w.owner("ada@example.com"), w.owner("bob@example.com")
@@ -102,7 +102,8 @@ func TestOrganization_Settings(t *testing.T) {
 	w.wantAudit(eve.Org, tenancy.ActionOrganizationChanged, 0)
 }
 
-// TestOrganization_ParallelChangesAreNotLost renames while the policy changes: each change writes the whole row.
+// TestOrganization_ParallelChangesAreNotLost renames the organization while its policy changes.
+// Each change writes the whole row.
 func TestOrganization_ParallelChangesAreNotLost(t *testing.T) {
 	t.Parallel()
 	w := openAtOnce(t, nil)
@@ -129,7 +130,7 @@ func TestOrganization_ParallelChangesAreNotLost(t *testing.T) {
 	}
 }
 
-func TestSetup_FillsWhatIsEmpty(t *testing.T) {
+func TestSetup_FillsEmptyFields(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -150,8 +151,9 @@ func TestSetup_FillsWhatIsEmpty(t *testing.T) {
 	}
 }
 
-// TestSetup_KeepsUTCThatSomebodyHasChosen: a new organization has UTC too, which nobody has chosen.
-func TestSetup_KeepsUTCThatSomebodyHasChosen(t *testing.T) {
+// TestSetup_KeepsChosenUTC tells UTC that somebody chose from the UTC that every new organization
+// starts with.
+func TestSetup_KeepsChosenUTC(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
@@ -161,7 +163,8 @@ func TestSetup_KeepsUTCThatSomebodyHasChosen(t *testing.T) {
 	must(t, err)
 	must(t, w.Setup(t.Context(), p, tenancy.Setup{Timezone: utc}))
 	name := "Renamed"
-	_, err = w.UpdateOrganization(t.Context(), eve, tenancy.OrganizationChange{Name: &name}) // chooses no zone
+	// This change leaves the zone alone.
+	_, err = w.UpdateOrganization(t.Context(), eve, tenancy.OrganizationChange{Name: &name})
 	must(t, err)
 	for _, owner := range []tenancy.Principal{p, eve} {
 		must(t, w.Setup(t.Context(), owner, tenancy.Setup{Timezone: tokyo}))
@@ -174,7 +177,7 @@ func TestSetup_KeepsUTCThatSomebodyHasChosen(t *testing.T) {
 	w.wantCount(2, "organization where timezone = 'UTC'")
 }
 
-func TestOrganizations_HaveTheirDescription(t *testing.T) {
+func TestOrganizations_IncludeDescription(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -186,7 +189,7 @@ func TestOrganizations_HaveTheirDescription(t *testing.T) {
 	}
 }
 
-func TestAudit_QueriesOfOneOrganizationWaitForOthers(t *testing.T) {
+func TestAudit_ConcurrentQueriesPerOrganizationAreLimited(t *testing.T) {
 	t.Parallel()
 	w := openAtOnce(t, nil)
 	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
@@ -200,7 +203,7 @@ func TestAudit_QueriesOfOneOrganizationWaitForOthers(t *testing.T) {
 			refused <- err
 		})
 	}
-	for range 14 { // 2 wait for the table and 4 for a place
+	for range 14 { // 2 wait for the table, 4 for a free place
 		wantFault(t, "too many of one organization", <-refused, fault.RateLimited)
 	}
 	w.awaitBlocked(2)
@@ -218,7 +221,7 @@ func TestAudit_QueriesOfOneOrganizationWaitForOthers(t *testing.T) {
 	must(t, err)
 }
 
-func TestAudit_OfAMemberHasTheOwnEntries(t *testing.T) {
+func TestAudit_MemberSeesOwnEntries(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	admin, session, target, _ := w.impersonation()
@@ -243,7 +246,7 @@ func TestAudit_OfAMemberHasTheOwnEntries(t *testing.T) {
 	}
 }
 
-func TestAudit_QueriesAreOfOneOrganization(t *testing.T) {
+func TestAudit_QueriesStayInOrganization(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
@@ -388,7 +391,7 @@ func TestRemoveMember_Matrix(t *testing.T) {
 	}
 }
 
-func TestRemoveMember_NamesOrRevokesTheKeysOfTheMember(t *testing.T) {
+func TestRemoveMember_NamesOrRevokesMembersKeys(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -414,7 +417,7 @@ func TestRemoveMember_NamesOrRevokesTheKeysOfTheMember(t *testing.T) {
 	wantFault(t, "a user who leaves and revokes keys", err, fault.Forbidden)
 }
 
-func TestRemoveMember_OfOnlyOneOrganizationHasNoAccess(t *testing.T) {
+func TestRemoveMember_FromOnlyOrganizationLeavesNoAccess(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -431,7 +434,7 @@ func TestRemoveMember_OfOnlyOneOrganizationHasNoAccess(t *testing.T) {
 	w.wantAudit(p.Org, tenancy.ActionRemoved, 0)
 }
 
-func TestHandOver_SwapsTheTwo(t *testing.T) {
+func TestHandOver_SwapsRoles(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -457,7 +460,7 @@ func TestHandOver_SwapsTheTwo(t *testing.T) {
 	}
 }
 
-func TestHandOver_ParallelToTwoPeople(t *testing.T) {
+func TestHandOver_ConcurrentCallsLeaveOneOwner(t *testing.T) {
 	t.Parallel()
 	w := openAtOnce(t, nil)
 	p := w.owner("ada@example.com")
@@ -477,12 +480,12 @@ func TestHandOver_ParallelToTwoPeople(t *testing.T) {
 	w.wantCount(0, "member where role = 'SUPERADMIN' and person_id = $1", p.Person)
 }
 
-// create creates an organization for a person, as the route does.
+// create creates an organization for a person through the same call as the route.
 func (w *world) create(p tenancy.Principal) (tenancy.Organization, error) {
 	return w.CreateOrganization(w.t.Context(), p, "Another one")
 }
 
-func TestOrganization_CreationsOfOnePersonADayAreLimited(t *testing.T) {
+func TestOrganization_CreationsPerPersonAndDayAreLimited(t *testing.T) {
 	t.Parallel()
 	w := openAtOnce(t, func(w *world) { w.cfg.Organizations.OrganizationsPerDay = 3 })
 	p, bob := w.owner("ada@example.com"), w.owner("bob@example.com")
@@ -529,7 +532,7 @@ func asFault(t *testing.T, err error) *fault.Error {
 	return f
 }
 
-func TestOrganization_CreationsOfOnePersonInAllAreLimited(t *testing.T) {
+func TestOrganization_CreationsPerPersonAreLimited(t *testing.T) {
 	t.Parallel()
 	w := open(t, func(w *world) { w.cfg.Organizations.OrganizationsPerPerson = 3 })
 	p := w.owner("ada@example.com")
@@ -550,7 +553,7 @@ func TestOrganization_CreationsOfOnePersonInAllAreLimited(t *testing.T) {
 	must(t, err)
 }
 
-// defaults is a Plans in which every organization has the default plan, except the larger ones.
+// defaults is a Plans in which every organization has the default plan, except those in larger.
 type defaults struct{ larger map[tenancy.OrgID]bool }
 
 func (d defaults) OnDefault(orgs []tenancy.OrgID) (plan string, n int) {
@@ -581,9 +584,9 @@ func TestOrganization_CreationsWithTheDefaultPlanAreLimited(t *testing.T) {
 	must(t, err)
 }
 
-// TestOrganization_IsAnsweredForByItsCreatorOrItsOwner checks that a person who has left uses up no limits of those who
-// stay.
-func TestOrganization_IsAnsweredForByItsCreatorOrItsOwner(t *testing.T) {
+// TestOrganization_MailsCountAgainstCreatorOrOwner checks that a person who has left does not use
+// up the limits of those who stay.
+func TestOrganization_MailsCountAgainstCreatorOrOwner(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p, err := w.CreateOwner(t.Context(), registration.NewOwner{
@@ -608,7 +611,7 @@ func TestOrganization_IsAnsweredForByItsCreatorOrItsOwner(t *testing.T) {
 	want(bob.Person)
 }
 
-// wantSenders checks against whose mailboxes the mails of a principal count.
+// wantSenders checks whose mailboxes a principal's mails count against.
 func (w *world) wantSenders(p tenancy.Principal, people ...tenancy.PersonID) {
 	w.t.Helper()
 	got, err := w.Senders(w.t.Context(), p)
@@ -625,9 +628,9 @@ func (w *world) wantSenders(p tenancy.Principal, people ...tenancy.PersonID) {
 	}
 }
 
-// TestOrganization_CreationsOfOneMailboxAreLimited checks that accounts with tagged addresses of one mailbox count as
-// one person.
-func TestOrganization_CreationsOfOneMailboxAreLimited(t *testing.T) {
+// TestOrganization_CreationsPerMailboxAreLimited checks that accounts with tagged addresses of one
+// mailbox count as one person.
+func TestOrganization_CreationsPerMailboxAreLimited(t *testing.T) {
 	t.Parallel()
 	w := openAtOnce(t, func(w *world) {
 		w.cfg.Registration.Registration, w.cfg.Organizations.OrganizationsPerDay = registration.RegisterOpen, 4
@@ -652,8 +655,8 @@ func TestOrganization_CreationsOfOneMailboxAreLimited(t *testing.T) {
 	must(t, err)
 }
 
-// TestOrganization_MailboxIsThatOfTenancy compares the column with the function.
-func TestOrganization_MailboxIsThatOfTenancy(t *testing.T) {
+// TestOrganization_MailboxColumnMatchesTenancy compares the column mailbox with tenancy.Mailbox.
+func TestOrganization_MailboxColumnMatchesTenancy(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	unverified := w.owner("ada@example.org")
@@ -672,7 +675,7 @@ func TestOrganization_MailboxIsThatOfTenancy(t *testing.T) {
 	}
 }
 
-func TestOrganization_CreatorIsThePersonAndNotTheOperator(t *testing.T) {
+func TestOrganization_CreatorIsPersonNotOperator(t *testing.T) {
 	t.Parallel()
 	for who, want := range map[registration.Policy]int{
 		registration.RegisterOpen: 1, registration.RegisterFirst: 0,

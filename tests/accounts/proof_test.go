@@ -9,7 +9,7 @@ import (
 	"crier/tenancy"
 )
 
-// needsCode fails the test unless an error asks for a code of the second factor.
+// needsCode fails the test unless the error asks for a code of the second factor.
 func needsCode(t *testing.T, name string, err error) {
 	t.Helper()
 	var f *fault.Error
@@ -18,7 +18,7 @@ func needsCode(t *testing.T, name string, err error) {
 	}
 }
 
-// proven are the commands that require a proof of who makes the request.
+// proven returns the commands that require proof of the person's identity.
 func (w *world) proven(p tenancy.Principal) map[string]func(proof tenancy.Proof) error {
 	ctx := w.t.Context()
 	return map[string]func(proof tenancy.Proof) error{
@@ -133,7 +133,7 @@ func TestCreateKey_NeedsARecentSignInOrThePassword(t *testing.T) {
 	w.wantCount(2, "api_key")
 }
 
-// ended are a person's commands. Each must notice that the session has ended.
+// ended returns commands of a person. Each must notice that the session has ended.
 func (w *world) ended(p tenancy.Principal) map[string]func() error {
 	ctx := w.t.Context()
 	out := map[string]func() error{
@@ -157,8 +157,9 @@ func (w *world) ended(p tenancy.Principal) map[string]func() error {
 	return out
 }
 
-// TestPeople_EndedSessionActsNoMore ends the session between the guard of a command and its transaction.
-func TestPeople_EndedSessionActsNoMore(t *testing.T) {
+// TestPeople_EndedSessionCannotAct ends the session after a command's guard has run and before its
+// transaction.
+func TestPeople_EndedSessionCannotAct(t *testing.T) {
 	t.Parallel()
 	w := openAtOnce(t, nil)
 	for name := range w.ended(tenancy.Principal{}) {
@@ -176,7 +177,7 @@ func TestPeople_EndedSessionActsNoMore(t *testing.T) {
 	w.wantCount(0, "mfa")
 }
 
-func TestDeleteAccount_TwiceAtOnceIsRestoredWhole(t *testing.T) {
+func TestDeleteAccount_ConcurrentDeletesRestoreWhole(t *testing.T) {
 	t.Parallel()
 	w, other := pair(t)
 	for range 6 {

@@ -12,7 +12,7 @@ import (
 	"crier/tenancy/signin"
 )
 
-// providers is a Providers whose codes are the identities of its map.
+// providers is a Providers that accepts the keys of its map as codes and returns their identities.
 type providers struct {
 	mu         sync.Mutex
 	begun      int
@@ -59,7 +59,7 @@ func (w *world) withProviders() *providers {
 	return f
 }
 
-// callback begins a sign-in and returns what the browser brings back with the code.
+// callback begins a sign-in and returns what the browser brings back from the provider.
 func (w *world) callback(p tenancy.Principal, code string) tenancy.Callback {
 	w.t.Helper()
 	_, state, err := w.BeginSignIn(w.t.Context(), "GITHUB", "https://crier.example/back", p)
@@ -154,8 +154,8 @@ func TestProvider_ClaimRegistersOnce(t *testing.T) {
 	w.wantCount(1, "person")
 }
 
-// TestProvider_UnverifiedAddressIsNamed: nobody gets, joins or links an account with an address
-// that a provider does not call verified, and the refusal says what is missing.
+// TestProvider_UnverifiedAddressIsNamed checks that nobody gets, joins or links an account with an
+// address that the provider does not call verified, and that the refusal says what is missing.
 func TestProvider_UnverifiedAddressIsNamed(t *testing.T) {
 	t.Parallel()
 	w := open(t, func(w *world) { w.withProviders() })

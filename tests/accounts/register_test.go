@@ -168,7 +168,7 @@ func TestResend_BothLinksWorkOnce(t *testing.T) {
 	w.wantCount(1, "person")
 }
 
-func TestResend_SendsNoLinkOfSeveralRegistrations(t *testing.T) {
+func TestResend_SendsNoLinkForSeveralRegistrations(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	w.register(newRegistration("ada@example.com", "Engines"))
@@ -184,7 +184,7 @@ func TestResend_SendsNoLinkOfSeveralRegistrations(t *testing.T) {
 	w.wantCount(1, "organization where name = 'Engines'")
 }
 
-func TestRegister_KnownAddressGetsAnotherMailWithoutALink(t *testing.T) {
+func TestRegister_KnownAddressGetsMailWithoutLink(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	w.person("ada@example.com")
@@ -247,7 +247,7 @@ func TestRegister_FirstMakesOneOrganization(t *testing.T) {
 		must(t, w.ResendActivation(t.Context(), email))
 		codes = append(codes, w.link(email))
 	}
-	// Nobody can be stored before several have begun.
+	// The lock keeps people from being stored until several activations have begun.
 	w.exec("begin")
 	w.exec("lock table person in share mode")
 	var released sync.WaitGroup

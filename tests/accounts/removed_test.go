@@ -17,10 +17,11 @@ import (
 	"crier/tests/call"
 )
 
-// making is what an administrator makes who is being removed, and which of it was answered with success.
+// making is an administrator who is being removed, with the keys, webhooks and invitations that
+// responses confirmed.
 type making struct {
 	*owner
-	path string // of the receiver of the webhooks
+	path string // the receiver's path for the member's webhooks
 
 	mu                          sync.Mutex
 	keys, webhooks, invitations []gjson.Result
@@ -28,7 +29,7 @@ type making struct {
 	failed                      []error
 }
 
-// made collects an answer.
+// made records a response: it appends what was created to list, or counts a refusal or a failure.
 func (k *making) made(list *[]gjson.Result, a call.Answer, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -44,7 +45,7 @@ func (k *making) made(list *[]gjson.Result, a call.Answer, err error) {
 	}
 }
 
-// lastKey returns the newest of the member's keys, or "".
+// lastKey returns the member's newest key, or "".
 func (k *making) lastKey() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -55,7 +56,7 @@ func (k *making) lastKey() string {
 	return last.Get("key").String() + last.Get("apiKey").String()
 }
 
-// request sends the i-th request, to the processes by turns.
+// request sends the i-th request. The processes take turns.
 func (k *making) request(i int) {
 	node, key := i/5%2, k.lastKey()
 	hook := m{"name": fmt.Sprintf("hook %d", i), "url": k.receiver + k.path, "integrations": []any{}}
@@ -78,7 +79,8 @@ func (k *making) request(i int) {
 	}
 }
 
-// makes sends requests at a rate, none waiting for another one, until stop is closed, and waits for their answers.
+// makes sends requests at a rate until stop is closed, without waiting for earlier ones, and then
+// waits for all responses.
 func (k *making) makes(perSecond int, stop <-chan struct{}) {
 	var sent sync.WaitGroup
 	defer sent.Wait()
@@ -94,9 +96,11 @@ func (k *making) makes(perSecond int, stop <-chan struct{}) {
 	}
 }
 
-// TestRemoved_KeepsNothing removes and demotes administrators while they make keys, webhooks and invitations on two
-// processes: what the answers gave them is named by the answer of the removal, and nothing of it works, is listed or comes
-// back with a new membership.
+// TestRemoved_KeepsNothing removes and demotes administrators while they create keys, webhooks and
+// invitations on two processes.
+//
+// The response of the removal must name everything whose creation was confirmed to them. None of it
+// may work, be listed or come back with a new membership.
 func TestRemoved_KeepsNothing(t *testing.T) {
 	t.Parallel()
 	p := startProcesses(t)
@@ -136,7 +140,7 @@ func TestRemoved_KeepsNothing(t *testing.T) {
 	}
 }
 
-// removes ends the membership, or its rights, and returns the answer.
+// removes ends the membership, or only its rights, and returns the response.
 func (o *owner) removes(member *making, whole bool) gjson.Result {
 	o.t.Helper()
 	if whole {
@@ -145,7 +149,8 @@ func (o *owner) removes(member *making, whole bool) gjson.Result {
 	return o.ask(http.MethodPut, "/settings/team/"+member.person+"/role", m{"role": "USER", "revokeKeys": true})
 }
 
-// wantNamed compares what the answer of the removal names with what the member was answered.
+// wantNamed checks that the response of the removal names everything whose creation was confirmed
+// to the member.
 func (o *owner) wantNamed(answer gjson.Result, member *making) {
 	o.t.Helper()
 	for name, made := range map[string][]gjson.Result{
@@ -166,7 +171,7 @@ func (o *owner) wantNamed(answer gjson.Result, member *making) {
 	}
 }
 
-// wantNothingOf checks that nothing works or is listed that the member has made.
+// wantNothingOf checks that nothing that the member has created works or is listed.
 func (o *owner) wantNothingOf(member *making) {
 	o.t.Helper()
 	for _, x := range member.keys {
@@ -191,7 +196,8 @@ func (o *owner) wantNothingOf(member *making) {
 	}
 }
 
-// wantNotCalled checks that an event reaches no endpoint of the member. That the owner's is called shows that it is out.
+// wantNotCalled checks that an event reaches none of the member's endpoints. A call to the owner's
+// endpoint shows that the event was sent.
 func (o *owner) wantNotCalled(member *making, channel string) {
 	o.t.Helper()
 	o.webhook()
@@ -204,9 +210,9 @@ func (o *owner) wantNotCalled(member *making, channel string) {
 	}
 }
 
-// TestRemoved_BentWebhooksAreTheirs checks that a removal takes the webhooks whose URL or secret the member has chosen,
-// because the member may be able to read what is sent to them.
-func TestRemoved_BentWebhooksAreTheirs(t *testing.T) {
+// TestRemoved_ChangedWebhooksAreDeleted checks that a removal deletes the webhooks whose URL or
+// secret the member has changed, because the member may be able to read what they receive.
+func TestRemoved_ChangedWebhooksAreDeleted(t *testing.T) {
 	t.Parallel()
 	p := common(t)
 	for name, bend := range map[string]func(member *owner, hook string){
@@ -236,7 +242,8 @@ func TestRemoved_BentWebhooksAreTheirs(t *testing.T) {
 	}
 }
 
-// TestRemoved_LeavingFirstKeepsNothing checks that a person who has already left can still be removed.
+// TestRemoved_LeavingFirstKeepsNothing checks that a person who has already left can still be
+// removed.
 func TestRemoved_LeavingFirstKeepsNothing(t *testing.T) {
 	t.Parallel()
 	o := common(t).owner(t)
@@ -256,8 +263,8 @@ func TestRemoved_LeavingFirstKeepsNothing(t *testing.T) {
 	o.wantStatus(http.StatusNotFound, http.MethodDelete, path)
 }
 
-// TestRemoved_ConnectEndsWithItsSession checks that a connect cannot be finished after its session has ended, for
-// example a stolen session that a change of the password ended.
+// TestRemoved_ConnectEndsWithItsSession checks that a connect cannot be finished after its session
+// has ended. A password change, for example, ends a stolen session.
 func TestRemoved_ConnectEndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	o := common(t).owner(t)
@@ -270,9 +277,9 @@ func TestRemoved_ConnectEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// TestRemoved_ConnectsNothingElsewhere checks that a browser that still names an organization of which the person is
-// not a member begins no connect for another one.
-func TestRemoved_ConnectsNothingElsewhere(t *testing.T) {
+// TestRemoved_ForeignOrganizationStartsNoConnect checks that a browser that names an organization
+// of which the person is not a member does not start a connect for another one.
+func TestRemoved_ForeignOrganizationStartsNoConnect(t *testing.T) {
 	t.Parallel()
 	o := common(t).owner(t)
 	other := o.processes.owner(t)
@@ -290,7 +297,7 @@ func (o *owner) reviewLinks(email string) (tokens []string) {
 	return tokens
 }
 
-// answers approves a post as a guest with a review link.
+// answers approves a post as a guest, using a review link.
 func (o *owner) answers(node int, token, name string) call.Answer {
 	o.t.Helper()
 	a, err := o.visitor(o.t).send(node, http.MethodPost, "/public/approval-review/"+token+"/resolve", m{"action": "approve", "reviewerName": name})
@@ -308,8 +315,8 @@ func (o *owner) sharedLink(post string) string {
 	return path.Base(address)
 }
 
-// TestRemoved_ReviewLinksEnd checks that a former member cannot approve anything with a link that was shown or mailed
-// to them.
+// TestRemoved_ReviewLinksEnd checks that a former member cannot approve anything with a link that
+// was shown or mailed to them.
 func TestRemoved_ReviewLinksEnd(t *testing.T) {
 	t.Parallel()
 	o := common(t).owner(t)
@@ -373,8 +380,8 @@ func TestRemoved_ReviewLinksEnd(t *testing.T) {
 	}
 }
 
-// TestRemoved_CredentialsAreNamed checks that a demotion and a removal list the provider credentials that the member
-// entered, because the member may know the secret.
+// TestRemoved_CredentialsAreNamed checks that a demotion and a removal list the provider
+// credentials that the member entered, because the member may know the secret.
 func TestRemoved_CredentialsAreNamed(t *testing.T) {
 	t.Parallel()
 	o := common(t).owner(t)

@@ -26,7 +26,8 @@ func (w *world) queueReport(list ...tenancy.Report) error {
 	return w.QueueReports(w.t.Context(), list[0].Org, list)
 }
 
-// wantReports checks how many mails each address got since the last call, and forgets them.
+// wantReports delivers all mails, checks how many each address got since the last call, and clears
+// the mailbox.
 func (w *world) wantReports(when string, want map[string]int) {
 	w.t.Helper()
 	w.deliver()
@@ -64,7 +65,7 @@ func TestReport_GoesToMembersWhoWantItOnce(t *testing.T) {
 		must(t, w.queueReport(report(ada.Org, c.kind, string(c.kind))))
 		c.want["eve@example.com"], c.want["off@example.com"] = 0, 0
 		w.wantReports(string(c.kind), c.want)
-		must(t, w.queueReport(report(ada.Org, c.kind, string(c.kind)))) // a repetition after a crash
+		must(t, w.queueReport(report(ada.Org, c.kind, string(c.kind)))) // repeated after a crash
 		w.wantReports("again", map[string]int{"ada@example.com": 0, "bob@example.com": 0})
 	}
 	must(t, w.queueReport(report(eve.Org, tenancy.ReportFailed, "of another organization")))
@@ -73,9 +74,10 @@ func TestReport_GoesToMembersWhoWantItOnce(t *testing.T) {
 	w.wantCount(0, "mail")
 }
 
-// Posts that fail while their channel must be connected again are counted with it. A member who wants no mails about
-// channels gets one about the posts, and can end these mails.
-func TestReport_PostsOfDeadChannelAreMailedToWhoWantsOneOfBoth(t *testing.T) {
+// TestReport_DeadChannelReachesMembersWantingPostsOrChannels checks that posts that fail while
+// their channel must be reconnected are counted with the channel. A member without mails about
+// channels gets a mail about the posts instead, and can unsubscribe from it.
+func TestReport_DeadChannelReachesMembersWantingPostsOrChannels(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	ada := w.owner("ada@example.com")
@@ -130,7 +132,7 @@ func TestReport_IsQueuedOnceBySeveralProcesses(t *testing.T) {
 	w.wantReports("four processes", map[string]int{"ada@example.com": 1})
 }
 
-func TestReport_IsNotSentToWhoLeftMeanwhile(t *testing.T) {
+func TestReport_NotSentToMembersWhoLeft(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	ada := w.owner("ada@example.com")
@@ -183,7 +185,8 @@ func TestReport_UnsubscribeEndsItsKind(t *testing.T) {
 	}
 }
 
-// The header of a mail of several topics has one link, which ends all of them. Those of the footer end one each.
+// TestReport_UnsubscribeEndsAllKindsOfTheMail checks the links in a mail about several topics. The
+// link in the header ends all of them, and each link in the footer ends one.
 func TestReport_UnsubscribeEndsAllKindsOfTheMail(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -213,8 +216,9 @@ func TestReport_UnsubscribeEndsAllKindsOfTheMail(t *testing.T) {
 	wantFault(t, "a token that is not valid", err, fault.NotFound)
 }
 
-// A request for approval goes to the members who want to know of it, but not to who asked, and the answer to who asked.
-func TestReport_ApprovalsGoToWhomTheyConcern(t *testing.T) {
+// TestReport_ApprovalsGoToPeopleConcerned checks that a request for approval goes to the members
+// who want such mails, except the requester, and that the answer goes to the requester.
+func TestReport_ApprovalsGoToPeopleConcerned(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	ada := w.owner("ada@example.com")
@@ -251,8 +255,10 @@ func TestReport_ApprovalsGoToWhomTheyConcern(t *testing.T) {
 	}
 }
 
-// Who switches off mails about channels after the report was queued gets it as one about posts, and can end it.
-func TestReport_IsAboutPostsForWhoSwitchedOffChannels(t *testing.T) {
+// TestReport_IsAboutPostsIfChannelMailsAreOff checks that a member who switches off mails about
+// channels after the report was queued gets it as a mail about posts, and can unsubscribe from
+// that.
+func TestReport_IsAboutPostsIfChannelMailsAreOff(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	ada := w.owner("ada@example.com")
@@ -270,9 +276,10 @@ func TestReport_IsAboutPostsForWhoSwitchedOffChannels(t *testing.T) {
 	}
 }
 
-// A member whose server stalls or refuses, and an organization with many members, delay no other organization: reports
-// go page by page, behind the mails that people wait for.
-func TestReport_HugeOrganizationLeavesTurnsToOthers(t *testing.T) {
+// TestReport_HugeOrganizationDoesNotDelayOthers checks that neither a member whose server stalls or
+// refuses nor an organization with many members delays other organizations. Reports are sent page
+// by page, after the mails that people wait for.
+func TestReport_HugeOrganizationDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	huge, small := w.owner("ada@example.com"), w.owner("eve@example.com")
@@ -284,7 +291,8 @@ func TestReport_HugeOrganizationLeavesTurnsToOthers(t *testing.T) {
 	must(t, w.queueReport(report(huge.Org, tenancy.ReportFailed, "huge")))
 	w.sendQueued()
 	must(t, w.queueReport(report(small.Org, tenancy.ReportFailed, "small")))
-	w.sendQueued() // all that is queued: a page of the huge one, and the page of the small one
+	// Everything queued so far: one page of the huge organization and the page of the small one.
+	w.sendQueued()
 	w.sendQueued()
 	if got := w.box.to("eve@example.com"); len(got) != 1 || !strings.Contains(got[0].Subject, "3 posts on “acme” (Bluesky) failed") {
 		t.Errorf("got the mails %v, want the report before those of the other organization are all sent", got)
@@ -299,8 +307,9 @@ func TestReport_HugeOrganizationLeavesTurnsToOthers(t *testing.T) {
 	w.wantReports("the rest", map[string]int{"p999@example.com": 1})
 }
 
-// What becomes due together is one mail with a list, and says how many it does not list.
-func TestReport_SeveralAreOneMail(t *testing.T) {
+// TestReport_SeveralShareOneMail checks that reports that become due together share one mail, which
+// lists some of them and says how many it leaves out.
+func TestReport_SeveralShareOneMail(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	ada := w.owner("ada@example.com")
@@ -317,14 +326,16 @@ func TestReport_SeveralAreOneMail(t *testing.T) {
 		t.Errorf("got the mails %+v, want one that lists 20 and counts 130 more", got)
 	}
 	w.box.clear()
-	must(t, w.queueReport(append(all[:10:10], report(ada.Org, tenancy.ReportMissed, "another"))...)) // a repetition with one more
+	// The same reports again, with one more.
+	must(t, w.queueReport(append(all[:10:10], report(ada.Org, tenancy.ReportMissed, "another"))...))
 	if m := w.mailTo("ada@example.com"); m.Subject != "3 posts on “acme” (Bluesky) could not be published in time" {
 		t.Errorf("got the mail %q, want only the report that was not queued before", m.Subject)
 	}
 }
 
-// A person gets ten mails with reports within an hour, of all organizations. What comes then waits for the next hour, in
-// one mail for each organization.
+// TestReport_PersonGetsTenMailsAnHour checks that a person gets at most ten mails with reports
+// within an hour, counting all organizations. Later reports wait for the next hour, in one mail per
+// organization.
 func TestReport_PersonGetsTenMailsAnHour(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -366,9 +377,10 @@ func TestReport_PersonGetsTenMailsAnHour(t *testing.T) {
 	w.wantReports("hours later", map[string]int{"ada@example.com": 1})
 }
 
-// Mails about published posts of many organizations leave those about incidents their places, and wait for the next hour
+// TestReport_DigestsDoNotDisplaceIncidents checks that mails about published posts do not use up
+// the places of mails about incidents, even from many organizations. They wait for the next hour
 // themselves.
-func TestReport_DigestsTakeNoPlacesOfIncidents(t *testing.T) {
+func TestReport_DigestsDoNotDisplaceIncidents(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	ada := w.owner("ada@example.com")
@@ -387,8 +399,9 @@ func TestReport_DigestsTakeNoPlacesOfIncidents(t *testing.T) {
 	w.wantCount(0, waiting, "failed")
 }
 
-// Requests for approval take no places of problems, and are listed behind them.
-func TestReport_ApprovalsTakeNoPlacesOfIncidents(t *testing.T) {
+// TestReport_ApprovalsDoNotDisplaceIncidents checks that requests for approval do not use up the
+// places of problems, and are listed after them.
+func TestReport_ApprovalsDoNotDisplaceIncidents(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	ada := w.owner("ada@example.com")
@@ -397,7 +410,7 @@ func TestReport_ApprovalsTakeNoPlacesOfIncidents(t *testing.T) {
 		w.sendPages()
 	}
 	const waiting = `mail where held_until is not null and data #>> '{reports,0,kind}' = $1`
-	w.wantCount(1, waiting, "approval") // with the fifteen behind the first ten
+	w.wantCount(1, waiting, "approval") // holds the fifteen that follow the first ten
 	all := []tenancy.Report{}
 	for n := range tenancy.MaxListedReports {
 		all = append(all, report(ada.Org, tenancy.ReportApproval, fmt.Sprint("another approval ", n)))
@@ -408,7 +421,8 @@ func TestReport_ApprovalsTakeNoPlacesOfIncidents(t *testing.T) {
 	w.wantCount(1, `mail where data #>> '{reports,0,kind}' = $1 and data ->> 'more' = '1'`, "failed")
 }
 
-// The tasks that queue reports for members are not before the mails that people wait for.
+// TestReport_FirstPageIsInTheSecondQueue checks that the tasks that queue reports for members do
+// not run ahead of the mails that people wait for.
 func TestReport_FirstPageIsInTheSecondQueue(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
@@ -420,8 +434,9 @@ func TestReport_FirstPageIsInTheSecondQueue(t *testing.T) {
 	w.wantCount(0, pages, "mail")
 }
 
-// An account that is purged while the mails of its page are queued costs the other members nothing.
-func TestReport_PurgedAccountLeavesThePageToOthers(t *testing.T) {
+// TestReport_PurgedAccountDoesNotStopItsPage checks that the other members still get their mails if
+// an account is purged while the mails of its page are being queued.
+func TestReport_PurgedAccountDoesNotStopItsPage(t *testing.T) {
 	t.Parallel()
 	w := openAtOnce(t, nil)
 	ada := w.owner("ada@example.com")
@@ -439,12 +454,13 @@ func TestReport_PurgedAccountLeavesThePageToOthers(t *testing.T) {
 	w.awaitBlocked(1)
 	must(t, purge.Commit(t.Context()))
 	must(t, <-sent)
-	w.wantCount(0, "mail where kind = 'members'") // its task does not run again
+	w.wantCount(0, "mail where kind = 'members'") // the task of the page does not run again
 	w.wantReports("one was purged", map[string]int{"ada@example.com": 1, "gone@example.com": 0})
 }
 
-// A mail server that stalls takes three workers of the second queue, whatever organizations the mails are of.
-func TestReport_StallingDomainLeavesWorkersToOthers(t *testing.T) {
+// TestReport_StallingDomainLeavesWorkersForOthers checks that a mail server that stalls occupies at
+// most three workers of the second queue, across all organizations.
+func TestReport_StallingDomainLeavesWorkersForOthers(t *testing.T) {
 	t.Parallel()
 	box := &stallingBox{domain: "slow.example", entered: make(chan string, 10), release: make(chan struct{})}
 	w := openAtOnce(t, func(w *world) { box.mailBox, w.deps.Mail = w.box, box })
@@ -453,7 +469,7 @@ func TestReport_StallingDomainLeavesWorkersToOthers(t *testing.T) {
 	}
 	w.queueReportTo("ada@fast.example")
 	w.sendPages()
-	queued := w.queued() // in the order of the reports
+	queued := w.queued() // in the order in which the reports were queued
 	sent, refused := make(chan error, 3), make(chan error, 1)
 	for _, m := range queued[:3] {
 		go func() { sent <- w.SendMail(t.Context(), m, false) }()
@@ -478,7 +494,7 @@ func TestReport_StallingDomainLeavesWorkersToOthers(t *testing.T) {
 	})
 }
 
-// queueReportTo queues a report for a person, who gets an organization.
+// queueReportTo creates a person with an organization and queues a report for it.
 func (w *world) queueReportTo(email string) {
 	w.t.Helper()
 	p := w.person(email)
@@ -487,7 +503,7 @@ func (w *world) queueReportTo(email string) {
 	must(w.t, w.queueReport(report(o.ID, tenancy.ReportFailed, "to "+email)))
 }
 
-// sendPages makes the mails of members, and sends none of them.
+// sendPages runs the queued tasks that create the mails to members, but sends none of those mails.
 func (w *world) sendPages() {
 	w.t.Helper()
 	for _, queued := range w.queued() {

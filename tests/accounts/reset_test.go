@@ -125,8 +125,9 @@ func TestReset_OnceInParallel(t *testing.T) {
 	w.wantAudit(p.Org, tenancy.ActionPasswordReset, 1)
 }
 
-// TestReset_OldPasswordDoesNotOutrunIt logs in with the old password while it is replaced: no session may survive.
-func TestReset_OldPasswordDoesNotOutrunIt(t *testing.T) {
+// TestReset_OldPasswordLeavesNoSession logs in with the old password while it is being replaced. No
+// session may survive.
+func TestReset_OldPasswordLeavesNoSession(t *testing.T) {
 	t.Parallel()
 	w := openAtOnce(t, nil)
 	w.owner("ada@example.com")
@@ -177,7 +178,7 @@ func TestChangePassword_EndsOtherSessions(t *testing.T) {
 	w.wantAudit(p.Org, tenancy.ActionPasswordChanged, 1)
 }
 
-func TestChangePassword_FirstOneNeedsARecentSignIn(t *testing.T) {
+func TestChangePassword_FirstPasswordNeedsRecentSignIn(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")
@@ -188,13 +189,14 @@ func TestChangePassword_FirstOneNeedsARecentSignIn(t *testing.T) {
 	w.advance(-time.Second)
 	must(t, w.ChangePassword(t.Context(), p, tenancy.Proof{Password: ""}, newPassword))
 	w.wantPassword("ada@example.com", newPassword, true)
-	must(t, w.Logout(t.Context(), "", from(""))) // of no session
+	must(t, w.Logout(t.Context(), "", from(""))) // without a session
 	w.exec("delete from session where id = $1", p.Session)
 	err = w.ChangePassword(t.Context(), p, tenancy.Proof{Password: newPassword}, password)
 	wantFault(t, "a session that ended meanwhile", err, fault.Unauthenticated)
 }
 
-// changeAddress begins a change and returns the tokens of the old and the new side.
+// changeAddress starts a change of address and returns the tokens sent to the old and the new
+// address.
 func (w *world) changeAddress(p tenancy.Principal, email string) (string, string) {
 	w.t.Helper()
 	done, err := w.ChangeAddress(w.t.Context(), p, email, tenancy.Proof{Password: password})
@@ -241,7 +243,7 @@ func TestChangeAddress_NeedsBothLinksInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestChangeAddress_TakenMeanwhileAndNewRequest(t *testing.T) {
+func TestChangeAddress_RefusesTakenAddressAndOldLinks(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	p := w.owner("ada@example.com")

@@ -28,21 +28,21 @@ import (
 
 const (
 	password = "correct horse battery"
-	// cheapHash is that of password, with less work than the service's own.
+	// cheapHash is a hash of password that costs less work than the service's own hashes.
 	cheapHash = "$argon2id$v=19$m=64,t=1,p=1$DhFYily2Dr2E/CUAdnqlXA$tsLKQw0ZYKMScD6hNXL6XHn7EaURtYlyfqOaS/FNBYk"
 	client    = "203.0.113.9"
 
 	enterpriseKey = "0123456789abcdef0123456789abcdef"
 )
 
-// world is a database with an Accounts and what it depends on.
+// world is a database with an Accounts and its dependencies.
 type world struct {
 	*boot.Accounts
 	t       *testing.T
 	address string
 	db      *pg.DB
 	super   *pgx.Conn
-	// watch is for blocked only: statistics do not change during a transaction of super.
+	// watch is only for blocked: within a transaction of super, the statistics do not change.
 	watch *pgx.Conn
 	cfg   boot.AccountsConfig
 	deps  boot.AccountsDeps
@@ -87,8 +87,9 @@ func open(t *testing.T, change func(w *world)) *world {
 	return w
 }
 
-// openAtOnce is open for tests whose transactions must overlap. While connections are being opened, no two transactions
-// of the role pg.Gate would, so all of its connections are opened beforehand.
+// openAtOnce is open for tests whose transactions must overlap. While connections of the role
+// pg.Gate are being opened, no two of its transactions overlap, so openAtOnce opens all of them
+// beforehand.
 func openAtOnce(t *testing.T, change func(w *world)) *world {
 	t.Helper()
 	w := open(t, change)
@@ -96,10 +97,10 @@ func openAtOnce(t *testing.T, change func(w *world)) *world {
 	return w
 }
 
-// withoutMail is for open.
+// withoutMail is a change for open: the Accounts cannot send mail.
 func withoutMail(w *world) { w.deps.Mail = nil }
 
-// instance returns another Accounts on the database, as another process has it.
+// instance returns another Accounts on the same database, as a second process would have.
 func (w *world) instance() *boot.Accounts {
 	w.t.Helper()
 	a, err := boot.NewAccounts(w.cfg, w.deps)
@@ -139,7 +140,7 @@ func (w *world) count(sql string, args ...any) int {
 	return n
 }
 
-// wantCount compares the number of rows of what stands after "from".
+// wantCount checks the number of rows that "select count(*) from" finds with the rest of the query.
 func (w *world) wantCount(want int, from string, args ...any) {
 	w.t.Helper()
 	if got := w.count("select count(*) from "+from, args...); got != want {
@@ -147,18 +148,18 @@ func (w *world) wantCount(want int, from string, args ...any) {
 	}
 }
 
-// wantAudit compares the number of entries of an organization's audit log with the action.
+// wantAudit checks the number of entries with an action in an organization's audit log.
 func (w *world) wantAudit(org tenancy.OrgID, action tenancy.Action, want int) {
 	w.t.Helper()
 	w.wantCount(want, "audit where org_id = $1 and action = $2", org, action)
 }
 
-// from is a browser with a cookie, which may be empty.
+// from returns the source of a request from a browser with a device cookie, which may be empty.
 func from(device string) tenancy.Source {
 	return tenancy.NewSource(client, client, "Firefox", device)
 }
 
-// site is a browser in a network of its own.
+// site returns the source of a request from a browser in a separate network.
 func site(n int) tenancy.Source {
 	address := fmt.Sprintf("198.51.%d.%d", n/256, n%256)
 	return tenancy.NewSource(address, address, "Firefox", "")
@@ -184,14 +185,15 @@ func (w *world) owner(email string) tenancy.Principal {
 	return w.enter(email, "")
 }
 
-// member inserts a person who is a member of an organization and returns the principal of a session.
+// member inserts a person who is a member of an organization and returns the principal of a
+// session.
 func (w *world) member(org tenancy.OrgID, email string, role tenancy.Role) tenancy.Principal {
 	w.t.Helper()
 	w.join(org, w.person(email), role)
 	return w.enter(email, org.String())
 }
 
-// rotate replaces a key by another one.
+// rotate replaces a key with a new one.
 func (w *world) rotate(p tenancy.Principal, key string, overlap int) (tenancy.Rotation, error) {
 	w.t.Helper()
 	return w.RotateKey(w.t.Context(), p, key, overlap, tenancy.Proof{Password: password})
@@ -208,7 +210,7 @@ func (w *world) join(org tenancy.OrgID, person tenancy.PersonID, role tenancy.Ro
 	w.exec("insert into member (org_id, person_id, role, created_at) values ($1, $2, $3, $4)", org, person, role, w.time())
 }
 
-// login signs in and fails the test unless the result is of the step.
+// login logs in and fails the test unless the result has the step.
 func (w *world) login(email string, step tenancy.Step) tenancy.SignIn {
 	w.t.Helper()
 	in, err := w.Login(w.t.Context(), email, password, from(""))
@@ -218,7 +220,7 @@ func (w *world) login(email string, step tenancy.Step) tenancy.SignIn {
 	return in
 }
 
-// enter signs in and returns the principal in the organization.
+// enter logs in and returns the principal in the organization.
 func (w *world) enter(email, org string) tenancy.Principal {
 	w.t.Helper()
 	return w.principal(w.login(email, tenancy.StepDone).Session, org)
@@ -236,7 +238,7 @@ func (w *world) principal(session, org string) tenancy.Principal {
 	return p
 }
 
-// wantEnded fails the test unless the session is over, in another process too.
+// wantEnded fails the test unless the session has ended, in another process as well.
 func (w *world) wantEnded(name, session string) {
 	w.t.Helper()
 	for _, a := range []*boot.Accounts{w.Accounts, w.instance()} {
@@ -268,7 +270,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// deliver sends all queued mails as their tasks do, and those that they queue.
+// deliver sends all queued mails as their tasks do, including those queued along the way.
 func (w *world) deliver() {
 	w.t.Helper()
 	for range 20 {
@@ -285,7 +287,7 @@ func (w *world) deliver() {
 	w.t.Fatal("there are still mails after 20 rounds")
 }
 
-// queued returns the ids of the queued mails, the oldest first.
+// queued returns the ids of the queued mails, oldest first.
 func (w *world) queued() []tenancy.MailID {
 	w.t.Helper()
 	rows, err := w.super.Query(w.t.Context(), "select id from mail order by id")
@@ -299,7 +301,7 @@ func (w *world) queued() []tenancy.MailID {
 	return out
 }
 
-// mailTo delivers and returns the newest mail to an address.
+// mailTo delivers all mails and returns the newest one to an address.
 func (w *world) mailTo(email string) mail.Message {
 	w.t.Helper()
 	w.deliver()
@@ -332,7 +334,7 @@ func tokenOf(m mail.Message) string {
 	return ""
 }
 
-// blocked returns how many transactions wait for locks of others.
+// blocked returns how many transactions wait for a lock.
 func (w *world) blocked() (n int) {
 	if w.watch == nil {
 		w.watch = dbtest.SuperIn(w.t, w.address)
@@ -344,7 +346,7 @@ func (w *world) blocked() (n int) {
 	return n
 }
 
-// awaitBlocked waits until n transactions wait for locks of others.
+// awaitBlocked waits until at least n transactions wait for a lock.
 func (w *world) awaitBlocked(n int) {
 	for range 1000 {
 		if w.blocked() >= n {

@@ -8,7 +8,7 @@ import (
 	"crier/tenancy"
 )
 
-// vault collects the secrets of a test by what they are.
+// vault maps the names of a test's secrets to their values.
 type vault map[string]string
 
 func (v vault) add(name string, secrets ...string) {
@@ -17,7 +17,8 @@ func (v vault) add(name string, secrets ...string) {
 	}
 }
 
-// search reports each secret in a text, as it is, in capitals, and as the bytes of a column.
+// search reports each secret that occurs in a text: as it is, in lower case or in hexadecimal, as
+// dump prints bytes.
 func (v vault) search(t *testing.T, where, text string) {
 	t.Helper()
 	for name, s := range v {
@@ -32,9 +33,9 @@ func (v vault) search(t *testing.T, where, text string) {
 	}
 }
 
-// TestSecrets_AreInNoRowAndNoLog uses everything that has a secret and looks for them in all tables and in the log, also
-// while mails are queued.
-func TestSecrets_AreInNoRowAndNoLog(t *testing.T) {
+// TestSecrets_NeverInRowsOrLog uses every kind of secret and looks for the values in all tables and
+// in the log, also while mails are queued.
+func TestSecrets_NeverInRowsOrLog(t *testing.T) {
 	t.Parallel()
 	var f *providers
 	w := open(t, func(w *world) { f = w.withProviders() })
@@ -98,7 +99,7 @@ func TestSecrets_AreInNoRowAndNoLog(t *testing.T) {
 	if f.begun == 0 || len(v) < 25 {
 		t.Errorf("got %d secrets, want to have looked for all", len(v))
 	}
-	// The search finds what is there.
+	// The search does find a secret that is there.
 	w.exec("insert into used_request (id, expires_at) values ($1, now())", v["claim"])
 	if got := w.mentions(v["claim"]); len(got) != 1 {
 		t.Errorf("got %v, want the row that the test has added", got)

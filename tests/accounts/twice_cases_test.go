@@ -19,7 +19,7 @@ import (
 	"crier/tests/sandboxtest"
 )
 
-// twiceCases returns the cases by their routes.
+// twiceCases returns the cases, keyed by route.
 func twiceCases() map[string]prepare {
 	all := map[string]prepare{}
 	for _, some := range []map[string]prepare{
@@ -34,7 +34,7 @@ func twiceCases() map[string]prepare {
 	return all
 }
 
-// wantIDs fails the test unless the responses have different ids and a list has all of them.
+// wantIDs fails the test unless the responses have different ids and the list has all of them.
 func (o *owner) wantIDs(kept []call.Answer, list gjson.Result) {
 	o.t.Helper()
 	o.wantListed(list, fields(kept, "id")...)
@@ -61,7 +61,7 @@ func (o *owner) wantGone(list gjson.Result, ids ...string) {
 	}
 }
 
-// wantValue compares a member of a response.
+// wantValue checks the value at a path of a response.
 func (o *owner) wantValue(body gjson.Result, path, want string) {
 	o.t.Helper()
 	if got := body.Get(path).String(); got != want {
@@ -69,7 +69,7 @@ func (o *owner) wantValue(body gjson.Result, path, want string) {
 	}
 }
 
-// fields returns a member of each response.
+// fields returns the value at a path of each response.
 func fields(answers []call.Answer, path string) (out []string) {
 	for _, a := range answers {
 		out = append(out, gjson.Get(a.Body, path).String())
@@ -306,7 +306,7 @@ func webhookCases() map[string]prepare {
 	}
 }
 
-// wantSignedBy fails the test unless the next delivery is signed by all of the secrets.
+// wantSignedBy fails the test unless the next delivery is signed with all of the secrets.
 func (o *owner) wantSignedBy(hook string, secrets ...string) {
 	o.t.Helper()
 	before := len(o.received.to("/" + o.name))
@@ -422,7 +422,8 @@ func signInCases() map[string]prepare {
 		}
 	}
 	reset := func(o *owner, token string) m { return m{"password": other, "repeatPassword": other, "token": token} }
-	// moved fails the test unless the person can confirm the new address with the mails to both.
+	// moved fails the test unless the person can confirm the new address with the mails to both
+	// addresses.
 	moved := func(o *owner) func([]call.Answer) {
 		return func([]call.Answer) {
 			body := func(token string) m { return m{"token": token} }
@@ -515,7 +516,8 @@ func factorCases() map[string]prepare {
 			}
 		}
 	}
-	// unenrolled returns a member who must have a second factor, and the token of the log-in.
+	// unenrolled returns a member who must have a second factor but has none, and the token of the
+	// log-in.
 	unenrolled := func(o *owner) (member *owner, token string) {
 		o.enroll()
 		member = o.member(tenancy.RoleAdmin)
@@ -679,7 +681,7 @@ func personCases() map[string]prepare {
 	}
 }
 
-// invite makes an invitation and returns the token of its link.
+// invite creates an invitation and returns the token of its link.
 func (o *owner) invite(body m) string {
 	o.t.Helper()
 	return tokenIn(o.session201("/settings/team", body).Get("url").String())

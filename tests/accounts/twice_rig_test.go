@@ -39,7 +39,7 @@ import (
 	"crier/tests/suite"
 )
 
-// twiceURL is BASE_URL. The host does not exist; the clients dial a process whatever the name is.
+// twiceURL is BASE_URL. The host does not exist: the clients dial a process for any host name.
 const twiceURL = "http://twice.test"
 
 // processes is a service of two processes on one database.
@@ -56,7 +56,7 @@ type processes struct {
 	super *pgx.Conn
 }
 
-// received are the calls of webhooks.
+// received records the calls to webhooks.
 type received struct {
 	mu  sync.Mutex
 	all []receivedCall
@@ -73,7 +73,7 @@ func (r *received) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	var body bytes.Buffer
-	_, _ = body.ReadFrom(q.Body) // an interrupted call is not signed
+	_, _ = body.ReadFrom(q.Body) // an interrupted call has no valid signature
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, receivedCall{path: q.URL.Path, body: body.String(), header: q.Header})
@@ -283,7 +283,7 @@ func (o *owner) letter(email string) (token string) {
 	return token
 }
 
-// letters returns the tokens of the links in the mails to an address.
+// letters returns the tokens of the links in all mails to an address.
 func (o *owner) letters(email string) (tokens []string) {
 	for _, x := range o.mail.Messages() {
 		if found := linkForm.FindStringSubmatch(x.Text); x.To == email && found != nil {
@@ -379,7 +379,7 @@ func (o *owner) reviewToken() string {
 	return address[strings.LastIndex(address, "/")+1:]
 }
 
-// upload returns the body and the header of a picture upload.
+// uploadForm returns the body and the content type of an upload of a picture.
 func uploadForm(t *testing.T) (body []byte, kind string) {
 	t.Helper()
 	var form bytes.Buffer
@@ -418,7 +418,7 @@ func (o *owner) enroll() (factor string, recovery []gjson.Result) {
 	return factor, o.session201("/user/mfa/confirm", m{"code": codeOf(o.t, factor, 0)}).Get("recoveryCodes").Array()
 }
 
-// codeOf returns the code of a factor a number of 30-second steps from now.
+// codeOf returns the code of a factor in the given number of 30-second steps from now.
 func codeOf(t *testing.T, factor string, steps int) string {
 	t.Helper()
 	code, err := totp.GenerateCode(factor, time.Now().Add(time.Duration(steps)*30*time.Second))

@@ -28,7 +28,7 @@ type twice struct {
 	holds func(kept []call.Answer)
 }
 
-// prepare makes what a request needs.
+// prepare creates what a request needs and returns the request.
 type prepare func(o *owner) twice
 
 // TestTwice_SecondAnswerKeepsThePromisesOfTheFirst sends each unsafe request twice, to two
@@ -114,7 +114,7 @@ func (o *owner) both(name string, x twice, atOnce bool) (answers [2]call.Answer)
 	return answers
 }
 
-// kept returns the successful responses, which promise something. At least one must succeed; the
+// kept returns the successful responses, whose promises must hold. At least one must succeed; the
 // other may be a refusal.
 func (o *owner) kept(x twice, answers [2]call.Answer) (kept []call.Answer) {
 	o.t.Helper()
@@ -133,7 +133,7 @@ func (o *owner) kept(x twice, answers [2]call.Answer) (kept []call.Answer) {
 	return kept
 }
 
-// untried lists the unsafe routes without a case, with the reason.
+// untried lists the unsafe routes without a case, with reasons.
 var untried = map[string]string{
 	"POST /auth/unsubscribe":                   "it sets switches to one value and promises no more; a second answer sets the same",
 	"POST /integrations/function":              "what it does is the platform's, and the sandbox has no tools",

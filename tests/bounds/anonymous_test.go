@@ -14,8 +14,8 @@ import (
 	"crier/apps/edge"
 )
 
-// anonymous sends a request without a credential and returns the status of the answer. The body may be shorter than its
-// Content-Length.
+// anonymous sends a request without a credential and returns the status of the response. The body
+// may be shorter than its Content-Length.
 func (r *rig) anonymous(t *testing.T, route edge.Route, framing string, body []byte) int {
 	t.Helper()
 	kind := "application/json"
@@ -30,7 +30,7 @@ func (r *rig) anonymous(t *testing.T, route edge.Route, framing string, body []b
 	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	go func() { // the service may answer, and close, before the end
+	go func() { // the service may respond and close the connection before everything is sent
 		_, _ = io.WriteString(c, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: crier.test\r\nContent-Type: %s\r\n%s\r\n\r\n", route.Method, filled(route.Path), kind, framing))
 		_, _ = c.Write(body)
 	}()
@@ -38,11 +38,11 @@ func (r *rig) anonymous(t *testing.T, route edge.Route, framing string, body []b
 	if err != nil {
 		t.Fatalf("%s: got the error %v, want an answer", route, err)
 	}
-	_ = resp.Body.Close() // the connection is closed
+	_ = resp.Body.Close() // closing the connection is enough
 	return resp.StatusCode
 }
 
-// opens returns whether a route reads a body without a credential.
+// opens returns whether a route may read a body without a credential.
 func opens(route edge.Route) bool {
 	switch route.Path {
 	case "/integrations/social-connect/{integration}", "/enterprise/create-user":
@@ -53,7 +53,8 @@ func opens(route edge.Route) bool {
 	return strings.HasPrefix(route.Path, "/auth/")
 }
 
-// TestOtherRoutes_ReadNoBodyWithoutCredential: a route that waits for the rest of the body would answer 408.
+// TestOtherRoutes_ReadNoBodyWithoutCredential sends part of a body. A route that waited for the
+// rest would respond with 408.
 func TestOtherRoutes_ReadNoBodyWithoutCredential(t *testing.T) {
 	t.Parallel()
 	r := start(t)

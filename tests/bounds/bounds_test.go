@@ -16,8 +16,9 @@ import (
 	"crier/apps/edge"
 )
 
-// TestEveryRoute_EndsSlowSenders stops in the middle of the body or of the headers, with valid credentials. The
-// connection must end after REQUEST_TIMEOUT, that of an upload when its rate is too low.
+// TestEveryRoute_EndsSlowSenders sends the headers and the first byte of a body, with and without
+// valid credentials, and then stops. The service must close the connection after REQUEST_TIMEOUT,
+// or for an upload when its rate is too low.
 func TestEveryRoute_EndsSlowSenders(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -40,7 +41,7 @@ func TestEveryRoute_EndsSlowSenders(t *testing.T) {
 	all.Wait()
 }
 
-// slow begins a request, sends nothing more, and waits until the service ends the connection.
+// slow starts a request, sends nothing more, and waits until the service closes the connection.
 func (r *rig) slow(route edge.Route, head string) error {
 	kind := "application/json"
 	if strings.HasSuffix(route.Path, "/upload") {
@@ -55,7 +56,8 @@ func (r *rig) slow(route edge.Route, head string) error {
 	if _, err := io.WriteString(c, request); err != nil {
 		return err
 	}
-	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // a service that waits is told by this
+	// The deadline reveals a service that still waits.
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		return err
 	}
 	in := bufio.NewReader(c)

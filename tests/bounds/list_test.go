@@ -35,10 +35,11 @@ func (r *rig) channel(t *testing.T) string {
 	return connected.Channel.ID.String()
 }
 
-// TestLargestLists_TakeLittleMemory lists ten of the largest drafts, whose text grows when it is answered as HTML, four
-// times in parallel. Not parallel with other tests: it measures the memory of the whole process.
+// TestLargestLists_TakeLittleMemory lists ten drafts of the largest size, four times in parallel.
+// Their text grows when it is returned as HTML. The test is not parallel because it measures the
+// memory of the whole process.
 func TestLargestLists_TakeLittleMemory(t *testing.T) {
-	const growth = 256 << 20 // up to 190 MB were measured, with objects that the collector had not freed yet
+	const growth = 256 << 20 // up to 190 MB measured, including objects not collected yet
 	r := start(t)
 	part := `{"content":"x` + strings.Repeat(`\n`, 99_000) + `"}`
 	draft := fmt.Sprintf(`{"type":"draft","date":"2030-01-01","posts":[{"integration":{"id":%q},"value":[%s%s]}]}`, r.channel(t), strings.Repeat(part+",", 9), part)
@@ -69,7 +70,7 @@ func TestLargestLists_TakeLittleMemory(t *testing.T) {
 	}
 }
 
-// list requests a list, discards the answer, and returns its status and size.
+// list requests a list, discards the body, and returns the status and the size of the response.
 func (r *rig) list(t *testing.T, query string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -91,14 +92,14 @@ func (r *rig) list(t *testing.T, query string) string {
 	return fmt.Sprintf("%d (%d KB)", resp.StatusCode, n>>10)
 }
 
-// heap returns the memory of objects, including dead ones that are not swept yet.
+// heap returns the memory of objects in bytes, including dead ones that are not swept yet.
 func heap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// peakOf returns the largest heap that was seen while do ran.
+// peakOf returns the largest heap seen while do ran, in bytes.
 func peakOf(do func()) (peak uint64) {
 	done, seen := make(chan struct{}), make(chan uint64)
 	go func() {

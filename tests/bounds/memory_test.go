@@ -17,11 +17,11 @@ import (
 
 const (
 	ordinary = 1 << 20  // the largest JSON body
-	creating = 10 << 20 // that of a create
-	answers  = 64 << 10 // bytes of an answer to a body that is refused
+	creating = 10 << 20 // the largest body of a create
+	answers  = 64 << 10 // the largest response to a refused body
 )
 
-// bodies returns the most expensive bodies that a client may send, by what is large in them.
+// bodies returns the most expensive bodies that a client may send, keyed by what is large in them.
 func bodies(most int) map[string]string {
 	text := strings.Repeat("x", most-100)
 	return map[string]string{
@@ -41,7 +41,8 @@ func bodies(most int) map[string]string {
 	}
 }
 
-// members returns members of an object with different names, in about so many bytes.
+// members returns the members of an object, with different names and about the given number of
+// bytes.
 func members(bytes int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < bytes-16; i++ {
@@ -50,7 +51,7 @@ func members(bytes int) string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
-// creates returns the most expensive creates, besides bodies.
+// creates returns the most expensive creates, in addition to bodies.
 func creates(most int) map[string]string {
 	entry := func(members string) string {
 		return `{"type":"draft","date":"2030-01-01","posts":[` + members + `]}`
@@ -79,7 +80,8 @@ func creates(most int) map[string]string {
 	}
 }
 
-// Not parallel: it measures what the whole process allocates.
+// TestEveryRoute_TakesMemoryInProportionToBody is not parallel because it measures what the whole
+// process allocates.
 func TestEveryRoute_TakesMemoryInProportionToBody(t *testing.T) {
 	r := start(t)
 	before := r.rows(t)
@@ -106,7 +108,7 @@ func TestEveryRoute_TakesMemoryInProportionToBody(t *testing.T) {
 			if len(a.Body) > answers {
 				t.Errorf("%s with %s is answered with %d bytes", route, name, len(a.Body))
 			}
-			if allocated > bound { // what is decoded is copied, and the client's own copies are among them
+			if allocated > bound { // decoding copies, and the client's own copies count too
 				t.Errorf("%s with %s: %.1f bytes are allocated for each that is sent", route, name, allocated)
 			}
 			if testing.Verbose() {
@@ -119,9 +121,10 @@ func TestEveryRoute_TakesMemoryInProportionToBody(t *testing.T) {
 	}
 }
 
-// Not parallel: it measures what the whole process allocates.
+// TestEveryRoute_KeepsNoLongBodyWithoutCredential is not parallel because it measures what the
+// whole process allocates.
 func TestEveryRoute_KeepsNoLongBodyWithoutCredential(t *testing.T) {
-	const bound = 512 << 10 // a connection's buffers are in it
+	const bound = 512 << 10 // includes the buffers of a connection
 	r := start(t)
 	long := strings.Repeat(" ", ordinary-10)
 	for framing, body := range map[string][]byte{
@@ -133,7 +136,7 @@ func TestEveryRoute_KeepsNoLongBodyWithoutCredential(t *testing.T) {
 				continue
 			}
 			least, status := uint64(math.MaxUint64), 0
-			for try := 0; try < 3 && least > bound; try++ { // other work of the process counts, too
+			for try := 0; try < 3 && least > bound; try++ { // other work of the process counts too
 				var was, is runtime.MemStats
 				runtime.ReadMemStats(&was)
 				status = r.anonymous(t, route, framing, body)

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	base     = "http://crier.test" // no such host: the client dials the service
-	deadline = 3 * time.Second     // of a request
+	base     = "http://crier.test" // this host does not exist: the client dials the service
+	deadline = 3 * time.Second     // for a request
 	password = "correct horse battery"
 )
 
@@ -40,7 +40,7 @@ type rig struct {
 	sandbox  string
 }
 
-// start runs a service. Settings override the defaults of the tests.
+// start runs a service. The settings override the defaults of these tests.
 func start(t *testing.T, settings ...map[string]string) *rig {
 	t.Helper()
 	sealing, err := secret.GenerateKey()
@@ -96,7 +96,7 @@ func start(t *testing.T, settings ...map[string]string) *rig {
 
 var parameter = regexp.MustCompile(`\{\w+\}|\*`)
 
-// filled returns a path with values for its parameters.
+// filled returns a path with its parameters filled in.
 func filled(path string) string { return parameter.ReplaceAllString(path, "x1") }
 
 // do sends one request with the API key and the session.
@@ -112,7 +112,7 @@ func (r *rig) do(t *testing.T, route edge.Route, body string, headers ...string)
 	return a
 }
 
-// rows counts what the tables of organizations hold.
+// rows returns the number of rows in the organizations' tables.
 func (r *rig) rows(t *testing.T) (n int) {
 	t.Helper()
 	conn := dbtest.SuperIn(t, r.database)
@@ -126,7 +126,7 @@ func (r *rig) rows(t *testing.T) (n int) {
 	return n
 }
 
-// list is a JSON array of the same element, of about so many bytes.
+// list returns a JSON array that repeats one element, with about the given number of bytes.
 func list(element string, bytes int) string {
 	n := max(1, bytes/(len(element)+1))
 	return "[" + strings.Repeat(element+",", n-1) + element + "]"

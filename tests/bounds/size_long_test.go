@@ -2,5 +2,5 @@
 
 package bounds
 
-// videoSize is the size of the videos that are uploaded, in bytes: the default of MAX_VIDEO_BYTES.
+// videoSize is the size of the uploaded videos in bytes: the default of MAX_VIDEO_BYTES.
 const videoSize = 1 << 30

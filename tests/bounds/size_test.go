@@ -2,5 +2,5 @@
 
 package bounds
 
-// videoSize is the size of the videos that are uploaded, in bytes.
+// videoSize is the size of the uploaded videos in bytes.
 const videoSize = 160 << 20

@@ -25,7 +25,7 @@ import (
 	"crier/tests/s3test"
 )
 
-// s3Folder is the variable with which this program is an S3 server and no test.
+// s3Folder is the variable that makes this program an S3 server instead of a test.
 const s3Folder = "CRIER_BOUNDS_S3"
 
 func TestMain(m *testing.M) {
@@ -50,7 +50,7 @@ func serveS3(dir string) error {
 	return http.Serve(ln, handler)
 }
 
-// startS3 runs an S3 server in a process of its own, whose memory does not count, and returns its URL.
+// startS3 runs an S3 server in another process, whose memory does not count, and returns its URL.
 func startS3(t *testing.T) string {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -66,7 +66,7 @@ func startS3(t *testing.T) string {
 	}
 	t.Cleanup(func() {
 		stop()
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the error says that it was killed
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
@@ -76,14 +76,15 @@ func startS3(t *testing.T) string {
 }
 
 const (
-	// growth is the limit of what an upload adds to the memory of the process, in bytes.
+	// growth is how much an upload may add to the memory of the process, in bytes.
 	growth = 64 << 20
 )
 
-// videoHead is the beginning of an MP4 video. The rest of the video is one box that extends to the end of the file.
+// videoHead is the beginning of an MP4 video. The rest of the video is one box that extends to the
+// end of the file.
 var videoHead = string(fixture.FilmHead()) + "\x00\x00\x00\x00mdat"
 
-// video returns a video of so many bytes, the last of which is n.
+// video returns a video of size bytes, the last of which is n.
 func video(size int64, n byte) io.Reader {
 	return io.MultiReader(strings.NewReader(videoHead), io.LimitReader(zeros{}, size-int64(len(videoHead))-1), strings.NewReader(string(n)))
 }
@@ -95,7 +96,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// resident returns the resident memory of the process in bytes.
+// resident returns the resident memory of the process, in bytes.
 func resident(t *testing.T) int64 {
 	text, err := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(text), "VmRSS:")
@@ -111,7 +112,7 @@ func resident(t *testing.T) int64 {
 	return n << 10
 }
 
-// peak returns how much the resident memory of the process grew at most while do ran.
+// peak returns the most by which the resident memory of the process grew while do ran, in bytes.
 func peak(t *testing.T, do func()) int64 {
 	t.Helper()
 	debug.FreeOSMemory()
@@ -136,7 +137,7 @@ func peak(t *testing.T, do func()) int64 {
 	return most - before
 }
 
-// TestPeak_SeesMemory makes sure that the measure could fail.
+// TestPeak_SeesMemory checks that the measurement can fail.
 func TestPeak_SeesMemory(t *testing.T) {
 	grew := peak(t, func() {
 		b := make([]byte, 2*growth)
@@ -150,8 +151,9 @@ func TestPeak_SeesMemory(t *testing.T) {
 	}
 }
 
-// Not parallel: it measures the memory of the whole process.
-func TestUpload_OfVideoTakesLittleMemory(t *testing.T) {
+// TestUpload_VideoTakesLittleMemory is not parallel because it measures the memory of the whole
+// process.
+func TestUpload_VideoTakesLittleMemory(t *testing.T) {
 	source := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(videoSize))
 		_, _ = io.Copy(w, video(videoSize, q.URL.Query().Get("n")[0]))
@@ -162,7 +164,7 @@ func TestUpload_OfVideoTakesLittleMemory(t *testing.T) {
 	}
 	inBucket := maps.Clone(settings)
 	maps.Copy(inBucket, s3test.Env(startS3(t)))
-	n := byte('a') // no two videos are equal
+	n := byte('a') // makes every video different
 	for store, with := range map[string]map[string]string{"disk": settings, "s3": inBucket} {
 		r := start(t, with)
 		for way, upload := range map[string]func(n byte) call.Answer{

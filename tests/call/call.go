@@ -1,4 +1,4 @@
-// Package call makes HTTP requests for tests and reads their whole answers.
+// Package call makes HTTP requests for tests and reads the complete responses.
 package call
 
 import (
@@ -21,7 +21,7 @@ type Answer struct {
 // String returns the status and the body.
 func (a Answer) String() string { return fmt.Sprintf("%d %s", a.Status, a.Body) }
 
-// Into decodes the JSON body, unless v is nil. A status outside of 2xx is an error.
+// Into decodes the JSON body into v, unless v is nil. It returns an error if the status is not 2xx.
 func (a Answer) Into(v any) error {
 	if a.Status < 200 || a.Status > 299 {
 		return fmt.Errorf("the answer is %v", a)
@@ -35,7 +35,7 @@ func (a Answer) Into(v any) error {
 	return nil
 }
 
-// Cookie returns the value of a cookie that the answer sets, or "".
+// Cookie returns the value of a cookie that the response sets, or "".
 func (a Answer) Cookie(name string) string {
 	for _, c := range (&http.Response{Header: a.Header}).Cookies() {
 		if c.Name == name {
@@ -45,8 +45,9 @@ func (a Answer) Cookie(name string) string {
 	return ""
 }
 
-// Do makes one request. Bytes and strings are sent as they are, any other body as JSON. Headers are pairs of name and
-// value; those with an empty value are left out. An error means that no complete answer came.
+// Do makes one request. Bytes and strings are sent as they are, any other body as JSON. Headers are
+// pairs of name and value; pairs with an empty value are left out. An error means that no complete
+// response arrived.
 func Do(ctx context.Context, client *http.Client, method, url string, body any, headers ...string) (Answer, error) {
 	req, err := Request(ctx, method, url, body, headers...)
 	if err != nil {
@@ -55,7 +56,8 @@ func Do(ctx context.Context, client *http.Client, method, url string, body any, 
 	return Send(client, req)
 }
 
-// Request returns the request that Do would send. It fails for a body that JSON cannot encode and for an invalid URL.
+// Request returns the request that Do would send. It returns an error if the body cannot be encoded
+// as JSON or the URL is invalid.
 func Request(ctx context.Context, method, url string, body any, headers ...string) (*http.Request, error) {
 	var raw []byte
 	switch b := body.(type) {
@@ -75,7 +77,7 @@ func Request(ctx context.Context, method, url string, body any, headers ...strin
 	if err != nil {
 		return nil, err
 	}
-	req.GetBody = nil // keep the client from repeating the request
+	req.GetBody = nil // keeps the client from repeating the request
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -87,7 +89,7 @@ func Request(ctx context.Context, method, url string, body any, headers ...strin
 	return req, nil
 }
 
-// Send sends a request and reads the answer. An error means that no complete answer came.
+// Send sends a request and reads the response. An error means that no complete response arrived.
 func Send(client *http.Client, req *http.Request) (Answer, error) {
 	resp, err := client.Do(req)
 	if err != nil {

@@ -1,6 +1,8 @@
-// Package canary checks that a service makes no request to addresses that are not public: listeners on this machine
-// that count who connects, a list of hostile URLs that lead to them and to other private addresses, a server that
-// redirects to them, and a name server that changes its answers.
+// Package canary checks that a service makes no request to addresses that are not public.
+//
+// It has listeners on this machine that count connections, a list of hostile URLs that lead to them
+// and to other private addresses, a server that redirects to such URLs, and a name server that
+// changes its answers.
 package canary
 
 import (
@@ -16,15 +18,15 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Canary are the listeners. They listen on all addresses of this machine.
+// Canary is a set of listeners on all addresses of this machine.
 type Canary struct {
-	// Port is one that is neither 80 nor 443.
+	// Port is a port of the listeners other than 80 and 443.
 	Port  int
 	count atomic.Int64
 }
 
-// New returns listeners that run until the test ends: on the ports 80 and 443 where the test may listen there and no
-// other test does, and on one other port.
+// New returns listeners that run until the test ends: on one free port, and on the ports 80 and 443
+// if the test may listen there and no other test does.
 func New(t testing.TB) *Canary {
 	t.Helper()
 	c := &Canary{}
@@ -57,7 +59,7 @@ func (c *Canary) accept(ln net.Listener) {
 	}
 }
 
-// Connections returns how many connections have reached the listeners.
+// Connections returns how many connections the listeners have accepted.
 func (c *Canary) Connections() int64 { return c.count.Load() }
 
 // Silent fails the test if a connection has reached a listener.
@@ -68,9 +70,11 @@ func (c *Canary) Silent(t testing.TB) {
 	}
 }
 
-// Redirector runs a server on loopback until the test ends, which redirects /to?u=x to x with the status 302, or the one
-// of the query s. It returns its host:port, which the service under test must be allowed to reach, and a function that
-// returns the URL that redirects to another one.
+// Redirector runs a server on loopback until the test ends. The server redirects /to?u=x to x, with
+// the status in the query parameter s or 302.
+//
+// Redirector returns the server's host:port, which the service under test must be allowed to reach,
+// and a function that returns a URL that redirects to target.
 func Redirector(t testing.TB) (address string, to func(target string) string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,8 +91,8 @@ func Redirector(t testing.TB) (address string, to func(target string) string) {
 	}
 }
 
-// NameServer runs a name server on loopback until the test ends. It answers the n-th question for an IPv4 address, n from
-// 1, with answer(n), and has no other answers.
+// NameServer runs a name server on loopback until the test ends. It answers the n-th question for
+// an IPv4 address, counted from 1, with answer(n), and gives no other answers.
 func NameServer(t testing.TB, answer func(n int) [4]byte) *net.Resolver {
 	t.Helper()
 	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")

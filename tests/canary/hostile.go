@@ -7,26 +7,27 @@ import (
 	"strings"
 )
 
-// hosts are forms of addresses that are not public, as the host of a URL.
+// hosts are hosts of URLs that name addresses that are not public, in many forms.
 var hosts = []string{
-	// Loopback, in the forms that resolvers and libraries read.
+	// Loopback, in the forms that resolvers and libraries accept.
 	"127.0.0.1", "127.1", "127.0.1", "127.255.255.254", "2130706433", "017700000001", "0177.0.0.1", "0177.0.0.01",
 	"0x7f000001", "0x7f.0.0.1", "0x7F.1", "127.0.0.1.", "0.0.0.0", "0", "0x0", "[::1]", "[0:0:0:0:0:0:0:1]", "[::]",
 	"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[::127.0.0.1]", "[::1%25lo]",
 	"localhost", "LOCALHOST", "localhost.", "127。0。0。1", "127．0．0．1", "①②⑦.⓪.⓪.①", "ⓛⓞⓒⓐⓛⓗⓞⓢⓣ",
-	// Translated: NAT64, 6to4, Teredo.
+	// Translated addresses: NAT64, 6to4, Teredo.
 	"[64:ff9b::7f00:1]", "[64:ff9b::127.0.0.1]", "[64:ff9b:1::7f00:1]", "[2002:7f00:1::]", "[2001:0:7f00:1::]",
-	// Private, carrier-grade NAT, link-local, also of clouds, unique local and site-local.
+	// Private, carrier-grade NAT, link-local (including metadata services of clouds), unique local
+	// and site-local addresses.
 	"10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "100.127.255.254", "169.254.169.254",
 	"169.254.170.2", "[::ffff:169.254.169.254]", "[::ffff:10.0.0.1]", "[fe80::1%25lo]", "[fe80::1%25eth0]", "[fe80::1]",
 	"[fd00::1]", "[fd00:ec2::254]", "[fec0::1]", "2852039166", "0xa9fea9fe",
-	// Special, multicast and broadcast.
+	// Special-purpose, multicast and broadcast addresses.
 	"192.0.0.192", "192.0.2.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
 	"[ff02::1]", "[2001:db8::1]", "[100::1]",
 }
 
-// URLs returns the hostile URLs with a scheme, http or https (or ws and wss for websockets), and a path such as
-// /cat.png. No service may connect to any of them.
+// URLs returns the hostile URLs. The scheme is http or https, or ws or wss for WebSockets. Example
+// of a path: /cat.png. No service may connect to any of the URLs.
 func (c *Canary) URLs(scheme, path string) []string {
 	var out []string
 	for _, host := range hosts {
@@ -38,7 +39,7 @@ func (c *Canary) URLs(scheme, path string) []string {
 		}
 	}
 	return append(out,
-		// Public addresses on other ports, and ports that are none.
+		// Public addresses with other ports, and invalid ports.
 		scheme+"://1.1.1.1:8080"+path, scheme+"://1.1.1.1:25"+path, scheme+"://127.0.0.1:080"+path, scheme+"://127.0.0.1:65616"+path,
 		// Parts of a URL that look like the host.
 		scheme+"://user@127.0.0.1"+path, scheme+"://user:password@127.0.0.1"+path, scheme+"://example.com@127.0.0.1"+path,
@@ -50,7 +51,7 @@ func (c *Canary) URLs(scheme, path string) []string {
 	)
 }
 
-// OtherSchemes returns URLs of other schemes, and texts that are no absolute URL.
+// OtherSchemes returns URLs with other schemes, and texts that are not absolute URLs.
 func (c *Canary) OtherSchemes() []string {
 	at := fmt.Sprintf("127.0.0.1:%d", c.Port)
 	return []string{

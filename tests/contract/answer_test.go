@@ -8,10 +8,10 @@ import (
 	"crier/tests/call"
 )
 
-// The answers of the service as the tests read them. A member that is null or absent is zero. The shape tests compare
-// the names of all members with the contract.
+// The types below hold the service's responses as the tests read them. A member that is null or
+// absent is zero. The shape tests compare the names of all members with the contract.
 
-// created is one entry of the answer to POST /posts.
+// created is one entry in the response to POST /posts.
 type created struct {
 	PostID      string
 	Integration string
@@ -61,7 +61,7 @@ type event struct{ Event, Node, By, Reason string }
 // values returns the parts of a post.
 func (r record) values() []value { return r.Posts[0].Value }
 
-// contents returns the contents of the parts.
+// contents returns the contents of the parts, separated by " | ".
 func (r record) contents() string {
 	var out []string
 	for _, v := range r.values() {
@@ -70,7 +70,7 @@ func (r record) contents() string {
 	return strings.Join(out, " | ")
 }
 
-// events returns the names of the events of the timeline.
+// events returns the names of the events in the timeline.
 func (r record) events() (out []string) {
 	for _, e := range r.Timeline {
 		out = append(out, e.Event)
@@ -78,7 +78,7 @@ func (r record) events() (out []string) {
 	return out
 }
 
-// medium is an uploaded file, as an answer has it and as a request takes it.
+// medium is an uploaded file, in a response or in a request.
 type medium struct {
 	ID           string  `json:"id"`
 	URL          string  `json:"url"`
@@ -100,13 +100,13 @@ type channelRecord struct {
 	RefreshNeeded bool
 }
 
-// next is the answer of a request that begins to connect a channel.
+// next is the response to a request that starts a connect.
 type next struct{ URL string }
 
-// named is the answer of a route that deletes, and a post after a change of its status.
+// named is the response of a route that deletes, or a post after a change of its status.
 type named struct{ ID, State string }
 
-// paused is the answer to a pause.
+// paused is the response to a pause.
 type paused struct {
 	Paused                 bool
 	Held, InFlight, Missed int
@@ -116,7 +116,7 @@ type paused struct {
 	}
 }
 
-// queue is the statistics of a queue.
+// queue holds the statistics of a queue.
 type queue struct {
 	Status, Message string
 	Due, Held       int
@@ -132,10 +132,10 @@ type refused struct {
 	Errors     []struct{ Integration, Provider, Name, Message string }
 }
 
-// answer is the answer to a request.
+// answer is the response to a request.
 type answer struct{ call.Answer }
 
-// want ends the test unless the answer has this status.
+// want ends the test unless the response has this status.
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
 	if a.Status != status {
@@ -144,13 +144,13 @@ func (a answer) want(t *testing.T, status int) answer {
 	return a
 }
 
-// read returns the JSON body of an answer as a T.
+// read returns the JSON body of a response as a T.
 func read[T any](t *testing.T, a answer) T {
 	t.Helper()
 	return decode[T](t, a.raw())
 }
 
-// refusal checks the body of an error with this status and returns its sentence.
+// refusal checks the body of an error response with this status and returns its sentence.
 func (a answer) refusal(t *testing.T, status int) string {
 	t.Helper()
 	body := read[refused](t, a.want(t, status))
@@ -166,7 +166,7 @@ func (o org) post(t *testing.T, id string) record {
 	return read[record](t, o.get(t, "/posts/"+id).want(t, http.StatusOK))
 }
 
-// created sends a body to POST /posts and returns the answer.
+// created sends a body to POST /posts and returns the entries in the response.
 func (o org) created(t *testing.T, body any, headers ...string) []created {
 	t.Helper()
 	made := read[[]created](t, o.do(t, http.MethodPost, "/posts", body, headers...).want(t, http.StatusCreated))
@@ -188,13 +188,14 @@ func (o org) changeStatus(t *testing.T, id string, body any) answer {
 	return o.do(t, http.MethodPut, "/posts/"+id+"/status", body)
 }
 
-// list returns the records of a list of posts.
+// list returns the records in a list of posts.
 func (o org) list(t *testing.T, query string) []record {
 	t.Helper()
 	return read[[]record](t, o.get(t, "/posts?"+query).want(t, http.StatusOK))
 }
 
-// deletes deletes what the path names, and ends the test unless the answer has only its id.
+// deletes deletes the resource at the path plus the id, and ends the test unless the response has
+// only that id.
 func (o org) deletes(t *testing.T, path, id string) {
 	t.Helper()
 	a := o.do(t, http.MethodDelete, path+id, nil).want(t, http.StatusOK)

@@ -23,7 +23,7 @@ type approvalRecord struct {
 
 type signedIn = func(method, path string, body any, headers ...string) answer
 
-// colleague is a session of another member of the organization.
+// colleague returns a session of another member of the organization.
 func (o org) colleague(t *testing.T, role tenancy.Role) signedIn {
 	t.Helper()
 	_, link, err := o.app.Accounts.Invite(t.Context(), o.who, tenancy.NewInvitation{Role: role})
@@ -45,7 +45,7 @@ func (o org) colleague(t *testing.T, role tenancy.Role) signedIn {
 	}
 }
 
-// guest calls routes without a credential.
+// guest returns a function that calls routes without a credential.
 func (o org) guest(t *testing.T) signedIn {
 	o.prefix, o.key = "", ""
 	return func(method, path string, body any, headers ...string) answer {
@@ -59,7 +59,7 @@ func (o org) draft(t *testing.T, parts ...m) string {
 	return o.create(t, request("draft", tomorrow(), entry(o.channel(t, "A").id, parts...)))
 }
 
-// token returns the token of the review link of a post.
+// token returns the token of a post's review link.
 func token(t *testing.T, ask signedIn, post string) string {
 	t.Helper()
 	list := read[struct{ Approvals []approvalRecord }](t, ask(http.MethodGet, "/approvals?status=PENDING", nil).want(t, 200))
@@ -75,7 +75,7 @@ func token(t *testing.T, ask signedIn, post string) string {
 	return ""
 }
 
-// form posts the form of the review page, as a browser without JavaScript does.
+// form submits the form of the review page, as a browser without JavaScript does.
 func (o org) form(t *testing.T, token string, fields url.Values) answer {
 	t.Helper()
 	req, err := call.Request(t.Context(), http.MethodPost, base+"/review/"+token, fields.Encode(),
@@ -208,7 +208,7 @@ func testApprovalsByMembers(t *testing.T, r *rig) {
 		t.Errorf("the timeline has %v, want %s", full.events(), want)
 	}
 	other(http.MethodPost, "/approvals/"+a.ID+"/resolve", m{"action": "reject"}).refusal(t, http.StatusConflict)
-	// An edit ends the approval, and a request that is withdrawn cannot be answered.
+	// An edit ends the request for approval, so it can no longer be answered.
 	second := o.draft(t, part("x"))
 	b := read[approvalRecord](t, o.do(t, http.MethodPost, "/posts/"+second+"/request-approval", nil).want(t, 201))
 	code := token(t, other, second)
@@ -358,7 +358,8 @@ func testReviewLimit(t *testing.T, r *rig) {
 	if !strings.HasPrefix(page.Header.Get("Content-Type"), "text/html") {
 		t.Errorf("the page is answered with %s, want HTML", page.Header.Get("Content-Type"))
 	}
-	// Another guest behind the same proxy has another link.
+	// The limit belongs to the link, so a guest with another link behind the same proxy is not
+	// limited.
 	guest(http.MethodGet, "/review/x", nil, "X-Forwarded-For", "198.51.100.7").want(t, http.StatusNotFound)
 }
 

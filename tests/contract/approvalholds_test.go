@@ -32,7 +32,7 @@ func (r *rig) desk(t *testing.T) desk {
 	}
 }
 
-// square returns a square PNG of the given size.
+// square returns a square PNG with the given side.
 func square(t *testing.T, size int) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -42,7 +42,7 @@ func square(t *testing.T, size int) []byte {
 	return out.Bytes()
 }
 
-// approvedPost is a post in the queue because the reviewer has approved it.
+// approvedPost is a post that is queued because the reviewer approved it.
 type approvedPost struct {
 	desk
 	c                   channel
@@ -55,7 +55,7 @@ type outcome string
 const (
 	// keeps means that the post stays in the queue as it was approved.
 	keeps outcome = "keeps"
-	// drafts means that it becomes a draft and the approval is void.
+	// drafts means that the post becomes a draft and the approval is void.
 	drafts outcome = "drafts"
 	// refuses means that the request fails and changes nothing.
 	refuses outcome = "refuses"
@@ -63,15 +63,15 @@ const (
 	removes outcome = "removes"
 )
 
-// approvalChange is one request to a route, and what it does to an approved post.
+// approvalChange is one request to a route, with its effect on an approved post.
 type approvalChange struct {
 	name string
 	want outcome
 	do   func(t *testing.T, a approvedPost) answer
 }
 
-// approved returns a post that is approved and in the queue. more has additional members for the
-// request that creates it.
+// approved returns a post that is approved and queued. more holds additional members for the
+// request that creates the post.
 func (d desk) approved(t *testing.T, more m) approvedPost {
 	t.Helper()
 	a := approvedPost{desk: d, c: d.channel(t, "A")}
@@ -82,7 +82,7 @@ func (d desk) approved(t *testing.T, more m) approvedPost {
 	return a
 }
 
-// parts returns the parts of the approved content.
+// parts returns the parts with the approved content.
 func (d desk) parts() []m {
 	return []m{
 		part("first", m{"id": d.cat.ID, "alt": "A cat"}, m{"id": d.dog.ID, "alt": "A dog"}), part("second"),
@@ -90,7 +90,7 @@ func (d desk) parts() []m {
 	}
 }
 
-// approves requests approval of the draft with autoSchedule, and has the colleague approve it.
+// approves requests approval of the draft with autoSchedule, and has the reviewer approve it.
 func (a *approvedPost) approves(t *testing.T) {
 	t.Helper()
 	made := a.do(t, http.MethodPost, "/posts/"+a.id+"/request-approval", m{"autoSchedule": true}).want(t, http.StatusCreated)
@@ -98,7 +98,8 @@ func (a *approvedPost) approves(t *testing.T) {
 	a.reviewer(http.MethodPost, "/approvals/"+a.approval+"/resolve", m{"action": "approve"}).want(t, http.StatusCreated)
 }
 
-// request returns a body with the approved content, after change has changed the entry and its parts.
+// request returns a body with the approved content, after change has been applied to the entry and
+// its parts.
 func (a approvedPost) request(kind string, at time.Time, change func(e m, parts []m)) m {
 	parts := a.parts()
 	e := byGroup(a.c.id, a.group, parts...)
@@ -109,7 +110,7 @@ func (a approvedPost) request(kind string, at time.Time, change func(e m, parts 
 	return request(kind, at, e)
 }
 
-// approvalEdits are the changes that POST /posts can make, for one type.
+// approvalEdits returns the changes that POST /posts can make with one type.
 func approvalEdits(kind string) (out []approvalChange) {
 	changes := map[string]func(e m, parts []m){
 		"another text":            func(_ m, parts []m) { parts[0]["content"] = "changed" },
@@ -143,7 +144,7 @@ func sends(name string, want outcome, method string, path func(a approvedPost) s
 	}}
 }
 
-// asks is sends for a session of the owner.
+// asks is like sends but uses a session of the owner.
 func asks(name string, want outcome, method string, path func(a approvedPost) string, body any) approvalChange {
 	return approvalChange{name: name, want: want, do: func(_ *testing.T, a approvedPost) answer {
 		return a.own(method, path(a), body)
@@ -154,8 +155,8 @@ func postPath(suffix string) func(approvedPost) string {
 	return func(a approvedPost) string { return "/posts/" + a.id + suffix }
 }
 
-// approvalRoutes has the changes that can be made through each route that affects a post, its files
-// or its channel.
+// approvalRoutes returns the changes that can be made through each route that affects a post, its
+// files or its channel.
 func approvalRoutes() map[string][]approvalChange {
 	posts := slices.Concat(approvalEdits("update"), approvalEdits("schedule"), []approvalChange{
 		{name: "update with another date", want: keeps, do: func(t *testing.T, a approvedPost) answer {
@@ -223,8 +224,8 @@ func approvalRoutes() map[string][]approvalChange {
 	}
 }
 
-// harmless lists the other routes that change something, by a part of their path, with the reason
-// why the published content stays the same.
+// harmless lists the other routes that change something, by part of their path, with the reason why
+// the published content stays the same.
 var harmless = map[string]string{
 	"/auth/": "it is about a session", "/user/": "it is about a person or a membership", "/enterprise/": "it makes an account",
 	"/settings/api-keys": "it is about a key", "/settings/delete": "nothing is published any more",
@@ -238,7 +239,8 @@ var harmless = map[string]string{
 	"/approval-review/": "as /review/", "/customers/{id}/pause": "as the pause of a channel",
 }
 
-// unsafeRoutes returns the routes that may change something, without the second mount of the public API.
+// unsafeRoutes returns the routes that may change something, without the second mount of the public
+// API.
 func unsafeRoutes() (out []string) {
 	for _, r := range edge.Routes() {
 		if r.State == edge.Built && r.Method != http.MethodGet && !strings.HasPrefix(r.Path, "/api/public/") {
@@ -248,8 +250,8 @@ func unsafeRoutes() (out []string) {
 	return out
 }
 
-// TestApprovalHolds_OnEveryRoute fails for a new route that changes something until approvalRoutes has a case for it, or
-// harmless a reason.
+// TestApprovalHolds_OnEveryRoute fails for a new route that may change something until
+// approvalRoutes has a case for it or harmless has a reason.
 func TestApprovalHolds_OnEveryRoute(t *testing.T) {
 	t.Parallel()
 	cases := approvalRoutes()
@@ -279,14 +281,14 @@ func TestApprovalHolds_OnEveryRoute(t *testing.T) {
 	}
 }
 
-// check compares what a change has done with what it should do.
+// check checks that a change had the expected outcome.
 func (a approvedPost) check(t *testing.T, c approvalChange, before record, got answer) {
 	t.Helper()
 	if (got.Status >= 400) != (c.want == refuses) {
 		t.Fatalf("%s is answered with %v, want that it %s", c.name, got, c.want)
 	}
 	if c.want == removes {
-		return // a post that is gone, or has no channel, is not published
+		return // a post that was deleted or has no channel is not published
 	}
 	state, approval := "QUEUE", `"status":"APPROVED"`
 	if c.want == drafts {
@@ -429,7 +431,7 @@ func testApprovalScheduling(t *testing.T, r *rig) {
 		a.changes(t, kind, nil).want(t, http.StatusCreated)
 		a.wantState(t, a.id, "DRAFT")
 	}
-	// The approval has ended, so even the old content needs a new approval.
+	// The approval has ended, so even the approved content needs a new approval.
 	a.do(t, http.MethodPost, "/posts", a.request("schedule", tomorrow(), nil)).want(t, http.StatusCreated)
 	a.wantState(t, a.id, "DRAFT")
 	a.changeStatus(t, a.id, m{"status": "schedule"}).refusal(t, http.StatusConflict)
@@ -471,7 +473,7 @@ func testApprovedDraft(t *testing.T, r *rig) {
 	a.changeStatus(t, a.id, m{"status": "schedule"}).refusal(t, http.StatusConflict)
 }
 
-// occurrences returns the first occurrences of the repeated post, from begin on.
+// occurrences returns the first occurrences of the repeated post, starting at begin.
 func (a approvedPost) occurrences(t *testing.T) []record {
 	t.Helper()
 	return a.between(t, begin.Add(-time.Hour), begin.Add(3*day+time.Hour))
@@ -484,17 +486,17 @@ func testApprovedSeries(t *testing.T, r *rig) {
 	if len(list) != 4 {
 		t.Fatalf("got %d occurrences, want 4", len(list))
 	}
-	// One occurrence is changed alone, before it is stored: it is published only after somebody has
-	// approved it.
+	// One occurrence is changed alone before it is stored. It must not be published without a new
+	// approval.
 	a.do(t, http.MethodPost, "/posts", request("update", begin.Add(2*day), entry(a.c.id, m{"id": list[2].ID, "content": "alone"}))).want(t, 201)
 	a.wantState(t, list[2].ID, "DRAFT")
-	a.deletes(t, "/posts/", a.id) // skips the first: the next one is stored as it was approved
+	// This skips the first. The next one is stored with the approved content.
+	a.deletes(t, "/posts/", a.id)
 	next := a.wantState(t, list[1].ID, "QUEUE")
 	if !strings.HasPrefix(next.contents(), "first") {
 		t.Errorf("the next occurrence is %q", next.contents())
 	}
-	// The series is changed: no occurrence is published before somebody has approved the new
-	// content.
+	// The series is changed. No occurrence may be published before the new content is approved.
 	body := request("update", begin.Add(day), byGroup(a.c.id, next.Group, part("new")))
 	got := a.do(t, http.MethodPost, "/posts", repeating(body, m{"inter": 1})).want(t, http.StatusCreated)
 	if !strings.Contains(got.Body, `"state":"DRAFT"`) {
@@ -548,7 +550,7 @@ func testWithdrawnSeries(t *testing.T, r *rig) {
 	}
 }
 
-// Content that was changed by code that does not check the approval is not published.
+// testApprovalOfSender checks that content changed by code that ignores approvals is not published.
 func testApprovalOfSender(t *testing.T, r *rig) {
 	t.Parallel()
 	a := r.desk(t).approved(t, nil)

@@ -11,13 +11,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// badInput makes bodies of POST /posts that must be refused, for a channel with the grade A.
+// badInput builds bodies for POST /posts that must be refused, for a channel of grade A.
 type badInput struct {
 	channel string
 	medium  medium
 }
 
-// whole returns a body with the members of rest.
+// whole returns a body with the members in rest.
 func (b badInput) whole(rest string) string {
 	return `{"type":"schedule","date":"2040-01-01T00:00:00Z",` + rest + `}`
 }
@@ -29,12 +29,12 @@ func (b badInput) one(value string) string {
 	return b.whole(`"posts":[{` + b.integration() + `,"value":[` + value + `]}]`)
 }
 
-// with returns a good body with one member more.
+// with returns a valid body with one more member.
 func (b badInput) with(member string) string {
 	return b.whole(`"posts":[{` + b.integration() + `,"value":[{"content":"x"}]}],` + member)
 }
 
-// entryWith returns a good body with one member more in its entry.
+// entryWith returns a valid body whose entry has one more member.
 func (b badInput) entryWith(member string) string {
 	return b.whole(`"posts":[{` + b.integration() + `,"value":[{"content":"x"}],` + member + `}]`)
 }
@@ -43,10 +43,10 @@ func (b badInput) later(parts ...m) m { return later(b.channel, parts...) }
 
 func (b badInput) posts() []any { return []any{entry(b.channel, part("x"))} }
 
-// picture returns the medium with a description.
+// picture returns the medium with an alternative text.
 func (b badInput) picture(alt any) m { return m{"id": b.medium.ID, "alt": alt} }
 
-// envelope returns bodies that are no create at all, or have a wrong type or date.
+// envelope returns bodies that are not creates at all, or have an invalid type or date.
 func (b badInput) envelope() map[string]any {
 	return map[string]any{
 		"no body":            "",
@@ -77,7 +77,7 @@ func (b badInput) envelope() map[string]any {
 	}
 }
 
-// entries returns creates with wrong entries: their number, channels and groups.
+// entries returns creates with invalid entries: their number, channels and groups.
 func (b badInput) entries() map[string]any {
 	return map[string]any{
 		"no posts":            m{"type": "now", "date": "2040-01-01"},
@@ -103,7 +103,7 @@ func (b badInput) entries() map[string]any {
 	}
 }
 
-// contents returns creates with wrong texts, ids and delays of parts.
+// contents returns creates whose parts have invalid texts, ids and delays.
 func (b badInput) contents() map[string]any {
 	return map[string]any{
 		"empty text":             b.later(part("")),
@@ -126,7 +126,7 @@ func (b badInput) contents() map[string]any {
 	}
 }
 
-// images returns creates with wrong images.
+// images returns creates with invalid images.
 func (b badInput) images() map[string]any {
 	return map[string]any{
 		"image a number":        b.one(`{"content":"x","image":[1]}`),
@@ -151,7 +151,7 @@ func (b badInput) images() map[string]any {
 	}
 }
 
-// members returns creates with wrong settings, repeats and tags.
+// members returns creates with invalid settings, repeats and tags.
 func (b badInput) members() map[string]any {
 	return map[string]any{
 		"settings a list":                   b.entryWith(`"settings":[]`),
@@ -310,7 +310,7 @@ func TestBadInput_UnstorableTextIsRefused(t *testing.T) {
 	}
 	body := later(c.id, part("x"))
 	body["creationMethod"] = "\x00"
-	o.create(t, body) // it is not kept
+	o.create(t, body) // accepted because it is not stored
 	body["tags"] = []any{"\x00"}
 	o.do(t, http.MethodPost, "/posts", body).refusal(t, 400)
 }

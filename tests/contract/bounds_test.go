@@ -12,7 +12,7 @@ import (
 	"crier/tests/sandboxtest"
 )
 
-// largest returns a create with the largest number of parts and bytes of text.
+// largest returns a create with as many parts and as much text as allowed.
 func largest(channel string) m {
 	var entries []m
 	for range 5 {
@@ -29,7 +29,7 @@ func largest(channel string) m {
 	return request("draft", tomorrow(), entries...)
 }
 
-// TestCreate_SizeIsLimited exceeds each limit of a create by one.
+// TestCreate_SizeIsLimited exceeds each limit of a create by the smallest amount.
 func TestCreate_SizeIsLimited(t *testing.T) {
 	t.Parallel()
 	o := common(t).organization(t)
@@ -70,7 +70,7 @@ func withSettings(settings, entry m) m {
 	return entry
 }
 
-// delayed returns n parts; all but the first have a delay.
+// delayed returns n parts. All but the first have a delay.
 func delayed(n int) []m {
 	parts := []m{part("x")}
 	for range n - 1 {
@@ -81,7 +81,7 @@ func delayed(n int) []m {
 	return parts
 }
 
-// nextDays returns the query for the posts of so many days from today on.
+// nextDays returns the query for the posts of the next n days, starting today.
 func nextDays(n int) string {
 	today := time.Now().UTC()
 	return "/posts?startDate=" + today.Format(time.DateOnly) +
@@ -104,8 +104,8 @@ func TestList_SizeIsLimited(t *testing.T) {
 	})
 }
 
-// testAnswerSize: markup and occurrences that are not stored can make an answer much larger than the
-// stored posts.
+// testAnswerSize checks that lists are refused if markup or occurrences that are not stored make
+// the response much larger than the stored posts.
 func testAnswerSize(t *testing.T, r *rig) {
 	t.Parallel()
 	t.Run("markup of stored posts", func(t *testing.T) {
@@ -135,10 +135,11 @@ func testAnswerSize(t *testing.T, r *rig) {
 	})
 }
 
-// testTextSize: a list has at most 8 MB of text, which bounds the memory of parallel lists.
+// testTextSize checks that a list has at most 8 MB of text, which bounds the memory that parallel
+// lists take.
 func testTextSize(t *testing.T, r *rig) {
 	t.Parallel()
-	t.Run("of stored posts", func(t *testing.T) {
+	t.Run("stored posts", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A").id
@@ -152,7 +153,7 @@ func testTextSize(t *testing.T, r *rig) {
 		o.get(t, "/posts?page=0&limit=8").want(t, http.StatusOK)
 		o.get(t, "/posts/"+last).want(t, http.StatusOK)
 	})
-	t.Run("of occurrences", func(t *testing.T) {
+	t.Run("occurrences", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A").id
@@ -166,8 +167,8 @@ func testTextSize(t *testing.T, r *rig) {
 	})
 }
 
-// TestOneOrganization_NeverTakesAllConnections creates posts of a second organization while the first sends 16 large
-// requests at the same time.
+// TestOneOrganization_NeverTakesAllConnections creates posts in a second organization while the
+// first one sends 16 large requests at once.
 func TestOneOrganization_NeverTakesAllConnections(t *testing.T) {
 	t.Parallel()
 	r := common(t)
@@ -207,8 +208,8 @@ func TestOneOrganization_NeverTakesAllConnections(t *testing.T) {
 		slowest, idle, answers)
 }
 
-// TestContent_HasType: text is published and answered as it was sent, HTML is sanitized, and contentType names which it
-// is.
+// TestContent_HasType checks that text is published and returned as it was sent, that HTML is
+// sanitized, and that contentType says which of the two it is.
 func TestContent_HasType(t *testing.T) {
 	t.Parallel()
 	r := common(t)
@@ -250,12 +251,12 @@ func TestContent_HasType(t *testing.T) {
 	}
 }
 
-func TestUpload_StorageOfOrganizationIsLimited(t *testing.T) {
+func TestUpload_StoragePerOrganizationIsLimited(t *testing.T) {
 	t.Parallel()
 	file := gifImage(t)
 	r := start(t, map[string]string{"ORG_MAX_STORAGE_BYTES": "1500"})
 	o, other := r.organization(t), r.organization(t)
-	for range 1500/len(file) + 1 { // the same bytes count once
+	for range 1500/len(file) + 1 { // identical bytes count once
 		o.upload(t, "a.gif", file).want(t, http.StatusCreated)
 	}
 	for stored := len(file); stored+len(file)+1 <= 1500; stored += len(file) {

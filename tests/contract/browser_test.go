@@ -8,8 +8,8 @@ import (
 	"crier/tests/browser"
 )
 
-// TestDocs_InChromium: axe finds nothing on the pages of the documentation, and the console makes a call under its
-// policy.
+// TestDocs_InChromium checks that axe finds nothing on the pages of the documentation, and that the
+// console can make a call under its policy.
 func TestDocs_InChromium(t *testing.T) {
 	t.Parallel()
 	r := common(t)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// checkResult is what POST /posts/check returns for one entry.
+// checkResult is the result of POST /posts/check for one entry.
 type checkResult struct {
 	ID, Identifier, Name string
 	Valid                bool
@@ -82,7 +82,8 @@ func testCheck(t *testing.T, r *rig) {
 	}
 }
 
-// testCheckOfThread checks that a missing file in one part of a thread does not hide the problems of the other parts.
+// testCheckOfThread checks that a missing file in one part of a thread does not hide the problems
+// of the other parts.
 func testCheckOfThread(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
@@ -123,7 +124,8 @@ func testBadCheck(t *testing.T, r *rig) {
 	}
 }
 
-// testCheckAndCreate sends bodies with one wrong member to both routes. The check takes each member alone, too.
+// testCheckAndCreate sends bodies with one invalid member to both routes, which must respond alike.
+// The check also accepts each optional member alone.
 func testCheckAndCreate(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestClients sends what clients that exist send, and reads of the answers what they read.
+// TestClients sends what existing clients send, and reads from the responses what they read.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	subjects(t, common(t), map[string]subject{
@@ -31,7 +31,7 @@ func TestClients(t *testing.T) {
 	})
 }
 
-// wantJSON ends the test unless an answer has a JSON body.
+// wantJSON ends the test unless the response has a JSON body.
 func (a answer) wantJSON(t *testing.T) answer {
 	t.Helper()
 	if kind := a.Header.Get("Content-Type"); !strings.HasPrefix(kind, "application/json") || !json.Valid([]byte(a.Body)) {
@@ -40,7 +40,8 @@ func (a answer) wantJSON(t *testing.T) answer {
 	return a
 }
 
-// testCommandLine: a Content-Type on every request, a random id beside the path of a file, no settings, and shortLink.
+// testCommandLine sends a Content-Type with every request, a random id beside the path of a file,
+// no settings, and shortLink.
 func testCommandLine(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
@@ -93,7 +94,7 @@ func testCommandLine(t *testing.T, r *rig) {
 	members(t, gone.raw(), "id")
 }
 
-// testN8N: the node sends "" for what it has not.
+// testN8N sends "" for missing values, like the node.
 func testN8N(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
@@ -119,7 +120,7 @@ func testN8N(t *testing.T, r *rig) {
 	o.deletes(t, "/posts/", post)
 }
 
-// month returns the query of 30 days around now.
+// month returns the query for the 30 days around now.
 func month() string {
 	format := func(days int) string {
 		return url.QueryEscape(time.Now().AddDate(0, 0, days).UTC().Format(time.RFC3339))
@@ -127,7 +128,8 @@ func month() string {
 	return "startDate=" + format(-15) + "&endDate=" + format(15)
 }
 
-// testWordPress: any 2xx object with a top-level error is a failure for the plugin, and so is what is no JSON.
+// testWordPress checks what the plugin counts as failures: a 2xx object with a top-level error, and
+// anything that is not JSON.
 func testWordPress(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
@@ -156,7 +158,7 @@ func testWordPress(t *testing.T, r *rig) {
 	ok(o.get(t, "/posts/"+made[0].PostID), http.StatusOK)
 }
 
-// testBridge: a post is polled in the envelope by its state and its release.
+// testBridge polls a post in the envelope for its state and its release.
 func testBridge(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
@@ -181,18 +183,18 @@ func testBridge(t *testing.T, r *rig) {
 	}
 }
 
-// testUpdateByID: the id of the post in value[0].id changes it, and tags are strings.
+// testUpdateByID changes a post by its id in value[0].id, and sends tags as strings.
 func testUpdateByID(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	body := later(c.id, part("before"))
 	body["tags"] = []string{"campaign"}
-	body["posts"].([]m)[0]["group"] = "1764115200000" // of the client's own choice
+	body["posts"].([]m)[0]["group"] = "1764115200000" // chosen by the client
 	post := o.create(t, body)
 	body = later(c.id, m{"id": post, "content": "after", "image": []any{}})
 	body["tags"] = []string{"campaign"}
-	body["posts"].([]m)[0]["group"] = "post" // what its client sends
+	body["posts"].([]m)[0]["group"] = "post" // sent by its client
 	if again := o.create(t, body); again != post {
 		t.Errorf("the update is answered with %s, want %s", again, post)
 	}
@@ -202,7 +204,8 @@ func testUpdateByID(t *testing.T, r *rig) {
 	o.wantCount(t, 1)
 }
 
-// testDotNet: dates end in Z, so that they are not read in the zone of the client's machine.
+// testDotNet checks that dates end in Z, so that the client does not read them in the zone of its
+// machine.
 func testDotNet(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
@@ -222,7 +225,8 @@ func testDotNet(t *testing.T, r *rig) {
 	o.deletes(t, "/integrations/", c.id)
 }
 
-// testUploadNames: names and types that clients send without looking at the file.
+// testUploadNames uploads pictures with names and types that clients send without looking at the
+// file.
 func testUploadNames(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
@@ -257,8 +261,8 @@ func testNotOffered(t *testing.T, r *rig) {
 	}
 }
 
-// testEveryAnswerIsJSON calls the routes that clients call, with a key and without one. Those of which nothing exists yet
-// answer JSON as well.
+// testEveryAnswerIsJSON calls the routes that clients call, with a key and without one. They also
+// respond with JSON about things that do not exist.
 func testEveryAnswerIsJSON(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
@@ -336,7 +340,8 @@ func testUnknownAndBadKey(t *testing.T, r *rig) {
 	}
 }
 
-// TestClients_RateHeaders: a client that finds no reset refuses to call again after an empty window.
+// TestClients_RateHeaders checks the headers of the rate limit. A client that finds no reset would
+// never call again after the window is used up.
 func TestClients_RateHeaders(t *testing.T) {
 	t.Parallel()
 	o := start(t, map[string]string{"API_LIMIT": "3"}).organization(t)

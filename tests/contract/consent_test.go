@@ -31,22 +31,22 @@ func (o org) audit(t *testing.T, action tenancy.Action) []tenancy.AuditEvent {
 	return out
 }
 
-// callbackOf starts a connect with the API key and returns the callback address for a user's
-// browser.
+// callbackOf starts a connect with the API key and returns the callback address for the browser of
+// a user.
 func (o org) callbackOf(t *testing.T, user string) string {
 	t.Helper()
 	begun := read[next](t, o.get(t, "/social/sandbox-oauth?force=true").want(t, http.StatusOK))
 	return o.consent(t, begun.URL, sandboxtest.Consent{User: user})
 }
 
-// testConsent: a person who opens an organization's link sees its name, and grants nothing before
-// pressing the button.
+// testConsent checks that a person who opens an organization's link sees its name, and grants
+// nothing before pressing the button.
 func testConsent(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
 	back := o.callbackOf(t, "hanna")
 	var page answer
-	for range 2 { // the page can be loaded again
+	for range 2 { // the page can be reloaded
 		page = o.visit(t, http.MethodGet, back).want(t, http.StatusOK)
 		for _, want := range []string{"“Organization”", "API key “tests”", "made by " + o.email} {
 			if !strings.Contains(page.Body, want) {
@@ -98,7 +98,7 @@ func testConsent(t *testing.T, r *rig) {
 	}
 }
 
-// query returns the query of an address.
+// query returns the query parameters of an address.
 func query(t *testing.T, address string) url.Values {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -108,7 +108,7 @@ func query(t *testing.T, address string) url.Values {
 	return u.Query()
 }
 
-// cookie returns the cookie of a session of the owner.
+// cookie returns the Cookie header for a session of the owner, with more appended.
 func (o org) cookie(t *testing.T, more string) []string {
 	t.Helper()
 	signIn, err := o.app.Accounts.Login(t.Context(), o.email, password, tenancy.Source{Client: "203.0.113.9", Site: "203.0.113.9"})
@@ -118,7 +118,7 @@ func (o org) cookie(t *testing.T, more string) []string {
 	return []string{"Cookie", "auth=" + signIn.Session + more}
 }
 
-// open is visit with request headers.
+// open is like visit, with request headers.
 func (o org) open(t *testing.T, method, address string, headers ...string) answer {
 	t.Helper()
 	o.prefix, o.key = "", ""
@@ -157,7 +157,7 @@ func testConsentOfMember(t *testing.T, r *rig) {
 	if a := o.open(t, http.MethodHead, begin(), cookie...); a.Status != http.StatusOK || len(o.connectedNames(t)) != 1 {
 		t.Errorf("HEAD is answered with %v, and the channels are %v", a, o.connectedNames(t))
 	}
-	// A stranger sees what was connected, and is not redirected.
+	// A stranger sees what was connected but is not redirected.
 	page := o.arrive(t, begin())
 	done := o.visit(t, http.MethodPost, forms(page)["ida.shop"]).want(t, http.StatusOK)
 	if form(done, "disown") == "" || !strings.Contains(done.Body, `href="/done"`) {
@@ -172,7 +172,8 @@ func testDisown(t *testing.T, r *rig) {
 	done := o.visit(t, http.MethodPost, forms(page)["jane.news"]).want(t, http.StatusOK)
 	disown := form(done, "disown")
 	o.visit(t, http.MethodPost, callback+"?disown=x").want(t, http.StatusBadRequest)
-	o.visit(t, http.MethodGet, disown).want(t, http.StatusBadRequest) // merely opening the link does nothing
+	// Merely opening the link does nothing.
+	o.visit(t, http.MethodGet, disown).want(t, http.StatusBadRequest)
 	if got := o.connectedNames(t); len(got) != 1 {
 		t.Fatalf("the channels are %v, want one", got)
 	}
@@ -210,8 +211,8 @@ func testDisownOld(t *testing.T, r *rig) {
 	}
 }
 
-// testConnectActing: an instance administrator starts a connect as a member, and a stranger
-// finishes it.
+// testConnectActing covers a connect that an instance administrator starts as a member, and a
+// stranger finishes.
 func testConnectActing(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
@@ -225,7 +226,8 @@ func testConnectActing(t *testing.T, r *rig) {
 		}
 		return o.consent(t, begun, sandboxtest.Consent{User: "lena"})
 	}
-	o.visit(t, http.MethodGet, begin()).want(t, http.StatusBadRequest) // the operator is no longer an administrator
+	// The operator is not an administrator.
+	o.visit(t, http.MethodGet, begin()).want(t, http.StatusBadRequest)
 	if err := o.app.Accounts.SetInstanceAdmin(t.Context(), r.email, true); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"crier/tests/smtptest"
 )
 
-// newKey creates another API key of the organization. same is the organization with that key.
+// newKey creates another API key for the organization. same is the organization with that key.
 func (o org) newKey(t *testing.T) (same org, revoke func()) {
 	t.Helper()
 	full, key, err := o.app.Accounts.CreateKey(t.Context(), asOperator(o.who), tenancy.NewKey{Name: "another"})
@@ -44,7 +44,7 @@ func TestCredentials_ExpiredOrRevokedAreRefused(t *testing.T) {
 		o.tenant(t, `update api_key set expires_at = now() + interval '1 hour'`)
 		o.get(t, "/is-connected").want(t, http.StatusOK)
 	})
-	t.Run("a revoked key is refused at once, and no other", func(t *testing.T) {
+	t.Run("a revoked key is refused at once, and no other key is", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		revoked, revoke := o.newKey(t)

@@ -55,7 +55,8 @@ func TestDisconnect(t *testing.T) {
 	r.wantTexts(t, gone, "already out | first of a thread")
 }
 
-// TestDisconnect_RemovesConcurrentCreatesAndPauses creates and pauses while a channel is disconnected.
+// TestDisconnect_RemovesConcurrentCreatesAndPauses creates posts and pauses a channel while it is
+// being disconnected.
 func TestDisconnect_RemovesConcurrentCreatesAndPauses(t *testing.T) {
 	t.Parallel()
 	r := common(t)

@@ -1,2 +1,3 @@
-// Package contract tests the whole service in one process, on a real Postgres, through its HTTP interface.
+// Package contract tests the whole service in one process, on a real Postgres, through its HTTP
+// interface.
 package contract

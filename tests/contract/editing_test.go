@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestEditing_StepsOfThePageWork runs the samples of the page about editing, moving and cancelling a post.
-func TestEditing_StepsOfThePageWork(t *testing.T) {
+// TestEditing_DocumentedStepsWork runs the samples on the page about editing, moving and canceling
+// a post.
+func TestEditing_DocumentedStepsWork(t *testing.T) {
 	t.Parallel()
 	common(t).inEachLanguage(t, "/docs/editing", func(t *testing.T, l *reader) {
 		c := l.channel(t, "A")
@@ -48,7 +49,8 @@ func TestEditing_StepsOfThePageWork(t *testing.T) {
 	})
 }
 
-// TestEditing_ReplacesTheWholePost: what an edit leaves out is gone, but the tags.
+// TestEditing_ReplacesTheWholePost checks that everything an edit leaves out is removed, except the
+// tags.
 func TestEditing_ReplacesTheWholePost(t *testing.T) {
 	t.Parallel()
 	r := common(t)
@@ -92,9 +94,9 @@ func TestEditing_ReplacesTheWholePost(t *testing.T) {
 	}
 }
 
-// TestConflict_HasRetryAfterIfItEndsByItself: of the refusals with 409 only those that end by themselves
-// have the header, as on the page of errors.
-func TestConflict_HasRetryAfterIfItEndsByItself(t *testing.T) {
+// TestConflict_HasRetryAfterIfTransient checks that a 409 has the header only if the conflict ends
+// by itself, as the page about errors says.
+func TestConflict_HasRetryAfterIfTransient(t *testing.T) {
 	t.Parallel()
 	r := common(t)
 	o := r.organization(t)
@@ -133,7 +135,7 @@ func TestConflict_HasRetryAfterIfItEndsByItself(t *testing.T) {
 	o.do(t, http.MethodPost, "/posts", edit(busy, held)).refusal(t, http.StatusConflict)
 }
 
-// holds waits until the sandbox holds a call.
+// holds waits until the sandbox holds a request back.
 func (r *rig) holds(t *testing.T) {
 	t.Helper()
 	var held map[string]int

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// violations returns what is wrong with a decoded JSON value by a schema. at is the path of the value.
+// violations returns how a decoded JSON value violates a schema. at is the path of the value.
 func (d document) violations(s *schema, v any, at string) []string {
 	s = d.resolve(s)
-	if s == nil { // anything
+	if s == nil { // anything is allowed
 		return nil
 	}
 	if choices := append(slices.Clip(s.OneOf), s.AnyOf...); len(choices) > 0 {
@@ -81,7 +81,7 @@ func (s *schema) takes(v any) bool {
 	return slices.Contains(types, any(kind)) || whole && slices.Contains(types, any("integer"))
 }
 
-// jsonType returns the type of a decoded JSON value as a schema names it, number for every number.
+// jsonType returns the schema type of a decoded JSON value. All numbers are "number".
 func jsonType(v any) string {
 	switch v.(type) {
 	case nil:
@@ -99,7 +99,7 @@ func jsonType(v any) string {
 	}
 }
 
-// enumerated returns all values of the enumerations of a schema.
+// enumerated returns all values of the enumerations in a schema.
 func (d document) enumerated(s *schema) map[string]bool {
 	out, seen := map[string]bool{}, map[*schema]bool{}
 	var add func(*schema)
@@ -122,15 +122,17 @@ func (d document) enumerated(s *schema) map[string]bool {
 	return out
 }
 
-// comparison compares answers with those of examples.
+// comparison compares responses with the examples.
 type comparison struct {
-	// enumerated are the values of enumerations of the answer.
+	// enumerated holds the values of the enumerations in the response.
 	enumerated map[string]bool
 }
 
-// differences returns where the members of two decoded JSON values differ. Booleans and values of enumerations are
-// compared; other values of one type are alike, null is like null alone, and each element of an array is like one of the
-// other array. at is the path of the values.
+// differences returns the places where two decoded JSON values differ. at is their path.
+//
+// The names of members, booleans and values of enumerations must be equal. Other values are alike
+// if they have the same type; null is like null only. Each element of an array must be like some
+// element of the other array.
 func (c comparison) differences(example, got any, at string) []string {
 	if want := jsonType(example); jsonType(got) != want {
 		return []string{fmt.Sprintf("%s is %v, the example has the %s %v", at, got, want, example)}
@@ -172,7 +174,7 @@ func (c comparison) memberDifferences(example, got map[string]any, at string) (o
 	return out
 }
 
-// unlike returns the elements of list that are like no model.
+// unlike returns the elements of list that are like none of the models.
 func (c comparison) unlike(models, list []any, at string) (out []string) {
 	for i, v := range list {
 		alike := func(model any) bool { return len(c.differences(model, v, "")) == 0 }

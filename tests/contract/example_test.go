@@ -21,7 +21,7 @@ import (
 
 var updateExamples = flag.Bool("update-examples", false, "write the answers of the service to examples without one")
 
-// documented is an operation of the document with its examples.
+// documented is an operation in the document, with its examples.
 type documented struct {
 	operation
 	ID         string `json:"operationId"`
@@ -44,8 +44,9 @@ type content struct {
 	Example any     `json:"example"`
 }
 
-// publicOperations returns the operations of the public API in the order in which one organization can run all of
-// them: what deletes comes last. The alias mount is left out, but for its own form of the list of posts.
+// publicOperations returns the operations of the public API in an order in which one organization
+// can run all of them: deletions come last. The alias mount is left out, except its own form of the
+// list of posts.
 func publicOperations(t *testing.T, r *rig) (document, []documented) {
 	t.Helper()
 	raw := org{rig: r}.get(t, "/openapi.json").want(t, http.StatusOK)
@@ -65,13 +66,14 @@ func publicOperations(t *testing.T, r *rig) (document, []documented) {
 	return read[document](t, raw), all
 }
 
-// order sorts reads before changes, and changes before deletions. The approval of a post ends with the post.
+// order sorts reads before changes, and changes before deletions. Deleting a post also ends its
+// approval.
 func (op documented) order() string {
 	rank := slices.Index([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}, op.method)
 	return strconv.Itoa(rank) + op.ID
 }
 
-// success returns the status of success and its JSON.
+// success returns the status and the JSON content of a success.
 func (op documented) success() (status int, json content) {
 	for name, r := range op.Responses {
 		if code, err := strconv.Atoi(name); err == nil && code < 300 {
@@ -81,7 +83,7 @@ func (op documented) success() (status int, json content) {
 	return 0, content{}
 }
 
-// inputs returns the inputs of the example, with the ids of the organization.
+// inputs returns the example's inputs, with the organization's ids.
 func (op documented) inputs(t *testing.T, w exampleWorld) inputs {
 	t.Helper()
 	in := inputs{}
@@ -102,7 +104,7 @@ func (op documented) inputs(t *testing.T, w exampleWorld) inputs {
 	return in
 }
 
-// call makes the call of the example.
+// call makes the example call.
 func (op documented) call(t *testing.T, w exampleWorld) answer {
 	t.Helper()
 	o := w.org
@@ -114,8 +116,8 @@ func (op documented) call(t *testing.T, w exampleWorld) answer {
 	return op.inputs(t, w).request(t, o, op.method, path)
 }
 
-// TestExamples_AreTrue makes the call of each example of the OpenAPI document. The answer has the status and the
-// members of the example, and both are valid by the schema.
+// TestExamples_AreTrue makes the call of each example in the OpenAPI document. The response must
+// have the status and the members of the example, and both must be valid against the schema.
 func TestExamples_AreTrue(t *testing.T) {
 	t.Parallel()
 	r, receiver := startExamples(t)
@@ -155,7 +157,7 @@ func wantValid(t *testing.T, d document, s *schema, v any, what string) {
 	}
 }
 
-// writeExample writes the answer to the file of the example.
+// writeExample writes the response to the file of the example.
 func writeExample(t *testing.T, op documented, answer string) {
 	t.Helper()
 	name := "../../apps/edge/api/post/examples/" + op.ID + ".json"
@@ -173,7 +175,8 @@ func writeExample(t *testing.T, op documented, answer string) {
 	}
 }
 
-// TestExamples_EveryPublicOperationHasOne: a route that is built needs the file <operation id>.json.
+// TestExamples_EveryPublicOperationHasOne checks that each built route has a file <operation
+// id>.json.
 func TestExamples_EveryPublicOperationHasOne(t *testing.T) {
 	t.Parallel()
 	examples, err := postapi.Examples()

@@ -8,23 +8,24 @@ import (
 	"testing"
 )
 
-// exampleDate is when the posts of the examples are scheduled.
+// exampleDate is the date for which the examples schedule posts.
 const exampleDate = "2040-03-01T09:30:00Z"
 
 // exampleDay is a past day in the examples.
 const exampleDay = "2026-11-25"
 
-// exampleID returns an id of the examples in the documentation.
+// exampleID returns an id that the examples in the documentation use.
 func exampleID(suffix string) string { return "0193b2c4-7d10-7a31-9c55-2f0e6b1a4d" + suffix }
 
-// exampleWorld is an organization that has what the examples in the documentation name.
+// exampleWorld is an organization that has everything the examples in the documentation name.
 type exampleWorld struct {
 	org
-	// real has the ids and addresses of the organization by those of the examples.
+	// real maps the ids and addresses in the examples to the organization's.
 	real map[string]string
 }
 
-// startExamples runs a service whose webhooks may call the receiver, and returns the receiver's address.
+// startExamples runs a service whose webhooks may call the receiver, and returns the receiver's
+// address.
 func startExamples(t *testing.T) (*rig, string) {
 	t.Helper()
 	receiver := httptest.NewServer(&inbox{})
@@ -33,7 +34,7 @@ func startExamples(t *testing.T) (*rig, string) {
 	return r, receiver.URL
 }
 
-// exampleWorld makes an organization for one run of all examples.
+// exampleWorld creates an organization for one run of all examples.
 func (r *rig) exampleWorld(t *testing.T, receiver string) exampleWorld {
 	t.Helper()
 	w := exampleWorld{org: r.organization(t), real: map[string]string{}}
@@ -53,7 +54,7 @@ func (w exampleWorld) channels(t *testing.T) {
 	w.real[exampleID("03")] = read[[]named](t, w.get(t, "/groups").want(t, http.StatusOK))[0].ID
 }
 
-// library makes tags and files.
+// library creates tags and files.
 func (w exampleWorld) library(t *testing.T, receiver string) {
 	t.Helper()
 	for id, name := range map[string]string{"0c": "Launch", "12": "Winter"} {
@@ -91,7 +92,8 @@ func (w exampleWorld) posts(t *testing.T) {
 	w.reaches(t, w.real[exampleID("09")], "PUBLISHED")
 }
 
-// published publishes a post on a page, and waits for the notifications of it and of the request for approval. The day of the examples is yesterday.
+// published publishes a post on a page and waits for its notification and for the one about the
+// request for approval. It maps the examples' day to yesterday.
 func (w exampleWorld) published(t *testing.T, page string) {
 	t.Helper()
 	w.real[exampleID("13")] = w.create(t, now(page, part("Out now.")))
@@ -104,7 +106,7 @@ func (w exampleWorld) published(t *testing.T, page string) {
 	}, func() any { return list })
 }
 
-// webhook makes a webhook with one delivery that has arrived.
+// webhook creates a webhook with one successful delivery.
 func (w exampleWorld) webhook(t *testing.T, receiver string) {
 	t.Helper()
 	made := w.do(t, http.MethodPost, "/webhooks", m{
@@ -120,7 +122,7 @@ func (w exampleWorld) webhook(t *testing.T, receiver string) {
 	}, func() any { return log })
 }
 
-// replace returns text with the ids and addresses of the organization in place of those of the examples.
+// replace returns text with the examples' ids and addresses replaced by the organization's.
 func (w exampleWorld) replace(text string) string {
 	var pairs []string
 	for example, actual := range w.real {

@@ -13,15 +13,15 @@ func posting() m { return m{"method": "POST", "path": "/api/posts"} }
 
 func uploading() m { return m{"method": "POST", "path": "/api/media"} }
 
-// failing starts a service whose sandbox is scripted to fail. No error is logged in these tests except where r.expected
-// names one.
+// failing starts a service whose sandbox is scripted to fail. The service may log no error in these
+// tests, except one that contains r.expected.
 func failing(t *testing.T) *rig {
 	t.Helper()
 	return start(t, map[string]string{"SETTLE_DELAY": "1s", "RETRY_WINDOW": "10s"})
 }
 
-// publishedOnce waits until a post is published, and returns its record. It ends the test unless the account has
-// published this text and nothing else.
+// publishedOnce waits until a post is published, and returns its record. It ends the test unless
+// the account has published this text and nothing else.
 func (o org) publishedOnce(t *testing.T, c channel, id, text string) record {
 	t.Helper()
 	full := o.reaches(t, id, "PUBLISHED")
@@ -32,8 +32,8 @@ func (o org) publishedOnce(t *testing.T, c channel, id, text string) record {
 	return full
 }
 
-// failed waits until a post is in the state ERROR with this code, and returns its record. It ends the test unless the
-// account has published n posts.
+// failed waits until a post is in the state ERROR with this code, and returns its record. It ends
+// the test unless the account has published n posts.
 func (o org) failed(t *testing.T, c channel, id, errorCode string, n int) record {
 	t.Helper()
 	full := o.reaches(t, id, "ERROR")
@@ -46,7 +46,7 @@ func (o org) failed(t *testing.T, c channel, id, errorCode string, n int) record
 	return full
 }
 
-// wantEvent ends the test unless the timeline of a post has this event.
+// wantEvent ends the test unless the timeline of the post has this event.
 func (r record) wantEvent(t *testing.T, event string) {
 	t.Helper()
 	if got := r.events(); !slices.Contains(got, event) {
@@ -97,7 +97,8 @@ func testRetries(t *testing.T, r *rig) {
 		c := o.channel(t, "A")
 		r.fault(t, c, "error_before", posting(), m{"times": 100_000})
 		full := o.failed(t, c, o.create(t, now(c.id, part("fails"))), "retries_used_up", 0)
-		if n := len(full.Timeline); n > 60 { // four a try: with a back-off there is time for few
+		// There are four events per attempt, and the back-off leaves time for only a few attempts.
+		if n := len(full.Timeline); n > 60 {
 			t.Errorf("the timeline has %d events, want at most 60", n)
 		}
 	})
@@ -113,7 +114,7 @@ func testRetries(t *testing.T, r *rig) {
 		}
 		o.publishedOnce(t, c, o.create(t, now(c.id, part("the next"))), "the next")
 	})
-	t.Run("an access token that ends midway is renewed", func(t *testing.T) {
+	t.Run("an access token that expires midway is renewed", func(t *testing.T) {
 		t.Parallel()
 		for _, match := range []m{posting(), uploading()} {
 			o := r.organization(t)
@@ -140,7 +141,7 @@ func testBehindBackOff(t *testing.T, r *rig) {
 		o.reaches(t, last, "PUBLISHED")
 		r.wantTexts(t, c, "1 | 2 | 3")
 	})
-	t.Run("the next one is sent at once when the one that backs off is deleted", func(t *testing.T) {
+	t.Run("deleting the post that backs off sends the next one at once", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -187,7 +188,7 @@ func testReconcile(t *testing.T, r *rig) {
 
 func testProcessing(t *testing.T, r *rig) {
 	t.Parallel()
-	t.Run("it is waited for", func(t *testing.T) {
+	t.Run("the service waits for the platform", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -251,7 +252,8 @@ func testRevoked(t *testing.T, r *rig) {
 	}
 }
 
-// reconnect connects a channel again as the dashboard does, after refused attempts that must change nothing.
+// reconnect connects a channel again as the dashboard does, after attempts that are refused and
+// must change nothing.
 func reconnect(t *testing.T, o org, c channel) {
 	t.Helper()
 	person := o

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestFile_OfAnotherServerIsNotOurs uses paths of our files on another host. They must not be replaced by our files.
-func TestFile_OfAnotherServerIsNotOurs(t *testing.T) {
+// TestFile_OnAnotherServerIsRefused uses the paths of our files on other hosts. The service must
+// not take them for its own files.
+func TestFile_OnAnotherServerIsRefused(t *testing.T) {
 	t.Parallel()
 	r := common(t)
 	o := r.organization(t)
@@ -41,8 +42,9 @@ func TestFile_OfAnotherServerIsNotOurs(t *testing.T) {
 	}
 }
 
-// TestUpload_LeavesNoFileWhenNotRecorded: the bytes of such a file could never be found or deleted.
-func TestUpload_LeavesNoFileWhenNotRecorded(t *testing.T) {
+// TestUpload_LeavesNoUnrecordedFile checks that an upload that cannot be recorded leaves no file,
+// because nobody could find or delete it.
+func TestUpload_LeavesNoUnrecordedFile(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	r := start(t, map[string]string{"CRIER_HOME": home})
@@ -80,9 +82,9 @@ func TestUpload_LeavesNoFileWhenNotRecorded(t *testing.T) {
 	}
 }
 
-// TestAccessToken_ExpiredAtTextIsRenewed: a text on a platform with grade A has no prepare step that would renew the
-// token.
-func TestAccessToken_ExpiredAtTextIsRenewed(t *testing.T) {
+// TestAccessToken_RenewedForTextPost publishes a text with an expired token. On a platform of grade
+// A, a text has no prepare step that would renew the token.
+func TestAccessToken_RenewedForTextPost(t *testing.T) {
 	t.Parallel()
 	r := start(t, map[string]string{"SETTLE_DELAY": "1s"})
 	for _, grade := range []string{"A", "C", "E"} {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestMedia_NamesKeepTheirLetters: the address of a file keeps the letters of its name, in one
-// spelling, and leads to the file however a client encodes it.
+// TestMedia_NamesKeepTheirLetters checks that a file's address keeps the letters of its name, in
+// one spelling, and leads to the file however a client encodes it.
 func TestMedia_NamesKeepTheirLetters(t *testing.T) {
 	t.Parallel()
 	r := common(t)

@@ -159,7 +159,7 @@ func testChangeStatus(t *testing.T, r *rig) {
 
 func testEdit(t *testing.T, r *rig) {
 	t.Parallel()
-	t.Run("by its group a post is replaced", func(t *testing.T) {
+	t.Run("a post is replaced by its group", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -172,7 +172,7 @@ func testEdit(t *testing.T, r *rig) {
 		r.wantTexts(t, c, "new")
 		o.wantCount(t, 1)
 	})
-	t.Run("by the ids of its parts a post keeps them", func(t *testing.T) {
+	t.Run("parts that are sent with their ids keep them", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -223,7 +223,7 @@ func (o org) edits(t *testing.T, id string, body any) {
 	}
 }
 
-// byGroup returns the entry that replaces a group of posts.
+// byGroup returns an entry that replaces the group's post.
 func byGroup(channel, group string, parts ...m) m {
 	e := entry(channel, parts...)
 	e["group"] = group
@@ -303,7 +303,8 @@ func testDelayedPart(t *testing.T, r *rig) {
 
 func testDelete(t *testing.T, r *rig) {
 	t.Parallel()
-	for lead := 2 * time.Second; ; lead *= 2 { // a machine that is too slow to delete them in time has more of it
+	// A machine too slow to delete them in time gets more time.
+	for lead := 2 * time.Second; ; lead *= 2 {
 		o := r.organization(t)
 		c := o.channel(t, "A")
 		due := time.Now().Add(lead)
@@ -356,7 +357,7 @@ func testListChannels(t *testing.T, r *rig) {
 	}
 }
 
-// first is the date of the first of the posts that TestList_Posts lists.
+// first is the date of the first post that TestList_Posts lists.
 var first = time.Date(2040, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func TestList_Posts(t *testing.T) {
@@ -406,7 +407,8 @@ func TestList_Posts(t *testing.T) {
 	}
 }
 
-// dateQuery returns the query for the posts from one hour after first to another, each written in a zone.
+// dateQuery returns the query for the posts between two times, given in hours after first and
+// written in a zone each.
 func dateQuery(from int, fromZone *time.Location, to int, toZone *time.Location) string {
 	at := func(hours int, zone *time.Location) string {
 		return url.QueryEscape(first.Add(time.Duration(hours) * time.Hour).In(zone).Format(time.RFC3339))

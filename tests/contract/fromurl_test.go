@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestUploadFromURL_SaysWhatTheAddressGave: an address that gives something other than a file is
-// refused with what it gave, and one that gives a file in an unusual way works.
-func TestUploadFromURL_SaysWhatTheAddressGave(t *testing.T) {
+// TestUploadFromURL_NamesWhatTheAddressReturned checks that the refusal of an address that returns
+// no file says what it returned, and that an address may return a file in unusual ways.
+func TestUploadFromURL_NamesWhatTheAddressReturned(t *testing.T) {
 	t.Parallel()
 	picture := string(png(t))
 	const page = "<!DOCTYPE html><html><head><title>Photo</title></head><body></body></html>"
@@ -33,12 +33,12 @@ func TestUploadFromURL_SaysWhatTheAddressGave(t *testing.T) {
 			}
 			zip := gzip.NewWriter(w)
 			_, _ = io.WriteString(zip, body)
-			_ = zip.Close() // the client sees what is missing
+			_ = zip.Close() // the client notices missing data
 		}
 	}
 	cases := map[string]struct {
 		serve http.HandlerFunc
-		want  string // the sentence, or the name of the stored file
+		want  string // the message, or the name of the stored file
 	}{
 		"/page.png":       {text("image/png", page), "The address answered with a web page, not a file. Send the address of the picture or video itself."},
 		"/error.png":      {text("image/png", `{"error":{"message":"not found"}}`), "The address answered with a text (JSON), which may be the message of an error, not a file."},

@@ -11,10 +11,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// schema is the part of a JSON schema that values are made from.
+// schema is the part of a JSON schema that values are generated from.
 type schema struct {
 	Ref        string             `json:"$ref"`
-	Type       any                `json:"type"` // a string, or a list of them
+	Type       any                `json:"type"` // a string or a list of strings
 	Format     string             `json:"format"`
 	Enum       []any              `json:"enum"`
 	Properties map[string]*schema `json:"properties"`
@@ -28,7 +28,7 @@ type schema struct {
 	Maximum    *float64        `json:"maximum"`
 }
 
-// parameter is an input of a route outside of its body.
+// parameter is an input of a route outside its body.
 type parameter struct {
 	Name     string  `json:"name"`
 	In       string  `json:"in"` // path, query or header
@@ -36,7 +36,7 @@ type parameter struct {
 	Schema   *schema `json:"schema"`
 }
 
-// operation is a route of the OpenAPI document.
+// operation is a route in the OpenAPI document.
 type operation struct {
 	method, path string
 	Parameters   []parameter `json:"parameters"`
@@ -92,7 +92,7 @@ func (s *schema) kind(t *rapid.T) string {
 	return ""
 }
 
-// words are strings that services have failed at.
+// words are strings that have broken services.
 var words = []string{
 	"", " ", "0", "-1", "null", "x", "\x00", "a\x00b", "\u202e", "é", "é", "🙂🙂🙂", "'; drop table post; --", "%s%n", "../../etc/passwd",
 	"9223372036854775808", "1e400", "true", "2040-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2040-02-30", "Asia/Kolkata",
@@ -100,23 +100,23 @@ var words = []string{
 	"{}", "[]", strings.Repeat("a", 300), strings.Repeat("é", 70000), "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff",
 }
 
-// maker makes requests from the document. seen are strings of earlier answers to the same organization, such as ids, by
-// the first part of the path that answered them.
+// maker generates requests from the document. seen holds strings from earlier responses to the same
+// organization, such as ids, keyed by the first part of the path that returned them.
 type maker struct {
 	document
 	seen map[string][]string
-	// channelID is of a channel of the organization.
+	// channelID is the id of a channel of the organization.
 	channelID string
-	// clean leaves out what is wrong on purpose.
+	// clean turns off deliberate mistakes.
 	clean bool
 }
 
-// wrong returns whether to make something wrong, in one of n cases.
+// wrong returns whether to make a deliberate mistake, in one of n cases.
 func (m maker) wrong(t *rapid.T, n int) bool {
 	return !m.clean && rapid.IntRange(1, n).Draw(t, "wrong") == 1
 }
 
-// plausible are values of members by their name.
+// plausible holds plausible values of members, keyed by name.
 var plausible = map[string][]string{
 	"color": {"#123456", "#abcdef"}, "content": {"Some words", "🙂"}, "email": {"someone@crier.test", "other@crier.test"},
 	"url": {"https://example.com/hook", base + "/files/x"}, "timezone": {"Asia/Kolkata", "UTC"}, "type": {"schedule", "draft", "now"},
@@ -126,7 +126,7 @@ var plausible = map[string][]string{
 	"status": {"schedule", "draft"}, "role": {"USER", "ADMIN"}, "event": {"post.published"}, "name": {"A name"},
 }
 
-// text returns a string. near is the name of the member or path for which it is.
+// text returns a string. near is the name of the member or the path that the string is for.
 func (m maker) text(t *rapid.T, near string) string {
 	known := m.seen[strings.TrimSuffix(near, "s")]
 	if len(known) == 0 && len(plausible[near]) == 0 {
@@ -143,7 +143,7 @@ func (m maker) text(t *rapid.T, near string) string {
 	return rapid.StringN(0, 40, 400).Draw(t, "text")
 }
 
-// value returns a value that mostly has the type of the schema, and sometimes any other.
+// value returns a value that usually has the type of the schema, and sometimes any other type.
 func (m maker) value(t *rapid.T, s *schema, near string, depth int) any {
 	s = m.resolve(s)
 	if s == nil || depth > 8 || m.wrong(t, 25) {
@@ -181,13 +181,14 @@ func (m maker) value(t *rapid.T, s *schema, near string, depth int) any {
 	return m.anything(t)
 }
 
-// object returns an object that sometimes lacks members, and sometimes has one that no schema names.
+// object returns an object that sometimes lacks members, and sometimes has one that the schema does
+// not name.
 func (m maker) object(t *rapid.T, s *schema, near string, depth int) map[string]any {
 	out := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if slices.Contains(s.Required, name) && !m.wrong(t, 30) || rapid.Bool().Draw(t, "optional") {
 			within := name
-			if name == "id" { // of the object around it
+			if name == "id" { // the id of the enclosing object
 				within = near
 			}
 			out[name] = m.value(t, s.Properties[name], within, depth+1)
@@ -226,7 +227,7 @@ func (m maker) anything(t *rapid.T) any {
 	}).Draw(t, "anything")
 }
 
-// scalar returns a value as the text that a path, a query or a header has.
+// scalar returns a value in the text form for a path, a query or a header.
 func (m maker) scalar(t *rapid.T, s *schema, near string) string {
 	switch v := m.value(t, s, near, 0).(type) {
 	case string:

@@ -2,5 +2,5 @@
 
 package contract
 
-// fuzzRequests is how many requests a run makes from the document.
+// fuzzRequests is how many requests a run generates from the document.
 const fuzzRequests = 50000

@@ -15,12 +15,12 @@ import (
 	"crier/tests/fixture"
 )
 
-// made is a request that was made from the document.
+// made is a request that was generated from the document.
 type made struct {
 	Method, Path string
 	Body         []byte
 	Header       map[string]string
-	// As is who asks: "key", "session" or "visitor".
+	// As is the caller: "key", "session" or "visitor".
 	As string
 }
 
@@ -58,7 +58,7 @@ func printable(v string) bool {
 	return !strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// caller returns who asks: mostly who may.
+// caller returns the caller of a route, usually one that is allowed to call it.
 func (m maker) caller(t *rapid.T, op *operation) string {
 	if m.wrong(t, 12) || len(op.Security) == 0 {
 		return rapid.SampledFrom([]string{"key", "session", "visitor"}).Draw(t, "caller")
@@ -71,7 +71,7 @@ func (m maker) caller(t *rapid.T, op *operation) string {
 	return "session"
 }
 
-// addBody adds a body that mostly has the type and the schema of the route.
+// addBody adds a body that usually has the content type and the schema of the route.
 func (m maker) addBody(t *rapid.T, op *operation, out *made) {
 	if out.Method == http.MethodGet {
 		return
@@ -100,8 +100,9 @@ func (m maker) addBody(t *rapid.T, op *operation, out *made) {
 	}
 }
 
-// postBody returns a body that makes posts, unless one of its values was replaced. From the schema alone almost none is
-// accepted, because each of its values must fit the others.
+// postBody returns a body that creates posts, unless one of its values was replaced. Bodies
+// generated from the schema alone are almost never accepted, because their values must fit
+// together.
 func postBody(t *rapid.T, r maker) any {
 	entries := []m{entry(r.channelID, part("first"), part("second", m{"path": rapid.SampledFrom(append(slices.Clip(r.seen["upload"]), "x")).Draw(t, "file")}))}
 	if r.clean || rapid.Bool().Draw(t, "short") {
@@ -115,7 +116,7 @@ func postBody(t *rapid.T, r maker) any {
 	return body
 }
 
-// upload returns a multipart body with a picture, or with bytes that are none, and its content type.
+// upload returns a multipart body with a picture, whole or cut off, and its content type.
 func (m maker) upload(t *rapid.T) (body []byte, contentType string) {
 	var buffer bytes.Buffer
 	w := multipart.NewWriter(&buffer)
@@ -136,13 +137,13 @@ func (m maker) upload(t *rapid.T) (body []byte, contentType string) {
 	return buffer.Bytes(), w.FormDataContentType()
 }
 
-// kindOf returns the first part of a path behind the prefix of the public API, without a plural.
+// kindOf returns the first part of a path after the prefix of the public API, without a plural s.
 func kindOf(path string) string {
 	parts := strings.Split(strings.TrimPrefix(strings.TrimPrefix(path, "/api"), "/public/v1"), "/")
 	return strings.TrimSuffix(parts[1], "s")
 }
 
-// learn adds the strings of an answer that are ids or look like tokens.
+// learn adds the strings in a response that are ids or look like tokens.
 func (m maker) learn(kind string, raw []byte) {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {

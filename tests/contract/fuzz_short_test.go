@@ -2,5 +2,6 @@
 
 package contract
 
-// fuzzRequests is how many requests a run makes from the document; there are more with the tag long.
+// fuzzRequests is how many requests a run generates from the document. There are more with the
+// build tag long.
 const fuzzRequests = 2500

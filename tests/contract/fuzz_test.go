@@ -19,22 +19,22 @@ import (
 	"crier/tests/call"
 )
 
-// fuzzClients is how many organizations send requests at the same time.
+// fuzzClients is how many organizations send requests concurrently.
 const fuzzClients = 4
 
-// fuzzed is one organization that sends requests made from the document, one at a time, so that nothing else changes
-// its rows.
+// fuzzed is an organization that sends generated requests one at a time, so that nothing else
+// changes its rows.
 type fuzzed struct {
 	org
 	maker
 	session string
 	db      *pgx.Conn
-	count   string // the statement that counts its rows
+	count   string // the statement that counts the organization's rows
 	tally   *tally
-	refused bool // the last answer was 401
+	refused bool // the last response was 401
 }
 
-// tally counts the answers to each route by status.
+// tally counts the responses of each route by status.
 type tally struct {
 	sync.Mutex
 	statuses map[string]map[int]int
@@ -50,12 +50,15 @@ func (c *tally) add(op *operation, status int) {
 	c.statuses[name][status]++
 }
 
-// TestFuzz_RequestsFromTheDocument sends fuzzRequests requests that are made from the OpenAPI document. No answer has a
-// status of 500 or above, except 501 of a route that is not built and 502 where the caller names another server, and no
-// request that is refused changes how many rows its organization has.
+// TestFuzz_RequestsFromTheDocument sends fuzzRequests requests that are generated from the OpenAPI
+// document.
+//
+// No response may have a status of 500 or above, except 501 from a route that is not built and 502
+// if the caller names another server. A refused request must not change the number of the
+// organization's rows.
 func TestFuzz_RequestsFromTheDocument(t *testing.T) {
 	t.Parallel()
-	// Nothing publishes: rows change by requests alone.
+	// Nothing is published, so only requests change rows.
 	r := start(t, map[string]string{
 		"ROLES": "edge", "CLUSTER_LISTEN": "127.0.0.1:0", "APP_LIMIT": "1000000", "API_LIMIT": "1000000", "TRUSTED_PROXIES": "127.0.0.0/8", "REGISTRATION": "open",
 	})
@@ -71,7 +74,8 @@ func TestFuzz_RequestsFromTheDocument(t *testing.T) {
 				if i >= fuzzRequests || f == nil || t.Failed() {
 					return
 				}
-				if sent%500 == 499 || !f.hasAccess(t) { // it may have deleted its account, its key or its session
+				// The organization may have deleted its account, its key or its session.
+				if sent%500 == 499 || !f.hasAccess(t) {
 					f = newFuzzed(t, r, d, int(i)+fuzzClients, sums)
 				}
 				if f == nil {
@@ -85,7 +89,8 @@ func TestFuzz_RequestsFromTheDocument(t *testing.T) {
 	sums.report(t)
 }
 
-// whileBusy repeats do while it finds no place to hash a password, for which it waits some seconds.
+// whileBusy repeats do while there is no free slot to hash a password in. Each call waits a few
+// seconds for one.
 func whileBusy(do func() error) (err error) {
 	for range 20 {
 		err = do()
@@ -141,7 +146,8 @@ func newFuzzed(t *testing.T, r *rig, d document, n int, sums *tally) *fuzzed {
 	return f
 }
 
-// hasAccess returns whether the key and the session still work; it asks only after an answer of 401.
+// hasAccess returns whether the key and the session still work. It asks the service only after a
+// 401.
 func (f *fuzzed) hasAccess(t *testing.T) bool {
 	if !f.refused {
 		return true
@@ -154,14 +160,15 @@ func (f *fuzzed) hasAccess(t *testing.T) bool {
 	return as("key", "/public/v1/is-connected") && as("session", "/user/self")
 }
 
-// openDatabase connects as the role that sees the rows of one organization.
+// openDatabase connects with the role that sees the rows of one organization.
 func (f *fuzzed) openDatabase(t *testing.T) error {
 	db, err := pgx.Connect(t.Context(), f.database)
 	if err != nil {
 		return err
 	}
 	t.Cleanup(func() { db.Close(context.WithoutCancel(t.Context())) })
-	// A refused sign-in, and a connect that was tried, leave a row on purpose.
+	// Leave out the tables in which refused requests store rows on purpose, such as a refused
+	// sign-in or an attempted connect.
 	const list = `select string_agg(format('%L, (select count(*) from %I)', table_name, table_name), ', ' order by table_name)
 		from information_schema.columns where column_name = 'org_id'
 			and table_name not in ('audit', 'connect_state', 'idempotency', 'slot_hold') and has_any_column_privilege('crier_tenant', table_name, 'select')`
@@ -186,7 +193,7 @@ func (f *fuzzed) rows(t *testing.T) (rows string) {
 	return rows
 }
 
-// send makes one request and checks its answer.
+// send sends one request and checks the response.
 func (f *fuzzed) send(t *testing.T, op *operation, seed int) {
 	req := f.request(op).Example(seed)
 	before := ""
@@ -213,12 +220,13 @@ func (f *fuzzed) send(t *testing.T, op *operation, seed int) {
 	}
 }
 
-// namesServer returns whether the caller of the route names a server that the service calls.
+// namesServer returns whether callers of the route name a server that the service calls.
 func namesServer(op *operation) bool {
 	return strings.HasSuffix(op.path, "/upload-from-url") || op.path == "/public/stream"
 }
 
-// headers returns the headers of a request. Each comes from another address, as limits of an address are not the subject.
+// headers returns the headers of a request. Each request comes from another address, because limits
+// per address are not tested here.
 func (f *fuzzed) headers(req made, seed int) []string {
 	out := []string{"X-Forwarded-For", fmt.Sprintf("198.%d.%d.%d", 18+seed>>16&1, seed>>8&255, seed&255)}
 	switch req.As {
@@ -233,7 +241,8 @@ func (f *fuzzed) headers(req made, seed int) []string {
 	return out
 }
 
-// report fails the test when too few routes accepted a request, because then the requests are no good.
+// report fails the test if too few routes accepted a request, because then the requests are not
+// good enough.
 func (c *tally) report(t *testing.T) {
 	total, accepted := map[int]int{}, 0
 	for _, name := range slices.Sorted(maps.Keys(c.statuses)) {

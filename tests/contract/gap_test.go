@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// gap returns how long the queue of a channel waits after its last post, 0 if it does not.
+// gap returns how long a channel's queue waits after its last post, or 0 if it does not wait.
 func (r *rig) gap(t *testing.T, c channel) (gap time.Duration) {
 	t.Helper()
 	db, err := pgx.Connect(t.Context(), r.database)
@@ -41,7 +41,7 @@ func TestPause_HeldPostsAreReleasedOneByOne(t *testing.T) {
 		ids = append(ids, o.create(t, now(c.id, part(fmt.Sprint("held ", i)))))
 	}
 	o.reaches(t, o.create(t, now(free.id, part("not held"))), "PUBLISHED")
-	// As if they had been held for a while.
+	// Make the posts look as if they had been held for a while.
 	r.clock(t, `update post set due = due - interval '10 minutes' where channel_id = $1`, c.id)
 	for _, id := range ids {
 		o.wantState(t, id, "QUEUE")
@@ -53,7 +53,7 @@ func TestPause_HeldPostsAreReleasedOneByOne(t *testing.T) {
 	if p := held.Posts[0]; p.ID != ids[0] || p.Content != "held 0" || p.Integration.ID != c.id {
 		t.Fatalf("the first held post is %+v, want %s, held 0, on %s", p, ids[0], c.id)
 	}
-	// The first may be in progress already.
+	// The first post may already be in progress.
 	if got := pause(false); got.Paused || got.Held+got.InFlight != 3 || got.Missed != 0 {
 		t.Fatalf("the resume answered %+v, want 3 posts held or in flight and none missed", got)
 	}
@@ -66,7 +66,7 @@ func TestPause_HeldPostsAreReleasedOneByOne(t *testing.T) {
 		if n := len(r.published(t, c)); n != i+1 {
 			t.Errorf("%d posts are published before the gap after post %d is over, want %d", n, i, i+1)
 		}
-		r.clock(t, `update channel_queue set not_before = now() where channel_id = $1`, c.id) // it is over
+		r.clock(t, `update channel_queue set not_before = now() where channel_id = $1`, c.id) // end it
 	}
 	r.wantTexts(t, c, "held 0 | held 1 | held 2")
 }

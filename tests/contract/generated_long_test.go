@@ -12,7 +12,7 @@ import (
 	"crier/tests/generated"
 )
 
-// generatedCall returns the call of the example for a generated client.
+// generatedCall returns the example call for a generated client.
 func (op documented) generatedCall(t *testing.T, w exampleWorld) generated.Call {
 	t.Helper()
 	status, _ := op.success()
@@ -35,7 +35,7 @@ func (op documented) generatedCall(t *testing.T, w exampleWorld) generated.Call 
 }
 
 // refusals returns calls that are refused: with a sentence, with a list of faults, for a channel,
-// and without a key.
+// and for a wrong key.
 func refusals() []generated.Call {
 	unknown := []generated.Parameter{{Name: "id", In: "path", Value: "x"}}
 	tag := json.RawMessage(`{"name": "", "color": "red"}`)
@@ -49,8 +49,8 @@ func refusals() []generated.Call {
 }
 
 // TestGenerated_ClientsAcceptEveryAnswer generates three clients from the document of the public
-// API and makes the example call of every operation with each of them, each in its own
-// organization.
+// API, and makes the example call of every operation with each of them, in a separate organization
+// per client.
 func TestGenerated_ClientsAcceptEveryAnswer(t *testing.T) {
 	t.Parallel()
 	r, receiver := startExamples(t)
@@ -75,7 +75,7 @@ func TestGenerated_ClientsAcceptEveryAnswer(t *testing.T) {
 	}
 }
 
-// wantEveryOperation fails the test for each operation of a document without a successful call.
+// wantEveryOperation fails the test for each operation in a document that has no successful call.
 func wantEveryOperation(t *testing.T, document answer, calls []generated.Call) {
 	t.Helper()
 	doc := read[struct {

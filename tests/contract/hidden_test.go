@@ -11,9 +11,10 @@ import (
 	"crier/publishing"
 )
 
-// TestOutgoing_SaysTheSameOfHiddenAndMissingHosts: a tenant who names an address must not learn
-// whether its host name exists in the instance's network. Only a port that can never be reached is named.
-func TestOutgoing_SaysTheSameOfHiddenAndMissingHosts(t *testing.T) {
+// TestOutgoing_HiddenAndMissingHostsLookAlike checks that a tenant who names an address does not
+// learn whether its host exists in the instance's network. A refusal may only name the port, if it
+// can never be reached.
+func TestOutgoing_HiddenAndMissingHostsLookAlike(t *testing.T) {
 	t.Parallel()
 	for name, call := range callsToHost(t, common(t).organization(t)) {
 		for _, port := range []string{"", ":8443"} {
@@ -28,7 +29,8 @@ func TestOutgoing_SaysTheSameOfHiddenAndMissingHosts(t *testing.T) {
 	}
 }
 
-// callsToHost returns the calls with which a tenant can name a host. Each returns what is said about the host.
+// callsToHost returns the calls in which a tenant can name a host. Each returns what the service
+// says about the host.
 func callsToHost(t *testing.T, o org) map[string]func(host string) string {
 	t.Helper()
 	ask := o.dashboard(t)

@@ -74,7 +74,7 @@ func testKeys(t *testing.T, r *rig) {
 		o.keyed(t, m{"type": "never"}).refusal(t, http.StatusBadRequest)
 		o.keyed(t, later(c.id, part("good"))).fresh(t)
 	})
-	t.Run("a deleted post's key answers the first result", func(t *testing.T) {
+	t.Run("the key of a deleted post returns the first result", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		body := later(o.channel(t, "A").id, part("gone soon"))
@@ -86,7 +86,7 @@ func testKeys(t *testing.T, r *rig) {
 		}
 		o.wantCount(t, 0)
 	})
-	t.Run("the same key of another organization is another key", func(t *testing.T) {
+	t.Run("another organization may use the same key", func(t *testing.T) {
 		t.Parallel()
 		a, b := r.organization(t), r.organization(t)
 		a.keyed(t, later(a.channel(t, "A").id, part("a"))).fresh(t)
@@ -96,7 +96,7 @@ func testKeys(t *testing.T, r *rig) {
 	})
 }
 
-// fresh ends the test unless the answer is the first under its idempotency key.
+// fresh ends the test unless the response is the first one for its idempotency key.
 func (a answer) fresh(t *testing.T) {
 	t.Helper()
 	if mark := a.want(t, http.StatusCreated).Header.Get("Idempotent-Replayed"); mark != "" {
@@ -104,7 +104,7 @@ func (a answer) fresh(t *testing.T) {
 	}
 }
 
-// storm sends one request 200 times in parallel with one key.
+// storm sends one request 200 times in parallel with one key. Only one of them may create a post.
 func storm(t *testing.T, o org, nodes []*rig) {
 	t.Helper()
 	body := later(o.channel(t, "A").id, part("only once"))
@@ -125,8 +125,8 @@ func storm(t *testing.T, o org, nodes []*rig) {
 	o.wantCount(t, 1)
 }
 
-// burst sends one request n times in parallel under one key. Where too many are in progress, it waits as long as the answer asks
-// and sends that one again.
+// burst sends one request n times in parallel with one key. If too many are in progress, it waits
+// as long as the response asks and sends that request again.
 func burst(t *testing.T, o org, nodes []*rig, n int, body any) []answer {
 	t.Helper()
 	answers := make([]answer, n)
@@ -182,7 +182,7 @@ func TestRateLimit(t *testing.T) {
 	if got := number(t, over.Header.Get("X-RateLimit-Reset")); got != reset {
 		t.Fatalf("the window ends at %d, want %d as before", got, reset)
 	}
-	// Both are rounded up, and the service answered between the two times.
+	// Both values are rounded up, and the service responded between the two times.
 	if reset < before.Unix()+wait-1 || reset > after.Unix()+wait+1 {
 		t.Fatalf("the window ends at %d, want %d s after an answer from %v to %v", reset, wait, before, after)
 	}

@@ -16,18 +16,18 @@ func refusedWith(status int, values ...any) (out []malformed) {
 }
 
 const (
-	notThere = "0191d1c5-0000-7000-8000-000000000000" // a valid id of nothing
+	notThere = "0191d1c5-0000-7000-8000-000000000000" // a valid id that nothing has
 	tooLong  = 3000
 )
 
-// pathID is an id in the path: what is not there, or no id at all, is 404.
+// pathID returns an id in the path as an input. An unknown or invalid id is refused with 404.
 func pathID(name string) rowInput {
 	return rowInput{name: "path " + name, wrong: refusedWith(404, notThere, "no-id", "1", "%", strings.Repeat("x", tooLong))}
 }
 
 var reportDays = refusedWith(400, 0, -1, 366, "x", "1.5", "1e1")
 
-// reportShape checks the answer of both reports.
+// reportShape checks the shape of both reports.
 func reportShape(t *testing.T, a answer) {
 	v := members(t, a.raw(), "days", "from", "to", "customer?", "posts", "channels", "byPlatform", "byDay", "recentErrors")
 	members(t, v["posts"], "total", "draft", "scheduled", "published", "failed")
@@ -43,11 +43,11 @@ func reportShape(t *testing.T, a answer) {
 	}
 }
 
-// daysAgo returns a day of UTC.
+// daysAgo returns the UTC date n days ago.
 func daysAgo(n int) string { return time.Now().UTC().AddDate(0, 0, -n).Format(time.DateOnly) }
 
-// withPage returns the id of a page of the sandbox as one input, and more inputs. It connects the page once, because one
-// address may not connect often.
+// withPage returns a function that adds the id of a page of the sandbox to more. It connects the
+// page only once, because one address may not connect often.
 func withPage(name string, more inputs) func(t *testing.T, o org) inputs {
 	var id string
 	return func(t *testing.T, o org) inputs {
@@ -58,7 +58,7 @@ func withPage(name string, more inputs) func(t *testing.T, o org) inputs {
 	}
 }
 
-// metricsShape checks the statistics of a channel of the sandbox.
+// metricsShape checks the shape of the statistics of a sandbox channel.
 func metricsShape(t *testing.T, a answer) {
 	all := elements(t, a.raw())
 	for _, m := range all {
@@ -71,12 +71,12 @@ func metricsShape(t *testing.T, a answer) {
 	}
 }
 
-// figuresShape checks the figures of a day of a channel of the sandbox.
+// figuresShape checks the shape of a day's figures of a sandbox channel.
 func figuresShape(t *testing.T, a answer) {
 	members(t, a.raw(), "date", "followers", "impressions", "likes")
 }
 
-// withPost returns the id of a new post in the path, and more inputs.
+// withPost returns a function that adds the id of a new post to more, as part of the path.
 func withPost(kind string, more inputs) func(t *testing.T, o org) inputs {
 	return func(t *testing.T, o org) inputs {
 		body := later(o.channel(t, "A").id, part("Words of a post"))
@@ -85,7 +85,7 @@ func withPost(kind string, more inputs) func(t *testing.T, o org) inputs {
 	}
 }
 
-// withChannel returns the id of a new channel in the path, and more inputs.
+// withChannel returns a function that adds the id of a new channel to more, as part of the path.
 func withChannel(more inputs) func(t *testing.T, o org) inputs {
 	return func(t *testing.T, o org) inputs { return more.with("path id", o.channel(t, "A").id) }
 }
@@ -94,12 +94,12 @@ func plain(in inputs) func(*testing.T, org) inputs {
 	return func(*testing.T, org) inputs { return in }
 }
 
-// object returns a check of the members of an object.
+// object returns a check that the response is an object with these members.
 func object(names ...string) func(*testing.T, answer) {
 	return func(t *testing.T, a answer) { members(t, a.raw(), names...) }
 }
 
-// listOf returns a check of a list whose elements are objects with these members.
+// listOf returns a check that the response is a list of objects with these members.
 func listOf(names ...string) func(*testing.T, answer) {
 	return func(t *testing.T, a answer) {
 		for _, e := range elements(t, a.raw()) {
@@ -110,7 +110,7 @@ func listOf(names ...string) func(*testing.T, answer) {
 
 var mediumNames = []string{"id", "url", "path", "name", "originalName?", "thumbnail", "alt", "type?"}
 
-// interfaceRows are the built routes of the table.
+// interfaceRows returns the built routes in the table.
 func interfaceRows() map[string]row {
 	days := refusedWith(400, "tomorrow", "2040-02-30", "1e9")
 	return map[string]row{

@@ -13,29 +13,32 @@ import (
 	"testing"
 )
 
-// inputs are the inputs of one request by their names. The prefix of a name is where it is: "path ", "query ",
-// "header ", "file " for a part of a form, and none for a member of the JSON body.
+// inputs holds the inputs of one request by name. The prefix of a name says where the input
+// belongs: "path ", "query ", "header ", "file " for a part of a form, and no prefix for a member
+// of the JSON body.
 type inputs map[string]any
 
-// rowInput is one input of a row of the interface.
+// rowInput is one input of a route.
 type rowInput struct {
 	name string
-	// absent is the status of the request without it; 0 means that it is not required, and the request succeeds.
+	// absent is the status of a request without the input. 0 means that the input is optional and
+	// the request succeeds.
 	absent int
 	wrong  []malformed
 }
 
-// malformed is a value of an input and the status that it is refused with; 0 means that it is taken, as in the contract.
+// malformed is a value of an input and the status with which it is refused. 0 means that the value
+// is accepted, as in the contract.
 type malformed struct {
 	value  any
 	status int
 }
 
-// row is how the tests call a route of the interface's table of the public API.
+// row says how the tests call a route in the interface's table of the public API.
 type row struct {
-	// good returns inputs that are all present and valid, for a new call.
+	// good returns all inputs with valid values, for a new call.
 	good func(t *testing.T, o org) inputs
-	// status is the one of success.
+	// status is the status of a success.
 	status int
 	inputs []rowInput
 	shape  func(t *testing.T, a answer)
@@ -106,7 +109,7 @@ func (in inputs) without(name string) inputs {
 
 var tableRow = regexp.MustCompile(`(?m)^\| (GET|POST|PUT|DELETE) \| (/[^ ]*) \| (.*) \| (.*) \|$`)
 
-// publicTable returns the rows of the interface's table of the public API, as "METHOD /path".
+// publicTable returns the rows in the interface's table of the public API, as "METHOD /path".
 func publicTable(t *testing.T) (rows []string) {
 	t.Helper()
 	raw, err := os.ReadFile("../../apps/edge/openapi/interface.md")
@@ -124,8 +127,8 @@ func publicTable(t *testing.T) (rows []string) {
 	return rows
 }
 
-// TestInterface calls each route of the interface's table of the public API with each of its inputs present, absent and
-// malformed.
+// TestInterface calls each route in the interface's table of the public API with each of its inputs
+// present, absent and malformed.
 func TestInterface(t *testing.T) {
 	t.Parallel()
 	r := startOAuth(t)

@@ -15,7 +15,7 @@ import (
 	"crier/tests/s3test"
 )
 
-// library is the answer of GET /media.
+// library is the response of GET /media.
 type library struct {
 	Pages   int
 	Results []medium
@@ -27,7 +27,7 @@ func box(kind string, body ...[]byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(all)+8)), append([]byte(kind), all...)...)
 }
 
-// picture of a side has bytes of its own.
+// sized returns a PNG of the given width. Each width gives different bytes.
 func sized(t *testing.T, side int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -186,7 +186,7 @@ func testOwnStream(t *testing.T, r *rig) {
 	}
 }
 
-// TestMedia_InBucket runs the tests of files with a bucket.
+// TestMedia_InBucket runs the tests of files with files stored in a bucket.
 func TestMedia_InBucket(t *testing.T) {
 	t.Parallel()
 	settings := map[string]string{"MAX_IMAGE_BYTES": "20000", "MAX_VIDEO_BYTES": "40000", "UPLOAD_BODY_LIMIT": "100000"}

@@ -80,7 +80,7 @@ func (o org) uploadAs(t *testing.T, field, filename, kind string, data []byte) a
 	return o.do(t, http.MethodPost, "/upload", b.String(), "Content-Type", w.FormDataContentType())
 }
 
-// mediaRig starts a service with small limits of files.
+// mediaRig starts a service with small limits for files.
 func mediaRig(t *testing.T) *rig {
 	t.Helper()
 	return start(t, map[string]string{
@@ -119,7 +119,7 @@ func testAccepted(t *testing.T, r *rig) {
 		"a path for a name":           {name: "../../etc/passwd.png", ext: "png", kind: "image/png", data: png(t)},
 		"a name in another script":    {name: "日本.png", ext: "png", kind: "image/png", data: png(t)},
 	} {
-		t.Run("takes "+what, func(t *testing.T) {
+		t.Run("accepts "+what, func(t *testing.T) {
 			t.Parallel()
 			a := o.upload(t, v.name, v.data).want(t, http.StatusCreated)
 			members(t, a.raw(), "id", "url", "path", "name", "originalName?", "thumbnail", "alt")
@@ -136,13 +136,14 @@ func testAccepted(t *testing.T, r *rig) {
 			}
 		})
 	}
-	t.Run("takes a file of exactly the limit", func(t *testing.T) {
+	t.Run("accepts a file of exactly the largest size", func(t *testing.T) {
 		t.Parallel()
 		o.stored(t, "edge.png", append(png(t), make([]byte, 20000-len(png(t)))...))
 	})
 }
 
-// served checks that a file is served whole and in ranges, with headers that keep browsers from running it.
+// served checks that a file is served whole and in ranges, with headers that keep browsers from
+// running it.
 func served(t *testing.T, file org, data []byte, kind string) {
 	t.Helper()
 	whole := file.get(t, "").want(t, http.StatusOK)
@@ -216,7 +217,7 @@ func testWrongFile(t *testing.T, r *rig) {
 	}
 }
 
-// ranges checks that parts of a file are served, and that a client may keep it.
+// ranges checks that parts of a file are served, and that clients may cache it.
 func ranges(t *testing.T, file org, data string) {
 	t.Helper()
 	size := len(data)

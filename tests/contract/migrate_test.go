@@ -19,7 +19,7 @@ import (
 	"crier/platform/migrations"
 )
 
-// retried is a log that closes a channel when a migration is retried.
+// retried is a log that closes done when a migration is retried.
 type retried struct {
 	once sync.Once
 	done chan struct{}
@@ -32,9 +32,9 @@ func (r *retried) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestMigrate_NoRequestFailsWhileItWaitsForLock changes the table post while one long transaction reads it, as a backup
-// does, with the real lock timeout: requests wait behind the migration for as long. testLog fails the test if the
-// service logs an error.
+// TestMigrate_NoRequestFailsWhileItWaitsForLock changes the table post while a long transaction
+// reads it, like a backup. It uses the real lock timeout, so requests wait behind the migration for
+// just as long. testLog fails the test if the service logs an error.
 func TestMigrate_NoRequestFailsWhileItWaitsForLock(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
@@ -58,7 +58,7 @@ func TestMigrate_NoRequestFailsWhileItWaitsForLock(t *testing.T) {
 
 	var stop atomic.Bool
 	var mu sync.Mutex  // protects posts
-	var posts []string // the ids of those that are published at once
+	var posts []string // the ids of the posts to be published at once
 	var served atomic.Int32
 	var clients errgroup.Group
 	for n := range 4 {
@@ -102,7 +102,8 @@ func TestMigrate_NoRequestFailsWhileItWaitsForLock(t *testing.T) {
 	}
 }
 
-// useOnce publishes a post, whose id it returns, schedules another one, lists both and deletes the second.
+// useOnce publishes a post, schedules a second one, lists both and deletes the second. It returns
+// the id of the first.
 func (o org) useOnce(ctx context.Context, c channel, text string) (string, error) {
 	var made []created
 	ask := func(status int, method, path string, body any) error {
@@ -131,7 +132,7 @@ func (o org) useOnce(ctx context.Context, c channel, text string) (string, error
 	return out, ask(http.StatusOK, http.MethodDelete, "/posts/"+made[0].PostID, nil)
 }
 
-// withMigration returns the migrations of the product and one more.
+// withMigration returns the product's migrations and one more.
 func withMigration(t *testing.T, name, sql string) fstest.MapFS {
 	t.Helper()
 	const dir = "../../platform/migrations"

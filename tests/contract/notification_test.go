@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// bell is the answer of GET /public/v1/notifications.
+// bell is the response of GET /public/v1/notifications.
 type bell struct {
 	Notifications []notification
 	Total, Page   int
@@ -51,7 +51,7 @@ func (o org) fails(t *testing.T, c channel, code, reason string) {
 	o.tenant(t, `update post set state = 'ERROR', error = $2, error_code = $3 where channel_id = $1 and state = 'QUEUE'`, c.id, reason, code)
 }
 
-// unread returns the number that a session is shown.
+// unread returns the number of unread notifications that a session is shown.
 func unread(t *testing.T, ask signedIn) int {
 	t.Helper()
 	a := ask(http.MethodGet, "/notifications", nil).want(t, http.StatusOK)
@@ -225,7 +225,7 @@ func testBellPages(t *testing.T, r *rig) {
 	}
 }
 
-// What a page of the list does not return stays unread.
+// testReadPages checks that notifications that a page of the list does not return stay unread.
 func testReadPages(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)

@@ -11,7 +11,7 @@ import (
 	"crier/tests/sandboxtest"
 )
 
-// The application of the tests at the sandbox.
+// The application that the tests use at the sandbox.
 const (
 	clientID     = "client-of-the-tests"
 	clientSecret = "secret-of-the-tests"
@@ -24,7 +24,8 @@ func startOAuth(t testing.TB) *rig {
 	return startOAuthWith(t, map[string]string{})
 }
 
-// startOAuthWith is startOAuth with more settings, to which it adds.
+// startOAuthWith is like startOAuth with more settings. It adds the application's credentials to
+// them.
 func startOAuthWith(t testing.TB, settings map[string]string) *rig {
 	t.Helper()
 	settings["SANDBOX_OAUTH_CLIENT_ID"], settings["SANDBOX_OAUTH_CLIENT_SECRET"] = clientID, clientSecret
@@ -40,14 +41,15 @@ func startOAuthWith(t testing.TB, settings map[string]string) *rig {
 	return r
 }
 
-// visit opens an address of the service as a browser that was redirected to it, without a credential.
+// visit opens an address of the service like a browser that was redirected to it, without a
+// credential.
 func (o org) visit(t *testing.T, method, address string) answer {
 	t.Helper()
 	o.prefix, o.key = "", ""
 	return o.do(t, method, strings.TrimPrefix(address, base), nil)
 }
 
-// consent goes through the page of the sandbox and returns the callback address of the service.
+// consent goes through the consent page of the sandbox and returns the service's callback address.
 func (o org) consent(t *testing.T, address string, c sandboxtest.Consent) string {
 	t.Helper()
 	back, err := o.judge().Browse(t.Context(), address, c)
@@ -62,7 +64,7 @@ func (o org) consent(t *testing.T, address string, c sandboxtest.Consent) string
 
 var pageForm = regexp.MustCompile(`action="(\?[^"]*)"><button>([^<]*)</button>`)
 
-// forms returns the addresses of the forms on the callback page by the name of the account.
+// forms returns the addresses of the forms on the callback page, keyed by the name of the account.
 func forms(a answer) map[string]string {
 	out := map[string]string{}
 	for _, m := range pageForm.FindAllStringSubmatch(a.Body, -1) {
@@ -71,8 +73,8 @@ func forms(a answer) map[string]string {
 	return out
 }
 
-// form returns the address of the form on the callback page whose query has a parameter, or "" if
-// there is none.
+// form returns the address of the form on the callback page whose query starts with the parameter,
+// or "" if there is none.
 func form(a answer, parameter string) string {
 	for _, address := range forms(a) {
 		if strings.HasPrefix(address, callback+"?"+parameter+"=") {
@@ -82,8 +84,7 @@ func form(a answer, parameter string) string {
 	return ""
 }
 
-// arrive opens the callback address in a browser without a session, and consents to what the page
-// asks for.
+// arrive opens the callback address in a browser without a session, and consents if the page asks.
 func (o org) arrive(t *testing.T, address string) answer {
 	t.Helper()
 	page := o.visit(t, http.MethodGet, address)
@@ -93,7 +94,7 @@ func (o org) arrive(t *testing.T, address string) answer {
 	return page
 }
 
-// connectPage connects a page of a user of the sandbox over the public API and the callback page.
+// connectPage connects a page of a sandbox user through the public API and the callback page.
 func (o org) connectPage(t *testing.T, user, name string) channel {
 	t.Helper()
 	begun := read[next](t, o.get(t, "/social/sandbox-oauth").want(t, http.StatusOK))
@@ -374,7 +375,7 @@ func testTools(t *testing.T, r *rig) {
 	if a := ask(http.MethodPost, "/integrations/function", function).want(t, 201); strings.TrimSpace(a.Body) != "false" {
 		t.Errorf("a failure of the platform is answered with %v, want false", a)
 	}
-	// An access that has expired is refreshed once, and the tool is run again.
+	// An expired access token is refreshed once, and the tool is run again.
 	r.fault(t, c, "expire_token", m{"path": "/api/topics"}, nil)
 	o.do(t, http.MethodPost, path, m{"methodName": "topics"}).want(t, 201)
 	if err := r.judge().Revoke(t.Context(), "fred"); err != nil {
@@ -426,7 +427,7 @@ func testMissing(t *testing.T, r *rig) {
 	ask(http.MethodPut, path, m{"releaseId": "another"}).refusal(t, 409)
 	draft := o.create(t, request("draft", tomorrow(), entry(c.id, part("Draft"))))
 	ask(http.MethodPut, "/posts/"+draft+"/release-id", m{"releaseId": "by hand"}).want(t, 200)
-	// Who has found it on the platform does not get it a second time.
+	// A person who found the post on the platform does not get it a second time.
 	o.do(t, http.MethodPut, "/posts/"+draft+"/status", m{"status": "schedule"}).refusal(t, 409)
 	if got := o.post(t, draft); got.State != "DRAFT" || got.ReleaseID != "by hand" {
 		t.Errorf("the refused post is %+v, want a draft with its release", got)
@@ -454,7 +455,7 @@ func testProviderCredentials(t *testing.T, r *rig) {
 	if len(list) != 1 || list[0].Source != "env" || !list[0].Configured {
 		t.Fatalf("the credentials are %+v, want those of the instance", list)
 	}
-	o.connectPage(t, "hans", "hans.news") // with the application of the instance
+	o.connectPage(t, "hans", "hans.news") // uses the application of the instance
 	own := path + "/sandbox-oauth"
 	ask(http.MethodGet, path+"/nothing", nil).want(t, 404)
 	ask(http.MethodPost, path+"/nothing", m{"credentials": m{}}).want(t, 404)
@@ -515,7 +516,7 @@ func testRevokedAccess(t *testing.T, r *rig) {
 	if !strings.Contains(got[0].RefreshReason, "reconnect") {
 		t.Errorf("the reason is %q, want one that says what to do", got[0].RefreshReason)
 	}
-	// Connecting again publishes what waited.
+	// Reconnecting publishes the posts that waited.
 	address := read[next](t, o.get(t, "/social/sandbox-oauth?refresh="+c.id)).URL
 	o.arrive(t, o.consent(t, address, sandboxtest.Consent{User: "jana"})).want(t, http.StatusOK)
 	r.publishes(t, c, 1)

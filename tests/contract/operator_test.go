@@ -21,12 +21,12 @@ import (
 	"crier/tests/s3test"
 )
 
-// TestOutgoing_TenantsReachNothingOfTheOperator: the service itself may call private addresses
-// without OUTBOUND_ALLOW, but a tenant's calls do not reach them.
-func TestOutgoing_TenantsReachNothingOfTheOperator(t *testing.T) {
+// TestOutgoing_TenantsCannotReachOperatorServices checks that a tenant's calls do not reach the
+// private addresses that the service itself may call without OUTBOUND_ALLOW.
+func TestOutgoing_TenantsCannotReachOperatorServices(t *testing.T) {
 	t.Parallel()
 	var issuer atomic.Pointer[oidctest.Provider]
-	var strangers atomic.Int64 // requests of tenants at the issuer
+	var strangers atomic.Int64 // tenants' requests to the issuer or to GitHub
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if !strings.HasPrefix(q.URL.Path, "/.well-known") {
 			strangers.Add(1)
@@ -35,7 +35,8 @@ func TestOutgoing_TenantsReachNothingOfTheOperator(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	issuer.Store(oidctest.New(t, server.URL, base+"/callback"))
-	mail, gitHub := silentPort(t, new(atomic.Int64)), silentPort(t, &strangers) // the service itself sends mails
+	// The service itself may send mail.
+	mail, gitHub := silentPort(t, new(atomic.Int64)), silentPort(t, &strangers)
 	store, redis := s3test.Start(t), miniredis.RunT(t).Addr()
 	settings := map[string]string{
 		"OIDC_ISSUER": server.URL, "OIDC_CLIENT_ID": oidctest.ClientID, "OIDC_CLIENT_SECRET": oidctest.ClientSecret,
@@ -85,7 +86,7 @@ func silentPort(t *testing.T, connections *atomic.Int64) string {
 				return
 			}
 			connections.Add(1)
-			_ = c.Close() // nothing was said
+			_ = c.Close() // nothing was sent
 		}
 	}()
 	t.Cleanup(func() {
@@ -95,8 +96,8 @@ func silentPort(t *testing.T, connections *atomic.Int64) string {
 	return ln.Addr().String()
 }
 
-// postgresAddress returns the host and port of a database, or the defaults if it is reached through
-// a socket.
+// postgresAddress returns the host of a database with the port 5432, or 127.0.0.1:5432 if the
+// database is reached through a socket.
 func postgresAddress(t *testing.T, database string) string {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(database)
@@ -109,8 +110,8 @@ func postgresAddress(t *testing.T, database string) string {
 	return net.JoinHostPort(cfg.Host, "5432")
 }
 
-// outgoing returns a tenant's calls that name an address. Each returns the response, and whether
-// the address was refused.
+// outgoing returns the calls in which a tenant can name an address. Each returns the response, and
+// whether the address was refused.
 func (o org) outgoing(
 	t *testing.T, ask func(method, path string, body any, headers ...string) answer,
 ) map[string]func(address string) (string, bool) {
@@ -130,7 +131,7 @@ func (o org) outgoing(
 			return a.Body, a.Status == http.StatusBadRequest && strings.Contains(a.Body, "not public")
 		},
 		"GET /public/stream": func(address string) (string, bool) {
-			from := fmt.Sprintf("2001:db8:%x::1", o.names.Add(1)) // one client has 30 a minute
+			from := fmt.Sprintf("2001:db8:%x::1", o.names.Add(1)) // a client may make 30 a minute
 			a := ask(http.MethodGet, "/public/stream?url="+url.QueryEscape(address+"/a.mp4"), nil, "X-Forwarded-For", from)
 			return a.Body, a.Status == http.StatusBadRequest
 		},

@@ -89,7 +89,8 @@ func testBadPause(t *testing.T, r *rig) {
 func TestMonitor_OperatorSeesQueue(t *testing.T) {
 	t.Parallel()
 	const token = "the operator's secret"
-	r := start(t, map[string]string{"SWEEP_INTERVAL": "1h", "MONITOR_TOKEN": token}) // without a sweep, due posts stay
+	// Without a sweep, due posts stay queued.
+	r := start(t, map[string]string{"SWEEP_INTERVAL": "1h", "MONITOR_TOKEN": token})
 	o := r.organization(t)
 	c, held := o.channel(t, "A"), o.channel(t, "A")
 	o.create(t, later(c.id, part("next")))

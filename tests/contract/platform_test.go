@@ -10,7 +10,7 @@ import (
 
 func (r *rig) judge() sandboxtest.Judge { return sandboxtest.Judge{URL: r.sandbox} }
 
-// fault scripts the sandbox for one account.
+// fault scripts a fault of the sandbox for one account.
 func (r *rig) fault(t *testing.T, c channel, action string, match, more m) {
 	t.Helper()
 	fault := m{"match": match, "action": action}
@@ -20,7 +20,7 @@ func (r *rig) fault(t *testing.T, c channel, action string, match, more m) {
 	}
 }
 
-// published returns the posts of an account on the sandbox, oldest first.
+// published returns the posts that an account has on the sandbox, oldest first.
 func (r *rig) published(t *testing.T, c channel) []sandboxtest.Post {
 	t.Helper()
 	out, err := r.judge().Posts(t.Context(), c.account)
@@ -30,7 +30,7 @@ func (r *rig) published(t *testing.T, c channel) []sandboxtest.Post {
 	return out
 }
 
-// texts returns the texts that an account has published, oldest first.
+// texts returns the texts that an account has published, oldest first and separated by " | ".
 func (r *rig) texts(t *testing.T, c channel) string {
 	t.Helper()
 	var out []string
@@ -40,7 +40,8 @@ func (r *rig) texts(t *testing.T, c channel) string {
 	return strings.Join(out, " | ")
 }
 
-// wantTexts ends the test unless an account has published these texts, oldest first and separated by " | ".
+// wantTexts ends the test unless an account has published these texts, oldest first and separated
+// by " | ".
 func (r *rig) wantTexts(t *testing.T, c channel, want string) {
 	t.Helper()
 	if got := r.texts(t, c); got != want {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// find returns the sample of an operation in a language, which calls the service.
+// find returns the sample of an operation in a language, changed so that it calls this service.
 func (r *rig) find(t *testing.T, page []sample, language, operation string) sample {
 	t.Helper()
 	i := slices.IndexFunc(page, func(s sample) bool { return s.language == language && s.operation == operation })
@@ -23,16 +23,17 @@ func (r *rig) find(t *testing.T, page []sample, language, operation string) samp
 	return s
 }
 
-// reader follows the samples of a page in one language, as an organization of its own.
+// reader follows the samples on a page in one language, in a separate organization.
 type reader struct {
 	org
 	page     []sample
 	language string
-	// environment is what the reader has set, in the form NAME=value. The key is in it.
+	// environment holds the variables that the reader has set, in the form NAME=value. It includes
+	// the key.
 	environment []string
 }
 
-// inEachLanguage runs a test of a page once for each language.
+// inEachLanguage runs a test of a page once per language.
 func (r *rig) inEachLanguage(t *testing.T, page string, test func(t *testing.T, l *reader)) {
 	t.Helper()
 	samples := r.samples(t, page)
@@ -45,13 +46,14 @@ func (r *rig) inEachLanguage(t *testing.T, page string, test func(t *testing.T, 
 	}
 }
 
-// runs runs the sample of an operation and returns what it has written, and an error unless it exits with the status 0.
+// runs runs the sample of an operation and returns its output. The error is nil if the sample exits
+// with the status 0.
 func (l *reader) runs(t *testing.T, operation string) (string, error) {
 	t.Helper()
 	return runners[l.language].alone(t, l.find(t, l.page, l.language, operation), l.environment...)
 }
 
-// step runs the sample of an operation and decodes what it has written.
+// step runs the sample of an operation and decodes its output.
 func (l *reader) step(t *testing.T, operation string, answer any) {
 	t.Helper()
 	output, err := l.runs(t, operation)
@@ -63,11 +65,11 @@ func (l *reader) step(t *testing.T, operation string, answer any) {
 	}
 }
 
-// sets sets variables for the steps that follow, each in the form NAME=value.
+// sets sets variables for the following steps, each in the form NAME=value.
 func (l *reader) sets(variables ...string) { l.environment = append(l.environment, variables...) }
 
-// TestQuickStart_PublishesWithTheKeyAlone follows the steps in their order: what a step needs besides the key is in the
-// answer of the step before.
+// TestQuickStart_PublishesWithTheKeyAlone follows the steps in order. Besides the key, each step
+// needs only what the step before returned.
 func TestQuickStart_PublishesWithTheKeyAlone(t *testing.T) {
 	t.Parallel()
 	r := common(t)
@@ -98,8 +100,9 @@ func TestQuickStart_PublishesWithTheKeyAlone(t *testing.T) {
 	})
 }
 
-// TestQuickStart_DraftGoesOutAtItsDate: who makes the post of the page a draft and schedules it waits for its date. A
-// draft whose date is past goes out at once, as on the page.
+// TestQuickStart_DraftGoesOutAtItsDate checks that the post on the page, created as a draft and
+// then scheduled, waits for its date. A draft with a past date is published at once, as the page
+// says.
 func TestQuickStart_DraftGoesOutAtItsDate(t *testing.T) {
 	t.Parallel()
 	r := common(t)
@@ -122,8 +125,9 @@ func TestQuickStart_DraftGoesOutAtItsDate(t *testing.T) {
 	}
 }
 
-// TestSamples_SayWhyTheyAreRefused: a sample that is refused writes the reason of the service and exits with an error.
-func TestSamples_SayWhyTheyAreRefused(t *testing.T) {
+// TestSamples_PrintReasonOfRefusal checks that a sample whose request is refused prints the
+// service's reason and exits with an error.
+func TestSamples_PrintReasonOfRefusal(t *testing.T) {
 	t.Parallel()
 	common(t).inEachLanguage(t, "/docs", func(t *testing.T, l *reader) {
 		reason := l.do(t, http.MethodDelete, "/posts/"+exampleID("0b"), nil).refusal(t, http.StatusNotFound)

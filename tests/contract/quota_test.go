@@ -15,7 +15,7 @@ import (
 	"crier/tests/sandboxtest"
 )
 
-// smallPlans is a plan file whose limits are soon reached.
+// smallPlans is a plan file with small limits.
 const smallPlans = `{"default": "TEAM", "plans": {
 	"FREE": {"channels": 0, "posts": 0, "webhooks": 0, "members": 1},
 	"TEAM": {"channels": 2, "posts": 3, "webhooks": 1, "members": 2, "monthPrice": 39, "yearPrice": 390},
@@ -43,7 +43,7 @@ func TestQuota(t *testing.T) {
 	})
 }
 
-// overLimit is the body of an answer with 402.
+// overLimit is the body of a response with 402.
 type overLimit struct {
 	StatusCode int
 	Msg        string
@@ -54,7 +54,7 @@ type overLimit struct {
 	Allowed    int
 }
 
-// wantOver ends the test unless the answer is a complete refusal by the plan.
+// wantOver ends the test unless the response is a complete refusal by the plan.
 func (a answer) wantOver(t *testing.T, limit string, current, allowed int) {
 	t.Helper()
 	got := read[overLimit](t, a.want(t, http.StatusPaymentRequired))
@@ -67,7 +67,8 @@ func (a answer) wantOver(t *testing.T, limit string, current, allowed int) {
 	}
 }
 
-// scheduled returns a body that schedules a post, in the billing month that has begun today or in the next one.
+// scheduled returns a body that schedules a post, either in the billing month that began today or
+// in the next one.
 func scheduled(channel string, nextMonth bool, parts ...m) m {
 	at := tomorrow()
 	if nextMonth {
@@ -118,7 +119,8 @@ func testPostQuotaOfChanges(t *testing.T, r *rig) {
 		o.changeStatus(t, d.PostID, m{"status": "schedule"}).want(t, http.StatusOK)
 	}
 	o.changeStatus(t, draft[1].PostID, m{"status": "schedule"}).wantOver(t, "posts", 3, 3)
-	o.changeStatus(t, draft[0].PostID, m{"status": "schedule"}).want(t, http.StatusOK) // it is already
+	// It is scheduled already.
+	o.changeStatus(t, draft[0].PostID, m{"status": "schedule"}).want(t, http.StatusOK)
 	edited := entry(c, m{"id": first, "content": "edited"})
 	o.do(t, http.MethodPost, "/posts", request("schedule", tomorrow().Add(time.Hour), edited)).want(t, http.StatusCreated)
 	moved := entry(c, m{"id": second, "content": "moved"})
@@ -142,7 +144,7 @@ func testPostQuotaInParallel(t *testing.T, r *rig) {
 	o.wantCount(t, 3)
 }
 
-// oneOf sends four requests at once, of which one must be created and the others be refused by the plan.
+// oneOf sends four requests at once. One must succeed and the plan must refuse the others.
 func (o org) oneOf(t *testing.T, send func(n int) (answer, error)) {
 	t.Helper()
 	const all = 4
@@ -213,7 +215,8 @@ func testChannelQuotaInParallel(t *testing.T, r *rig) {
 	}
 }
 
-// A choice that is refused can be made again when there is room.
+// testChannelQuotaOfChoice checks that a refused choice of an account can be repeated once there is
+// room.
 func testChannelQuotaOfChoice(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
@@ -334,7 +337,8 @@ func testCheckCountsForNothing(t *testing.T, r *rig) {
 	o.do(t, http.MethodPost, "/posts", request("draft", tomorrow(), entry(c, part("a draft")))).want(t, http.StatusCreated)
 }
 
-// A later occurrence of a repeated post counts when it gets a row.
+// testPostQuotaOfOccurrences checks that a later occurrence of a repeated post counts once it gets
+// a row.
 func testPostQuotaOfOccurrences(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)

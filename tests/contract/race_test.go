@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// racing is a scheduled post that a test changes around the moment of its publication.
+// racing is a scheduled post that a test changes around the time it is published.
 type racing struct {
 	org
 	channel channel
@@ -18,18 +18,20 @@ type racing struct {
 	due     time.Time
 	// ask sends a request with a session.
 	ask func(method, path string, body any, headers ...string) answer
-	// settled stores what the channel had published when nothing more may be published.
+	// settled records what the channel had published at a moment after which nothing more may be
+	// published.
 	settled func(channel, string)
 }
 
-// edit returns the body that changes the text of the post and keeps its date.
+// edit returns a body that changes the text of the post and keeps its date.
 func (p racing) edit(text string) m {
 	body := request("schedule", p.due, entry(p.channel.id, m{"id": p.id, "content": text}))
 	body["date"] = p.due.UTC().Format(time.RFC3339Nano)
 	return body
 }
 
-// changes are made while a post is sent. Each checks that its answer matches what the platform has.
+// changes holds changes to a post that is being sent. Each checks that its response matches what
+// the platform has.
 var changes = map[string]func(t *testing.T, p racing){
 	"edit": func(t *testing.T, p racing) {
 		a := p.do(t, http.MethodPost, "/posts", p.edit("edited"))
@@ -70,9 +72,9 @@ var changes = map[string]func(t *testing.T, p racing){
 	},
 }
 
-// TestChanges_WhilePostIsSentAreAnsweredTruly changes posts around the moment of their publication. The answer must
-// match what the platform has.
-func TestChanges_WhilePostIsSentAreAnsweredTruly(t *testing.T) {
+// TestChanges_DuringSendMatchPlatform changes posts around the time they are published. The
+// responses must match what the platform has.
+func TestChanges_DuringSendMatchPlatform(t *testing.T) {
 	t.Parallel()
 	r := common(t)
 	o := r.organization(t)
@@ -108,7 +110,8 @@ func TestChanges_WhilePostIsSentAreAnsweredTruly(t *testing.T) {
 	})
 }
 
-// TestNow_NeedsNoSweep: a post for now is claimed because its creation wakes the actor, with a sweep only every hour.
+// TestNow_NeedsNoSweep checks that creating a post for now wakes the actor, which claims it. The
+// sweep runs only every hour.
 func TestNow_NeedsNoSweep(t *testing.T) {
 	t.Parallel()
 	r := start(t, map[string]string{"SWEEP_INTERVAL": "1h"})

@@ -28,7 +28,7 @@ func (o org) nostr(t *testing.T, r *relay.Relay) channel {
 	return channel{id: connected.Channel.ID.String(), account: connected.Channel.AccountID}
 }
 
-func TestRate_OfPlatformIsKeptOverAllOrganizations(t *testing.T) {
+func TestRate_PlatformLimitSpansOrganizations(t *testing.T) {
 	t.Parallel()
 	const organizations, each, most = 5, 3, 3
 	book := func(t *testing.T, r *rig, due time.Time) (all []org, posts []string) {
@@ -43,7 +43,7 @@ func TestRate_OfPlatformIsKeptOverAllOrganizations(t *testing.T) {
 		}
 		return all, posts
 	}
-	t.Run("no more are published than it allows, and another platform continues", func(t *testing.T) {
+	t.Run("no more posts are published than the rate allows, and other platforms continue", func(t *testing.T) {
 		t.Parallel()
 		free := relay.Start(t)
 		r := start(t, map[string]string{
@@ -56,7 +56,8 @@ func TestRate_OfPlatformIsKeptOverAllOrganizations(t *testing.T) {
 			next := entry(all[i].nostr(t, free).id, part("free"))
 			last = append(last, all[i].create(t, request("schedule", due.Add(time.Second), next)))
 		}
-		for i, post := range last { // the process that claims it has seen the posts that were due before it
+		// Their claims show that the process has seen the posts that were due earlier.
+		for i, post := range last {
 			all[i*each].reaches(t, post, "PUBLISHED")
 		}
 		begun := func() (n int) {
@@ -72,7 +73,7 @@ func TestRate_OfPlatformIsKeptOverAllOrganizations(t *testing.T) {
 			t.Errorf("%d of %d posts were claimed, want at most %d", n, len(posts), most)
 		}
 	})
-	t.Run("all are published in the end", func(t *testing.T) {
+	t.Run("all posts are published in the end", func(t *testing.T) {
 		t.Parallel()
 		r := start(t, map[string]string{"PLATFORM_RATES": fmt.Sprintf("sandbox=%d/300ms", most)})
 		all, posts := book(t, r, time.Now().Add(3*time.Second))

@@ -16,7 +16,8 @@ import (
 	"crier/tests/syncbuffer"
 )
 
-// receivers run the servers of the page of webhooks: their files besides the code, and the command. They listen on PORT.
+// receivers runs the servers on the webhooks page: the names of their files and the command. The
+// servers listen on PORT.
 var receivers = map[string]struct {
 	receiver, verify string
 	command          func(t *testing.T, dir string, port string) []string
@@ -36,9 +37,9 @@ var receivers = map[string]struct {
 	}},
 }
 
-// TestReceivers_DoTheWorkOfADeliveryOnce: the servers of the page take deliveries of the service, the same one twice, and
-// refuse what the service has not signed.
-func TestReceivers_DoTheWorkOfADeliveryOnce(t *testing.T) {
+// TestReceivers_HandleDeliveryOnce checks that the servers on the page accept a delivery of the
+// service twice but handle it once, and refuse a delivery that the service has not signed.
+func TestReceivers_HandleDeliveryOnce(t *testing.T) {
 	t.Parallel()
 	ports := map[string]net.Listener{}
 	var allowed []string
@@ -70,7 +71,7 @@ func TestReceivers_DoTheWorkOfADeliveryOnce(t *testing.T) {
 	}
 }
 
-// attempted waits until a delivery has succeeded with its nth attempt.
+// attempted waits until a delivery has succeeded on its nth attempt.
 func (o org) attempted(t *testing.T, path, id string, n int) {
 	t.Helper()
 	var a answer
@@ -82,8 +83,8 @@ func (o org) attempted(t *testing.T, path, id string, n int) {
 	}, func() any { return a.Body })
 }
 
-// receive starts the server of a language on a port, which it gives up at the last moment, and returns what the server
-// writes. It listens when receive returns.
+// receive starts the server of a language and returns its output. The server gets the port that
+// held gives up at the last moment, and is listening when receive returns.
 func receive(t *testing.T, page []sample, language string, held net.Listener, secret string) *syncbuffer.Buffer {
 	t.Helper()
 	_, port, err := net.SplitHostPort(held.Addr().String())
@@ -111,7 +112,7 @@ func receive(t *testing.T, page []sample, language string, held net.Listener, se
 	}
 	t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the error says that it was killed
 	})
 	eventually(t, "the receiver", func() bool {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", "127.0.0.1:"+port)
@@ -123,7 +124,7 @@ func receive(t *testing.T, page []sample, language string, held net.Listener, se
 	return output
 }
 
-// postForged sends a body with a wrong signature, and returns the status of the answer.
+// postForged sends a body with a wrong signature and returns the status of the response.
 func postForged(t *testing.T, url, id string) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -143,7 +144,8 @@ func postForged(t *testing.T, url, id string) int {
 	return res.StatusCode
 }
 
-// heldPort returns a listener on a port of its own, which no other server gets until it is closed.
+// heldPort returns a listener on a free port, which no other server can get until the listener is
+// closed.
 func heldPort(t *testing.T) net.Listener {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// repetitions returns the effects of the second of two equal requests on the page of idempotency, by the id of the operation.
+// repetitions returns the effects that the idempotency page names for the second of two equal
+// requests, keyed by operation id.
 func (r *rig) repetitions(t *testing.T) map[string][]string {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(org{rig: r}.get(t, "/docs/idempotency").want(t, http.StatusOK).Body))
@@ -27,7 +28,7 @@ func (r *rig) repetitions(t *testing.T) map[string][]string {
 	return out
 }
 
-// attribute returns an attribute of an element, empty without it.
+// attribute returns the value of an element's attribute, or "" if the element does not have it.
 func attribute(n *html.Node, name string) string {
 	for _, a := range n.Attr {
 		if a.Key == name {
@@ -37,8 +38,9 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// TestRepetition_HasTheEffectOfThePage makes the call of the example of each operation that changes something twice.
-func TestRepetition_HasTheEffectOfThePage(t *testing.T) {
+// TestRepetition_HasDocumentedEffect makes the example call of each operation on the page twice.
+// Every operation that changes something must be on it.
+func TestRepetition_HasDocumentedEffect(t *testing.T) {
 	t.Parallel()
 	r, receiver := startExamples(t)
 	page := r.repetitions(t)
@@ -80,8 +82,8 @@ func TestRepetition_HasTheEffectOfThePage(t *testing.T) {
 	}
 }
 
-// replays makes the call that sends the delivery of the examples again n times, and waits each time until the receiver has
-// got it once more.
+// replays makes the example call of a replay n times, and waits each time until the receiver has
+// got the delivery once more.
 func (w exampleWorld) replays(t *testing.T, op documented, n int) {
 	t.Helper()
 	id := w.real[exampleID("10")]
@@ -107,7 +109,7 @@ func (w exampleWorld) replays(t *testing.T, op documented, n int) {
 	}
 }
 
-// unkeyed returns the operation without the idempotency key of its example.
+// unkeyed returns the operation without the idempotency key in its example.
 func (op documented) unkeyed() documented {
 	op.Parameters = slices.Clone(op.Parameters)
 	for i, p := range op.Parameters {
@@ -118,7 +120,7 @@ func (op documented) unkeyed() documented {
 	return op
 }
 
-// lasting returns an answer without the date of its last change.
+// lasting returns the body of a response without the date of the last change.
 func lasting(t *testing.T, a answer) string {
 	t.Helper()
 	value := read[any](t, a)
@@ -132,8 +134,9 @@ func lasting(t *testing.T, a answer) string {
 	return string(raw)
 }
 
-// TestRepetition_RepublishPublishesAgain: a repeated change of the status with republish publishes once more, as the
-// page of idempotency warns. The release id shows that the first request has worked.
+// TestRepetition_RepublishPublishesAgain checks that a repeated change of the status with republish
+// publishes the post again, as the idempotency page warns. The release id shows that each request
+// was carried out.
 func TestRepetition_RepublishPublishesAgain(t *testing.T) {
 	t.Parallel()
 	r := common(t)

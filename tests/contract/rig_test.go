@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	base     = "http://crier.test" // no such host: the clients dial the service whatever the name is
+	base     = "http://crier.test" // does not exist: clients dial the service for any host
 	patience = 60 * time.Second
 	password = "correct horse battery"
 )
@@ -44,12 +44,13 @@ type rig struct {
 	owner    tenancy.Principal
 	names    *atomic.Int64
 	http     *http.Client
-	expected *atomic.Value // a string: errors in the log that contain it do not fail the test
+	expected *atomic.Value // a string; a logged error that contains it does not fail the test
 }
 
 func TestMain(m *testing.M) { os.Exit(suite.Run(m)) }
 
-// common returns the service shared by tests that need no settings of their own and touch only their own organizations.
+// common returns the service shared by tests that need no special settings and touch only their own
+// organizations.
 var common = suite.Once(func(t testing.TB) *rig { return start(t, nil) })
 
 // start runs a service for one test. settings override the test defaults.
@@ -73,8 +74,8 @@ func start(t testing.TB, settings map[string]string) *rig {
 // subject tests one subject on a service that others test too.
 type subject = func(t *testing.T, r *rig)
 
-// subjects runs the tests of several subjects on one service. Each service takes connections to the database, so that
-// not every test has its own.
+// subjects runs the tests of several subjects on one service. Each service takes database
+// connections, so not every test can have its own.
 func subjects(t *testing.T, r *rig, all map[string]subject) {
 	t.Helper()
 	for name, test := range all {
@@ -92,7 +93,7 @@ func (r *rig) beside(t *testing.T, settings map[string]string) *rig {
 
 func (r *rig) run(t testing.TB, settings map[string]string) {
 	t.Helper()
-	if r.sealing == "" { // processes of one installation have one
+	if r.sealing == "" { // the processes of one installation share it
 		var err error
 		r.sealing, err = secret.GenerateKey()
 		if err != nil {
@@ -104,7 +105,7 @@ func (r *rig) run(t testing.TB, settings map[string]string) {
 		"CRIER_HOME": t.TempDir(), "PORT": "0", "BASE_URL": base, "API_LIMIT": "100000", "ACTOR_TIMEOUT": "20s",
 		"SWEEP_INTERVAL": "1s", "PLATFORM_TIMEOUT": "20s",
 		"DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "2s", "STOP_TIMEOUT": "20s",
-		// The owner has an organization for each subject.
+		// The owner has one organization per subject.
 		"ORGANIZATIONS_PER_DAY": "0", "ORGANIZATIONS_PER_PERSON": "0", "DEFAULT_PLAN_ORGANIZATIONS": "0",
 	}
 	maps.Copy(values, settings)
@@ -126,7 +127,7 @@ func (r *rig) run(t testing.TB, settings map[string]string) {
 	r.http = dialing(t, r.app.Addr())
 }
 
-// testLog fails the test if the service logs an error, except one that contains the text in rig.expected.
+// testLog fails the test if the service logs an error, unless it contains the text in rig.expected.
 type testLog struct {
 	t        testing.TB
 	expected *atomic.Value
@@ -229,7 +230,8 @@ func encode(t *testing.T, v any) []byte {
 	return raw
 }
 
-// do sends one request. Headers are pairs of names and values. A string is sent as it is, other bodies as JSON.
+// do sends one request. Headers are pairs of names and values. Strings are sent as they are, other
+// bodies as JSON.
 func (o org) do(t *testing.T, method, path string, body any, headers ...string) answer {
 	t.Helper()
 	a, err := o.attempt(t.Context(), method, path, body, headers...)
@@ -273,14 +275,14 @@ func request(kind string, date time.Time, entries ...m) m {
 // now returns a body that publishes at once.
 func now(channel string, parts ...m) m { return request("now", time.Now(), entry(channel, parts...)) }
 
-// later returns a body that schedules for the next day.
+// later returns a body that schedules a post for the next day.
 func later(channel string, parts ...m) m {
 	return request("schedule", tomorrow(), entry(channel, parts...))
 }
 
 func tomorrow() time.Time { return time.Now().Add(24 * time.Hour).Truncate(time.Second) }
 
-// wantCount ends the test unless the organization has so many posts.
+// wantCount ends the test unless the organization has this number of posts.
 func (o org) wantCount(t *testing.T, want int) {
 	t.Helper()
 	if got := o.count(t); got != strconv.Itoa(want) {
@@ -288,7 +290,7 @@ func (o org) wantCount(t *testing.T, want int) {
 	}
 }
 
-// wantState ends the test unless a post has this state, and returns its record.
+// wantState ends the test unless the post has this state, and returns its record.
 func (o org) wantState(t *testing.T, post, want string) record {
 	t.Helper()
 	got := o.post(t, post)
@@ -298,7 +300,8 @@ func (o org) wantState(t *testing.T, post, want string) record {
 	return got
 }
 
-// eventually waits until ok returns true. When that takes too long, it ends the test with the value of state.
+// eventually waits until ok returns true. If that takes too long, it ends the test with the value
+// of state.
 func eventually(t *testing.T, what string, ok func() bool, state func() any) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
@@ -311,7 +314,7 @@ func eventually(t *testing.T, what string, ok func() bool, state func() any) {
 	}
 }
 
-// reaches waits until a post is in a state, and returns its record.
+// reaches waits until a post is in the given state, and returns its record.
 func (o org) reaches(t *testing.T, post, state string) (got record) {
 	t.Helper()
 	eventually(t, "state "+state, func() bool {

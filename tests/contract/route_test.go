@@ -18,7 +18,7 @@ func TestRoute_UnusualRequestsAreAnswered(t *testing.T) {
 	o := r.organization(t)
 	o.prefix = ""
 	methods := []string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT2", "get"}
-	// unusual returns a path and its unusual forms.
+	// unusual returns a path and unusual forms of it.
 	unusual := func(p string) []string {
 		return []string{
 			p, p + "/", p + "//", "/" + p, strings.ToUpper(p), p + "/x/y/z", p + "%2f", p + "%00",
@@ -45,7 +45,7 @@ func TestRoute_UnusualRequestsAreAnswered(t *testing.T) {
 			}
 		}
 		if route.Path == docs.PublicDocumentPath {
-			continue // it needs no key
+			continue // needs no key
 		}
 		stranger := o
 		stranger.key = ""
@@ -95,7 +95,7 @@ func docPages() (out []string) {
 	return out
 }
 
-// page checks that nothing on a page violates its policy, and that every link has a target.
+// page checks that nothing on a page violates the page's policy, and that every link has a target.
 func page(t *testing.T, o org, path string, a answer) {
 	t.Helper()
 	policy := a.Header.Get("Content-Security-Policy")
@@ -136,7 +136,7 @@ func page(t *testing.T, o org, path string, a answer) {
 	}
 }
 
-// follow checks that a link is to an element of the page, or to another page of the service.
+// follow checks that a link leads to an element of the page or to another page of the service.
 func follow(t *testing.T, o org, path, link, element string, ids map[string]bool) {
 	t.Helper()
 	if anchor, ok := strings.CutPrefix(link, "#"); ok {

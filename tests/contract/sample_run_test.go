@@ -16,13 +16,13 @@ import (
 	"crier/tests/pds"
 )
 
-// sampleTime is for the run of all samples of one language, the compiler included.
+// sampleTime limits the run of all samples in one language, including the compiler.
 const sampleTime = 3 * time.Minute
 
 // sample is code on a page of the documentation.
 type sample struct{ language, operation, code string }
 
-// samples returns the code on a page, in its order.
+// samples returns the code on a page, in order.
 func (r *rig) samples(t *testing.T, page string) (out []sample) {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(org{rig: r}.get(t, page).want(t, 200).Body))
@@ -52,15 +52,17 @@ func (r *rig) samples(t *testing.T, page string) (out []sample) {
 	return out
 }
 
-// runner runs all samples of a language in one process. The process writes "== <operation>" before what each writes.
+// runner runs all samples in a language in one process. The process prints "== <operation>" before
+// the output of each sample.
 type runner struct {
-	// extension is that of the file of each sample.
+	// extension is the file name extension of the samples.
 	extension string
-	// prepare changes a sample so that it can run beside the others.
+	// prepare changes a sample so that it can run together with the others.
 	prepare func(code string, n int) string
 	// main returns the name and the text of the file that runs the samples.
 	main func(samples []sample) (name, text string)
-	// command returns the program and its arguments. It skips the test when this machine has no such program.
+	// command returns the program and its arguments. It skips the test if this machine does not
+	// have the program.
 	command func(t *testing.T, main string) []string
 }
 
@@ -113,7 +115,7 @@ var runners = map[string]runner{
 	},
 }
 
-// list returns a line for each sample: format with its operation and its file.
+// list returns a line for each sample: format with the sample's operation and file.
 func list(samples []sample, format, extension string) string {
 	var b strings.Builder
 	for i, s := range samples {
@@ -122,7 +124,8 @@ func list(samples []sample, format, extension string) string {
 	return b.String()
 }
 
-// program returns the path of a program, and skips the test when this machine does not have it.
+// program returns the path of a program. It skips the test if this machine does not have the
+// program.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -142,7 +145,7 @@ func node(t *testing.T) string {
 	return path
 }
 
-// run runs samples and returns what each has written, by its operation.
+// run runs samples and returns their output, keyed by operation.
 func (r runner) run(t *testing.T, samples []sample, environment ...string) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -167,13 +170,13 @@ func (r runner) run(t *testing.T, samples []sample, environment ...string) map[s
 	return got
 }
 
-// project returns the files beside samples of all languages.
+// project returns the files that samples need beside them, for all languages.
 func project() map[string]string {
 	return map[string]string{"go.mod": "module samples\n\ngo 1.26\n", "package.json": `{"type": "module"}`}
 }
 
-// alone runs one sample as the program that it is, and returns all that it writes. The error is nil if it exits with the
-// status 0.
+// alone runs one sample as a complete program and returns its output. The error is nil if it exits
+// with the status 0.
 func (r runner) alone(t *testing.T, s sample, environment ...string) (string, error) {
 	t.Helper()
 	dir, files := t.TempDir(), project()
@@ -198,8 +201,8 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// execute runs a command in dir and returns its output. What it writes to the standard error, and a status other than
-// 0, are logged: the caller finds out by the output what has failed.
+// execute runs a command in dir and returns its standard output. It only logs the standard error
+// and a status other than 0: callers find failures by the output.
 func execute(t *testing.T, dir string, input []byte, environment []string, command ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), sampleTime)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSamples_Work runs the samples of the reference, each language against an organization of its own. Each sample
-// writes an answer that has the members of the example.
+// TestSamples_Work runs the samples in the reference, with a separate organization per language.
+// The output of each sample must have the members of the example.
 func TestSamples_Work(t *testing.T) {
 	t.Parallel()
 	r, receiver := startExamples(t)
@@ -37,8 +37,8 @@ func TestSamples_Work(t *testing.T) {
 	}
 }
 
-// samplesOf returns the samples of a language in the order of the operations, which call the service with the ids of
-// the organization. The page must have one for each operation.
+// samplesOf returns the samples in a language, in the order of the operations, with the
+// organization's ids and the service's address. The page must have a sample of each operation.
 func (w exampleWorld) samplesOf(t *testing.T, page []sample, language string, all []documented) (out []sample) {
 	t.Helper()
 	for _, op := range all {

@@ -14,13 +14,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// clock runs a statement with the role of the scheduler.
+// clock runs a statement with the scheduler's role.
 func (r *rig) clock(t *testing.T, sql string, args ...any) {
 	t.Helper()
 	r.as(t, "crier_clock", "", sql, args...)
 }
 
-// tenant runs a statement with the role of the organization, for changes that no route makes yet.
+// tenant runs a statement with the organization's role, for changes that no route makes yet.
 func (o org) tenant(t *testing.T, sql string, args ...any) {
 	t.Helper()
 	o.as(t, "crier_tenant", o.who.Org.String(), sql, args...)
@@ -42,13 +42,13 @@ func (r *rig) as(t *testing.T, role, organization, sql string, args ...any) {
 	}
 }
 
-// between lists the posts of a range of dates.
+// between lists the posts in a range of dates.
 func (o org) between(t *testing.T, from, to time.Time) []record {
 	t.Helper()
 	return o.list(t, rangeQuery(from, to))
 }
 
-// rangeQuery returns the query for the posts of a range of dates.
+// rangeQuery returns the query for the posts in a range of dates.
 func rangeQuery(from, to time.Time) string {
 	q := url.Values{"startDate": {from.UTC().Format(time.RFC3339)}, "endDate": {to.UTC().Format(time.RFC3339)}}
 	return q.Encode()
@@ -61,7 +61,7 @@ func dates(list []record) (out []string) {
 	return out
 }
 
-// repeating returns a body with more members, such as inter.
+// repeating returns a body with additional members, such as inter.
 func repeating(body m, more m) m {
 	maps.Copy(body, more)
 	return body
@@ -89,7 +89,7 @@ func (o org) daily(t *testing.T, c channel, parts ...m) string {
 	return o.create(t, repeating(request("schedule", begin, entry(c.id, parts...)), m{"inter": 1}))
 }
 
-// alone changes the content of one occurrence and its date.
+// alone changes the content and the date of one occurrence.
 func (o org) alone(t *testing.T, c channel, at time.Time, occurrence record, content string) {
 	t.Helper()
 	o.create(t, request("schedule", at, entry(c.id, m{"id": occurrence.ID, "content": content})))
@@ -195,7 +195,7 @@ func testNextOccurrence(t *testing.T, r *rig) {
 
 func testOneOccurrence(t *testing.T, r *rig) {
 	t.Parallel()
-	t.Run("one is skipped", func(t *testing.T) {
+	t.Run("one occurrence is skipped", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -212,7 +212,7 @@ func testOneOccurrence(t *testing.T, r *rig) {
 			t.Fatalf("listed are %v, want %v", got, want)
 		}
 	})
-	t.Run("one is edited, moved or made a draft alone", func(t *testing.T) {
+	t.Run("one occurrence is edited, moved or made a draft alone", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -269,11 +269,11 @@ func testSeries(t *testing.T, r *rig) {
 			t.Fatalf("listed are %q, want %q", got, want)
 		}
 	})
-	t.Run("it ends with its group", func(t *testing.T) {
+	t.Run("deleting its group ends the series", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
-		for _, at := range []int{0, 2} { // by the next one, or by a later one
+		for _, at := range []int{0, 2} { // deletes by the next occurrence or by a later one
 			o.daily(t, c, part("no more"))
 			all := o.between(t, begin, begin.Add(4*day))
 			o.alone(t, c, begin.Add(day), all[1], "alone")
@@ -322,9 +322,9 @@ func testStop(t *testing.T, r *rig) {
 	}
 }
 
-// TestRepeats_BeforeTheStep: between the end of an occurrence and the step that stores the next one, the API lists and
-// changes later occurrences as usual.
-func TestRepeats_BeforeTheStep(t *testing.T) {
+// TestRepeats_WorkBeforeMaintenanceStep checks that the API lists and changes later occurrences as
+// usual after an occurrence has ended and before the step that stores the next one.
+func TestRepeats_WorkBeforeMaintenanceStep(t *testing.T) {
 	t.Parallel()
 	r := start(t, map[string]string{"SWEEP_INTERVAL": "1h"})
 	o := r.organization(t)

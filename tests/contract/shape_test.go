@@ -16,11 +16,11 @@ func decode[T any](t *testing.T, raw json.RawMessage) (out T) {
 	return out
 }
 
-// raw returns the body of an answer.
+// raw returns the body of a response.
 func (a answer) raw() json.RawMessage { return json.RawMessage(a.Body) }
 
-// members returns the members of an object, after it has compared their names with those of the contract. Optional ones
-// end in "?".
+// members returns the members of an object after comparing their names with the contract. Names of
+// optional members end in "?".
 func members(t *testing.T, object json.RawMessage, want ...string) map[string]json.RawMessage {
 	t.Helper()
 	got := decode[map[string]json.RawMessage](t, object)
@@ -56,7 +56,7 @@ var core = []string{
 	"intervalInDays", "creationMethod", "settings", "tags", "integration", "actualDate?",
 }
 
-// itemShape checks a record of the list.
+// itemShape checks the shape of a record in a list.
 func itemShape(t *testing.T, item json.RawMessage) {
 	t.Helper()
 	v := members(t, item, append(slices.Clone(core), "error?", "errorCode?")...)
@@ -95,7 +95,7 @@ func stateShape(t *testing.T, post json.RawMessage) {
 	}
 }
 
-// fullShape checks the record of one post.
+// fullShape checks the shape of a single post's record.
 func fullShape(t *testing.T, a answer) {
 	t.Helper()
 	v := members(t, a.raw(), append(slices.Clone(core), "channels", "media", "timeline", "comments", "approval")...)

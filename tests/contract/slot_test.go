@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// slot is the answer of find-slot.
+// slot is the response of find-slot.
 type slot struct{ Date time.Time }
 
-// queuePlan is the posting times of a channel.
+// queuePlan holds the posting times of a channel.
 type queuePlan struct {
 	Time []struct {
 		Time int
@@ -104,7 +104,8 @@ func testTimesOfUTC(t *testing.T, r *rig) {
 		}
 	}
 	set(m{"time": []any{m{"time": 120}, m{"time": 400}}}, 450, 730)
-	set(m{"time": []any{m{"time": -40}}}, 290) // as clients compute it: minutes of a clock less its offset
+	// As clients compute it: the minutes of their clock minus its offset.
+	set(m{"time": []any{m{"time": -40}}}, 290)
 	set(m{"time": []any{m{"time": 120}}, "timezone": "UTC"}, 120)
 	set(m{"time": []any{m{"time": 120}}, "timezone": ""}, 120)
 	theirs := r.organization(t).dashboard(t)
@@ -191,7 +192,7 @@ func testNoSlot(t *testing.T, r *rig) {
 		if strings.HasPrefix(path, "/posts") {
 			get = func(_ *testing.T, path string) answer { return session(http.MethodGet, path, nil) }
 		}
-		get(t, path).refusal(t, http.StatusConflict) // no channel
+		get(t, path).refusal(t, http.StatusConflict) // the channel does not exist
 		get(t, path+"/x").refusal(t, http.StatusNotFound)
 		get(t, path+"/11111111-1111-4111-8111-111111111111").refusal(t, http.StatusNotFound)
 	}

@@ -14,7 +14,8 @@ import (
 	"crier/tests/canary"
 )
 
-// TestOutgoing_ReachesPublicAddressesOnly asks for hostile addresses wherever a client may name one.
+// TestOutgoing_ReachesPublicAddressesOnly requests hostile addresses wherever a client may name
+// one.
 func TestOutgoing_ReachesPublicAddressesOnly(t *testing.T) {
 	t.Parallel()
 	c := canary.New(t)
@@ -37,7 +38,7 @@ func TestOutgoing_ReachesPublicAddressesOnly(t *testing.T) {
 	for _, address := range all {
 		refused(t, address)
 	}
-	// Relative targets lead to the redirector itself, which redirects to nowhere.
+	// Relative targets lead back to the redirector, which redirects to nowhere.
 	for _, address := range append(c.URLs("http", "/cat.png"), c.OtherSchemes()...) {
 		refused(t, to(address))
 		refused(t, to(to(address)))
@@ -50,7 +51,8 @@ func TestOutgoing_ReachesPublicAddressesOnly(t *testing.T) {
 	t.Run("streams", func(t *testing.T) {
 		signedIn := o.dashboard(t)
 		for i, address := range append(c.URLs("https", "/a.mp4"), c.OtherSchemes()...) {
-			from := fmt.Sprintf("%d.%d.7.9", 60+i/250, i%250) // an address has 30 a minute, its network 120
+			// The limits are 30 a minute per address and 120 per network.
+			from := fmt.Sprintf("%d.%d.7.9", 60+i/250, i%250)
 			a := signedIn(http.MethodGet, "/public/stream?url="+url.QueryEscape(address), nil, "X-Forwarded-For", from)
 			if a.Status != http.StatusBadRequest && a.Status != http.StatusBadGateway {
 				t.Errorf("%q is answered with %v, want 400 or 502", address, a)
@@ -77,7 +79,7 @@ func TestOutgoing_ReachesPublicAddressesOnly(t *testing.T) {
 	})
 }
 
-// TestUploadFromURL_StoresAsUpload uses a server that the service may reach.
+// TestUploadFromURL_StoresAsUpload downloads from a server that the service may reach.
 func TestUploadFromURL_StoresAsUpload(t *testing.T) {
 	t.Parallel()
 	picture := png(t)

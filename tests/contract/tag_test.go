@@ -11,7 +11,7 @@ import (
 // tagRecord is a tag.
 type tagRecord struct{ ID, Name, Color, OrgID, CreatedAt, UpdatedAt, DeletedAt string }
 
-// tagged are the tags of a post.
+// tagged holds the tags of a post.
 type tagged struct {
 	Tags []struct {
 		Tag struct{ ID, Name, Color string }

@@ -11,13 +11,13 @@ import (
 	"crier/publishing"
 )
 
-// estate is what one organization owns, and a second organization that asks for it.
+// estate holds what one organization owns, and a second organization that asks for it.
 type estate struct {
 	owner, other   org
-	theirs, mine   channel // of the owner, and of the other
+	theirs, mine   channel // of the owner and of the other organization
 	medium         medium
 	post           record
-	reply, unknown string // the id of the second part, and an id that nothing has
+	reply, unknown string // the id of the second part; an id that nothing has
 }
 
 func TestTenancy_OtherOrganizationsDataIsNotFound(t *testing.T) {
@@ -30,7 +30,7 @@ func TestTenancy_OtherOrganizationsDataIsNotFound(t *testing.T) {
 	e.post = e.owner.post(t, e.owner.create(t, later(e.theirs.id, part("theirs", e.medium), reply)))
 	e.reply = e.post.values()[1].ID
 	before := e.owner.get(t, "/posts/"+e.post.ID)
-	t.Run("ids of others are answered like unknown ids", func(t *testing.T) {
+	t.Run("ids of other organizations look like unknown ids", func(t *testing.T) {
 		t.Run("in a path", e.askInPaths)
 		t.Run("in a body", e.askInBodies)
 		t.Run("in a query", e.askInQueries)
@@ -43,7 +43,7 @@ func TestTenancy_OtherOrganizationsDataIsNotFound(t *testing.T) {
 	}
 }
 
-// askInPaths calls each route of the public API that has an id in its path.
+// askInPaths calls each route of the public API with an id in its path.
 func (e estate) askInPaths(t *testing.T) {
 	t.Parallel()
 	ids := []string{
@@ -63,7 +63,7 @@ func (e estate) askInPaths(t *testing.T) {
 		switch {
 		case route.State == edge.Missing:
 			status = http.StatusNotImplemented
-		case strings.HasSuffix(route.Path, "/social/{integration}"): // names a platform; one that is unknown is invalid
+		case strings.HasSuffix(route.Path, "/social/{integration}"): // unknown platforms are invalid
 			status = http.StatusBadRequest
 		}
 		for _, body := range bodiesFor(route) {
@@ -84,7 +84,7 @@ func (e estate) askInPaths(t *testing.T) {
 	}
 }
 
-// askInBodies creates posts of the other organization that name what the owner has.
+// askInBodies creates posts in the other organization that name what the owner has.
 func (e estate) askInBodies(t *testing.T) {
 	t.Parallel()
 	with := func(parts ...m) m { return later(e.mine.id, parts...) }
@@ -145,7 +145,8 @@ func (e estate) askInBodies(t *testing.T) {
 	e.other.wantCount(t, 0)
 }
 
-// refusalWithout sends a body that must be refused for one channel, and returns the answer without the id.
+// refusalWithout sends a body that must be refused for one channel, and returns the response with
+// the id removed.
 func (e estate) refusalWithout(t *testing.T, body m, id string) string {
 	t.Helper()
 	a := e.other.do(t, http.MethodPost, "/posts", body)
@@ -156,7 +157,7 @@ func (e estate) refusalWithout(t *testing.T, body m, id string) string {
 	return strings.ReplaceAll(a.Body, id, "…")
 }
 
-// askInQueries lists with customers that the other organization does not have.
+// askInQueries filters lists by customers that the other organization does not have.
 func (e estate) askInQueries(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{e.theirs.id, "not-an-id", e.unknown} {
@@ -189,7 +190,7 @@ func TestCreate_OneBadEntryRefusesRequest(t *testing.T) {
 	o.wantCount(t, 0)
 }
 
-// filled returns a path with one value for all its parameters.
+// filled returns a path with id as the value of each parameter.
 func filled(path, id string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
@@ -200,12 +201,14 @@ func filled(path, id string) string {
 	return strings.Join(parts, "/")
 }
 
-// validBodies are bodies of routes that refuse those of others before they look at the id. Keys are the ends of paths.
+// validBodies holds bodies for routes that refuse invalid bodies before they look at the id, keyed
+// by the end of the path.
 var validBodies = map[string]m{
 	"/queue-plan": {"time": []m{{"time": 560}}}, "/settings": {"settings": m{}}, "/tags/{id}": {"name": "mine", "color": "#123456"},
 }
 
-// bodiesFor returns bodies for a route. With none of them the answer may depend on the organization of the id.
+// bodiesFor returns bodies for a route. With none of them may the response depend on the
+// organization that owns the id.
 func bodiesFor(route edge.Route) []any {
 	for end, body := range validBodies {
 		if route.Method == http.MethodPut && strings.HasSuffix(route.Path, end) {

@@ -10,7 +10,8 @@ import (
 	"crier/tests/sandboxtest"
 )
 
-// silence makes the sandbox take a post, lose its answer, and then fail every question of the service.
+// silence makes the sandbox accept a post, lose its response, and then fail every later request of
+// the service.
 func (r *rig) silence(t *testing.T, c channel, after string) {
 	t.Helper()
 	r.fault(t, c, "drop_answer", posting(), nil)
@@ -21,7 +22,7 @@ func (r *rig) silence(t *testing.T, c channel, after string) {
 	r.fault(t, c, after, m{}, more)
 }
 
-// speak ends all faults of the sandbox.
+// speak clears all faults of the sandbox.
 func (r *rig) speak(t *testing.T) {
 	t.Helper()
 	if err := r.judge().Clear(t.Context(), ""); err != nil {
@@ -29,7 +30,7 @@ func (r *rig) speak(t *testing.T) {
 	}
 }
 
-// held returns the number of requests that hang on the sandbox.
+// held returns the number of requests that hang at the sandbox.
 func (r *rig) held(t *testing.T) (n int) {
 	t.Helper()
 	all, err := r.judge().Held(t.Context())
@@ -44,14 +45,14 @@ func (r *rig) held(t *testing.T) (n int) {
 
 var briefly = map[string]string{"SETTLE_DELAY": "1s", "RECONCILE_WINDOW": "2s", "RETRY_WINDOW": "3s"}
 
-// TestUnknown_IsNeverReportedAsFailed: the platform has the post, its answer was lost, and it fails for longer than the
-// service reconciles.
+// TestUnknown_IsNeverReportedAsFailed covers a platform that has the post, whose response was lost,
+// and that then fails for longer than the service reconciles.
 func TestUnknown_IsNeverReportedAsFailed(t *testing.T) {
 	t.Parallel()
 	for _, after := range []string{"error_before", "rate_limit"} {
 		t.Run(after, func(t *testing.T) {
 			t.Parallel()
-			r := start(t, briefly) // its own, because speak ends the faults of all accounts
+			r := start(t, briefly) // not shared, because speak clears the faults of all accounts
 			o := r.organization(t)
 			c := o.channel(t, "A")
 			r.silence(t, c, after)
@@ -73,7 +74,7 @@ func TestUnknown_IsNeverReportedAsFailed(t *testing.T) {
 	}
 }
 
-func TestUnknown_IsNotEditedWhileItIsRetried(t *testing.T) {
+func TestUnknown_CannotBeEditedDuringRetries(t *testing.T) {
 	t.Parallel()
 	r := start(t, map[string]string{"SETTLE_DELAY": "1s", "RECONCILE_WINDOW": "2s", "RETRY_WINDOW": "60s"})
 	o := r.organization(t)
@@ -114,7 +115,8 @@ func TestUnknown_CanBeDeleted(t *testing.T) {
 	r.wantTexts(t, c, "once only")
 }
 
-// TestHangingServer_DelaysNoOtherServer: posts on a server that hangs hold at most half of the permits of a process.
+// TestHangingServer_DelaysNoOtherServer checks that posts on a server that hangs take at most half
+// of a process's permits.
 func TestHangingServer_DelaysNoOtherServer(t *testing.T) {
 	t.Parallel()
 	elsewhere := sandboxtest.Start(t) // another destination
@@ -134,7 +136,7 @@ func TestHangingServer_DelaysNoOtherServer(t *testing.T) {
 	there := *r
 	there.sandbox, healthy.rig = elsewhere, &there
 	c := healthy.channel(t, "A")
-	// This is long before a call that hangs has ended.
+	// The calls that hang are far from ending.
 	healthy.reaches(t, healthy.create(t, now(c.id, part("healthy"))), "PUBLISHED")
 	if n := r.held(t); n != 8 {
 		t.Fatalf("%d calls hang, want 8, half of the permits", n)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// verified is a delivery as a receiver checks it.
+// verified is a delivery as a receiver sees it, with the expected result.
 type verified struct {
 	name, want string
 
@@ -28,9 +28,9 @@ type verified struct {
 	Now       int64  `json:"now"`
 }
 
-// TestVerify_AcceptsOnlyDeliveriesOfTheService runs the code of the page of webhooks on deliveries that the service has
-// signed, as they are and changed.
-func TestVerify_AcceptsOnlyDeliveriesOfTheService(t *testing.T) {
+// TestVerify_AcceptsOnlyGenuineDeliveries runs the code on the webhooks page on deliveries that the
+// service signed, both unchanged and changed.
+func TestVerify_AcceptsOnlyGenuineDeliveries(t *testing.T) {
 	t.Parallel()
 	box := &inbox{}
 	server := httptest.NewServer(box)
@@ -72,7 +72,8 @@ const (
 	refusedWord = "refused"
 )
 
-// deliveries returns deliveries of the service before and after a rotation of the secret, and changed ones.
+// deliveries returns deliveries of the service from before and after a rotation of the secret, and
+// altered copies.
 func (r *rig) deliveries(t *testing.T, url string, box *inbox) []verified {
 	t.Helper()
 	o := r.organization(t)
@@ -88,7 +89,7 @@ func (r *rig) deliveries(t *testing.T, url string, box *inbox) []verified {
 		change(&d)
 		return d
 	}
-	// forge signs with what a receiver whose secret is not configured may take for its key.
+	// forge signs with a key that a receiver without a configured secret might use by mistake.
 	forge := func(secret string, key []byte) func(*verified) {
 		return func(d *verified) {
 			mac := hmac.New(sha256.New, key)
@@ -127,7 +128,7 @@ func (r *rig) deliveries(t *testing.T, url string, box *inbox) []verified {
 	}
 }
 
-// documentedDelivery returns the delivery that the page of webhooks shows.
+// documentedDelivery returns the delivery that the webhooks page shows.
 func (r *rig) documentedDelivery(t *testing.T) verified {
 	t.Helper()
 	page, err := html.Parse(strings.NewReader(org{rig: r}.get(t, "/docs/webhooks").want(t, http.StatusOK).Body))
@@ -162,7 +163,7 @@ func (r *rig) documentedDelivery(t *testing.T) verified {
 	return d
 }
 
-// inner returns the text of an element.
+// inner returns the text in an element.
 func inner(n *html.Node) (text string) {
 	for child := range n.Descendants() {
 		if child.Type == html.TextNode {
@@ -172,7 +173,7 @@ func inner(n *html.Node) (text string) {
 	return text
 }
 
-// delivered sends a test to the webhook and returns it as the nth call of the receiver.
+// delivered sends a test delivery to the webhook and returns it as the receiver's nth call.
 func (o org) delivered(t *testing.T, h hook, box *inbox, n int) verified {
 	t.Helper()
 	o.do(t, http.MethodPost, "/webhooks/"+h.ID+"/test", nil).want(t, http.StatusCreated)
@@ -195,8 +196,8 @@ func (o org) delivered(t *testing.T, h hook, box *inbox, n int) verified {
 	}
 }
 
-// verifier runs code that verifies deliveries. It reads the deliveries from the standard input and writes one word for
-// each.
+// verifier runs code that verifies deliveries. The code reads them from the standard input and
+// prints one word for each.
 type verifier struct {
 	files   func(code string) map[string]string
 	command func(t *testing.T) []string

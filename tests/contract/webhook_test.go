@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// hook is a webhook in an answer.
+// hook is a webhook in a response.
 type hook struct {
 	ID, Name, URL, Secret string
 	Events                []string
@@ -24,7 +24,7 @@ type hook struct {
 	PreviousSecretsUntil  []string
 }
 
-// delivery is a delivery in an answer.
+// delivery is a delivery in a response.
 type delivery struct {
 	ID, Event, State, Body string
 	PostID                 *string
@@ -48,7 +48,7 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer i.mu.Unlock()
 	i.got, i.body = append(i.got, r.Header.Clone()), append(i.body, string(body))
 	if strings.HasPrefix(r.URL.Path, "/talks/") {
-		_, _ = io.WriteString(w, "words of the endpoint") // the receiver is gone
+		_, _ = io.WriteString(w, "words of the endpoint") // an error means that the receiver left
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -169,8 +169,8 @@ func testWebhookSession(t *testing.T, r *rig, url string) {
 	ask(http.MethodDelete, "/webhooks/"+made.ID, nil).want(t, http.StatusOK)
 }
 
-// The path and the query of a URL may hold a token, and a response can hold anything: a member who
-// may not change webhooks sees neither.
+// testWebhookForUser checks that members who may not change webhooks see neither the path and the
+// query of a URL, which may hold a token, nor a response, which can hold anything.
 func testWebhookForUser(t *testing.T, r *rig, url string) {
 	t.Parallel()
 	o := r.organization(t)
@@ -209,7 +209,8 @@ func testWebhookForUser(t *testing.T, r *rig, url string) {
 	}
 }
 
-// Every response shows when each earlier secret ends, and no secret ends earlier than shown.
+// testWebhookRotation checks that every response shows when each earlier secret ends, and that no
+// secret ends earlier than shown.
 func testWebhookRotation(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
@@ -332,8 +333,9 @@ func testWebhookLimit(t *testing.T, r *rig) {
 	o.do(t, http.MethodPost, "/webhooks", body).refusal(t, http.StatusConflict)
 }
 
-// TestWebhook_TakesWhatPeoplePaste: hidden characters around a URL or a secret are not part of it.
-func TestWebhook_TakesWhatPeoplePaste(t *testing.T) {
+// TestWebhook_AcceptsPastedValues checks that hidden characters around a URL or a secret are
+// ignored.
+func TestWebhook_AcceptsPastedValues(t *testing.T) {
 	t.Parallel()
 	o := common(t).organization(t)
 	const secret = "whsec_QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="

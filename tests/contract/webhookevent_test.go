@@ -13,16 +13,16 @@ import (
 	"crier/tenancy"
 )
 
-// eventCase is what is done with one post, and the events that it sends.
+// eventCase is an action on a post and the events that it sends.
 type eventCase struct {
 	name string
 	do   func(t *testing.T) (post string)
 	want []string
 }
 
-// TestWebhookEvents_AreThoseOfThePage does with posts what the page of webhooks names, and what sends nothing there, and
-// compares the deliveries of each post.
-func TestWebhookEvents_AreThoseOfThePage(t *testing.T) {
+// TestWebhookEvents_MatchThePage does with posts everything that the webhooks page names, including
+// what sends nothing, and compares the deliveries of each post.
+func TestWebhookEvents_MatchThePage(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(&inbox{})
 	t.Cleanup(server.Close)
@@ -54,7 +54,7 @@ func TestWebhookEvents_AreThoseOfThePage(t *testing.T) {
 	}
 }
 
-// eventsOf returns the events of the deliveries of a webhook by their post, the oldest first.
+// eventsOf returns the events of a webhook's deliveries, keyed by post, oldest first.
 func (o org) eventsOf(t *testing.T, h hook) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}

@@ -12,8 +12,8 @@ import (
 	"crier/tests/sandboxtest"
 )
 
-// TestWeek is a script with nothing but an API key: it connects a page, whose owner consents in a browser, and plans and
-// publishes its posts for a week.
+// TestWeek is a script that has nothing but an API key. It connects a page, whose owner consents in
+// a browser, and plans and publishes the page's posts for a week.
 func TestWeek(t *testing.T) {
 	t.Parallel()
 	box := &inbox{}
@@ -32,7 +32,8 @@ func TestWeek(t *testing.T) {
 	tag := o.tag(t, "week")
 	picture := o.stored(t, "picture.png", png(t))
 
-	// Two posting times on each day, on the clock of a zone that is neither UTC nor whole hours away from it.
+	// Two posting times on each day, in a zone whose offset from UTC is not a whole number of
+	// hours.
 	plan := m{"timezone": "Asia/Kolkata", "time": []m{{"time": 9 * 60}, {"time": 18*60 + 30}}}
 	o.do(t, http.MethodPut, "/integrations/"+page.id+"/queue-plan", plan).want(t, 200)
 	zone, err := time.LoadLocation("Asia/Kolkata")

@@ -12,8 +12,8 @@ import (
 	"crier/tenancy"
 )
 
-// connects connects an account of the sandbox as the dashboard does, with a time zone in the body, and returns the
-// answer.
+// connects connects a sandbox account as the dashboard does, with a time zone in the body, and
+// returns the response.
 func (o org) connects(t *testing.T, account string, timezone any) answer {
 	t.Helper()
 	state, err := o.app.Channels.Begin(t.Context(), o.who, publishing.BeginConnect{Connector: "sandbox"})
@@ -27,14 +27,14 @@ func (o org) connects(t *testing.T, account string, timezone any) answer {
 	person := o
 	person.prefix, person.key = "", ""
 	a := person.do(t, http.MethodPost, "/integrations/social-connect/sandbox", body)
-	if a.Status == http.StatusBadRequest { // a refusal uses nothing up
+	if a.Status == http.StatusBadRequest { // a refusal does not use up the state
 		delete(body, "timezone")
 		person.do(t, http.MethodPost, "/integrations/social-connect/sandbox", body).want(t, http.StatusCreated)
 	}
 	return a
 }
 
-// zone connects a new account, or an old one again, and returns the channel's id and time zone.
+// zone connects an account, new or known, and returns the channel's id and time zone.
 func (o org) zone(t *testing.T, account string, timezone any) (id, zone string) {
 	t.Helper()
 	got := read[channelRecord](t, o.connects(t, account, timezone).want(t, http.StatusCreated))
@@ -56,7 +56,8 @@ func testTimeOfDay(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
 	id, _ := o.zone(t, o.account(), "Europe/Berlin")
-	nine := time.Date(2040, 3, 24, 8, 0, 0, 0, time.UTC) // in Berlin, where clocks go forward on the 25th
+	// 9:00 in Berlin, where clocks go forward on the 25th.
+	nine := time.Date(2040, 3, 24, 8, 0, 0, 0, time.UTC)
 	post := o.create(t, repeating(request("schedule", nine, entry(id, part("at nine"))), m{"inter": 1}))
 	list := o.between(t, nine, nine.Add(3*day))
 	var got []string
@@ -69,7 +70,7 @@ func testTimeOfDay(t *testing.T, r *rig) {
 	if !slices.Equal(got, want) {
 		t.Fatalf("listed are %s, want %s", got, want)
 	}
-	// The next occurrence is stored with the time that was listed.
+	// The next occurrence is stored with the listed time.
 	o.deletes(t, "/posts/", post)
 	if stored := o.post(t, list[1].ID); stored.Date != want[1] || stored.ActualDate != "" || stored.ID != list[1].ID {
 		t.Errorf("the next occurrence is %+v, want %s stored at %s", stored, list[1].ID, want[1])
@@ -109,7 +110,7 @@ func testChannelZone(t *testing.T, r *rig) {
 			}
 		}
 	})
-	t.Run("a channel that is connected again keeps its zone unless one is named", func(t *testing.T) {
+	t.Run("a channel that is reconnected keeps its zone unless another is named", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		account := o.account()

@@ -1,9 +1,14 @@
-// Package dbtest gives each test a Postgres database of its own, cloned from a migrated template.
+// Package dbtest gives each test its own Postgres database, cloned from a migrated template.
 //
-// The server is TEST_DATABASE_URL, whose login needs CREATEDB and CREATEROLE and is no superuser
-// (TEST_DATABASE_SUPER_URL is a superuser on the same server, for Super); else one local cluster that all test
-// processes share; else a container. The shared cluster stops itself ten minutes after its last user has ended; `go
-// run ./tests/dbtest/stop` stops it at once. A test without a server fails and is never skipped.
+// It uses the first of these servers that is available:
+//
+//   - TEST_DATABASE_URL, with a login that has CREATEDB and CREATEROLE and is not a superuser.
+//     TEST_DATABASE_SUPER_URL is a superuser on the same server, for Super.
+//   - A local cluster that all test processes share. It stops ten minutes after its last user has
+//     ended; "go run ./tests/dbtest/stop" stops it at once.
+//   - A container.
+//
+// A test that finds no server fails; it is never skipped.
 package dbtest
 
 import (
@@ -27,7 +32,7 @@ const (
 	poolSize = 12
 )
 
-// Open returns the pools of a new, migrated database, which is dropped when the test ends.
+// Open returns the pools of a new, migrated database. The database is dropped when the test ends.
 func Open(t testing.TB) *pg.DB {
 	t.Helper()
 	return OpenURL(t, URL(t))
@@ -44,7 +49,8 @@ func OpenURL(t testing.TB, address string) *pg.DB {
 	return d
 }
 
-// URL returns the owner's URL of a new, migrated database, which is dropped when the test ends.
+// URL returns the owner's URL of a new, migrated database. The database is dropped when the test
+// ends.
 func URL(t testing.TB) string {
 	t.Helper()
 	s := need(t)
@@ -57,7 +63,8 @@ func Blank(t testing.TB) string {
 	return fresh(t, need(t), func(context.Context, *pgx.Conn) (string, error) { return "template0", nil })
 }
 
-// Super returns a superuser's connection to the database "postgres". It is closed when the test ends.
+// Super returns a superuser's connection to the database postgres. The connection is closed when
+// the test ends.
 func Super(t testing.TB) *pgx.Conn {
 	t.Helper()
 	s := need(t)
@@ -97,8 +104,8 @@ func TrackStatements(t testing.TB, address string) *pgx.Conn {
 	return c
 }
 
-// SuperIn connects as a superuser to the database of an address made by Open, URL or Blank. The connection is closed
-// when the test ends.
+// SuperIn connects as a superuser to the database of an address that URL or Blank returned. The
+// connection is closed when the test ends.
 func SuperIn(t testing.TB, address string) *pgx.Conn {
 	t.Helper()
 	s := need(t)
@@ -128,7 +135,8 @@ func need(t testing.TB) server {
 	return s
 }
 
-// fresh creates a database from the template that from names, and drops it when the test ends.
+// fresh creates a database from the template that from names, and drops it when the test ends. It
+// returns the owner's URL.
 func fresh(t testing.TB, s server, from func(context.Context, *pgx.Conn) (string, error)) string {
 	t.Helper()
 	name := fmt.Sprintf("%s%d_%s", clonePrefix, clock.System{}.Now().Unix(), strings.ToLower(rand.Text()[:8]))
@@ -147,8 +155,8 @@ func fresh(t testing.TB, s server, from func(context.Context, *pgx.Conn) (string
 	return withDatabase(s.owner, name)
 }
 
-// drop drops a database. Only a superuser may end an autovacuum of it, so drop connects as the superuser if there is
-// one.
+// drop drops a database. It connects as the superuser if there is one, because only a superuser may
+// end an autovacuum of the database.
 func drop(t testing.TB, s server, name string) {
 	err := super.do(t.Context(), cmp.Or(s.super, s.owner), func(ctx context.Context, admin *pgx.Conn) error {
 		_, err := admin.Exec(ctx, "drop database if exists "+name+" with (force)")
@@ -159,7 +167,8 @@ func drop(t testing.TB, s server, name string) {
 	}
 }
 
-// closeInTime closes the pools. It reports a connection that was not released instead of waiting for it.
+// closeInTime closes the pools. If a connection was not released in time, it fails the test instead
+// of waiting longer.
 func closeInTime(t testing.TB, d *pg.DB) {
 	closed := make(chan struct{})
 	go func() { d.Close(); close(closed) }()
@@ -170,12 +179,12 @@ func closeInTime(t testing.TB, d *pg.DB) {
 	}
 }
 
-// Patient returns the URL of a database with 30 seconds for each connect, for processes that start while others keep
-// all cores busy.
+// Patient returns the URL with a connect timeout of 30 seconds, for processes that start while
+// others keep all cores busy.
 func Patient(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
-		return address // refused by the process
+		return address // the process will refuse it
 	}
 	q := u.Query()
 	q.Set("connect_timeout", "30")
@@ -186,7 +195,7 @@ func Patient(address string) string {
 func withDatabase(address, name string) string {
 	u, err := url.Parse(address)
 	if err != nil {
-		return address // checked when the server was chosen
+		return address // already checked by choose
 	}
 	u.Path = "/" + name
 	return u.String()

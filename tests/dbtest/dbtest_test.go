@@ -36,7 +36,7 @@ func TestDatabases(t *testing.T) {
 			t.Fatalf("got %d tables, %v, want 0", n, err)
 		}
 	})
-	t.Run("the owner is no superuser", func(t *testing.T) {
+	t.Run("the owner is not a superuser", func(t *testing.T) {
 		t.Parallel()
 		var super, bypass bool
 		c := connect(t, dbtest.URL(t))

@@ -12,7 +12,8 @@ import (
 
 const containerSeconds = 1800
 
-// fromDocker starts a container for this test process. Docker removes it after containerSeconds.
+// fromDocker starts a container for this test process. Docker removes the container after
+// containerSeconds.
 func fromDocker(ctx context.Context) (server, error) {
 	pool, err := dockertest.NewPool("")
 	if err != nil {

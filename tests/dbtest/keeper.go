@@ -11,8 +11,8 @@ import (
 // makeLimit is generous because all cores of the machine may be busy.
 const makeLimit = time.Minute
 
-// owner makes databases and super drops them. Both stay connected until the process ends, because connecting takes
-// longer than their work.
+// owner creates databases and super drops them. Both stay connected until the process ends, because
+// connecting takes longer than their work.
 var owner, super keeper
 
 // keeper is one connection, used by one test at a time and reopened after an error.
@@ -21,7 +21,7 @@ type keeper struct {
 	conn *pgx.Conn
 }
 
-// do calls f with the connection to address, which is the same in every call.
+// do calls f with a connection to address, which must be the same in every call.
 func (k *keeper) do(ctx context.Context, address string, f func(context.Context, *pgx.Conn) error) (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"crier/platform/pg"
 )
 
-// Occupy has slow statements of an organization use all the connections that it may have, until release is called or
-// the test ends.
+// Occupy uses up all connections that an organization may have, with slow statements, until release
+// is called or the test ends.
 func Occupy(t testing.TB, d *pg.DB, org [16]byte) (release func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -21,8 +21,8 @@ func Occupy(t testing.TB, d *pg.DB, org [16]byte) (release func()) {
 	for range half {
 		all.Go(func() {
 			begin := sync.OnceFunc(func() { begun <- true })
-			for ctx.Err() == nil { // a timeout ends the statement after a while
-				_ = d.InOrg(ctx, org, func(tx pgx.Tx) error { // it only ends with an error
+			for ctx.Err() == nil { // each statement ends by a timeout after a while
+				_ = d.InOrg(ctx, org, func(tx pgx.Tx) error { // always returns an error
 					begin()
 					_, err := tx.Exec(ctx, "select pg_sleep(600)")
 					return err

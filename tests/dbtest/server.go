@@ -23,15 +23,15 @@ import (
 
 const startLimit = 3 * time.Minute
 
-// server is the Postgres server that has the test databases.
+// server is the Postgres server that holds the test databases.
 type server struct {
 	// owner is the URL of the maintenance database for a login with CREATEDB and CREATEROLE.
 	owner string
-	// super is the same for a superuser; "" is none.
+	// super is the URL of the same database for a superuser, or "" if none is known.
 	super string
 }
 
-// shared returns the server, chosen once in a test process.
+// shared returns the server, which is chosen once per test process.
 var shared = sync.OnceValues(func() (server, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
@@ -62,9 +62,11 @@ func choose(ctx context.Context) (server, error) {
 	return server{}, errors.Join(localErr, dockerErr)
 }
 
-// home returns the folder of the shared cluster and that in which its users register. It is in memory where there is
-// enough, because each test makes and drops a database of several hundred files: on ext4, which searches all inodes
-// deleted in the last seconds for each new file, that takes more time than all statements of the tests.
+// home returns the folder of the shared cluster and the folder in which its users register.
+//
+// They are in memory if there is enough of it, because each test creates and drops a database of
+// several hundred files. On ext4, which searches all inodes deleted in the last seconds for each
+// new file, that takes longer than all statements of the tests.
 func home() (dir, users string, err error) {
 	cache, ok := memory()
 	if !ok {
@@ -79,12 +81,12 @@ func home() (dir, users string, err error) {
 
 const (
 	memoryRoot = "/dev/shm"
-	// leastMemory is more than the databases of all tests take that run at the same time.
+	// leastMemory is more than the databases of all concurrent tests take, in bytes.
 	leastMemory = 4 << 30
 )
 
-// memory returns a folder of this user in memory, and false when there is none or too little memory. A folder that
-// exists is used on, so that all processes of a run choose the same.
+// memory returns a folder of this user in memory, and false if there is none or too little memory.
+// It reuses a folder that exists, so that all processes of a run choose the same one.
 func memory() (dir string, ok bool) {
 	dir = filepath.Join(memoryRoot, "crier-"+strconv.Itoa(os.Getuid()))
 	if owned(dir) {
@@ -100,7 +102,8 @@ func memory() (dir string, ok bool) {
 	return dir, owned(dir)
 }
 
-// owned returns whether dir is a folder that only this user may write to. Everybody may write to the folder above.
+// owned returns whether dir is a folder that only this user may write to. Everybody may write to
+// its parent folder.
 func owned(dir string) bool {
 	var st unix.Stat_t
 	err := unix.Lstat(dir, &st)
@@ -116,8 +119,9 @@ func config(dir string) local.Config {
 			"synchronous_commit=off", "max_connections=1000", "shared_buffers=64MB", "autovacuum=off",
 			"max_wal_size=256MB", trackNothing,
 		},
-		// In the tests, half of the server's work is filling the memory of new processes with the catalogue. Huge pages
-		// cut the processor time of that by a fifth; a C library other than glibc ignores the setting.
+		// In the tests, half of the server's work is filling the memory of new processes with the
+		// catalog. Huge pages cut the processor time of that by a fifth. C libraries other than
+		// glibc ignore the setting.
 		Env: []string{"GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=4194304"}}
 }
 
@@ -126,7 +130,7 @@ func fromLocal(ctx context.Context) (server, error) {
 	if err != nil {
 		return server{}, err
 	}
-	// Register first, so that the watcher does not stop the cluster meanwhile.
+	// Register first, so that the watcher does not stop the cluster in the meantime.
 	if err := signIn(users); err != nil {
 		return server{}, err
 	}
@@ -150,8 +154,8 @@ func signIn(users string) error {
 	return os.WriteFile(filepath.Join(users, strconv.Itoa(os.Getpid())), nil, 0o600)
 }
 
-// watcher is a shell script that stops the postmaster $1 of folder $2 when no process registered in folder $3 has
-// lived for ten minutes.
+// watcher is a shell script that stops the postmaster $1 of folder $2 once none of the processes
+// registered in folder $3 has been running for ten minutes.
 const watcher = `idle=0
 while sleep 15; do
 	[ "$(head -n 1 "$2/data/postmaster.pid" 2>/dev/null)" = "$1" ] || exit 0
@@ -162,7 +166,7 @@ while sleep 15; do
 	if [ "$idle" -ge 40 ]; then kill -INT "$1"; fi
 done`
 
-// watch starts the watcher, which outlives this process as the cluster does.
+// watch starts the watcher, which outlives this process, like the cluster.
 func watch(pg *local.Server, users string) error {
 	cmd := exec.Command("/bin/sh", "-c", watcher, "crier-test-postgres-watcher", strconv.Itoa(pg.PID()), pg.Dir(),
 		users)
@@ -174,8 +178,8 @@ func watch(pg *local.Server, users string) error {
 	return cmd.Process.Release()
 }
 
-// Stop stops the shared cluster. It keeps its data, unless they are in memory. It returns the errors of local.Stop; it is
-// no error when the cluster is not running.
+// Stop stops the shared cluster and deletes it if it is in memory. It returns the errors of
+// local.Stop. A cluster that is not running is not an error.
 func Stop(ctx context.Context) error {
 	dir, _, err := home()
 	if err != nil {
@@ -196,7 +200,8 @@ func allowDatabases(ctx context.Context, super string) error {
 		return err
 	}
 	defer c.Close(context.WithoutCancel(ctx))
-	// Only if it is missing: processes that start at the same time would conflict on the row.
+	// Only if it is missing, because processes that start at the same time would conflict on the
+	// row.
 	_, err = c.Exec(ctx, `do $$ begin
 		if not (select rolcreatedb from pg_roles where rolname = 'crier') then
 			perform pg_advisory_xact_lock(7);

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// maxColumns is the length of the longest line of a statement.
+// maxColumns is the length of the longest line that a statement may have.
 const maxColumns = 120
 
 var (
@@ -27,19 +27,20 @@ var (
 	embedded       = regexp.MustCompile(`(?m)^\s*//go:embed sql/(\S+)$`)
 )
 
-// statement is a file of a folder sql: a header of comment lines and one statement.
+// statement is a file in a folder sql: a header of comment lines and one statement.
 type statement struct {
-	name    string   // the file without .sql
+	name    string   // the file name without .sql
 	text    string   // the whole file
-	types   []string // of the parameters, by the header
-	prepare string   // the line of the header that begins a PREPARE
-	explain string   // the line of the header that explains what was prepared
+	types   []string // the parameters' types in the header
+	prepare string   // the line of the header with the PREPARE
+	explain string   // the line of the header that explains the prepared statement
 }
 
-// CheckStatements tests every file of the folder sql of the package under test. A file must have the header that
-// publishing/db/README.md describes, no line longer than 120 columns, and be embedded by the package. On a
-// migrated database, the PREPARE and the EXPLAIN of its header must succeed, and the types of the header must be those
-// that Postgres finds by itself.
+// CheckStatements tests every file in the folder sql of the package under test.
+//
+// A file must have the header that publishing/db/README.md describes and no line longer than 120
+// columns, and the package must embed it. On a migrated database, the PREPARE and the EXPLAIN of
+// its header must succeed, and the types in the header must be the types that Postgres infers.
 func CheckStatements(t *testing.T) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), URL(t))
@@ -73,7 +74,7 @@ func CheckStatements(t *testing.T) {
 	}
 }
 
-// embeddedFiles returns the names of the files of the folder sql that the package embeds.
+// embeddedFiles returns the names of the files in the folder sql that the package embeds.
 func embeddedFiles(t *testing.T) map[string]bool {
 	t.Helper()
 	sources, err := filepath.Glob("*.go")
@@ -96,7 +97,7 @@ func embeddedFiles(t *testing.T) map[string]bool {
 	return used
 }
 
-// parseStatement reads a file and returns what is wrong with it without a database.
+// parseStatement parses a file and returns the faults that can be found without a database.
 func parseStatement(file, text string) (s statement, faults []string) {
 	s = statement{name: strings.TrimSuffix(file, ".sql"), text: text}
 	lines := strings.Split(text, "\n")
@@ -128,7 +129,7 @@ func parseStatement(file, text string) (s statement, faults []string) {
 	return s, append(faults, s.readExamples(examples)...)
 }
 
-// readExamples takes the PREPARE and the EXPLAIN out of the header, and returns what is wrong with them.
+// readExamples finds the PREPARE and the EXPLAIN in the header, and returns their faults.
 func (s *statement) readExamples(header string) (faults []string) {
 	prepare, explain := prepareExample.FindStringSubmatch(header), explainExample.FindStringSubmatch(header)
 	if prepare == nil || explain == nil {
@@ -145,7 +146,8 @@ func (s *statement) readExamples(header string) (faults []string) {
 	return faults
 }
 
-// runStatement runs the examples of the header, and compares its types with those that Postgres infers.
+// runStatement runs the examples in the header, and compares the header's types with the types that
+// Postgres infers.
 func runStatement(ctx context.Context, conn *pgx.Conn, s statement) error {
 	if _, err := conn.Exec(ctx, s.prepare+s.text); err != nil {
 		return fmt.Errorf("%s: %w", s.prepare, err)

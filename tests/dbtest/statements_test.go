@@ -20,7 +20,7 @@ const goodStatement = `-- publishing.CountPosts
 select count(*) from post where org_id = $1 and state = any ($2)
 `
 
-func TestParseStatement_NamesWhatIsWrong(t *testing.T) {
+func TestParseStatement_NamesFaults(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct{ old, now, want string }{
 		"nothing": {old: "", now: "", want: ""},

@@ -17,8 +17,9 @@ const (
 	templateLock   = 0x6462746573 // "dbtes"
 )
 
-// template returns the name of the template database for the current migrations. It is created once for each content
-// of the migrations, under a lock; a database that is marked as a template is complete.
+// template returns the name of the template database for the current migrations. It creates one
+// database for each content of the migrations, under a lock. A database that is marked as a
+// template is complete.
 func template(ctx context.Context, s server, admin *pgx.Conn) (string, error) {
 	name := templatePrefix + migrations.Hash()
 	whole, err := isTemplate(ctx, admin, name)
@@ -29,7 +30,7 @@ func template(ctx context.Context, s server, admin *pgx.Conn) (string, error) {
 		return "", err
 	}
 	defer admin.Exec(context.WithoutCancel(ctx), "select pg_advisory_unlock($1)",
-		int64(templateLock)) // the end of the session releases it as well
+		int64(templateLock)) // the end of the session releases the lock too
 	if whole, err := isTemplate(ctx, admin, name); err != nil || whole {
 		return name, err
 	}
@@ -53,8 +54,8 @@ func isTemplate(ctx context.Context, admin *pgx.Conn, name string) (whole bool, 
 	return whole, err
 }
 
-// sweep drops what killed runs left: unused clones older than an hour, and templates of other migrations that no run
-// has used for a day.
+// sweep drops the databases that killed runs left behind: unused clones older than an hour, and
+// templates of other migrations that no run has used for a day.
 func sweep(ctx context.Context, s server) error {
 	admin, err := pgx.Connect(ctx, s.owner)
 	if err != nil {
@@ -86,7 +87,7 @@ func sweep(ctx context.Context, s server) error {
 		if err == nil {
 			_, err = admin.Exec(ctx, "drop database if exists "+d.Name)
 		}
-		// Another process may use or drop it at this moment.
+		// Another process may be using or dropping the database.
 		if pe := (*pgconn.PgError)(nil); err != nil && !errors.As(err, &pe) {
 			return err
 		}

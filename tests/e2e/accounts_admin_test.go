@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// admin runs `crier admin` with the settings of the instance and returns its output.
+// admin runs "crier admin" with the instance's settings and returns its output.
 func (s *instance) admin(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, append([]string{"admin"}, args...)...)
@@ -27,7 +27,7 @@ func (s *instance) admin(t *testing.T, input string, args ...string) string {
 	return string(out)
 }
 
-// printed returns the password that a command of the operator has printed.
+// printed returns the password that an operator's command printed.
 func printed(t *testing.T, out string) string {
 	t.Helper()
 	found := regexp.MustCompile(`password is (\S{20})\n`).FindStringSubmatch(out)
@@ -43,7 +43,7 @@ func (s *instance) loginStatus(t *testing.T, email, password string) int {
 	return s.browse().ask(t, http.MethodPost, "/auth/login", m{"email": email, "password": password}).Status
 }
 
-func TestAdmin_PeopleOfARunningService(t *testing.T) {
+func TestAdmin_ManagesPeopleOfRunningService(t *testing.T) {
 	t.Parallel()
 	s := startInstance(t, map[string]string{"REGISTRATION": "invite"})
 	out := s.admin(t, "", "create", "ops@example.com", "--admin", "--organization", "Operators", "--name", "Ops")
@@ -169,7 +169,7 @@ func TestAdmin_ImpersonationReadsNoSecretsAndIsAudited(t *testing.T) {
 		t.Fatalf("got the memberships %+v, want that of ada", found)
 	}
 	ada.want(t, http.StatusForbidden, nil, http.MethodPost, "/user/impersonate", m{"id": found[0].ID})
-	ada.cookies["impersonate"] = found[0].ID // honoured for administrators of the instance only
+	ada.cookies["impersonate"] = found[0].ID // honored only for administrators of the instance
 	if got := ada.self(t); got.Impersonate {
 		t.Error("got an impersonation by the cookie alone")
 	}
@@ -214,7 +214,7 @@ type unsafeCall struct {
 	body         any
 }
 
-// personal returns requests that reveal or change secrets of a person or of an organization.
+// personal returns requests that reveal or change the secrets of a person or an organization.
 func personal(key string) []unsafeCall {
 	proof := m{"password": password}
 	return []unsafeCall{

@@ -26,7 +26,7 @@ func together(n int, fn func(i int)) {
 	all.Wait()
 }
 
-// guess sends a wrong password for an address from a client and returns the status.
+// guess sends a wrong password for an email address from a client address and returns the status.
 func (s *instance) guess(t *testing.T, node int, client, email string) int {
 	t.Helper()
 	b := s.browse().on(node)
@@ -34,20 +34,20 @@ func (s *instance) guess(t *testing.T, node int, client, email string) int {
 	return b.ask(t, http.MethodPost, "/auth/login", m{"email": email, "password": "a wrong guess"}).Status
 }
 
-func TestAccounts_SprayingOfPasswordsIsSlowedDown(t *testing.T) {
+func TestAccounts_PasswordSprayingIsThrottled(t *testing.T) {
 	t.Parallel()
 	s := startInstance(t, nil)
 	s.account(t, "owner@example.com")
 	const attacker = "203.0.113.7"
 	statuses := map[int]int{}
-	for i := range 30 { // one address over many accounts, on both processes
+	for i := range 30 { // one client address over many accounts, on both processes
 		statuses[s.guess(t, i%2, attacker, fmt.Sprintf("person-%d@example.com", i))]++
 	}
 	if statuses[http.StatusBadRequest] > 25 || statuses[http.StatusTooManyRequests] < 5 || len(statuses) != 2 {
 		t.Errorf("got the statuses %v of one address on 30 accounts, want 429 after about 20", statuses)
 	}
 	clear(statuses)
-	for i := range 20 { // many addresses over one account
+	for i := range 20 { // many client addresses over one account
 		for range 4 {
 			statuses[s.guess(t, i%2, fmt.Sprintf("203.0.114.%d", i), "owner@example.com")]++
 		}
@@ -57,7 +57,7 @@ func TestAccounts_SprayingOfPasswordsIsSlowedDown(t *testing.T) {
 	}
 }
 
-func TestAccounts_KnownBrowserPassesWhileItsNetworkAttacks(t *testing.T) {
+func TestAccounts_KnownBrowserPassesDuringAttackFromItsNetwork(t *testing.T) {
 	t.Parallel()
 	s := common(t)
 	owner := s.account(t, "owner@known.example")
@@ -157,7 +157,8 @@ func (s *instance) signedIn(t *testing.T, email string) *browser {
 	return b
 }
 
-// ofAccounts returns the built routes that change something for a browser with a session, or during a sign-in.
+// ofAccounts returns the built routes that change something for a browser with a session or during
+// a sign-in.
 func ofAccounts() (out []edge.Route) {
 	for _, r := range edge.Routes() {
 		credentials := []edge.Credential{"session", "admin", "owner", "person", "instance", "sign-in", "visitor"}
@@ -168,7 +169,8 @@ func ofAccounts() (out []edge.Route) {
 	return out
 }
 
-// forgeries are the headers of requests that pages of other sites cause; a value of "-" removes a header.
+// forgeries holds the headers of requests that pages of other sites can cause. The value "-"
+// removes a header.
 var forgeries = map[string][]string{
 	"another origin":              {"Origin", "https://evil.example"},
 	"a subdomain":                 {"Origin", "https://evil.crier.example"},
@@ -182,7 +184,7 @@ var forgeries = map[string][]string{
 	"another origin, same-origin": {"Origin", "https://evil.example", "Sec-Fetch-Site", "same-origin"},
 }
 
-// forge sends a request as a page of another site.
+// forge sends a request like a page of another site.
 func (b *browser) forge(t *testing.T, r edge.Route, body any, headers []string, kind string) call.Answer {
 	t.Helper()
 	path := strings.NewReplacer("{id}", b.id, "{provider}", generic, "{integration}", "sandbox").Replace(r.Path)

@@ -11,26 +11,26 @@ import (
 	"crier/tests/call"
 )
 
-// browser is a browser of a person, or of somebody without an account.
+// browser is the browser of a person, with or without an account.
 type browser struct {
 	*instance
-	node    int    // answers the next request
-	address string // of the client, as the proxy says it
+	node    int    // the process that gets the next request
+	address string // the client's address, as the proxy reports it
 	cookies map[string]string
-	// email, id and org are of the person who is signed in; id and org are set by self.
+	// email, id and org belong to the person who is signed in. self sets id and org.
 	email, id, org string
 }
 
-// addresses makes the addresses of browsers.
+// addresses counts the browsers, to give each a different address.
 var addresses atomic.Int64
 
-// browse returns a browser with an address of its own and no cookies.
+// browse returns a browser with an unused address and no cookies.
 func (s *instance) browse() *browser {
 	n := addresses.Add(1)
 	return &browser{instance: s, address: fmt.Sprintf("198.51.%d.%d", n/250, n%250+1), cookies: map[string]string{}}
 }
 
-// on returns the same browser with the other process: both share the cookies.
+// on returns the same browser on another process. Both share the cookies.
 func (b *browser) on(node int) *browser {
 	other := *b
 	other.node = node
@@ -56,7 +56,7 @@ func (b *browser) request(t *testing.T, method, path string, body any, headers .
 	return req
 }
 
-// ask sends a request as a page of the instance does, and keeps the cookies of the answer.
+// ask sends a request like a page of the instance, and keeps the cookies of the response.
 func (b *browser) ask(t *testing.T, method, path string, body any, headers ...string) call.Answer {
 	t.Helper()
 	return b.send(t, b.request(t, method, path, body, headers...))
@@ -79,7 +79,7 @@ func (b *browser) send(t *testing.T, req *http.Request) call.Answer {
 	return a
 }
 
-// want is ask for an answer with the status; it decodes the answer into out, unless out is nil.
+// want is like ask but requires the status. It decodes the response into out, unless out is nil.
 func (b *browser) want(t *testing.T, status int, out any, method, path string, body any) call.Answer {
 	t.Helper()
 	a := b.ask(t, method, path, body)
@@ -106,7 +106,7 @@ func (s *instance) withKey(t *testing.T, node int, key string) int {
 	return a.Status
 }
 
-// signInAnswer is what answers to a step of a sign-in have.
+// signInAnswer holds the members of the responses to the steps of a sign-in.
 type signInAnswer struct {
 	Register, Activate, Login, Can, Linked bool
 	Token, MFAToken, RestoreToken, Until   string
@@ -115,13 +115,14 @@ type signInAnswer struct {
 	RecoveryCodes                          []string
 }
 
-// selfAnswer is the answer of GET /user/self.
+// selfAnswer is the response of GET /user/self.
 type selfAnswer struct {
 	ID, Email, Name, OrgID, Role, Access, Timezone, Tier string
 	Verified, Admin, Impersonate                         bool
 }
 
-// account registers an address, follows the link of the mail and returns the browser that is signed in.
+// account registers an address, follows the link in the mail and returns the browser, which is
+// signed in.
 func (s *instance) account(t *testing.T, email string) *browser {
 	t.Helper()
 	b := s.browse()
@@ -130,7 +131,7 @@ func (s *instance) account(t *testing.T, email string) *browser {
 	return b
 }
 
-// register registers an address with the password of the tests, on the process of the browser.
+// register registers an address with the tests' password, on the browser's process.
 func (b *browser) register(t *testing.T, email string, more m) {
 	t.Helper()
 	body := m{"provider": "LOCAL", "email": email, "password": password}
@@ -144,7 +145,7 @@ func (b *browser) register(t *testing.T, email string, more m) {
 	}
 }
 
-// activate follows the link of the nth registration mail of an address.
+// activate follows the link in the nth registration mail to an address.
 func (b *browser) activate(t *testing.T, email string, nth int) {
 	t.Helper()
 	code := link(t, b.letter(t, email, "Activate your account", nth))
@@ -157,7 +158,7 @@ func (b *browser) activate(t *testing.T, email string, nth int) {
 	b.self(t)
 }
 
-// self returns the person of the session and keeps the ids.
+// self returns the person of the session and stores the ids.
 func (b *browser) self(t *testing.T) (out selfAnswer) {
 	t.Helper()
 	b.want(t, http.StatusOK, &out, http.MethodGet, "/user/self", nil)
@@ -165,7 +166,7 @@ func (b *browser) self(t *testing.T) (out selfAnswer) {
 	return out
 }
 
-// login sends an address and the password of the tests.
+// login logs in with an address and the tests' password.
 func (b *browser) login(t *testing.T, email string) (out signInAnswer) {
 	t.Helper()
 	b.want(t, http.StatusCreated, &out, http.MethodPost, "/auth/login", m{"email": email, "password": password})
@@ -173,7 +174,7 @@ func (b *browser) login(t *testing.T, email string) (out signInAnswer) {
 	return out
 }
 
-// enroll enables a second factor and returns it with the recovery codes.
+// enroll enables a second factor and returns it with its recovery codes.
 func (b *browser) enroll(t *testing.T) (*device, []string) {
 	t.Helper()
 	var begun struct{ Secret, OtpauthURL string }
@@ -187,7 +188,7 @@ func (b *browser) enroll(t *testing.T) (*device, []string) {
 	return d, done.RecoveryCodes
 }
 
-// createKey makes an API key and returns it with its id.
+// createKey creates an API key and returns it with its id.
 func (b *browser) createKey(t *testing.T, name string) (key, id string) {
 	t.Helper()
 	var made struct{ ID, Key string }
@@ -195,7 +196,8 @@ func (b *browser) createKey(t *testing.T, name string) (key, id string) {
 	return made.Key, made.ID
 }
 
-// invite invites an address, or with "" anybody, and returns the token of the link and the id of the invitation.
+// invite invites an address, or anybody if email is "". It returns the token of the link and the id
+// of the invitation.
 func (b *browser) invite(t *testing.T, email, role string, send bool) (token, id string) {
 	t.Helper()
 	var made struct{ ID, URL string }
@@ -207,7 +209,7 @@ func (b *browser) invite(t *testing.T, email, role string, send bool) (token, id
 	return token, made.ID
 }
 
-// join uses an invitation and returns the id of the organization, "" for null.
+// join uses an invitation and returns the id of the organization, or "" if it is null.
 func (b *browser) join(t *testing.T, token string) string {
 	t.Helper()
 	var out struct{ ID *string }
@@ -218,12 +220,12 @@ func (b *browser) join(t *testing.T, token string) string {
 	return *out.ID
 }
 
-// audit returns the actions in the audit log of the organization with their actor and the one behind it.
+// audit returns the entries in the audit log of the organization.
 func (b *browser) audit(t *testing.T) (out []auditEntry) {
 	t.Helper()
 	b.want(t, http.StatusOK, &out, http.MethodGet, "/settings/audit?limit=1000", nil)
 	return out
 }
 
-// auditEntry is an entry of the audit log.
+// auditEntry is an entry in the audit log.
 type auditEntry struct{ Action, Actor, Behind, Subject, Via, Address string }

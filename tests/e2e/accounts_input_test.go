@@ -12,7 +12,8 @@ import (
 	"crier/tests/call"
 )
 
-// named returns requests with a text in every place where a caller can put a name. b is an owner.
+// named returns requests that have the text wherever a caller can put a name. b is an owner's
+// browser.
 func named(text string) []unsafeCall {
 	login := m{"email": "ada@example.com", "password": text}
 	return []unsafeCall{
@@ -44,7 +45,7 @@ func named(text string) []unsafeCall {
 	}
 }
 
-func TestAccounts_NamesThatNobodyCanHave(t *testing.T) {
+func TestAccounts_InvalidNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := common(t)
 	ada := s.account(t, "ada@names.example")
@@ -59,7 +60,7 @@ func TestAccounts_NamesThatNobodyCanHave(t *testing.T) {
 		for _, c := range named(text) {
 			requests++
 			visitor := *ada
-			visitor.address = s.browse().address // the throttle is not what this test asks for
+			visitor.address = s.browse().address // the throttle is not tested here
 			if strings.HasPrefix(c.path, "/auth/") {
 				visitor.cookies = map[string]string{}
 			}
@@ -83,7 +84,8 @@ func TestAccounts_NamesThatNobodyCanHave(t *testing.T) {
 			t.Errorf("GET %s: got %v, want no error of the service", path, got)
 		}
 	}
-	for _, c := range named("BYTES") { // JSON of Go would replace what is no UTF-8 before it is sent
+	// encoding/json would replace invalid UTF-8 before it is sent.
+	for _, c := range named("BYTES") {
 		raw, err := json.Marshal(c.body)
 		if err != nil {
 			t.Fatal(err)
@@ -101,7 +103,8 @@ func TestAccounts_NamesThatNobodyCanHave(t *testing.T) {
 	t.Logf("%d requests", requests)
 }
 
-// harmless reports whether a success is the answer to a token or id that does not exist: it says so in its body.
+// harmless reports whether a successful response says in its body that the token or id does not
+// exist.
 func harmless(path string, a call.Answer) bool {
 	said := map[string]string{
 		"/auth/activate": `"can":false`, "/auth/forgot-return": `"reset":false`, "/user/join-org": `"id":null`,
@@ -110,7 +113,7 @@ func harmless(path string, a call.Answer) bool {
 	return said[path] != "" && strings.Contains(a.Body, said[path])
 }
 
-func TestAccounts_LinksInMailsIgnoreTheHostOfTheRequest(t *testing.T) {
+func TestAccounts_MailLinksIgnoreRequestHost(t *testing.T) {
 	t.Parallel()
 	s := common(t)
 	ada := s.account(t, "ada@links.example")
@@ -153,7 +156,7 @@ func TestAccounts_LinksInMailsIgnoreTheHostOfTheRequest(t *testing.T) {
 	}
 }
 
-// observed is what somebody learns from an answer, and what the service did for it.
+// observed is what a stranger learns from a response, and the work that the service did for it.
 type observed struct {
 	status         int
 	body           string
@@ -161,7 +164,8 @@ type observed struct {
 	hashed, queued int
 }
 
-// observe sends a request and returns what can be observed. Headers that differ between all answers are left out.
+// observe sends a request and returns what can be observed. It leaves out headers that differ
+// between any two responses.
 func (b *browser) observe(t *testing.T, path string, body m) observed {
 	t.Helper()
 	queued := "select count(*) from jobs.river_job where kind = '" + mail.MailTask + "'"
@@ -171,7 +175,8 @@ func (b *browser) observe(t *testing.T, path string, body m) observed {
 	for _, name := range []string{"Date", "X-Request-Id", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
 		header.Del(name)
 	}
-	if cookies := header.Values("Set-Cookie"); len(cookies) > 0 { // of the token in it, only the length
+	// Keep only the length of the token in the cookie.
+	if cookies := header.Values("Set-Cookie"); len(cookies) > 0 {
 		header["Set-Cookie"] = []string{strings.ReplaceAll(strings.Join(cookies, "\n"), b.cookies["device"],
 			fmt.Sprint(len(b.cookies["device"]), " characters"))}
 	}
@@ -180,7 +185,7 @@ func (b *browser) observe(t *testing.T, path string, body m) observed {
 	}
 }
 
-func TestAccounts_NothingTellsWhichAddressesAreKnown(t *testing.T) {
+func TestAccounts_ResponsesHideKnownAddresses(t *testing.T) {
 	t.Parallel()
 	s := startInstance(t, nil)
 	s.account(t, "known@example.com")

@@ -20,7 +20,8 @@ import (
 	"crier/tests/call"
 )
 
-// masses are members that no body of the interface has, or that a caller must not choose.
+// masses returns members that no request body of the interface has, or that a caller must not
+// choose.
 func masses(org, person string) m {
 	return m{
 		"role": "SUPERADMIN", "owner": true, "superAdmin": true, "isSuperAdmin": true, "admin": true, "instance": true,
@@ -31,7 +32,7 @@ func masses(org, person string) m {
 	}
 }
 
-// with returns the members of both; those of extra win.
+// with returns the members of both. If both have a member, extra wins.
 func with(body, extra m) m {
 	out := m{}
 	for _, members := range []m{body, extra} {
@@ -42,7 +43,7 @@ func with(body, extra m) m {
 	return out
 }
 
-func TestAccounts_MembersThatNobodyMayChooseAreIgnored(t *testing.T) {
+func TestAccounts_ForbiddenMembersAreIgnored(t *testing.T) {
 	t.Parallel()
 	s := startInstance(t, nil)
 	victim := s.account(t, "victim@example.com")
@@ -173,7 +174,7 @@ func count(statuses []int, status int) (n int) {
 	return n
 }
 
-func TestAccounts_CodesCannotBeGuessedOverManyTokens(t *testing.T) {
+func TestAccounts_CodesCannotBeGuessedWithManyTokens(t *testing.T) {
 	t.Parallel()
 	s := common(t)
 	ada := s.account(t, "ada@guessed.example")
@@ -195,11 +196,11 @@ func TestAccounts_CodesCannotBeGuessedOverManyTokens(t *testing.T) {
 	b := s.browse()
 	step := b.login(t, "ada@guessed.example")
 	b.want(t, http.StatusTooManyRequests, nil, http.MethodPost, "/auth/mfa/verify", m{"mfaToken": step.MFAToken, "code": factor.code(t)})
-	ada.self(t) // the session of the person goes on
+	ada.self(t) // the person's session still works
 }
 
-// registering returns the use cases of accounts on the database of the instance, without the throttle of the edge. The
-// processes send its mails.
+// registering returns the account use cases on the instance's database, without the throttle at the
+// edge. The instance's processes send the mails.
 func (s *instance) registering(t *testing.T) *boot.Accounts {
 	t.Helper()
 	db, err := pg.Open(t.Context(), pg.Config{URL: s.database, MaxConns: 12})
@@ -227,7 +228,9 @@ func TestAccounts_FiftyRegistrationsOfOneAddressMakeOneAccount(t *testing.T) {
 	s := startInstance(t, nil)
 	accounts := s.registering(t)
 	const many, oneBrowser = 50, "the token of a browser"
-	const mails = 24 // the most that others cause to one address in an hour; more registrations are answered alike
+	// At most this many mails to one address may be caused by others in an hour. Further
+	// registrations get the same response.
+	const mails = 24
 	together(many, func(i int) {
 		address := fmt.Sprintf("198.18.%d.1", i)
 		r := tenancy.Registration{
@@ -261,7 +264,7 @@ func TestAccounts_FiftyRegistrationsOfOneAddressMakeOneAccount(t *testing.T) {
 	}
 }
 
-// register registers, again while too many passwords are being hashed.
+// register registers, and tries again while too many passwords are being hashed.
 func register(ctx context.Context, accounts *boot.Accounts, r tenancy.Registration) error {
 	for range 100 {
 		if _, err := accounts.Register(ctx, r); !fault.Is(err, fault.RateLimited) && !fault.Is(err, fault.Unavailable) {
@@ -285,7 +288,8 @@ func TestAccounts_ThousandRegistrationsAreThrottledWithoutErrors(t *testing.T) {
 		}
 	})
 	taken, refused := count(statuses, http.StatusCreated), count(statuses, http.StatusTooManyRequests)
-	most := clients * 10 * len(s.nodes) // a process that waits too long for Redis counts what it sees itself
+	// A process that waits too long for Redis counts only its own requests.
+	most := clients * 10 * len(s.nodes)
 	if taken+refused != many || taken == 0 || taken > most {
 		t.Errorf("got %d times 201 and %d times 429 in %d, want no other status and at most %d times 201", taken, refused,
 			many, most)

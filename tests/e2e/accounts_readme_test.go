@@ -90,7 +90,7 @@ func TestReadme_FirstTenMinutes(t *testing.T) {
 	}
 }
 
-// freePort returns a port of loopback on which nothing listened a moment ago.
+// freePort returns a loopback port on which nothing listened a moment ago.
 func freePort(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -101,8 +101,8 @@ func freePort(t *testing.T) string {
 	return fmt.Sprint(ln.Addr().(*net.TCPAddr).Port)
 }
 
-// shell runs a script in a folder and returns its output. What it leaves running ends with the test. Of the
-// environment the script gets the PATH, the caches of Go, and the settings.
+// shell runs a script in a folder and returns its output. Processes that it leaves running end with
+// the test. The script's environment has only PATH, Go's caches and the settings.
 func shell(t *testing.T, script, dir string, settings map[string]string) string {
 	t.Helper()
 	cmd := exec.Command("bash", "-c", script)
@@ -124,12 +124,14 @@ func shell(t *testing.T, script, dir string, settings map[string]string) string 
 		t.Fatal(err)
 	}
 	defer out.Close()
-	cmd.Stdout, cmd.Stderr = out, out // a file: a pipe would stay open as long as the service runs
+	// A pipe would stay open as long as the service runs.
+	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // fails only if all have ended
+	// Kill fails only if all processes have ended.
+	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	select {

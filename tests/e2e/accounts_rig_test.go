@@ -26,39 +26,39 @@ import (
 )
 
 const (
-	// instanceURL is BASE_URL: the processes are behind a proxy that adds X-Forwarded-For.
+	// instanceURL is BASE_URL. The processes are behind a proxy that adds X-Forwarded-For.
 	instanceURL = "https://crier.example"
 	frontendURL = instanceURL + "/app"
-	// stuck is an address whose mails stay queued: the mail server refuses it for the time being.
+	// stuck is an address whose mails stay queued, because the mail server refuses it temporarily.
 	stuck = "stuck@corp.example"
-	// lateLimit is how long an effect may take that is not there with the next request.
+	// lateLimit is how long an effect may take that the next request need not see.
 	lateLimit = time.Minute
 )
 
-// instance is a service of two processes on one database, with a mail server and a Redis.
+// instance is a service of two processes on one database, with a mail server and Redis.
 type instance struct {
 	database string
 	settings map[string]string
 	mail     *smtptest.Server
 	nodes    [2]*node
 	heard    *heard
-	conn     *pgx.Conn // of the superuser, see super
+	conn     *pgx.Conn // the superuser's connection, see super
 }
 
-// node is one process of an instance, over all its runs.
+// node is a process of an instance, across restarts.
 type node struct {
 	*process
 	settings map[string]string
 	log      *record
 }
 
-// heard are the answers that all browsers of an instance got.
+// heard records the responses that all browsers of an instance got.
 type heard struct {
 	mu  sync.Mutex
 	all []answerRecord
 }
 
-// answerRecord is one answer. cookies are its Set-Cookie headers.
+// answerRecord is one response. cookies holds its Set-Cookie headers.
 type answerRecord struct{ where, head, cookies, body string }
 
 func (h *heard) add(where string, a call.Answer) {
@@ -70,11 +70,11 @@ func (h *heard) add(where string, a call.Answer) {
 	h.all = append(h.all, answerRecord{where: where, head: fmt.Sprint(head), cookies: cookies, body: a.Body})
 }
 
-// common returns the instance shared by tests that change only their own accounts. The addresses of these accounts are
-// in a domain of the test.
+// common returns the instance shared by tests that change only their own accounts. Each test uses
+// addresses in a separate domain.
 var common = suite.Once(func(t testing.TB) *instance { return startInstance(t, map[string]string{"APP_LIMIT": "100000"}) })
 
-// startInstance starts both processes. settings override the defaults.
+// startInstance starts both processes. The settings override the defaults.
 func startInstance(t testing.TB, settings map[string]string) *instance {
 	t.Helper()
 	key, err := secret.GenerateKey()
@@ -105,7 +105,8 @@ func startInstance(t testing.TB, settings map[string]string) *instance {
 	return s
 }
 
-// start starts a process of the binary at path, also after another one has ended.
+// start starts a process from the binary at path. It may be called again after the process has
+// ended.
 func (n *node) start(t testing.TB, path string) {
 	t.Helper()
 	if path == binary {
@@ -115,7 +116,7 @@ func (n *node) start(t testing.TB, path string) {
 	n.process = launchOther(t, path, n.settings, n.log)
 }
 
-// launchOther is launch for another build of the binary.
+// launchOther is like launch for another build of the binary.
 func launchOther(t testing.TB, path string, settings map[string]string, log *record) *process {
 	t.Helper()
 	cmd := exec.Command(path, "serve")
@@ -131,7 +132,7 @@ func launchOther(t testing.TB, path string, settings map[string]string, log *rec
 		t.Fatal(err)
 	}
 	go func() {
-		_ = cmd.Wait() // readers of exited use ProcessState
+		_ = cmd.Wait() // callers that wait for exited use ProcessState
 		close(p.exited)
 	}()
 	t.Cleanup(p.kill)
@@ -152,7 +153,7 @@ func (r *record) text() string {
 	return r.all.String()
 }
 
-// worse returns the errors of the log, and what is no record.
+// worse returns the errors in the log, and the lines that are not log records.
 func (r *record) worse() string {
 	var out strings.Builder
 	for line := range strings.Lines(r.text()) {
@@ -163,7 +164,7 @@ func (r *record) worse() string {
 	return out.String()
 }
 
-// metrics returns the answer of /metrics of a process.
+// metrics returns the response of a process to /metrics.
 func (n *node) metrics(t *testing.T) string {
 	t.Helper()
 	address := ""
@@ -180,7 +181,7 @@ func (n *node) metrics(t *testing.T) string {
 	return a.Body
 }
 
-// hashed returns how many passwords all processes have hashed or compared.
+// hashed returns how many passwords the processes have hashed or compared in all.
 func (s *instance) hashed(t *testing.T) (sum int) {
 	t.Helper()
 	for _, n := range s.nodes {
@@ -197,7 +198,8 @@ func (s *instance) hashed(t *testing.T) (sum int) {
 	return sum
 }
 
-// fresh returns a client with a new connection for each request, because a process may have been restarted.
+// fresh returns a client that opens a new connection for each request, because a process may have
+// been restarted.
 func fresh() *http.Client {
 	return &http.Client{
 		Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true},
@@ -205,7 +207,7 @@ func fresh() *http.Client {
 	}
 }
 
-// super returns the superuser's connection to the database of the instance.
+// super returns the superuser's connection to the instance's database.
 func (s *instance) super(t *testing.T) *pgx.Conn {
 	t.Helper()
 	if s.conn != nil {
@@ -224,7 +226,7 @@ func (s *instance) count(t *testing.T, sql string, args ...any) (n int) {
 	return n
 }
 
-// letter waits for the nth mail, from 1, to an address whose subject has a text.
+// letter waits for the nth mail, counted from 1, to an address with the text in its subject.
 func (s *instance) letter(t *testing.T, to, subject string, nth int) (out smtptest.Received) {
 	t.Helper()
 	await(t, fmt.Sprintf("mail %d to %s about %q", nth, to, subject), time.Now().Add(lateLimit), func() bool {
@@ -261,13 +263,13 @@ func link(t *testing.T, m smtptest.Received) string {
 	return found[1]
 }
 
-// device is a second factor that a person has.
+// device is a person's second factor.
 type device struct {
 	secret string
-	last   int64 // the step of the newest code
+	last   int64 // the time step of the newest code
 }
 
-// code returns a code that was not used before, of the present step or the next one, which is accepted too.
+// code returns an unused code of the present time step, or of the next one, which is accepted too.
 func (d *device) code(t *testing.T) string {
 	t.Helper()
 	await(t, "the step of the next code", time.Now().Add(2*time.Minute), func() bool {
@@ -277,7 +279,7 @@ func (d *device) code(t *testing.T) string {
 	return d.at(t, d.last)
 }
 
-// at returns the code of a step.
+// at returns the code of a time step.
 func (d *device) at(t *testing.T, step int64) string {
 	t.Helper()
 	code, err := totp.GenerateCode(d.secret, time.Unix(step*30, 0))
@@ -287,7 +289,7 @@ func (d *device) at(t *testing.T, step int64) string {
 	return code
 }
 
-// wrong returns different codes that are not those of the steps around now.
+// wrong returns n different codes that are wrong in all time steps around now.
 func (d *device) wrong(t *testing.T, n int) (out []string) {
 	t.Helper()
 	right, now := map[string]bool{}, time.Now().Unix()/30

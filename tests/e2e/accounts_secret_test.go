@@ -14,15 +14,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// secretValue is one secret that the service or a person has made.
+// secretValue is a secret that the service or a person created.
 type secretValue struct {
 	kind, value string
-	// shown is the number of answers whose body may contain it, and inCookie that of answers that may set it as a cookie;
-	// -1 is any number.
+	// shown is the number of responses whose body may contain the secret. inCookie is the number of
+	// responses that may set it as a cookie; -1 allows any number.
 	shown, inCookie int
 }
 
-// vault collects the secrets of TestAccounts_SecretsAreNowhere.
+// vault collects the secrets of TestAccounts_SecretsNeverLeak.
 type vault struct{ all []secretValue }
 
 func (v *vault) keep(kind, value string, shown, inCookie int) string {
@@ -30,13 +30,14 @@ func (v *vault) keep(kind, value string, shown, inCookie int) string {
 	return value
 }
 
-// keepSession keeps the cookies of a browser that has just signed in.
+// keepSession records the cookies of a browser that has just signed in.
 func (v *vault) keepSession(b *browser) {
 	v.keep("session", b.cookies["auth"], 0, 1)
-	v.keep("device", b.cookies["device"], 0, -1) // a sign-in in a known browser sets the cookie again
+	// Signing in from a known browser sets the cookie again.
+	v.keep("device", b.cookies["device"], 0, -1)
 }
 
-func TestAccounts_SecretsAreNowhere(t *testing.T) {
+func TestAccounts_SecretsNeverLeak(t *testing.T) {
 	t.Parallel()
 	provider, issuer := startIssuer(t)
 	s := startWithIssuer(t, issuer)
@@ -56,7 +57,7 @@ func TestAccounts_SecretsAreNowhere(t *testing.T) {
 
 	visitor := s.browse()
 	address := visitor.beginAt(t, generic)
-	v.keep("state", visitor.cookies["oauth_state"], 1, 1) // the address at the provider has it
+	v.keep("state", visitor.cookies["oauth_state"], 1, 1) // it is in the address of the provider
 	back := provider.SignIn(t, address, "ada")
 	v.keep("provider's code", back.Get("code"), 0, 0)
 	var claim signInAnswer
@@ -75,7 +76,7 @@ func TestAccounts_SecretsAreNowhere(t *testing.T) {
 	s.searchSecrets(t, v.all)
 }
 
-// secretive is a person whose secrets are kept.
+// secretive is a person whose secrets are recorded.
 type secretive struct {
 	*browser
 	*vault
@@ -96,7 +97,7 @@ func (p *secretive) signUp(t *testing.T, email string) {
 	p.keepSession(p.browser)
 }
 
-// shareSecrets makes keys and invitations, and lets guest use one.
+// shareSecrets creates keys and invitations, and lets guest use an invitation.
 func (p *secretive) shareSecrets(t *testing.T, guest *secretive) {
 	key, id := p.createKey(t, "Newsletter")
 	p.keep("API key", key, 1, 0)
@@ -113,7 +114,7 @@ func (p *secretive) shareSecrets(t *testing.T, guest *secretive) {
 	if guest.on(1).join(t, mailed) == "" {
 		t.Fatal("the invitation was refused")
 	}
-	guest.cookies["org"] = anybody // offered by the next sign-in
+	guest.cookies["org"] = anybody // the next sign-in offers it
 	guest.want(t, http.StatusCreated, nil, http.MethodPost, "/auth/login", m{"email": guest.email, "password": guest.password})
 	p.keepSession(guest.browser)
 }
@@ -155,7 +156,7 @@ func (p *secretive) signIn(t *testing.T, proof m) (done signInAnswer) {
 	return done
 }
 
-// changeSecrets changes the password by a link and by a session, and the address.
+// changeSecrets changes the password by a link and in a session, and changes the address.
 func (p *secretive) changeSecrets(t *testing.T) {
 	p.want(t, http.StatusCreated, nil, http.MethodPost, "/auth/forgot", m{"email": p.email})
 	reset := p.keep("reset link", link(t, p.letter(t, p.email, "new password", 1)), 0, 0)
@@ -187,7 +188,7 @@ func (p *secretive) deleteAndRestore(t *testing.T) {
 	p.keepSession(p.browser)
 }
 
-// awaitMailsSent waits until no mail is queued but that to stuck.
+// awaitMailsSent waits until no mail is queued except the one to stuck.
 func (s *instance) awaitMailsSent(t *testing.T) {
 	t.Helper()
 	left := 0
@@ -197,8 +198,8 @@ func (s *instance) awaitMailsSent(t *testing.T) {
 	}, func() string { return fmt.Sprint(left, " queued mails") })
 }
 
-// searchSecrets looks for the secrets in the logs, the metrics, the database, and the answers that are not meant to show
-// them.
+// searchSecrets looks for the secrets in the logs, the metrics, the database, and the responses
+// that must not show them.
 func (s *instance) searchSecrets(t *testing.T, all []secretValue) {
 	t.Helper()
 	places := map[string]string{"the database": s.dump(t)}
@@ -206,7 +207,8 @@ func (s *instance) searchSecrets(t *testing.T, all []secretValue) {
 		places[fmt.Sprint("the log of process ", i)] = n.log.text()
 		places[fmt.Sprint("the metrics of process ", i)] = n.metrics(t)
 	}
-	for place, marker := range map[string]string{ // what is no secret is found, so the search works
+	// Finding what is not secret shows that the search works.
+	for place, marker := range map[string]string{
 		"the database": "eve@corp.example", "the log of process 0": "a mail was sent", "the metrics of process 0": "crier_passwords_hashed_total",
 	} {
 		if !strings.Contains(places[place], marker) && !strings.Contains(places["the log of process 1"], marker) {
@@ -232,7 +234,7 @@ func (s *instance) searchSecrets(t *testing.T, all []secretValue) {
 		len(s.heard.all), size, kinds)
 }
 
-// forms returns the forms in which a secret could be written.
+// forms returns expressions for the forms in which a secret might appear.
 func forms(secret string) map[string]*regexp.Regexp {
 	raw := []byte(secret)
 	if regexp.MustCompile(`^[0-9]{6}$`).MatchString(secret) {
@@ -249,7 +251,8 @@ func forms(secret string) map[string]*regexp.Regexp {
 	return out
 }
 
-// checkAnswers checks that a secret is in as many answers as show it, and in no other.
+// checkAnswers checks that the expected numbers of responses contain the secret in their body and
+// in a cookie, and that no other header contains it.
 func (s *instance) checkAnswers(t *testing.T, secret secretValue) {
 	t.Helper()
 	form := forms(secret.value)["as it is"]
@@ -271,7 +274,7 @@ func (s *instance) checkAnswers(t *testing.T, secret secretValue) {
 	}
 }
 
-// dump returns all rows of all tables as text, and every binary value again as it is.
+// dump returns the rows of all tables as text, followed by their binary values in raw form.
 func (s *instance) dump(t *testing.T) string {
 	t.Helper()
 	conn := s.super(t)
@@ -310,5 +313,5 @@ func (s *instance) dump(t *testing.T) string {
 	return out.String()
 }
 
-// binaryForm is a binary value as Postgres writes it.
+// binaryForm matches a binary value as Postgres prints it.
 var binaryForm = regexp.MustCompile(`\\x((?:[0-9a-f]{2})+)`)

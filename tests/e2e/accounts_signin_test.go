@@ -19,7 +19,7 @@ const (
 	gitHub      = "GITHUB"
 )
 
-// startIssuer runs an OpenID provider on loopback and returns it with its address.
+// startIssuer runs an OpenID provider on loopback and returns it with its URL.
 func startIssuer(t *testing.T) (*oidctest.Provider, string) {
 	t.Helper()
 	var handler atomic.Pointer[oidctest.Provider]
@@ -31,7 +31,7 @@ func startIssuer(t *testing.T) (*oidctest.Provider, string) {
 	return handler.Load(), server.URL
 }
 
-// startWithIssuer starts an instance that has the provider. Servers that the instance itself calls
+// startWithIssuer starts an instance that uses the provider. Servers that the instance itself calls
 // need no OUTBOUND_ALLOW.
 func startWithIssuer(t *testing.T, issuer string) *instance {
 	t.Helper()
@@ -40,7 +40,7 @@ func startWithIssuer(t *testing.T, issuer string) *instance {
 	})
 }
 
-// beginAt begins a sign-in at a provider and returns the address there.
+// beginAt begins a sign-in with a provider and returns the provider's address for it.
 func (b *browser) beginAt(t *testing.T, provider string) string {
 	t.Helper()
 	a := b.ask(t, http.MethodGet, "/auth/oauth/"+provider+"?redirect_uri="+url.QueryEscape(callbackURL), nil)
@@ -75,7 +75,8 @@ func (b *browser) finishAt(t *testing.T, provider string, back url.Values, more 
 	return b.ask(t, http.MethodPost, "/auth/oauth/"+provider+"/exists", body)
 }
 
-// wantRefusal checks that a sign-in was refused with the status, and that the browser has no session.
+// wantRefusal checks that a sign-in was refused with the status, and that the browser has no
+// session.
 func wantRefusal(t *testing.T, what string, b *browser, got call.Answer, status int) {
 	t.Helper()
 	if got.Status != status || b.cookies["auth"] != "" || strings.Contains(got.Body, `"token"`) {
@@ -176,8 +177,8 @@ func TestAccounts_OpenIDConnectUnverifiedAddress(t *testing.T) {
 	}
 }
 
-// TestAccounts_OpenIDConnectLink links the identity to an account by a live session, and not by the state of another
-// person's session.
+// TestAccounts_OpenIDConnectLink checks that an identity can be linked to an account with a live
+// session, but not with the state of another person's session.
 func TestAccounts_OpenIDConnectLink(t *testing.T) {
 	t.Parallel()
 	provider, issuer := startIssuer(t)

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// walk is what the people of TestAccounts_WalkOnTwoProcesses have. They act on process 0 and 1 by turns, and each effect
-// is read from the other one.
+// walk holds the people of TestAccounts_WalkOnTwoProcesses and what they own. They use processes 0
+// and 1 in turn, and each effect is read from the other process.
 type walk struct {
 	*instance
 	ada, bob *browser
-	// home is the organization that ada registered with, team the one that she shares with bob.
+	// home is the organization that ada registered with. team is the one that she shares with bob.
 	home, team string
 	factor     *device
 	recovery   []string
-	homeKey    string // API key of home
+	homeKey    string // the API key of home
 }
 
 func TestAccounts_WalkOnTwoProcesses(t *testing.T) {
@@ -97,7 +97,8 @@ func (w *walk) inviteBob(t *testing.T) {
 	}
 }
 
-// wantMembers compares the members of the organization of b, by address, with their roles.
+// wantMembers checks the members of the organization of b. want maps their addresses to their
+// roles.
 func (w *walk) wantMembers(t *testing.T, b *browser, want m) {
 	t.Helper()
 	var team struct {
@@ -149,7 +150,7 @@ func (w *walk) mfaLeft(t *testing.T, b *browser) int {
 	return status.RecoveryCodesLeft
 }
 
-// logInAgain logs out and in, with a code and then with a recovery code.
+// logInAgain logs out and in twice, first with a code and then with a recovery code.
 func (w *walk) logInAgain(t *testing.T) {
 	for _, proof := range []m{{"code": w.factor.code(t)}, {"recoveryCode": w.recovery[0]}} {
 		old := w.ada.cookies["auth"]
@@ -173,7 +174,7 @@ func (w *walk) logInAgain(t *testing.T) {
 	w.ada.want(t, http.StatusCreated, nil, http.MethodPost, "/user/change-org", m{"id": w.team})
 }
 
-// wantSignedOut checks that a session is over on a process.
+// wantSignedOut checks that a session has ended on a process.
 func (s *instance) wantSignedOut(t *testing.T, node int, session string) {
 	t.Helper()
 	b := s.browse().on(node)
@@ -242,7 +243,7 @@ func (w *walk) deleteAccount(t *testing.T) {
 	}, func() string { return "that it still works" })
 }
 
-// undoDeletion signs in within the grace, undoes the deletion, and requests it again.
+// undoDeletion signs in within the grace period, undoes the deletion, and requests it again.
 func (w *walk) undoDeletion(t *testing.T) {
 	step := w.ada.on(1).login(t, "ada@example.com")
 	var restorable, done signInAnswer
@@ -261,7 +262,8 @@ func (w *walk) undoDeletion(t *testing.T) {
 	w.ada.want(t, http.StatusCreated, nil, http.MethodPost, "/settings/delete-account", m{"password": password, "confirm": "DELETE"})
 }
 
-// purge restarts the processes with a clock behind the end of the grace, where the account is gone with all that it has.
+// purge restarts the processes with clocks set after the end of the grace period, and checks that
+// they delete the account and everything that belongs to it.
 func (w *walk) purge(t *testing.T) {
 	ahead := buildWithOffset(t)
 	for _, n := range w.nodes {
@@ -299,7 +301,7 @@ func (w *walk) purge(t *testing.T) {
 	again.on(1).activate(t, "ada@example.com", 2)
 }
 
-// buildWithOffset builds the binary whose clock CRIER_CLOCK_OFFSET sets, and returns its path.
+// buildWithOffset builds the binary whose clock is set by CRIER_CLOCK_OFFSET, and returns its path.
 func buildWithOffset(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "crier")

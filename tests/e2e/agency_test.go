@@ -30,8 +30,8 @@ const (
 	agencyCustomer = "0191d1c5-0000-7000-8000-00000000acce"
 )
 
-// agencySettings is an account of the sandbox whose service also has an application there, may call a webhook, and sends
-// mails.
+// agencySettings is an account on the sandbox whose service also has an application there, may call
+// a webhook, and sends mail.
 type agencySettings struct {
 	account
 	webhook string // host:port
@@ -46,8 +46,8 @@ func (a agencySettings) service() map[string]string {
 	return out
 }
 
-// agency is an organization of two processes behind a load balancer. Its methods are the steps of a day, each with the
-// requests that a person or a program sends.
+// agency is an organization on two processes behind a load balancer. Its methods are the steps of a
+// day, each with the requests that a person or a program sends.
 type agency struct {
 	*testing.T
 	cluster *cluster
@@ -80,8 +80,8 @@ func newAgency(t *testing.T) *agency {
 	return a
 }
 
-// send sends a request to one of the processes. A request without an answer is sent again, as a client does, when it
-// changes nothing.
+// send sends a request to one of the processes. If there is no response and the request changes
+// nothing, send repeats it, as a client would.
 func (a *agency) send(method, path string, body any, headers ...string) call.Answer {
 	a.Helper()
 	client := &http.Client{
@@ -99,7 +99,8 @@ func (a *agency) send(method, path string, body any, headers ...string) call.Ans
 	return answer
 }
 
-// api calls the public API and decodes the answer of a success into out.
+// api calls the public API and decodes the response into out. It ends the test unless the call
+// succeeds.
 func (a *agency) api(out any, method, path string, body any, headers ...string) {
 	a.Helper()
 	answer := a.send(method, "/public/v1"+path, body, append(headers, "Authorization", a.key)...)
@@ -108,7 +109,8 @@ func (a *agency) api(out any, method, path string, body any, headers ...string) 
 	}
 }
 
-// giveToCustomer stores a customer and gives it all channels, for which there are no routes yet.
+// giveToCustomer stores a customer and assigns all channels to it. There are no routes for this
+// yet.
 func (a *agency) giveToCustomer() {
 	a.Helper()
 	c := dbtest.SuperIn(a.T, a.cluster.nodes[0].database)
@@ -121,10 +123,12 @@ func (a *agency) giveToCustomer() {
 	}
 }
 
-// TestAgency_DayOnTwoProcessesOneKilled is a day of an agency: a customer, a channel connected by OAuth, a file, the next
-// free slot, a draft, its approval by a guest, the publication by a process that is killed before it has the answer, the
-// webhook about it, and what the customer is shown afterwards.
-func TestAgency_DayOnTwoProcessesOneKilled(t *testing.T) {
+// TestAgency_DaySurvivesKilledProcess is a day of an agency.
+//
+// The agency has a customer. It connects a channel by OAuth, uploads a file, finds the next free
+// slot and creates a draft, which a guest approves. The process that publishes the draft is killed
+// before it gets the response. The test then checks the webhook, and what the customer is shown.
+func TestAgency_DaySurvivesKilledProcess(t *testing.T) {
 	t.Parallel()
 	a := newAgency(t)
 	a.createWebhook()
@@ -150,7 +154,8 @@ func (a *agency) createWebhook() {
 
 var chooseForm = regexp.MustCompile(`action="(\?[^"]*)"><button>([^<]*)</button>`)
 
-// connectPage connects a page, by the pages of the platform and of the service, and gives it to the customer.
+// connectPage connects a page, through the pages of the platform and of the service, and gives it
+// to the customer.
 func (a *agency) connectPage() {
 	a.Helper()
 	var begun struct{ URL string }
@@ -202,7 +207,7 @@ func (a *agency) upload() {
 	a.medium = made.ID
 }
 
-// findSlot plans posts in each of the next minutes and takes the first one that is free.
+// findSlot sets posting times in the next five minutes and takes the first free slot.
 func (a *agency) findSlot() {
 	a.Helper()
 	var times []m
@@ -236,7 +241,8 @@ const agencyGuest = "ada@acme.example"
 
 var reviewLink = regexp.MustCompile(regexp.QuoteMeta(agencyURL) + `(/review/[0-9A-Za-z_-]+)`)
 
-// approveAsGuest asks for the approval of a guest, who opens the link of the mail and answers on its page.
+// approveAsGuest requests approval from a guest, who opens the link in the mail and answers on its
+// page.
 func (a *agency) approveAsGuest() {
 	a.Helper()
 	a.api(&m{}, http.MethodPost, "/posts/"+a.post+"/request-approval", m{
@@ -263,7 +269,8 @@ func (a *agency) approveAsGuest() {
 	}
 }
 
-// holdAnswer makes the platform publish the next post and keep its answer back. It returns the id of the fault.
+// holdAnswer makes the platform publish the next post and hold the response back. It returns the id
+// of the fault.
 func (a *agency) holdAnswer() string {
 	a.Helper()
 	fault := m{"match": m{"method": "POST", "path": "/api/posts"}, "action": "hold_answer"}
@@ -274,8 +281,8 @@ func (a *agency) holdAnswer() string {
 	return id
 }
 
-// killPublisher kills the process that waits for the answer. It is one of both; the other one is started again if it was
-// killed first.
+// killPublisher kills the process that waits for the response. That may be either of the two; if
+// the other one was killed first, it is restarted.
 func (a *agency) killPublisher(fault string) {
 	a.Helper()
 	a.awaitHeld(fault, 1, patience+2*time.Minute)
@@ -289,7 +296,8 @@ func (a *agency) killPublisher(fault string) {
 	a.Fatal("no process was waiting for the answer of the platform")
 }
 
-// awaitHeld waits until the platform keeps a number of answers back. It returns false after the limit.
+// awaitHeld waits until the platform holds the wanted number of responses back. It returns false if
+// that takes longer than the limit.
 func (a *agency) awaitHeld(fault string, want int, limit time.Duration) bool {
 	a.Helper()
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -316,7 +324,7 @@ func (a *agency) awaitPublished() {
 	}
 }
 
-// wantOnePost compares what the platform has with the draft.
+// wantOnePost checks that the platform has one post, which equals the draft.
 func (a *agency) wantOnePost() {
 	a.Helper()
 	all, err := a.judge.Posts(a.Context(), a.account)

@@ -16,7 +16,7 @@ import (
 	"crier/tests/sandboxtest"
 )
 
-// cluster is a cluster of several processes behind a load balancer.
+// cluster is a set of processes behind a load balancer.
 type cluster struct {
 	balancer *faultnet.Balancer
 	mu       sync.Mutex // protects the processes of the nodes
@@ -52,10 +52,10 @@ type tenant struct {
 	account
 	key, channel string
 	mu           sync.Mutex
-	booked       map[string]string // id of the post by text
+	booked       map[string]string // the ids of the posts, by text
 }
 
-// createTenants creates organizations with a channel each.
+// createTenants creates n organizations with one channel each.
 func (g *cluster) createTenants(t *testing.T, sandbox string, n int) (all []*tenant) {
 	t.Helper()
 	for i := range n {
@@ -70,7 +70,7 @@ func (g *cluster) createTenants(t *testing.T, sandbox string, n int) (all []*ten
 	return all
 }
 
-// book books a post through the balancer, without retries.
+// book schedules a post through the balancer, without retries.
 func (o *tenant) book(client *http.Client, text string, due time.Time) error {
 	body := fmt.Sprintf(`{"type":"schedule","date":%q,"posts":[{"integration":{"id":%q},"value":[{"content":%q}]}]}`, due.UTC().Format(time.RFC3339Nano), o.channel, text)
 	var made []struct{ PostID string }
@@ -92,7 +92,8 @@ func (o *tenant) ask(client *http.Client, method, path string, body, out any) er
 	return a.Into(out)
 }
 
-// missing returns the texts that were booked and are not published. It ends the test if a post was published twice.
+// missing returns the texts that were booked but not published. It ends the test if a post was
+// published twice.
 func (o *tenant) missing(t *testing.T) (missing []string) {
 	t.Helper()
 	out := map[string]int{}
@@ -113,8 +114,8 @@ func (o *tenant) missing(t *testing.T) (missing []string) {
 	return missing
 }
 
-// load books and reads continuously, each request once, until stop is called. stop returns the number of answered
-// requests and the errors.
+// load books posts and reads continuously until stop is called. It sends each request once. stop
+// returns the number of requests and their errors.
 func load(b *faultnet.Balancer, tenants []*tenant) (stop func() (int, []error)) {
 	var answered atomic.Int64
 	var mu sync.Mutex
@@ -196,7 +197,7 @@ func TestCluster_PublishesPostsOfKilledAndStoppedProcess(t *testing.T) {
 	if err := syscall.Kill(-stopped.cmd.Process.Pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	// longer than the process's lease
+	// Eight seconds are longer than the process's lease.
 	time.AfterFunc(8*time.Second, func() { _ = syscall.Kill(-stopped.cmd.Process.Pid, syscall.SIGCONT) })
 	awaitAllPublished(t, tenants)
 }

@@ -15,7 +15,7 @@ type part struct {
 	alt   string
 }
 
-// parts returns content that careless handling would change.
+// parts returns content that careless handling would alter.
 func parts(content string) []part {
 	text := "Zoë  wrote: \"1 < 2 & 3 > 2\"\n\n\té e\u0301 日本語 👩‍👩‍👧 #end"
 	switch content {
@@ -28,7 +28,7 @@ func parts(content string) []part {
 	}
 }
 
-// drawing returns a picture of noise, a different one at every call.
+// drawing returns a picture of noise, different in every call.
 func drawing() []byte {
 	img := image.NewNRGBA(image.Rect(0, 0, 120, 80))
 	for y := range 80 {
@@ -38,7 +38,7 @@ func drawing() []byte {
 	}
 	var b bytes.Buffer
 	if err := png.Encode(&b, img); err != nil {
-		return nil // the upload refuses it
+		return nil // the upload will refuse it
 	}
 	return b.Bytes()
 }

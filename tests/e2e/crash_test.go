@@ -24,7 +24,7 @@ const (
 	late     point = "with its call still on the way"
 )
 
-// The platforms: the Bluesky PDS, and the grades of the sandbox.
+// The platforms: the Bluesky PDS and the grades of the sandbox.
 const (
 	bluesky = "PDS"
 	gradeA  = "A"
@@ -32,18 +32,20 @@ const (
 	gradeE  = "E"
 )
 
-// crash is one case: a post, the point at which the service is killed, and how it is restarted.
+// crash is a test case: a post, the point at which the service is killed, and the way it is
+// restarted.
 type crash struct {
 	platform string
 	content  string // text, image or thread
-	// part is the part, from 1, that is being published.
+	// part is the number of the part that is being published, counted from 1.
 	part int
 	at   point
 	// settle is SETTLE_DELAY; 0 leaves the default.
 	settle time.Duration
 	// twice also kills the restarted service, before the platform has received the repeated call.
 	twice bool
-	// moved restarts with another home folder, so that the lease of the dead process has to expire.
+	// moved restarts the service with another home folder, so that the lease of the dead process
+	// has to expire first.
 	moved bool
 }
 
@@ -62,7 +64,7 @@ func (c crash) String() string {
 	return fmt.Sprintf("%s %s %s is out once%s", what, killed, c.at, then)
 }
 
-// within returns how long after the restart the post must have ended.
+// within returns how soon after the restart the post must have ended.
 func (c crash) within() time.Duration {
 	if c.platform == gradeC {
 		return deadline + 120*time.Second
@@ -70,10 +72,11 @@ func (c crash) within() time.Duration {
 	return time.Minute
 }
 
-// quick is the settle time of tests that do not need the default.
+// quick is the settle delay of cases that do not need the default.
 const quick = 3 * time.Second
 
-// crashes returns all cases, or a selection that has each kill point, each kind of content and each platform.
+// crashes returns all cases, or a selection that has each kill point, each kind of content and each
+// platform.
 func crashes(all bool) (out []crash) {
 	for _, platform := range []string{bluesky, gradeA, gradeC, gradeE} {
 		for _, content := range []string{"text", "image", "thread"} {
@@ -121,7 +124,7 @@ func (c crash) selected() bool {
 	}
 }
 
-// run runs one case.
+// run runs the case.
 func (c crash) run(t *testing.T, a account) {
 	var delay func(nth int) *faultnet.Held
 	if c.at == late {
@@ -145,7 +148,8 @@ func (c crash) run(t *testing.T, a account) {
 	}
 	s.checkLeftBehind(t, id, c)
 	c.restart(t, s, a, id)
-	if onItsWay != nil && c.platform == gradeC { // an absent post is sent again there once no call can be in flight
+	// There, an absent post is sent again once no call can be in flight.
+	if onItsWay != nil && c.platform == gradeC {
 		s.awaitReconcile(t, id)
 		deliver(t, onItsWay)
 	}
@@ -159,7 +163,8 @@ func (c crash) run(t *testing.T, a account) {
 		c.checkPublished(t, got, a.posts(t), sent)
 	}
 	c.checkNextPost(t, s, a, channel)
-	if strings.Contains(s.log.String(), `"level":"ERROR"`) && c.at != unstored { // it could not store for a while
+	// At that point, storing fails for a while.
+	if strings.Contains(s.log.String(), `"level":"ERROR"`) && c.at != unstored {
 		t.Error("the service logged an error")
 	}
 }
@@ -181,7 +186,8 @@ func (c crash) restart(t *testing.T, s *service, a account, id string) {
 	s.restart(t)
 }
 
-// killWithCallInFlight books the post and kills the service when its call has been sent and not delivered.
+// killWithCallInFlight creates the post and kills the service once its call has been sent but not
+// delivered.
 func (c crash) killWithCallInFlight(t *testing.T, s *service, onItsWay *faultnet.Held, channel string, sent []part) (id string) {
 	t.Helper()
 	id = s.create(t, "now", time.Now(), channel, sent)
@@ -190,7 +196,7 @@ func (c crash) killWithCallInFlight(t *testing.T, s *service, onItsWay *faultnet
 	return id
 }
 
-// awaitReconcile waits until the service has asked the platform for the post and not found it.
+// awaitReconcile waits until the service has looked for the post on the platform and not found it.
 func (s *service) awaitReconcile(t *testing.T, id string) {
 	t.Helper()
 	var p post
@@ -200,14 +206,14 @@ func (s *service) awaitReconcile(t *testing.T, id string) {
 	}, func() string { return p.String() })
 }
 
-// deliver forwards the call to the platform, and waits until the platform has answered.
+// deliver forwards the call to the platform and waits until the platform has responded.
 func deliver(t *testing.T, call *faultnet.Held) {
 	t.Helper()
 	call.Release()
 	closed(t, "the platform's answer", call.Done)
 }
 
-// killAtPoint books the post, kills the service at the point and returns the post's id.
+// killAtPoint creates the post, kills the service at the point and returns the post's id.
 func (c crash) killAtPoint(t *testing.T, s *service, a account, channel string, sent []part) string {
 	t.Helper()
 	if c.at == booked {
@@ -235,8 +241,8 @@ func (c crash) killAtPoint(t *testing.T, s *service, a account, channel string, 
 	return id
 }
 
-// killStoring releases the answer while the post's row is locked, and kills the service when it waits for that lock to
-// store the outcome.
+// killStoring releases the response while the post's row is locked, and kills the service once it
+// waits for that lock to store the outcome.
 func (s *service) killStoring(t *testing.T, id string, last bool, call heldCall) {
 	t.Helper()
 	statement := "-- publishing.PartDone%"
@@ -262,7 +268,8 @@ func (s *service) killStoring(t *testing.T, id string, last bool, call heldCall)
 		return waiting
 	}, func() string { return "no such waiting statement" })
 	s.kill()
-	// Postgres would still execute what its dead client had sent; a machine that dies takes its connections along.
+	// Postgres would still execute what its dead client has sent. A machine that dies takes its
+	// connections with it.
 	if _, err := watcher.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
 		where datname = current_database() and wait_event_type = 'Lock' and query like $1`, statement); err != nil {
 		t.Fatal(err)
@@ -272,8 +279,8 @@ func (s *service) killStoring(t *testing.T, id string, last bool, call heldCall)
 	}
 }
 
-// dial connects to the service's database. With clock it has the scheduler's role, which sees the posts of all
-// organizations.
+// dial connects to the service's database. With clock it has the scheduler's role, which sees the
+// posts of all organizations.
 func (s *service) dial(t *testing.T, clock bool) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), s.database)
@@ -289,7 +296,7 @@ func (s *service) dial(t *testing.T, clock bool) *pgx.Conn {
 	return c
 }
 
-// checkLeftBehind checks in the database that the kill hit its point.
+// checkLeftBehind checks in the database that the service was killed at the intended point.
 func (s *service) checkLeftBehind(t *testing.T, id string, c crash) {
 	t.Helper()
 	conn := s.dial(t, true)
@@ -324,8 +331,8 @@ func (c crash) checkPublished(t *testing.T, got post, there []live, sent []part)
 	}
 }
 
-// checkUnknown checks the end on a platform that cannot be searched: the outcome is unknown, nothing was published
-// twice, and no part follows the unknown one.
+// checkUnknown checks the result on a platform that cannot be searched: the outcome is unknown,
+// nothing is published twice, and no part follows the unknown one.
 func (c crash) checkUnknown(t *testing.T, got post, there []live, sent []part) {
 	t.Helper()
 	if code := got.Posts[0].ErrorCode; code == nil || *code != "outcome_unknown" || !got.Posts[0].OutcomeUnknown {
@@ -338,8 +345,8 @@ func (c crash) checkUnknown(t *testing.T, got post, there []live, sent []part) {
 	checkParts(t, there, sent[:out])
 }
 
-// checkParts compares the published posts with what was sent: each part once, byte for byte, each a reply to the one
-// before.
+// checkParts compares the published posts with the sent parts. Each part must be there once, byte
+// for byte, as a reply to the one before.
 func checkParts(t *testing.T, there []live, sent []part) {
 	t.Helper()
 	if len(there) != len(sent) {
@@ -366,8 +373,8 @@ func checkParts(t *testing.T, there []live, sent []part) {
 	}
 }
 
-// checkNextPost publishes another post on the channel. Because a channel keeps its order, this also shows that nothing
-// more was published of the posts before.
+// checkNextPost publishes another post on the channel. Because a channel keeps its order, this also
+// shows that nothing more of the earlier posts is published.
 func (c crash) checkNextPost(t *testing.T, s *service, a account, channel string) {
 	t.Helper()
 	before := a.posts(t)

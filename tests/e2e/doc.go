@@ -1,2 +1,3 @@
-// Package e2e runs the built binary against real platforms, and kills it at exact points of publishing.
+// Package e2e runs the built binary against real platforms, and kills it at exact points while it
+// publishes.
 package e2e

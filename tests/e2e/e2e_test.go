@@ -12,7 +12,7 @@ import (
 func TestBluesky(t *testing.T) {
 	t.Parallel()
 	server := pds.Start(t)
-	t.Run("what is published reads back byte for byte", func(t *testing.T) {
+	t.Run("posts read back byte for byte", func(t *testing.T) {
 		t.Parallel()
 		checkReadBack(t, newBluesky(t, server))
 	})
@@ -56,7 +56,8 @@ func TestSandbox(t *testing.T) {
 	}
 }
 
-// checkReadBack publishes a post with an image and a thread of three with another, and compares what the platform has.
+// checkReadBack publishes a post with an image, and a thread of three parts with another one, and
+// compares them with what the platform has.
 func checkReadBack(t *testing.T, a account) {
 	s := start(t, a.service())
 	connector, form := a.form()
@@ -71,7 +72,8 @@ func checkReadBack(t *testing.T, a account) {
 	}
 }
 
-// checkOrder books posts one second apart in another order. With overdue, the service is down until all are due.
+// checkOrder creates posts that are due one second apart, in another order. With overdue, the
+// service is down until all of them are due.
 func checkOrder(t *testing.T, a account, overdue bool) {
 	s := start(t, a.service())
 	connector, form := a.form()

@@ -14,8 +14,8 @@ import (
 	"crier/tests/pds"
 )
 
-// TestMetadata_IsNotPublished publishes a small photo, and one that has to be made smaller, on a
-// real Bluesky server, and reads both without a key.
+// TestMetadata_IsNotPublished publishes a small photo and one that must be made smaller on a real
+// Bluesky server, and reads both without a key.
 func TestMetadata_IsNotPublished(t *testing.T) {
 	t.Parallel()
 	a := newBluesky(t, pds.Start(t))
@@ -59,7 +59,7 @@ func TestMetadata_IsNotPublished(t *testing.T) {
 	}
 }
 
-// without returns a photo as it should be published.
+// without returns a photo as it should be published, without metadata.
 func without(t *testing.T, raw []byte) []byte {
 	t.Helper()
 	scanner, err := metadata.NewScanner("jpg")
@@ -80,7 +80,7 @@ func without(t *testing.T, raw []byte) []byte {
 	return out
 }
 
-// inMemory is a blob.File of bytes.
+// inMemory is a blob.File in memory.
 type inMemory struct{ *bytes.Reader }
 
 func (m inMemory) Size() int64 { return m.Reader.Size() }

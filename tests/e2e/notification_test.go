@@ -19,11 +19,11 @@ import (
 	"crier/tests/smtptest"
 )
 
-// failures is how many posts of the dead channel fail.
+// failures is the number of posts on the dead channel that fail.
 const failures = 1000
 
-// crew is the organization of the service with its owner, a member who wants all mails, and one who wants mails about
-// failures and none about channels.
+// crew is the service's organization with its owner, a member who wants all mails, and a member who
+// wants mails about failures but not about channels.
 type crew struct {
 	*service
 	org  tenancy.OrgID
@@ -66,13 +66,14 @@ func newCrew(t *testing.T, s *service, server *smtptest.Server) crew {
 	return c
 }
 
-// read scans the only row of a query in a role; for crier_tenant in the organization.
+// read scans the only row of a query that runs in a role. The role crier_tenant sees the
+// organization.
 func (c crew) read(t *testing.T, role, sql string, args []any, into ...any) {
 	t.Helper()
 	c.in(t, role, func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), sql, args...).Scan(into...) })
 }
 
-// change executes a statement as the organization.
+// change executes a statement with the organization's role.
 func (c crew) change(t *testing.T, sql string, args ...any) {
 	t.Helper()
 	c.in(t, "crier_tenant", func(tx pgx.Tx) error {
@@ -94,7 +95,7 @@ func (c crew) in(t *testing.T, role string, do func(tx pgx.Tx) error) {
 	}
 }
 
-// holds keeps other transactions from changing a table, or rows that a statement locks, until release.
+// holds executes statements that lock tables or rows, and keeps the locks until release is called.
 func (c crew) holds(t *testing.T, statements ...string) (release func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.database)
@@ -106,7 +107,8 @@ func (c crew) holds(t *testing.T, statements ...string) (release func()) {
 			t.Fatal(err)
 		}
 	}
-	release = sync.OnceFunc(func() { _ = conn.Close(context.WithoutCancel(t.Context())) }) // which ends the transaction
+	// Closing the connection ends the transaction.
+	release = sync.OnceFunc(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	t.Cleanup(release)
 	return release
 }
@@ -118,7 +120,8 @@ func (c crew) failedPosts(t *testing.T) (n int) {
 	return n
 }
 
-// counted returns the number of notifications, of the posts that they count, and of those whose mails are not recorded.
+// counted returns the number of notifications, the number of posts that they count, and the number
+// of notifications whose mails are not recorded.
 func (c crew) counted(t *testing.T) (notifications, posts, unrecorded int) {
 	t.Helper()
 	c.read(t, "crier_tenant", `select count(*), coalesce(sum(posts), 0), count(mail_at) from notification`, nil,
@@ -143,7 +146,7 @@ func (c crew) mailsTo(address string) (out []smtptest.Received) {
 	return out
 }
 
-// until waits for a condition.
+// until waits until done returns true.
 func (c crew) until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	await(t, what, time.Now().Add(patience), done, func() string {
@@ -153,8 +156,9 @@ func (c crew) until(t *testing.T, what string, done func() bool) {
 	})
 }
 
-// TestNotifications_SurviveKills gives up 1,000 posts of a channel that must be connected again, and kills the
-// service before they are counted, before their mails are queued, and before that is recorded.
+// TestNotifications_SurviveKills gives up 1,000 posts of a channel that must be reconnected. It
+// kills the service before the failures are counted, before the mails about them are queued, and
+// before the mails are recorded.
 func TestNotifications_SurviveKills(t *testing.T) {
 	t.Parallel()
 	server := smtptest.Start(t, smtptest.Plain())
@@ -186,7 +190,7 @@ func TestNotifications_SurviveKills(t *testing.T) {
 
 	watcher := c.dial(t, false)
 	unqueued := c.holds(t, "lock table used_request in exclusive mode")
-	c.change(t, `update notification set mail_at = now()`) // instead of waiting for it
+	c.change(t, `update notification set mail_at = now()`) // instead of waiting until it is due
 	c.until(t, "the mailer", func() bool {
 		var waiting bool
 		err := watcher.QueryRow(t.Context(), `select exists (select from pg_stat_activity

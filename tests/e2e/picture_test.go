@@ -12,8 +12,8 @@ import (
 	"crier/tests/pds"
 )
 
-// TestBluesky_LargePicturesAreMadeSmaller publishes with one permit for the whole process: posts wait for their
-// pictures and keep the order of their channels.
+// TestBluesky_LargePicturesAreMadeSmaller publishes with one permit for the whole process. Posts
+// must wait for their pictures and keep the order of their channels.
 func TestBluesky_LargePicturesAreMadeSmaller(t *testing.T) {
 	t.Parallel()
 	server := pds.Start(t)
@@ -49,7 +49,7 @@ func TestBluesky_LargePicturesAreMadeSmaller(t *testing.T) {
 	}
 }
 
-// large returns a picture of noise of several megabytes.
+// large returns a picture of noise that takes several megabytes.
 func large(t *testing.T) []byte {
 	t.Helper()
 	img := image.NewRGBA(image.Rect(0, 0, 1500, 1200))

@@ -18,14 +18,15 @@ import (
 
 // account is an account on a platform, with the platform's own view of it.
 type account interface {
-	// service returns the settings with which a service reaches the platform.
+	// service returns the settings that a service needs to reach the platform.
 	service() map[string]string
-	// form returns the name of the connector and the filled-in form.
+	// form returns the name of the connector and the completed form.
 	form() (connector string, fields map[string]string)
-	// hold holds the nth call of a kind from now, before the platform receives it or with its answer.
+	// hold holds the nth call of a kind, counted from now, before the platform receives it or
+	// before its response is delivered.
 	hold(t *testing.T, kind callKind, nth int, answer bool) heldCall
-	// delayProxy puts a proxy between services and the platform that holds the nth publishing call from now, and
-	// delivers it even if its sender has gone.
+	// delayProxy puts a proxy between services and the platform. The proxy holds the nth publishing
+	// call, counted from now, and delivers it even if its sender is gone.
 	delayProxy(t *testing.T) (delay func(nth int) *faultnet.Held)
 	// posts returns the published posts, oldest first.
 	posts(t *testing.T) []live
@@ -39,10 +40,10 @@ const (
 	publishes                 // publishes a post
 )
 
-// heldCall is a call that is held or will be.
+// heldCall is a call that is held or will be held.
 type heldCall interface {
 	reached(t *testing.T) // waits until it is held
-	lost(t *testing.T)    // waits until the platform has noticed that the client has gone
+	lost(t *testing.T)    // waits until the platform has noticed that the client is gone
 	release(t *testing.T)
 }
 
@@ -50,12 +51,12 @@ type heldCall interface {
 type live struct {
 	id   string // the release id
 	text string
-	// root and parent are ids, empty for a post that is no reply.
+	// root and parent are ids. They are empty for a post that is not a reply.
 	root, parent string
 	images       []picture
 }
 
-// picture is an image with the SHA-256 of its bytes.
+// picture is an image, identified by the SHA-256 of its bytes.
 type picture struct{ sum, alt string }
 
 func sum(b []byte) string {
@@ -63,7 +64,7 @@ func sum(b []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// blueskyAccount is an account on the PDS, behind a proxy of its own.
+// blueskyAccount is an account on the PDS, behind a separate proxy.
 type blueskyAccount struct {
 	server *pds.Server
 	proxy  *faultnet.HTTP
@@ -75,7 +76,7 @@ const (
 	uploadBlob = "POST /xrpc/com.atproto.repo.uploadBlob"
 )
 
-// hold holds the nth such call from now.
+// hold holds the nth such call, counted from now.
 func hold(p *faultnet.HTTP, call string, nth int, at faultnet.Point) *faultnet.Held {
 	for range nth - 1 {
 		p.Hold(call, faultnet.Request).Release()
@@ -154,7 +155,7 @@ func (a *blueskyAccount) posts(t *testing.T) (out []live) {
 		}
 		times[p.id], out = v.CreatedAt, append(out, p)
 	}
-	// Feeds are ordered by createdAt; record keys are exact to about a second only.
+	// Feeds are ordered by createdAt. Record keys are only accurate to about a second.
 	slices.SortStableFunc(out, func(a, b live) int { return strings.Compare(times[a.id], times[b.id]) })
 	return out
 }
@@ -162,7 +163,7 @@ func (a *blueskyAccount) posts(t *testing.T) (out []live) {
 // sandboxAccount is an account of one grade on the sandbox.
 type sandboxAccount struct {
 	judge       sandboxtest.Judge
-	serviceURL  string // URL for services
+	serviceURL  string // the URL that services use
 	name, grade string
 }
 
@@ -195,7 +196,7 @@ func (a *sandboxAccount) hold(t *testing.T, kind callKind, nth int, answer bool)
 	return scriptedCall{judge: a.judge, id: id}
 }
 
-// scriptedCall is a scripted hold of the sandbox.
+// scriptedCall is a call that a scripted fault of the sandbox holds.
 type scriptedCall struct {
 	judge sandboxtest.Judge
 	id    string

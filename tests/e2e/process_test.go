@@ -56,10 +56,10 @@ type process struct {
 	address string // host:port
 }
 
-// startLimit is generous for a busy machine; an idle one needs a second.
+// startLimit is generous because the machine may be busy. An idle one needs a second.
 const startLimit = time.Minute
 
-// launch runs `crier serve` and returns when it is ready.
+// launch runs "crier serve" and returns once it is ready.
 func launch(t testing.TB, settings map[string]string, log *record) *process {
 	t.Helper()
 	cmd := exec.Command(binary, "serve")
@@ -75,7 +75,7 @@ func launch(t testing.TB, settings map[string]string, log *record) *process {
 		t.Fatal(err)
 	}
 	go func() {
-		_ = cmd.Wait() // readers of exited use ProcessState
+		_ = cmd.Wait() // callers that wait for exited use ProcessState
 		close(p.exited)
 	}()
 	t.Cleanup(p.kill)
@@ -95,7 +95,7 @@ func (p *process) kill() {
 	<-p.exited
 }
 
-// record is the log of a service over all its runs.
+// record is the log of a service, across restarts.
 type record struct {
 	mu    sync.Mutex
 	all   bytes.Buffer
@@ -111,7 +111,7 @@ func (r *record) begin() <-chan string {
 	return r.ready
 }
 
-// Write appends to the log and sends the address of the line "crier is ready".
+// Write appends to the log. It sends the address in the line "crier is ready" to the channel ready.
 func (r *record) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,7 +31,8 @@ const (
 
 type m = map[string]any
 
-// service is one installation: a database and a home folder that outlive its processes, and one organization.
+// service is one installation: a database and a home folder, which outlive its processes, and one
+// organization.
 type service struct {
 	*process
 	database string
@@ -41,7 +42,7 @@ type service struct {
 	session  string
 }
 
-// start sets up an installation and starts it; settings override the defaults of all tests.
+// start sets up an installation and starts it. The settings override the defaults of all tests.
 func start(t *testing.T, settings map[string]string) *service {
 	t.Helper()
 	key, err := secret.GenerateKey()
@@ -65,7 +66,7 @@ func start(t *testing.T, settings map[string]string) *service {
 	return s
 }
 
-// restart starts a process, also the first one.
+// restart starts a process, also for the first time.
 func (s *service) restart(t *testing.T) {
 	t.Helper()
 	s.process = launch(t, s.settings, s.log)
@@ -110,7 +111,7 @@ func (s *service) login(t *testing.T, email string) {
 	}
 }
 
-// connect connects a channel with its form, as the dashboard does, and returns its id.
+// connect connects a channel with the form, as the dashboard does, and returns the channel's id.
 func (s *service) connect(t *testing.T, connector string, form map[string]string) string {
 	t.Helper()
 	var begun struct{ URL string }
@@ -124,7 +125,7 @@ func (s *service) connect(t *testing.T, connector string, form map[string]string
 	return made.ID
 }
 
-// upload uploads a file and returns the reference for a post.
+// upload uploads a file and returns a reference to it for a post.
 func (s *service) upload(t *testing.T, name string, file []byte) m {
 	t.Helper()
 	var body bytes.Buffer
@@ -142,7 +143,7 @@ func (s *service) upload(t *testing.T, name string, file []byte) m {
 	return m{"id": made.ID, "path": made.Path}
 }
 
-// create books a post with its parts and returns its id. kind is now or schedule.
+// create creates a post with its parts and returns its id. kind is "now" or "schedule".
 func (s *service) create(t *testing.T, kind string, due time.Time, channel string, parts []part) string {
 	t.Helper()
 	values := []m{}
@@ -161,7 +162,7 @@ func (s *service) create(t *testing.T, kind string, due time.Time, channel strin
 	return made[0].PostID
 }
 
-// post is a post in the API's answer.
+// post is a post in a response of the API.
 type post struct {
 	State     string
 	ReleaseID *string
@@ -175,7 +176,7 @@ type post struct {
 	Timeline []timelineEvent
 }
 
-// timelineEvent is an event of a post's timeline.
+// timelineEvent is an event in a post's timeline.
 type timelineEvent struct{ At, Event, Reason string }
 
 func (p post) String() string {
@@ -192,7 +193,7 @@ func (s *service) read(t *testing.T, id string) (p post) {
 	return p
 }
 
-// awaitEnd waits until a post is published or has failed, and fails the test at end.
+// awaitEnd waits until a post is published or has failed. It fails the test at end.
 func (s *service) awaitEnd(t *testing.T, id string, end time.Time) (p post) {
 	t.Helper()
 	await(t, "the end of the post", end, func() bool {
@@ -202,7 +203,8 @@ func (s *service) awaitEnd(t *testing.T, id string, end time.Time) (p post) {
 	return p
 }
 
-// ask sends a request on a new connection, because the other end may have been killed. Headers are pairs.
+// ask sends a request on a new connection, because the other end may have been killed. Headers are
+// pairs of name and value.
 func (s *service) ask(t *testing.T, method, path string, body any, headers ...string) call.Answer {
 	t.Helper()
 	credential := []string{"auth", s.session}
@@ -217,7 +219,7 @@ func (s *service) ask(t *testing.T, method, path string, body any, headers ...st
 	return a
 }
 
-// answer is ask for requests that must succeed; it decodes the answer into out.
+// answer is like ask for requests that must succeed. It decodes the response into out.
 func (s *service) answer(t *testing.T, out any, method, path string, body any, headers ...string) {
 	t.Helper()
 	if err := s.ask(t, method, path, body, headers...).Into(out); err != nil {
@@ -225,7 +227,7 @@ func (s *service) answer(t *testing.T, out any, method, path string, body any, h
 	}
 }
 
-// await polls until ok returns true, and fails the test at end; there describes the last state.
+// await polls until ok returns true, and fails the test at end. there describes the last state.
 func await(t *testing.T, what string, end time.Time, ok func() bool, there func() string) {
 	t.Helper()
 	for !ok() {

@@ -16,11 +16,12 @@ import (
 	"crier/tests/standardwebhooks"
 )
 
-// receiver records what a webhook gets.
+// receiver records the calls to a webhook.
 type receiver struct {
 	mu    sync.Mutex
 	calls []standardwebhooks.Call
-	// held is closed when a call is held until its client has gone; nil for a receiver that answers.
+	// held is closed once the next call has arrived; that call then hangs until its client is gone.
+	// If held is nil, the receiver responds.
 	held chan struct{}
 }
 
@@ -52,7 +53,7 @@ func (r *receiver) got() []standardwebhooks.Call {
 	return append([]standardwebhooks.Call{}, r.calls...)
 }
 
-// holdNext makes the next call hang, and returns the channel that is closed when it has arrived.
+// holdNext makes the next call hang. The returned channel is closed once that call has arrived.
 func (r *receiver) holdNext() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +61,7 @@ func (r *receiver) holdNext() <-chan struct{} {
 	return r.held
 }
 
-// block keeps the service from turning events into deliveries, until release.
+// block keeps the service from turning events into deliveries until release is called.
 func (s *service) block(t *testing.T) (release func()) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), s.database)
@@ -70,10 +71,12 @@ func (s *service) block(t *testing.T) (release func()) {
 	if _, err := c.Exec(t.Context(), "begin; lock table webhook in exclusive mode"); err != nil {
 		t.Fatal(err)
 	}
-	return sync.OnceFunc(func() { _ = c.Close(context.WithoutCancel(t.Context())) }) // which ends the transaction
+	// Closing the connection ends the transaction.
+	return sync.OnceFunc(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
 }
 
-// TestWebhook_SurvivesKills kills the service between the change of the state and the delivery, and during a delivery.
+// TestWebhook_SurvivesKills kills the service between the change of the state and the delivery, and
+// in the middle of a delivery.
 func TestWebhook_SurvivesKills(t *testing.T) {
 	t.Parallel()
 	box := &receiver{}
@@ -130,7 +133,7 @@ func TestWebhook_SurvivesKills(t *testing.T) {
 	}
 }
 
-// await waits until a number of calls have arrived.
+// await waits until n calls have arrived.
 func (r *receiver) await(t *testing.T, n int) {
 	t.Helper()
 	await(t, "the calls of the webhook", time.Now().Add(2*patience), func() bool { return len(r.got()) >= n },

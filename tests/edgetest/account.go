@@ -10,13 +10,13 @@ import (
 	"crier/tenancy"
 )
 
-// Ada is the e-mail address of the person of all sessions. Her password is "right".
+// Ada is the e-mail address of the person who owns all sessions. Her password is "right".
 const Ada = "ada@example.org"
 
-// NewToken is what the fakes return where the service makes a secret.
+// NewToken is what the fakes return where the service would create a secret.
 const NewToken = "made-token"
 
-// The ids of Ada, her organization and what they have.
+// The ids of Ada, her organization and what belongs to them.
 var (
 	PersonID  = id.New[tenancy.PersonTag]()
 	OrgID     = id.New[tenancy.OrgTag]()
@@ -28,15 +28,15 @@ var (
 	auditID        = id.New[tenancy.AuditTag]()
 )
 
-// Membership is the id of Ada's membership in her organization, by which she can be impersonated.
+// Membership is the id of Ada's membership in her organization, with which she can be impersonated.
 var Membership = tenancy.FormatMembership(OrgID, PersonID)
 
-// accounts implements the ports of accounts. It records every call but those of Session,
-// Authenticate and Logout.
+// accounts implements the account ports. It records every call except Session, Authenticate and
+// Logout.
 type accounts struct{ *World }
 
-// record notes a call as its name and arguments. It returns the error of the world, or the error of
-// a database for text that it cannot store.
+// record records a call as its name and arguments. It returns the error of the world, or a
+// database's error if an argument is text that a database cannot store.
 func (a accounts) record(name string, args ...any) error {
 	a.Mu.Lock()
 	defer a.Mu.Unlock()
@@ -51,7 +51,7 @@ func (a accounts) record(name string, args ...any) error {
 	return a.Err
 }
 
-// signed notes a call with a source and returns the world's result of a sign-in.
+// signed records a call that has a source, and returns the world's result of a sign-in.
 func (a accounts) signed(name string, from tenancy.Source, args ...any) (tenancy.SignIn, error) {
 	err := a.record(name, args...)
 	a.Mu.Lock()
@@ -63,7 +63,7 @@ func (a accounts) signed(name string, from tenancy.Source, args ...any) (tenancy
 	return a.signIn, nil
 }
 
-// adaPerson returns Ada, whose picture is from elsewhere.
+// adaPerson returns Ada. Her picture is on another host.
 func adaPerson() tenancy.Person {
 	return tenancy.Person{
 		ID: PersonID, Email: Ada, Name: "Ada", Bio: "Counts.", Verified: true, CreatedAt: Day,

@@ -8,7 +8,7 @@ import (
 	"crier/tenancy"
 )
 
-// Analytics implements the port of statistics. A test can embed it in a fake of its own.
+// Analytics implements the statistics port. Tests can embed it in their own fakes.
 type Analytics struct{ *World }
 
 func (a Analytics) Channel(_ context.Context, _ tenancy.Principal, q publishing.GetAnalytics) (publishing.Analytics, error) {

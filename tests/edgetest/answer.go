@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Answer is a response that was read to its end.
+// Answer is a complete response.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -46,7 +46,7 @@ func Decode[T any](t *testing.T, a Answer) (out T) {
 	return out
 }
 
-// SetCookies returns the cookies that a sets, by name, and fails the test if one is set twice.
+// SetCookies returns the cookies that a sets, keyed by name. It fails the test if one is set twice.
 func SetCookies(t *testing.T, a Answer) map[string]*http.Cookie {
 	t.Helper()
 	out := map[string]*http.Cookie{}
@@ -63,8 +63,8 @@ func SetCookies(t *testing.T, a Answer) map[string]*http.Cookie {
 	return out
 }
 
-// Unprefixed returns the cookies without the prefix __Host-. A cookie with the prefix must equal
-// its twin without the prefix.
+// Unprefixed returns the cookies without the prefix __Host-. It fails the test if a cookie with the
+// prefix differs from the same cookie without it.
 func Unprefixed(t *testing.T, cookies map[string]*http.Cookie) map[string]*http.Cookie {
 	t.Helper()
 	out := map[string]*http.Cookie{}
@@ -81,8 +81,8 @@ func Unprefixed(t *testing.T, cookies map[string]*http.Cookie) map[string]*http.
 	return out
 }
 
-// CookieNames returns the sorted names of cookies, with a minus before each that is deleted, as in
-// "-auth showorg".
+// CookieNames returns the sorted names of cookies, with a minus sign before each deleted one.
+// Example: "-auth showorg".
 func CookieNames(cookies map[string]*http.Cookie) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(cookies)) {

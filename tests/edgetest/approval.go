@@ -9,7 +9,7 @@ import (
 	"crier/tenancy"
 )
 
-// approvals implements the port of approvals. It knows the request knownApproval and its ReviewToken.
+// approvals implements the approval port. It knows the request knownApproval and its ReviewToken.
 type approvals struct{ *World }
 
 // ReviewToken is the token of the only valid review link.

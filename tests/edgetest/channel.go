@@ -10,8 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// Channels implements the ports of channels and of connecting them. A test can embed it in a fake of
-// its own.
+// Channels implements the ports of channels and connects. Tests can embed it in their own fakes.
 type Channels struct{ *World }
 
 func (c Channels) List(_ context.Context, _ tenancy.Principal, customer string) ([]publishing.Channel, error) {

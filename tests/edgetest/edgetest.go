@@ -1,5 +1,4 @@
-// Package edgetest serves the HTTP server of the edge to tests, with fakes in place of the use
-// cases.
+// Package edgetest runs the edge's HTTP server for tests, with fakes in place of the use cases.
 //
 //	s := edgetest.New(t, nil)
 //	a := s.CallAPI(t, "GET", "/public/v1/is-connected", "")
@@ -24,19 +23,19 @@ import (
 	"crier/tests/syncbuffer"
 )
 
-// BaseURL is the BASE_URL of a Service, unless a test sets another.
+// BaseURL is the BASE_URL of a Service unless a test sets another one.
 const BaseURL = "http://crier.test"
 
-// shutdownTime limits the shutdown of a server.
+// shutdownTime limits how long a server may take to shut down.
 const shutdownTime = 5 * time.Second
 
-// Service is a running edge whose use cases are those of a World.
+// Service is a running edge with the use cases of a World.
 type Service struct {
 	*World
 	*edge.Server
-	URL    string // of the listener, without a slash at its end
+	URL    string // of the listener, without a trailing slash
 	Log    *syncbuffer.Buffer
-	Client *http.Transport // keeps connections to the listener
+	Client *http.Transport // keeps connections to the listener alive
 }
 
 // New serves an edge on a free port of this machine until the test ends. vars are added to its

@@ -5,16 +5,16 @@ import (
 	"testing"
 )
 
-// Exchange is a request with its response.
+// Exchange is a request with the expected response.
 type Exchange struct {
 	As                 string // the session that sends it
 	Method, Path, Body string
 	Status             int
-	Parts              []string // of the response's body
-	Calls              []string // of use cases, see World.WantCalls
+	Parts              []string // that the response's body must contain
+	Calls              []string // of use cases; see World.WantCalls
 }
 
-// CheckExchanges sends the requests to one Service and compares the responses. Each request names
+// CheckExchanges sends the requests to one Service and checks the responses. Each request names
 // another host, which no response may contain.
 func CheckExchanges(t *testing.T, all []Exchange) {
 	t.Helper()

@@ -20,7 +20,7 @@ func (a accounts) CreateEnterpriseUser(_ context.Context, signed string, _ tenan
 	return OrgID, APIKey, a.record("CreateEnterpriseUser", signed)
 }
 
-// plans implements the port of plans, for an instance without any.
+// plans implements the plan port for an instance without plans.
 type plans struct{}
 
 func (plans) Of(context.Context, tenancy.Organization) (billing.Plan, *billing.Subscription, error) {

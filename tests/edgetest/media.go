@@ -14,10 +14,10 @@ import (
 	"crier/tenancy"
 )
 
-// Picture is the only stored file, with the URL path Picture.Path. World.File is its content.
+// Picture is the only stored file. Its URL path is Picture.Path and its content is World.File.
 var Picture = publishing.Medium{ID: id.New[publishing.MediaTag](), Key: "abcdefghijklmnopqrstuv", Name: "cat", Ext: "png", ContentType: "image/png"}
 
-// media implements the port of uploaded files.
+// media implements the port for uploaded files.
 type media struct{ *World }
 
 func (m media) Upload(_ context.Context, _ tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error) {
@@ -81,7 +81,7 @@ func (m media) Stream(_ context.Context, address, _ string) (publishing.VideoStr
 	return publishing.VideoStream{Body: body, Size: int64(len(m.File))}, m.note("stream " + address)
 }
 
-// file is an opened file. closed is set when it is closed.
+// file is an open file. closed is set once it is closed.
 type file struct {
 	*bytes.Reader
 	closed *atomic.Bool

@@ -9,7 +9,7 @@ import (
 	"crier/tenancy"
 )
 
-// notifications implements the port of notifications. There are 250.
+// notifications implements the notification port. It has 250 notifications.
 type notifications struct{ *World }
 
 func (n notifications) one() publishing.ListedNotification {

@@ -8,17 +8,17 @@ import (
 	"crier/tenancy"
 )
 
-// PostBody is a valid body of POST /posts, with the members that clients of other services send.
+// PostBody is a valid body of POST /posts, including members that clients of other services send.
 const PostBody = `{"type":"schedule","date":"2026-05-01T10:00:00","shortLink":true,"order":"x","creationMethod":"CLI",
 "tags":["a",{"value":"b","label":"b"}],
 "posts":[{"integration":{"id":"c1"},"group":"","value":[{"id":"","content":"Hi","image":["m1",{"id":"m2"},
 {"id":"r","path":"http://crier.test/files/k/a.png"},{"id":"","url":"/files/k/b.png","alt":"b"}]}]}]}`
 
-// posts implements the port of posts.
+// posts implements the post port.
 type posts struct{ *World }
 
-// storeTexts checks the texts of a command that reach the database before the rules of publishing are
-// checked.
+// storeTexts returns an error if a text of a command cannot be stored. It covers the texts that
+// reach the database before the rules of publishing are checked.
 func storeTexts(cmd publishing.CreatePosts) error {
 	texts := []string{cmd.IdempotencyKey, string(cmd.Type)}
 	for _, e := range cmd.Entries {

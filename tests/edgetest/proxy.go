@@ -12,14 +12,15 @@ import (
 // Home is the client address from which Ada signs in.
 const Home = "203.0.113.9"
 
-// BehindProxy is a Service that trusts the addresses in X-Forwarded-For, with a clock that the test
-// sets.
+// BehindProxy is a Service that trusts the addresses in X-Forwarded-For and has a clock that the
+// test sets.
 type BehindProxy struct {
 	*Service
 	*Clock
 }
 
-// NewBehindProxy serves an edge behind a proxy until the test ends.
+// NewBehindProxy serves an edge behind a proxy until the test ends. Each change may replace its
+// ports.
 func NewBehindProxy(t *testing.T, change ...func(*edge.Deps)) BehindProxy {
 	t.Helper()
 	c := NewClock()
@@ -27,8 +28,8 @@ func NewBehindProxy(t *testing.T, change ...func(*edge.Deps)) BehindProxy {
 	return BehindProxy{Service: s, Clock: c}
 }
 
-// TryLogin logs in from an address and fails the test unless it gets want: the status, or for a 429
-// the seconds to wait.
+// TryLogin logs in from an address and fails the test unless it gets want. want is the status or,
+// for a 429, the number of seconds to wait.
 func (s *Service) TryLogin(t *testing.T, from, email, password string, want int) {
 	t.Helper()
 	a := s.Call(t, "POST", "/auth/login", fmt.Sprintf(`{"email":%q,"password":%q}`, email, password), "Content-Type", "application/json", "X-Forwarded-For", from)
@@ -44,7 +45,7 @@ func (s *Service) TryLogin(t *testing.T, from, email, password string, want int)
 	}
 }
 
-// Clock is a clock that the test sets. It begins at Day.
+// Clock is a clock that the test sets. It starts at Day.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time

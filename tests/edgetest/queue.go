@@ -9,7 +9,7 @@ import (
 	"crier/tenancy"
 )
 
-// queue implements the ports of pauses and of the queue.
+// queue implements the ports of pauses and the queue.
 type queue struct{ *World }
 
 func (q queue) Pause(_ context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error) {

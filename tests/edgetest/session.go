@@ -12,7 +12,7 @@ import (
 // APIKey is the only valid key. It belongs to the organization OrgID.
 const APIKey = "crier_0123456789012345678901234567890123456789"
 
-// The tokens of sessions of Ada, see Principals.
+// The tokens of Ada's sessions; see Principals.
 const (
 	UserSession         = "session-token"
 	AdminSession        = "session-of-admin"
@@ -24,9 +24,13 @@ const (
 	ImpersonatorSession = "session-behind-owner"
 )
 
-// Principals returns the principal of each session: a user, an administrator and the owner of the
-// organization, a person without one, the owner of a suspended one, the owner of one that requires a
-// second factor which Ada lacks, an administrator of the instance, and one who acts as the owner.
+// Principals returns the principal of each session:
+//
+//   - a user, an administrator and the owner of the organization
+//   - a person without an organization
+//   - the owner of a suspended organization
+//   - the owner of an organization that requires a second factor, which Ada lacks
+//   - an administrator of the instance, and one who acts as the owner
 func Principals() map[string]tenancy.Principal {
 	base := tenancy.Principal{
 		Org: OrgID, Person: PersonID, Role: tenancy.RoleUser, Via: tenancy.ViaSession, Session: SessionID, Name: Ada,

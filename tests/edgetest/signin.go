@@ -7,8 +7,8 @@ import (
 	"crier/tenancy"
 )
 
-// LoginBody is the body of a log-in that succeeds, WrongLoginBody of one that fails, and
-// RegistrationBody of a registration.
+// LoginBody is the body of a successful log-in, WrongLoginBody the body of a failing one, and
+// RegistrationBody the body of a registration.
 const (
 	LoginBody        = `{"provider":"LOCAL","email":" Ada@Example.org","password":"right"}`
 	WrongLoginBody   = `{"email":"ada@example.org","password":"wrong"}`
@@ -18,10 +18,10 @@ const (
 // SignIn is a request that completes a sign-in.
 type SignIn struct {
 	Path, Body string
-	Done       string // how the body of the response begins if the sign-in is complete
+	Done       string // the beginning of the response's body if the sign-in is complete
 }
 
-// SignIns returns the requests that complete a sign-in, one for each route.
+// SignIns returns one request that completes a sign-in for each route that can.
 func SignIns() map[string]SignIn {
 	return map[string]SignIn{
 		"log-in":       {Path: "/auth/login", Body: LoginBody, Done: `{"login":true`},

@@ -8,7 +8,7 @@ import (
 	"crier/tenancy"
 )
 
-// slots implements the port of posting times.
+// slots implements the port for posting times.
 type slots struct{ *World }
 
 func (s slots) Find(_ context.Context, _ tenancy.Principal, channel string) (time.Time, error) {

@@ -9,8 +9,8 @@ import (
 	"crier/tenancy"
 )
 
-// tags implements the port of tags, for an organization without any. Tests call only what needs no
-// body.
+// tags implements the tag port for an organization without tags. Tests call only routes that need
+// no body.
 type tags struct{ otherTags }
 
 type otherTags = tagapi.Tags

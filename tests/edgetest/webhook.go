@@ -11,16 +11,16 @@ import (
 	"crier/tenancy"
 )
 
-// webhooks implements the port of webhooks. It knows the webhook knownWebhook.
+// webhooks implements the webhook port. It knows the webhook knownWebhook.
 type webhooks struct{ *World }
 
-// knownWebhook and knownDelivery are the only ones.
+// knownWebhook and knownDelivery are the only webhook and the only delivery.
 const (
 	knownWebhook  = "018f0000-0000-7000-8000-0000000000aa"
 	knownDelivery = "018f0000-0000-7000-8000-0000000000bb"
 )
 
-// nobody reports that the operator has opened no address.
+// nobody reports for every address that the operator has not opened it.
 func nobody(*url.URL) bool { return false }
 
 func (w webhooks) find(webhook string) (publishing.Webhook, error) {

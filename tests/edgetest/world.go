@@ -15,51 +15,52 @@ import (
 	"crier/tenancy"
 )
 
-// Day is when everything in a World happened.
+// Day is the time at which everything in a World happened.
 var Day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// World is the state of the fakes of one Service. They record the calls of use cases in it and
-// answer as it says.
+// World is the state of a Service's fakes. They record the calls of use cases in it and return what
+// it holds.
 type World struct {
-	// Mu guards the fields that are neither atomic nor set before the first request. A test that has
-	// read the responses of its requests needs no lock.
+	// Mu guards the fields that are neither atomic nor set before the first request. A test that
+	// has read the responses to its requests needs no lock.
 	Mu       sync.Mutex
 	Creates  []publishing.CreatePosts
 	Lists    []publishing.ListPosts
 	IDs      []string // the ids and other names in calls, in order
-	Customer string   // of the last list of channels
+	Customer string   // in the last list of channels
 	Begun    publishing.BeginConnect
 	Finished publishing.FinishConnect
 	// Disconnected is the channel that was disconnected last.
 	Disconnected string
 	Orgs         []string       // the organizations that requests with sessions named
 	Uploaded     int64          // bytes of the last upload
-	From         tenancy.Source // of the last call that has one
+	From         tenancy.Source // in the last call that has one
 
-	signIn tenancy.SignIn // the result of sign-ins that succeed, see SetSignIn
-	calls  []string       // of accounts, see TakeCalls
+	signIn tenancy.SignIn // the result of successful sign-ins; see SetSignIn
+	calls  []string       // of account use cases; see TakeCalls
 
-	// Creator has created all organizations. Org, if set, is the organization of all credentials.
+	// Creator is the person who created all organizations. Org, if set, is the organization of all
+	// credentials.
 	Creator tenancy.PersonID
 	Org     tenancy.OrgID
 
-	Err    error // returned by the use cases if it is set
+	Err    error // if set, the use cases return it
 	Result publishing.CreateResult
 	Thread publishing.Thread
 	File   []byte // the content of every stored file
 
-	// Entering, if set, gets the address of each log-in with the password "slow", which then waits for
-	// Release. Creating posts and pausing also wait for Release, if it is set.
+	// Entering, if set, receives the address of each log-in with the password "slow", which then
+	// waits for Release. If Release is set, creating posts and pausing also wait for it.
 	Entering chan string
 	Release  chan struct{}
 
-	Creating      atomic.Int64 // creations of posts that began
+	Creating      atomic.Int64 // creations of posts that started
 	UploadBegan   atomic.Bool  // an upload has reached its use case
-	FileClosed    atomic.Bool  // a file that was opened by its address was closed
-	Admitted      atomic.Int64 // requests that were counted for their organization
-	Authenticated atomic.Int64 // credentials that were checked
+	FileClosed    atomic.Bool  // a file opened by its address was closed
+	Admitted      atomic.Int64 // requests counted for their organization
+	Authenticated atomic.Int64 // credentials checked
 
-	Skew        atomic.Int64 // nanoseconds that the clock is ahead of the system's
+	Skew        atomic.Int64 // how far the clock is ahead of the system's clock, in nanoseconds
 	RateLimited atomic.Bool  // organizations have no requests left
 	Revoked     atomic.Bool  // all credentials are invalid
 	Removed     atomic.Bool  // the person is no longer a member of the organization
@@ -77,7 +78,7 @@ func newWorld() *World {
 	}
 }
 
-// newThread returns a post that failed, with a picture, on a channel of the customer Acme.
+// newThread returns a failed post with a picture, on a channel of the customer Acme.
 func newThread() publishing.Thread {
 	customer := publishing.Customer{ID: id.New[publishing.CustomerTag](), Name: "Acme"}
 	channel := publishing.Channel{ID: id.New[publishing.ChannelTag](), Connector: "sandbox", Name: "News", Profile: "news", Customer: &customer}
@@ -94,8 +95,8 @@ func newThread() publishing.Thread {
 	}
 }
 
-// TakeCalls returns the recorded calls of accounts and forgets them. A call is the name of the use
-// case and its arguments, as in "Register ada@example.org Ada".
+// TakeCalls returns and clears the recorded calls of account use cases. A call is the name of the
+// use case and its arguments. Example: "Register ada@example.org Ada".
 func (w *World) TakeCalls() []string {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
@@ -104,7 +105,8 @@ func (w *World) TakeCalls() []string {
 	return out
 }
 
-// WantCalls fails the test unless exactly these calls were recorded since the last time.
+// WantCalls fails the test unless exactly these calls were recorded since the last TakeCalls or
+// WantCalls.
 func (w *World) WantCalls(t *testing.T, calls ...string) {
 	t.Helper()
 	if got := w.TakeCalls(); !slices.Equal(got, calls) {
@@ -134,7 +136,7 @@ func (w *World) note(ids ...string) error {
 	return w.Err
 }
 
-// sql fails like a database on text that it cannot store.
+// sql returns an error, as a database would, if it could not store one of the texts.
 func sql(texts ...string) error {
 	for _, s := range texts {
 		if !publishing.Storable(s) {
@@ -144,7 +146,7 @@ func sql(texts ...string) error {
 	return nil
 }
 
-// limiter implements the port that counts requests of organizations.
+// limiter implements the port that counts the requests of organizations.
 type limiter struct{ *World }
 
 func (l limiter) Admit(context.Context, tenancy.OrgID) org.Admission {
@@ -155,7 +157,7 @@ func (l limiter) Admit(context.Context, tenancy.OrgID) org.Admission {
 	return org.Admission{Allowed: true, Limit: 60, Remaining: 59, Reset: Day}
 }
 
-// health implements the port of health checks.
+// health implements the health check port.
 type health struct{ *World }
 
 func (h health) Check(context.Context) (map[string]string, bool) {

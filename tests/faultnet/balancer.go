@@ -14,15 +14,16 @@ const (
 	probeLimit = time.Second
 )
 
-// Balancer dials, in turn, the servers whose /health answers 200.
+// Balancer dials, in turn, the servers that respond to /health with 200.
 type Balancer struct {
-	servers func() []string // addresses, host:port
+	servers func() []string // returns addresses, host:port
 	client  http.Transport
 	well    atomic.Pointer[[]string]
 	next    atomic.Int64
 }
 
-// Balance probes the servers once before it returns, and then every probeEvery until ctx is done.
+// Balance returns a Balancer. It probes the servers once before it returns, and then every
+// probeEvery until ctx is done.
 func Balance(ctx context.Context, servers func() []string) *Balancer {
 	b := &Balancer{servers: servers, client: http.Transport{DisableKeepAlives: true}}
 	b.probe(ctx)
@@ -60,8 +61,8 @@ func (b *Balancer) isHealthy(ctx context.Context, server string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// Dial connects to the next healthy server, or fails if there is none. It can be used as http.Transport.DialContext;
-// the address is ignored.
+// Dial connects to the next healthy server, or returns an error if there is none. It can be used as
+// http.Transport.DialContext; it ignores the address.
 func (b *Balancer) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	well := *b.well.Load()
 	if len(well) == 0 {

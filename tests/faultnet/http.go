@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// HTTP is a proxy in front of an HTTP server. It counts calls and can hold, drop or delay one of them. A call is named
-// as "POST /path".
+// HTTP is a proxy in front of an HTTP server. It counts calls and can hold, drop or delay single
+// calls. A call is named by its method and path. Example: "POST /api/posts".
 type HTTP struct {
 	// URL is http://127.0.0.1:port, without a trailing slash.
 	URL string
@@ -29,8 +29,8 @@ type HTTP struct {
 	holds     []*Held // not reached yet, oldest first
 }
 
-// StartHTTP runs a proxy in front of target (a base URL) until the test ends. Calls that are still held are dropped
-// then.
+// StartHTTP runs a proxy in front of target, a base URL, until the test ends. Calls that are still
+// held then are dropped.
 func StartHTTP(t testing.TB, target string) *HTTP {
 	t.Helper()
 	to, err := url.Parse(target)
@@ -40,9 +40,10 @@ func StartHTTP(t testing.TB, target string) *HTTP {
 	p := &HTTP{
 		reverse: &httputil.ReverseProxy{
 			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
-			// A kept connection may be closed by the server and fail a call that the client expects to succeed.
+			// The server may close a connection that is kept alive, and so fail a call that the
+			// client expects to succeed.
 			Transport: &http.Transport{DisableKeepAlives: true},
-			ErrorLog:  log.New(io.Discard, "", 0), // a failed call answers 502, which the test sees
+			ErrorLog:  log.New(io.Discard, "", 0), // a failed call returns 502, which the test sees
 		},
 		closed:    make(chan struct{}),
 		forwarded: map[string]int{},
@@ -57,41 +58,43 @@ func StartHTTP(t testing.TB, target string) *HTTP {
 	return p
 }
 
-// Forwarded returns how many of these calls were forwarded to the server.
+// Forwarded returns how many calls with this name were forwarded to the server.
 func (p *HTTP) Forwarded(call string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.forwarded[call]
 }
 
-// Point is where a call is held.
+// Point is the point at which a call is held.
 type Point int
 
 const (
-	// Request is before the server receives the call. A call whose client leaves meanwhile is never forwarded.
+	// Request holds the call before the server receives it. If its client leaves in the meantime,
+	// the call is never forwarded.
 	Request Point = iota
-	// Late is like Request, but the call is also forwarded when its client has left, as on a slow network.
+	// Late is like Request, but the call is forwarded even if its client has left, as on a slow
+	// network.
 	Late
-	// Answer is after the server has handled the call, even if the client leaves.
+	// Answer holds the response after the server has handled the call, even if the client leaves.
 	Answer
 )
 
-// Held is a call that the proxy holds or will hold. Release and Drop may be called before it is reached; the first of
-// them decides.
+// Held is a call that the proxy holds or will hold. Release and Drop may be called before the call
+// arrives. The first of these calls decides.
 type Held struct {
-	// Reached is closed when the call is being held.
+	// Reached is closed once the call is held.
 	Reached chan struct{}
-	// Lost is closed when its client has left; never if it is held at Late.
+	// Lost is closed once the client has left. It is never closed at Late.
 	Lost chan struct{}
-	// Done is closed when the proxy has finished with the call.
+	// Done is closed once the proxy has finished with the call.
 	Done chan struct{}
 
 	call    string
 	at      Point
-	release chan bool // buffered 1
+	release chan bool // has a buffer of 1
 }
 
-// Hold holds the next such call at a point.
+// Hold holds the next call with this name at a point.
 func (p *HTTP) Hold(call string, at Point) *Held {
 	h := &Held{
 		Reached: make(chan struct{}), Lost: make(chan struct{}), Done: make(chan struct{}),
@@ -103,10 +106,10 @@ func (p *HTTP) Hold(call string, at Point) *Held {
 	return h
 }
 
-// Release forwards the held call, or its answer.
+// Release forwards the held call or its response.
 func (h *Held) Release() { h.decide(true) }
 
-// Drop closes the client's connection without an answer.
+// Drop closes the client's connection without a response.
 func (h *Held) Drop() { h.decide(false) }
 
 func (h *Held) decide(release bool) {
@@ -116,7 +119,7 @@ func (h *Held) decide(release bool) {
 	}
 }
 
-// wait holds the call and reports whether it may continue.
+// wait holds the call and reports whether it may proceed.
 func (h *Held) wait(client context.Context, closed <-chan struct{}) bool {
 	close(h.Reached)
 	select {
@@ -132,7 +135,7 @@ func (h *Held) wait(client context.Context, closed <-chan struct{}) bool {
 	return false
 }
 
-// ServeHTTP holds a call for which Hold was called, and forwards every other call to the server.
+// ServeHTTP holds a call if Hold was called for it, and forwards every other call to the server.
 func (p *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := r.Method + " " + r.URL.Path
 	h := p.take(call)
@@ -141,7 +144,7 @@ func (p *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer close(h.Done)
-	// The server notices a lost client only after it has read the whole body.
+	// The HTTP server detects that a client has left only after reading the whole body.
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		cut(w)
@@ -170,7 +173,7 @@ func (p *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(answer.Body.Bytes()) // fails only if the client has left
 }
 
-// take removes and returns the oldest hold for such a call, or nil.
+// take removes and returns the oldest hold for a call, or nil if there is none.
 func (p *HTTP) take(call string) *Held {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,11 +193,11 @@ func (p *HTTP) forward(w http.ResponseWriter, r *http.Request, call string) {
 	p.reverse.ServeHTTP(w, r)
 }
 
-// cut closes the connection without an answer.
+// cut closes the connection without a response.
 func cut(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return // it is closed
+		return // already closed
 	}
 	conn.Close()
 }

@@ -16,7 +16,8 @@ type result struct {
 	err    error
 }
 
-// upper returns a server that answers 201 with the body in upper case, and its number of calls.
+// upper returns the URL of a server that responds with 201 and the body in upper case, and its
+// number of calls.
 func upper(t *testing.T) (url string, calls *atomic.Int64) {
 	t.Helper()
 	calls = new(atomic.Int64)
@@ -75,7 +76,7 @@ func TestHTTP_Hold(t *testing.T) {
 	for name, c := range map[string]struct {
 		at    Point
 		end   func(h *Held, kill func())
-		works bool  // the client receives its answer
+		works bool  // the client receives the response
 		calls int64 // number of held calls that the server received
 	}{
 		"a released request is handled":               {at: Request, end: release, works: true, calls: 1},

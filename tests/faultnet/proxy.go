@@ -1,5 +1,5 @@
-// Package faultnet simulates network failures for tests: a TCP proxy, an HTTP proxy that holds single calls, and a
-// load balancer.
+// Package faultnet simulates network failures for tests: a TCP proxy, an HTTP proxy that holds
+// single calls, and a load balancer.
 package faultnet
 
 import (
@@ -11,31 +11,32 @@ import (
 	"time"
 )
 
-// Mode is how a Proxy treats connections and their data.
+// Mode says how a Proxy treats connections and their data.
 type Mode int
 
 const (
 	// Pass forwards everything. It is the mode of a new Proxy.
 	Pass Mode = iota
-	// Hold keeps back connections and data in both directions until the mode changes.
+	// Hold holds connections and data in both directions back until the mode changes.
 	Hold
-	// Refuse closes all connections, and new ones at once.
+	// Refuse closes all connections, and closes new ones at once.
 	Refuse
-	// Swallow discards all data in both directions, as a router without power does. Affected connections stay silent
-	// in later modes too, and stay open until the caller closes them.
+	// Swallow discards all data in both directions, like a router without power. Affected
+	// connections stay silent even if the mode changes, and stay open until the caller closes them.
 	Swallow
-	// Abandon is like Swallow, but the server's connections are closed, so that it holds no locks for them.
+	// Abandon is like Swallow, but closes the connections to the server, so that it keeps no locks
+	// for them.
 	Abandon
 )
 
 // Proxy forwards TCP connections to a server. It is safe for concurrent use.
 type Proxy struct {
-	// Address is host:port. It stays the same when the proxy is closed and opened again.
+	// Address is host:port. It stays the same if the proxy is closed and opened again.
 	Address string
 
 	target   string
 	mu       sync.Mutex
-	changed  *sync.Cond // signalled when mode or open changes
+	changed  *sync.Cond // signaled when mode or open changes
 	mode     Mode
 	ln       net.Listener // nil while closed
 	open     map[*conn]bool
@@ -45,11 +46,12 @@ type Proxy struct {
 
 // conn is one connection.
 type conn struct {
-	caller, server net.Conn // nil until it is dialled
-	lost           bool     // discards data for good
+	caller, server net.Conn // server is nil until it is dialed
+	lost           bool     // discards data forever
 }
 
-// Listen opens a proxy in front of a server. The address may have the port 0. It returns the error of listening there.
+// Listen opens a proxy in front of a server. The port in address may be 0. Listen returns an error
+// if it cannot listen there.
 func Listen(address, target string) (*Proxy, error) {
 	p := &Proxy{Address: address, target: target, open: map[*conn]bool{}}
 	p.changed = sync.NewCond(&p.mu)
@@ -60,8 +62,8 @@ func Listen(address, target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Start runs a proxy until the test ends. It returns the URL of the server with the proxy's address in place of the
-// server's.
+// Start runs a proxy until the test ends. It returns the server's URL with the proxy's address in
+// place of the server's.
 func Start(t testing.TB, server string) (p *Proxy, through string) {
 	t.Helper()
 	u, err := url.Parse(server)
@@ -88,8 +90,8 @@ func (p *Proxy) Accepted() int {
 	return p.accepted
 }
 
-// Open listens again after Close. The mode is kept. It returns the error of listening, for example when another program
-// has taken the port.
+// Open listens again after Close, in the same mode. It returns an error if it cannot listen, for
+// example because another program has taken the port.
 func (p *Proxy) Open() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +107,8 @@ func (p *Proxy) Open() error {
 	return nil
 }
 
-// Close closes all connections and stops listening, so that the kernel refuses new ones. It waits for all goroutines.
+// Close closes all connections and stops listening, so that the kernel refuses new ones. It waits
+// until all goroutines have ended.
 func (p *Proxy) Close() (err error) {
 	p.mu.Lock()
 	if p.ln != nil {
@@ -118,7 +121,7 @@ func (p *Proxy) Close() (err error) {
 	return err
 }
 
-// Set changes the mode, also of open connections, and returns how many of them it made silent.
+// Set changes the mode, also for open connections. It returns how many of them became silent.
 func (p *Proxy) Set(mode Mode) (swallowed int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +137,7 @@ func (p *Proxy) Set(mode Mode) (swallowed int) {
 			}
 			c.lost = true
 			if mode == Abandon && c.server != nil {
-				_ = c.server.Close() // it may already be closed
+				_ = c.server.Close() // may already be closed
 			}
 		}
 	}
@@ -145,7 +148,7 @@ func (p *Proxy) accept(ln net.Listener) {
 	for {
 		caller, err := ln.Accept()
 		if err != nil {
-			return // it was closed
+			return // the listener was closed
 		}
 		p.work.Go(func() { p.serve(ln, &conn{caller: caller}) })
 	}
@@ -164,8 +167,8 @@ func (p *Proxy) serve(ln net.Listener, c *conn) {
 	back.Wait()
 }
 
-// connect dials the server, unless the connection is to be silent. It holds the lock meanwhile, since the server is on
-// loopback.
+// connect dials the server, unless the connection is to stay silent. It holds the lock while
+// dialing, because the server is on loopback.
 func (p *Proxy) connect(ln net.Listener, c *conn) (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,7 +191,8 @@ func (p *Proxy) connect(ln net.Listener, c *conn) (err error) {
 	return err
 }
 
-// copy copies data until one side ends, and closes the other. The caller of a silent connection does not see its end.
+// copy copies data until one side ends, and then closes the other one. The caller of a silent
+// connection does not see the server's side end.
 func (p *Proxy) copy(c *conn, to, from net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -209,7 +213,7 @@ func (p *Proxy) copy(c *conn, to, from net.Conn) {
 	}
 }
 
-// passes waits for the end of Hold and reports whether the connection forwards data.
+// passes waits until the mode is no longer Hold, and reports whether the connection forwards data.
 func (p *Proxy) passes(c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,7 +236,7 @@ func (p *Proxy) endAll() {
 	p.changed.Broadcast()
 }
 
-// endLocked closes both sides; either may already be closed.
+// endLocked closes both sides. Either may already be closed.
 func (p *Proxy) endLocked(c *conn) {
 	delete(p.open, c)
 	_ = c.caller.Close()

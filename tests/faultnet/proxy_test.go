@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// before returns a proxy in front of an echo server; ended receives a value for each connection whose end the server
-// has seen.
+// before returns a proxy in front of an echo server. ended receives a value for each connection
+// whose end the server has seen.
 func before(t *testing.T) (p *Proxy, ended chan struct{}) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -27,7 +27,7 @@ func before(t *testing.T) (p *Proxy, ended chan struct{}) {
 				return
 			}
 			go func() {
-				_, _ = io.Copy(c, c) // the caller checks what was echoed
+				_, _ = io.Copy(c, c) // the caller checks the echo
 				_ = c.Close()
 				ended <- struct{}{}
 			}()

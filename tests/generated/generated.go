@@ -29,7 +29,7 @@ var (
 	caller []byte
 )
 
-// runTime allows for the slowest program, which compiles the generator of the Go client first.
+// runTime allows for the slowest program, which first compiles the generator of the Go client.
 const runTime = 15 * time.Minute
 
 // TypeScript lists the names of the TypeScript clients.
@@ -38,20 +38,21 @@ var TypeScript = []string{"openapi-typescript", "orval"}
 // Go is the name of the Go client.
 const Go = "oapi-codegen"
 
-// Call is a call of an operation.
+// Call is a call to an operation.
 type Call struct {
 	// ID is the operation id.
 	ID string `json:"id"`
-	// Method and Path are as in the document: the path contains the names of its parameters.
+	// Method and Path are written as in the document: the path contains the names of its
+	// parameters.
 	Method string `json:"method"`
 	Path   string `json:"path"`
 	// Status is the expected status of the response.
 	Status     int         `json:"status"`
 	Parameters []Parameter `json:"parameters,omitempty"`
-	// Body is the JSON of the body and File a picture to upload. At most one of them is set.
+	// Body is the JSON body and File a picture to upload. At most one of them is set.
 	Body json.RawMessage `json:"body,omitempty"`
 	File []byte          `json:"file,omitempty"`
-	// Key replaces the key of the Client.
+	// Key replaces the Client's key.
 	Key string `json:"key,omitempty"`
 }
 
@@ -62,20 +63,22 @@ type Parameter struct {
 	Value any    `json:"value"`
 }
 
-// Client is the API key of a client and the calls it makes.
+// Client is the API key of a client and the calls that it makes.
 type Client struct {
 	Key   string `json:"key"`
 	Calls []Call `json:"calls"`
 }
 
-// Problems generates each client from a document, makes its calls to the service at an address, and
-// returns what is wrong, by client: code that does not compile, a response with another status, and
-// a response that the client does not accept. It needs npm, Go and their registries.
+// Problems generates each client from the document and makes the client's calls to the service at
+// the address. It needs npm, Go and their registries.
 //
-// In TypeScript a call is compiled with its literal inputs, and each response as a literal of the
-// type that the client has for it; orval's zod schemas, with closed objects, check it too. In Go,
-// inputs and responses are decoded without unknown members, and a response must be the same when it
-// is encoded again.
+// It returns what is wrong, keyed by client: code that does not compile, a response with another
+// status, and a response that the client does not accept.
+//
+// In TypeScript, a call is compiled with its literal inputs, and each response as a literal of the
+// client's type for it. orval's zod schemas, with closed objects, check the response too. In Go,
+// inputs and responses are decoded without unknown members, and a response must be the same after
+// it is encoded again.
 func Problems(t testing.TB, address string, document []byte, clients map[string]Client) map[string][]string {
 	t.Helper()
 	var out map[string][]string

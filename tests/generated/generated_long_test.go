@@ -14,9 +14,9 @@ import (
 	"crier/tests/generated"
 )
 
-// TestProblems_FindsAnswersThatAreNotDocumented: each client refuses a body that its document does
-// not describe.
-func TestProblems_FindsAnswersThatAreNotDocumented(t *testing.T) {
+// TestProblems_FindsUndocumentedAnswers checks that each client refuses a body that its document
+// does not describe.
+func TestProblems_FindsUndocumentedAnswers(t *testing.T) {
 	t.Parallel()
 	thing := `{"type": "object", "required": ["name", "kind"], "properties": {"name": {"type": "string"}, "kind": {"type": "string", "enum": ["small"]}}}`
 	figures := `{"type": "object", "required": ["date"], "properties": {"date": {"type": "string"}}, "additionalProperties": {"type": "number", "format": "double"}}`

@@ -1,4 +1,4 @@
-// Package npm runs a script of Node.js with packages from npm, for tests.
+// Package npm runs Node.js scripts with packages from npm, for tests.
 package npm
 
 import (
@@ -13,9 +13,11 @@ import (
 	"time"
 )
 
-// Run copies files, which have package.json, package-lock.json and the script, into a folder, installs the packages and
-// runs the script. The script reads input as JSON and writes JSON, which Run decodes into output. Each of both programs
-// may take limit. It needs npm and its registry, and ends the test when something fails.
+// Run copies files into a folder, installs the packages and runs the script. The files are
+// package.json, package-lock.json and the script. It needs npm and its registry.
+//
+// The script reads input as JSON and writes JSON, which Run decodes into output. The installation
+// and the script may take limit each. Run ends the test if anything fails.
 func Run(t testing.TB, files fs.FS, script string, limit time.Duration, input, output any) {
 	t.Helper()
 	dir := t.TempDir()

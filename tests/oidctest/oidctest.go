@@ -1,4 +1,5 @@
-// Package oidctest runs an OpenID provider for tests: that of zitadel/oidc, with people and one client.
+// Package oidctest runs an OpenID provider for tests. It is the provider of zitadel/oidc, with test
+// accounts and one client.
 package oidctest
 
 import (
@@ -17,14 +18,15 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// The client of every Provider, and the password of its people.
+// The client of every Provider, and the password of all its people.
 const (
 	ClientID     = "crier"
 	ClientSecret = "client-secret-3f9a"
 	Password     = "password of the test person"
 )
 
-// People returns the accounts of a Provider: ada, whose address is verified, and bob, whose address is not.
+// People returns a Provider's accounts: ada, whose address is verified, and bob, whose address is
+// not.
 func People() []*storage.User {
 	return []*storage.User{
 		{
@@ -35,7 +37,7 @@ func People() []*storage.User {
 	}
 }
 
-// people are the accounts by id and by name, which are the same.
+// people holds the accounts by id and by name, which are the same.
 type people map[string]*storage.User
 
 func (p people) GetUserByID(id string) *storage.User { return p[id] }
@@ -51,8 +53,8 @@ type Provider struct {
 	mux                 *http.ServeMux
 }
 
-// New returns a Provider that answers at the address issuer and accepts one redirect address. It has the accounts of
-// People.
+// New returns a Provider that responds at the address issuer and accepts one redirect URI. It has
+// the accounts in People.
 func New(t testing.TB, issuer, redirectURI string) *Provider {
 	t.Helper()
 	accounts := people{}
@@ -73,7 +75,7 @@ func New(t testing.TB, issuer, redirectURI string) *Provider {
 	p.mux.Handle("/", handler)
 	p.mux.HandleFunc("/login/username", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
-			return // the form of a person
+			return // the form for a person
 		}
 		id := r.FormValue("id")
 		err := p.storage.CheckUsernamePassword(r.FormValue("username"), r.FormValue("password"), id)
@@ -87,10 +89,10 @@ func New(t testing.TB, issuer, redirectURI string) *Provider {
 	return p
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP responds to one request.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
 
-// Rotate replaces the signing key by a new one with the id.
+// Rotate replaces the signing key with a new one that has this id.
 func (p *Provider) Rotate(t testing.TB, id string) {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -100,8 +102,8 @@ func (p *Provider) Rotate(t testing.TB, id string) {
 	p.storage.key.Store(&signingKey{id: id, key: key})
 }
 
-// SignIn does what a person does in the browser at the address of an authorization request, and returns the query of
-// the callback.
+// SignIn does what a person does in a browser at the address of an authorization request. It
+// returns the query of the callback.
 func (p *Provider) SignIn(t testing.TB, address, person string) url.Values {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -144,10 +146,10 @@ type rotating struct {
 	key atomic.Pointer[signingKey]
 }
 
-// SigningKey returns the present key.
+// SigningKey returns the current key.
 func (r *rotating) SigningKey(context.Context) (op.SigningKey, error) { return r.key.Load(), nil }
 
-// KeySet returns the present key alone.
+// KeySet returns only the current key.
 func (r *rotating) KeySet(context.Context) ([]op.Key, error) {
 	return []op.Key{publicKey{r.key.Load()}}, nil
 }

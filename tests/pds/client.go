@@ -14,19 +14,20 @@ import (
 // Account is an account on the test server.
 type Account struct {
 	DID string
-	// Handle is the whole handle and ends in ".test".
+	// Handle is the complete handle, which ends in ".test". Example: "alice.test".
 	Handle   string
 	Password string
 }
 
-// Record is a record of a repository, as the server returns it.
+// Record is a record in a repository, as the server returns it.
 type Record struct {
 	URI   string          `json:"uri"`
 	CID   string          `json:"cid"`
 	Value json.RawMessage `json:"value"`
 }
 
-// CreateAccount creates an account. handle is whole ("alice.test"); its first label has 3 to 18 characters.
+// CreateAccount creates an account. handle is complete, and its first label has 3 to 18 characters.
+// Example: "alice.test".
 func (s *Server) CreateAccount(t testing.TB, handle, password string) Account {
 	t.Helper()
 	in := map[string]string{"handle": handle, "password": password, "email": handle + "@example.com"}
@@ -41,7 +42,8 @@ func (s *Server) CreateAccount(t testing.TB, handle, password string) Account {
 	return Account{DID: out.DID, Handle: out.Handle, Password: password}
 }
 
-// Records returns all records of a collection by ascending record key; with TID keys, oldest first.
+// Records returns all records in a collection by ascending record key. With TID keys, that is
+// oldest first.
 func (s *Server) Records(t testing.TB, did, collection string) []Record {
 	t.Helper()
 	all := []Record{}
@@ -66,7 +68,8 @@ func (s *Server) Records(t testing.TB, did, collection string) []Record {
 	}
 }
 
-// Put writes a record of an account, under a key that the server chooses, and returns its URI and CID.
+// Put writes a record to an account's repository, under a key that the server chooses, and returns
+// its URI and CID.
 func (s *Server) Put(t testing.TB, a Account, collection string, record map[string]any) (uri, cid string) {
 	t.Helper()
 	var session struct{ AccessJwt string }
@@ -88,7 +91,7 @@ func (s *Server) post(t testing.TB, out any, method string, in any, headers ...s
 	}
 }
 
-// AppViewAway makes the AppView answer 502 until it is called with false.
+// AppViewAway makes the AppView respond with 502 until it is called with false.
 func (s *Server) AppViewAway(t testing.TB, away bool) {
 	t.Helper()
 	path := map[bool]string{true: "/away", false: "/back"}[away]
@@ -107,7 +110,7 @@ func (s *Server) Blob(t testing.TB, did, cid string) []byte {
 	return []byte(a.Body)
 }
 
-// get returns an error for every status but 200.
+// get returns an error for every status except 200.
 func (s *Server) get(ctx context.Context, method string, query url.Values) (call.Answer, error) {
 	a, err := call.Do(ctx, s.client, http.MethodGet, s.URL+"/xrpc/"+method+"?"+query.Encode(), nil)
 	if err != nil {

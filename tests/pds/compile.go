@@ -11,12 +11,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// define matches one quoted macro of the module's build file; its other quoted words are lower case.
+// define matches one quoted macro in the module's build file. The other quoted words there are
+// lower case.
 var define = regexp.MustCompile(`'([A-Z][A-Z0-9_]*(?:=[^']*)?)'`)
 
-// compile builds the database module in place against the headers of the installed Node.js. The module's own build
-// would use the headers that the machine's npm settings point to. SQLite is compiled without optimisation, because it
-// takes two thirds of the time and the tests' tables are tiny.
+// compile builds the database module in place against the headers of the installed Node.js. The
+// module's own build would use the headers that the machine's npm settings point to.
+//
+// SQLite is compiled without optimization, because optimizing takes two thirds of the time and the
+// tests' tables are tiny.
 func compile(ctx context.Context, dir string) error {
 	module := filepath.Join(dir, "node_modules", "better-sqlite3")
 	headers := filepath.Join(nodeHome(dir), "include", "node")
@@ -52,8 +55,9 @@ func compile(ctx context.Context, dir string) error {
 		"-Wl,-Bsymbolic", "-Wl,--exclude-libs,ALL")
 }
 
-// patch copies a header of Node.js without the two calls that register an object for clean-up. They look for the
-// current environment, which is absent when the garbage collector runs between tasks, and abort the process.
+// patch copies a header of Node.js without the two calls that register an object for cleanup. They
+// look up the current environment, which does not exist if the garbage collector runs between
+// tasks, and abort the process.
 func patch(from, to string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {

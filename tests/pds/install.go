@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// recipe has all files that determine the content of an install; their hash names its folder.
+// recipe holds all files that determine the content of an install. Their hash is in the name of its
+// folder.
 //
 //go:embed package.json package-lock.json install.go compile.go probe.cjs
 var recipe embed.FS
@@ -25,11 +26,13 @@ var recipe embed.FS
 // lockPoll is the interval at which a second installer checks whether the first has finished.
 const lockPoll = 200 * time.Millisecond
 
-// Install makes sure that this machine has the PDS, its Node.js and a database module compiled for that Node.js, and
-// returns the folder. The folder is below CRIER_CACHE, else below the user's cache. It is complete or absent, also
-// after an install was killed or when several processes install at the same time. The first install takes about a
-// minute on two cores and writes its progress to log. It needs npm, gcc and g++, and returns the error of a program
-// that is missing or fails.
+// Install makes sure that this machine has the PDS, its Node.js and a database module compiled for
+// that Node.js, and returns their folder. It needs npm, gcc and g++. It returns the error of a
+// program that is missing or fails.
+//
+// The folder is below CRIER_CACHE or, without it, below the user's cache. It is either complete or
+// absent, even if an install was killed or several processes install at the same time. The first
+// install takes about a minute on two cores and writes its progress to log.
 func Install(ctx context.Context, log io.Writer) (string, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -67,8 +70,8 @@ func hash() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
 
-// settle creates dir unless it exists: fill fills a temporary folder, which is then renamed. Only one process at a
-// time does this.
+// settle creates dir unless it exists. fill fills a temporary folder, which is then renamed. Only
+// one process at a time does this.
 func settle(ctx context.Context, dir string, fill func(tmp string) error) error {
 	if exists(dir) {
 		return nil
@@ -100,8 +103,8 @@ func exists(dir string) bool {
 	return err == nil
 }
 
-// sweep removes what killed installs of the same version left behind. A folder in which a child of a killed install
-// still writes cannot be removed; it does no harm and is removed the next time.
+// sweep removes what killed installs of the same version left behind. A folder to which a child of
+// a killed install still writes cannot be removed. It does no harm, and the next sweep removes it.
 func sweep(dir string) {
 	left, err := filepath.Glob(dir + ".tmp-*")
 	if err != nil {
@@ -112,7 +115,7 @@ func sweep(dir string) {
 	}
 }
 
-// lock takes a file lock, which the kernel releases when its holder dies.
+// lock takes a file lock. The kernel releases it if its holder dies.
 func lock(ctx context.Context, path string) (unlock func() error, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -136,8 +139,8 @@ func lock(ctx context.Context, path string) (unlock func() error, err error) {
 	}
 }
 
-// build fills dir: it installs the packages of the lockfile without their install scripts, compiles the database
-// module and runs a probe.
+// build fills dir: it installs the packages in the lockfile without their install scripts, compiles
+// the database module and runs a probe.
 func build(ctx context.Context, log io.Writer, dir string) error {
 	for _, name := range []string{"package.json", "package-lock.json"} {
 		text, err := recipe.ReadFile(name)
@@ -168,7 +171,7 @@ func build(ctx context.Context, log io.Writer, dir string) error {
 	return run(ctx, dir, node(dir), "--eval", string(probe))
 }
 
-// run runs a command in dir. The error has the command's output.
+// run runs a command in dir. The error contains the command's output.
 func run(ctx context.Context, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

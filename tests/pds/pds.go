@@ -26,11 +26,12 @@ var (
 	appViewScript string
 )
 
-// startLimit bounds the time from exec to the first answer; an idle machine needs about four seconds.
+// startLimit limits the time from exec to the first response. An idle machine needs about four
+// seconds.
 const startLimit = 2 * time.Minute
 
-// Server is a PDS with an in-memory directory and an empty data folder. Handles end in ".test" and invites are off. Of the
-// AppView there are only the calls that count followers, likes and the like.
+// Server is a PDS with an in-memory directory and an empty data folder. Handles end in ".test" and
+// no invite is needed. Of the AppView, it has only the calls that count followers, likes and so on.
 type Server struct {
 	// URL is http://127.0.0.1:port, without a trailing slash.
 	URL string
@@ -40,8 +41,8 @@ type Server struct {
 	client  *http.Client
 }
 
-// Start runs a PDS until the test ends, and installs it first if this machine has none. The test fails if the install
-// or the start fails, or if the server dies before the test ends.
+// Start runs a PDS until the test ends, and installs it first if this machine has none. It fails
+// the test if the PDS cannot be installed or started, or if the server dies before the test ends.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s, stop, err := Run(t.Context(), testLog{t: t})
@@ -59,8 +60,8 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Run runs a PDS until stop is called, and installs it first if this machine has none; the installer writes its
-// progress to log. An error of stop means that the server had ended by itself.
+// Run runs a PDS until stop is called, and installs it first if this machine has none. The
+// installer writes its progress to log. An error from stop means that the server had died before.
 func Run(ctx context.Context, log io.Writer) (s *Server, stop func() error, err error) {
 	dir, err := Install(ctx, log)
 	if err != nil {
@@ -86,16 +87,17 @@ func Run(ctx context.Context, log io.Writer) (s *Server, stop func() error, err 
 
 type process struct {
 	cmd   *exec.Cmd
-	data  string // folder
+	data  string // its folder
 	stdin io.Closer
-	// first receives the first line of standard output; it is closed without one if there was none.
+	// first receives the first line of the standard output. It is closed without a line if there
+	// was none.
 	first chan string
-	// exited is closed when the process has ended.
+	// exited is closed once the process has ended.
 	exited chan struct{}
 }
 
-// launch starts node on the script. The script ends when its standard input does, so it does not outlive a killed test
-// binary.
+// launch starts Node.js with the script. The script ends when its standard input does, so it does
+// not outlive a killed test binary.
 func launch(dir string) (p *process, err error) {
 	p = &process{first: make(chan string, 1), exited: make(chan struct{})}
 	p.data, err = os.MkdirTemp("", "crier-pds-")
@@ -139,7 +141,7 @@ func (p *process) watch(stdout io.Reader) {
 	lines := bufio.NewReader(stdout)
 	line, err := lines.ReadString('\n')
 	if err != nil {
-		line = "" // a part of a line, of a process that ends
+		line = "" // part of a line, from a process that ends
 	}
 	if line != "" {
 		p.first <- line
@@ -174,7 +176,7 @@ func (p *process) stop() (err error) {
 	return errors.Join(err, os.RemoveAll(p.data))
 }
 
-// tail returns the last lines of the logs.
+// tail returns the last lines in the logs.
 func (p *process) tail() string {
 	const most = 8 << 10
 	out := ""
@@ -185,7 +187,7 @@ func (p *process) tail() string {
 	return out
 }
 
-// node returns the path of the installed Node.js for this machine.
+// node returns the path of the Node.js that is installed for this machine.
 func node(dir string) string {
 	return filepath.Join(nodeHome(dir), "bin", "node")
 }
@@ -205,8 +207,8 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Node returns the Node.js of the install, and installs it first if this machine has none; the installer writes its
-// progress to log. It runs TypeScript without flags.
+// Node returns the path of the installed Node.js, and installs it first if this machine has none.
+// The installer writes its progress to log. This Node.js runs TypeScript without flags.
 func Node(ctx context.Context, log io.Writer) (string, error) {
 	dir, err := Install(ctx, log)
 	if err != nil {

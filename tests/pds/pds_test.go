@@ -37,11 +37,12 @@ func (u user) call(t *testing.T, method string, body any, headers ...string) (ca
 	if u.token != "" {
 		headers = append(headers, "Authorization", "Bearer "+u.token)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // the server may have closed a kept connection
+	// The server may have closed a connection that is kept alive.
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	return call.Do(t.Context(), client, http.MethodPost, u.base+"/xrpc/"+method, body, headers...)
 }
 
-// must is call for requests that have to succeed.
+// must is like call for requests that must succeed.
 func (u user) must(t *testing.T, out any, method string, body any, headers ...string) {
 	t.Helper()
 	a, err := u.call(t, method, body, headers...)
@@ -57,7 +58,7 @@ func (u user) record(rkey string, record map[string]any) map[string]any {
 	return map[string]any{"repo": u.did, "collection": posts, "rkey": rkey, "record": record, "swapRecord": nil}
 }
 
-// mustPut returns the CID of the written record.
+// mustPut returns the CID of the record that it writes.
 func (u user) mustPut(t *testing.T, rkey string, record map[string]any) string {
 	t.Helper()
 	var out struct{ CID string }
@@ -69,7 +70,7 @@ func post(text string) map[string]any {
 	return map[string]any{"$type": posts, "text": text, "createdAt": "2026-01-02T03:04:05.000Z"}
 }
 
-// tid returns the n-th of ascending record keys.
+// tid returns the nth of a sequence of ascending record keys.
 func tid(n int) string {
 	const digits = "234567abcdefghijklmnopqrstuvwxyz"
 	return "3laaaaaaa" + string([]byte{digits[n>>10&31], digits[n>>5&31], digits[n&31], '2'})

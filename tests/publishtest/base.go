@@ -1,5 +1,5 @@
-// Package publishtest sets up what the tests of the publishing services need: a database of their own with the owner's
-// address, a file store, a keyring, a log and organizations with a channel.
+// Package publishtest sets up what the tests of the publishing services need: a separate database
+// and its owner's address, a file store, a keyring, a log, and organizations with a channel.
 package publishtest
 
 import (
@@ -26,7 +26,7 @@ import (
 	"crier/tests/tenant"
 )
 
-// Base is the parts that the services of one process share.
+// Base holds the parts that the services of one process share.
 type Base struct {
 	*testing.T
 	DB      *pg.DB
@@ -35,11 +35,11 @@ type Base struct {
 	Keyring *secret.Keyring
 	Log     *syncbuffer.Buffer
 	Logger  *slog.Logger
-	// Address is the URL of the database for its owner.
+	// Address is the database's URL for its owner.
 	Address string
 }
 
-// New returns a Base on a database of its own.
+// New returns a Base on a separate database.
 func New(t *testing.T) *Base {
 	t.Helper()
 	b := &Base{T: t, Log: &syncbuffer.Buffer{}, Address: dbtest.URL(t)}
@@ -57,7 +57,7 @@ func New(t *testing.T) *Base {
 	return b
 }
 
-// OK ends the test when err is not nil.
+// OK ends the test if err is not nil.
 func (b *Base) OK(err error) {
 	b.Helper()
 	if err != nil {
@@ -65,7 +65,7 @@ func (b *Base) OK(err error) {
 	}
 }
 
-// Registry returns a registry of these connectors.
+// Registry returns a registry of the connectors.
 func (b *Base) Registry(connectors ...connector.Connector) *connector.Registry {
 	b.Helper()
 	registry, err := connector.NewRegistry(connectors...)
@@ -73,7 +73,7 @@ func (b *Base) Registry(connectors ...connector.Connector) *connector.Registry {
 	return registry
 }
 
-// Access returns a Keeper of credentials for these connectors, with the applications of an instance.
+// Access returns a Keeper of credentials for the connectors, with the instance's applications.
 func (b *Base) Access(registry *connector.Registry, apps map[string]connector.App, http connector.HTTP) *access.Keeper {
 	return access.New(access.Deps{
 		DB: b.Store, Keyring: b.Keyring, Connectors: registry, HTTP: http, Clock: clock.System{}, Log: b.Logger,
@@ -81,7 +81,7 @@ func (b *Base) Access(registry *connector.Registry, apps map[string]connector.Ap
 	})
 }
 
-// Clock executes a statement in the role of the scheduler.
+// Clock executes a statement with the scheduler's role.
 func (b *Base) Clock(sql string, args ...any) {
 	b.Helper()
 	b.OK(b.DB.InRole(b.Context(), pg.Clock, func(tx pgx.Tx) error {
@@ -90,7 +90,7 @@ func (b *Base) Clock(sql string, args ...any) {
 	}))
 }
 
-// Value returns the only value of a row, read in the role of the scheduler.
+// Value returns the only value of a row, read with the scheduler's role.
 func Value[T any](b *Base, sql string, args ...any) (v T) {
 	b.Helper()
 	b.OK(b.DB.InRole(b.Context(), pg.Clock, func(tx pgx.Tx) error {
@@ -99,13 +99,13 @@ func Value[T any](b *Base, sql string, args ...any) (v T) {
 	return v
 }
 
-// Organization stores an organization with its owner.
+// Organization stores an organization with its owner, and returns the owner.
 func (b *Base) Organization() tenancy.Principal {
 	b.Helper()
 	return tenant.New(b.T, b.DB)
 }
 
-// Connect stores a channel of the sandbox in an organization.
+// Connect stores a sandbox channel in an organization.
 func (b *Base) Connect(org tenancy.OrgID) publishing.ChannelID {
 	b.Helper()
 	sealed, err := b.Keyring.Seal([]byte(`{}`), org.String())
@@ -115,7 +115,7 @@ func (b *Base) Connect(org tenancy.OrgID) publishing.ChannelID {
 	return c.ID
 }
 
-// Tenant executes a statement as an organization, past the services.
+// Tenant executes a statement with an organization's role, bypassing the services.
 func (b *Base) Tenant(org tenancy.OrgID, sql string, args ...any) {
 	b.Helper()
 	b.OK(b.DB.InOrg(b.Context(), org.UUID(), func(tx pgx.Tx) error {
@@ -124,7 +124,7 @@ func (b *Base) Tenant(org tenancy.OrgID, sql string, args ...any) {
 	}))
 }
 
-// Waker is a publishing.Waker that wakes nothing.
+// Waker is a publishing.Waker that wakes nobody.
 type Waker struct{}
 
 // Wake does nothing.

@@ -39,7 +39,7 @@ type Config struct {
 	PauseMaxAge                    time.Duration
 }
 
-// Limits are the limits for tests that do not test them.
+// Limits holds the limits for tests that do not test limits.
 var Limits = Config{
 	BaseURL: "http://crier.test", MaxImage: 10 << 20, MaxVideo: 1 << 20, PlatformTimeout: 20 * time.Second, MaxChannels: 1000,
 }
@@ -75,7 +75,7 @@ type Lenient struct{ Platform }
 // Validate returns no problem.
 func (Lenient) Validate(connector.Draft) []connector.Problem { return nil }
 
-// CreateAt creates a post with a text in a channel at a time, and returns its id.
+// CreateAt creates a post in a channel, with a text and for a time, and returns its id.
 func CreateAt(
 	ctx context.Context, posts *post.Posts, who tenancy.Principal, channel string, kind publishing.CreateType,
 	at time.Time, repeat publishing.Repeat,
@@ -151,7 +151,7 @@ func (d Deps) requests() *approval.Requests {
 	})
 }
 
-// Approvals returns the use cases of the approvals of posts, whose mails are sent with mailer.
+// Approvals returns the use cases of approvals of posts. Their mails are sent with mailer.
 func (d Deps) Approvals(cfg Config, posts *post.Posts, mailer approval.ReviewMailer) *approval.Approvals {
 	return approval.New(approval.Config{BaseURL: cfg.BaseURL}, approval.Deps{
 		Requests: d.requests(), Threads: posts, Drafts: post.NewDrafts(posts), Keyring: d.Keyring,

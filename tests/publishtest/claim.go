@@ -11,14 +11,14 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
-// ClaimRules returns the rules of claims that last a minute.
+// ClaimRules returns the rules for claims that last a minute.
 func ClaimRules() schedulerstore.ClaimRules {
 	return schedulerstore.ClaimRules{
 		Hold: time.Minute, MaxLate: 24 * time.Hour, Window: dispatch.ClaimWindow, Node: "test",
 	}
 }
 
-// Claim claims at most permits posts under the lease of the rig.
+// Claim claims at most permits posts under the rig's lease.
 func (r *StoreRig) Claim(permits int) []dispatch.Claimed {
 	r.Helper()
 	return r.ClaimBy(r.Lease, permits).Claimed
@@ -52,7 +52,7 @@ func (r *StoreRig) PublicationAt(post publishing.PostID, position int) publishin
 		$2 + (select min(position) from publication where post_id = $1) order by number limit 1`, post, position)
 }
 
-// Load loads a claimed post.
+// Load loads a claimed post with its parts.
 func (r *StoreRig) Load(post publishing.PostID) dispatch.Work {
 	r.Helper()
 	works, err := schedulerstore.Load(r.Context(), r.Store, []publishing.PostID{post})
@@ -63,7 +63,8 @@ func (r *StoreRig) Load(post publishing.PostID) dispatch.Work {
 	return works[0]
 }
 
-// Mark asks for the marks of claims, which then last a minute, and reports which of their calls may begin.
+// Mark requests the marks of claims, which then last a minute, and reports which of their calls may
+// start.
 func (r *StoreRig) Mark(claims ...dispatch.Claimed) []bool {
 	r.Helper()
 	marks := make([]schedulerstore.Mark, len(claims))
@@ -75,8 +76,8 @@ func (r *StoreRig) Mark(claims ...dispatch.Claimed) []bool {
 	return may
 }
 
-// MayCommit asks for the mark of one call and reports whether the call may begin. Like the sender, it asks again while
-// another transaction has locked the post.
+// MayCommit requests the mark of one call and reports whether the call may start. Like the sender,
+// it asks again while another transaction has locked the post.
 func (r *StoreRig) MayCommit(
 	post publishing.PostID, token uuid.UUID, publication publishing.PublicationID,
 ) (bool, error) {
@@ -89,7 +90,7 @@ func (r *StoreRig) MayCommit(
 	}
 }
 
-// Finish finishes a claim. A retry may begin in an hour.
+// Finish finishes a claim. A retry may start after an hour.
 func (r *StoreRig) Finish(c dispatch.Claimed, result dispatch.Result, code string) []dispatch.Finished {
 	r.Helper()
 	o := dispatch.Outcome{
@@ -103,7 +104,7 @@ func (r *StoreRig) Finish(c dispatch.Claimed, result dispatch.Result, code strin
 	return done
 }
 
-// Outcome returns an outcome of the first part of a claim, for FinishOne.
+// Outcome returns an outcome for the first part of a claim, to be used with FinishOne.
 func (r *StoreRig) Outcome(c dispatch.Claimed, result dispatch.Result, release string) dispatch.Outcome {
 	r.Helper()
 	return dispatch.Outcome{
@@ -112,7 +113,7 @@ func (r *StoreRig) Outcome(c dispatch.Claimed, result dispatch.Result, release s
 	}
 }
 
-// FinishOne stores an outcome. It returns the zero value if the outcome has ended no post.
+// FinishOne stores an outcome. It returns the zero value if the outcome did not end the post.
 func (r *StoreRig) FinishOne(o dispatch.Outcome) dispatch.Finished {
 	r.Helper()
 	done, err := schedulerstore.Finish(r.Context(), r.Store, []dispatch.Outcome{o}, time.Second, "test")
@@ -138,7 +139,7 @@ func (r *StoreRig) ClaimAndFinish(post publishing.PostID, result dispatch.Result
 	r.Fatalf("%s is not claimed", post)
 }
 
-// ClaimUnknown claims the unknown outcomes whose time has come, for as long as hold.
+// ClaimUnknown claims, for the duration hold, the unknown outcomes that are due to be reconciled.
 func (r *StoreRig) ClaimUnknown(l dispatch.Lease, hold time.Duration) []schedulerstore.ClaimedUnknown {
 	r.Helper()
 	found, err := schedulerstore.FindUnknown(r.Context(), r.Store, l, nil, nil, time.Hour)
@@ -152,7 +153,7 @@ func (r *StoreRig) ClaimUnknown(l dispatch.Lease, hold time.Duration) []schedule
 	return open
 }
 
-// Upkeep does one kind of upkeep on the posts that need it, and returns their number.
+// Upkeep does one kind of upkeep on the posts that need it, and returns how many there were.
 func (r *StoreRig) Upkeep(l dispatch.Lease, kind schedulerstore.Upkeep, after time.Duration) int {
 	r.Helper()
 	ids, err := schedulerstore.Find(r.Context(), r.Store, l, kind, after, nil, schedulerstore.MaxUpkeep)
@@ -162,13 +163,13 @@ func (r *StoreRig) Upkeep(l dispatch.Lease, kind schedulerstore.Upkeep, after ti
 	return n
 }
 
-// Expire gives up the posts that are more than a day late, and returns their number.
+// Expire gives up the posts that are more than a day late, and returns how many there were.
 func (r *StoreRig) Expire(l dispatch.Lease) int {
 	r.Helper()
 	return r.Upkeep(l, schedulerstore.UpkeepExpire, 24*time.Hour)
 }
 
-// SetPause begins or ends a pause. Its end gives up the posts that are later than hold.
+// SetPause begins or ends a pause. Ending it gives up the posts that are later than hold.
 func (r *StoreRig) SetPause(
 	scope publishing.PauseScope, subject any, paused bool, hold time.Duration,
 ) publishing.PauseResult {

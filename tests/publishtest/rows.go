@@ -22,7 +22,7 @@ func (b *Base) Insert(org tenancy.OrgID, posts ...publishing.Post) {
 	b.OK(b.Store.InOrg(b.Context(), org, func(tx *db.Tx) error { return poststore.Insert(b.Context(), tx, rows) }))
 }
 
-// NewPosts returns posts as rows to be inserted, written by "test".
+// NewPosts returns posts as rows to insert, written by "test".
 func NewPosts(posts []publishing.Post) []poststore.NewPost {
 	rows := make([]poststore.NewPost, len(posts))
 	for i, p := range posts {
@@ -51,7 +51,7 @@ func (b *Base) Medium(org tenancy.OrgID) publishing.Medium {
 	return x
 }
 
-// Create stores a file of five bytes under key.
+// Create stores a five-byte file under key.
 func (b *Base) Create(key string) {
 	b.Helper()
 	_, err := b.Disk.Create(b.Context(), key, strings.NewReader("bytes"))
@@ -81,7 +81,7 @@ func (b *Base) InState(
 	return post
 }
 
-// Gate executes a statement in the role pg.Gate, which sees what decides about access.
+// Gate executes a statement with the role pg.Gate, which sees everything that decides about access.
 func (b *Base) Gate(sql string, args ...any) {
 	b.Helper()
 	b.OK(b.DB.InRole(b.Context(), pg.Gate, func(tx pgx.Tx) error {

@@ -13,8 +13,8 @@ import (
 	"crier/tests/fixture"
 )
 
-// Repeated stores a repeated post with a part, and another one for each delay, and returns its first occurrence, which
-// is overdue by a second.
+// Repeated stores a repeated post with one part, and another part for each delay. It returns the
+// first occurrence, which is a second overdue.
 func (r *StoreRig) Repeated(
 	channel publishing.ChannelID, rule publishing.Repeat, zone string, delays ...time.Duration,
 ) publishing.PostID {
@@ -39,8 +39,8 @@ func (r *StoreRig) Sender() *scheduler.Sender {
 	})
 }
 
-// WriteOccurrences writes the next occurrences of repeated posts, which must be few enough for one call, and returns
-// their number.
+// WriteOccurrences writes the next occurrences of repeated posts and returns how many it wrote.
+// They must be few enough for one call.
 func (r *StoreRig) WriteOccurrences() int {
 	r.Helper()
 	written, more, err := r.Sender().WriteOccurrences(r.Context(), r.Lease)

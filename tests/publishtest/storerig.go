@@ -18,7 +18,8 @@ import (
 	"crier/tests/fixture"
 )
 
-// StoreRig is an organization for tests that call stores directly, and the lease of a process that owns every shard.
+// StoreRig is an organization for tests that call stores directly, with the lease of a process that
+// owns every shard.
 type StoreRig struct {
 	*Base
 	Org   tenancy.OrgID
@@ -31,8 +32,8 @@ func NewStoreRig(t *testing.T) *StoreRig {
 	return NewStoreRigOn(New(t))
 }
 
-// NewStoreRigOn returns a StoreRig for a new organization in the database of b. Its lease replaces those of earlier
-// rigs.
+// NewStoreRigOn returns a StoreRig for a new organization in b's database. Its lease replaces the
+// leases of earlier rigs.
 func NewStoreRigOn(b *Base) *StoreRig {
 	b.Helper()
 	return &StoreRig{Base: b, Org: b.Organization().Org, Lease: b.NewLease()}
@@ -49,8 +50,8 @@ func (b *Base) NewLease() dispatch.Lease {
 	return l
 }
 
-// AwaitLock returns once a statement waits for a lock. The statement is named as in its header, without "publishing.".
-// The test ends if done has a result before that.
+// AwaitLock returns once a statement waits for a lock. The statement is named as in its header,
+// without "publishing.". AwaitLock ends the test if done has a result before that.
 func (b *Base) AwaitLock(statement string, done <-chan error) {
 	b.Helper()
 	super, database := dbtest.Super(b.T), Value[string](b, `select current_database()::text`)
@@ -64,13 +65,13 @@ func (b *Base) AwaitLock(statement string, done <-chan error) {
 	}
 }
 
-// Exec executes a statement as the organization.
+// Exec executes a statement with the organization's role.
 func (r *StoreRig) Exec(sql string, args ...any) {
 	r.Helper()
 	r.Tenant(r.Org, sql, args...)
 }
 
-// Count returns the number of rows of the organization in a table.
+// Count returns the number of the organization's rows in a table.
 func (r *StoreRig) Count(table, where string, args ...any) (n int) {
 	r.Helper()
 	r.OK(r.DB.Read(r.Context(), r.Org.UUID(), func(b *pgx.Batch) {
@@ -80,7 +81,7 @@ func (r *StoreRig) Count(table, where string, args ...any) (n int) {
 	return n
 }
 
-// InOrg runs fn in a transaction of the organization and returns its error.
+// InOrg runs fn in a transaction with the organization's role and returns its error.
 func (r *StoreRig) InOrg(fn func(tx *db.Tx) error) error {
 	return r.Store.InOrg(r.Context(), r.Org, fn)
 }
@@ -101,7 +102,8 @@ func (r *StoreRig) ChannelAt(server string) publishing.ChannelID {
 	return c
 }
 
-// ConnectChannel connects a channel, for the first time or again, with the sealed credential "sealed".
+// ConnectChannel connects a channel, for the first time or again. Its sealed credential is the text
+// "sealed".
 func (r *StoreRig) ConnectChannel(c publishing.Channel) {
 	r.Helper()
 	_, _, err := channelstore.ConnectChannel(r.Context(), r.Store, c, []byte("sealed"), nil, nil)
@@ -118,13 +120,14 @@ func (r *StoreRig) Disconnect(c publishing.ChannelID) (found bool) {
 	return found
 }
 
-// Post stores a queued post with a part, and another one for each delay. A negative in makes the post overdue.
+// Post stores a queued post with one part, and another part for each delay. If in is negative, the
+// post is overdue.
 func (r *StoreRig) Post(channel publishing.ChannelID, in time.Duration, delays ...time.Duration) publishing.PostID {
 	r.Helper()
 	due := time.Now().Add(in).UTC()
 	posts := fixture.Post(r.Org, channel, due, delays...)
 	r.Insert(r.Org, posts...)
-	if in < 0 { // an insert changes a time in the past to now
+	if in < 0 { // inserting changes a time in the past to now
 		r.Clock(`update post set due = $2 where id = $1`, posts[0].ID, due)
 	}
 	return posts[0].ID
@@ -136,7 +139,7 @@ func (r *StoreRig) MakeDue(post publishing.PostID) {
 	r.Clock(`update post set due = now() - interval '1 second' where id = $1`, post)
 }
 
-// Exists reports whether a post is stored and not deleted.
+// Exists reports whether a post is stored and has not been deleted.
 func (r *StoreRig) Exists(post publishing.PostID) bool {
 	r.Helper()
 	roots, err := poststore.Root(r.Context(), r.Store, r.Org, post)
@@ -144,7 +147,7 @@ func (r *StoreRig) Exists(post publishing.PostID) bool {
 	return len(roots) == 1
 }
 
-// Root returns a post that is the root of its thread.
+// Root returns a post, which must be the root of its thread.
 func (r *StoreRig) Root(post publishing.PostID) publishing.Post {
 	r.Helper()
 	roots, err := poststore.Root(r.Context(), r.Store, r.Org, post)
@@ -155,7 +158,7 @@ func (r *StoreRig) Root(post publishing.PostID) publishing.Post {
 	return roots[0]
 }
 
-// WantState fails the test unless a post is in a state.
+// WantState fails the test unless the post has the state.
 func (r *StoreRig) WantState(post publishing.PostID, want publishing.State) {
 	r.Helper()
 	if got := r.Root(post).State; got != want {
@@ -163,7 +166,7 @@ func (r *StoreRig) WantState(post publishing.PostID, want publishing.State) {
 	}
 }
 
-// WantInTimeline ends the test unless the timeline of a post has an event.
+// WantInTimeline ends the test unless the timeline of the post has the event.
 func (r *StoreRig) WantInTimeline(post publishing.PostID, event publishing.EventKind) {
 	r.Helper()
 	events, err := poststore.Events(r.Context(), r.Store, r.Org, r.Root(post).Group)
@@ -195,7 +198,7 @@ func (r *StoreRig) Delete(post publishing.PostID) {
 	}))
 }
 
-// MoveTo moves the group of a post to a state, whatever its state is.
+// MoveTo moves the group of a post to a state, regardless of its current state.
 func (r *StoreRig) MoveTo(post publishing.PostID, to publishing.State) {
 	r.Helper()
 	group := r.GroupOf(post)
@@ -209,8 +212,8 @@ func (r *StoreRig) MoveTo(post publishing.PostID, to publishing.State) {
 	}))
 }
 
-// Rewrite replaces the content of a post as an edit by a person does, and keeps the id of its first part. It returns
-// Conflict when the post is claimed or published.
+// Rewrite replaces the content of a post like a person's edit, and keeps the id of its first part.
+// It returns Conflict if the post is claimed or published.
 func (r *StoreRig) Rewrite(post publishing.PostID, content func(channel publishing.ChannelID) []publishing.Post) error {
 	return r.InOrg(func(tx *db.Tx) error {
 		group, err := poststore.GroupOf(r.Context(), tx, post)
@@ -234,7 +237,8 @@ func (r *StoreRig) Rewrite(post publishing.PostID, content func(channel publishi
 	})
 }
 
-// Edit replaces a post by one that is due now and has two parts with the same text. See Rewrite for its errors.
+// Edit replaces a post with one that is due now and has two parts with the same text. See Rewrite
+// for the errors.
 func (r *StoreRig) Edit(post publishing.PostID, text string) error {
 	return r.Rewrite(post, func(channel publishing.ChannelID) []publishing.Post {
 		posts := fixture.Post(r.Org, channel, time.Now(), 0)

@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// Webhook stores a webhook for all channels, after the changes of the test.
+// Webhook stores a webhook for all channels, after applying the changes.
 func (r *StoreRig) Webhook(change ...func(*publishing.Webhook)) publishing.WebhookID {
 	r.Helper()
 	now := time.Now()
@@ -29,7 +29,7 @@ func (r *StoreRig) Webhook(change ...func(*publishing.Webhook)) publishing.Webho
 	return w.ID
 }
 
-// WebhookEvent is an event for webhooks, as far as tests compare it.
+// WebhookEvent holds the members of a webhook event that tests compare.
 type WebhookEvent struct {
 	Post  publishing.PostID
 	Event publishing.WebhookEvent
@@ -37,7 +37,7 @@ type WebhookEvent struct {
 	Error string
 }
 
-// WebhookEvents returns the events for webhooks since the last call.
+// WebhookEvents returns the webhook events since it was last called.
 func (r *StoreRig) WebhookEvents() (out []WebhookEvent) {
 	r.Helper()
 	r.OK(r.DB.InOrg(r.Context(), r.Org.UUID(), func(tx pgx.Tx) error {
@@ -53,7 +53,7 @@ func (r *StoreRig) WebhookEvents() (out []WebhookEvent) {
 	return out
 }
 
-// WantWebhookEvents checks the events for webhooks since the last call.
+// WantWebhookEvents checks the webhook events since the last call.
 func (r *StoreRig) WantWebhookEvents(when string, want ...WebhookEvent) {
 	r.Helper()
 	if got := r.WebhookEvents(); !slices.Equal(got, want) {

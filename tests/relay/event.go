@@ -10,11 +10,11 @@ import (
 	"github.com/btcsuite/btcd/btcec/v2/schnorr"
 )
 
-// Event is an event of NIP-01.
+// Event is an event as NIP-01 defines it.
 type Event struct {
 	ID     string `json:"id"`
 	PubKey string `json:"pubkey"`
-	// CreatedAt is in seconds since 1970.
+	// CreatedAt is in seconds since the Unix epoch.
 	CreatedAt int64 `json:"created_at"`
 	// Kind is 1 for a note.
 	Kind    int        `json:"kind"`
@@ -23,7 +23,7 @@ type Event struct {
 	Sig     string     `json:"sig"`
 }
 
-// Tag returns the first value of the first tag with that name, or "".
+// Tag returns the first value of the first tag with this name, or "".
 func (e Event) Tag(name string) string {
 	for _, tag := range e.Tags {
 		if len(tag) > 1 && tag[0] == name {
@@ -33,7 +33,8 @@ func (e Event) Tag(name string) string {
 	return ""
 }
 
-// Check returns why the event is invalid, or "". It does not use the connector's code, so that each checks the other.
+// Check returns why the event is invalid, or "". It does not share code with the connector, so that
+// each checks the other.
 func (e Event) Check() string {
 	sum := sha256.Sum256(e.serialize())
 	if e.ID != hex.EncodeToString(sum[:]) {
@@ -96,12 +97,12 @@ func writeString(b *bytes.Buffer, s string) {
 	b.WriteByte('"')
 }
 
-// Filter has the supported fields of NIP-01's filter; others are ignored.
+// Filter has the supported fields of a NIP-01 filter. Other fields are ignored.
 type Filter struct {
 	IDs     []string `json:"ids"`
 	Authors []string `json:"authors"`
 	Kinds   []int    `json:"kinds"`
-	// Limit is the largest number of stored events in the answer; nil is no limit.
+	// Limit is the largest number of stored events to return. nil means no limit.
 	Limit *int `json:"limit"`
 }
 

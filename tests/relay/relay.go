@@ -1,4 +1,5 @@
-// Package relay is a Nostr relay on loopback for tests. It checks published events and fails on request.
+// Package relay is a Nostr relay on loopback for tests. It checks the events that clients publish,
+// and fails on request.
 package relay
 
 import (
@@ -14,36 +15,37 @@ import (
 	"github.com/coder/websocket"
 )
 
-const maxFrame = 4 << 20 // bytes
+const maxFrame = 4 << 20 // in bytes
 
-// Fault is a failure in the answer to one EVENT. Its fields take effect in their order here; the zero Fault is none.
+// Fault is a failure in the response to one EVENT. Its fields take effect in the order of their
+// declaration. The zero Fault is no failure.
 type Fault struct {
-	// Dial refuses the next handshake instead, with status 503.
+	// Dial refuses the next handshake instead, with the status 503.
 	Dial bool
 	// Hold delays everything else until it is closed or the client leaves.
 	Hold <-chan struct{}
 	// Store stores the event before the following failures.
 	Store bool
-	// Alien first answers OK true for the id of another event.
+	// Alien first responds with OK true for the id of another event.
 	Alien bool
-	// Cut answers half an OK and then drops the connection.
+	// Cut responds with half an OK and then drops the connection.
 	Cut bool
 	// Drop drops the connection without an OK.
 	Drop bool
 	// Flood is sent repeatedly until the client leaves, without an OK; "" is off.
 	Flood string
-	// Refuse answers OK false with this message; "" is off.
+	// Refuse responds with OK false and this message; "" is off.
 	Refuse string
 }
 
-// Lie is how a relay forges the events that it returns for a REQ.
+// Lie says how a relay forges the events that it returns for a REQ.
 type Lie string
 
 // The kinds of forgery.
 const (
 	Honest       Lie = ""
-	BadSignature Lie = "bad signature" // well-formed, and of no key
-	OtherContent Lie = "other content" // with the id and the signature of the event
+	BadSignature Lie = "bad signature" // well-formed, but matches no key
+	OtherContent Lie = "other content" // with the event's id and signature
 )
 
 // forge returns the forged event.
@@ -86,13 +88,13 @@ func Start(t *testing.T) *Relay {
 	return r
 }
 
-// Stop makes the relay unreachable; what it stores stays readable.
+// Stop makes the relay unreachable. What it stores stays readable.
 func (r *Relay) Stop() {
 	r.server.CloseClientConnections()
 	r.server.Close()
 }
 
-// Addr returns host:port.
+// Addr returns the relay's host:port.
 func (r *Relay) Addr() string { return r.addr }
 
 // URL returns the address that clients dial.
@@ -105,21 +107,21 @@ func (r *Relay) Events() []Event {
 	return slices.Clone(r.events)
 }
 
-// Received returns the number of EVENT messages that arrived, accepted or not.
+// Received returns the number of EVENT messages that arrived, whether accepted or not.
 func (r *Relay) Received() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.received
 }
 
-// Arm makes the next EVENT (or handshake) fail, once.
+// Arm makes the next EVENT, or the next handshake, fail once.
 func (r *Relay) Arm(f Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fault = &f
 }
 
-// Deafen makes the relay drop the connection on every REQ, or ends that.
+// Deafen makes the relay drop the connection on every REQ, until it is called with false.
 func (r *Relay) Deafen(deaf bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,14 +135,14 @@ func (r *Relay) Lie(l Lie) {
 	r.lie = l
 }
 
-// MembersOnly requires NIP-42 authentication on every connection, or ends that.
+// MembersOnly requires NIP-42 authentication on every connection, until it is called with false.
 func (r *Relay) MembersOnly(members bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.members = members
 }
 
-// take removes and returns the armed fault if it applies here.
+// take removes and returns the armed fault if it applies to this step.
 func (r *Relay) take(dialing bool) Fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +157,7 @@ func (r *Relay) take(dialing bool) Fault {
 	return f
 }
 
-// store stores an event and reports whether it was stored before.
+// store stores an event and reports whether it was already stored.
 func (r *Relay) store(e Event) (known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,7 +185,7 @@ func (r *Relay) find(filters []Filter) []Event {
 	return out
 }
 
-// ServeHTTP serves one websocket connection.
+// ServeHTTP serves one WebSocket connection.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if r.take(true).Dial {
 		http.Error(w, "closed", http.StatusServiceUnavailable)
@@ -213,7 +215,8 @@ func (r *Relay) exclusive() bool {
 	return r.members
 }
 
-// client is one connection. challenge is sent when it opens; member is true after a valid AUTH event for it.
+// client is one connection. challenge is sent when it opens. member is true after a valid AUTH
+// event for the challenge.
 type client struct {
 	relay     *Relay
 	conn      *websocket.Conn
@@ -221,7 +224,7 @@ type client struct {
 	member    bool
 }
 
-// send sends a message. A client that has left is noticed by the next read.
+// send sends a message. The next read detects that a client has left.
 func (c *client) send(ctx context.Context, message ...any) {
 	raw, err := json.Marshal(message)
 	if err != nil {
@@ -230,7 +233,7 @@ func (c *client) send(ctx context.Context, message ...any) {
 	_ = c.conn.Write(ctx, websocket.MessageText, raw)
 }
 
-// handle handles one message; false drops the connection.
+// handle handles one message. It returns false to drop the connection.
 func (c *client) handle(ctx context.Context, raw []byte) bool {
 	var parts []json.RawMessage
 	var label string
@@ -245,7 +248,7 @@ func (c *client) handle(ctx context.Context, raw []byte) bool {
 		return c.request(ctx, parts[1], parts[2:])
 	case "AUTH":
 		c.auth(ctx, parts[1])
-	case "CLOSE": // subscriptions end with the stored events
+	case "CLOSE": // subscriptions end with the stored events anyway
 	default:
 		c.send(ctx, "NOTICE", "unknown message "+label)
 	}
@@ -300,7 +303,7 @@ func (c *client) event(ctx context.Context, raw json.RawMessage) bool {
 	default:
 		c.send(ctx, "OK", e.ID, true, "")
 	}
-	return f.Hold == nil // CloseRead reads from now on
+	return f.Hold == nil // after Hold, CloseRead does the reading
 }
 
 func (c *client) request(ctx context.Context, name json.RawMessage, raw []json.RawMessage) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// signedEvent returns an event signed with the private key 1, 2, 3...
+// signedEvent returns an event signed with the private key 1, 2, 3 and so on.
 func signedEvent(t *testing.T, key byte, content string) Event {
 	t.Helper()
 	private, public := btcec.PrivKeyFromBytes([]byte{key})
@@ -55,7 +55,7 @@ func (k session) send(message ...any) {
 	}
 }
 
-// expect checks that the next message has this prefix.
+// expect checks that the next message starts with this prefix.
 func (k session) expect(start string) {
 	k.t.Helper()
 	_, raw, err := k.conn.Read(k.t.Context())

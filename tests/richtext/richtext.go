@@ -1,4 +1,4 @@
-// Package richtext finds the facets of texts with Bluesky's reference library, for tests.
+// Package richtext finds facets in texts with Bluesky's reference library, for tests.
 package richtext
 
 import (
@@ -15,8 +15,8 @@ var files embed.FS
 // runTime is long enough to install the library and to read tens of thousands of texts.
 const runTime = 4 * time.Minute
 
-// Facet is a range of bytes of a text and what it leads to: an address, a handle without its @, or
-// a tag without its #.
+// Facet is a range of bytes in a text and its target: an address, a handle without @, or a tag
+// without #.
 type Facet struct {
 	Start  int    `json:"start"`
 	End    int    `json:"end"`

@@ -1,5 +1,5 @@
-// Package s3test runs an S3 server for tests: gofakes3 with its objects on the disk, behind a check of every signature
-// (AWS Signature Version 4), which gofakes3 does not make.
+// Package s3test runs an S3 server for tests. It is gofakes3 with its objects on disk, behind a
+// check of every signature (AWS Signature Version 4), which gofakes3 does not do itself.
 package s3test
 
 import (
@@ -16,7 +16,7 @@ import (
 	"crier/platform/blob"
 )
 
-// What the server accepts.
+// The region, the bucket and the keys that the server accepts.
 const (
 	Region    = "eu-test-1"
 	Bucket    = "uploads"
@@ -24,14 +24,14 @@ const (
 	SecretKey = "secret/of+the tests"
 )
 
-// Config returns the configuration of a store at a server.
+// Config returns the configuration of a store on the server.
 func Config(url string) blob.S3Config {
 	return blob.S3Config{
 		Endpoint: url, Region: Region, Bucket: Bucket, AccessKey: AccessKey, SecretKey: SecretKey, PathStyle: true,
 	}
 }
 
-// Env returns the configuration as environment variables.
+// Env returns the same configuration as environment variables.
 func Env(url string) map[string]string {
 	return map[string]string{
 		"FILES": "s3", "S3_ENDPOINT": url, "S3_REGION": Region, "S3_BUCKET": Bucket,
@@ -39,8 +39,9 @@ func Env(url string) map[string]string {
 	}
 }
 
-// Handler returns a server with its objects in a folder and an empty bucket. Parts of an upload in parts are in memory
-// until it is complete. A request with a wrong signature is answered with 403, and has changed nothing.
+// Handler returns a server with its objects in a folder and an empty bucket. It keeps the parts of
+// a multipart upload in memory until the upload is complete. A request with a wrong signature gets
+// 403 and changes nothing.
 func Handler(dir string) (http.Handler, error) {
 	files, err := s3afero.FsPath(dir, s3afero.FsPathCreateAll)
 	if err != nil {
@@ -56,7 +57,7 @@ func Handler(dir string) (http.Handler, error) {
 	return checkSignatures(gofakes3.New(backend).Server()), nil
 }
 
-// Start runs a server on loopback until the test ends and returns its URL.
+// Start runs a server on loopback until the test ends, and returns its URL.
 func Start(t testing.TB) string {
 	t.Helper()
 	handler, err := Handler(t.TempDir())

@@ -19,13 +19,13 @@ const (
 	algorithm = "AWS4-HMAC-SHA256"
 	streaming = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
 	unsigned  = "UNSIGNED-PAYLOAD"
-	maxChunk  = 1 << 20 // bytes
+	maxChunk  = 1 << 20 // in bytes
 )
 
 var errSignature = errors.New("the signature is wrong")
 
-// checkSignatures returns a handler that refuses requests whose header or content is not signed with SecretKey. It
-// passes content on without the signatures of its chunks.
+// checkSignatures returns a handler that refuses requests whose header or content is not signed
+// with SecretKey. It passes the content on without the signatures of its chunks.
 func checkSignatures(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		signature, key, scope, err := checkHeader(r)
@@ -59,7 +59,8 @@ func checkSignatures(next http.Handler) http.Handler {
 	})
 }
 
-// checkHeader checks the header Authorization and returns the signature, the key and the scope for those of the content.
+// checkHeader checks the header Authorization. It returns the signature, the key and the scope,
+// which the signatures of the content need.
 func checkHeader(r *http.Request) (signature string, key []byte, scope string, err error) {
 	kind, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	fields := map[string]string{}
@@ -110,7 +111,7 @@ func canonicalQuery(query url.Values) string {
 	return strings.Join(pairs, "&")
 }
 
-// escape encodes every byte but unreserved ones, and slashes of a path.
+// escape encodes every byte except unreserved characters and, in a path, slashes.
 func escape(s string, path bool) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -124,7 +125,8 @@ func escape(s string, path bool) string {
 	return b.String()
 }
 
-// chunks reads content whose chunks are signed, each with the signature of the one before it.
+// chunks reads content in signed chunks. The signature of each chunk covers the signature of the
+// one before it.
 type chunks struct {
 	r           *bufio.Reader
 	key         []byte
@@ -146,7 +148,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next returns a chunk with a correct signature, and io.EOF after the last.
+// next returns the next chunk if its signature is correct, and io.EOF after the last one.
 func (c *chunks) next() ([]byte, error) {
 	line, err := c.r.ReadString('\n')
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// App is an application that is registered with a sandbox.
+// App is an application registered with a sandbox.
 type App struct {
 	ClientID  string   `json:"clientId"`
 	Secret    string   `json:"secret"`
 	Redirects []string `json:"redirects"`
-	// TokenSeconds is the life of an access; 0 means an hour.
+	// TokenSeconds is the lifetime of an access token in seconds. 0 means an hour.
 	TokenSeconds int `json:"tokenSeconds,omitempty"`
 }
 
@@ -24,7 +24,7 @@ func (j Judge) AddApp(ctx context.Context, app App) error {
 	return j.ask(ctx, http.MethodPost, "oauth/apps", app, nil)
 }
 
-// Revoke ends every access that a user has given.
+// Revoke ends all access that a user has granted.
 func (j Judge) Revoke(ctx context.Context, user string) error {
 	return j.ask(ctx, http.MethodPost, "oauth/revoke", map[string]string{"user": user}, nil)
 }
@@ -33,14 +33,14 @@ func (j Judge) Revoke(ctx context.Context, user string) error {
 type Consent struct {
 	User string
 	Deny bool
-	// Withhold is a permission that is not given, "" for none.
+	// Withhold is a permission that the person does not grant, or "".
 	Withhold string
 }
 
 var hiddenInput = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
-// Browse opens the address of a consent page as a browser does, submits its form, and returns the address to which the
-// sandbox redirects.
+// Browse opens the address of a consent page like a browser, submits its form, and returns the
+// address to which the sandbox redirects.
 func (j Judge) Browse(ctx context.Context, address string, c Consent) (string, error) {
 	page, _, err := browse(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -70,7 +70,7 @@ func unescape(s string) string {
 	return strings.NewReplacer("&#43;", "+", "&amp;", "&", "&#34;", `"`, "&#39;", "'").Replace(s)
 }
 
-// browse makes one request of a browser, which does not follow redirects.
+// browse makes one request like a browser that does not follow redirects.
 func browse(ctx context.Context, method, address string, form url.Values) (page, location string, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(form.Encode()))
 	if err != nil {

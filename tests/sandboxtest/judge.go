@@ -10,18 +10,20 @@ import (
 	"crier/tests/call"
 )
 
-// Judge reads what a sandbox has published, and scripts its faults.
+// Judge reads what a sandbox has published and scripts its faults.
 type Judge struct{ URL string }
 
-// Post is a post as the sandbox has published it. ReplyTo is the ID of the post above it, or "".
+// Post is a post that the sandbox has published. ReplyTo is the ID of the post that it replies to,
+// or "".
 type Post struct {
 	ID, Text, ReplyTo string
-	// At is when the sandbox published the post, by its clock.
+	// At is when the sandbox published the post, by the sandbox's clock.
 	At    time.Time
 	Media []struct{ SHA256, Alt string }
 }
 
-// Fault scripts a fault for an account, or for every account if it is "", and returns its id.
+// Fault scripts a fault for an account, or for every account if account is "". It returns the
+// fault's id.
 func (j Judge) Fault(ctx context.Context, account string, fault map[string]any) (string, error) {
 	fault = maps.Clone(fault)
 	if account != "" {
@@ -32,12 +34,12 @@ func (j Judge) Fault(ctx context.Context, account string, fault map[string]any) 
 	return made.ID, err
 }
 
-// Release lets requests continue that a fault holds.
+// Release lets the requests that a fault holds proceed.
 func (j Judge) Release(ctx context.Context, fault string) error {
 	return j.ask(ctx, http.MethodPost, "faults/"+fault+"/release", nil, nil)
 }
 
-// Clear removes the faults of an account, or all of them if it is "".
+// Clear removes the faults of an account, or all faults if account is "".
 func (j Judge) Clear(ctx context.Context, account string) error {
 	path := "faults"
 	if account != "" {
@@ -46,7 +48,7 @@ func (j Judge) Clear(ctx context.Context, account string) error {
 	return j.ask(ctx, http.MethodDelete, path, nil, nil)
 }
 
-// Held returns how many requests each fault holds now, by the id of the fault.
+// Held returns how many requests each fault is holding, keyed by fault id.
 func (j Judge) Held(ctx context.Context) (map[string]int, error) {
 	var all struct {
 		Faults []struct {
@@ -62,8 +64,8 @@ func (j Judge) Held(ctx context.Context) (map[string]int, error) {
 	return held, err
 }
 
-// Posts returns the published posts of an account, oldest first. An error means that the sandbox did not answer, or
-// refused.
+// Posts returns the published posts of an account, oldest first. An error means that the sandbox
+// did not respond or refused.
 func (j Judge) Posts(ctx context.Context, account string) ([]Post, error) {
 	var all struct{ Posts []Post }
 	err := j.ask(ctx, http.MethodGet, "posts?account="+url.QueryEscape(account), nil, &all)

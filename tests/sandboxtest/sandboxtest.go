@@ -1,4 +1,4 @@
-// Package sandboxtest runs the sandbox platform in the process of a test.
+// Package sandboxtest runs the sandbox platform in the test's process.
 package sandboxtest
 
 import (
@@ -9,7 +9,7 @@ import (
 	"crier/apps/sim/sandbox"
 )
 
-// Start runs a sandbox with an empty journal until the test ends and returns its URL.
+// Start runs a sandbox with an empty journal until the test ends, and returns its URL.
 func Start(t testing.TB) string {
 	t.Helper()
 	platform, err := sandbox.Open(t.TempDir(), sandbox.Options{Log: slog.New(slog.DiscardHandler)})

@@ -1,4 +1,5 @@
-// Package segmenter counts grapheme clusters with the Intl.Segmenter of a recent Node.js, for tests.
+// Package segmenter counts grapheme clusters with the Intl.Segmenter of a recent Node.js, for
+// tests.
 package segmenter
 
 import (
@@ -15,8 +16,8 @@ var files embed.FS
 // runTime is long enough to install Node.js and to count hundreds of thousands of texts.
 const runTime = 4 * time.Minute
 
-// Counts returns the number of grapheme clusters of each text, and the version of Unicode that Node.js counts by. It
-// needs npm and its registry.
+// Counts returns the number of grapheme clusters in each text, and the Unicode version that Node.js
+// uses to count them. It needs npm and its registry.
 func Counts(t testing.TB, texts []string) (unicode string, counts []int) {
 	t.Helper()
 	var out struct {

@@ -14,8 +14,8 @@ import (
 	"crier/platform/clock"
 )
 
-// certificates returns the configuration of a server with a new certificate for 127.0.0.1 and localhost, and that of a
-// client that trusts only this certificate.
+// certificates returns the configuration of a server with a new certificate for 127.0.0.1 and
+// localhost, and the configuration of a client that trusts only this certificate.
 func certificates() (server, client *tls.Config, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 
 // Received is a message that the server accepted.
 type Received struct {
-	// From and To are the addresses of the envelope.
+	// From and To are the envelope addresses.
 	From, To string
 	Header   mail.Header
-	// Text and HTML are the decoded parts. Lines end with a line feed.
+	// Text and HTML are the decoded parts. Their lines end with a line feed.
 	Text, HTML string
 }
 
@@ -32,8 +32,8 @@ func (r Received) Subject() string {
 	return decoded
 }
 
-// parse returns the header and the parts of a message. It fails for everything that is not text, HTML, or a multipart
-// of them.
+// parse returns the header and the parts of a message. It returns an error for anything other than
+// text, HTML, or a multipart message that contains only these.
 func parse(raw []byte) (Received, error) {
 	msg, err := mail.ReadMessage(bytes.NewReader(raw))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// session is one connection after its EHLO.
+// session is a connection after EHLO.
 type session struct {
 	server   *Server
 	conn     *conn
@@ -20,7 +20,7 @@ type session struct {
 	to       []string
 }
 
-// session is called at each EHLO: twice with STARTTLS.
+// session is called for each EHLO, so twice with STARTTLS.
 func (s *Server) session(c *smtp.Conn) (smtp.Session, error) {
 	s.waitAt(StepGreet)
 	raw := c.Conn()
@@ -34,7 +34,7 @@ func (s *Server) session(c *smtp.Conn) (smtp.Session, error) {
 	return &session{server: s, conn: inner, loggedIn: s.user == ""}, nil
 }
 
-// AuthMechanisms returns the mechanisms of AUTH, none without Login.
+// AuthMechanisms returns the mechanisms for AUTH. Without Login there are none.
 func (s *session) AuthMechanisms() []string {
 	if s.server.user == "" {
 		return nil
@@ -54,7 +54,7 @@ func (s *session) Auth(string) (sasl.Server, error) {
 	}), nil
 }
 
-// Mail takes the sender, and refuses all without the login that Login demands.
+// Mail accepts the sender. If Login is set, it refuses every sender before the log-in.
 func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 	s.server.waitAt(StepMail)
 	if !s.loggedIn {
@@ -67,7 +67,7 @@ func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 	return nil
 }
 
-// Rcpt takes a recipient, and refuses those of Refuse.
+// Rcpt accepts a recipient, except those in Refuse.
 func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	s.server.waitAt(StepRcpt)
 	s.server.waitHeld(to)
@@ -78,7 +78,7 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
-// Data takes the message. A message that cannot be parsed is refused with the reason.
+// Data accepts the message. It refuses a message that cannot be parsed, with the reason.
 func (s *session) Data(r io.Reader) error {
 	raw, err := io.ReadAll(r)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *session) Data(r io.Reader) error {
 	return nil
 }
 
-// Reset forgets the sender and the recipients.
+// Reset clears the sender and the recipients.
 func (s *session) Reset() { s.from, s.to = "", nil }
 
 // Logout returns nil.
@@ -112,7 +112,7 @@ func answer(code int, text string) error {
 	return &smtp.SMTPError{Code: code, EnhancedCode: smtp.EnhancedCode{code / 100, 0, 0}, Message: text}
 }
 
-// listener makes a conn of each connection, and a TLS connection with Implicit.
+// listener wraps each connection in a conn and, with Implicit, in TLS.
 type listener struct {
 	net.Listener
 	server *Server
@@ -134,19 +134,21 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 	l.server.open.Go(func() {
 		<-l.server.closing
-		_ = c.Close() // the protocol does not close a connection that it got while it was being closed
+		// The protocol does not close a connection that it accepts while it is being closed.
+		_ = c.Close()
 	})
 	return &conn{Conn: c, server: l.server}, nil
 }
 
-// conn is the connection below TLS. It is silent at StepConnect and StepQuit, for which the protocol has no hook.
+// conn is the connection below TLS. It is silent at StepConnect and StepQuit, for which the
+// protocol has no hooks.
 type conn struct {
 	net.Conn
 	server   *Server
-	accepted atomic.Bool // a message was accepted
+	accepted atomic.Bool // a message has been accepted
 }
 
-// Read blocks at StepQuit before the command after the message.
+// Read blocks at StepQuit, before the command that follows the message.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.accepted.Load() {
 		c.server.waitAt(StepQuit)
@@ -154,7 +156,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write blocks at StepConnect before the greeting.
+// Write blocks at StepConnect, before the greeting.
 func (c *conn) Write(p []byte) (int, error) {
 	c.server.waitAt(StepConnect)
 	return c.Conn.Write(p)

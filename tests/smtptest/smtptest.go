@@ -1,5 +1,5 @@
-// Package smtptest runs a mail server on loopback for tests: with STARTTLS, with failures on request, and with the
-// messages that it got.
+// Package smtptest runs a mail server on loopback for tests. It offers STARTTLS, fails on request,
+// and keeps the messages that it got.
 package smtptest
 
 import (
@@ -17,19 +17,19 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// Step is a step of an SMTP session after which a server can be silent.
+// Step is a step in an SMTP session at which a server can go silent.
 type Step string
 
-// The steps, in their order.
+// The steps, in order.
 const (
 	StepConnect  Step = "connect"  // no greeting
-	StepGreet    Step = "greet"    // no answer to EHLO
-	StepStartTLS Step = "starttls" // no answer to the TLS handshake
-	StepAuth     Step = "auth"     // no answer to AUTH
-	StepMail     Step = "mail"     // no answer to MAIL
-	StepRcpt     Step = "rcpt"     // no answer to RCPT
-	StepData     Step = "data"     // DATA is answered, the end of the message is not
-	StepQuit     Step = "quit"     // the message is accepted, QUIT is not answered
+	StepGreet    Step = "greet"    // no response to EHLO
+	StepStartTLS Step = "starttls" // no response to the TLS handshake
+	StepAuth     Step = "auth"     // no response to AUTH
+	StepMail     Step = "mail"     // no response to MAIL
+	StepRcpt     Step = "rcpt"     // no response to RCPT
+	StepData     Step = "data"     // a response to DATA but not to the end of the message
+	StepQuit     Step = "quit"     // the message is accepted, but there is no response to QUIT
 )
 
 // Option changes a Server.
@@ -38,30 +38,33 @@ type Option func(*Server)
 // Plain turns off STARTTLS. URL then has tls=none.
 func Plain() Option { return func(s *Server) { s.mode = plain } }
 
-// Implicit makes the server speak TLS from the first byte. URL is then smtps://.
+// Implicit makes the server use TLS from the first byte. URL then starts with smtps://.
 func Implicit() Option { return func(s *Server) { s.mode = implicit } }
 
-// SilentAfter makes the server stop answering at a step, in every connection. The connections stay open.
+// SilentAfter makes the server stop responding at a step, in every connection. The connections stay
+// open.
 func SilentAfter(step Step) Option { return func(s *Server) { s.silentAt = step } }
 
-// Hold makes the server answer no RCPT of an address that ends with suffix until Release.
+// Hold makes the server not respond to RCPT for addresses that end with suffix, until Release is
+// called.
 func Hold(suffix string) Option { return func(s *Server) { s.hold = suffix } }
 
-// Refuse answers RCPT of an address with a code, such as 550 or 451.
+// Refuse makes the server respond to RCPT for an address with a code, such as 550 or 451.
 func Refuse(address string, code int) Option { return func(s *Server) { s.refused[address] = code } }
 
-// RefuseSender answers every MAIL with a code.
+// RefuseSender makes the server respond to every MAIL with a code.
 func RefuseSender(code int) Option { return func(s *Server) { s.refusedSender = code } }
 
-// RefuseMessage answers the end of every message with a code.
+// RefuseMessage makes the server respond to the end of every message with a code.
 func RefuseMessage(code int) Option { return func(s *Server) { s.refusedMessage = code } }
 
-// Login offers AUTH PLAIN and accepts messages only after it. URL then has the user and the password.
+// Login makes the server offer AUTH PLAIN and accept messages only after it. URL then contains the
+// user and the password.
 func Login(user, password string) Option {
 	return func(s *Server) { s.user, s.password = user, password }
 }
 
-// mode is how a server encrypts.
+// mode says how a server encrypts.
 type mode int
 
 const (
@@ -74,7 +77,7 @@ const (
 type Server struct {
 	mode           mode
 	silentAt       Step
-	hold           string // "": none
+	hold           string // "" for none
 	refused        map[string]int
 	refusedSender  int
 	refusedMessage int
@@ -83,27 +86,27 @@ type Server struct {
 	address string
 	server  *tls.Config
 	client  *tls.Config
-	closing chan struct{}  // closed at the end of the test: ends every silence
-	open    sync.WaitGroup // one goroutine for each connection
+	closing chan struct{}  // closed at the end of the test; ends every silence
+	open    sync.WaitGroup // one goroutine per connection
 
 	mu       sync.Mutex
 	received []Received    // oldest first
-	changed  chan struct{} // closed when received grows, and replaced then
+	changed  chan struct{} // closed and replaced when received grows
 
 	silent chan struct{} // closed by reach
 	reach  sync.Once
 
-	held     chan string   // the addresses of Hold, as they come
+	held     chan string   // the addresses that Hold makes wait, as they arrive
 	released chan struct{} // closed by Release
 }
 
-// Held returns a channel with the addresses whose RCPT began to wait because of Hold.
+// Held returns a channel of the addresses whose RCPT waits because of Hold.
 func (s *Server) Held() <-chan string { return s.held }
 
-// Release ends the waiting of Hold. It must be called at most once.
+// Release ends the wait that Hold causes. It must be called at most once.
 func (s *Server) Release() { close(s.released) }
 
-// Start runs a server on a free port of 127.0.0.1 until the test ends, with a certificate made for it.
+// Start runs a server on a free port of 127.0.0.1 until the test ends, with a new certificate.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s := &Server{
@@ -130,7 +133,8 @@ func Start(t testing.TB, opts ...Option) *Server {
 		if err := ln.Close(); err != nil {
 			t.Error(err)
 		}
-		_ = srv.Close() // its error is of ln, which is closed here because Serve may not have begun
+		// The error is from ln, which is closed above because Serve may not have started.
+		_ = srv.Close()
 		serving.Wait()
 		s.open.Wait()
 	})
@@ -156,7 +160,7 @@ func (s *Server) protocol() *smtp.Server {
 	return srv
 }
 
-// URL returns the address of the server as a value of SMTP_URL.
+// URL returns the server's address as a value of SMTP_URL.
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "smtp", Host: s.address}
 	switch s.mode {
@@ -171,13 +175,13 @@ func (s *Server) URL() string {
 	return u.String()
 }
 
-// TLSConfig returns the configuration of a client that trusts the certificate of the server.
+// TLSConfig returns the configuration of a client that trusts the server's certificate.
 func (s *Server) TLSConfig() *tls.Config { return s.client.Clone() }
 
-// Silent returns a channel that is closed when a client first waits at the step of SilentAfter.
+// Silent returns a channel that is closed once a client waits at the step of SilentAfter.
 func (s *Server) Silent() <-chan struct{} { return s.silent }
 
-// Messages returns the messages that the server accepted, oldest first, one for each recipient.
+// Messages returns the messages that the server has accepted, oldest first, one per recipient.
 func (s *Server) Messages() []Received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,8 +191,8 @@ func (s *Server) Messages() []Received {
 // waitLimit is how long Wait waits.
 const waitLimit = 30 * time.Second
 
-// Wait returns the oldest message to an address whose decoded subject contains a text. It waits for one at most 30 s,
-// then it fails the test.
+// Wait returns the oldest message to an address whose decoded subject contains a text. It waits up
+// to 30 seconds for the message, and then fails the test.
 func (s *Server) Wait(t testing.TB, to, subjectContains string) Received {
 	t.Helper()
 	timeout := time.NewTimer(waitLimit)
@@ -228,14 +232,14 @@ func (s *Server) add(all []Received) {
 	s.changed = make(chan struct{})
 }
 
-// waitHeld blocks until Release, or the end of the test, for an address of Hold.
+// waitHeld blocks until Release or the end of the test if Hold applies to the address.
 func (s *Server) waitHeld(to string) {
 	if s.hold == "" || !strings.HasSuffix(to, s.hold) {
 		return
 	}
 	select {
 	case s.held <- to:
-	default: // nobody reads so many
+	default: // nobody reads that many
 	}
 	select {
 	case <-s.released:

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// send sends a raw message with the client of the standard library.
+// send sends a raw message with the standard library's client.
 func send(t *testing.T, s *Server, to, raw string) error {
 	t.Helper()
 	client, err := smtp.Dial(s.address)
@@ -88,7 +88,7 @@ func TestServer_RefusesOnRequest(t *testing.T) {
 	}
 }
 
-func TestServer_RefusesWhatItCannotParse(t *testing.T) {
+func TestServer_RefusesUnparsableMessages(t *testing.T) {
 	t.Parallel()
 	s := Start(t, Plain())
 	for name, raw := range map[string]string{
@@ -104,7 +104,7 @@ func TestServer_RefusesWhatItCannotParse(t *testing.T) {
 	}
 }
 
-func TestURL_NamesTheMode(t *testing.T) {
+func TestURL_NamesMode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		opts           []Option

@@ -8,9 +8,9 @@ import (
 	"crier/publishing/db"
 )
 
-// Columns fails the test if the columns of a statement's result do not match its row. The keys are
-// statements, the values the columns of their rows. Rows in byPosition are scanned in column order,
-// so the order must match too.
+// Columns fails the test if the columns of a statement's result do not match the statement's row.
+// The keys are statements, the values the columns of their rows. Rows in byPosition are scanned in
+// column order, so their order must match too.
 func Columns(t *testing.T, byPosition, byName map[string][]string) {
 	t.Helper()
 	_, conn := Open(t)
@@ -40,12 +40,12 @@ func Columns(t *testing.T, byPosition, byName map[string][]string) {
 	}
 }
 
-// Tags returns the columns of a row type that is read by name, in field order.
+// Tags returns the columns of a row type that is scanned by name, in field order.
 func Tags[T any]() (names []string) {
 	for _, f := range db.Fields[T]() {
 		name := f.Tag.Get("db")
 		if name == "" {
-			name = strings.ToLower(f.Name) // as pgx.RowToStructByName does
+			name = strings.ToLower(f.Name) // like pgx.RowToStructByName
 		}
 		names = append(names, name)
 	}

@@ -1,4 +1,4 @@
-// Package sqltest checks the statements of stores: their plans must not read a whole table, and
+// Package sqltest checks the statements of stores. Their plans must not read a whole table, and
 // their columns must match their rows.
 package sqltest
 
@@ -17,7 +17,7 @@ import (
 	"crier/tests/dbtest"
 )
 
-// Step is a node of a query plan.
+// Step is a node in a query plan.
 type Step struct {
 	Kind  string `json:"Node Type"`
 	Table string `json:"Relation Name"`
@@ -40,9 +40,9 @@ func (s Step) whole(leads map[string]string) (out []string) {
 	return out
 }
 
-// paired returns the subqueries whose rows a nested loop compares with all rows of another one.
-// With 512 posts in a statement, that is a quarter of a million comparisons, which take longer than
-// everything else.
+// paired returns the subqueries whose rows a nested loop compares with all rows of another
+// subquery. With 512 posts in a statement, that is a quarter of a million comparisons, which take
+// longer than everything else.
 func (s Step) paired() (out []string) {
 	for _, x := range s.Steps {
 		if s.Kind == "Nested Loop" && x.Side == "Inner" {
@@ -59,14 +59,14 @@ func (s Step) paired() (out []string) {
 	return out
 }
 
-// few is the alias of a set that has only a few rows: the limits of platforms.
+// few is the alias of a set with only a few rows: the platforms' limits.
 const few = "l"
 
 // bounded lists the tables that may be read completely because they have one row per shard or
 // process. The sender reads claimed posts one by one and must not read any table completely.
 var bounded = []string{"shard", "node by node_pkey"}
 
-// Open returns a new database and a connection as its owner.
+// Open returns a new database and a connection to it as its owner.
 func Open(t *testing.T) (*pg.DB, *pgx.Conn) {
 	t.Helper()
 	address := dbtest.URL(t)
@@ -79,10 +79,12 @@ func Open(t *testing.T) (*pg.DB, *pgx.Conn) {
 }
 
 // NoTableRead fails the test if the plan of a statement reads a whole table. Each statement is
-// planned in its role. A connection plans a statement once, perhaps while tables are empty or
-// nothing is due, and the plan must still be good when that has changed. This depends on the
-// settings of the roles, without which a table may be scanned, and on the form of the statements,
-// without which the planner chooses between two indexes by statistics.
+// planned with its role.
+//
+// A connection plans a statement once, perhaps while tables are empty or nothing is due, and the
+// plan must still be good after that has changed. This depends on the settings of the roles,
+// without which a table may be scanned, and on the form of the statements, without which the
+// planner chooses between two indexes by statistics.
 func NoTableRead(t *testing.T, statements map[pg.Role][]string) {
 	t.Helper()
 	db, owner := Open(t)
@@ -131,7 +133,7 @@ func NoTableRead(t *testing.T, statements map[pg.Role][]string) {
 	}
 }
 
-// Kinds returns the kinds of nodes in a plan, from the top.
+// Kinds returns the kinds of the nodes in a plan, from the top.
 func (s Step) Kinds() []string {
 	out := []string{s.Kind}
 	for _, x := range s.Steps {
@@ -151,7 +153,7 @@ func (s Step) Indexes() (out []string) {
 	return out
 }
 
-// Reads returns the scans of a table.
+// Reads returns the scans of a table in a plan.
 func (s Step) Reads(table string) (out []Step) {
 	if s.Table == table && strings.HasSuffix(s.Kind, "Scan") {
 		out = append(out, s)
@@ -187,10 +189,12 @@ func Plan(t *testing.T, c *pgx.Conn, name, sql string) Step {
 	return plans[0].Plan
 }
 
-// Vacuum marks all rows as visible to all transactions, which decides the cost of an index-only
-// scan, and updates the statistics. One vacuum is not enough while a session of another test is
-// logging in: the session does not belong to a database yet and holds back the marks in all of
-// them. Postgres ends such a session after a minute.
+// Vacuum marks all rows as visible to all transactions, which determines the cost of an index-only
+// scan, and updates the statistics.
+//
+// One vacuum is not enough while another test's session is logging in. That session does not belong
+// to a database yet and holds back the marks in all of them. Postgres ends such a session after a
+// minute.
 func Vacuum(t *testing.T, owner *pgx.Conn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

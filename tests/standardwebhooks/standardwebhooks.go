@@ -1,5 +1,5 @@
-// Package standardwebhooks checks the signatures of webhooks with the library that receivers use, the npm package
-// standardwebhooks.
+// Package standardwebhooks checks the signatures of webhooks with the library that receivers use:
+// the npm package standardwebhooks.
 package standardwebhooks
 
 import (
@@ -13,17 +13,17 @@ import (
 //go:embed package.json package-lock.json verify.cjs
 var files embed.FS
 
-// Call is a delivery as a receiver got it, and what it knows.
+// Call is a delivery as a receiver got it, with what the receiver knows.
 type Call struct {
 	Secret  string
 	Headers map[string]string
 	Body    string
-	// At is the receiver's time.
+	// At is the time on the receiver's clock.
 	At time.Time
 }
 
-// Verify returns for each call "" or why the library refuses it. It installs the library, which needs npm and its
-// registry, and ends the test when that fails.
+// Verify returns, for each call, why the library refuses it, or "". It installs the library, which
+// needs npm and its registry, and ends the test if that fails.
 func Verify(t testing.TB, calls ...Call) []string {
 	t.Helper()
 	type input struct {
@@ -44,5 +44,5 @@ func Verify(t testing.TB, calls ...Call) []string {
 	return out
 }
 
-// installTime is generous for a slow registry.
+// installTime is generous because the registry may be slow.
 const installTime = 3 * time.Minute

@@ -12,12 +12,13 @@ import (
 	"crier/platform/env"
 )
 
-// suppressions is a file of the package under test with races of libraries that the race detector is to ignore, one
-// "race:function" a line. It says above each why it is harmless.
+// suppressions is a file of the package under test. It lists races in libraries that the race
+// detector must ignore, one "race:function" per line, each below a comment that says why it is
+// harmless.
 const suppressions = "testdata/race.txt"
 
-// suppressRaces executes the program again with the suppressions of its package, if it has any. The race detector reads
-// them only when a program starts.
+// suppressRaces executes the program again with its package's suppressions, if it has any. The race
+// detector reads them only when a program starts.
 func suppressRaces() error {
 	const option = "suppressions="
 	options, _ := env.OS()("GORACE")

@@ -1,4 +1,4 @@
-// Package suite lets the tests of a process share what is slow to start, such as a service.
+// Package suite lets the tests in a process share what is slow to start, such as a service.
 package suite
 
 import (
@@ -11,10 +11,11 @@ import (
 	"testing"
 )
 
-// Once returns a function that calls start for the first test that needs its value and returns that value to all tests.
-// The TB passed to start lasts until all tests have ended; it has only the methods defined in this package. A failure
-// reported to it belongs to no test: it is printed and fails the process. If start fails, so do all tests that call the
-// function.
+// Once returns a function that calls start for the first test that needs its value, and returns
+// that value to all tests. If start fails, all tests that call the function fail.
+//
+// The TB passed to start lasts until all tests have ended. It has only the methods defined in this
+// package. A failure reported to it belongs to no test: it is printed and fails the process.
 //
 // TestMain of the package must call Run.
 func Once[T any](start func(testing.TB) T) func(testing.TB) T {
@@ -34,7 +35,7 @@ func Once[T any](start func(testing.TB) T) func(testing.TB) T {
 	}
 }
 
-// Run runs the tests, ends what they share and returns the exit code.
+// Run runs the tests, ends what they share, and returns the exit code.
 func Run(m *testing.M) int {
 	if err := suppressRaces(); err != nil {
 		fmt.Fprintln(os.Stderr, "suppress the races of libraries:", err)
@@ -52,7 +53,8 @@ func Run(m *testing.M) int {
 // whole is the TB of what all tests share.
 var whole = newTB()
 
-// tb is a testing.TB that lasts until all tests have ended. Methods that are not defined here panic.
+// tb is a testing.TB that lasts until all tests have ended. Methods that are not defined here
+// panic.
 type tb struct {
 	testing.TB
 	ctx  context.Context
@@ -117,7 +119,7 @@ func (b *tb) Errorf(format string, args ...any) {
 	b.Logf(format, args...)
 }
 
-// Fatalf also ends the goroutine, and with it the test that needed what could not be started.
+// Fatalf also ends the goroutine, and thereby the test that needed what could not be started.
 func (b *tb) Fatalf(format string, args ...any) {
 	b.Errorf(format, args...)
 	runtime.Goexit()

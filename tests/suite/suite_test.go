@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOnce_StartsForTheFirstTest(t *testing.T) {
+func TestOnce_StartsForFirstTest(t *testing.T) {
 	t.Parallel()
 	starts := 0
 	shared := Once(func(testing.TB) int { starts++; return starts })
@@ -40,7 +40,7 @@ func TestTB_CleansUpInReverse(t *testing.T) {
 	}
 }
 
-func TestTB_FailsTheProcess(t *testing.T) {
+func TestTB_FailsProcess(t *testing.T) {
 	t.Parallel()
 	b := newTB()
 	after := false

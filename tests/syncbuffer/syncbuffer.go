@@ -1,4 +1,4 @@
-// Package syncbuffer is a buffer that a test reads while a program or a logger writes to it.
+// Package syncbuffer provides a buffer that a test reads while a program or a logger writes to it.
 package syncbuffer
 
 import (
@@ -19,7 +19,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.all.Write(p)
 }
 
-// String returns what was written so far.
+// String returns what has been written so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

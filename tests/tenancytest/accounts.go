@@ -1,5 +1,5 @@
-// Package tenancytest sets up what the tests of tenancy need: the use cases of all nouns, as the
-// service connects them, with people, organizations and keys.
+// Package tenancytest sets up what the tests of tenancy need: the use cases of all nouns, connected
+// as in the service, with people, organizations and keys.
 package tenancytest
 
 import (
@@ -18,19 +18,20 @@ import (
 	"crier/tenancy/registration"
 )
 
-// Password is the password of the people of New.
+// Password is the password of the people that Owner creates.
 const Password = "correct horse"
 
-// Here is where the requests of the tests come from.
+// Here is the source of the tests' requests.
 var Here = tenancy.Source{Client: "203.0.113.9", Site: "203.0.113.9"}
 
-// New returns the accounts of an instance that takes all registrations, on a database.
+// New returns the account use cases of an instance on a database. The instance accepts all
+// registrations.
 func New(t *testing.T, db *pg.DB) *boot.Accounts {
 	t.Helper()
 	return With(t, boot.AccountsDeps{DB: db, Clock: clock.System{}})
 }
 
-// With is New with other dependencies.
+// With is like New with other dependencies.
 func With(t *testing.T, d boot.AccountsDeps) *boot.Accounts {
 	t.Helper()
 	a, err := boot.NewAccounts(boot.AccountsConfig{
@@ -54,7 +55,7 @@ func Owner(t *testing.T, a *boot.Accounts, email string) tenancy.Principal {
 	return p
 }
 
-// Login returns the token of a new session of a person of Owner.
+// Login returns the token of a new session for a person that Owner created.
 func Login(t *testing.T, a *boot.Accounts, email string) string {
 	t.Helper()
 	signIn, err := a.Login(t.Context(), email, Password, Here)
@@ -64,7 +65,7 @@ func Login(t *testing.T, a *boot.Accounts, email string) string {
 	return signIn.Session
 }
 
-// NewKey returns a new API key of the principal's organization, in full and with its id.
+// NewKey returns a new API key of the principal's organization: the full key, and its record.
 func NewKey(t *testing.T, a *boot.Accounts, p tenancy.Principal) (string, tenancy.APIKey) {
 	t.Helper()
 	full, key, err := a.CreateKey(t.Context(), p, tenancy.NewKey{Name: "k"})
@@ -74,7 +75,7 @@ func NewKey(t *testing.T, a *boot.Accounts, p tenancy.Principal) (string, tenanc
 	return full, key
 }
 
-// Another returns the owner of a further organization of the principal's person.
+// Another returns the owner of a further organization that belongs to the principal's person.
 func Another(t *testing.T, a *boot.Accounts, p tenancy.Principal, name string) tenancy.Principal {
 	t.Helper()
 	o, err := a.CreateOrganization(t.Context(), p, name)
@@ -85,7 +86,7 @@ func Another(t *testing.T, a *boot.Accounts, p tenancy.Principal, name string) t
 	return p
 }
 
-// Gate executes a statement as the role of people and credentials.
+// Gate executes a statement with the role pg.Gate, which sees people and credentials.
 func Gate(t *testing.T, db *pg.DB, sql string, args ...any) {
 	t.Helper()
 	if err := db.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
@@ -103,7 +104,7 @@ func Alter(t *testing.T, address string, statements ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = c.Close(t.Context()) }() // the database goes with it
+	defer func() { _ = c.Close(t.Context()) }() // the database is dropped with it
 	for _, sql := range statements {
 		if _, err := c.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
@@ -111,13 +112,13 @@ func Alter(t *testing.T, address string, statements ...string) {
 	}
 }
 
-// Publishing fakes the port of tenancy to publishing. A purge of the organization Slow lasts until
-// its context ends.
+// Publishing fakes tenancy's port to publishing. A purge of the organization Slow lasts until its
+// context ends.
 type Publishing struct {
 	Slow tenancy.OrgID
-	// IsStopped are the organizations that Stopped returns.
+	// IsStopped lists the organizations that Stopped returns.
 	IsStopped []tenancy.OrgID
-	// Synced are the calls of Stop and Resume, whose error is Fails.
+	// Synced records the calls of Stop and Resume. Resume returns Fails.
 	Synced []string
 	Fails  error
 }
@@ -134,7 +135,7 @@ func (p *Publishing) Resume(_ context.Context, org tenancy.OrgID, _ string, _ bo
 	return p.Fails
 }
 
-// Stopped returns those of the organizations that are in IsStopped.
+// Stopped returns the given organizations that are in IsStopped.
 func (p *Publishing) Stopped(_ context.Context, orgs []tenancy.OrgID) (out []tenancy.OrgID, err error) {
 	for _, org := range orgs {
 		if slices.Contains(p.IsStopped, org) {
@@ -152,7 +153,7 @@ func (p *Publishing) TakeMade(context.Context, pg.Querier, tenancy.Maker) (tenan
 // ForgetReviewer does nothing.
 func (p *Publishing) ForgetReviewer(context.Context, string) error { return nil }
 
-// Purge deletes nothing.
+// Purge deletes nothing. For the organization Slow, it waits until ctx ends.
 func (p *Publishing) Purge(ctx context.Context, org tenancy.OrgID) (int, error) {
 	if org == p.Slow {
 		<-ctx.Done()

@@ -1,4 +1,4 @@
-// Package tenant stores organizations with their owners for tests, without the use cases of tenancy.
+// Package tenant stores organizations with their owners for tests, without tenancy's use cases.
 package tenant
 
 import (
@@ -15,7 +15,7 @@ import (
 	"crier/tests/fixture"
 )
 
-// New stores a new organization with its owner and returns the owner with a session.
+// New stores a new organization with its owner, and returns the owner with a session.
 func New(t testing.TB, db *pg.DB) tenancy.Principal {
 	t.Helper()
 	owner, organization := fixture.Owner(time.Now())
@@ -27,7 +27,7 @@ func New(t testing.TB, db *pg.DB) tenancy.Principal {
 	}
 }
 
-// Join stores a new member of an organization, and returns the member as a principal with a session.
+// Join stores a new member of an organization, and returns the member with a session.
 func Join(t testing.TB, db *pg.DB, org tenancy.OrgID, role tenancy.Role) tenancy.Principal {
 	t.Helper()
 	person, _ := fixture.Owner(time.Now())
@@ -52,7 +52,7 @@ func Join(t testing.TB, db *pg.DB, org tenancy.OrgID, role tenancy.Role) tenancy
 	return tenancy.Principal{Org: org, Person: person.ID, Role: role, Via: tenancy.ViaSession, Name: person.Email}
 }
 
-// Leave ends the membership of a principal.
+// Leave ends the principal's membership.
 func Leave(t testing.TB, db *pg.DB, p tenancy.Principal) {
 	t.Helper()
 	store, err := tenancydb.New(db, clock.System{})
@@ -64,7 +64,8 @@ func Leave(t testing.TB, db *pg.DB, p tenancy.Principal) {
 	}
 }
 
-// Add stores a person and an organization that the person owns, in one transaction. It returns the error of Postgres.
+// Add stores a person and an organization owned by that person in one transaction. It returns the
+// error from Postgres.
 func Add(ctx context.Context, db *pg.DB, owner tenancy.Person, o tenancy.Organization) error {
 	store, err := tenancydb.New(db, clock.System{})
 	if err != nil {

@@ -33,7 +33,8 @@ type apiAnswer struct {
 	header map[string]string
 }
 
-// apiError is the body of an error. The pages mention message and a link to the documentation.
+// apiError is the body of an error response. The documentation mentions a message and a link to the
+// documentation.
 type apiError struct {
 	Message          string `json:"message"`
 	DocumentationURL string `json:"documentation_url"`
@@ -57,7 +58,8 @@ func (a apiAnswer) send(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(a.body) // the client may have disconnected
 }
 
-// api checks what every request of the REST API has in common, counts it and calls the operation.
+// api performs the checks that all requests of the REST API share, counts the request and calls the
+// operation.
 func (p *Platform) api(prefix string, operation func(caller, *http.Request) apiAnswer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if strings.TrimSpace(r.UserAgent()) == "" {
@@ -85,24 +87,26 @@ func (p *Platform) api(prefix string, operation func(caller, *http.Request) apiA
 	}
 }
 
-// refuseAgent implements "Getting started with the REST API", section "User-Agent": requests without one are rejected,
-// with 403 Forbidden. An older version of that page shows this text as HTML.
+// refuseAgent implements "Getting started with the REST API", section "User-Agent": requests
+// without the header are rejected with 403 Forbidden. An older version of that page shows this text
+// as HTML.
 func refuseAgent(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(http.StatusForbidden)
 	_, _ = w.Write([]byte("\nRequest forbidden by administrative rules. " +
-		"Please make sure your request has a User-Agent header.\n")) // the client may have disconnected
+		"Please make sure your request has a User-Agent header.\n")) // the client may have left
 }
 
 var (
-	// apiVersions are the versions that "API Versions" and the endpoint pages name.
+	// apiVersions are the versions named in "API Versions" and on the endpoint pages.
 	apiVersions = []string{"2022-11-28", "2026-03-10"}
-	// mediaTypes are the types of "Getting started with the REST API", section "Media types", and their wildcards.
+	// mediaTypes are the types in "Getting started with the REST API", section "Media types", and
+	// their wildcards.
 	mediaTypes = []string{"application/vnd.github+json", "application/json", "application/*", "*/*"}
 )
 
-// checkHeaders implements "API Versions": a version that is not supported is 400. That an Accept header without a known
-// media type is 415 is an assumption.
+// checkHeaders implements "API Versions": an unsupported version gets 400. It is an assumption that
+// an Accept header without a known media type gets 415.
 func checkHeaders(r *http.Request) (apiAnswer, bool) {
 	if v := r.Header.Get("X-GitHub-Api-Version"); v != "" && !slices.Contains(apiVersions, v) {
 		return apiProblem(http.StatusBadRequest, "The version "+v+" is not a supported version.", docsREST), false
@@ -119,9 +123,9 @@ func checkHeaders(r *http.Request) (apiAnswer, bool) {
 	return apiProblem(http.StatusUnsupportedMediaType, "The Accept header names no supported media type.", docsREST), false
 }
 
-// authenticate implements "Authenticating to the REST API": the token follows Bearer or token in Authorization. Invalid
-// credentials are 401, and so are a user name and password, which are not supported. The endpoint pages give 401 for a
-// request without credentials.
+// authenticate implements "Authenticating to the REST API": the token follows Bearer or token in
+// Authorization. Invalid credentials get 401, and so do a user name and password, which are not
+// supported. According to the endpoint pages, a request without credentials gets 401.
 func (p *Platform) authenticate(r *http.Request) (caller, bool, apiAnswer) {
 	header := r.Header.Get("Authorization")
 	if header == "" {

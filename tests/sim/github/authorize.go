@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	codeLife   = 10 * time.Minute // "Authorizing OAuth apps": the temporary code will expire after 10 minutes
-	maxPending = 10_000           // codes, and open forms
+	codeLife   = 10 * time.Minute // "Authorizing OAuth apps": codes expire after 10 minutes
+	maxPending = 10_000           // of codes, and of open forms
 )
 
 // authorization is a valid authorization request.
 type authorization struct {
 	clientID  string
 	appName   string
-	redirect  string // of a success
-	refusal   string // of a refusal
+	redirect  string // where a successful authorization goes
+	refusal   string // where a refusal goes
 	state     string
 	hasState  bool
 	challenge string
@@ -33,16 +33,17 @@ type grantKey struct {
 	userID   int64
 }
 
-// grantedCode is a code that was not redeemed yet.
+// grantedCode is a code that has not been redeemed yet.
 type grantedCode struct {
 	authorization
 	userID  int64
 	expires time.Time
 }
 
-// authorize implements GET /login/oauth/authorize. It redirects at once when the signed-in user authorized the scopes
-// before or SetConsent sets it; otherwise it shows a form. Refusals that name a registered app are redirects with
-// error, error_description, error_uri and state; others are pages.
+// authorize implements GET /login/oauth/authorize. It redirects at once if the signed-in user has
+// authorized the scopes before or SetConsent says so; otherwise it shows a form. Refusals that name
+// a registered app are redirects with error, error_description, error_uri and state. Other refusals
+// are pages.
 func (p *Platform) authorize(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	out := p.begin(r.URL.RawQuery)
@@ -75,8 +76,8 @@ func (p *Platform) begin(rawQuery string) webAnswer {
 	return p.ask(req, userID)
 }
 
-// account returns the user who authorizes: the one that the parameter login suggests if the browser is signed in as
-// that user too, otherwise the active one.
+// account returns the user who authorizes: the user that the parameter login suggests if the
+// browser is signed in as that user, otherwise the active user.
 func (p *Platform) account(login string) (userID int64, ok bool) {
 	for _, id := range p.signedIn {
 		if p.users[id].Login == login {
@@ -97,8 +98,9 @@ func without(list, withheld []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(withheld, s) })
 }
 
-// complete records the authorization and redirects with a code: "Authorizing OAuth apps", step 2. It also implements
-// the parameter scope: a later request without it receives the scopes authorized so far.
+// complete records the authorization and redirects with a code: "Authorizing OAuth apps", step 2.
+// It also implements the default of the parameter scope: a later request without it gets the scopes
+// authorized so far.
 func (p *Platform) complete(req authorization, userID int64, granted []string) webAnswer {
 	now := p.opts.Clock.Now()
 	for code, c := range p.codes {
@@ -126,8 +128,9 @@ type webError struct {
 	code, description, anchor string
 }
 
-// The documented errors of "Troubleshooting authorization request errors", and those of RFC 6749, section 4.1.2.1, for
-// what the pages forbid without naming an error. That GitHub sends the latter is an assumption.
+// The errors documented in "Troubleshooting authorization request errors", and errors of RFC 6749,
+// section 4.1.2.1, for what the documentation forbids without naming an error. It is an assumption
+// that GitHub sends the latter.
 var (
 	errSuspended = webError{
 		"application_suspended", "Your application has been suspended. Contact support@github.com.", "application-suspended",
@@ -148,8 +151,9 @@ var (
 const webErrorURI = docsSite + "/apps/building-integrations/setting-up-and-registering-oauth-apps/" +
 	"troubleshooting-authorization-request-errors/#"
 
-// refuse redirects to the registered callback URL with the parameters of "Troubleshooting authorization request
-// errors". The page shows error_uri without a host; that it is the documentation's is an assumption.
+// refuse redirects to the registered callback URL with the parameters in "Troubleshooting
+// authorization request errors". The page shows error_uri without a host; the documentation's host
+// is an assumption.
 func (a authorization) refuse(e webError) webAnswer {
 	values := map[string]string{"error": e.code, "error_description": e.description}
 	if e.anchor != "" {
@@ -161,9 +165,9 @@ func (a authorization) refuse(e webError) webAnswer {
 	return webAnswer{status: http.StatusFound, location: withQuery(a.refusal, values)}
 }
 
-// readAuthorization checks the parameters of "Authorizing OAuth apps", step 1. Unknown parameters are ignored, as RFC
-// 6749, section 3.1, requires. An unknown client_id is a 404 page, which the documentation does not describe and users
-// report.
+// readAuthorization checks the parameters in "Authorizing OAuth apps", step 1. It ignores unknown
+// parameters, as RFC 6749, section 3.1, requires. An unknown client_id gets a 404 page, which the
+// documentation does not describe but users report.
 func (p *Platform) readAuthorization(rawQuery string) (authorization, *webAnswer) {
 	query, ok := single(rawQuery)
 	if !ok {
@@ -205,7 +209,7 @@ func (p *Platform) mismatch(req authorization) webAnswer {
 	return req.refuse(errMismatch)
 }
 
-// single parses a query whose parameters occur once, as RFC 6749, section 3.1, requires.
+// single parses a query in which each parameter occurs once, as RFC 6749, section 3.1, requires.
 func single(rawQuery string) (map[string]string, bool) {
 	values, err := url.ParseQuery(rawQuery)
 	if err != nil {
@@ -223,9 +227,10 @@ func single(rawQuery string) (map[string]string, bool) {
 
 var challengeForm = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 
-// check reads response_type, the PKCE parameters and the scope. "Authorizing OAuth apps": the implicit grant type is
-// not supported; code_challenge and code_challenge_method require each other; the challenge has 43 characters; the
-// method must be S256. The page does not list response_type, which may therefore be absent.
+// check reads response_type, the PKCE parameters and the scope. "Authorizing OAuth apps" says: the
+// implicit grant type is not supported; code_challenge and code_challenge_method require each
+// other; the challenge has 43 characters; the method must be S256. The page does not list
+// response_type, so it may be absent.
 func (a *authorization) check(query map[string]string) *webError {
 	if kind, ok := query["response_type"]; ok && kind != "code" {
 		return &errResponseType

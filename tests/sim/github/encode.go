@@ -17,9 +17,10 @@ const maxBody = 64 << 10
 
 var errBody = errors.New("the body is not a set of parameters")
 
-// readParams reads the parameters of the token endpoint. "Authorizing OAuth apps" speaks of input parameters only: a
-// form and a JSON object of strings are accepted; the query of the URL is not read, and other media types and a form
-// with repeated parameters are refused, an assumption.
+// readParams reads the parameters of the token endpoint. "Authorizing OAuth apps" only mentions
+// input parameters, so a form and a JSON object of strings are accepted. The query of the URL is
+// not read. It is an assumption that other media types and forms with repeated parameters are
+// refused.
 func readParams(w http.ResponseWriter, r *http.Request) (map[string]string, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
@@ -48,7 +49,7 @@ type tokenAnswer struct {
 	retryAfter string
 }
 
-// format is an encoding of the token endpoint's answers.
+// format is an encoding of the token endpoint's responses.
 type format string
 
 const (
@@ -57,8 +58,9 @@ const (
 	formatXML  format = "application/xml"
 )
 
-// acceptedFormat returns the first known media type of the Accept headers, otherwise the form. "Authorizing OAuth
-// apps": the form is the default, and application/json or application/xml in Accept select the others.
+// acceptedFormat returns the first known media type in the Accept headers, or the form.
+// "Authorizing OAuth apps": the form is the default, and application/json or application/xml in
+// Accept select the others.
 func acceptedFormat(r *http.Request) format {
 	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
 		kind, _, err := mime.ParseMediaType(part)
@@ -69,7 +71,7 @@ func acceptedFormat(r *http.Request) format {
 	return formatForm
 }
 
-// sendToken encodes an answer. RFC 6749, section 5.1: it is not cached.
+// sendToken encodes a response. RFC 6749, section 5.1: it must not be cached.
 func sendToken(w http.ResponseWriter, r *http.Request, a tokenAnswer) {
 	f := acceptedFormat(r)
 	body, err := f.encode(a.fields)
@@ -100,8 +102,8 @@ func (f format) encode(fields map[string]string) ([]byte, error) {
 	return []byte(values.Encode()), nil
 }
 
-// xmlFields is encoded as <OAuth> with an element for each field. The page shows the elements in reverse alphabetical
-// order.
+// xmlFields is encoded as <OAuth> with one element per field. The documentation shows the elements
+// in reverse alphabetical order.
 type xmlFields map[string]string
 
 // MarshalXML implements xml.Marshaler.

@@ -12,7 +12,8 @@ import (
 	"crier/platform/fault"
 )
 
-// Endpoint is a part of the simulator that a Fault applies to. The API's endpoints include those below /api/v3.
+// Endpoint is a part of the simulator to which a Fault applies. The API's endpoints include those
+// below /api/v3.
 type Endpoint string
 
 // The values of Endpoint.
@@ -38,47 +39,52 @@ func endpointOf(path string) Endpoint {
 	return EndpointAny
 }
 
-// FaultKind is what happens to a request instead of its answer.
+// FaultKind is what happens to a request instead of the normal response.
 type FaultKind string
 
 // The values of FaultKind.
 const (
-	// FaultHang holds the request until the client gives up or Close is called, without acting on it.
+	// FaultHang holds the request, without acting on it, until the client gives up or Close is
+	// called.
 	FaultHang FaultKind = "hang"
-	// FaultStatus answers Status without acting on the request. The body is Body.
+	// FaultStatus responds with Status and Body, without acting on the request.
 	FaultStatus FaultKind = "status"
-	// FaultOversized answers 200 with a JSON object of Size bytes.
+	// FaultOversized responds with 200 and a JSON object of Size bytes.
 	FaultOversized FaultKind = "oversized"
-	// FaultMalformed answers 200 with application/json that is cut off.
+	// FaultMalformed responds with 200 and application/json that is cut off.
 	FaultMalformed FaultKind = "malformed"
 	// FaultDrop closes the connection without acting on the request.
 	FaultDrop FaultKind = "drop"
-	// FaultDropAfter acts on the request and closes the connection without an answer.
+	// FaultDropAfter acts on the request and closes the connection without a response.
 	FaultDropAfter FaultKind = "drop after"
-	// FaultSecondaryLimit answers as "Rate limits for the REST API" describes for a secondary limit: LimitStatus, a
-	// message that names it, and Retry-After if RetryAfter is set.
+	// FaultSecondaryLimit responds as "Rate limits for the REST API" describes for a secondary
+	// limit: with LimitStatus, a message that names the limit, and Retry-After if RetryAfter is
+	// set.
 	FaultSecondaryLimit FaultKind = "secondary limit"
 )
 
-// Fault changes the answers of an endpoint. Faults apply in the order of Fail.
+// Fault changes the responses of an endpoint. Faults apply in the order in which they were added
+// with Fail.
 type Fault struct {
 	Endpoint Endpoint
 	Kind     FaultKind
-	// Times is the number of requests. 0 means every request until ClearFaults.
+	// Times is the number of requests to which the fault applies. 0 means every request until
+	// ClearFaults.
 	Times int
-	// Status is the status of FaultStatus, 400 to 599.
+	// Status is the status for FaultStatus, 400 to 599.
 	Status int
-	// Body is the body of FaultStatus, JSON. "" means GitHub's text for an error of the server.
+	// Body is the JSON body for FaultStatus. "" means GitHub's text for a server error.
 	Body string
-	// Size is the size of FaultOversized in bytes. 0 means 16 MiB.
+	// Size is the size for FaultOversized in bytes. 0 means 16 MiB.
 	Size int64
-	// RetryAfter is rounded up to whole seconds.
+	// RetryAfter is the time for FaultSecondaryLimit. It is rounded up to whole seconds.
 	RetryAfter time.Duration
 }
 
 const maxFaults = 100
 
-// Fail adds a fault. One that cannot be performed is fault.Invalid.
+// Fail adds a fault. It returns fault.Invalid if the fault cannot be performed or there are too
+// many faults.
 func (p *Platform) Fail(f Fault) error {
 	kinds := []FaultKind{
 		FaultHang, FaultStatus, FaultOversized, FaultMalformed, FaultDrop, FaultDropAfter, FaultSecondaryLimit,
@@ -98,14 +104,14 @@ func (p *Platform) Fail(f Fault) error {
 	return nil
 }
 
-// ClearFaults removes all faults. Requests that hang stay so until Close.
+// ClearFaults removes all faults. Requests that already hang keep hanging until Close.
 func (p *Platform) ClearFaults() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = nil
 }
 
-// takeFault returns the first fault for the endpoint and counts it.
+// takeFault returns the first fault for the endpoint and counts the request.
 func (p *Platform) takeFault(at Endpoint) (Fault, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +133,7 @@ func (p *Platform) takeFault(at Endpoint) (Fault, bool) {
 func (p *Platform) serveFault(w http.ResponseWriter, r *http.Request, f Fault) {
 	switch f.Kind {
 	case FaultHang:
-		// The server notices the end of a client only after the body was read.
+		// The server detects that a client has left only after the body has been read.
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, maxBody))
 		select {
 		case <-r.Context().Done():
@@ -180,7 +186,8 @@ func (padding) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// drop closes the connection. A ResponseWriter that has none, such as httptest.ResponseRecorder, receives status 502.
+// drop closes the connection. A ResponseWriter without a connection, such as
+// httptest.ResponseRecorder, gets the status 502.
 func drop(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if errors.Is(err, http.ErrNotSupported) {
@@ -188,11 +195,11 @@ func drop(w http.ResponseWriter) {
 		return
 	}
 	if err == nil {
-		_ = conn.Close() // the connection is given up either way
+		_ = conn.Close() // the connection is abandoned either way
 	}
 }
 
-// discard is a ResponseWriter for an answer that is not received.
+// discard is a ResponseWriter for a response that nobody receives.
 type discard struct{}
 
 func (discard) Header() http.Header { return http.Header{} }

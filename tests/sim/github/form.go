@@ -22,7 +22,7 @@ type webAnswer struct {
 }
 
 type pageData struct {
-	Text    string // a message instead of the form
+	Text    string // shown instead of the form
 	App     string
 	Request string
 	Users   []pageUser
@@ -56,14 +56,15 @@ func (a webAnswer) send(w http.ResponseWriter) {
 	_ = t.Execute(w, a.page) // the client may have disconnected
 }
 
-// pending is an authorization request whose form was not answered yet.
+// pending is an authorization request whose form has not been submitted yet.
 type pending struct {
 	authorization
 	expires time.Time
 }
 
-// ask shows the form: an account picker, the requested scopes and two buttons. The form is the simulator's own, because
-// the documentation does not describe GitHub's; a client leaves it to the browser.
+// ask shows the form: an account picker, the requested scopes and two buttons. The simulator has
+// its own form, because the documentation does not describe GitHub's. Clients leave the form to the
+// browser.
 func (p *Platform) ask(req authorization, userID int64) webAnswer {
 	now := p.opts.Clock.Now()
 	maps.DeleteFunc(p.pending, func(_ string, w pending) bool { return !now.Before(w.expires) })
@@ -81,8 +82,8 @@ func (p *Platform) ask(req authorization, userID int64) webAnswer {
 	return webAnswer{status: http.StatusOK, page: data}
 }
 
-// answerForm receives the form of ask. Its fields: request, user (an ID), scope (any number), decision (authorize or
-// cancel).
+// answerForm receives the form that ask shows. Its fields are request, user (an ID), scope (any
+// number) and decision (authorize or cancel).
 func (p *Platform) answerForm(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	if err := r.ParseForm(); err != nil {
@@ -100,7 +101,7 @@ func (p *Platform) decide(request, user, decision string, chosen []string) webAn
 	if !ok || !p.opts.Clock.Now().Before(req.expires) {
 		return page(http.StatusBadRequest, "The form was answered before or has expired. Start the sign-in again.")
 	}
-	userID, _ := strconv.ParseInt(user, 10, 64) // 0 is no user
+	userID, _ := strconv.ParseInt(user, 10, 64) // 0 is not a user
 	if _, ok := p.users[userID]; !ok {
 		return page(http.StatusBadRequest, "There is no such account.")
 	}

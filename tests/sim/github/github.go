@@ -1,13 +1,15 @@
-// Package github simulates the parts of GitHub that "sign in with GitHub" uses, for tests: the web application flow of
-// OAuth apps, GET /user and GET /user/emails. The API answers below / as api.github.com does and below /api/v3 as
-// GitHub Enterprise Server does.
+// Package github simulates, for tests, the parts of GitHub that "sign in with GitHub" uses: the web
+// application flow of OAuth apps, GET /user and GET /user/emails. The API is below / as on
+// api.github.com, and below /api/v3 as on GitHub Enterprise Server.
 //
-// It is written from GitHub's public documentation only; the comment of each rule names the page. It refuses what
-// GitHub refuses. Where the pages are silent it refuses too, and the comment calls that an assumption.
+// The package is written only from GitHub's public documentation. The comment on each rule names
+// the page. It refuses what GitHub refuses. Where the documentation is silent it refuses too, and
+// the comment calls that an assumption.
 //
-// Not simulated: the device flow, tokens that expire (the scope offline_access has no effect, which the page
-// "Authorizing OAuth apps" allows for Enterprise Server), conditional requests, and the failed login limit of
-// "Authenticating to the REST API", which applies to a user that an unknown token does not name.
+// Not simulated are the device flow, expiring tokens, conditional requests and the failed login
+// limit. The scope offline_access, which asks for an expiring token, has no effect; the page
+// "Authorizing OAuth apps" allows that for Enterprise Server. The failed login limit in
+// "Authenticating to the REST API" applies to a user, and an unknown token does not name one.
 package github
 
 import (
@@ -18,30 +20,32 @@ import (
 	"crier/platform/clock"
 )
 
-// Options configure a Platform. The zero value behaves as github.com does.
+// Options configures a Platform. With the zero value, it behaves like github.com.
 type Options struct {
-	// Clock is the source of time. Nil means the clock of the machine.
+	// Clock is the source of time. nil means the system's clock.
 	Clock clock.Clock
-	// RequestsPerHour is the primary rate limit of a user. 0 means 5,000.
+	// RequestsPerHour is the primary rate limit per user. 0 means 5,000.
 	RequestsPerHour int
-	// LimitStatus is the status of an answer above a rate limit, 403 or 429; the documentation names both. 0 means 403.
+	// LimitStatus is the status of a response above a rate limit: 403 or 429. The documentation
+	// names both. 0 means 403.
 	LimitStatus int
-	// LimitEnterprise applies the primary rate limit below /api/v3 too. "Rate limits for the REST API": they are
-	// disabled by default on Enterprise Server.
+	// LimitEnterprise applies the primary rate limit below /api/v3 too. "Rate limits for the REST
+	// API": by default, rate limits are disabled on Enterprise Server.
 	LimitEnterprise bool
-	// UnlimitedTokens removes the limit of ten tokens an hour for a user, app and scope.
+	// UnlimitedTokens removes the limit of ten tokens an hour per user, app and scope.
 	UnlimitedTokens bool
-	// MismatchPage answers a redirect_uri that is not registered with a page. "Troubleshooting authorization request
-	// errors" documents a redirect to the registered callback; since 2024 users report the page.
+	// MismatchPage responds to an unregistered redirect_uri with a page. "Troubleshooting
+	// authorization request errors" documents a redirect to the registered callback; since 2024,
+	// users report the page.
 	MismatchPage bool
 }
 
-// Platform is a simulated GitHub, an http.Handler. It starts without apps and users. All methods are safe for
-// concurrent use. State is in memory only.
+// Platform is a simulated GitHub and an http.Handler. It starts without apps and users. All methods
+// are safe for concurrent use. All state is in memory.
 type Platform struct {
 	opts    Options
 	mux     *http.ServeMux
-	stop    chan struct{} // closed by Close; ends the requests that a fault holds
+	stop    chan struct{} // closed by Close; ends the requests held by a fault
 	endOnce sync.Once
 	journal journal
 
@@ -79,11 +83,11 @@ func New(opts Options) *Platform {
 	return p
 }
 
-// Close ends requests that a fault holds, by closing their connections. Call it before the Close of an
-// httptest.Server, which waits for running requests. Further calls do nothing.
+// Close ends the requests that a fault holds by closing their connections. Call it before closing
+// an httptest.Server, which waits for running requests. Further calls do nothing.
 func (p *Platform) Close() { p.endOnce.Do(func() { close(p.stop) }) }
 
-// ServeHTTP answers one request and records it for Requests.
+// ServeHTTP responds to one request and records it for Requests.
 func (p *Platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	entry := p.journal.add(r)
 	rec := &statusRecorder{ResponseWriter: w}
@@ -95,8 +99,8 @@ func (p *Platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(rec, r)
 }
 
-// routes matches methods by itself, because ServeMux answers 405, which the documentation does not mention.
-// "Troubleshooting the REST API": a trailing slash is 404 Not Found.
+// routes matches methods itself, because ServeMux would respond with 405, which the documentation
+// does not mention. "Troubleshooting the REST API": a trailing slash is 404 Not Found.
 func (p *Platform) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(docsREST).send(w) })
@@ -118,8 +122,8 @@ const (
 	enterprise    = "/api/v3"
 )
 
-// baseURL returns the address under which the request reached the simulator, without a trailing slash. Every URL of an
-// answer begins with it, so that a client never leaves the simulator.
+// baseURL returns the address under which the request reached the simulator, without a trailing
+// slash. Every URL in a response starts with it, so that a client never leaves the simulator.
 func baseURL(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil {

@@ -7,22 +7,24 @@ import (
 	"sync"
 )
 
-// Request is a received request. It contains no values of parameters, bodies or credentials.
+// Request is a request that was received. It contains no values of parameters, bodies or
+// credentials.
 type Request struct {
 	Method    string
 	Path      string
-	Query     []string // the names of the parameters of the URL, sorted
+	Query     []string // the names of the URL's parameters, sorted
 	Accept    string
 	UserAgent string
 	// Authorized reports whether the request had an Authorization header.
 	Authorized bool
-	// Status is the status of the answer. It is 0 while the request runs and when its connection was closed.
+	// Status is the status of the response. It is 0 while the request is running, and if its
+	// connection was closed.
 	Status int
 }
 
 const maxRequests = 10_000
 
-// journal keeps the last requests in their order of arrival.
+// journal keeps the most recent requests in order of arrival.
 type journal struct {
 	mu   sync.Mutex
 	list []*Request
@@ -48,7 +50,8 @@ func (j *journal) finish(entry *Request, status int) {
 	entry.Status = status
 }
 
-// Requests returns the last 10,000 requests in their order of arrival. A request is listed before it is answered.
+// Requests returns the last 10,000 requests in order of arrival. A request is listed before its
+// response is sent.
 func (p *Platform) Requests() []Request {
 	p.journal.mu.Lock()
 	defer p.journal.mu.Unlock()
@@ -59,7 +62,7 @@ func (p *Platform) Requests() []Request {
 	return out
 }
 
-// statusRecorder remembers the status of an answer.
+// statusRecorder records the status of a response.
 type statusRecorder struct {
 	http.ResponseWriter
 	status int
@@ -81,5 +84,5 @@ func (s *statusRecorder) Write(b []byte) (int, error) {
 	return s.ResponseWriter.Write(b)
 }
 
-// Unwrap serves http.ResponseController, which closes the connection for a fault.
+// Unwrap is for http.ResponseController, which closes the connection for a fault.
 func (s *statusRecorder) Unwrap() http.ResponseWriter { return s.ResponseWriter }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// window is the rate limit window of a user or an address.
+// window is the rate limit window for a user or an address.
 type window struct {
 	used  int
 	reset time.Time
@@ -15,9 +15,10 @@ type window struct {
 
 const anonymousPerHour = 60
 
-// count implements "Rate limits for the REST API": 5,000 requests an hour for a user, over all apps, and 60 for an
-// address without a user. It sets the headers of that page, and reports false with the answer above the limit. That a
-// window begins with its first request is an assumption.
+// count implements "Rate limits for the REST API": 5,000 requests an hour per user, across all
+// apps, and 60 per address without a user. It sets the headers that the page describes. Above the
+// limit, it returns the response and false. It is an assumption that a window starts with its first
+// request.
 func (p *Platform) count(header http.Header, r *http.Request, c caller, known bool) (apiAnswer, bool) {
 	limit, whom := anonymousPerHour, remoteHost(r)
 	if known {
@@ -35,7 +36,7 @@ func (p *Platform) count(header http.Header, r *http.Request, c caller, known bo
 	return apiProblem(p.opts.LimitStatus, "API rate limit exceeded for "+whom+".", docsLimits), false
 }
 
-// advance counts a request in the window of key and returns it.
+// advance counts a request in the window of key and returns the window.
 func (p *Platform) advance(key string) window {
 	now := p.opts.Clock.Now()
 	p.mu.Lock()

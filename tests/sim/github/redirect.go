@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// matchRedirect returns where a successful and a refused authorization are sent. Without a redirect_uri both go to the
-// first callback URL: "Authorizing OAuth apps", section "Redirect URLs". A refusal is sent to the registered callback
-// URL, as "Troubleshooting authorization request errors" describes; a loopback URL keeps the requested port, an assumption.
+// matchRedirect returns where a successful and a refused authorization are sent. Without a
+// redirect_uri, both go to the first callback URL: "Authorizing OAuth apps", section "Redirect
+// URLs". A refusal goes to the registered callback URL, as "Troubleshooting authorization request
+// errors" describes. It is an assumption that a loopback URL keeps the requested port.
 func (a App) matchRedirect(redirect string) (success, refusal string, ok bool) {
 	if redirect == "" {
 		return a.Callbacks[0].URL, a.Callbacks[0].URL, true
@@ -39,8 +40,8 @@ func (a App) matchRedirect(redirect string) (success, refusal string, ok bool) {
 	return "", "", false
 }
 
-// plainURL reports whether u is an absolute URL of a web server. That another scheme, a user, a fragment, and dots
-// or escapes in the path are refused is an assumption.
+// plainURL reports whether u is an absolute URL of a web server. It is an assumption that another
+// scheme, a user, a fragment, and dots or escapes in the path are refused.
 func plainURL(u *url.URL) bool {
 	web := u.Scheme == "http" || u.Scheme == "https"
 	clean := u.Path == "" || u.Path == "/" || path.Clean(u.Path) == strings.TrimSuffix(u.Path, "/")
@@ -48,15 +49,16 @@ func plainURL(u *url.URL) bool {
 	return web && u.Hostname() != "" && u.User == nil && u.Fragment == "" && clean && !encoded
 }
 
-// matchHost implements "Redirect URLs": the host, excluding subdomains, and the port must exactly match. That the
-// scheme and the query must match too is an assumption; all examples have the same.
+// matchHost implements "Redirect URLs": the host, excluding subdomains, and the port must match
+// exactly. It is an assumption that the scheme and the query must match too; they do in all
+// examples.
 func matchHost(asked, registered *url.URL) bool {
 	host, want := strings.ToLower(asked.Hostname()), strings.ToLower(registered.Hostname())
 	return port(asked) == port(registered) && (host == want || strings.HasSuffix(host, "."+want))
 }
 
-// matchPath implements "Redirect URLs": with wildcard matching, the path must be the callback's or a subdirectory of
-// it, otherwise it must be the callback's.
+// matchPath implements "Redirect URLs": with wildcard matching, the path must be the callback's
+// path or a subdirectory of it; otherwise it must be the callback's path.
 func matchPath(asked, registered *url.URL, wildcard bool) bool {
 	if asked.Path == registered.Path {
 		return true
@@ -74,8 +76,9 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// loopback reports whether the port of a redirect URL may differ from the registered one: "Authorizing OAuth apps",
-// section "Loopback redirect urls". The page recommends against localhost but does not exclude it.
+// loopback reports whether the port of a redirect URL may differ from the registered port:
+// "Authorizing OAuth apps", section "Loopback redirect urls". The page recommends against localhost
+// but does not exclude it.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

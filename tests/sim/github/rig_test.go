@@ -29,7 +29,7 @@ type rig struct {
 	p       *Platform
 	url     string
 	client  *http.Client
-	elapsed atomic.Int64 // nanoseconds
+	elapsed atomic.Int64 // in nanoseconds
 }
 
 func octocat() User {
@@ -99,7 +99,7 @@ func (r *rig) try(method, path, body string, header map[string]string) (reply, e
 	return reply{status: res.StatusCode, header: res.Header, body: string(text)}, err
 }
 
-// params returns a copy of base with changes; a value "-" removes a parameter.
+// params returns a copy of base with changes. The value "-" removes a parameter.
 func params(base, changes map[string]string) url.Values {
 	out := url.Values{}
 	for _, m := range []map[string]string{base, changes} {

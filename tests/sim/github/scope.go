@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// scopes maps each scope of "Scopes for OAuth apps", section "Available scopes", to the scope that includes it, or to
-// "".
+// scopes maps each scope in "Scopes for OAuth apps", section "Available scopes", to the scope that
+// includes it, or to "".
 var scopes = map[string]string{
 	"site_admin": "", "repo": "", "repo:status": "repo", "repo_deployment": "repo", "public_repo": "repo",
 	"repo:invite": "repo", "security_events": "repo",
@@ -22,12 +22,12 @@ var scopes = map[string]string{
 	"manage_billing:enterprise": "admin:enterprise", "read:enterprise": "admin:enterprise", "read:audit_log": "",
 }
 
-// offlineAccess is the scope that asks for an expiring token. "Authorizing OAuth apps": it is not tracked as a scope,
-// and a server without expiring tokens ignores it.
+// offlineAccess is the scope that asks for an expiring token. "Authorizing OAuth apps": it is not
+// tracked as a scope, and a server without expiring tokens ignores it.
 const offlineAccess = "offline_access"
 
-// parseScopes splits a scope parameter, which is delimited by spaces; "Normalized scopes" has an example with commas.
-// ok is false for an unknown scope. That GitHub refuses one is an assumption.
+// parseScopes splits a scope parameter at spaces, and at commas as in an example in "Normalized
+// scopes". ok is false for an unknown scope. It is an assumption that GitHub refuses one.
 func parseScopes(text string) (list []string, ok bool) {
 	for _, s := range strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' }) {
 		if s == offlineAccess {
@@ -41,8 +41,8 @@ func parseScopes(text string) (list []string, ok bool) {
 	return normalizeScopes(list), true
 }
 
-// normalizeScopes drops repeated scopes and those that another one includes: "Scopes for OAuth apps", section
-// "Normalized scopes".
+// normalizeScopes drops repeated scopes and scopes that another one includes: "Scopes for OAuth
+// apps", section "Normalized scopes".
 func normalizeScopes(list []string) []string {
 	out := []string{}
 	for i, s := range list {
@@ -53,7 +53,7 @@ func normalizeScopes(list []string) []string {
 	return out
 }
 
-// hasScope reports whether the granted scopes contain or include the scope.
+// hasScope reports whether the granted scopes contain the scope or one that includes it.
 func hasScope(granted []string, scope string) bool {
 	for ; scope != ""; scope = scopes[scope] {
 		if slices.Contains(granted, scope) {

@@ -15,7 +15,8 @@ type App struct {
 	ClientID string
 	Secret   string
 	Name     string
-	// Callbacks are 1 to 10 registered callback URLs. The first is used when a request has no redirect_uri.
+	// Callbacks are the 1 to 10 registered callback URLs. The first one is used if a request has no
+	// redirect_uri.
 	Callbacks []Callback
 	// Suspended makes authorization requests end with application_suspended.
 	Suspended bool
@@ -24,8 +25,8 @@ type App struct {
 // Callback is a registered callback URL.
 type Callback struct {
 	URL string
-	// Wildcard allows subdomains and subdirectories of URL. It is on for apps with one callback URL that were
-	// registered before August 3, 2026.
+	// Wildcard allows subdomains and subdirectories of URL. GitHub sets it for apps with one
+	// callback URL that were registered before August 3, 2026.
 	Wildcard bool
 }
 
@@ -53,19 +54,19 @@ type User struct {
 	Login  string
 	Name   string // "" is null in JSON
 	Emails []Email
-	// IgnoreEmailCheck issues tokens although the primary address is not verified. GitHub never does; it exists for
-	// tests of a client's own check of GET /user/emails.
+	// IgnoreEmailCheck issues tokens even if the primary address is not verified. GitHub never
+	// does; it exists to test a client's own check of GET /user/emails.
 	IgnoreEmailCheck bool
 }
 
 var (
 	loginForm = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?$`)
-	// clientForm keeps ids and secrets free of characters that would need escaping.
+	// clientForm keeps ids and secrets free of characters that would need to be escaped.
 	clientForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 )
 
-// AddApp registers an app or replaces the one with its ClientID. An App that GitHub would not register is
-// fault.Invalid.
+// AddApp registers an app or replaces the app with the same ClientID. It returns fault.Invalid for
+// an app that GitHub would not register.
 func (p *Platform) AddApp(app App) error {
 	if problem := app.problem(); problem != "" {
 		return fault.New(fault.Invalid, "github.AddApp", problem)
@@ -92,8 +93,9 @@ func (a App) problem() string {
 	return ""
 }
 
-// SetUser creates the user or replaces the one with its ID; tokens and authorizations stay. A user that GitHub could
-// not have is fault.Invalid, a Login of another user is fault.Conflict.
+// SetUser creates the user or replaces the user with the same ID, whose tokens and authorizations
+// stay. It returns fault.Invalid for a user that GitHub could not have, and fault.Conflict if
+// another user has the Login.
 func (p *Platform) SetUser(user User) error {
 	if problem := user.problem(); problem != "" {
 		return fault.New(fault.Invalid, "github.SetUser", problem)
@@ -137,8 +139,8 @@ func (u User) problem() string {
 	return ""
 }
 
-// SignIn makes the browser signed in as these users, the first being active; without ids it is signed out. An unknown
-// id is fault.NotFound.
+// SignIn signs the browser in as these users, the first of which is active. Without ids, it signs
+// the browser out. It returns fault.NotFound for an unknown id.
 func (p *Platform) SignIn(ids ...int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,11 +166,12 @@ const (
 	AnswerDeny Answer = "deny"
 )
 
-// Consent scripts the authorization page for users who are signed in and have not authorized the scopes before.
+// Consent scripts the authorization page for users who are signed in and have not authorized the
+// scopes before.
 type Consent struct {
 	Answer Answer
-	// Withhold lists requested scopes that the user does not grant. "Scopes for OAuth apps", section "Requested scopes
-	// and granted scopes": users can edit the scopes and grant less.
+	// Withhold lists requested scopes that the user does not grant. "Scopes for OAuth apps",
+	// section "Requested scopes and granted scopes": users can edit the scopes and grant less.
 	Withhold []string
 }
 
@@ -179,7 +182,8 @@ func (p *Platform) SetConsent(c Consent) {
 	p.consent = Consent{Answer: c.Answer, Withhold: slices.Clone(c.Withhold)}
 }
 
-// Revoke removes the user's authorizations of all apps and their tokens, which then are bad credentials.
+// Revoke removes the user's authorizations of all apps, with their codes and tokens. The tokens are
+// bad credentials from then on.
 func (p *Platform) Revoke(userID int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

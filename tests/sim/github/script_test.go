@@ -72,7 +72,7 @@ func TestFail_HangsUntilClientLeavesOrClose(t *testing.T) {
 		_, err := r.client.Do(req)
 		left <- err
 	}()
-	for len(r.p.Requests()) == 0 { // go test's own deadline ends a wait in vain
+	for len(r.p.Requests()) == 0 { // go test's own deadline ends a wait that never succeeds
 		r.must(clock.Sleep(t.Context(), time.Millisecond))
 	}
 	cancel()

@@ -37,8 +37,9 @@ const (
 	tokensPerHour = 10
 )
 
-// accessToken implements POST /login/oauth/access_token for the web application flow of "Authorizing OAuth apps", step
-// 2. Errors have status 200, in the format of the Accept header, unless tokenError names another one.
+// accessToken implements POST /login/oauth/access_token for the web application flow in
+// "Authorizing OAuth apps", step 2. Errors have the status 200 unless tokenError names another one,
+// and are in the format that the Accept header asks for.
 func (p *Platform) accessToken(w http.ResponseWriter, r *http.Request) {
 	params, err := readParams(w, r)
 	if err != nil {
@@ -51,13 +52,13 @@ func (p *Platform) accessToken(w http.ResponseWriter, r *http.Request) {
 	sendToken(w, r, out)
 }
 
-// exchange checks the app and the grant type. Basic authentication is not in the list of parameters, so that only
-// client_id and client_secret identify the app. grant_type is not in the list of the web application flow either; the
-// name of RFC 6749 is accepted.
+// exchange checks the app and the grant type. Basic authentication is not in the list of
+// parameters, so only client_id and client_secret identify the app. grant_type is not in the list
+// for the web application flow either; the name from RFC 6749 is accepted.
 func (p *Platform) exchange(params map[string]string) tokenAnswer {
 	app, ok := p.apps[params["client_id"]]
 	if !ok || subtle.ConstantTimeCompare([]byte(app.Secret), []byte(params["client_secret"])) != 1 || app.Suspended {
-		return errCredentials.answer() // that a suspended app receives this error is an assumption
+		return errCredentials.answer() // it is an assumption that a suspended app gets this error
 	}
 	switch params["grant_type"] {
 	case "", "authorization_code":
@@ -70,8 +71,9 @@ func (p *Platform) exchange(params map[string]string) tokenAnswer {
 	return errGrantType.answer()
 }
 
-// redeem exchanges a code. RFC 6749, section 4.1.2: a code is used once and by the app that requested it. That an
-// attempt with a wrong redirect_uri or verifier uses the code up is an assumption.
+// redeem exchanges a code. RFC 6749, section 4.1.2: a code can be used once, and by the app that
+// requested it. It is an assumption that an attempt with a wrong redirect_uri or verifier uses the
+// code up.
 func (p *Platform) redeem(app App, params map[string]string) tokenAnswer {
 	code, ok := p.codes[params["code"]]
 	if !ok || code.clientID != app.ClientID {
@@ -81,7 +83,8 @@ func (p *Platform) redeem(app App, params map[string]string) tokenAnswer {
 	if !p.opts.Clock.Now().Before(code.expires) {
 		return errCode.answer()
 	}
-	// "Authorizing OAuth apps": redirect_uri is optional here and is matched with the URI of the first request.
+	// "Authorizing OAuth apps": redirect_uri is optional here and must match the URI in the first
+	// request.
 	if redirect, sent := params["redirect_uri"]; sent && redirect != code.redirect {
 		return errTokenMismatch.answer()
 	}
@@ -100,9 +103,10 @@ func (u User) hasVerifiedPrimary() bool {
 
 var verifierForm = regexp.MustCompile(`^[A-Za-z0-9._~-]{43,128}$`)
 
-// checkVerifier implements code_verifier of "Authorizing OAuth apps": it is required if code_challenge was sent and
-// must be the value from which that was generated. RFC 7636, which the page names, gives its form. A verifier without
-// a challenge is refused, as RFC 9700, section 2.1.1, asks; that GitHub does so is an assumption.
+// checkVerifier implements code_verifier in "Authorizing OAuth apps": it is required if
+// code_challenge was sent, and must be the value from which the challenge was generated. Its form
+// is from RFC 7636, which the page names. A verifier without a challenge is refused, as RFC 9700,
+// section 2.1.1, asks; it is an assumption that GitHub does so.
 func checkVerifier(challenge string, params map[string]string) *tokenError {
 	verifier, sent := params["code_verifier"]
 	if challenge == "" && sent {
@@ -121,8 +125,9 @@ func checkVerifier(challenge string, params map[string]string) *tokenError {
 	return nil
 }
 
-// issue creates a token. "Authorizing OAuth apps", section "Creating multiple tokens": at most ten tokens an hour are
-// created for a user, app and scope, and an eleventh revokes the oldest. The page does not show the error.
+// issue creates a token. "Authorizing OAuth apps", section "Creating multiple tokens": at most ten
+// tokens an hour are created per user, app and scope, and an eleventh one revokes the oldest. The
+// page does not show the error.
 func (p *Platform) issue(code grantedCode) tokenAnswer {
 	now := p.opts.Clock.Now()
 	key := tokenKey{clientID: code.clientID, userID: code.userID, scope: strings.Join(code.scopes, ",")}
@@ -149,13 +154,13 @@ func (p *Platform) issue(code grantedCode) tokenAnswer {
 // newCode returns an unguessable code of 20 lower-case characters.
 func newCode() string { return strings.ToLower(rand.Text()[:20]) }
 
-// seconds rounds up, so that a client that waits is never early.
+// seconds formats a duration as seconds, rounded up so that a client that waits is never early.
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// tokenError is an error of the token endpoint. A status of 0 means 200: the pages show the bodies without a status,
-// and clients report 200.
+// tokenError is an error of the token endpoint. A status of 0 means 200: the documentation shows
+// the bodies without a status, and clients report 200.
 type tokenError struct {
 	code, description, uri string
 	status                 int
@@ -166,8 +171,8 @@ const (
 	flowURI       = docsSite + "/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#"
 )
 
-// The errors of "Troubleshooting OAuth app access token request errors". The page shows error_uri without a host; its
-// readers report that the documentation's is sent.
+// The errors in "Troubleshooting OAuth app access token request errors". The page shows error_uri
+// without a host; its readers report that the documentation's host is sent.
 var (
 	errCredentials = tokenError{
 		code:        "incorrect_client_credentials",
@@ -192,7 +197,7 @@ var (
 	}
 )
 
-// The errors that "Authorizing OAuth apps" names without a body; the descriptions are assumptions.
+// The errors that "Authorizing OAuth apps" names without a body. The descriptions are assumptions.
 var (
 	errRefresh = tokenError{
 		code: "bad_refresh_token", description: "The refresh token passed is incorrect or expired.",
@@ -208,8 +213,9 @@ var (
 	}
 )
 
-// Errors that the documentation does not show. The code invalid_grant, the status 400 and the text of errNoVerifier are
-// what clients report; the others follow RFC 6749, section 5.2, an assumption.
+// Errors that the documentation does not show. Clients report the code invalid_grant, the status
+// 400 and the text of errNoVerifier. The others follow RFC 6749, section 5.2, which is an
+// assumption.
 var (
 	errNoVerifier = tokenError{
 		code: "invalid_grant", status: http.StatusBadRequest,

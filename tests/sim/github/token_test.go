@@ -82,7 +82,8 @@ func TestToken_DocumentedErrors(t *testing.T) {
 	}
 }
 
-// TestToken_ErrorsHaveDocumentedText compares with the text of the pages instead of the constants.
+// TestToken_ErrorsHaveDocumentedText compares the errors with the text on the pages instead of the
+// constants.
 func TestToken_ErrorsHaveDocumentedText(t *testing.T) {
 	t.Parallel()
 	r := start(t, Options{})

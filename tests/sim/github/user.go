@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// publicUser is the public user response of "Get the authenticated user". Blank values are null there, except blog.
-// Email is the publicly visible address only.
+// publicUser is the public user response in "Get the authenticated user". Blank values are null
+// there, except blog. Email is only the publicly visible address.
 type publicUser struct {
 	Login             string  `json:"login"`
 	ID                int64   `json:"id"`
@@ -46,7 +46,7 @@ type publicUser struct {
 	UpdatedAt         string  `json:"updated_at"`
 }
 
-// privateUser is the private user response of "Get the authenticated user".
+// privateUser is the private user response in "Get the authenticated user".
 type privateUser struct {
 	publicUser
 	PrivateGists            int  `json:"private_gists"`
@@ -57,8 +57,8 @@ type privateUser struct {
 	TwoFactorAuthentication bool `json:"two_factor_authentication"`
 }
 
-// user implements "Get the authenticated user": a token with read:user or user receives the private response, others
-// the public one.
+// user implements "Get the authenticated user": a token with the scope read:user or user gets the
+// private response, others get the public one.
 func (p *Platform) user(c caller, _ *http.Request) apiAnswer {
 	view := viewUser(c)
 	if !hasScope(c.scopes, "read:user") {
@@ -68,7 +68,8 @@ func (p *Platform) user(c caller, _ *http.Request) apiAnswer {
 	return apiAnswer{status: http.StatusOK, body: privateUser{publicUser: view}}
 }
 
-// viewUser fills the URLs as the example of the page does, with the simulator's address. The dates are the example's.
+// viewUser fills the URLs like the example on the page, with the simulator's address. The dates are
+// from the example.
 func viewUser(c caller) publicUser {
 	self := c.base + "/users/" + c.user.Login
 	id := strconv.FormatInt(c.user.ID, 10)
@@ -92,7 +93,7 @@ func viewUser(c caller) publicUser {
 	return view
 }
 
-// emailView is an element of "List email addresses for the authenticated user".
+// emailView is an element in "List email addresses for the authenticated user".
 type emailView struct {
 	Email      string      `json:"email"`
 	Primary    bool        `json:"primary"`
@@ -100,8 +101,9 @@ type emailView struct {
 	Visibility *Visibility `json:"visibility"`
 }
 
-// emails implements "List email addresses for the authenticated user", which needs the scope user:email.
-// "Authenticating to the REST API": insufficient permissions are 404 or 403; clients report 404 here, with this header.
+// emails implements "List email addresses for the authenticated user", which needs the scope
+// user:email. "Authenticating to the REST API": insufficient permissions get 404 or 403; clients
+// report 404 here, with this header.
 func (p *Platform) emails(c caller, r *http.Request) apiAnswer {
 	accepted := map[string]string{"X-Accepted-OAuth-Scopes": "user, user:email"}
 	if !hasScope(c.scopes, "user:email") {
@@ -138,8 +140,9 @@ type paging struct {
 
 const maxPage = 1_000_000 // keeps page times size small
 
-// readPaging implements the parameters of the endpoint page: per_page is 30 by default and at most 100, page is 1.
-// "Troubleshooting the REST API": a wrong type is 422; that a number outside the range is too is an assumption.
+// readPaging implements the parameters on the endpoint page: per_page defaults to 30 and is at most
+// 100, page defaults to 1. "Troubleshooting the REST API": a wrong type gets 422. It is an
+// assumption that a number outside the range does too.
 func readPaging(u *url.URL) (paging, bool) {
 	out := paging{page: 1, size: 30, query: u.Query()}
 	var err error
@@ -156,8 +159,9 @@ func readPaging(u *url.URL) (paging, bool) {
 	return out, true
 }
 
-// links returns the Link header of "Using pagination in the REST API": it is omitted when all results fit on a single
-// page; prev and first are absent on the first page, next and last on the last one.
+// links returns the Link header as "Using pagination in the REST API" describes: it is omitted if
+// all results fit on a single page; prev and first are absent on the first page, next and last on
+// the last one.
 func (pg paging) links(address string, total int) string {
 	last := max(1, (total+pg.size-1)/pg.size)
 	if last == 1 && pg.page == 1 {
