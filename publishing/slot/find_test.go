@@ -295,7 +295,7 @@ type slotProcess struct {
 // and schedules a post at each slot.
 func TestFindSlot_NeverTwiceUnderConcurrency(t *testing.T) {
 	t.Parallel()
-	// A process lets 128 calls of an organization wait and refuses any more.
+	// A process lets 128 calls of an organization wait and refuses further ones.
 	const calls, parallel = 500, 100
 	r := newSlotRig(t)
 	var minutes []int

@@ -137,7 +137,7 @@ func (r *run) openKeys(sealed [][]byte) ([][]byte, error) {
 	return keys, nil
 }
 
-// sendAll sends deliveries with up to at concurrent calls, until one fails or the turn is over. It
+// sendAll sends deliveries with up to at concurrent calls, until one fails or the turn ends. It
 // sends at least the first one.
 func (r *run) sendAll(ctx context.Context, due []webhookstore.DueDelivery, at int) {
 	var taken atomic.Int64

@@ -61,8 +61,8 @@ func TestReadme_FirstPost(t *testing.T) {
 	}
 }
 
-// TestReadme_FirstTenMinutes types the blocks of the install page, in one shell and with a home
-// folder of its own.
+// TestReadme_FirstTenMinutes types the blocks of the install page, in one shell and with a separate
+// home folder.
 func TestReadme_FirstTenMinutes(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")

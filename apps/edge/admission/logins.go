@@ -54,7 +54,7 @@ const turnTimeout = 3 * time.Second
 // more than three attempts. A site with fewer failures on the account does not wait, and failures
 // of other sites never lengthen a delay that has begun. The right password is accepted at once from
 // a site with at most two failures, and from any other site after the longest delay, if that site
-// does not fail again meanwhile.
+// does not fail again in that time.
 //
 // A browser in which the person has signed in before is recognized by its cookie. Its log-ins into
 // that account count under their own keys, with the same delays, so the right password is accepted

@@ -1,5 +1,5 @@
 // Package bluesky publishes posts with images, and threads of them, on Bluesky and on any other AT
-// Protocol server. Each post is a record under a key of its own, so it is published only once.
+// Protocol server. Each post is a record under a separate key, so it is published only once.
 package bluesky
 
 import (

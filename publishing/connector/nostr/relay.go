@@ -205,7 +205,7 @@ func (l *line) authenticate(ctx context.Context) bool {
 	return err == nil && ok
 }
 
-// query returns the stored events that match the filter. If there is no error, the relay has no
+// query returns the stored events that match the filter. Without an error, the relay has no
 // others.
 func (l *line) query(ctx context.Context, filter map[string]any) ([]event, error) {
 	const name = "q"
