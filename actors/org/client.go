@@ -96,7 +96,8 @@ func New(cfg Config, net cluster.Config, deps Deps) (*Client, error) {
 		}
 	}
 	kind := cluster.Kind{
-		Name: "org", Leave: leave{}, Moved: &AdmitResponse{Moved: true}, Shard: shard, Place: deps.Place, Produce: produce,
+		Name: "org", Leave: leave{}, Moved: &AdmitResponse{Moved: true},
+		Shard: shard, Place: deps.Place, Produce: produce,
 	}
 	var err error
 	client.host, err = cluster.NewHost(net, kind, deps.Log)

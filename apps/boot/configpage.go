@@ -51,13 +51,16 @@ var sections = []section{
 	{
 		title: "Network", intro: "See [Network](network.md).",
 		names: []string{
-			"TRUSTED_PROXIES", "FRONTEND_URL", "MAIN_URL", "MAX_CONNECTIONS", "CLIENT_MAX_CONNECTIONS", "REQUEST_TIMEOUT", "UPLOAD_TIMEOUT",
-			"UPLOAD_MIN_RATE", "BODY_LIMIT", "POST_BODY_LIMIT", "UPLOAD_BODY_LIMIT", "OUTBOUND_ALLOW",
+			"TRUSTED_PROXIES", "FRONTEND_URL", "MAIN_URL", "MAX_CONNECTIONS", "CLIENT_MAX_CONNECTIONS",
+			"REQUEST_TIMEOUT", "UPLOAD_TIMEOUT", "UPLOAD_MIN_RATE", "BODY_LIMIT", "POST_BODY_LIMIT",
+			"UPLOAD_BODY_LIMIT", "OUTBOUND_ALLOW",
 		},
 	},
 	{
 		title: "Limits of organizations", intro: "See [Limits and disk use](limits-and-disk.md) and [Plans](plans.md).",
-		names: []string{"API_LIMIT", "APP_LIMIT", "ORG_MAX_CHANNELS", "ORG_MAX_WEBHOOKS", "ORG_MAX_STORAGE_BYTES", "PLANS_FILE"},
+		names: []string{
+			"API_LIMIT", "APP_LIMIT", "ORG_MAX_CHANNELS", "ORG_MAX_WEBHOOKS", "ORG_MAX_STORAGE_BYTES", "PLANS_FILE",
+		},
 	},
 	{
 		title: "Database", intro: "See [Database](database.md).",
@@ -66,22 +69,22 @@ var sections = []section{
 	{
 		title: "Files", intro: "See [Files](files.md).",
 		names: []string{
-			"FILES", "FILES_DIR", "MAX_IMAGE_BYTES", "MAX_VIDEO_BYTES", "S3_ENDPOINT", "S3_REGION", "S3_BUCKET", "S3_ACCESS_KEY",
-			"S3_SECRET_KEY", "S3_PATH_STYLE",
+			"FILES", "FILES_DIR", "MAX_IMAGE_BYTES", "MAX_VIDEO_BYTES", "S3_ENDPOINT", "S3_REGION", "S3_BUCKET",
+			"S3_ACCESS_KEY", "S3_SECRET_KEY", "S3_PATH_STYLE",
 		},
 	},
 	{
 		title: "Accounts and mail", intro: "See [Accounts](accounts.md).",
 		names: []string{
-			"REGISTRATION", "SMTP_URL", "MAIL_FROM", "DELETE_GRACE", "ORGANIZATIONS_PER_DAY", "ORGANIZATIONS_PER_PERSON",
-			"DEFAULT_PLAN_ORGANIZATIONS", "ENTERPRISE_SECRET",
+			"REGISTRATION", "SMTP_URL", "MAIL_FROM", "DELETE_GRACE", "ORGANIZATIONS_PER_DAY",
+			"ORGANIZATIONS_PER_PERSON", "DEFAULT_PLAN_ORGANIZATIONS", "ENTERPRISE_SECRET",
 		},
 	},
 	{
 		title: "Sign-in providers", intro: "See [Accounts](accounts.md#sign-in-providers).",
 		names: []string{
-			"GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_URL", "GOOGLE_CLIENT_ID", "GOOGLE_CLIENT_SECRET", "OIDC_ISSUER",
-			"OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "OIDC_NAME", "OIDC_TRUST_EMAIL", "MOBILE_APP_SCHEME",
+			"GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_URL", "GOOGLE_CLIENT_ID", "GOOGLE_CLIENT_SECRET",
+			"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "OIDC_NAME", "OIDC_TRUST_EMAIL", "MOBILE_APP_SCHEME",
 		},
 	},
 	{
@@ -94,7 +97,9 @@ var sections = []section{
 	},
 	{
 		title: "Several processes", intro: "See [Several processes](processes.md).",
-		names: []string{"ROLES", "REDIS_URL", "CLUSTER_LISTEN", "CLUSTER_ADVERTISE", "CLUSTER_CERT", "CLUSTER_KEY", "CLUSTER_CA"},
+		names: []string{
+			"ROLES", "REDIS_URL", "CLUSTER_LISTEN", "CLUSTER_ADVERTISE", "CLUSTER_CERT", "CLUSTER_KEY", "CLUSTER_CA",
+		},
 	},
 	{
 		title: "Logs and monitoring", intro: "See [Several processes](processes.md#health-and-monitoring).",
@@ -103,17 +108,18 @@ var sections = []section{
 	{
 		title: "Retention", intro: "See [Limits and disk use](limits-and-disk.md#what-is-deleted).",
 		names: []string{
-			"IDEMPOTENCY_KEY_RETENTION", "EVENT_RETENTION", "DELETED_POST_RETENTION", "WEBHOOK_RETENTION", "ANALYTICS_RETENTION",
-			"NOTIFICATION_RETENTION", "SESSION_RETENTION", "PRUNE_INTERVAL",
+			"IDEMPOTENCY_KEY_RETENTION", "EVENT_RETENTION", "DELETED_POST_RETENTION", "WEBHOOK_RETENTION",
+			"ANALYTICS_RETENTION", "NOTIFICATION_RETENTION", "SESSION_RETENTION", "PRUNE_INTERVAL",
 		},
 	},
 	{
 		title: "Advanced",
-		intro: "Timing inside the scheduler and of a stop. The defaults fit together: change one only if you know what depends on it. " +
-			"[Publishing](publishing.md#timing) explains those that change what happens to posts.",
+		intro: "Timing inside the scheduler and of a stop. The defaults fit together: change one only if you know " +
+			"what depends on it. [Publishing](publishing.md#timing) explains those that change what happens to posts.",
 		names: []string{
-			"PLATFORM_TIMEOUT", "SETTLE_DELAY", "RECONCILE_WINDOW", "PREPARE_TIMEOUT", "FOLLOWER_TIMEOUT", "CATCH_UP_INTERVAL",
-			"LEASE_TTL", "HEARTBEAT_INTERVAL", "SWEEP_INTERVAL", "ACTOR_TIMEOUT", "DRAIN_DELAY", "DRAIN_TIMEOUT", "STOP_TIMEOUT",
+			"PLATFORM_TIMEOUT", "SETTLE_DELAY", "RECONCILE_WINDOW", "PREPARE_TIMEOUT", "FOLLOWER_TIMEOUT",
+			"CATCH_UP_INTERVAL", "LEASE_TTL", "HEARTBEAT_INTERVAL", "SWEEP_INTERVAL", "ACTOR_TIMEOUT", "DRAIN_DELAY",
+			"DRAIN_TIMEOUT", "STOP_TIMEOUT",
 		},
 	},
 }

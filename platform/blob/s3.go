@@ -96,7 +96,9 @@ func (s *S3) Create(ctx context.Context, key string, r io.Reader) (size int64, e
 	ctx, cancel := context.WithTimeout(ctx, callTime+time.Duration(size/minRate)*time.Second)
 	defer cancel()
 	_, err = s.core.Client.PutObject(ctx, s.bucket, key, local, size, minio.PutObjectOptions{
-		ContentType: "application/octet-stream", PartSize: uint64(max(partSize, size/maxParts+1)), NumThreads: partsAtOnce,
+		ContentType: "application/octet-stream",
+		PartSize:    uint64(max(partSize, size/maxParts+1)),
+		NumThreads:  partsAtOnce,
 	})
 	if err != nil && !s.completed(ctx, key, size, err) {
 		return 0, fault.Wrap(fault.Unavailable, op, unreachable, err)

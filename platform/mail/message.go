@@ -63,7 +63,9 @@ func isUnsubscribe(s string) bool {
 	if err != nil || u.Scheme != "https" || u.Host == "" || len(s) > maxUnsubscribe {
 		return false
 	}
-	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("<>,", r) })
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune("<>,", r)
+	})
 }
 
 // compose returns the message with all its headers. It returns a fault of kind Invalid if the
@@ -84,7 +86,9 @@ func (s *SMTP) compose(m Message) (*gomail.Msg, error) {
 	msg.SetGenHeader("Auto-Submitted", "auto-generated")
 	if m.Unsubscribe != "" {
 		if err := msg.SetListUnsubscribeOneClick(m.Unsubscribe); err != nil {
-			return nil, fault.Wrap(fault.Invalid, "mail.Send", "The address to unsubscribe is not an https address.", err)
+			return nil, fault.Wrap(
+				fault.Invalid, "mail.Send", "The address to unsubscribe is not an https address.", err,
+			)
 		}
 	}
 	msg.SetBodyString(gomail.TypeTextPlain, m.Text)

@@ -150,7 +150,9 @@ func (s *SMTP) options(conn net.Conn, msg *gomail.Msg) []gomail.Option {
 func greetingError(err error) error {
 	var answer *textproto.Error
 	if errors.As(err, &answer) {
-		return fmt.Errorf("the mail server refused the connection, STARTTLS or authentication with code %d", answer.Code)
+		return fmt.Errorf(
+			"the mail server refused the connection, STARTTLS or authentication with code %d", answer.Code,
+		)
 	}
 	return err
 }
@@ -165,7 +167,9 @@ func classify(ctx context.Context, err error) error {
 		const message = "The mail server refused the message or its recipient."
 		return &permanent{cause: fault.Wrap(fault.Invalid, op, message, cause)}
 	case ctx.Err() != nil:
-		return fault.Wrap(fault.Unavailable, op, "The mail server did not answer in time.", errors.Join(ctx.Err(), cause))
+		return fault.Wrap(
+			fault.Unavailable, op, "The mail server did not answer in time.", errors.Join(ctx.Err(), cause),
+		)
 	}
 	return fault.Wrap(fault.Unavailable, op, "The mail server cannot be reached, or has not taken the mail.", cause)
 }

@@ -44,10 +44,16 @@ func (r *rig) crowded(ctx context.Context) error {
 			return err
 		}
 		past := spread(all, now().Add(-time.Hour))
-		if _, err := b.insertPosts(ctx, len(all), func(i int) booking { x := past(i); x.done = true; return x }); err != nil {
+		if _, err := b.insertPosts(ctx, len(all), func(i int) booking {
+			x := past(i)
+			x.done = true
+			return x
+		}); err != nil {
 			return err
 		}
-		n, err := b.serve(ctx, append(b.opts.settings, "OUTBOUND_ALLOW="+strings.TrimPrefix(box.url, "http://")+","+hang.Address)...)
+		n, err := b.serve(ctx, append(
+			b.opts.settings, "OUTBOUND_ALLOW="+strings.TrimPrefix(box.url, "http://")+","+hang.Address,
+		)...)
 		if err != nil {
 			return err
 		}
@@ -132,11 +138,15 @@ func (b *testDB) told(ctx context.Context, all []tenant) error {
 // insertCrowd assigns the organizations to one creator and adds webhooks to each.
 func (b *testDB) insertCrowd(ctx context.Context, all []tenant, each int, url string) error {
 	person := uuid.Must(uuid.NewV7())
-	if _, err := b.super.Exec(ctx, `insert into person (id, email) values ($1, 'crowd@example.com')`, person); err != nil {
+	if _, err := b.super.Exec(
+		ctx, `insert into person (id, email) values ($1, 'crowd@example.com')`, person,
+	); err != nil {
 		return err
 	}
 	for _, t := range all {
-		if _, err := b.super.Exec(ctx, `update organization set created_by = $2 where id = $1`, t.org.UUID(), person); err != nil {
+		if _, err := b.super.Exec(
+			ctx, `update organization set created_by = $2 where id = $1`, t.org.UUID(), person,
+		); err != nil {
 			return err
 		}
 	}
@@ -186,11 +196,14 @@ func (r *rig) dueQuery(ctx context.Context) error {
 			return err
 		}
 		line := m{
-			"bench": "webhook-due", "unit": "ms of a round's statements", "due": dueOrgs * dueHooks, "organizations": dueOrgs,
+			"bench": "webhook-due", "unit": "ms of a round's statements",
+			"due": dueOrgs * dueHooks, "organizations": dueOrgs,
 			"hangingCalls": hang.Accepted(), "goal": ms(dueGoal),
 		}
 		var mean, worst float64
-		for name, statement := range map[string]string{"due": "publishing.WebhookDue", "turns": "publishing.WebhookTurns"} {
+		for name, statement := range map[string]string{
+			"due": "publishing.WebhookDue", "turns": "publishing.WebhookTurns",
+		} {
 			var calls int64
 			var one, most float64
 			if err := b.super.QueryRow(ctx, `select sum(calls)::bigint, sum(total_exec_time) / sum(calls), max(max_exec_time)

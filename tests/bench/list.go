@@ -62,7 +62,9 @@ func listing(ctx context.Context, r *rig) error {
 		if err != nil {
 			return err
 		}
-		path := "/posts?" + url.Values{"startDate": {from.Format(time.RFC3339)}, "endDate": {to.Format(time.RFC3339)}}.Encode()
+		path := "/posts?" + url.Values{
+			"startDate": {from.Format(time.RFC3339)}, "endDate": {to.Format(time.RFC3339)},
+		}.Encode()
 		for _, users := range []int{1, 8} {
 			x := monthList{testDB: b, node: n, tenant: mine[0], path: path, from: from, to: to, users: users}
 			if err := x.run(ctx, idle, idleSpan); err != nil {
@@ -141,7 +143,8 @@ func (x monthList) run(ctx context.Context, idle cost, idleSpan time.Duration) e
 	ours, query, encoding := sides[0].less(idle, idleSpan), sides[1], sides[2]
 	line := m{
 		"bench": "list", "clients": x.users, "unit": "lists/s", "posts": monthPosts, "bytes": len(a.Body),
-		"calls": len(ours.took), "meanMs": ours.meanMs(), "floorMeanMs": query.meanMs(), "jsonMeanMs": encoding.meanMs(),
+		"calls": len(ours.took), "meanMs": ours.meanMs(),
+		"floorMeanMs": query.meanMs(), "jsonMeanMs": encoding.meanMs(),
 		"cpuMs": ours.cpuMs(), "floorCpuMs": query.cpuMs(), "jsonCpuMs": encoding.cpuMs(),
 		"cpuRatio": ours.cpuMs() / (query.cpuMs() + encoding.cpuMs()), "statementsPerRequest": ours.statements(),
 	}

@@ -105,7 +105,10 @@ func (w *crowd) loginTimes(ctx context.Context) error {
 	all := []*attempt{
 		{name: "unknown address", email: unknown(0), password: wrong, status: http.StatusBadRequest},
 		{name: "unknown address again", email: unknown(people), password: wrong, status: http.StatusBadRequest},
-		{name: "known address, wrong password", email: known(people / 2), password: wrong, status: http.StatusBadRequest},
+		{
+			name: "known address, wrong password", email: known(people / 2), password: wrong,
+			status: http.StatusBadRequest,
+		},
 		{name: "known address, right password", email: known(0), password: password, status: http.StatusCreated},
 	}
 	over := untilOver(time.Duration(w.opts.seconds) * time.Second * 5 / 4)

@@ -77,7 +77,8 @@ func main() {
 	flag.IntVar(&opts.posts, "posts", 100_000, "posts of due_burst; the sizes of fairness scale with it")
 	flag.IntVar(&opts.organizations, "orgs", 10_000, "organizations of due_burst; idle has ten times as many")
 	flag.IntVar(&opts.rounds, "rounds", 3,
-		"bursts of due_burst, and turns of list, login, session, upload and wall, each beside its floor; their means are compared")
+		"bursts of due_burst, and turns of list, login, session, upload and wall, each beside its floor; "+
+			"their means are compared")
 	flag.IntVar(&opts.rows, "rows", 1_000_000, "most rows in the tables of growth and wall")
 	flag.IntVar(&opts.year, "year", 100_000, "posts of a year of retention")
 	flag.IntVar(&opts.seconds, "seconds", 60, "length of what is measured over time")

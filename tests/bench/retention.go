@@ -179,7 +179,9 @@ func pruneBeside(ctx context.Context, r *rig) error {
 			name     string
 			settings []string
 		}{
-			{name: "Without", settings: []string{"IDEMPOTENCY_KEY_RETENTION=0s", "EVENT_RETENTION=0s", "DELETED_POST_RETENTION=0s"}},
+			{name: "Without", settings: []string{
+				"IDEMPOTENCY_KEY_RETENTION=0s", "EVENT_RETENTION=0s", "DELETED_POST_RETENTION=0s",
+			}},
 			{name: "With", settings: nil},
 		} {
 			x.settings = c.settings

@@ -51,8 +51,9 @@ func (w *crowd) sessionBesideKey(ctx context.Context, users int, sessions []stri
 	ours, floor := all[0].less(w.idle, w.idleSpan), all[1].less(w.idle, w.idleSpan)
 	line := m{
 		"bench": "session", "clients": users, "unit": "requests/s", "calls": len(ours.took),
-		"cpuMsPerRequest": ours.cpuMs(), "floorCpuMsPerRequest": floor.cpuMs(), "cpuRatio": ours.cpuMs() / floor.cpuMs(),
-		"statementsPerRequest": ours.statements(), "floorStatementsPerRequest": floor.statements(),
+		"cpuMsPerRequest": ours.cpuMs(), "floorCpuMsPerRequest": floor.cpuMs(),
+		"cpuRatio": ours.cpuMs() / floor.cpuMs(), "statementsPerRequest": ours.statements(),
+		"floorStatementsPerRequest": floor.statements(),
 	}
 	ours.beside(floor, line)
 	return w.emit(line)

@@ -136,8 +136,10 @@ func (b *testDB) createGauged(ctx context.Context, address string) ([]tenant, er
 		if err != nil {
 			return nil, err
 		}
-		if _, err := b.super.Exec(ctx, `update channel set connector = 'sandbox-oauth', credential = $2 where org_id = $1`,
-			t.org.UUID(), sealed); err != nil {
+		if _, err := b.super.Exec(
+			ctx, `update channel set connector = 'sandbox-oauth', credential = $2 where org_id = $1`,
+			t.org.UUID(), sealed,
+		); err != nil {
 			return nil, err
 		}
 	}
@@ -236,7 +238,8 @@ func (b *testDB) readBare(ctx context.Context, g *gauges, calls int64) error {
 		"%s/?since=%s&until=%s", g.url, until.Add(-2*oneDay).Format(time.DateOnly), until.Format(time.DateOnly),
 	)
 	_, err = drive(
-		8, func(i int) bool { return i >= int(calls) }, func(int) error { return readOne(ctx, client, pool, address, until) },
+		8, func(i int) bool { return i >= int(calls) },
+		func(int) error { return readOne(ctx, client, pool, address, until) },
 	)
 	return err
 }
@@ -269,7 +272,8 @@ func (b *testDB) emitSnapshots(month snapshotMonth, ours, floor cost) error {
 	callsADay := float64(month.calls) / snapshotDays
 	cpu := func(c cost) float64 { return ms(c.platform + c.postgres) }
 	return b.emit(m{
-		"bench": "snapshots", "channels": channels, "days": snapshotDays, "snapshots": month.taken, "daysStored": month.days,
+		"bench": "snapshots", "channels": channels, "days": snapshotDays,
+		"snapshots": month.taken, "daysStored": month.days,
 		"calls": month.calls, "callsPerSnapshot": per(float64(month.calls)), "peakCallsAnHour": month.peak,
 		"minutesOfADayAtRate":  callsADay / analytics.SnapshotRate / 60,
 		"shareOfBlueskyLimit":  analytics.SnapshotRate * 300.0 / blueskyLimit,

@@ -152,7 +152,9 @@ func (w *wall) checkWall(ctx context.Context) error {
 			return err
 		}
 		if rows != x.rows || organizations != x.organization {
-			return fmt.Errorf("got %d rows of %d organizations, want %d of %d", rows, organizations, x.rows, x.organization)
+			return fmt.Errorf(
+				"got %d rows of %d organizations, want %d of %d", rows, organizations, x.rows, x.organization,
+			)
 		}
 	}
 	return nil

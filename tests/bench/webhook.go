@@ -107,7 +107,11 @@ func (r *rig) deliver(ctx context.Context, box *mailbox, deliveries int) (span t
 			return err
 		}
 		past := spread(all, now().Add(-time.Hour))
-		if _, err := b.insertPosts(ctx, deliveries, func(i int) booking { x := past(i); x.done = true; return x }); err != nil {
+		if _, err := b.insertPosts(ctx, deliveries, func(i int) booking {
+			x := past(i)
+			x.done = true
+			return x
+		}); err != nil {
 			return err
 		}
 		if err := b.insertWebhooks(ctx, all, box.url); err != nil {

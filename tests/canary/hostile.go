@@ -22,8 +22,8 @@ var hosts = []string{
 	"169.254.170.2", "[::ffff:169.254.169.254]", "[::ffff:10.0.0.1]", "[fe80::1%25lo]", "[fe80::1%25eth0]", "[fe80::1]",
 	"[fd00::1]", "[fd00:ec2::254]", "[fec0::1]", "2852039166", "0xa9fea9fe",
 	// Special-purpose, multicast and broadcast addresses.
-	"192.0.0.192", "192.0.2.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
-	"[ff02::1]", "[2001:db8::1]", "[100::1]",
+	"192.0.0.192", "192.0.2.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1",
+	"255.255.255.255", "[ff02::1]", "[2001:db8::1]", "[100::1]",
 }
 
 // URLs returns the hostile URLs. The scheme is http or https, or ws or wss for WebSockets. Example
@@ -40,12 +40,15 @@ func (c *Canary) URLs(scheme, path string) []string {
 	}
 	return append(out,
 		// Public addresses with other ports, and invalid ports.
-		scheme+"://1.1.1.1:8080"+path, scheme+"://1.1.1.1:25"+path, scheme+"://127.0.0.1:080"+path, scheme+"://127.0.0.1:65616"+path,
+		scheme+"://1.1.1.1:8080"+path, scheme+"://1.1.1.1:25"+path,
+		scheme+"://127.0.0.1:080"+path, scheme+"://127.0.0.1:65616"+path,
 		// Parts of a URL that look like the host.
-		scheme+"://user@127.0.0.1"+path, scheme+"://user:password@127.0.0.1"+path, scheme+"://example.com@127.0.0.1"+path,
-		scheme+"://example.com:80@127.0.0.1"+path, scheme+"://127.0.0.1#@example.com"+path, scheme+"://127.0.0.1?@example.com"+path,
-		scheme+`://127.0.0.1\@example.com`+path, scheme+`://example.com\@127.0.0.1`+path, scheme+"://127.0.0.1%2f@example.com"+path,
-		scheme+"://127.0.0.1%00.example.com"+path, scheme+"://127.0.0.1%0d%0aHost:x"+path, scheme+"://[::1]@127.0.0.1"+path,
+		scheme+"://user@127.0.0.1"+path, scheme+"://user:password@127.0.0.1"+path,
+		scheme+"://example.com@127.0.0.1"+path, scheme+"://example.com:80@127.0.0.1"+path,
+		scheme+"://127.0.0.1#@example.com"+path, scheme+"://127.0.0.1?@example.com"+path,
+		scheme+`://127.0.0.1\@example.com`+path, scheme+`://example.com\@127.0.0.1`+path,
+		scheme+"://127.0.0.1%2f@example.com"+path, scheme+"://127.0.0.1%00.example.com"+path,
+		scheme+"://127.0.0.1%0d%0aHost:x"+path, scheme+"://[::1]@127.0.0.1"+path,
 		strings.ToUpper(scheme)+"://127.0.0.1"+path, " "+scheme+"://127.0.0.1"+path, scheme+":127.0.0.1"+path,
 		scheme+":///127.0.0.1"+path, scheme+"://"+path, scheme+"://[::1"+path, scheme+"://::1"+path,
 	)
@@ -55,10 +58,11 @@ func (c *Canary) URLs(scheme, path string) []string {
 func (c *Canary) OtherSchemes() []string {
 	at := fmt.Sprintf("127.0.0.1:%d", c.Port)
 	return []string{
-		"file:///etc/passwd", "file://" + at + "/cat.png", "ftp://" + at + "/cat.png", "gopher://" + at + "/_GET", "dict://" + at + "/x",
-		"ldap://" + at + "/x", "tftp://" + at + "/x", "sftp://" + at + "/x", "jar:http://" + at + "!/x", "unix:///var/run/docker.sock",
-		"http+unix://%2fvar%2frun%2fdocker.sock/x", "data:image/png;base64,iVBORw0KGgo=", "javascript:fetch('http://" + at + "')",
-		"blob:http://" + at + "/x", "view-source:http://" + at, "ws://" + at + "/x", "//" + at + "/cat.png", "/cat.png", "cat.png", at, "127.0.0.1",
+		"file:///etc/passwd", "file://" + at + "/cat.png", "ftp://" + at + "/cat.png", "gopher://" + at + "/_GET",
+		"dict://" + at + "/x", "ldap://" + at + "/x", "tftp://" + at + "/x", "sftp://" + at + "/x",
+		"jar:http://" + at + "!/x", "unix:///var/run/docker.sock", "http+unix://%2fvar%2frun%2fdocker.sock/x",
+		"data:image/png;base64,iVBORw0KGgo=", "javascript:fetch('http://" + at + "')", "blob:http://" + at + "/x",
+		"view-source:http://" + at, "ws://" + at + "/x", "//" + at + "/cat.png", "/cat.png", "cat.png", at, "127.0.0.1",
 		"http", "http:", "http:/", "http//" + at, "\x00http://" + at,
 	}
 }

@@ -132,39 +132,57 @@ const dropIndex = "drop index post_one_per_channel"
 // mutants returns all mutants.
 func mutants() []mutant {
 	return []mutant{
-		{name: "reap-requeues", nodes: 1, fault: haltKill, point: failpoint.Answered, count: twice, swaps: requeueCommitting()},
-		{name: "forgets-maybe-sent", nodes: 1, fault: silence, count: func(v *verdict) int { return v.UnknownForgotten }, swaps: []swap{
-			{
-				file: finishFile, old: "else l.maybe_sent and not l.proven end as outcome_unknown",
-				now: "else false end as outcome_unknown", count: 1,
+		{
+			name: "reap-requeues", nodes: 1, fault: haltKill, point: failpoint.Answered, count: twice,
+			swaps: requeueCommitting(),
+		},
+		{
+			name: "forgets-maybe-sent", nodes: 1, fault: silence,
+			count: func(v *verdict) int { return v.UnknownForgotten },
+			swaps: []swap{
+				{
+					file: finishFile, old: "else l.maybe_sent and not l.proven end as outcome_unknown",
+					now: "else false end as outcome_unknown", count: 1,
+				},
+				{file: finishFile, old: "else x.maybe_sent and not v.proven end,", now: "else false end,", count: 1},
 			},
-			{file: finishFile, old: "else x.maybe_sent and not v.proven end,", now: "else false end,", count: 1},
-		}},
+		},
 		{name: "no-token", nodes: 2, fault: haltTwice, count: twice, swaps: []swap{
 			{file: markFile, old: "where p.claim_token = m.token and (p.state = 'PUBLISHING') is true\n  order by",
 				now: "where (p.state = 'PUBLISHING') is true\n  order by", count: 1},
-			{file: markFile, old: "where p.id = any (array[m.post]) and p.claim_token = m.token and (p.state = 'PUBLISHING') is true\n",
+			{file: markFile, old: "where p.id = any (array[m.post]) and p.claim_token = m.token " +
+				"and (p.state = 'PUBLISHING') is true\n",
 				now: "where p.id = any (array[m.post]) and (p.state = 'PUBLISHING') is true\n", count: 1},
 			{file: finishFile, old: "(p.claim_token = o.token) is true as current", now: "true as current", count: 1},
 			{file: finishFile, old: "where p.claim_token = o.token\n    or o.sent",
 				now: "where true\n    or o.sent", count: 1},
 		}},
-		{name: "no-busy-no-index", nodes: 2, fault: haltTwice, sql: dropIndex, count: func(v *verdict) int { return v.OutOfOrder }, swaps: []swap{
-			{
-				file: claimFile, old: "where s.busy_post is null and p.channel_id = s.channel_id and",
-				now: "where p.channel_id = s.channel_id and", count: 1,
+		{
+			name: "no-busy-no-index", nodes: 2, fault: haltTwice, sql: dropIndex,
+			count: func(v *verdict) int { return v.OutOfOrder },
+			swaps: []swap{
+				{
+					file: claimFile, old: "where s.busy_post is null and p.channel_id = s.channel_id and",
+					now: "where p.channel_id = s.channel_id and", count: 1,
+				},
+				{file: claimFile, old: "    union all\n    select p.id, p.due, p.not_before, p.revision from post p\n" +
+					"    where p.id = s.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null\n" +
+					"      and p.due > now() - $7 * interval '1 millisecond') h", now: ") h", count: 1},
+				{
+					file: claimFile, old: "where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked",
+					now: "where not q.parked", count: 1,
+				},
 			},
-			{file: claimFile, old: "    union all\n    select p.id, p.due, p.not_before, p.revision from post p\n" +
-				"    where p.id = s.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null\n" +
-				"      and p.due > now() - $7 * interval '1 millisecond') h", now: ") h", count: 1},
-			{
-				file: claimFile, old: "where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked",
-				now: "where not q.parked", count: 1,
-			},
-		}},
+		},
 		{name: "backoff-in-due", nodes: 1, count: func(v *verdict) int { return v.DueMoved }, swaps: []swap{
-			{file: finishFile, old: "not_before = case when v.becomes = 'QUEUE' and v.result = 'retry' and v.after_ms > 0\n      then now() + v.after_ms * interval '1 millisecond' end,",
-				now: "due = case when v.result = 'retry' and v.after_ms > 0 then now() + v.after_ms * interval '1 millisecond' else p.due end,", count: 1},
+			{
+				file: finishFile,
+				old: "not_before = case when v.becomes = 'QUEUE' and v.result = 'retry' and v.after_ms > 0\n" +
+					"      then now() + v.after_ms * interval '1 millisecond' end,",
+				now: "due = case when v.result = 'retry' and v.after_ms > 0 " +
+					"then now() + v.after_ms * interval '1 millisecond' else p.due end,",
+				count: 1,
+			},
 		}},
 		{name: "early-201", nodes: 1, count: func(v *verdict) int { return v.Lost }, swaps: []swap{
 			{
@@ -272,9 +290,9 @@ func runMutants(ctx context.Context, s settings, out, log io.Writer) (wrong int,
 		if !right {
 			wrong++
 		}
-		if err := json.NewEncoder(out).Encode(
-			map[string]any{"mutant": x.name, "harmless": x.harmless, "caught": x.caught(&v), "asExpected": right, "run": v},
-		); err != nil {
+		if err := json.NewEncoder(out).Encode(map[string]any{
+			"mutant": x.name, "harmless": x.harmless, "caught": x.caught(&v), "asExpected": right, "run": v,
+		}); err != nil {
 			return wrong, err
 		}
 	}

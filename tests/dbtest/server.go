@@ -93,7 +93,8 @@ func memory() (dir string, ok bool) {
 		return dir, true
 	}
 	var fs unix.Statfs_t
-	if err := unix.Statfs(memoryRoot, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC || fs.Bavail*uint64(fs.Bsize) < leastMemory {
+	if err := unix.Statfs(memoryRoot, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC ||
+		fs.Bavail*uint64(fs.Bsize) < leastMemory {
 		return "", false
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {

@@ -73,7 +73,9 @@ func adaPerson() tenancy.Person {
 
 // theOrganization returns the organization OrgID.
 func theOrganization() tenancy.Organization {
-	return tenancy.Organization{ID: OrgID, Name: "Acme", Description: "Makes things.", Timezone: "Europe/Vienna", CreatedAt: Day}
+	return tenancy.Organization{
+		ID: OrgID, Name: "Acme", Description: "Makes things.", Timezone: "Europe/Vienna", CreatedAt: Day,
+	}
 }
 
 // prove fails like a use case if the password is not "right".

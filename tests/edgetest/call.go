@@ -44,13 +44,17 @@ func (s *Service) Call(t testing.TB, method, path, body string, headers ...strin
 // CallAPI is like Call with APIKey and a JSON body.
 func (s *Service) CallAPI(t testing.TB, method, path, body string, headers ...string) Answer {
 	t.Helper()
-	return s.Call(t, method, path, body, append([]string{"Authorization", APIKey, "Content-Type", "application/json"}, headers...)...)
+	return s.Call(t, method, path, body, append(
+		[]string{"Authorization", APIKey, "Content-Type", "application/json"}, headers...,
+	)...)
 }
 
 // Submit posts JSON like a page of BaseURL.
 func (s *Service) Submit(t *testing.T, path, body string, headers ...string) Answer {
 	t.Helper()
-	return s.Call(t, "POST", path, body, append([]string{"Content-Type", "application/json", "Origin", BaseURL}, headers...)...)
+	return s.Call(t, "POST", path, body, append(
+		[]string{"Content-Type", "application/json", "Origin", BaseURL}, headers...,
+	)...)
 }
 
 // KeyLine is the header line that authenticates a request with APIKey.
@@ -58,7 +62,8 @@ const KeyLine = "Authorization: " + APIKey + "\r\n"
 
 // HiddenRequest is a request that must never be executed. Only it deletes a post with the id
 // "smuggled", which World.IDs would then contain.
-const HiddenRequest = "DELETE /public/v1/posts/smuggled HTTP/1.1\r\nHost: x\r\nAuthorization: " + APIKey + "\r\nContent-Length: 0\r\n\r\n"
+const HiddenRequest = "DELETE /public/v1/posts/smuggled HTTP/1.1\r\nHost: x\r\nAuthorization: " + APIKey +
+	"\r\nContent-Length: 0\r\n\r\n"
 
 // last follows every message that Raw sends, so that every connection ends.
 const last = "GET /is-this-the-end HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"

@@ -31,7 +31,9 @@ func (c Channels) Customers(context.Context, tenancy.Principal) ([]publishing.Cu
 	return []publishing.Customer{{Name: "A customer"}}, c.note()
 }
 
-func (c Channels) Platform(_ context.Context, _ tenancy.Principal, channel string) (connector.Descriptor, []connector.Tool, error) {
+func (c Channels) Platform(
+	_ context.Context, _ tenancy.Principal, channel string,
+) (connector.Descriptor, []connector.Tool, error) {
 	return connector.Descriptor{Rules: "Be nice.", MaxLength: 500, Unit: connector.Graphemes}, nil, c.note(channel)
 }
 

@@ -10,14 +10,21 @@ import (
 )
 
 func (c Channels) Catalogue() []connector.Descriptor {
-	return []connector.Descriptor{{ID: "sandbox", Name: "Sandbox", Editor: "normal", Fields: []connector.Field{{Key: "name", Label: "Name", Type: "text", Validation: ".+"}}}}
+	return []connector.Descriptor{{
+		ID: "sandbox", Name: "Sandbox", Editor: "normal",
+		Fields: []connector.Field{{Key: "name", Label: "Name", Type: "text", Validation: ".+"}},
+	}}
 }
 
 func (c Channels) Platforms(context.Context, tenancy.Principal) ([]publishing.Platform, error) {
-	return []publishing.Platform{{ID: "sandbox", Name: "Sandbox", Capabilities: []string{"text"}, Abilities: []string{}, Authorized: true}}, c.note()
+	return []publishing.Platform{{
+		ID: "sandbox", Name: "Sandbox", Capabilities: []string{"text"}, Abilities: []string{}, Authorized: true,
+	}}, c.note()
 }
 
-func (c Channels) Authorize(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect, force bool) (publishing.Authorized, error) {
+func (c Channels) Authorize(
+	ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect, force bool,
+) (publishing.Authorized, error) {
 	url, err := c.Begin(ctx, p, cmd)
 	if !force {
 		url = ""
@@ -56,28 +63,41 @@ func (c Channels) Disown(context.Context, string) (publishing.Disowned, error) {
 	return publishing.Disowned{Disconnected: true}, c.note()
 }
 
-func (c Channels) Choose(_ context.Context, _ tenancy.Principal, cmd publishing.ChooseAccount) (publishing.ChannelConnected, error) {
+func (c Channels) Choose(
+	_ context.Context, _ tenancy.Principal, cmd publishing.ChooseAccount,
+) (publishing.ChannelConnected, error) {
 	return publishing.ChannelConnected{Channel: c.Thread.Channel}, errors.Join(sql(cmd.Candidate), c.note(cmd.Channel))
 }
 
-func (c Channels) ChooseByState(_ context.Context, _ string, cmd publishing.ChooseAccount) (publishing.ChannelConnected, error) {
-	return publishing.ChannelConnected{Channel: c.Thread.Channel}, errors.Join(sql(cmd.State, cmd.Candidate), c.note(cmd.Channel))
+func (c Channels) ChooseByState(
+	_ context.Context, _ string, cmd publishing.ChooseAccount,
+) (publishing.ChannelConnected, error) {
+	return publishing.ChannelConnected{Channel: c.Thread.Channel},
+		errors.Join(sql(cmd.State, cmd.Candidate), c.note(cmd.Channel))
 }
 
 func (c Channels) Apps(context.Context, tenancy.Principal) ([]publishing.PlatformApp, error) {
-	return []publishing.PlatformApp{{Family: "sandbox-oauth", Name: "Sandbox", Platforms: []string{"sandbox-oauth"}}}, c.note()
+	return []publishing.PlatformApp{{
+		Family: "sandbox-oauth", Name: "Sandbox", Platforms: []string{"sandbox-oauth"},
+	}}, c.note()
 }
 
 func (c Channels) App(_ context.Context, _ tenancy.Principal, family string) (publishing.PlatformApp, error) {
-	return publishing.PlatformApp{Family: "sandbox-oauth", Name: "Sandbox", Platforms: []string{"sandbox-oauth"}}, c.note(family)
+	return publishing.PlatformApp{
+		Family: "sandbox-oauth", Name: "Sandbox", Platforms: []string{"sandbox-oauth"},
+	}, c.note(family)
 }
 
-func (c Channels) SetApp(ctx context.Context, p tenancy.Principal, cmd publishing.SetPlatformApp) (publishing.PlatformApp, int, error) {
+func (c Channels) SetApp(
+	ctx context.Context, p tenancy.Principal, cmd publishing.SetPlatformApp,
+) (publishing.PlatformApp, int, error) {
 	app, err := c.App(ctx, p, cmd.Family)
 	return app, 0, errors.Join(sql(cmd.ClientID, cmd.Secret), err)
 }
 
-func (c Channels) DeleteApp(ctx context.Context, p tenancy.Principal, family string) (publishing.PlatformApp, int, error) {
+func (c Channels) DeleteApp(
+	ctx context.Context, p tenancy.Principal, family string,
+) (publishing.PlatformApp, int, error) {
 	app, err := c.App(ctx, p, family)
 	return app, 0, err
 }

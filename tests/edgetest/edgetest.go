@@ -45,15 +45,18 @@ func New(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *Serv
 	all := map[string]string{"BASE_URL": BaseURL}
 	maps.Copy(all, vars)
 	var cfg edge.Config
-	if err := env.Load(t.Context(), func(name string) (string, bool) { v, ok := all[name]; return v, ok }, &cfg); err != nil {
+	if err := env.Load(t.Context(), func(name string) (string, bool) {
+		v, ok := all[name]
+		return v, ok
+	}, &cfg); err != nil {
 		t.Fatal(err)
 	}
 	w := newWorld()
 	log := &syncbuffer.Buffer{}
 	deps := edge.Deps{
-		Posts: posts{World: w}, Queue: queue{World: w}, Channels: Channels{World: w}, Slots: slots{World: w}, Tags: tags{}, Media: media{World: w},
-		Analytics: Analytics{World: w},
-		Webhooks:  webhooks{World: w}, Approvals: approvals{World: w}, Notifications: notifications{World: w},
+		Posts: posts{World: w}, Queue: queue{World: w}, Channels: Channels{World: w}, Slots: slots{World: w},
+		Tags: tags{}, Media: media{World: w}, Analytics: Analytics{World: w},
+		Webhooks: webhooks{World: w}, Approvals: approvals{World: w}, Notifications: notifications{World: w},
 		Accounts: accounts{World: w}, Plans: plans{}, Limiter: limiter{World: w}, Health: health{World: w},
 		Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry(), Version: "test",
 		Clock: clock.Func(func() time.Time { return clock.System{}.Now().Add(time.Duration(w.Skew.Load())) }),

@@ -8,15 +8,18 @@ import (
 )
 
 func (a accounts) Impersonable(_ context.Context, _ tenancy.Principal, text string) ([]tenancy.Impersonable, error) {
-	return []tenancy.Impersonable{{ID: Membership, Role: tenancy.RoleAdmin, Organization: theOrganization(), Person: adaPerson()}},
-		a.record("Impersonable", text)
+	return []tenancy.Impersonable{{
+		ID: Membership, Role: tenancy.RoleAdmin, Organization: theOrganization(), Person: adaPerson(),
+	}}, a.record("Impersonable", text)
 }
 
 func (a accounts) Impersonate(_ context.Context, p tenancy.Principal, to string) error {
 	return a.record("Impersonate", to, p.Instance)
 }
 
-func (a accounts) CreateEnterpriseUser(_ context.Context, signed string, _ tenancy.Source) (tenancy.OrgID, string, error) {
+func (a accounts) CreateEnterpriseUser(
+	_ context.Context, signed string, _ tenancy.Source,
+) (tenancy.OrgID, string, error) {
 	return OrgID, APIKey, a.record("CreateEnterpriseUser", signed)
 }
 

@@ -33,6 +33,8 @@ func (a accounts) DeleteKey(_ context.Context, _ tenancy.Principal, key string) 
 	return a.record("DeleteKey", key)
 }
 
-func (a accounts) RotateKey(_ context.Context, _ tenancy.Principal, key string, overlap int, _ tenancy.Proof) (tenancy.Rotation, error) {
+func (a accounts) RotateKey(
+	_ context.Context, _ tenancy.Principal, key string, overlap int, _ tenancy.Proof,
+) (tenancy.Rotation, error) {
 	return tenancy.Rotation{Full: APIKey, New: aKey()}, a.record("RotateKey", key, overlap)
 }

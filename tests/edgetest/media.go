@@ -15,7 +15,9 @@ import (
 )
 
 // Picture is the only stored file. Its URL path is Picture.Path and its content is World.File.
-var Picture = publishing.Medium{ID: id.New[publishing.MediaTag](), Key: "abcdefghijklmnopqrstuv", Name: "cat", Ext: "png", ContentType: "image/png"}
+var Picture = publishing.Medium{
+	ID: id.New[publishing.MediaTag](), Key: "abcdefghijklmnopqrstuv", Name: "cat", Ext: "png", ContentType: "image/png",
+}
 
 // media implements the port for uploaded files.
 type media struct{ *World }

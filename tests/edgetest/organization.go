@@ -9,10 +9,13 @@ import (
 )
 
 func (a accounts) Organizations(context.Context, tenancy.Principal) ([]tenancy.OrganizationOf, error) {
-	return []tenancy.OrganizationOf{{Organization: theOrganization(), Role: tenancy.RoleAdmin}}, a.record("Organizations")
+	return []tenancy.OrganizationOf{{Organization: theOrganization(), Role: tenancy.RoleAdmin}},
+		a.record("Organizations")
 }
 
-func (a accounts) CreateOrganization(_ context.Context, _ tenancy.Principal, name string) (tenancy.Organization, error) {
+func (a accounts) CreateOrganization(
+	_ context.Context, _ tenancy.Principal, name string,
+) (tenancy.Organization, error) {
 	o := theOrganization()
 	o.Name = name
 	return o, a.record("CreateOrganization", name)
@@ -53,7 +56,9 @@ func (a accounts) Organization(context.Context, tenancy.Principal) (tenancy.Orga
 	return theOrganization(), a.record("Organization")
 }
 
-func (a accounts) UpdateOrganization(_ context.Context, _ tenancy.Principal, c tenancy.OrganizationChange) (tenancy.Organization, error) {
+func (a accounts) UpdateOrganization(
+	_ context.Context, _ tenancy.Principal, c tenancy.OrganizationChange,
+) (tenancy.Organization, error) {
 	o := theOrganization()
 	if c.Name != nil {
 		o.Name = *c.Name
@@ -64,11 +69,21 @@ func (a accounts) UpdateOrganization(_ context.Context, _ tenancy.Principal, c t
 	return o, a.record("UpdateOrganization", o.Name, o.Timezone, c.Description != nil)
 }
 
-func (a accounts) Audit(_ context.Context, _ tenancy.Principal, q tenancy.AuditQuery) ([]tenancy.AuditEvent, bool, error) {
+func (a accounts) Audit(
+	_ context.Context, _ tenancy.Principal, q tenancy.AuditQuery,
+) ([]tenancy.AuditEvent, bool, error) {
 	return []tenancy.AuditEvent{
-		{ID: auditID, At: Day, Person: PersonID, Actor: Ada, Via: tenancy.ViaSession, Action: tenancy.ActionKeyCreated, Subject: `=HYPERLINK("x")`, Address: "203.0.113.9"},
-		{ID: auditID, At: Day, Actor: "+bot", Via: tenancy.ViaKey, Key: KeyID, Behind: "@root", Action: tenancy.ActionPaused, Subject: "-1"},
-	}, true, a.record("Audit", q.From.Format(time.DateOnly), q.To.Format(time.DateOnly), q.Actor, q.Action, q.Page, q.Limit)
+			{
+				ID: auditID, At: Day, Person: PersonID, Actor: Ada, Via: tenancy.ViaSession,
+				Action: tenancy.ActionKeyCreated, Subject: `=HYPERLINK("x")`, Address: "203.0.113.9",
+			},
+			{
+				ID: auditID, At: Day, Actor: "+bot", Via: tenancy.ViaKey, Key: KeyID, Behind: "@root",
+				Action: tenancy.ActionPaused, Subject: "-1",
+			},
+		}, true, a.record(
+			"Audit", q.From.Format(time.DateOnly), q.To.Format(time.DateOnly), q.Actor, q.Action, q.Page, q.Limit,
+		)
 }
 
 func (a accounts) DeleteAccount(_ context.Context, _ tenancy.Principal, proof tenancy.Proof) error {

@@ -33,7 +33,9 @@ func storeTexts(cmd publishing.CreatePosts) error {
 	return sql(texts...)
 }
 
-func (p posts) ChangeSettings(_ context.Context, _ tenancy.Principal, id string, cmd publishing.ChangeSettings) (publishing.SettingsChanged, error) {
+func (p posts) ChangeSettings(
+	_ context.Context, _ tenancy.Principal, id string, cmd publishing.ChangeSettings,
+) (publishing.SettingsChanged, error) {
 	if err := cmd.Validate(); err != nil {
 		return publishing.SettingsChanged{}, err
 	}
@@ -44,7 +46,9 @@ func (p posts) Check(_ context.Context, _ tenancy.Principal, cmd publishing.Crea
 	return make([]publishing.Checked, len(cmd.Entries)), p.note()
 }
 
-func (p posts) Create(_ context.Context, _ tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error) {
+func (p posts) Create(
+	_ context.Context, _ tenancy.Principal, cmd publishing.CreatePosts,
+) (publishing.CreateResult, error) {
 	if p.Panics.Load() {
 		panic("secret cause") // a broken handler
 	}
@@ -76,7 +80,9 @@ func (p posts) List(_ context.Context, _ tenancy.Principal, q publishing.ListPos
 
 func (p posts) Get(_ context.Context, _ tenancy.Principal, id string) (publishing.PostDetail, error) {
 	reason := "by hand"
-	return publishing.PostDetail{Thread: p.Thread, Events: []publishing.Event{{At: Day, Kind: publishing.EventWritten, Reason: &reason}}}, p.note(id)
+	return publishing.PostDetail{
+		Thread: p.Thread, Events: []publishing.Event{{At: Day, Kind: publishing.EventWritten, Reason: &reason}},
+	}, p.note(id)
 }
 
 func (p posts) Delete(_ context.Context, _ tenancy.Principal, id string) error { return p.note(id) }
@@ -85,7 +91,9 @@ func (p posts) DeleteGroup(_ context.Context, _ tenancy.Principal, group string)
 	return p.note(group)
 }
 
-func (p posts) ChangeStatus(_ context.Context, _ tenancy.Principal, id string, cmd publishing.ChangeStatus) (publishing.StatusChanged, error) {
+func (p posts) ChangeStatus(
+	_ context.Context, _ tenancy.Principal, id string, cmd publishing.ChangeStatus,
+) (publishing.StatusChanged, error) {
 	if err := cmd.Validate(); err != nil {
 		return publishing.StatusChanged{}, err
 	}

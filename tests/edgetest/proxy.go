@@ -24,7 +24,9 @@ type BehindProxy struct {
 func NewBehindProxy(t *testing.T, change ...func(*edge.Deps)) BehindProxy {
 	t.Helper()
 	c := NewClock()
-	s := New(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1"}, append(change, func(d *edge.Deps) { d.Clock = c })...)
+	s := New(
+		t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1"}, append(change, func(d *edge.Deps) { d.Clock = c })...,
+	)
 	return BehindProxy{Service: s, Clock: c}
 }
 
@@ -32,7 +34,10 @@ func NewBehindProxy(t *testing.T, change ...func(*edge.Deps)) BehindProxy {
 // for a 429, the number of seconds to wait.
 func (s *Service) TryLogin(t *testing.T, from, email, password string, want int) {
 	t.Helper()
-	a := s.Call(t, "POST", "/auth/login", fmt.Sprintf(`{"email":%q,"password":%q}`, email, password), "Content-Type", "application/json", "X-Forwarded-For", from)
+	a := s.Call(
+		t, "POST", "/auth/login", fmt.Sprintf(`{"email":%q,"password":%q}`, email, password),
+		"Content-Type", "application/json", "X-Forwarded-For", from,
+	)
 	got := a.Status
 	if a.Status == 429 {
 		got = Decode[struct{ RetryAfter int }](t, a).RetryAfter

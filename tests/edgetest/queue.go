@@ -20,8 +20,11 @@ func (q queue) Pause(_ context.Context, p tenancy.Principal, cmd publishing.SetP
 		<-q.Release
 	}
 	held := q.Thread.Root
-	return publishing.PauseResult{Paused: cmd.Paused, Held: 3, InFlight: 1, Posts: []publishing.Post{held},
-		Channels: map[publishing.ChannelID]string{held.Channel: "News"}, Texts: map[publishing.PostID]string{held.ID: "Hello"}}, q.note(string(cmd.Scope), cmd.ID)
+	return publishing.PauseResult{
+		Paused: cmd.Paused, Held: 3, InFlight: 1, Posts: []publishing.Post{held},
+		Channels: map[publishing.ChannelID]string{held.Channel: "News"},
+		Texts:    map[publishing.PostID]string{held.ID: "Hello"},
+	}, q.note(string(cmd.Scope), cmd.ID)
 }
 
 func (q queue) QueueStats(_ context.Context, name string) (publishing.QueueStats, error) {

@@ -14,7 +14,9 @@ func (a accounts) ChangePassword(_ context.Context, _ tenancy.Principal, proof t
 	return a.record("ChangePassword", proof.Password, password)
 }
 
-func (a accounts) ChangeAddress(_ context.Context, _ tenancy.Principal, email string, proof tenancy.Proof) (bool, error) {
+func (a accounts) ChangeAddress(
+	_ context.Context, _ tenancy.Principal, email string, proof tenancy.Proof,
+) (bool, error) {
 	if err := prove(proof.Password); err != nil {
 		return false, err
 	}

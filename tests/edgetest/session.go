@@ -41,13 +41,19 @@ func Principals() map[string]tenancy.Principal {
 		return p
 	}
 	return map[string]tenancy.Principal{
-		UserSession:      base,
-		AdminSession:     with(func(p *tenancy.Principal) { p.Role = tenancy.RoleAdmin }),
-		OwnerSession:     with(func(p *tenancy.Principal) { p.Role = tenancy.RoleSuperAdmin }),
-		HomelessSession:  with(func(p *tenancy.Principal) { p.Access, p.Org, p.Role = tenancy.AccessNone, tenancy.OrgID{}, "" }),
-		SuspendedSession: with(func(p *tenancy.Principal) { p.Access, p.Role = tenancy.AccessSuspended, tenancy.RoleSuperAdmin }),
-		EnrollSession:    with(func(p *tenancy.Principal) { p.Access, p.Role = tenancy.AccessEnroll, tenancy.RoleSuperAdmin }),
-		InstanceSession:  with(func(p *tenancy.Principal) { p.Instance = true }),
+		UserSession:  base,
+		AdminSession: with(func(p *tenancy.Principal) { p.Role = tenancy.RoleAdmin }),
+		OwnerSession: with(func(p *tenancy.Principal) { p.Role = tenancy.RoleSuperAdmin }),
+		HomelessSession: with(func(p *tenancy.Principal) {
+			p.Access, p.Org, p.Role = tenancy.AccessNone, tenancy.OrgID{}, ""
+		}),
+		SuspendedSession: with(func(p *tenancy.Principal) {
+			p.Access, p.Role = tenancy.AccessSuspended, tenancy.RoleSuperAdmin
+		}),
+		EnrollSession: with(func(p *tenancy.Principal) {
+			p.Access, p.Role = tenancy.AccessEnroll, tenancy.RoleSuperAdmin
+		}),
+		InstanceSession: with(func(p *tenancy.Principal) { p.Instance = true }),
 		ImpersonatorSession: with(func(p *tenancy.Principal) {
 			p.Role, p.Behind, p.BehindName = tenancy.RoleSuperAdmin, impersonatorID, "root@example.org"
 		}),
@@ -64,7 +70,9 @@ func (a accounts) Authenticate(_ context.Context, authorization string) (tenancy
 	return tenancy.Principal{Org: cmp.Or(a.Org, OrgID), Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaKey}, nil
 }
 
-func (a accounts) Session(_ context.Context, token, org, impersonate string, from tenancy.Source) (tenancy.Principal, error) {
+func (a accounts) Session(
+	_ context.Context, token, org, impersonate string, from tenancy.Source,
+) (tenancy.Principal, error) {
 	a.Authenticated.Add(1)
 	p, ok := Principals()[token]
 	if !ok || a.Revoked.Load() {
@@ -94,8 +102,10 @@ func (a accounts) Logout(_ context.Context, token string, _ tenancy.Source) erro
 }
 
 func (a accounts) ListSessions(context.Context, tenancy.Principal) ([]tenancy.SessionInfo, error) {
-	return []tenancy.SessionInfo{{ID: SessionID, Current: true, CreatedAt: Day, SeenAt: Day, ExpiresAt: Day, Address: "203.0.113.9", Agent: "Browser"}},
-		a.record("ListSessions")
+	return []tenancy.SessionInfo{{
+		ID: SessionID, Current: true, CreatedAt: Day, SeenAt: Day, ExpiresAt: Day,
+		Address: "203.0.113.9", Agent: "Browser",
+	}}, a.record("ListSessions")
 }
 
 func (a accounts) EndSessions(_ context.Context, _ tenancy.Principal, session string) (int, error) {

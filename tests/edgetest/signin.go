@@ -24,9 +24,11 @@ type SignIn struct {
 // SignIns returns one request that completes a sign-in for each route that can.
 func SignIns() map[string]SignIn {
 	return map[string]SignIn{
-		"log-in":       {Path: "/auth/login", Body: LoginBody, Done: `{"login":true`},
-		"verify":       {Path: "/auth/mfa/verify", Body: `{"mfaToken":"t","code":"123456"}`, Done: `{"login":true`},
-		"enrol":        {Path: "/auth/mfa/enroll/confirm", Body: `{"mfaToken":"t","code":"123456"}`, Done: `{"login":true`},
+		"log-in": {Path: "/auth/login", Body: LoginBody, Done: `{"login":true`},
+		"verify": {Path: "/auth/mfa/verify", Body: `{"mfaToken":"t","code":"123456"}`, Done: `{"login":true`},
+		"enrol": {
+			Path: "/auth/mfa/enroll/confirm", Body: `{"mfaToken":"t","code":"123456"}`, Done: `{"login":true`,
+		},
 		"restore":      {Path: "/auth/restore", Body: `{"token":"t"}`, Done: `{"login":true`},
 		"provider":     {Path: "/auth/oauth/GITHUB/exists", Body: `{"code":"c","state":"s"}`, Done: `{"login":true`},
 		"activation":   {Path: "/auth/activate", Body: `{"code":"c"}`, Done: `{"can":true,"login":true`},
@@ -42,7 +44,9 @@ func (a accounts) Register(_ context.Context, r tenancy.Registration) (tenancy.S
 	return a.signed("Register", r.From, r.Email, r.Name, r.Password, r.Organization, r.Invitation, r.Provider)
 }
 
-func (a accounts) Activate(_ context.Context, code, password string, from tenancy.Source) (tenancy.SignIn, bool, error) {
+func (a accounts) Activate(
+	_ context.Context, code, password string, from tenancy.Source,
+) (tenancy.SignIn, bool, error) {
 	if code == "another-browser" && password == "" {
 		return tenancy.SignIn{Step: tenancy.StepPassword}, false, a.record("Activate", code)
 	}
@@ -93,7 +97,9 @@ func (a accounts) KnownDevice(_ context.Context, email string, from tenancy.Sour
 	return email == Ada && from.Device == "known-device", nil
 }
 
-func (a accounts) VerifyMFA(_ context.Context, token, code, recovery string, from tenancy.Source) (tenancy.SignIn, error) {
+func (a accounts) VerifyMFA(
+	_ context.Context, token, code, recovery string, from tenancy.Source,
+) (tenancy.SignIn, error) {
 	return a.signed("VerifyMFA", from, token, code, recovery)
 }
 
@@ -101,7 +107,9 @@ func (a accounts) BeginEnrollment(_ context.Context, token string) (tenancy.Secr
 	return tenancy.Secret{Text: "SECRET", URL: "otpauth://totp/x"}, a.record("BeginEnrollment", token)
 }
 
-func (a accounts) ConfirmEnrollment(_ context.Context, token, code string, from tenancy.Source) (tenancy.SignIn, error) {
+func (a accounts) ConfirmEnrollment(
+	_ context.Context, token, code string, from tenancy.Source,
+) (tenancy.SignIn, error) {
 	return a.signed("ConfirmEnrollment", from, token, code)
 }
 
@@ -109,15 +117,21 @@ func (a accounts) Restore(_ context.Context, token string, from tenancy.Source) 
 	return a.signed("Restore", from, token)
 }
 
-func (a accounts) BeginSignIn(_ context.Context, provider, redirectURI string, p tenancy.Principal) (string, string, error) {
+func (a accounts) BeginSignIn(
+	_ context.Context, provider, redirectURI string, p tenancy.Principal,
+) (string, string, error) {
 	if provider == "APPLE" {
 		return "", "", fault.New(fault.NotFound, "fake", "There is no such provider.")
 	}
 	return "https://provider.test/authorize?x=1", NewToken, a.record("BeginSignIn", provider, redirectURI, p.Name)
 }
 
-func (a accounts) FinishSignIn(_ context.Context, provider string, back tenancy.Callback, p tenancy.Principal) (tenancy.ProviderSignIn, error) {
-	s, err := a.signed("FinishSignIn", back.From, provider, back.Code, back.State, back.Cookie, back.Issuer, back.RedirectURI, p.Name)
+func (a accounts) FinishSignIn(
+	_ context.Context, provider string, back tenancy.Callback, p tenancy.Principal,
+) (tenancy.ProviderSignIn, error) {
+	s, err := a.signed(
+		"FinishSignIn", back.From, provider, back.Code, back.State, back.Cookie, back.Issuer, back.RedirectURI, p.Name,
+	)
 	switch {
 	case back.Code == "stranger":
 		return tenancy.ProviderSignIn{Claim: NewToken}, err

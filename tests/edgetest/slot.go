@@ -18,10 +18,14 @@ func (s slots) Find(_ context.Context, _ tenancy.Principal, channel string) (tim
 func (s slots) FindAny(context.Context, tenancy.Principal) (time.Time, error) { return Day, s.note() }
 
 func (s slots) Plan(_ context.Context, _ tenancy.Principal, channel string) (publishing.ChannelPlan, error) {
-	return publishing.ChannelPlan{Timezone: "UTC", Times: publishing.DefaultQueueTimes(true), Next: []time.Time{Day}}, s.note(channel)
+	return publishing.ChannelPlan{
+		Timezone: "UTC", Times: publishing.DefaultQueueTimes(true), Next: []time.Time{Day},
+	}, s.note(channel)
 }
 
-func (s slots) SetPlan(_ context.Context, _ tenancy.Principal, channel string, cmd publishing.SetQueuePlan) (publishing.ChannelPlan, error) {
+func (s slots) SetPlan(
+	_ context.Context, _ tenancy.Principal, channel string, cmd publishing.SetQueuePlan,
+) (publishing.ChannelPlan, error) {
 	if err := cmd.Validate(); err != nil {
 		return publishing.ChannelPlan{}, err
 	}

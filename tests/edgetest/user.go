@@ -22,7 +22,10 @@ func (a accounts) Notifications(context.Context, tenancy.Principal) (tenancy.Not
 }
 
 func (a accounts) SetNotifications(_ context.Context, _ tenancy.Principal, n tenancy.Notifications) error {
-	return a.record("SetNotifications", n.Success, n.Failure, n.Digest, string(n.Approval), string(n.Comment), string(n.Channel), string(n.Billing))
+	return a.record(
+		"SetNotifications", n.Success, n.Failure, n.Digest,
+		string(n.Approval), string(n.Comment), string(n.Channel), string(n.Billing),
+	)
 }
 
 func (a accounts) UnsubscribeTopics(token string) ([]tenancy.MailTopic, error) {

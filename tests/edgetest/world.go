@@ -73,7 +73,9 @@ func newWorld() *World {
 	thread := newThread()
 	return &World{
 		Thread: thread, File: []byte("0123456789"),
-		Result: publishing.CreateResult{Created: []publishing.Created{{Post: thread.Root.ID, Channel: thread.Channel.ID}}},
+		Result: publishing.CreateResult{
+			Created: []publishing.Created{{Post: thread.Root.ID, Channel: thread.Channel.ID}},
+		},
 		signIn: tenancy.SignIn{Session: UserSession, Device: "device-token"},
 	}
 }
@@ -81,16 +83,22 @@ func newWorld() *World {
 // newThread returns a failed post with a picture, on a channel of the customer Acme.
 func newThread() publishing.Thread {
 	customer := publishing.Customer{ID: id.New[publishing.CustomerTag](), Name: "Acme"}
-	channel := publishing.Channel{ID: id.New[publishing.ChannelTag](), Connector: "sandbox", Name: "News", Profile: "news", Customer: &customer}
+	channel := publishing.Channel{
+		ID: id.New[publishing.ChannelTag](), Connector: "sandbox", Name: "News", Profile: "news", Customer: &customer,
+	}
 	why, code := "It was refused.", "rejected"
 	return publishing.Thread{
 		Channel: channel,
 		Media:   map[publishing.MediaID]publishing.Medium{Picture.ID: Picture},
 		Root: publishing.Post{
-			ID: id.New[publishing.PostTag](), Group: id.New[publishing.GroupTag](), Channel: channel.ID, State: publishing.StateError,
-			PublishDate: Day, CreationMethod: publishing.MethodAPI, Settings: []byte(`{"__type":"sandbox"}`), Error: &why, ErrorCode: &code,
+			ID: id.New[publishing.PostTag](), Group: id.New[publishing.GroupTag](), Channel: channel.ID,
+			State: publishing.StateError, PublishDate: Day, CreationMethod: publishing.MethodAPI,
+			Settings: []byte(`{"__type":"sandbox"}`), Error: &why, ErrorCode: &code,
 			CreatedAt: Day, UpdatedAt: Day,
-			Parts: []publishing.Part{{ID: id.New[publishing.PartTag](), Content: publishing.Content{Text: "Hello"}, Media: []publishing.Attachment{{Media: Picture.ID, Alt: "a cat"}}}},
+			Parts: []publishing.Part{{
+				ID: id.New[publishing.PartTag](), Content: publishing.Content{Text: "Hello"},
+				Media: []publishing.Attachment{{Media: Picture.ID, Alt: "a cat"}},
+			}},
 		},
 	}
 }

@@ -102,7 +102,10 @@ func goProblems(t testing.TB, address string, document []byte, c Client) (proble
 	if err := os.Mkdir(filepath.Join(dir, "api"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	run(t, dir, nil, "tool", "oapi-codegen", "-package", "api", "-generate", "types,client", "-o", "api/api.go", "document.json")
+	run(
+		t, dir, nil, "tool", "oapi-codegen",
+		"-package", "api", "-generate", "types,client", "-o", "api/api.go", "document.json",
+	)
 	input, err := json.Marshal(map[string]any{"url": address, "key": c.Key, "calls": c.Calls})
 	if err != nil {
 		t.Fatal(err)

@@ -73,7 +73,9 @@ func (s *Server) Records(t testing.TB, did, collection string) []Record {
 func (s *Server) Put(t testing.TB, a Account, collection string, record map[string]any) (uri, cid string) {
 	t.Helper()
 	var session struct{ AccessJwt string }
-	s.post(t, &session, "com.atproto.server.createSession", map[string]any{"identifier": a.Handle, "password": a.Password})
+	s.post(t, &session, "com.atproto.server.createSession", map[string]any{
+		"identifier": a.Handle, "password": a.Password,
+	})
 	var out struct{ URI, CID string }
 	in := map[string]any{"repo": a.DID, "collection": collection, "record": record}
 	s.post(t, &out, "com.atproto.repo.createRecord", in, "Authorization", "Bearer "+session.AccessJwt)

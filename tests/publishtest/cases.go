@@ -41,7 +41,8 @@ type Config struct {
 
 // Limits holds the limits for tests that do not test limits.
 var Limits = Config{
-	BaseURL: "http://crier.test", MaxImage: 10 << 20, MaxVideo: 1 << 20, PlatformTimeout: 20 * time.Second, MaxChannels: 1000,
+	BaseURL: "http://crier.test", MaxImage: 10 << 20, MaxVideo: 1 << 20,
+	PlatformTimeout: 20 * time.Second, MaxChannels: 1000,
 }
 
 // Deps holds what the use cases of all nouns need. A test changes it before creating the use cases.

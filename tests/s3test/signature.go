@@ -32,7 +32,9 @@ func checkSignatures(next http.Handler) http.Handler {
 		if err != nil {
 			w.Header().Set("Content-Type", "application/xml")
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, "<Error><Code>SignatureDoesNotMatch</Code><Message>"+err.Error()+"</Message></Error>")
+			_, _ = io.WriteString(
+				w, "<Error><Code>SignatureDoesNotMatch</Code><Message>"+err.Error()+"</Message></Error>",
+			)
 			return
 		}
 		switch hash := r.Header.Get("X-Amz-Content-Sha256"); hash {
@@ -43,7 +45,10 @@ func checkSignatures(next http.Handler) http.Handler {
 				http.Error(w, "no length", http.StatusBadRequest)
 				return
 			}
-			signed := &chunks{r: bufio.NewReader(r.Body), key: key, last: signature, date: r.Header.Get("X-Amz-Date"), scope: scope}
+			signed := &chunks{
+				r: bufio.NewReader(r.Body), key: key, last: signature,
+				date: r.Header.Get("X-Amz-Date"), scope: scope,
+			}
 			r.Body, r.ContentLength = io.NopCloser(signed), size
 			r.Header.Set("X-Amz-Content-Sha256", unsigned)
 			r.Header.Del("Content-Encoding")
@@ -93,7 +98,9 @@ func checkHeader(r *http.Request) (signature string, key []byte, scope string, e
 		r.Header.Get("X-Amz-Content-Sha256"),
 	}, "\n")
 	key = sum(sum(sum(sum([]byte("AWS4"+SecretKey), date[:8]), Region), "s3"), "aws4_request")
-	want := hex.EncodeToString(sum(key, strings.Join([]string{algorithm, date, scope, hexSum([]byte(canonical))}, "\n")))
+	want := hex.EncodeToString(sum(
+		key, strings.Join([]string{algorithm, date, scope, hexSum([]byte(canonical))}, "\n"),
+	))
 	if !hmac.Equal([]byte(want), []byte(fields["Signature"])) {
 		return "", nil, "", errSignature
 	}
@@ -116,7 +123,8 @@ func escape(s string, path bool) string {
 	var b strings.Builder
 	for i := range len(s) {
 		c := s[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-_.~", c) >= 0 || path && c == '/' {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.IndexByte("-_.~", c) >= 0 || path && c == '/' {
 			b.WriteByte(c)
 			continue
 		}

@@ -111,7 +111,8 @@ func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s := &Server{
 		refused: map[string]int{}, closing: make(chan struct{}),
-		changed: make(chan struct{}), silent: make(chan struct{}), held: make(chan string, 100), released: make(chan struct{}),
+		changed: make(chan struct{}), silent: make(chan struct{}),
+		held: make(chan string, 100), released: make(chan struct{}),
 	}
 	for _, opt := range opts {
 		opt(s)
@@ -210,7 +211,10 @@ func (s *Server) Wait(t testing.TB, to, subjectContains string) Received {
 		select {
 		case <-changed:
 		case <-timeout.C:
-			t.Fatalf("got no mail to %s with %q in its subject in %s, only %s", to, subjectContains, waitLimit, list(received))
+			t.Fatalf(
+				"got no mail to %s with %q in its subject in %s, only %s",
+				to, subjectContains, waitLimit, list(received),
+			)
 		}
 	}
 }

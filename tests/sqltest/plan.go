@@ -31,7 +31,8 @@ type Step struct {
 // whole returns the tables that a plan reads completely, or completely for one organization.
 func (s Step) whole(leads map[string]string) (out []string) {
 	of := leads[s.Index]
-	if strings.HasSuffix(s.Kind, "Scan") && s.Table != "" && (!strings.Contains(s.Cond, "("+of+" ") || of == "org_id" && !strings.Contains(s.Cond, " AND ")) {
+	if strings.HasSuffix(s.Kind, "Scan") && s.Table != "" &&
+		(!strings.Contains(s.Cond, "("+of+" ") || of == "org_id" && !strings.Contains(s.Cond, " AND ")) {
 		out = append(out, strings.TrimSuffix(s.Table+" by "+s.Index, " by "))
 	}
 	for _, x := range s.Steps {

@@ -48,7 +48,9 @@ func With(t *testing.T, d boot.AccountsDeps) *boot.Accounts {
 // Owner creates a person who owns an organization.
 func Owner(t *testing.T, a *boot.Accounts, email string) tenancy.Principal {
 	t.Helper()
-	p, err := a.CreateOwner(t.Context(), registration.NewOwner{Email: email, Name: "N", Password: Password, Organization: "O"})
+	p, err := a.CreateOwner(t.Context(), registration.NewOwner{
+		Email: email, Name: "N", Password: Password, Organization: "O",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,8 @@ func New(t testing.TB, db *pg.DB) tenancy.Principal {
 		t.Fatal(err)
 	}
 	return tenancy.Principal{
-		Org: organization.ID, Person: owner.ID, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaSession, Name: owner.Email,
+		Org: organization.ID, Person: owner.ID, Role: tenancy.RoleSuperAdmin,
+		Via: tenancy.ViaSession, Name: owner.Email,
 	}
 }
 
@@ -57,7 +58,9 @@ func Leave(t testing.TB, db *pg.DB, p tenancy.Principal) {
 	t.Helper()
 	store, err := tenancydb.New(db, clock.System{})
 	if err == nil {
-		err = store.InOrg(t.Context(), "tenant.Leave", p.Org, func(tx *tenancydb.OrgTx) error { return memberstore.RemoveMember(t.Context(), tx, p.Person) })
+		err = store.InOrg(t.Context(), "tenant.Leave", p.Org, func(tx *tenancydb.OrgTx) error {
+			return memberstore.RemoveMember(t.Context(), tx, p.Person)
+		})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -64,21 +64,23 @@ type workRow struct {
 func (r *workRow) columns() []db.Column {
 	w, c, x := &r.work, &r.work.Channel, &r.publication
 	return []db.Column{
-		db.Col("org_id", &w.Org), db.Col("post_id", &w.Post), db.Col("group_id", &w.Group), db.Col("claim_token", &w.Token),
-		db.Col("attempt", &w.Attempt), db.Col("failing", &w.Failing), db.Col("due", &w.Due), db.Col("settings", &w.Settings),
-		db.Col("unapproved", &w.Unapproved),
-		db.Col("committing_at", &r.committing), db.Col("call_ended", &w.CallEnded), db.Col("looks", &w.ReconcileAttempts),
-		db.Col("reaps", &w.Reaps), db.Col("maybe_sent", &w.MaybeSent),
+		db.Col("org_id", &w.Org), db.Col("post_id", &w.Post), db.Col("group_id", &w.Group),
+		db.Col("claim_token", &w.Token), db.Col("attempt", &w.Attempt), db.Col("failing", &w.Failing),
+		db.Col("due", &w.Due), db.Col("settings", &w.Settings), db.Col("unapproved", &w.Unapproved),
+		db.Col("committing_at", &r.committing), db.Col("call_ended", &w.CallEnded),
+		db.Col("looks", &w.ReconcileAttempts), db.Col("reaps", &w.Reaps), db.Col("maybe_sent", &w.MaybeSent),
 
-		db.Col("channel_id", &c.ID), db.Col("connector", &c.Connector), db.Col("name", &c.Name), db.Col("profile", &c.Profile),
-		db.Col("picture", &c.Picture), db.Col("account_id", &c.AccountID), db.Col("account", &c.Account), db.Col("grade", &c.Grade),
-		db.Col("disabled", &c.Disabled), db.Col("refresh_needed", &c.RefreshNeeded), db.Col("disconnected", &w.Disconnected),
+		db.Col("channel_id", &c.ID), db.Col("connector", &c.Connector), db.Col("name", &c.Name),
+		db.Col("profile", &c.Profile), db.Col("picture", &c.Picture), db.Col("account_id", &c.AccountID),
+		db.Col("account", &c.Account), db.Col("grade", &c.Grade), db.Col("disabled", &c.Disabled),
+		db.Col("refresh_needed", &c.RefreshNeeded), db.Col("disconnected", &w.Disconnected),
 		db.Col("credential", &w.Credential), db.Col("destination", &c.Destination),
 
 		db.Col("publication_id", &x.ID), db.Col("part_post_id", &x.Post), db.Col("part_id", &x.Part),
 		db.Col("position", &x.Position), db.Col("booked_for", &x.Due), db.Col("claimed_at", &x.ClaimedAt),
-		db.Col("marked_at", &r.marked), db.Col("sent_to", &x.SentTo), db.Col("phase", &x.Phase), db.Col("handle", &x.Handle),
-		db.Col("release_id", &x.ReleaseID), db.Col("release_url", &x.URL), db.Col("ref", &x.Ref),
+		db.Col("marked_at", &r.marked), db.Col("sent_to", &x.SentTo), db.Col("phase", &x.Phase),
+		db.Col("handle", &x.Handle), db.Col("release_id", &x.ReleaseID), db.Col("release_url", &x.URL),
+		db.Col("ref", &x.Ref),
 		db.Col("content", &x.Content.Text), db.Col("html", &x.Content.HTML), db.Col("attached", &r.attached),
 	}
 }
@@ -129,10 +131,12 @@ func loadMedia(ctx context.Context, d *db.DB, rows []workRow) (map[sentPart][]di
 	out := map[sentPart][]dispatch.AttachedMedium{}
 	err := d.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
 		clear(out)
-		b.Queue(workMedia, orgs, parts).Query(db.Each(pgx.RowToStructByName[db.AttachmentRow], func(r db.AttachmentRow) {
-			of := sentPart{org: r.Org, part: r.Part}
-			out[of] = append(out[of], dispatch.AttachedMedium{Medium: r.Medium(), Alt: r.PostAlt})
-		}))
+		b.Queue(workMedia, orgs, parts).Query(db.Each(
+			pgx.RowToStructByName[db.AttachmentRow], func(r db.AttachmentRow) {
+				of := sentPart{org: r.Org, part: r.Part}
+				out[of] = append(out[of], dispatch.AttachedMedium{Medium: r.Medium(), Alt: r.PostAlt})
+			},
+		))
 	})
 	return out, err
 }

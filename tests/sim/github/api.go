@@ -120,7 +120,9 @@ func checkHeaders(r *http.Request) (apiAnswer, bool) {
 	if accept == "" {
 		return apiAnswer{}, true
 	}
-	return apiProblem(http.StatusUnsupportedMediaType, "The Accept header names no supported media type.", docsREST), false
+	return apiProblem(
+		http.StatusUnsupportedMediaType, "The Accept header names no supported media type.", docsREST,
+	), false
 }
 
 // authenticate implements "Authenticating to the REST API": the token follows Bearer or token in

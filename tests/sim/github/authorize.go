@@ -133,7 +133,8 @@ type webError struct {
 // that GitHub sends the latter.
 var (
 	errSuspended = webError{
-		"application_suspended", "Your application has been suspended. Contact support@github.com.", "application-suspended",
+		"application_suspended", "Your application has been suspended. Contact support@github.com.",
+		"application-suspended",
 	}
 	errMismatch = webError{
 		"redirect_uri_mismatch", "The redirect_uri MUST match the registered callback URL for this application.",

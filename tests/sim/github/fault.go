@@ -93,7 +93,9 @@ func (p *Platform) Fail(f Fault) error {
 	known := slices.Contains(kinds, f.Kind) && slices.Contains(endpoints, f.Endpoint)
 	badStatus := f.Kind == FaultStatus && (f.Status < 400 || f.Status > 599)
 	if !known || badStatus || f.Times < 0 || f.Size < 0 || f.RetryAfter < 0 {
-		return fault.New(fault.Invalid, "github.Fail", "The fault has an unknown kind or endpoint, or a number out of range.")
+		return fault.New(
+			fault.Invalid, "github.Fail", "The fault has an unknown kind or endpoint, or a number out of range.",
+		)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -45,10 +45,12 @@ func main() {
 	if err := json.NewDecoder(os.Stdin).Decode(&in); err != nil {
 		log.Fatal(err)
 	}
-	client, err := api.NewClientWithResponses(in.URL, api.WithRequestEditorFn(func(ctx context.Context, r *http.Request) error {
-		r.Header.Set("Authorization", ctx.Value(keyOf{}).(string))
-		return nil
-	}))
+	client, err := api.NewClientWithResponses(in.URL, api.WithRequestEditorFn(
+		func(ctx context.Context, r *http.Request) error {
+			r.Header.Set("Authorization", ctx.Value(keyOf{}).(string))
+			return nil
+		},
+	))
 	if err != nil {
 		log.Fatal(err)
 	}
