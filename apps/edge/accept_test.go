@@ -56,7 +56,7 @@ func TestAccept_RetriesAfterShortage(t *testing.T) {
 			if e := c.Close(); e != nil {
 				t.Error(e)
 			}
-			if n := strings.Count(log.String(), "cannot be accepted"); n != 1 || !strings.Contains(log.String(), err.Error()) {
+			if n := strings.Count(log.String(), "cannot accept connections"); n != 1 || !strings.Contains(log.String(), err.Error()) {
 				t.Errorf("%d lines in the log, want one with the cause: %s", n, log)
 			}
 		})

@@ -71,7 +71,7 @@ func TestAccess_RefusalNamesWhatIsMissing(t *testing.T) {
 		words  string
 		enroll bool
 	}{
-		edgetest.HomelessSession:  {words: "You are a member of no organization."},
+		edgetest.HomelessSession:  {words: "You are not a member of any organization."},
 		edgetest.SuspendedSession: {words: "has suspended the organization"},
 		edgetest.EnrollSession:    {words: "enable one first", enroll: true},
 	} {
@@ -83,7 +83,7 @@ func TestAccess_RefusalNamesWhatIsMissing(t *testing.T) {
 	}
 	edgetest.Want(t, s.Call(t, "GET", "/settings/team", "", "auth", edgetest.UserSession), 403, "Only administrators")
 	edgetest.Want(t, s.Call(t, "POST", "/settings/delete-organization", "{}", "auth", edgetest.AdminSession, "Content-Type", "application/json"), 403, "Only the owner")
-	edgetest.Want(t, s.Call(t, "GET", "/user/impersonate", "", "auth", edgetest.OwnerSession), 403, "administrators of the instance")
+	edgetest.Want(t, s.Call(t, "GET", "/user/impersonate", "", "auth", edgetest.OwnerSession), 403, "instance administrators")
 	edgetest.Want(t, s.Call(t, "POST", "/user/change-password", "{}", "auth", edgetest.ImpersonatorSession, "Content-Type", "application/json"), 403, "Only the person")
 }
 

@@ -140,13 +140,13 @@ func (cs *clients) warnUnread(c *fiber.Ctx, name string) {
 	switch trusted := cs.isTrusted(ip); {
 	case !trusted && cs.forwardedLog.allow(cs.clock):
 		cs.log.WarnContext(c.UserContext(),
-			"a forwarding header of an address that is not in TRUSTED_PROXIES is ignored; "+
+			"ignored a forwarding header from an address that is not in TRUSTED_PROXIES; "+
 				"if that address is your proxy, add it, or all its clients count as one",
 			"header", name, "peer", ip.String())
 	case trusted && name != fiber.HeaderXForwardedFor && cs.unreadLog.allow(cs.clock):
 		cs.log.WarnContext(c.UserContext(),
-			"a proxy in TRUSTED_PROXIES names its clients in a header that is not read; "+
-				"let it send X-Forwarded-For, or all its clients count as one", "header", name, "peer", ip.String())
+			"a proxy in TRUSTED_PROXIES names its clients in a header that is not read; configure it to send "+
+				"X-Forwarded-For, or all its clients count as one", "header", name, "peer", ip.String())
 	}
 }
 

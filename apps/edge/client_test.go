@@ -10,7 +10,7 @@ import (
 	"crier/tests/edgetest"
 )
 
-var loggedClient = regexp.MustCompile(`a log-in failed.* client=(\S+) account=([0-9a-f]+)`)
+var loggedClient = regexp.MustCompile(`login failed.* client=(\S+) account=([0-9a-f]+)`)
 
 // clientOf returns the client address that the service logs for a failed log-in with these headers.
 func clientOf(t *testing.T, r *edgetest.Service, headers ...string) string {

@@ -81,7 +81,7 @@ func (c Config) Validate() error {
 		faults.Add("MONITOR_TOKEN", "must have at least 16 characters")
 	}
 	if c.MobileScheme != "" && !isAppAddress(c.MobileScheme) {
-		faults.Add("MOBILE_APP_SCHEME", "must be the address of an app, such as crier://callback")
+		faults.Add("MOBILE_APP_SCHEME", "must be the URL of an app, such as crier://callback")
 	}
 	if _, err := parseProxies(c.TrustedProxies); err != nil {
 		faults.Add("TRUSTED_PROXIES", err.Error())
@@ -90,11 +90,11 @@ func (c Config) Validate() error {
 }
 
 func (c Config) validateAddresses(faults *env.Faults) {
-	const mustBeURL = "must be an http or https address without query"
+	const mustBeURL = "must be an http or https URL without a query"
 	switch {
 	case c.BaseURL == "" && !request.IsLoopback(c.Host):
 		faults.Add("BASE_URL",
-			"must be set when HOST is not on loopback: cookies and the addresses of files are made of it")
+			"must be set if HOST is not on loopback: cookies and file URLs are derived from it")
 	case c.BaseURL != "" && !isBaseURL(c.BaseURL):
 		faults.Add("BASE_URL", mustBeURL)
 	}
@@ -124,13 +124,13 @@ func (c Config) Warnings() []string {
 		return nil
 	}
 	if !request.IsLoopback(u.Hostname()) {
-		return []string{"BASE_URL is an http address: passwords and API keys travel in the clear, " +
-			"and browsers cannot log in, because they keep the cookie of the session for https. Use https."}
+		return []string{"BASE_URL is an http address: passwords and API keys are sent in the clear, " +
+			"and browsers cannot sign in, because they send the session cookie only over https. Use https."}
 	}
 	if !request.IsLoopback(c.Host) {
 		return []string{"BASE_URL is an http address and HOST is not on loopback: passwords, API keys and " +
-			"cookies of sessions that come from other machines travel in the clear. " +
-			"Use https, or let only this machine reach it."}
+			"session cookies from other machines are sent in the clear. " +
+			"Use https, or make the service reachable only from this machine."}
 	}
 	return nil
 }
@@ -216,8 +216,8 @@ func parseProxies(list []string) ([]netip.Prefix, error) {
 		}
 		p = p.Masked()
 		if tooWide(p) {
-			return nil, fmt.Errorf("must name networks of proxies only: in %q clients could choose their address; "+
-				"the widest are /8 of IPv4, /16 of IPv6, and fc00::/7, which is private", s)
+			return nil, fmt.Errorf("must name only networks of proxies: in %q, clients could choose their address; "+
+				"the widest networks are /8 for IPv4, /16 for IPv6, and fc00::/7, which is private", s)
 		}
 		out = append(out, p)
 	}

@@ -88,7 +88,7 @@ var credentials = map[Credential]rules{
 	},
 	instance: {
 		audience: people, find: anySession, again: sessionAgain, needs: []condition{administersInstance},
-		note: "Only for administrators of the instance.",
+		note: "Only for instance administrators.",
 	},
 }
 

@@ -78,15 +78,14 @@ const interfaceVersion = "1.0.1"
 // describeService describes the service and the credentials that the lines of the table refer to as
 // key, cookie and session.
 func (s *Server) describeService(doc *huma.OpenAPI) {
-	doc.Info.Description = "Publish posts to social platforms, on time and once.\n\n" +
-		"What becomes of posts is sent to webhooks, signed: /docs/webhooks describes events, deliveries and signatures. " +
-		"/docs has the guides."
+	doc.Info.Description = "Publish posts to social platforms, on time and once.\n\nSigned webhooks report what " +
+		"happens to posts; /docs/webhooks describes the events, deliveries and signatures. The guides are at /docs."
 	doc.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "apiKey", In: "header", Name: "Authorization",
-			Description: "The API key as it is, without Bearer."},
+			Description: "The API key alone, without Bearer."},
 		"cookie": {Type: "apiKey", In: "cookie", Name: "auth",
-			Description: "The dashboard's session. Unsafe requests must come from the service's own pages. On https the " +
-				"cookie __Host-auth has it too, and is used instead."},
+			Description: "The dashboard's session. Unsafe requests must come from the service's own pages. Over " +
+				"https, the session is also set in the cookie __Host-auth, which takes precedence."},
 		"session": {Type: "apiKey", In: "header", Name: "auth", Description: "The same session in a header."},
 	}
 }

@@ -58,7 +58,7 @@ func (a orgLimit) take(ctx context.Context, c *fiber.Ctx, n int) (release func()
 func tooManyInProgress(whoHas string, cause error) error {
 	return &fault.Error{
 		Kind: fault.RateLimited, Op: "edge.tooManyInProgress", RetryAfter: time.Second, Err: cause,
-		Message: whoHas + " too many requests in progress; send the next one when one of them is answered.",
+		Message: whoHas + " too many requests in progress. Wait for one of them to finish before you send another.",
 	}
 }
 

@@ -102,10 +102,10 @@ func (l *listener) Accept() (net.Conn, error) {
 func (l *listener) logRefused(over quota) {
 	switch {
 	case over.name == allClients && l.totalLog.allow(clock.System{}):
-		l.rules.log.Error("too many connections; more are closed at once",
+		l.rules.log.Error("too many connections; closing new ones immediately",
 			"setting", "MAX_CONNECTIONS", "limit", over.most)
 	case over.name != allClients && l.clientLog.allow(clock.System{}):
-		l.rules.log.Warn("a client has too many connections; more are closed at once",
+		l.rules.log.Warn("a client has too many connections; closing new ones immediately",
 			"client", over.name, "limit", over.most)
 	}
 }
@@ -121,7 +121,7 @@ func (l *listener) accept() (net.Conn, error) {
 			return c, err
 		}
 		if l.acceptLog.allow(clock.System{}) {
-			l.rules.log.Error("connections cannot be accepted; trying again", "error", err)
+			l.rules.log.Error("cannot accept connections; trying again", "error", err)
 		}
 		select {
 		case <-l.closed:

@@ -87,7 +87,7 @@ func joinSlashes(req *fasthttp.Request) {
 }
 
 var errAmbiguousFraming = fault.New(fault.Invalid, "edge.guardBodies",
-	"The request does not say clearly where its body ends: send one Content-Length, "+
+	"The request does not clearly say where its body ends. Send one Content-Length, "+
 		"or Transfer-Encoding: chunked over HTTP/1.1, no folded headers, and CRLF at the end of each line.")
 
 func knownVersion(h *fasthttp.RequestHeader) bool {
@@ -186,7 +186,7 @@ func checkQuery(c *fiber.Ctx) error {
 	for name, value := range c.Context().QueryArgs().All() {
 		if !publishing.Storable(string(name)) || !publishing.Storable(string(value)) {
 			return fault.New(fault.Invalid, "edge.checkQuery",
-				"The query holds a character that cannot be stored, such as NUL, or is not UTF-8.")
+				"The query contains a character that cannot be stored, such as NUL, or is not UTF-8.")
 		}
 	}
 	return c.Next()
@@ -208,7 +208,7 @@ func readBody(limit int64, maxValues int) fiber.Handler {
 		kind, _, err := mime.ParseMediaType(contentType)
 		if contentType != "" && (err != nil || kind != fiber.MIMEApplicationJSON) {
 			return fault.New(fault.Invalid, "edge.readBody",
-				"The body must be JSON: send it with Content-Type: application/json.")
+				"The body must be JSON. Send it with Content-Type: application/json.")
 		}
 		if encoding := c.Get(fiber.HeaderContentEncoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
 			return fiber.ErrUnsupportedMediaType
@@ -219,7 +219,7 @@ func readBody(limit int64, maxValues int) fiber.Handler {
 		}
 		if maxValues > 0 && countValues(data) > maxValues {
 			return &fault.Error{Kind: fault.Invalid, Op: "edge.readBody", Message: "The body is not valid.",
-				Fields: []fault.Field{{Name: "body", Message: fmt.Sprintf("must hold at most %d values", maxValues)}}}
+				Fields: []fault.Field{{Name: "body", Message: fmt.Sprintf("must contain at most %d values", maxValues)}}}
 		}
 		return c.Next()
 	}
@@ -288,7 +288,7 @@ func (s *Server) authenticateKey(c *fiber.Ctx) error {
 	value := c.Get(fiber.HeaderAuthorization)
 	if value == "" {
 		return fault.New(fault.Unauthenticated, "edge.authenticate",
-			"No API key found: send it in the header Authorization.")
+			"No API key found: send it in the Authorization header.")
 	}
 	if scheme, found := schemeOf(value); found {
 		return fault.New(fault.Unauthenticated, "edge.authenticate",

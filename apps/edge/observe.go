@@ -106,9 +106,10 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "crier_http_request_seconds", Help: "Time to answer a request.", Buckets: prometheus.DefBuckets,
+		Name: "crier_http_request_seconds", Help: "Time to respond to a request.", Buckets: prometheus.DefBuckets,
 	}, []string{"method", "route", "status"}), tracked: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "crier_tracked_events_total", Help: "Events that pages have reported. Anybody can report any number of them to POST /public/t.",
+		Name: "crier_tracked_events_total",
+		Help: "Events reported by pages. Anyone can report any number of them to POST /public/t.",
 	}, []string{"kind"})}
 	for _, kind := range monitor.TrackedKinds {
 		m.tracked.WithLabelValues(kind) // so that each kind is 0 before its first event

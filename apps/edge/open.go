@@ -65,7 +65,7 @@ func readForm(longest int64) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
 		if err != nil || kind != fiber.MIMEApplicationForm {
-			return fault.Wrap(fault.Invalid, "edge.readForm", "The body must be the form of the page.", err)
+			return fault.Wrap(fault.Invalid, "edge.readForm", "The body must be the submitted form of the page.", err)
 		}
 		if encoding := c.Get(fiber.HeaderContentEncoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
 			return fiber.ErrUnsupportedMediaType
@@ -80,6 +80,6 @@ func readForm(longest int64) fiber.Handler {
 func tooManyBodies(err error) error {
 	return &fault.Error{
 		Kind: fault.Unavailable, Op: "edge.openBodies", RetryAfter: time.Second, Err: err,
-		Message: "Too many such requests are in progress; try again in a second.",
+		Message: "Too many requests of this kind are in progress. Try again in a second.",
 	}
 }

@@ -46,7 +46,7 @@ func hasAccess(p tenancy.Principal) error {
 		}
 		return nil
 	case tenancy.AccessNone:
-		return notPermitted("You are a member of no organization.")
+		return notPermitted("You are not a member of any organization.")
 	case tenancy.AccessSuspended:
 		return notPermitted("The operator of this service has suspended the organization.")
 	case tenancy.AccessEnroll:
@@ -83,7 +83,7 @@ func owns(p tenancy.Principal) error {
 // as another person: the administrator must be able to stop impersonating.
 func administersInstance(p tenancy.Principal) error {
 	if !p.Instance && p.Behind.IsZero() {
-		return notPermitted("Only administrators of the instance may do this.")
+		return notPermitted("Only instance administrators may do this.")
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func administersInstance(p tenancy.Principal) error {
 // actsForItself is met unless an administrator of the instance is acting as the person.
 func actsForItself(p tenancy.Principal) error {
 	if !p.Behind.IsZero() {
-		return notPermitted("Only the person may do this: stop acting as somebody else first.")
+		return notPermitted("Only the person themselves can do this. Stop impersonating first.")
 	}
 	return nil
 }

@@ -232,7 +232,7 @@ func testConnectActing(t *testing.T, r *rig) {
 		t.Fatal(err)
 	}
 	back := begin()
-	if page := o.visit(t, http.MethodGet, back); !strings.Contains(page.Body, "operator@crier.test, an administrator of this service who acted as "+o.email) {
+	if page := o.visit(t, http.MethodGet, back); !strings.Contains(page.Body, "operator@crier.test, an administrator of this service impersonating "+o.email) {
 		t.Errorf("the page says %s, want who acted as whom", page.Body)
 	}
 	page := o.arrive(t, back)

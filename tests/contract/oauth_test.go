@@ -158,7 +158,7 @@ func testOAuthRefusals(t *testing.T, r *rig) {
 	wrong := strings.Replace(good, "state=", "state=x", 1)
 	refused(wrong, http.StatusBadRequest, "begin again")
 	refused(callback, http.StatusBadRequest, "code")
-	refused(strings.Replace(good, "sandbox-oauth", "sandbox", 1), http.StatusBadRequest, "not connected in this way")
+	refused(strings.Replace(good, "sandbox-oauth", "sandbox", 1), http.StatusBadRequest, "cannot be connected this way")
 	o.arrive(t, good).want(t, http.StatusOK)
 	refused(good, http.StatusBadRequest, "begin again")
 	refused(o.consent(t, begin(), sandboxtest.Consent{User: "bob", Deny: true}), http.StatusBadRequest, "did not allow")

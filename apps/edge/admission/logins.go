@@ -24,7 +24,7 @@ func (g *Gate) KeysOf(ctx context.Context, email string, from tenancy.Source) [3
 	if from.Device != "" {
 		known, err := g.accounts.KnownDevice(ctx, email, from)
 		if err != nil {
-			g.log.WarnContext(ctx, "a browser cannot be recognized; its log-in counts like one of a stranger",
+			g.log.WarnContext(ctx, "a browser cannot be recognized; its login counts like a stranger's",
 				"client", from.Client, "error", err)
 		}
 		if known {
@@ -100,7 +100,7 @@ func (l *logins) WaitTurn(ctx context.Context, client string) (release func(), e
 	if err != nil {
 		return nil, &fault.Error{
 			Kind: fault.RateLimited, Op: "admission.waitTurn", RetryAfter: turnTimeout,
-			Message: "Other log-ins from your network are being made; try again when they are answered.",
+			Message: "Other sign-ins from your network are in progress. Try again when they are done.",
 		}
 	}
 	return release, nil
@@ -118,7 +118,7 @@ func (l *logins) Begin(ctx context.Context, keys [3]string) (forgive func(contex
 	wait, err := l.shared.Begin(ctx, keys)
 	if err != nil {
 		l.log.WarnContext(ctx,
-			"log-ins cannot be counted together with other processes; this one counts its own", "error", err)
+			"logins cannot be counted across processes; this process counts its own", "error", err)
 		wait, _ = l.own.Begin(ctx, keys)
 		// The shared count may have counted the log-in before it failed.
 		return func(ctx context.Context) { l.forgive(ctx, keys, l.own, l.shared) }, wait
@@ -131,7 +131,7 @@ func (l *logins) Begin(ctx context.Context, keys [3]string) (forgive func(contex
 func (l *logins) forgive(ctx context.Context, keys [3]string, counts ...Attempts) {
 	for _, c := range counts {
 		if err := c.Forgive(ctx, keys); err != nil {
-			l.log.WarnContext(ctx, "a log-in that did not fail may stay counted as failed", "error", err)
+			l.log.WarnContext(ctx, "a login that did not fail may remain counted as failed", "error", err)
 		}
 	}
 }

@@ -22,8 +22,8 @@ func (g *Gate) Prove(ctx context.Context, do func(context.Context, tenancy.Princ
 	defer release()
 	forgive, wait := g.Logins.Begin(ctx, loginKeys(p.From.Client, p.From.Site, g.accountName(p.Name)))
 	if wait > 0 {
-		err := TooManyFailures("admission.prove", "Too many wrong passwords; wait before the next one.", wait)
-		g.LogFailure(ctx, "a proof of identity was refused", p.Name, err)
+		err := TooManyFailures("admission.prove", "Too many wrong passwords. Wait before you try again.", wait)
+		g.LogFailure(ctx, "proof of identity refused", p.Name, err)
 		return err
 	}
 	err = do(ctx, p)
@@ -31,7 +31,7 @@ func (g *Gate) Prove(ctx context.Context, do func(context.Context, tenancy.Princ
 		forgive(context.WithoutCancel(ctx))
 		return err
 	}
-	g.LogFailure(ctx, "a proof of identity failed", p.Name, err)
+	g.LogFailure(ctx, "proof of identity failed", p.Name, err)
 	return err
 }
 

@@ -58,7 +58,7 @@ func (w *windows) take(ctx context.Context, b bucket, key string) (left int, end
 		return max(0, left), ends, left >= 0
 	}
 	if w.aloneUntil.CompareAndSwap(until, now.Add(aloneFor).UnixNano()) {
-		w.log.WarnContext(ctx, "requests cannot be counted together with other processes; this one counts its own",
+		w.log.WarnContext(ctx, "requests cannot be counted across processes; this process counts its own",
 			"bucket", b.name, "error", err)
 	}
 	return b.own.take(key)
@@ -225,7 +225,7 @@ func (g *Gate) ReviewerAdmission(ctx context.Context) (func(ctx context.Context,
 			return err
 		}
 		return LimitedMail(g.Admit(ctx, g.Buckets.reviewAddress, g.mailboxName(email)),
-			"This address has received too many mails; wait before the next one, or send the review link yourself.")
+			"This address has received too many mails. Wait before you send another, or send the review link yourself.")
 	}, nil
 }
 
@@ -250,7 +250,7 @@ func (g *Gate) Senders(ctx context.Context) ([]string, error) {
 func (g *Gate) AdmitSenders(ctx context.Context, senders []string) error {
 	for _, name := range senders {
 		if err := g.Admit(ctx, g.Buckets.sender, name); err != nil {
-			return LimitedMail(err, "You, or your organizations, have sent too many mails; wait before the next one.")
+			return LimitedMail(err, "You or your organizations have sent too many mails. Wait before you send another.")
 		}
 	}
 	return nil
@@ -281,7 +281,7 @@ func (g *Gate) AdmitDevice(ctx context.Context, email string) bool {
 	}
 	known, err := g.accounts.KnownDevice(ctx, email, from)
 	if err != nil {
-		g.log.WarnContext(ctx, "a browser cannot be recognized; its request for a new password counts like one of a stranger",
+		g.log.WarnContext(ctx, "a browser cannot be recognized; its password reset counts like a stranger's",
 			"client", from.Client, "error", err)
 	}
 	if !known {

@@ -107,7 +107,7 @@ func TestWindows_ErrorsAreCountedLocally(t *testing.T) {
 			t.Errorf("request %d: got %d, want %d", i+1, got, status)
 		}
 	}
-	if both.calls != 1 || strings.Count(s.Log.String(), "this one counts its own") != 1 {
+	if both.calls != 1 || strings.Count(s.Log.String(), "this process counts its own") != 1 {
 		t.Errorf("the shared count was asked %d times, want once and one warning: %s", both.calls, s.Log)
 	}
 	both.breaks(nil)

@@ -44,12 +44,12 @@ type mailPiece struct {
 
 // ListMails returns the endpoint of the page that lists the mails.
 func (a *API) ListMails() route.Endpoint {
-	return route.Raw(describeMail("Get the page that lists the mails of crier dev"), a.listMails, page.Answer("The page."))
+	return route.Raw(describeMail("Get the page that lists the mail of crier dev"), a.listMails, page.Answer("The page."))
 }
 
 // Mail returns the endpoint of the page that shows one mail.
 func (a *API) Mail() route.Endpoint {
-	d := describeMail("Get the page of a mail of crier dev")
+	d := describeMail("Get the page of one mail of crier dev")
 	d.Parameters = []*huma.Param{
 		{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}},
 	}
@@ -58,7 +58,7 @@ func (a *API) Mail() route.Endpoint {
 
 func describeMail(summary string) huma.Operation {
 	return huma.Operation{
-		Summary: summary, Description: "Only for this machine, while crier dev runs. Elsewhere there is no such page.",
+		Summary: summary, Description: "Only reachable from this machine while crier dev runs; 404 otherwise.",
 		Tags: []string{"Service"}, Errors: []int{404, 500},
 	}
 }

@@ -53,7 +53,7 @@ func (a *API) Sandbox() route.Endpoint {
 	d := describeSandbox("Get the page of the sandbox, the simulated platform, if there is one")
 	return route.Raw(d, a.sandboxPage,
 		page.Answer("The page."),
-		route.Content(http.StatusFound, "To /sandbox/.", "", nil))
+		route.Content(http.StatusFound, "Redirect to /sandbox/.", "", nil))
 }
 
 // SandboxFile returns the endpoint for the files in a folder of the sandbox: media or picture.
@@ -98,8 +98,8 @@ func (a *API) proxy(c *fiber.Ctx, path string) error {
 	}
 	host := hostname(c)
 	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" && !a.isOwnHost(host) {
-		return fault.New(fault.Forbidden, "dev.proxy", "The sandbox does not answer at this name: "+
-			"set BASE_URL to the address under which you reach it, or use an IP address.")
+		return fault.New(fault.Forbidden, "dev.proxy", "The sandbox does not respond at this host name. "+
+			"Set BASE_URL to the URL that you use to reach it, or use an IP address.")
 	}
 	req, resp := fasthttp.AcquireRequest(), c.Response()
 	defer fasthttp.ReleaseRequest(req)
@@ -111,7 +111,7 @@ func (a *API) proxy(c *fiber.Ctx, path string) error {
 	}
 	id := c.GetRespHeader(fiber.HeaderXRequestID)
 	if err := a.sandbox.Do(req, resp); err != nil {
-		return fault.Wrap(fault.Unavailable, "dev.proxy", "The sandbox does not answer.", err)
+		return fault.Wrap(fault.Unavailable, "dev.proxy", "The sandbox does not respond.", err)
 	}
 	resp.Header.Del(fiber.HeaderSetCookie)
 	resp.Header.Del(fiber.HeaderConnection)

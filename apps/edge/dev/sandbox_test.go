@@ -51,7 +51,7 @@ func TestSandbox_ServesPageOnly(t *testing.T) {
 	}
 	// A page of another site, served under a name that resolves to this machine.
 	for _, host := range []string{"evil.test", "evil.test:4000", "localhost.evil.test"} {
-		want(t, s.call(t, "GET", "/sandbox/", host), 403, "set BASE_URL")
+		want(t, s.call(t, "GET", "/sandbox/", host), 403, "Set BASE_URL")
 	}
 	for _, host := range []string{"crier.test", "localhost:4000", "127.0.0.1", "192.168.1.5:4000", "[::1]:4000", "[fd00::5]:4000"} {
 		want(t, s.call(t, "GET", "/sandbox/style.css", host), 200)

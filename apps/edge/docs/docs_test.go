@@ -61,8 +61,9 @@ func TestDocs_PagesShowTheirTables(t *testing.T) {
 	t.Parallel()
 	for page, words := range map[string][]string{
 		"/docs/errors": {
-			`id="code-outcome_unknown"`, `id="status-429"`, `id="status-503"`, "With Retry-After the conflict ends by itself",
-			"Without it never repeat the request as it is", "The limit of your plan is reached.", `&#34;retryAfter&#34;: 12`, "docs#create-posts",
+			`id="code-outcome_unknown"`, `id="status-429"`, `id="status-503"`, "With Retry-After, the conflict is temporary",
+			"Without it, never repeat the request unchanged", "You have reached a limit of your plan.",
+			`&#34;retryAfter&#34;: 12`, "docs#create-posts",
 		},
 		"/docs/limits": {
 			"10 MiB", "30 seconds", "24 hours", "POST /posts and POST /posts/check.", "A key is kept for ", "100,000",

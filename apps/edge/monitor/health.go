@@ -52,9 +52,9 @@ type Health interface {
 // GetHealth returns the endpoint for the health of the service. The endpoint responds with 503 if
 // the service is unhealthy or draining.
 func (a *API) GetHealth() route.Endpoint {
-	return route.Raw(route.Describe("Service", "Get the health of the service and of what it depends on"), a.health,
+	return route.Raw(route.Describe("Service", "Get the health of the service and its dependencies"), a.health,
 		route.Answer[HealthAnswer](http.StatusOK, "The service is healthy."),
-		route.Answer[HealthAnswer](http.StatusServiceUnavailable, "Something failed, or the service is about to stop."))
+		route.Answer[HealthAnswer](http.StatusServiceUnavailable, "A check failed, or the service is about to stop."))
 }
 
 // HealthAnswer is the response of GET /health. While the service is draining, Status is draining
@@ -68,7 +68,7 @@ type HealthAnswer struct {
 // TransformSchema implements huma.SchemaTransformer. It adds the descriptions that are too long for
 // a struct tag.
 func (HealthAnswer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	s.Properties["checks"].Description = "State of each dependency: ok; degraded and the problem, while requests are " +
+	s.Properties["checks"].Description = "Status of each dependency: ok; degraded and the problem, if requests are " +
 		"still served; or the problem."
 	return s
 }

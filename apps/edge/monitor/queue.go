@@ -32,13 +32,13 @@ type QueueAnswer struct {
 	Status        string  `json:"status" enum:"success,error"`
 	Message       string  `json:"message"`
 	Due           int     `json:"due" doc:"Posts that could be published now."`
-	Overdue       int     `json:"overdue" doc:"Those that have been due for more than 30 seconds."`
-	OldestSeconds float64 `json:"oldestSeconds" doc:"How long the oldest of them has been due."`
-	Waiting       int     `json:"waiting" doc:"Due posts behind another one of their channel, in a back-off or a gap."`
+	Overdue       int     `json:"overdue" doc:"Posts that have been due for more than 30 seconds."`
+	OldestSeconds float64 `json:"oldestSeconds" doc:"How long the oldest due post has been due."`
+	Waiting       int     `json:"waiting" doc:"Due posts that wait for another post of their channel, a back-off or a gap."`
 	Held          int     `json:"held" doc:"Due posts that are paused, or whose channel must be reconnected."`
 	Publishing    int     `json:"publishing" doc:"Posts that are being sent."`
 	Unknown       int     `json:"unknown" doc:"Posts whose outcome is not known yet."`
-	Next          *string `json:"next,omitempty" format:"date-time" doc:"When the next post is due. Only for publish."`
+	Next          *string `json:"next,omitempty" format:"date-time" doc:"When the next post is due; only for the queue publish."`
 }
 
 // headerMonitor carries the operator's token on the public listener.
@@ -48,12 +48,12 @@ const headerMonitor = "X-Monitor-Token"
 // returns Forbidden without MONITOR_TOKEN, and NotFound for an unknown queue.
 func (a *API) QueueStats() route.Endpoint {
 	d := route.Describe("Service", "Get queue statistics", 403, 404)
-	d.Description = "Only for the operator: send MONITOR_TOKEN. METRICS_LISTEN answers the same without a token."
+	d.Description = "Only for the operator; send MONITOR_TOKEN. METRICS_LISTEN serves the same without a token."
 	text := &huma.Schema{Type: huma.TypeString}
 	d.Parameters = []*huma.Param{
 		{
 			Name: "name", In: "path", Required: true, Schema: text,
-			Description: "publish for the whole queue, or the identifier of a platform.",
+			Description: "publish for the whole queue, or the id of a platform.",
 		},
 		{
 			Name: headerMonitor, In: "header", Required: true, Schema: text,
@@ -69,7 +69,7 @@ func (a *API) QueueStats() route.Endpoint {
 func (a *API) queue(c *fiber.Ctx) error {
 	if !secret.Equal(c.Get(headerMonitor), a.deps.MonitorToken) {
 		return fault.New(fault.Forbidden, "monitor.queue",
-			"Only the operator may ask for this: send "+headerMonitor+", or ask on METRICS_LISTEN.")
+			"Only the operator may see this. Send "+headerMonitor+", or use METRICS_LISTEN.")
 	}
 	out, err := a.queueAnswer(c.UserContext(), c.Params("name"))
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *API) ServeQueue(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(status)
 	if err := errors.Join(err, json.NewEncoder(w).Encode(body)); err != nil {
 		a.deps.Log.WarnContext(ctx,
-			"the private listener could not answer with the statistics of a queue", "error", err)
+			"the private listener cannot send the statistics of a queue", "error", err)
 	}
 }
 
@@ -123,7 +123,7 @@ func (a *API) queueAnswer(ctx context.Context, name string) (QueueAnswer, error)
 	}
 	if !f.Healthy() {
 		out.Status = queueLate
-		out.Message = fmt.Sprintf("Queue %s has %d posts that should be out; the oldest waits for %s.",
+		out.Message = fmt.Sprintf("Queue %s has %d overdue posts; the oldest has been due for %s.",
 			name, f.Overdue, f.Oldest.Round(time.Second))
 	}
 	return out, nil

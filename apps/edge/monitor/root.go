@@ -16,13 +16,13 @@ import (
 // Root returns the endpoint for the path /. It checks no dependencies; see GetHealth.
 func (a *API) Root() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
-	d := route.Describe("Service", "Check that the service runs")
+	d := route.Describe("Service", "Check that the service is running")
 	d.Parameters = []*huma.Param{{
 		Name: session.CookieInvite, In: "query", Schema: text,
-		Description: "Token of an invitation that was mailed with the token in the query: it is only offered.",
+		Description: "Token of an invitation whose mailed link has the token in the query. The invitation is only offered.",
 	}}
-	return route.Raw(d, a.root, route.Content(http.StatusOK, "It runs.", fiber.MIMETextPlain, text),
-		route.Content(http.StatusSeeOther, "To the dashboard, with the invitation in the fragment.", "", nil))
+	return route.Raw(d, a.root, route.Content(http.StatusOK, "The service is running.", fiber.MIMETextPlain, text),
+		route.Content(http.StatusSeeOther, "Redirect to the dashboard, with the invitation in the fragment.", "", nil))
 }
 
 var tokenForm = regexp.MustCompile(`^[0-9A-Za-z]{43}$`)

@@ -21,7 +21,7 @@ var TrackedKinds = []string{
 
 // TrackRequest is the body of POST /public/t and POST /user/t.
 type TrackRequest struct {
-	Kind int `json:"tt" minimum:"0" maximum:"4" doc:"0 a view, 1 a registration, 2 a checkout begun, 3 a trial begun, 4 a purchase."`
+	Kind int `json:"tt" minimum:"0" maximum:"4" doc:"0: view, 1: registration, 2: checkout started, 3: trial started, 4: purchase."`
 	// Click and Additional are accepted, with any value, from clients of other services and
 	// ignored.
 	Click      any `json:"fbclid,omitempty" doc:"Ignored."`
@@ -30,11 +30,11 @@ type TrackRequest struct {
 
 // TrackAnswer has the name of the browser.
 type TrackAnswer struct {
-	Track string `json:"track" doc:"A random name for this browser, the same in the cookie track."`
+	Track string `json:"track" doc:"A random name for this browser, also set in the cookie track."`
 }
 
 type trackInput struct {
-	Track string `cookie:"track" doc:"The answer of an earlier call in the same browser."`
+	Track string `cookie:"track" doc:"The track of an earlier call in the same browser."`
 	Body  TrackRequest
 }
 
@@ -46,9 +46,9 @@ type trackOutput struct {
 // Track returns the endpoint that lets a page count an event. Nothing is stored or sent elsewhere:
 // a metric of the instance counts the events of each kind.
 func (a *API) Track() route.Endpoint {
-	d := route.Describe("Tracking", "Count an event of a page", 400, 413, 415)
-	d.Description = "Only counts the event, by its kind: nothing of the request is stored or sent to anybody. A body of the type " +
-		"text/plain is taken as JSON on /public/t, so that pages can use navigator.sendBeacon."
+	d := route.Describe("Tracking", "Count an event on a page", 400, 413, 415)
+	d.Description = "Only counts the event by its kind; nothing in the request is stored or sent anywhere. On " +
+		"/public/t, a body of type text/plain is read as JSON, so that pages can use navigator.sendBeacon."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.track)
 }

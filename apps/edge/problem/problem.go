@@ -27,18 +27,18 @@ type Fault struct {
 	StatusCode int            `json:"statusCode" doc:"The HTTP status."`
 	Message    Text           `json:"message"`
 	Msg        string         `json:"msg" doc:"What went wrong, in one sentence."`
-	Word       string         `json:"error,omitempty" doc:"The status in words; only when fields are at fault."`
+	Word       string         `json:"error,omitempty" doc:"The status in words; only if fields are at fault."`
 	RetryAfter int            `json:"retryAfter,omitempty" doc:"Seconds to wait, as in the header Retry-After."`
 	Provider   string         `json:"provider,omitempty" doc:"Platform of the first channel at fault."`
 	Name       string         `json:"name,omitempty" doc:"Name of the first channel at fault."`
 	Errors     []ChannelFault `json:"errors,omitempty" doc:"The channels at fault, at most 50 entries."`
-	More       int            `json:"more,omitempty" doc:"Number of faults that message and errors leave out."`
-	URL        string         `json:"url,omitempty" doc:"Where the plan can be changed; only with 402."`
+	More       int            `json:"more,omitempty" doc:"Number of faults that are not listed in message and errors."`
+	URL        string         `json:"url,omitempty" doc:"Where to change the plan; only with 402."`
 	Limit      string         `json:"limit,omitempty" doc:"What the plan limits: channels, posts, webhooks or members; only with 402."`
-	Current    *int           `json:"current,omitempty" doc:"How many there are; only with 402. Posts: of the billing month."`
+	Current    *int           `json:"current,omitempty" doc:"How many there are, for posts in the billing month; only with 402."`
 	Allowed    *int           `json:"allowed,omitempty" doc:"How many the plan allows; only with 402."`
-	Enroll     bool           `json:"mfaEnrollmentRequired,omitempty" doc:"Enable a second factor; only with 403."`
-	Code       bool           `json:"mfaCodeRequired,omitempty" doc:"Repeat it with a code of your second factor; only with 400."`
+	Enroll     bool           `json:"mfaEnrollmentRequired,omitempty" doc:"true if you must enable a second factor; only with 403."`
+	Code       bool           `json:"mfaCodeRequired,omitempty" doc:"true if you must repeat the request with a code of your second factor; only with 400."`
 
 	headers http.Header
 }
@@ -46,9 +46,9 @@ type Fault struct {
 // ChannelFault is the fault of one channel in a request that names several.
 type ChannelFault struct {
 	Integration string `json:"integration" doc:"Channel id as it was sent."`
-	Provider    string `json:"provider" doc:"Its platform."`
+	Provider    string `json:"provider" doc:"Platform of the channel."`
 	Name        string `json:"name" doc:"Name of the channel."`
-	Message     string `json:"message" doc:"What is wrong, one sentence."`
+	Message     string `json:"message" doc:"What is wrong, in one sentence."`
 }
 
 // Text is one sentence or, if Many is not nil, a list of sentences.
@@ -70,7 +70,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 func (Text) Schema(huma.Registry) *huma.Schema {
 	text := &huma.Schema{Type: huma.TypeString}
 	return &huma.Schema{
-		Description: "One sentence, or one \"<field> <rule>\" for each field at fault.",
+		Description: "One sentence, or a list with \"<field> <rule>\" for each field at fault.",
 		OneOf:       []*huma.Schema{text, {Type: huma.TypeArray, Items: text}},
 	}
 }
@@ -101,49 +101,49 @@ const (
 var table = map[fault.Kind]row{
 	fault.Invalid: {
 		status: http.StatusBadRequest, message: "The request is not valid.",
-		remedy: "Correct what message names. The same request is refused again.",
+		remedy: "Correct what message names. The same request will be refused again.",
 	},
 	fault.Unauthenticated: {
 		status: http.StatusUnauthorized, message: "Sign in, or send a valid API key.",
-		remedy: "Send the key as it is in the header Authorization, without Bearer. Of a tool or a platform it also " +
-			"means that the channel must be connected again.",
+		remedy: "Send the key alone in the Authorization header, without Bearer. For requests to a tool or platform, " +
+			"this can also mean that the channel must be reconnected.",
 	},
 	fault.Quota: {
-		status: http.StatusPaymentRequired, message: "The limit of your plan is reached.",
-		remedy: "limit names what is used up, url where the plan can be changed.",
+		status: http.StatusPaymentRequired, message: "You have reached a limit of your plan.",
+		remedy: "limit says which limit was reached, and url says where to change the plan.",
 	},
 	fault.Forbidden: {
 		status: http.StatusForbidden, message: "Forbidden",
-		remedy: "The credential is valid and does not allow this, or the organization is suspended.",
+		remedy: "The credential is valid but does not allow this, or the organization is suspended.",
 	},
 	fault.NotFound: {
-		status: http.StatusNotFound, message: "There is nothing here.",
-		remedy: "The address or an id in it is wrong, or it belongs to another organization.",
+		status: http.StatusNotFound, message: "Not found.",
+		remedy: "The path or an id in it is wrong, or the resource belongs to another organization.",
 	},
 	fault.Conflict: {
-		status: http.StatusConflict, message: "This does not fit the present state.",
-		remedy: "With Retry-After the conflict ends by itself, such as while a post is being published: send the same " +
-			"request again after the wait. Without it never repeat the request as it is: read the present state, and " +
-			"the operation says what its conflicts mean.",
+		status: http.StatusConflict, message: "The request conflicts with the current state.",
+		remedy: "With Retry-After, the conflict is temporary, for example because a post is being published: send " +
+			"the same request again after the wait. Without it, never repeat the request unchanged: read the current " +
+			"state, and see the description of the operation for what its conflicts mean.",
 	},
 	fault.Gone: {
 		status: http.StatusGone, message: "This is no longer available.", remedy: "Ask for a new link.",
 	},
 	fault.TooLarge: {
 		status: http.StatusRequestEntityTooLarge, message: "The request body is too large.",
-		remedy: "Send less; the limits are on the page of limits.",
+		remedy: "Send less. The limits page has the limits.",
 	},
 	fault.RateLimited: {
 		status: http.StatusTooManyRequests, message: tooManyRequests,
-		remedy: "Wait for as many seconds as Retry-After and retryAfter say, then send the request again.",
+		remedy: "Wait for the number of seconds in Retry-After or retryAfter, then send the request again.",
 	},
 	fault.NotBuilt: {
 		status: http.StatusNotImplemented, message: "This is not built yet.",
 		remedy: "The route is planned and does nothing.",
 	},
 	fault.Upstream: {
-		status: http.StatusBadGateway, message: "Another server has failed.",
-		remedy: "The platform of the channel failed: send the request again later.",
+		status: http.StatusBadGateway, message: "Another server failed.",
+		remedy: "The channel's platform failed. Send the request again later.",
 	},
 	fault.Unavailable: {
 		status: http.StatusServiceUnavailable, message: serviceUnavailable,
@@ -151,8 +151,8 @@ var table = map[fault.Kind]row{
 			"twice.",
 	},
 	fault.Loop: {
-		status: http.StatusLoopDetected, message: "The other server redirects too often.",
-		remedy: "Send the address to which it redirects.",
+		status: http.StatusLoopDetected, message: "The other server redirected too many times.",
+		remedy: "Send the URL to which it redirects.",
 	},
 }
 
@@ -180,7 +180,7 @@ func Catalogue() []Entry {
 		add(r.status, r.message, r.remedy)
 	}
 	add(http.StatusInternalServerError, internal,
-		"This is a failure of the service: send the request again later, and report it with the header X-Request-Id.")
+		"The service failed. Send the request again later, and report the failure with the X-Request-Id header.")
 	for status, message := range routing {
 		add(status, message, "")
 	}
@@ -271,13 +271,13 @@ func (b *Fault) setRetryAfter(d time.Duration) {
 var routing = map[int]string{
 	http.StatusBadRequest:                   "The request is not well-formed HTTP.",
 	http.StatusNotFound:                     "There is no such route.",
-	http.StatusMethodNotAllowed:             "The route does not know this method.",
+	http.StatusMethodNotAllowed:             "The route does not support this method.",
 	http.StatusRequestTimeout:               "The request took too long to arrive.",
 	http.StatusRequestedRangeNotSatisfiable: "The file has no such range.",
 	http.StatusRequestHeaderFieldsTooLarge:  "The request headers are too large.",
 	http.StatusUnsupportedMediaType:         "Send the body without Content-Encoding.",
-	http.StatusExpectationFailed:            "The only expectation that is met is 100-continue.",
-	http.StatusHTTPVersionNotSupported:      "The service speaks HTTP/1.1 and HTTP/1.0.",
+	http.StatusExpectationFailed:            "The only supported expectation is 100-continue.",
+	http.StatusHTTPVersionNotSupported:      "The service supports HTTP/1.1 and HTTP/1.0.",
 }
 
 // ofFiber returns the body of an error of the router. It does not use the text of the error,

@@ -4,8 +4,8 @@ import "crier/publishing"
 
 // ApprovalEffect is the effect of a change on a post's approval.
 type ApprovalEffect struct {
-	State    string `json:"state,omitempty" enum:"DRAFT" doc:"The post was in the queue with another content, which was approved. It is a draft until it is approved again. Absent otherwise."`
-	Approval string `json:"approval,omitempty" enum:"VOID" doc:"The post was approved, and no longer is, because its content has changed. Absent otherwise."`
+	State    string `json:"state,omitempty" enum:"DRAFT" doc:"DRAFT if the post left the queue because its approved content changed. It stays a draft until it is approved again. Absent otherwise."`
+	Approval string `json:"approval,omitempty" enum:"VOID" doc:"VOID if the post is no longer approved because its content changed. Absent otherwise."`
 }
 
 // NewApprovalEffect returns the record of an effect.

@@ -6,16 +6,16 @@ import (
 
 // Channel is a connected account, without its credentials.
 type Channel struct {
-	ID                 string    `json:"id" doc:"Channel id: integration.id of a request."`
-	Name               string    `json:"name" doc:"Name of the account, or the one that people gave it."`
-	Identifier         string    `json:"identifier" doc:"Platform, lower case."`
-	ProviderIdentifier string    `json:"providerIdentifier" doc:"The same as identifier."`
+	ID                 string    `json:"id" doc:"Channel id; use it as integration.id in requests."`
+	Name               string    `json:"name" doc:"Name of the account, or the name that people gave the channel."`
+	Identifier         string    `json:"identifier" doc:"Platform id, in lower case."`
+	ProviderIdentifier string    `json:"providerIdentifier" doc:"Same as identifier."`
 	Picture            string    `json:"picture,omitempty" doc:"URL of the profile picture."`
 	Profile            string    `json:"profile" doc:"Handle on the platform."`
-	Disabled           bool      `json:"disabled" doc:"People have disabled it: nothing is published on it."`
+	Disabled           bool      `json:"disabled" doc:"Whether someone disabled the channel. A disabled channel publishes nothing."`
 	Customer           *Customer `json:"customer,omitempty" doc:"The channel group."`
-	RefreshNeeded      bool      `json:"refreshNeeded" doc:"The channel must be connected again before it publishes."`
-	RefreshReason      string    `json:"refreshReason,omitempty" doc:"Why it must be connected again."`
+	RefreshNeeded      bool      `json:"refreshNeeded" doc:"Whether the channel must be reconnected before it can publish."`
+	RefreshReason      string    `json:"refreshReason,omitempty" doc:"Why the channel must be reconnected."`
 }
 
 // Customer is a channel group.

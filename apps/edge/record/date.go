@@ -253,7 +253,7 @@ func checkZone(t time.Time, zone string, utc bool) string {
 	}
 	_, has := t.In(known).Zone()
 	if _, sent := t.Zone(); sent != has && !utc {
-		return "must have the offset of the time zone in brackets on that date"
+		return "must have the offset that the time zone in brackets has on that date"
 	}
 	return ""
 }

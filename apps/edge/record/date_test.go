@@ -76,7 +76,7 @@ func TestDateRule_SaysWhatIsWrong(t *testing.T) {
 		"2027-W53-1":                            "must be a valid date and time: the week is out of range",
 		"2040-02-01T10:00:00+24:00":             "must have an offset of less than 24 hours",
 		"2040-03-01T09:30[Europe/Berlin]":       "must have an offset before the time zone in brackets, for example 2026-01-02T15:04:05+01:00[Europe/Berlin]",
-		"2040-03-01T09:30+02:00[Europe/Berlin]": "must have the offset of the time zone in brackets on that date",
+		"2040-03-01T09:30+02:00[Europe/Berlin]": "must have the offset that the time zone in brackets has on that date",
 		"2040-03-01T09:30+01:00[Mars/Base]":     "must name an existing time zone in brackets, for example [Europe/Berlin]",
 	} {
 		if got := record.DateRule(sent); got != want {

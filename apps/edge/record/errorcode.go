@@ -12,7 +12,8 @@ type ErrorCode string
 // Schema returns an enumeration of the codes and null.
 func (ErrorCode) Schema(huma.Registry) *huma.Schema {
 	s := &huma.Schema{
-		Type: huma.TypeString, Nullable: true, Description: "Why it failed, for programs. The page of errors describes each.",
+		Type: huma.TypeString, Nullable: true,
+		Description: "Why the post failed, as a code for programs. The errors page describes each code.",
 	}
 	for _, c := range publishing.ErrorCodes() {
 		s.Enum = append(s.Enum, c.Code)

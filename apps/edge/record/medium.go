@@ -6,13 +6,13 @@ import (
 
 // Medium is an uploaded file. Thumbnail is always null, and Alt is null if it is empty.
 type Medium struct {
-	ID           string  `json:"id" doc:"Id of the file: image[].id of POST /posts."`
-	URL          string  `json:"url" doc:"Public address of the file."`
-	Path         string  `json:"path" doc:"The same as url."`
-	Name         string  `json:"name" doc:"Name with the extension of what the file is."`
-	OriginalName string  `json:"originalName,omitempty" doc:"Name as it was uploaded."`
+	ID           string  `json:"id" doc:"Id of the file; use it as image[].id in POST /posts."`
+	URL          string  `json:"url" doc:"Public URL of the file."`
+	Path         string  `json:"path" doc:"Same as url."`
+	Name         string  `json:"name" doc:"File name, with the extension of the detected type."`
+	OriginalName string  `json:"originalName,omitempty" doc:"File name as it was uploaded."`
 	Thumbnail    *string `json:"thumbnail" nullable:"true" doc:"Always null."`
-	Alt          *string `json:"alt" nullable:"true" doc:"Text for people who do not see it; null: none."`
+	Alt          *string `json:"alt" nullable:"true" doc:"Alternative text for people who cannot see the file; null if there is none."`
 }
 
 // Medium returns the record of a file.
@@ -28,10 +28,10 @@ func (b Base) Medium(m publishing.Medium) Medium {
 // Image is an image or a video attached to a part of a post.
 type Image struct {
 	ID   string `json:"id" doc:"Id of the file."`
-	URL  string `json:"url" doc:"Address of the file; empty: it was deleted."`
-	Path string `json:"path" doc:"The same as url."`
-	Type string `json:"type" enum:"image,video" doc:"A deleted file is an image."`
-	Alt  string `json:"alt,omitempty" doc:"Text for people who do not see it; absent: none."`
+	URL  string `json:"url" doc:"URL of the file; empty if it was deleted."`
+	Path string `json:"path" doc:"Same as url."`
+	Type string `json:"type" enum:"image,video" doc:"Kind of file. A deleted file is always image."`
+	Alt  string `json:"alt,omitempty" doc:"Alternative text for people who cannot see the file; absent if there is none."`
 }
 
 // image is ImageRecord.

@@ -6,9 +6,9 @@ import (
 
 // EmailSwitches are the three switches of mails to a person.
 type EmailSwitches struct {
-	Success bool `json:"sendSuccessEmails" doc:"Mails about posts that were published."`
-	Failure bool `json:"sendFailureEmails" doc:"Mails about posts that failed."`
-	Streak  bool `json:"sendStreakEmails" doc:"The weekly summary. Stored for later: it is not sent yet."`
+	Success bool `json:"sendSuccessEmails" doc:"Whether to send mail about published posts."`
+	Failure bool `json:"sendFailureEmails" doc:"Whether to send mail about failed posts."`
+	Streak  bool `json:"sendStreakEmails" doc:"Whether to send the weekly summary. Has no effect yet: the summary is not sent."`
 }
 
 // NewEmailSwitches returns the record of the settings.

@@ -13,11 +13,11 @@ import (
 
 // Value is one part of a post: a thread part or, with a Delay, a follow-up part.
 type Value struct {
-	ID      string  `json:"id" doc:"Id of the part; that of the first is the id of the post."`
+	ID      string  `json:"id" doc:"Id of the part. The id of the first part is the id of the post."`
 	Content string  `json:"content" doc:"Text of the part."`
-	Type    string  `json:"contentType" enum:"text,html" doc:"Of content: plain text as it was sent, which a page must escape, or sanitised HTML."`
+	Type    string  `json:"contentType" enum:"text,html" doc:"Format of content: plain text as it was sent, which a page must escape, or sanitized HTML."`
 	Image   []Image `json:"image" doc:"Files of the part."`
-	Delay   int     `json:"delay" doc:"Minutes after the part before."`
+	Delay   int     `json:"delay" doc:"Minutes after the previous part."`
 }
 
 type channelName struct {
@@ -38,8 +38,8 @@ type tag struct {
 
 type tagName struct {
 	ID    string `json:"id" doc:"Id of the tag."`
-	Name  string `json:"name" doc:"Its name."`
-	Color string `json:"color" doc:"Its color, such as #1F6FEB."`
+	Name  string `json:"name" doc:"Name of the tag."`
+	Color string `json:"color" doc:"Color, such as #1F6FEB."`
 }
 
 // Settings is the JSON object of the settings of a post, with numbers as they were sent.
@@ -70,34 +70,34 @@ func (Settings) Schema(huma.Registry) *huma.Schema {
 // omits the members of unexported embedded structs from the document.
 type Core struct {
 	ID             string   `json:"id" doc:"Id of the post and of its first part."`
-	Status         string   `json:"status" enum:"draft,scheduled,published,failed" doc:"The same as state in older words."`
-	Date           string   `json:"date" format:"date-time" doc:"When it goes or went out."`
-	State          string   `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"QUEUE: it waits or is being published. PUBLISHED: all of it is out."`
-	PublishDate    string   `json:"publishDate" format:"date-time" doc:"The same as date."`
-	Content        string   `json:"content" doc:"Content of the first part, whose contentType says what it is."`
-	Group          string   `json:"group" doc:"Id of the posts that belong together; names the post in an edit."`
-	ReleaseURL     *string  `json:"releaseURL" nullable:"true" doc:"Address on the platform; null until it is out."`
-	ReleaseID      *string  `json:"releaseId" nullable:"true" doc:"Id on the platform; null until it is out."`
-	IntervalInDays *int     `json:"intervalInDays" nullable:"true" doc:"Days between the occurrences of a repeated post; null: it is not repeated."`
-	CreationMethod string   `json:"creationMethod" doc:"How it was made, such as API or CLI."`
-	Settings       Settings `json:"settings" doc:"Settings of the platform: GET /integration-settings/{id} has their schema."`
-	Tags           []tag    `json:"tags" doc:"Its tags, in the order of their names."`
-	ActualDate     string   `json:"actualDate,omitempty" format:"date-time" doc:"Only on a later occurrence of a repeated post: when the next one, which alone is stored, goes out."`
+	Status         string   `json:"status" enum:"draft,scheduled,published,failed" doc:"Same as state, in older terms."`
+	Date           string   `json:"date" format:"date-time" doc:"When the post goes or went out."`
+	State          string   `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"QUEUE: waiting or being published. PUBLISHED: completely published."`
+	PublishDate    string   `json:"publishDate" format:"date-time" doc:"Same as date."`
+	Content        string   `json:"content" doc:"Content of the first part. The contentType of that part is its format."`
+	Group          string   `json:"group" doc:"Id of the group of posts that belong together. Use it to name the post in an edit."`
+	ReleaseURL     *string  `json:"releaseURL" nullable:"true" doc:"URL on the platform; null until the post is published."`
+	ReleaseID      *string  `json:"releaseId" nullable:"true" doc:"Id on the platform; null until the post is published."`
+	IntervalInDays *int     `json:"intervalInDays" nullable:"true" doc:"Days between the occurrences of a repeated post; null if the post is not repeated."`
+	CreationMethod string   `json:"creationMethod" doc:"How the post was created, such as API or CLI."`
+	Settings       Settings `json:"settings" doc:"Settings for the platform. GET /integration-settings/{id} returns their schema."`
+	Tags           []tag    `json:"tags" doc:"Tags of the post, sorted by name."`
+	ActualDate     string   `json:"actualDate,omitempty" format:"date-time" doc:"Date of the next occurrence, which is the only one stored; only set on later occurrences of a repeated post."`
 }
 
 type shortChannel struct {
 	ID                 string `json:"id" doc:"Channel id."`
-	ProviderIdentifier string `json:"providerIdentifier" doc:"Its platform."`
+	ProviderIdentifier string `json:"providerIdentifier" doc:"Platform id."`
 	Name               string `json:"name" doc:"Name of the channel."`
-	Picture            string `json:"picture" doc:"Address of its picture; empty: none."`
+	Picture            string `json:"picture" doc:"URL of the picture; empty if there is none."`
 }
 
 // Item is a post in a list. A Detail has no error members of its own: they are in its Posts.
 type Item struct {
 	Core
-	Posts       []Entry      `json:"posts" doc:"The post with its parts: always one element."`
+	Posts       []Entry      `json:"posts" doc:"The post with its parts; always one element."`
 	Integration shortChannel `json:"integration" doc:"The channel."`
-	Error       *string      `json:"error,omitempty" doc:"Why it failed."`
+	Error       *string      `json:"error,omitempty" doc:"Why the post failed."`
 	ErrorCode   *ErrorCode   `json:"errorCode,omitempty"` // never null; see TransformSchema
 }
 
@@ -114,14 +114,14 @@ func (Item) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 // ReleaseID and ReleaseURL from the first post of the thread.
 type FullEntry struct {
 	Entry
-	State          string     `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"That of the post."`
-	ReleaseID      *string    `json:"releaseId" nullable:"true" doc:"Of the first part on the platform; null until it is out."`
-	ReleaseURL     *string    `json:"releaseURL" nullable:"true" doc:"Of the first part on the platform; null until it is out."`
-	Error          *string    `json:"error" nullable:"true" doc:"Why it failed, one sentence for people; null: it has not."`
+	State          string     `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"State of the post."`
+	ReleaseID      *string    `json:"releaseId" nullable:"true" doc:"Id of the first part on the platform; null until it is published."`
+	ReleaseURL     *string    `json:"releaseURL" nullable:"true" doc:"URL of the first part on the platform; null until it is published."`
+	Error          *string    `json:"error" nullable:"true" doc:"Why the post failed, in one sentence; null if it has not failed."`
 	ErrorCode      *ErrorCode `json:"errorCode"`
-	OutcomeUnknown bool       `json:"outcomeUnknown" doc:"It may be on the platform although nobody could confirm it."`
-	CreatedAt      string     `json:"createdAt" format:"date-time" doc:"When it was made."`
-	UpdatedAt      string     `json:"updatedAt" format:"date-time" doc:"When it was changed last, by people or by being published."`
+	OutcomeUnknown bool       `json:"outcomeUnknown" doc:"true if the post may be on the platform, but this could not be confirmed."`
+	CreatedAt      string     `json:"createdAt" format:"date-time" doc:"When the post was created."`
+	UpdatedAt      string     `json:"updatedAt" format:"date-time" doc:"When the post was last changed, by people or by being published."`
 }
 
 // Happening is one event in the timeline of a post. Event is a publishing.EventKind, Node is the
@@ -129,16 +129,16 @@ type FullEntry struct {
 type Happening struct {
 	At     string  `json:"at" format:"date-time" doc:"When it happened."`
 	Event  string  `json:"event"`
-	Node   *string `json:"node,omitempty" doc:"The process that did it; absent: unknown."`
-	By     *string `json:"by,omitempty" doc:"Who did it, such as key or person and its id; absent: the service."`
-	Reason *string `json:"reason,omitempty" doc:"Why, one sentence; absent: nothing more is to be said."`
+	Node   *string `json:"node,omitempty" doc:"The process that caused the event; absent if unknown."`
+	By     *string `json:"by,omitempty" doc:"Who caused the event, such as key or person with its id; absent for the service."`
+	Reason *string `json:"reason,omitempty" doc:"The reason, in one sentence; absent if there is nothing to add."`
 }
 
 // TransformSchema implements huma.SchemaTransformer. It adds the kinds of events.
 func (Happening) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	event := s.Properties["event"]
-	event.Description = "sent: one part is on the platform; confirmed: all of the post is; unknown: the platform did not " +
-		"say whether it has published the post; looked: it was asked, and could not tell."
+	event.Description = "sent: one part is on the platform. confirmed: the whole post is on the platform. unknown: " +
+		"the platform did not say whether it published the post. looked: the platform was asked but could not tell."
 	for _, kind := range publishing.EventKinds() {
 		event.Enum = append(event.Enum, string(kind))
 	}
@@ -146,21 +146,21 @@ func (Happening) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 }
 
 type approval struct {
-	Status string `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"NONE: there is none, or it was withdrawn."`
+	Status string `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"NONE if there is no request, or it was withdrawn."`
 }
 
 // Detail is one post with its channel, media and timeline. Posts and Channels have one element
 // each.
 type Detail struct {
 	Core
-	Posts       []FullEntry `json:"posts" doc:"The post with its parts and its outcome: always one element."`
+	Posts       []FullEntry `json:"posts" doc:"The post with its parts and its outcome; always one element."`
 	Integration Channel     `json:"integration" doc:"The channel."`
-	Channels    []Channel   `json:"channels" doc:"The channel: always one element."`
+	Channels    []Channel   `json:"channels" doc:"The channel; always one element."`
 	Media       []Image     `json:"media" doc:"Files of all parts."`
-	Timeline    []Happening `json:"timeline" doc:"What happened to the post, the oldest first."`
+	Timeline    []Happening `json:"timeline" doc:"What happened to the post, oldest first."`
 	// Comments is always 0: the service stores no comments.
 	Comments int      `json:"comments" doc:"Always 0: no comments are stored."`
-	Approval approval `json:"approval" doc:"The newest request for its approval."`
+	Approval approval `json:"approval" doc:"The latest approval request."`
 }
 
 // formatContent returns content in the format that a query asks for, and the content type of the

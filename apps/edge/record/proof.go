@@ -6,8 +6,8 @@ import (
 
 // ProofRequest has the members that prove again who is making a request with a session.
 type ProofRequest struct {
-	Password string `json:"password,omitempty" maxLength:"128" doc:"Absent without one: sign in again before."`
-	Code     string `json:"code,omitempty" maxLength:"64" doc:"Of your second factor, if you have one and did not use it in the last 10 minutes."`
+	Password string `json:"password,omitempty" maxLength:"128" doc:"Absent if you have no password; sign in again first."`
+	Code     string `json:"code,omitempty" maxLength:"64" doc:"Code of your second factor, if you have one and have not used it in the last 10 minutes."`
 }
 
 // Proof returns the proof for a use case.

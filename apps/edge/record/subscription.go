@@ -11,11 +11,11 @@ type SubscriptionRecord struct {
 	ID            string   `json:"id"`
 	Organization  string   `json:"organizationId"`
 	Tier          string   `json:"subscriptionTier" enum:"STANDARD,TEAM,PRO,ULTIMATE"`
-	Identifier    string   `json:"identifier" doc:"plan-file: the operator of the instance has chosen the plan."`
+	Identifier    string   `json:"identifier" doc:"plan-file if the operator of the instance chose the plan."`
 	CancelAt      *string  `json:"cancelAt" nullable:"true" format:"date-time"`
 	Period        string   `json:"period" enum:"MONTHLY,YEARLY"`
-	TotalChannels int      `json:"totalChannels" doc:"Channels that the plan allows."`
-	IsLifetime    bool     `json:"isLifetime" doc:"It has no end and is not paid."`
+	TotalChannels int      `json:"totalChannels" doc:"Number of channels that the plan allows."`
+	IsLifetime    bool     `json:"isLifetime" doc:"Whether the plan has no end and is not paid for."`
 	CreatedAt     string   `json:"createdAt" format:"date-time"`
 	UpdatedAt     string   `json:"updatedAt" format:"date-time"`
 }

@@ -20,11 +20,10 @@ func (z *Timezone) UnmarshalJSON(data []byte) error { return unmarshalZone(data,
 
 // Schema implements huma.SchemaProvider. huma would otherwise describe only a string.
 func (Timezone) Schema(huma.Registry) *huma.Schema {
-	return zoneSchema("Time zone of the channel, in which repeated posts keep their time of day: " +
-		"an IANA name, or minutes east of UTC. " +
-		"Minutes are the organization's zone if it has this offset now, else a fixed offset; " +
-		"they do not change the zone of an existing channel. " +
-		"Without it a new channel has the organization's zone, and an existing one keeps its zone.")
+	return zoneSchema("Time zone of the channel, in which repeated posts keep their time of day: an IANA name, or " +
+		"minutes east of UTC. Minutes stand for the organization's time zone if it currently has this offset, " +
+		"otherwise for a fixed offset; they do not change the time zone of an existing channel. If absent, a new " +
+		"channel gets the organization's time zone, and an existing one keeps its own.")
 }
 
 // OrganizationZone is the time zone of an organization in a request, as text or as a number.
@@ -37,8 +36,8 @@ func (z *OrganizationZone) UnmarshalJSON(data []byte) error { return unmarshalZo
 
 // Schema implements huma.SchemaProvider. huma would otherwise describe only a string.
 func (OrganizationZone) Schema(huma.Registry) *huma.Schema {
-	return zoneSchema("Time zone of the organization: an IANA name, or minutes east of UTC, " +
-		"which are a fixed offset. What is scheduled already keeps its time; new channels and reports use the zone.")
+	return zoneSchema("Time zone of the organization: an IANA name, or minutes east of UTC for a fixed offset. " +
+		"Posts that are already scheduled keep their times; new channels and reports use the new time zone.")
 }
 
 func unmarshalZone(data []byte, to *string) error {

@@ -76,7 +76,7 @@ func (b *Body) readStream(p []byte) (int, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = fault.Wrap(fault.Invalid, "request.Body", "The request body ended too early or is not well formed.", err)
+		err = fault.Wrap(fault.Invalid, "request.Body", "The request body ended too early or is malformed.", err)
 	}
 	b.err = err
 	return n, err

@@ -66,8 +66,8 @@ func header(r *huma.Response, names ...string) {
 func headers() map[string]*huma.Param {
 	out := map[string]*huma.Param{}
 	for name, doc := range map[string]string{
-		"X-RateLimit-Limit":     "Requests a minute: of the organization by API key, of one session otherwise.",
-		"X-RateLimit-Remaining": "Requests that are left in the current minute.",
+		"X-RateLimit-Limit":     "Requests per minute, for the organization with an API key, otherwise for the session.",
+		"X-RateLimit-Remaining": "Requests left in the current minute.",
 		"X-RateLimit-Reset":     "End of the current minute, in seconds since 1970.",
 		"Retry-After":           "Seconds to wait.",
 	} {

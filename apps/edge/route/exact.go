@@ -157,7 +157,7 @@ func toExact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) {
 
 // HalfCharacter is the rule that JSON breaks if HasHalfCharacter returns true for it.
 const HalfCharacter = "must not contain half a character: the text was cut inside an emoji or another character that " +
-	"JSON writes as two escapes"
+	"JSON escapes as a pair"
 
 func checkWhole(data []byte) error {
 	if HasHalfCharacter(string(data)) {

@@ -96,7 +96,7 @@ func (g *Guard) authenticate(c *fiber.Ctx, token string) error {
 	}
 	if as != "" && p.Behind.IsZero() && !safe(c) {
 		return fault.New(fault.Forbidden, "session.authenticate",
-			"You are no administrator of the instance, so you cannot act as somebody else.")
+			"You are not an instance administrator, so you cannot impersonate anyone.")
 	}
 	p.From = info.From
 	info.Principal = p
@@ -125,7 +125,7 @@ func (g *Guard) Chosen(c *fiber.Ctx) error {
 		return c.Next()
 	}
 	g.cookies.Clear(c, CookieOrg)
-	return fault.New(fault.Forbidden, "session.member", "You are not a member of the organization that showorg names.")
+	return fault.New(fault.Forbidden, "session.member", "You are not a member of the organization named by showorg.")
 }
 
 // IsMember reports whether the browser has a live session of a member who may use the organization.
@@ -183,7 +183,7 @@ func (g *Guard) checkOrigin(c *fiber.Ctx, cookies bool) error {
 		return nil
 	}
 	if origin != "" && !slices.Contains(g.cfg.Origins, origin) || origin == "" && site != "same-origin" {
-		return fault.New(fault.Forbidden, "session.guard", "The request comes from another site.")
+		return fault.New(fault.Forbidden, "session.guard", "The request came from another site.")
 	}
 	return nil
 }

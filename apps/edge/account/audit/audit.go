@@ -50,20 +50,20 @@ type AuditRecord struct {
 	ID      string  `json:"id"`
 	At      string  `json:"at" format:"date-time"`
 	Action  string  `json:"action" example:"key.created"`
-	Actor   string  `json:"actor" doc:"Who did it, as they were called then: an address, or the name of a key."`
+	Actor   string  `json:"actor" doc:"Who did it, by the name at that time: an email address, or the name of a key."`
 	ActorID *string `json:"actorId" nullable:"true" doc:"Id of the person; null for the operator and the service."`
 	Via     string  `json:"via" enum:"key,session,agent,instance,guest"`
-	KeyID   *string `json:"keyId" nullable:"true" doc:"The API key, if it was one."`
-	Behind  *string `json:"behind" nullable:"true" doc:"The administrator of the instance who acted as the actor."`
-	Subject string  `json:"subject" doc:"What it was done to."`
+	KeyID   *string `json:"keyId" nullable:"true" doc:"Id of the API key, if the actor used one."`
+	Behind  *string `json:"behind" nullable:"true" doc:"The instance administrator who impersonated the actor."`
+	Subject string  `json:"subject" doc:"What the action affected."`
 	Address string  `json:"address" doc:"Network address of the client."`
 }
 
 // Audit returns the endpoint for the audit log of the organization, as JSON or CSV.
 func (a *API) Audit() route.Endpoint {
 	d := route.Described(route.Describe("Settings", "Read the audit log of the organization", 400),
-		"The newest entries first; for a USER the own ones. With Accept: text/csv the answer is a file; cells that a spreadsheet would take "+
-			"as a formula begin with an apostrophe there.")
+		"Entries are newest first; a USER sees only their own. With Accept: text/csv, the response is a file in which "+
+			"cells that a spreadsheet would take for a formula begin with an apostrophe.")
 	text, number := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeInteger}
 	for _, p := range []struct {
 		name, doc string
@@ -71,15 +71,16 @@ func (a *API) Audit() route.Endpoint {
 	}{
 		{name: "from", doc: "ISO 8601, inclusive.", schema: text},
 		{name: "to", doc: "ISO 8601, exclusive.", schema: text},
-		{name: "actor", doc: "Id of a person, or a part of the name of an actor.", schema: text},
-		{name: "action", doc: "Such as key.created.", schema: text},
-		{name: "page", doc: "From 0.", schema: number},
-		{name: "limit", doc: "Entries of a page, 1 to 1000; default 100.", schema: number},
+		{name: "actor", doc: "Id of a person, or part of the name of an actor.", schema: text},
+		{name: "action", doc: "Name of an action, such as key.created.", schema: text},
+		{name: "page", doc: "Page number, starting at 0.", schema: number},
+		{name: "limit", doc: "Entries per page, 1 to 1000 (default 100).", schema: number},
 	} {
 		d.Parameters = append(d.Parameters,
 			&huma.Param{Name: p.name, In: "query", Description: p.doc, Schema: p.schema})
 	}
-	return route.Raw(d, a.audit, route.Answer[[]AuditRecord](http.StatusOK, "A page; header X-Has-More."))
+	return route.Raw(d, a.audit,
+		route.Answer[[]AuditRecord](http.StatusOK, "A page of entries. The header X-Has-More says whether there are more."))
 }
 
 func (a *API) audit(c *fiber.Ctx) error {

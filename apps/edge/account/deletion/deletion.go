@@ -53,22 +53,22 @@ type DeletedAnswer struct {
 
 type deletedOutput struct {
 	Cookies []string `header:"Set-Cookie"`
-	Logout  string   `header:"logout" doc:"true when the session has ended."`
+	Logout  string   `header:"logout" doc:"true if the session has ended."`
 	Body    DeletedAnswer
 }
 
 // DeleteAccount returns the endpoint that deletes the account of the person after a grace period.
 func (a *API) DeleteAccount() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Security", "Delete your account", 400, 409, 413),
-		"Signs you out everywhere at once. Signing in and confirming within the grace period undoes it. "+
-			"It is refused while you own an organization that has other members."), a.deleteAccount)
+		"You are signed out everywhere immediately. To undo the deletion, sign in within the grace period and "+
+			"confirm. The request is refused while you own an organization that has other members."), a.deleteAccount)
 }
 
 func (a *API) deleteAccount(ctx context.Context, in *deletionInput) (*deletedOutput, error) {
 	// The contract wants 400; the guard of personal routes would respond with 403.
 	if !request.Principal(ctx).Behind.IsZero() {
 		return nil, fault.New(fault.Invalid, "deletion.deleteAccount",
-			"Only the person may do this: stop acting as somebody else first.")
+			"Only the person themselves can do this. Stop impersonating first.")
 	}
 	err := a.deps.Gate.Prove(ctx, func(ctx context.Context, p tenancy.Principal) error {
 		return a.deps.Accounts.DeleteAccount(ctx, p, in.Body.Proof())
@@ -85,8 +85,8 @@ func (a *API) deleteAccount(ctx context.Context, in *deletionInput) (*deletedOut
 // DeleteOrganization returns the endpoint that deletes the organization after a grace period.
 func (a *API) DeleteOrganization() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Organizations", "Delete the organization", 400, 409, 413),
-		"Nobody can use it from now on, and nothing is published. "+
-			"/user/restore-organization undoes it within the grace period."), a.deleteOrganization)
+		"From now on, nobody can use the organization and nothing is published. Within the grace period, "+
+			"/user/restore-organization undoes the deletion."), a.deleteOrganization)
 }
 
 func (a *API) deleteOrganization(ctx context.Context, in *deletionInput) (*deletedOutput, error) {
@@ -109,7 +109,7 @@ type restoredOutput struct{ Body RestoredAnswer }
 // RestoreOrganization returns the endpoint that undoes the deletion of an organization.
 func (a *API) RestoreOrganization() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Organizations", "Undo the deletion of an organization", 400, 404, 413),
-		"Only for its owner. Posts that fell due meanwhile are not published."), a.restoreOrganization)
+		"Only the owner can do this. Posts that came due in the meantime are not published."), a.restoreOrganization)
 }
 
 func (a *API) restoreOrganization(ctx context.Context, in *record.IDInput) (*restoredOutput, error) {

@@ -42,7 +42,7 @@ func TestDeletion_IsRefusedWhileImpersonating(t *testing.T) {
 	s := edgetest.New(t, nil)
 	body := `{"password":"right","confirm":"DELETE"}`
 	a := s.Call(t, "POST", "/settings/delete-account", body, "Content-Type", "application/json", "auth", edgetest.ImpersonatorSession)
-	edgetest.Want(t, a, 400, "stop acting as somebody else")
+	edgetest.Want(t, a, 400, "Stop impersonating first")
 	if got := edgetest.CookieNames(edgetest.SetCookies(t, a)); got != "" {
 		t.Errorf("sets %q, want no cookie", got)
 	}

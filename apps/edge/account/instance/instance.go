@@ -59,12 +59,12 @@ type Enterprise interface {
 }
 
 type impersonableInput struct {
-	Name string `query:"name" required:"true" maxLength:"128" doc:"A part of a name or address of the person or the organization."`
+	Name string `query:"name" required:"true" maxLength:"128" doc:"Part of the name or email address of the person, or of the name of the organization."`
 }
 
 // ImpersonableRecord is a membership that an administrator of the instance can act as.
 type ImpersonableRecord struct {
-	ID           string                   `json:"id" doc:"For POST /user/impersonate and the header impersonate."`
+	ID           string                   `json:"id" doc:"Id for POST /user/impersonate and the header impersonate."`
 	Role         string                   `json:"role" enum:"USER,ADMIN,SUPERADMIN"`
 	Organization ImpersonableOrganization `json:"organization"`
 	User         ImpersonablePerson       `json:"user"`
@@ -88,7 +88,8 @@ type impersonableOutput struct{ Body []ImpersonableRecord }
 
 // Impersonable returns the endpoint that searches memberships to act as.
 func (a *API) Impersonable() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Instance", "Search a membership to act as", 400), "At most ten."),
+	return route.JSON(route.Described(route.Describe("Instance", "Search for a membership to impersonate", 400),
+		"Returns at most ten memberships."),
 		a.impersonable)
 }
 
@@ -117,9 +118,9 @@ func (a *API) impersonable(ctx context.Context, in *impersonableInput) (*imperso
 // Impersonate returns the endpoint that lets an administrator of the instance start or stop
 // impersonating a member.
 func (a *API) Impersonate() route.Endpoint {
-	return route.JSON(route.Described(route.Created("Instance", "Act as a member of an organization", 400, 404, 413),
-		"The id of a membership, or an empty one to end it. The answer has no body, and the cookie impersonate. "+
-			"The audit log of the organization names the administrator."), a.impersonate)
+	return route.JSON(route.Described(route.Created("Instance", "Impersonate a member of an organization", 400, 404, 413),
+		"Send the id of a membership, or an empty id to stop impersonating. The response has no body and sets the "+
+			"cookie impersonate. The audit log of the organization names the administrator."), a.impersonate)
 }
 
 func (a *API) impersonate(ctx context.Context, in *record.IDInput) (*session.CookiesOutput, error) {
@@ -140,8 +141,8 @@ type EnterpriseRequest struct {
 // TransformSchema implements huma.SchemaTransformer. It adds the descriptions that are too long for
 // a struct tag.
 func (EnterpriseRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	s.Properties["params"].Description = "JWT, signed by HS256 with ENTERPRISE_SECRET: id, name, email, saasName, iat, " +
-		"exp at most 5 minutes later, and jti, which is used once."
+	s.Properties["params"].Description = "A JWT signed with HS256 and ENTERPRISE_SECRET. Its claims are id, name, " +
+		"email, saasName, iat, exp (at most 5 minutes after iat) and jti, which can be used once."
 	return s
 }
 
@@ -149,10 +150,10 @@ type enterpriseInput struct{ Body EnterpriseRequest }
 
 // EnterpriseUserAnswer has a new organization and its key, or says what was refused.
 type EnterpriseUserAnswer struct {
-	ID      string `json:"id,omitempty" doc:"Of the organization."`
-	APIKey  string `json:"apiKey,omitempty" doc:"The whole key. It is shown only here."`
-	Create  *bool  `json:"create,omitempty" doc:"false: the request was used before, or the address has an account."`
-	Success *bool  `json:"success,omitempty" doc:"false: the signature, its age or its content is not valid."`
+	ID      string `json:"id,omitempty" doc:"Id of the organization."`
+	APIKey  string `json:"apiKey,omitempty" doc:"The full key. It is shown only here."`
+	Create  *bool  `json:"create,omitempty" doc:"false if the request was used before or the address already has an account."`
+	Success *bool  `json:"success,omitempty" doc:"false if the signature, the age or the content is invalid."`
 }
 
 type enterpriseOutput struct{ Body EnterpriseUserAnswer }
@@ -162,7 +163,7 @@ type enterpriseOutput struct{ Body EnterpriseUserAnswer }
 func (a *API) CreateEnterpriseUser() route.Endpoint {
 	return route.JSON(route.Described(
 		route.Created("Instance", "Create a person with an organization and a key", 400, 404, 413, 429),
-		"An answer of 404 means that the instance has no ENTERPRISE_SECRET."), a.createEnterpriseUser)
+		"404 means that the instance has no ENTERPRISE_SECRET."), a.createEnterpriseUser)
 }
 
 func (a *API) createEnterpriseUser(ctx context.Context, in *enterpriseInput) (*enterpriseOutput, error) {
@@ -184,7 +185,7 @@ func (a *API) createEnterpriseUser(ctx context.Context, in *enterpriseInput) (*e
 		return nil, err
 	}
 	if err != nil {
-		a.deps.Log.WarnContext(ctx, "an enterprise request was refused", "client", from.Client, "error", err)
+		a.deps.Log.WarnContext(ctx, "enterprise request refused", "client", from.Client, "error", err)
 	}
 	return &enterpriseOutput{Body: out}, nil
 }

@@ -44,7 +44,7 @@ func TestEnterprise_AnswersOfContract(t *testing.T) {
 		s.Fail(fault.New(kind, "fake", "no such route, or later"))
 		edgetest.Want(t, send(), c.status, c.body)
 	}
-	if log := s.Log.String(); strings.Count(log, "an enterprise request was refused") != 2 {
+	if log := s.Log.String(); strings.Count(log, "enterprise request refused") != 2 {
 		t.Errorf("the log is %s, want two warnings", log)
 	}
 }

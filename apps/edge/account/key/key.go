@@ -46,19 +46,19 @@ type Keys interface {
 type KeyRecord struct {
 	ID         string      `json:"id"`
 	Name       string      `json:"name"`
-	Prefix     string      `json:"prefix" doc:"Beginning of the key, to recognize it." example:"crier_ab12…"`
+	Prefix     string      `json:"prefix" doc:"Beginning of the key, for recognizing it." example:"crier_ab12…"`
 	CreatedAt  string      `json:"createdAt" format:"date-time"`
-	LastUsedAt *string     `json:"lastUsedAt" nullable:"true" format:"date-time" doc:"To the minute; null if never used."`
-	ExpiresAt  *string     `json:"expiresAt" nullable:"true" format:"date-time" doc:"The end that was chosen; null: it does not expire."`
-	Overlap    *string     `json:"overlapUntil" nullable:"true" format:"date-time" doc:"Another key has replaced it, and it works until then at most; null: none has."`
-	CreatedBy  *KeyCreator `json:"createdBy" doc:"Null when that account is gone."`
+	LastUsedAt *string     `json:"lastUsedAt" nullable:"true" format:"date-time" doc:"To the minute; null if the key was never used."`
+	ExpiresAt  *string     `json:"expiresAt" nullable:"true" format:"date-time" doc:"The chosen expiry; null if the key does not expire."`
+	Overlap    *string     `json:"overlapUntil" nullable:"true" format:"date-time" doc:"Latest time until which a replaced key works; null if no other key has replaced it."`
+	CreatedBy  *KeyCreator `json:"createdBy" doc:"Null if that account no longer exists."`
 }
 
 // KeyCreator is the person who created a key.
 type KeyCreator struct {
 	_     struct{} `nullable:"true"`
 	ID    string   `json:"id"`
-	Email string   `json:"email" doc:"Empty: the person is no longer a member."`
+	Email string   `json:"email" doc:"Empty if the person is no longer a member."`
 }
 
 type keysOutput struct{ Body []KeyRecord }
@@ -90,7 +90,7 @@ func (a *API) keys(ctx context.Context, _ *struct{}) (*keysOutput, error) {
 // CreateKeyRequest is the body of POST /settings/api-keys.
 type CreateKeyRequest struct {
 	Name      string  `json:"name" minLength:"1" maxLength:"128" doc:"1 to 64 characters." example:"Newsletter"`
-	ExpiresAt *string `json:"expiresAt,omitempty" nullable:"true" doc:"ISO 8601; absent: never."`
+	ExpiresAt *string `json:"expiresAt,omitempty" nullable:"true" doc:"ISO 8601. If absent, the key never expires."`
 	record.ProofRequest
 }
 
@@ -100,7 +100,7 @@ type createKeyInput struct{ Body CreateKeyRequest }
 type NewKeyAnswer struct {
 	ID        string  `json:"id"`
 	Name      string  `json:"name"`
-	Key       string  `json:"key" doc:"The whole key. It is shown only here."`
+	Key       string  `json:"key" doc:"The full key. It is shown only here."`
 	Prefix    string  `json:"prefix"`
 	CreatedAt string  `json:"createdAt" format:"date-time"`
 	ExpiresAt *string `json:"expiresAt" nullable:"true" format:"date-time"`
@@ -111,7 +111,7 @@ type createKeyOutput struct{ Body NewKeyAnswer }
 // CreateKey returns the endpoint that creates an API key.
 func (a *API) CreateKey() route.Endpoint {
 	return route.JSON(route.Described(route.Created("API keys", "Create an API key", 400, 402, 409, 413),
-		"When you signed in more than 10 minutes ago, it needs your password, and a code of your second factor if you have one."),
+		"If you signed in more than 10 minutes ago, send your password, and a code if you have a second factor."),
 		a.createKey)
 }
 
@@ -190,7 +190,7 @@ func (a *API) deleteKey(ctx context.Context, in *record.PathID) (*record.IDOutpu
 
 // RotateKeyRequest is the body of POST /user/api-key/rotate, which may be absent.
 type RotateKeyRequest struct {
-	ID      string `json:"id,omitempty" maxLength:"64" doc:"The key; without it the oldest one that was not replaced."`
+	ID      string `json:"id,omitempty" maxLength:"64" doc:"Id of the key; if absent, the oldest key that was not replaced."`
 	Overlap int    `json:"overlapHours,omitempty" minimum:"0" maximum:"72" doc:"How long both keys work."`
 	record.ProofRequest
 }
@@ -201,11 +201,11 @@ type rotateKeyInput struct{ Body *RotateKeyRequest }
 type RotatedKeyAnswer struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
-	APIKey string `json:"apiKey" doc:"The whole key. It is shown only here."`
+	APIKey string `json:"apiKey" doc:"The full key. It is shown only here."`
 	// The new key expires when the old one would have.
-	ExpiresAt     *string `json:"expiresAt" nullable:"true" format:"date-time" doc:"When the new key expires; null: never."`
-	Previous      *string `json:"previousKeyId" nullable:"true" doc:"The replaced key; null when there was none."`
-	PreviousUntil *string `json:"previousKeyUntil" nullable:"true" format:"date-time" doc:"When the replaced key ends; null when there was none."`
+	ExpiresAt     *string `json:"expiresAt" nullable:"true" format:"date-time" doc:"When the new key expires; null for never."`
+	Previous      *string `json:"previousKeyId" nullable:"true" doc:"Id of the replaced key; null if there was none."`
+	PreviousUntil *string `json:"previousKeyUntil" nullable:"true" format:"date-time" doc:"When the replaced key stops working; null if there was none."`
 }
 
 type rotateKeyOutput struct{ Body RotatedKeyAnswer }
@@ -213,9 +213,10 @@ type rotateKeyOutput struct{ Body RotatedKeyAnswer }
 // RotateKey returns the endpoint that replaces an API key with a new one.
 func (a *API) RotateKey() route.Endpoint {
 	return route.JSON(route.Described(route.Created("API keys", "Replace an API key", 400, 404, 409, 413),
-		"The old key stops working at once, or after overlapHours, and is not replaced again meanwhile: 409. Without an id, "+
-			"a key that a rotation has made in the last 10 minutes is not replaced either, so that a repeated request ends "+
-			"no key that was just returned. Without any key the first one is made. It needs what creating a key needs."),
+		"The old key stops working immediately, or after overlapHours; until then, replacing it again returns 409. "+
+			"Without an id, a key that was created by a rotation in the last 10 minutes is not replaced either, so "+
+			"that a repeated request does not end the key that was just returned. If there is no key, the first one "+
+			"is created. The request needs the same proof as creating a key."),
 		a.rotateKey)
 }
 

@@ -60,8 +60,8 @@ type OrganizationRecord struct {
 	CreatedAt    string                     `json:"createdAt" format:"date-time"`
 	Users        []MembershipRecord         `json:"users" doc:"Your own membership."`
 	Subscription *record.SubscriptionRecord `json:"subscription"`
-	Suspended    bool                       `json:"suspended" doc:"The operator of the service has suspended it."`
-	DeletedAt    *string                    `json:"deletedAt" nullable:"true" format:"date-time" doc:"Of the request to delete it."`
+	Suspended    bool                       `json:"suspended" doc:"Whether the operator of the service has suspended the organization."`
+	DeletedAt    *string                    `json:"deletedAt" nullable:"true" format:"date-time" doc:"When its deletion was requested."`
 }
 
 // MembershipRecord is the role of a member.
@@ -116,15 +116,15 @@ type OrganizationName struct {
 }
 
 type createOrganizationOutput struct {
-	Cookies []string `header:"Set-Cookie" doc:"showorg with the new organization."`
+	Cookies []string `header:"Set-Cookie" doc:"Sets showorg to the new organization."`
 	Body    OrganizationName
 }
 
 // CreateOrganization returns the endpoint that creates an organization and chooses it.
 func (a *API) CreateOrganization() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Organizations", "Create an organization", 400, 402, 409, 413),
-		"The organizations that one person has created are limited: 402 with the default plan, 409 in all, and 429 in 24 hours, "+
-			"with Retry-After."), a.createOrganization)
+		"The number of organizations that one person can create is limited: 402 for those on the default plan, 409 "+
+			"for all, and 429 with Retry-After for those of the last 24 hours."), a.createOrganization)
 }
 
 func (a *API) createOrganization(ctx context.Context, in *createOrganizationInput) (*createOrganizationOutput, error) {
@@ -142,7 +142,7 @@ func (a *API) createOrganization(ctx context.Context, in *createOrganizationInpu
 // requests.
 func (a *API) ChooseOrganization() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Organizations", "Choose an organization", 400, 413),
-		"The answer has no body, and the cookie showorg."), a.chooseOrganization)
+		"The response has no body and sets the cookie showorg."), a.chooseOrganization)
 }
 
 func (a *API) chooseOrganization(ctx context.Context, in *record.IDInput) (*session.CookiesOutput, error) {
@@ -154,17 +154,17 @@ func (a *API) chooseOrganization(ctx context.Context, in *record.IDInput) (*sess
 
 // JoinRequest is the body of POST /user/join-org.
 type JoinRequest struct {
-	Token string `json:"org,omitempty" maxLength:"512" doc:"Token of an invitation. Without it the cookie org is used."`
+	Token string `json:"org,omitempty" maxLength:"512" doc:"Token of an invitation. If absent, the cookie org is used."`
 }
 
 type joinInput struct {
-	Invitation string `cookie:"org" doc:"Token of an invitation. Deleted when it was used or is of no use."`
+	Invitation string `cookie:"org" doc:"Token of an invitation. The cookie is deleted after the token was used or if it is useless."`
 	Body       JoinRequest
 }
 
 // JoinAnswer is the response of POST /user/join-org.
 type JoinAnswer struct {
-	ID *string `json:"id" nullable:"true" doc:"Null when the invitation is not valid, was used or is over."`
+	ID *string `json:"id" nullable:"true" doc:"Null if the invitation is invalid, used or expired."`
 }
 
 type joinOutput struct {
@@ -175,14 +175,14 @@ type joinOutput struct {
 // JoinOrganization returns the endpoint that uses an invitation.
 func (a *API) JoinOrganization() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Organizations", "Use an invitation", 400, 402, 409, 413),
-		"An answer of 403 means that the invitation is for another address, or for one that you have not confirmed."),
+		"403 means that the invitation is for another address, or for one that you have not confirmed."),
 		a.joinOrganization)
 }
 
 func (a *API) joinOrganization(ctx context.Context, in *joinInput) (*joinOutput, error) {
 	token := cmp.Or(in.Body.Token, in.Invitation)
 	var faults tenancy.Inputs
-	faults.Check(token != "", "org", "is required without the cookie org")
+	faults.Check(token != "", "org", "is required if there is no cookie org")
 	if err := faults.Err("organization.joinOrganization"); err != nil {
 		return nil, err
 	}

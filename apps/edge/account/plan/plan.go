@@ -58,18 +58,18 @@ func (a *API) subscription(ctx context.Context, _ *struct{}) (*subscriptionOutpu
 type TierRecord struct {
 	Name     string `json:"name" enum:"FREE,STANDARD,TEAM,PRO,ULTIMATE"`
 	Channels *int   `json:"channels" nullable:"true"`
-	Posts    *int   `json:"posts" nullable:"true" doc:"Scheduled and published posts of a billing month."`
+	Posts    *int   `json:"posts" nullable:"true" doc:"Scheduled and published posts per billing month."`
 	Webhooks *int   `json:"webhooks" nullable:"true"`
 	Members  *int   `json:"members" nullable:"true"`
-	Month    int    `json:"monthPrice" doc:"US dollars."`
-	Year     int    `json:"yearPrice" doc:"US dollars."`
+	Month    int    `json:"monthPrice" doc:"In US dollars."`
+	Year     int    `json:"yearPrice" doc:"In US dollars."`
 }
 
 // TiersAnswer lists the plans of the instance.
 type TiersAnswer struct {
 	Month []string     `json:"month" doc:"Always empty: the instance sells no plans."`
 	Year  []string     `json:"year" doc:"Always empty: the instance sells no plans."`
-	Tiers []TierRecord `json:"tiers" doc:"The smallest first; empty on an instance without plans."`
+	Tiers []TierRecord `json:"tiers" doc:"The plans, smallest first; empty on an instance without plans."`
 }
 
 type tiersOutput struct{ Body TiersAnswer }

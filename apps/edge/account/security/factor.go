@@ -32,7 +32,7 @@ type Factors interface {
 // MFAStatusAnswer is the state of a person's second factor.
 type MFAStatusAnswer struct {
 	Enabled           bool    `json:"enabled"`
-	Required          bool    `json:"required" doc:"Whether the organization requires it."`
+	Required          bool    `json:"required" doc:"Whether the organization requires a second factor."`
 	EnabledAt         *string `json:"enabledAt" nullable:"true" format:"date-time"`
 	RecoveryCodesLeft int     `json:"recoveryCodesLeft"`
 }
@@ -41,7 +41,7 @@ type mfaStatusOutput struct{ Body MFAStatusAnswer }
 
 // MFAStatus returns the endpoint for the state of the person's second factor.
 func (a *API) MFAStatus() route.Endpoint {
-	return route.JSON(route.Describe("Security", "Get the state of your second factor"), a.mfaStatus)
+	return route.JSON(route.Describe("Security", "Get the status of your second factor"), a.mfaStatus)
 }
 
 func (a *API) mfaStatus(ctx context.Context, _ *struct{}) (*mfaStatusOutput, error) {
@@ -59,8 +59,8 @@ type proofInput struct{ Body record.ProofRequest }
 
 // BeginMFA returns the endpoint that begins to set up a second factor.
 func (a *API) BeginMFA() route.Endpoint {
-	return route.JSON(route.Described(route.Created("Security", "Begin a second factor", 400, 409, 413),
-		"It works only when /user/mfa/confirm has got its first code."), a.beginMFA)
+	return route.JSON(route.Described(route.Created("Security", "Start enrolling a second factor", 400, 409, 413),
+		"The second factor is active once its first code was sent to /user/mfa/confirm."), a.beginMFA)
 }
 
 func (a *API) beginMFA(ctx context.Context, in *proofInput) (*record.MFASecretOutput, error) {
@@ -77,7 +77,7 @@ func (a *API) beginMFA(ctx context.Context, in *proofInput) (*record.MFASecretOu
 
 // MFACodeRequest is a body with a code of the second factor.
 type MFACodeRequest struct {
-	Code string `json:"code" minLength:"1" maxLength:"64" doc:"Six digits of the authenticator." example:"123456"`
+	Code string `json:"code" minLength:"1" maxLength:"64" doc:"Six-digit code from the authenticator." example:"123456"`
 }
 
 type mfaCodeInput struct{ Body MFACodeRequest }
@@ -85,7 +85,7 @@ type mfaCodeInput struct{ Body MFACodeRequest }
 // MFAEnabledAnswer is the response after a second factor was enabled or got new recovery codes.
 type MFAEnabledAnswer struct {
 	Enabled       bool     `json:"enabled" doc:"Always true."`
-	RecoveryCodes []string `json:"recoveryCodes" doc:"Shown only here. Each works once in place of a code."`
+	RecoveryCodes []string `json:"recoveryCodes" doc:"Shown only here. Each works once instead of a code."`
 }
 
 type mfaEnabledOutput struct{ Body MFAEnabledAnswer }
@@ -126,8 +126,9 @@ type mfaDisabledOutput struct{ Body MFADisabledAnswer }
 // DisableMFA returns the endpoint that removes the second factor.
 func (a *API) DisableMFA() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Security", "Disable your second factor", 400, 409, 413),
-		"Needs the password and a code. An answer of 403 means that an organization of yours requires it. A recovery code "+
-			"in place of the code is for a lost authenticator: it is accepted then too, and you enroll another one."),
+		"Requires the password and a code. 403 means that one of your organizations requires a second factor. If you "+
+			"lost your authenticator, send a recovery code instead of the code: it is accepted even then, and you "+
+			"enroll a new one."),
 		a.disableMFA)
 }
 
@@ -143,14 +144,14 @@ func (a *API) disableMFA(ctx context.Context, in *proofInput) (*mfaDisabledOutpu
 
 // MFAPolicyBody says whether an organization requires second factors.
 type MFAPolicyBody struct {
-	Required bool `json:"required" doc:"Members without a second factor have no access until they enable one."`
+	Required bool `json:"required" doc:"Whether members without a second factor have no access until they enable one."`
 }
 
 type mfaPolicyBody struct{ Body MFAPolicyBody }
 
 // MFAPolicy returns the endpoint that says whether the organization requires second factors.
 func (a *API) MFAPolicy() route.Endpoint {
-	return route.JSON(route.Describe("Security", "Ask whether the organization requires a second factor"), a.mfaPolicy)
+	return route.JSON(route.Describe("Security", "Get whether the organization requires a second factor"), a.mfaPolicy)
 }
 
 func (a *API) mfaPolicy(ctx context.Context, _ *struct{}) (*mfaPolicyBody, error) {
@@ -163,8 +164,8 @@ func (a *API) mfaPolicy(ctx context.Context, _ *struct{}) (*mfaPolicyBody, error
 
 // SetMFAPolicy returns the endpoint that sets whether the organization requires second factors.
 func (a *API) SetMFAPolicy() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Security", "Require a second factor of all members", 400, 409, 413),
-		"An answer of 409 means that you have no second factor yourself."), a.setMFAPolicy)
+	return route.JSON(route.Described(route.Describe("Security", "Require a second factor for all members", 400, 409, 413),
+		"409 means that you have no second factor yourself."), a.setMFAPolicy)
 }
 
 func (a *API) setMFAPolicy(ctx context.Context, in *mfaPolicyBody) (*mfaPolicyBody, error) {

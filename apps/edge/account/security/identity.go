@@ -28,7 +28,7 @@ type identitiesOutput struct{ Body []IdentityRecord }
 
 // Identities returns the endpoint that lists the identities that the person can sign in with.
 func (a *API) Identities() route.Endpoint {
-	return route.JSON(route.Describe("Security", "List the identities with which you can sign in"), a.identities)
+	return route.JSON(route.Describe("Security", "List the identities that you can sign in with"), a.identities)
 }
 
 func (a *API) identities(ctx context.Context, _ *struct{}) (*identitiesOutput, error) {
@@ -49,7 +49,7 @@ func (a *API) identities(ctx context.Context, _ *struct{}) (*identitiesOutput, e
 // in with it.
 func (a *API) UnlinkIdentity() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Security", "Unlink an identity", 404, 409),
-		"An answer of 409 means that you could not sign in any more: choose a password first."), a.unlinkIdentity)
+		"409 means that you could no longer sign in. Set a password first."), a.unlinkIdentity)
 }
 
 func (a *API) unlinkIdentity(ctx context.Context, in *record.PathID) (*record.IDOutput, error) {

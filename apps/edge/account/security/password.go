@@ -46,10 +46,10 @@ type Security interface {
 
 // ChangePasswordRequest is the body of POST /user/change-password.
 type ChangePasswordRequest struct {
-	Old    string  `json:"oldPassword,omitempty" maxLength:"128" doc:"Absent without one: sign in again before."`
+	Old    string  `json:"oldPassword,omitempty" maxLength:"128" doc:"Absent if you have no password; sign in again first."`
 	New    string  `json:"newPassword" maxLength:"128" doc:"8 to 128 characters."`
-	Repeat *string `json:"repeatPassword,omitempty" maxLength:"128" doc:"The same again, if it is sent."`
-	Code   string  `json:"code,omitempty" maxLength:"64" doc:"Of your second factor, if you have one and did not use it in the last 10 minutes."`
+	Repeat *string `json:"repeatPassword,omitempty" maxLength:"128" doc:"If sent, the same as newPassword."`
+	Code   string  `json:"code,omitempty" maxLength:"64" doc:"Code of your second factor, if you have one and have not used it in the last 10 minutes."`
 }
 
 type changePasswordInput struct{ Body ChangePasswordRequest }
@@ -64,7 +64,7 @@ type changedOutput struct{ Body ChangedAnswer }
 // ChangePassword returns the endpoint that changes the password and ends the other sessions.
 func (a *API) ChangePassword() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Security", "Change your password", 400, 413),
-		"Ends your other sessions. Without a password, a sign-in in the last 10 minutes sets the first one."),
+		"This ends your other sessions. If you have no password yet, you can set one within 10 minutes of signing in."),
 		a.changePassword)
 }
 
@@ -95,9 +95,9 @@ type changeEmailInput struct{ Body ChangeEmailRequest }
 
 // ChangeEmail returns the endpoint that begins a change of address.
 func (a *API) ChangeEmail() route.Endpoint {
-	return route.JSON(route.Described(route.Created("Security", "Change your address", 400, 409, 413),
-		"Links are sent to the old and the new address; the address changes when both were followed. "+
-			"An instance without mail changes it at once."), a.changeEmail)
+	return route.JSON(route.Described(route.Created("Security", "Change your email address", 400, 409, 413),
+		"Links are sent to the old and the new address, and the address changes once both were followed. "+
+			"An instance without mail changes the address immediately."), a.changeEmail)
 }
 
 func (a *API) changeEmail(ctx context.Context, in *changeEmailInput) (*changedOutput, error) {

@@ -22,11 +22,11 @@ type SessionLists interface {
 // SessionRecord is a live session of the person.
 type SessionRecord struct {
 	ID        string `json:"id"`
-	Current   bool   `json:"current" doc:"The session of this request."`
+	Current   bool   `json:"current" doc:"Whether this is the session of the request."`
 	CreatedAt string `json:"createdAt" format:"date-time"`
 	SeenAt    string `json:"lastSeenAt" format:"date-time" doc:"To the minute."`
 	ExpiresAt string `json:"expiresAt" format:"date-time"`
-	Address   string `json:"address" doc:"Network address of the last use."`
+	Address   string `json:"address" doc:"Network address from which it was last used."`
 	Agent     string `json:"userAgent"`
 }
 
@@ -54,7 +54,7 @@ func (a *API) listSessions(ctx context.Context, _ *struct{}) (*sessionsOutput, e
 }
 
 type endSessionsInput struct {
-	ID string `query:"id" maxLength:"64" doc:"Id of a session; without it all but that of the request."`
+	ID string `query:"id" maxLength:"64" doc:"Id of a session; if absent, all sessions except the one of the request."`
 }
 
 // EndedAnswer has the number of sessions that ended.

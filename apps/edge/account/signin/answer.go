@@ -19,32 +19,32 @@ type Offers interface {
 
 // BrowserCookies are the cookies that a sign-in reads.
 type BrowserCookies struct {
-	Auth       string `cookie:"auth" doc:"The session that the browser had before. It ends when a new one begins."`
-	Invitation string `cookie:"org" doc:"Token of an invitation, which the complete sign-in offers and does not use."`
-	Person     string `cookie:"impersonate" doc:"Deleted when the sign-in is complete."`
+	Auth       string `cookie:"auth" doc:"The previous session of the browser. It ends when a new one begins."`
+	Invitation string `cookie:"org" doc:"Token of an invitation. The complete sign-in offers the invitation but does not use it."`
+	Person     string `cookie:"impersonate" doc:"Deleted once the sign-in is complete."`
 }
 
 // SignInHeaders are the headers of a response that can begin a session.
 type SignInHeaders struct {
-	Cookies    []string `header:"Set-Cookie" doc:"auth and device of a complete sign-in, and showorg of a registration."`
-	Reload     string   `header:"reload" doc:"true when somebody has signed in again."`
-	Onboarding string   `header:"onboarding" doc:"true when a new person has signed in."`
-	Activate   string   `header:"activate" doc:"true when a link in a mail must be followed first."`
+	Cookies    []string `header:"Set-Cookie" doc:"auth and device after a complete sign-in, and showorg after a registration."`
+	Reload     string   `header:"reload" doc:"true if an existing person has signed in."`
+	Onboarding string   `header:"onboarding" doc:"true if a new person has signed in."`
+	Activate   string   `header:"activate" doc:"true if a link in a mail must be followed first."`
 }
 
 // SignInStep has the members of the response to an incomplete sign-in, and the recovery codes of a
 // completed one.
 type SignInStep struct {
-	MFARequired           bool     `json:"mfaRequired,omitempty" doc:"Send a code to /auth/mfa/verify."`
-	MFAEnrollmentRequired bool     `json:"mfaEnrollmentRequired,omitempty" doc:"See /auth/mfa/enroll/begin."`
-	MFAToken              string   `json:"mfaToken,omitempty" doc:"For these routes; works for 5 minutes."`
+	MFARequired           bool     `json:"mfaRequired,omitempty" doc:"true if a code must be sent to /auth/mfa/verify."`
+	MFAEnrollmentRequired bool     `json:"mfaEnrollmentRequired,omitempty" doc:"true if a second factor must be enrolled; see /auth/mfa/enroll/begin."`
+	MFAToken              string   `json:"mfaToken,omitempty" doc:"Token for these routes. It works for 5 minutes."`
 	Methods               []string `json:"methods,omitempty" enum:"totp,recovery" doc:"What /auth/mfa/verify accepts."`
-	DeletionRequested     bool     `json:"deletionRequested,omitempty" doc:"/auth/restore undoes it."`
-	RestoreToken          string   `json:"restoreToken,omitempty" doc:"For /auth/restore."`
-	Until                 string   `json:"until,omitempty" format:"date-time" doc:"When the account will be gone."`
+	DeletionRequested     bool     `json:"deletionRequested,omitempty" doc:"true if the account is being deleted; /auth/restore undoes it."`
+	RestoreToken          string   `json:"restoreToken,omitempty" doc:"Token for /auth/restore."`
+	Until                 string   `json:"until,omitempty" format:"date-time" doc:"When the account will be deleted."`
 	RecoveryCodes         []string `json:"recoveryCodes,omitempty" doc:"Shown only here. Each works once."`
 
-	Invitation *InvitationOffer `json:"invitation,omitempty" doc:"Of the cookie org: ask the person, then POST /user/join-org."`
+	Invitation *InvitationOffer `json:"invitation,omitempty" doc:"The invitation of the cookie org. Ask the person, then call POST /user/join-org."`
 }
 
 // InvitationOffer is what an invitation offers to the person who has signed in.
@@ -140,12 +140,12 @@ func (a *API) completeSignIn(ctx context.Context, s tenancy.SignIn, b BrowserCoo
 func (a *API) offer(ctx context.Context, live, token string, h *SignInHeaders) *InvitationOffer {
 	p, err := a.deps.Accounts.Session(ctx, live, "", "", request.From(ctx).From)
 	if err != nil {
-		a.deps.Log.WarnContext(ctx, "an invitation could not be looked up after a sign-in", "error", err)
+		a.deps.Log.WarnContext(ctx, "cannot look up an invitation after a sign-in", "error", err)
 		return nil
 	}
 	offer, ok, err := a.deps.Accounts.Offer(ctx, p, token)
 	if err != nil {
-		a.deps.Log.WarnContext(ctx, "an invitation could not be looked up after a sign-in", "error", err)
+		a.deps.Log.WarnContext(ctx, "cannot look up an invitation after a sign-in", "error", err)
 		return nil
 	}
 	if !ok {

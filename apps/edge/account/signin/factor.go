@@ -12,7 +12,7 @@ import (
 // MFAVerifyRequest is the body of POST /auth/mfa/verify, with one of the two codes.
 type MFAVerifyRequest struct {
 	Token        string `json:"mfaToken" minLength:"1" maxLength:"512"`
-	Code         string `json:"code,omitempty" maxLength:"16" doc:"Six digits of the authenticator." example:"123456"`
+	Code         string `json:"code,omitempty" maxLength:"16" doc:"Six-digit code from the authenticator." example:"123456"`
 	RecoveryCode string `json:"recoveryCode,omitempty" maxLength:"64"`
 }
 
@@ -24,7 +24,8 @@ type mfaVerifyInput struct {
 // VerifyMFA returns the endpoint that completes a sign-in with a second factor.
 func (a *API) VerifyMFA() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Complete a sign-in with a second factor", 400, 401, 403, 413, 429),
-		"A wrong code is 401. After five wrong codes of an account in 15 minutes all are 429."), a.verifyMFA)
+		"A wrong code returns 401. After five wrong codes for an account in 15 minutes, all codes return 429."),
+		a.verifyMFA)
 }
 
 func (a *API) verifyMFA(ctx context.Context, in *mfaVerifyInput) (*loginOutput, error) {
@@ -33,13 +34,13 @@ func (a *API) verifyMFA(ctx context.Context, in *mfaVerifyInput) (*loginOutput, 
 	}
 	b := in.Body
 	var faults tenancy.Inputs
-	faults.Check((b.Code == "") != (b.RecoveryCode == ""), "code", "or recoveryCode is required, and not both")
+	faults.Check((b.Code == "") != (b.RecoveryCode == ""), "code", "or recoveryCode is required, but not both")
 	if err := faults.Err("signin.verifyMFA"); err != nil {
 		return nil, err
 	}
 	signIn, err := a.deps.Accounts.VerifyMFA(ctx, b.Token, b.Code, b.RecoveryCode, request.From(ctx).From)
 	if err != nil {
-		a.deps.Log.WarnContext(ctx, "a second factor was refused",
+		a.deps.Log.WarnContext(ctx, "second factor refused",
 			"client", request.From(ctx).From.Client, "error", err)
 		return nil, err
 	}
@@ -55,7 +56,8 @@ type mfaTokenInput struct{ Body MFATokenRequest }
 
 // BeginEnrollment returns the endpoint that begins to set up a second factor during a sign-in.
 func (a *API) BeginEnrollment() route.Endpoint {
-	return route.JSON(route.Created("Sign-in", "Begin a second factor that a sign-in requires", 400, 401, 403, 409, 413, 429),
+	return route.JSON(
+		route.Created("Sign-in", "Start enrolling a second factor that a sign-in requires", 400, 401, 403, 409, 413, 429),
 		a.beginEnrollment)
 }
 
@@ -73,7 +75,7 @@ func (a *API) beginEnrollment(ctx context.Context, in *mfaTokenInput) (*record.M
 // MFAEnrollRequest is the body of POST /auth/mfa/enroll/confirm.
 type MFAEnrollRequest struct {
 	Token string `json:"mfaToken" minLength:"1" maxLength:"512"`
-	Code  string `json:"code" minLength:"1" maxLength:"16" doc:"Six digits of the authenticator." example:"123456"`
+	Code  string `json:"code" minLength:"1" maxLength:"16" doc:"Six-digit code from the authenticator." example:"123456"`
 }
 
 type mfaEnrollInput struct {
@@ -86,7 +88,7 @@ type mfaEnrollInput struct {
 func (a *API) ConfirmEnrollment() route.Endpoint {
 	return route.JSON(route.Described(
 		route.Created("Sign-in", "Complete a sign-in with a new second factor", 400, 401, 403, 409, 413, 429),
-		"The answer has the recovery codes."), a.confirmEnrollment)
+		"The response has the recovery codes."), a.confirmEnrollment)
 }
 
 func (a *API) confirmEnrollment(ctx context.Context, in *mfaEnrollInput) (*loginOutput, error) {

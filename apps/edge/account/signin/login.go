@@ -67,8 +67,8 @@ type Logins interface {
 
 // LoginUserDto is the body of POST /auth/login. An empty Provider means LOCAL.
 type LoginUserDto struct {
-	Provider string `json:"provider,omitempty" doc:"LOCAL: other providers have their own routes." example:"LOCAL"`
-	Email    string `json:"email" maxLength:"254" doc:"Mail address." example:"ada@example.org"`
+	Provider string `json:"provider,omitempty" doc:"Must be LOCAL; other providers have their own routes." example:"LOCAL"`
+	Email    string `json:"email" maxLength:"254" doc:"Email address." example:"ada@example.org"`
 	Password string `json:"password" doc:"At most 128 characters."`
 }
 
@@ -80,8 +80,8 @@ type loginInput struct {
 // Login returns the endpoint that signs a person in. After a success, it ends the browser's
 // previous session.
 func (a *API) Login() route.Endpoint {
-	return route.JSON(route.Described(route.Created("Sign-in", "Sign in with e-mail and password", 400, 403, 413, 429),
-		"The answer names what the sign-in still needs, or has the cookie auth."), a.login)
+	return route.JSON(route.Described(route.Created("Sign-in", "Sign in with email and password", 400, 403, 413, 429),
+		"The response says what the sign-in still needs, or sets the cookie auth."), a.login)
 }
 
 // login signs a person in. It returns RateLimited while the client, or its site on this account,
@@ -94,14 +94,14 @@ func (a *API) login(ctx context.Context, in *loginInput) (*loginOutput, error) {
 	from := request.From(ctx).From
 	release, err := a.deps.Gate.Logins.WaitTurn(ctx, from.Client)
 	if err != nil {
-		a.deps.Gate.LogFailure(ctx, "a log-in was refused", email, err)
+		a.deps.Gate.LogFailure(ctx, "login refused", email, err)
 		return nil, err
 	}
 	defer release()
 	forgive, wait := a.deps.Gate.Logins.Begin(ctx, a.deps.Gate.KeysOf(ctx, email, from))
 	if wait > 0 {
-		err := admission.TooManyFailures("signin.login", "Too many log-ins failed; wait before the next one.", wait)
-		a.deps.Gate.LogFailure(ctx, "a log-in was refused", email, err)
+		err := admission.TooManyFailures("signin.login", "Too many failed sign-ins. Wait before you try again.", wait)
+		a.deps.Gate.LogFailure(ctx, "login refused", email, err)
 		return nil, err
 	}
 	signIn, err := a.deps.Accounts.Login(ctx, email, in.Body.Password, from)
@@ -109,7 +109,7 @@ func (a *API) login(ctx context.Context, in *loginInput) (*loginOutput, error) {
 		forgive(context.WithoutCancel(ctx))
 	}
 	if err != nil {
-		a.deps.Gate.LogFailure(ctx, "a log-in failed", email, err)
+		a.deps.Gate.LogFailure(ctx, "login failed", email, err)
 		return nil, err
 	}
 	return a.loginAnswer(ctx, signIn, in.BrowserCookies)
@@ -129,7 +129,7 @@ func (in LoginUserDto) validate() (email string, err error) {
 // impersonate.
 func (a *API) Logout() route.Endpoint {
 	return route.Raw(route.Describe("Sign-in", "End the session"), a.logout,
-		route.Content(http.StatusCreated, "Signed out: cookies cleared, header logout.", "", nil))
+		route.Content(http.StatusCreated, "Signed out. The cookies are deleted and the header logout is set.", "", nil))
 }
 
 func (a *API) logout(c *fiber.Ctx) error {

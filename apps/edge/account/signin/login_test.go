@@ -84,7 +84,7 @@ func TestLogin_EndsPreviousSession(t *testing.T) {
 	}
 }
 
-var loggedAccount = regexp.MustCompile(`a log-in failed.* account=([0-9a-f]+)`)
+var loggedAccount = regexp.MustCompile(`login failed.* account=([0-9a-f]+)`)
 
 func TestFailedLogin_IsLoggedWithoutAddressAndPassword(t *testing.T) {
 	t.Parallel()

@@ -37,20 +37,20 @@ const mobileCallback = "/auth/oauth-mobile-callback"
 // BeginSignIn returns the endpoint that begins a sign-in at an identity provider.
 func (a *API) BeginSignIn() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
-	d := route.Described(route.Describe("Sign-in", "Begin a sign-in at an identity provider", 400, 403, 404, 429),
-		"The answer is the address at the provider as text. With a session the identity will be linked to its person.")
+	d := route.Described(route.Describe("Sign-in", "Start signing in with an identity provider", 400, 403, 404, 429),
+		"The response is the URL at the provider, as text. With a session, the identity will be linked to its person.")
 	d.Parameters = []*huma.Param{
 		{
 			Name: "provider", In: "path", Required: true, Schema: text,
-			Description: "GITHUB, GOOGLE or GENERIC, as the instance is configured.",
+			Description: "GITHUB, GOOGLE or GENERIC, depending on the configuration of the instance.",
 		},
 		{
 			Name: "redirect_uri", In: "query", Schema: text,
-			Description: "Callback of the dashboard or of " + mobileCallback + "; without it the instance's own.",
+			Description: "Callback in the dashboard, or " + mobileCallback + ". If absent, the instance's own callback.",
 		},
 	}
 	return route.Raw(d, a.beginSignIn,
-		route.Content(http.StatusOK, "The address; cookie oauth_state.", fiber.MIMETextPlain, text))
+		route.Content(http.StatusOK, "The URL. The cookie oauth_state is set.", fiber.MIMETextPlain, text))
 }
 
 func (a *API) beginSignIn(c *fiber.Ctx) error {
@@ -84,8 +84,8 @@ func (a *API) checkCallback(address string) error {
 		return nil
 	}
 	return &fault.Error{Kind: fault.Invalid, Op: "signin.checkCallback", Message: "The request is not valid.",
-		Fields: []fault.Field{{Name: "redirect_uri", Message: "must be an address of the dashboard or of this service, " +
-			"of at most 1000 characters"}}}
+		Fields: []fault.Field{{Name: "redirect_uri", Message: "must be a URL of the dashboard or of this service, " +
+			"with at most 1000 characters"}}}
 }
 
 // ProviderCallback is the body of POST /auth/oauth/{provider}/exists: what the browser brought back
@@ -93,22 +93,22 @@ func (a *API) checkCallback(address string) error {
 type ProviderCallback struct {
 	Code        string `json:"code" minLength:"1" maxLength:"4096"`
 	State       string `json:"state" minLength:"1" maxLength:"512"`
-	Issuer      string `json:"iss,omitempty" maxLength:"512" doc:"The parameter iss of the callback, if any."`
-	RedirectURI string `json:"redirect_uri,omitempty" maxLength:"1000" doc:"As in the beginning."`
+	Issuer      string `json:"iss,omitempty" maxLength:"512" doc:"The iss parameter of the callback, if any."`
+	RedirectURI string `json:"redirect_uri,omitempty" maxLength:"1000" doc:"The same as at the start of the sign-in."`
 }
 
 type providerInput struct {
 	BrowserCookies
 	Provider string `path:"provider"`
-	State    string `cookie:"oauth_state" doc:"Of the beginning in the same browser."`
+	State    string `cookie:"oauth_state" doc:"Set at the start of the sign-in, in the same browser."`
 	Body     ProviderCallback
 }
 
 // ProviderAnswer is the response to a callback: a token for a registration, or a sign-in.
 type ProviderAnswer struct {
-	Token  string `json:"token,omitempty" doc:"There is no account: register with it as providerToken."`
-	Linked bool   `json:"linked,omitempty" doc:"The identity was linked to the person of the session."`
-	Login  *bool  `json:"login,omitempty" doc:"Whether the sign-in is complete; not with token."`
+	Token  string `json:"token,omitempty" doc:"Set if there is no account: register with it as providerToken."`
+	Linked bool   `json:"linked,omitempty" doc:"true if the identity was linked to the person of the session."`
+	Login  *bool  `json:"login,omitempty" doc:"Whether the sign-in is complete; absent if token is set."`
 	SignInStep
 }
 
@@ -119,8 +119,8 @@ type providerOutput struct {
 
 // FinishSignIn returns the endpoint that completes a sign-in at an identity provider.
 func (a *API) FinishSignIn() route.Endpoint {
-	return route.JSON(route.Described(route.Created("Sign-in", "Complete a sign-in at an identity provider",
-		400, 403, 404, 409, 413, 429), "Needs the cookie oauth_state. A state works once, for 10 minutes."),
+	return route.JSON(route.Described(route.Created("Sign-in", "Complete a sign-in with an identity provider",
+		400, 403, 404, 409, 413, 429), "Requires the cookie oauth_state. A state works once, within 10 minutes."),
 		a.finishSignIn)
 }
 
@@ -163,7 +163,7 @@ func (a *API) AppCallback() route.Endpoint {
 		d.Parameters = append(d.Parameters, &huma.Param{Name: name, In: "query", Schema: text})
 	}
 	return route.Raw(d, a.appCallback,
-		route.Content(http.StatusFound, "To MOBILE_APP_SCHEME with these parameters.", "", nil))
+		route.Content(http.StatusFound, "Redirect to MOBILE_APP_SCHEME with these parameters.", "", nil))
 }
 
 // callbackParameters are the parameters of a callback that an app needs. A success has code and

@@ -24,7 +24,7 @@ type forgotOutput struct{ Body ForgotAnswer }
 
 // Forgot returns the endpoint that mails a link for setting a new password.
 func (a *API) Forgot() route.Endpoint {
-	return route.JSON(route.Created("Sign-in", "Send a link for a new password", 400, 403, 413, 429), a.forgot)
+	return route.JSON(route.Created("Sign-in", "Send a link for resetting the password", 400, 403, 413, 429), a.forgot)
 }
 
 func (a *API) forgot(ctx context.Context, in *forgotInput) (*forgotOutput, error) {
@@ -38,15 +38,15 @@ func (a *API) forgot(ctx context.Context, in *forgotInput) (*forgotOutput, error
 // ForgotReturnPasswordDto is the body of POST /auth/forgot-return.
 type ForgotReturnPasswordDto struct {
 	Password       string `json:"password" maxLength:"128" doc:"8 to 128 characters."`
-	RepeatPassword string `json:"repeatPassword" maxLength:"128" doc:"The same again."`
-	Token          string `json:"token" minLength:"5" maxLength:"512" doc:"Of the link in the mail."`
+	RepeatPassword string `json:"repeatPassword" maxLength:"128" doc:"The same as password."`
+	Token          string `json:"token" minLength:"5" maxLength:"512" doc:"Token from the link in the mail."`
 }
 
 type forgotReturnInput struct{ Body ForgotReturnPasswordDto }
 
 // ForgotReturnAnswer is the response of POST /auth/forgot-return.
 type ForgotReturnAnswer struct {
-	Reset bool `json:"reset" doc:"Whether the password is changed; false for a link that is over or was used."`
+	Reset bool `json:"reset" doc:"Whether the password was changed; false if the link has expired or was used."`
 }
 
 type forgotReturnOutput struct{ Body ForgotReturnAnswer }
@@ -54,8 +54,8 @@ type forgotReturnOutput struct{ Body ForgotReturnAnswer }
 // ForgotReturn returns the endpoint that sets a new password with a mailed link and ends all
 // sessions.
 func (a *API) ForgotReturn() route.Endpoint {
-	return route.JSON(route.Described(route.Created("Sign-in", "Set a new password with the link of a mail", 400, 403, 413, 429),
-		"The link works for 20 minutes. Ends all sessions of the person."), a.forgotReturn)
+	return route.JSON(route.Described(route.Created("Sign-in", "Set a new password", 400, 403, 413, 429),
+		"Send the token from the mail; its link works for 20 minutes. All sessions of the person end."), a.forgotReturn)
 }
 
 func (a *API) forgotReturn(ctx context.Context, in *forgotReturnInput) (*forgotReturnOutput, error) {
@@ -85,15 +85,17 @@ type tokenInput struct{ Body TokenRequest }
 // ConfirmAnswer is the response of POST /auth/confirm-email.
 type ConfirmAnswer struct {
 	Confirmed bool `json:"confirmed" doc:"Always true."`
-	Changed   bool `json:"changed" doc:"Whether the address has changed; false until both links were followed."`
+	Changed   bool `json:"changed" doc:"Whether the address has changed; false until both links have been followed."`
 }
 
 type confirmOutput struct{ Body ConfirmAnswer }
 
 // ConfirmAddress returns the endpoint that follows one of the two links of a change of address.
 func (a *API) ConfirmAddress() route.Endpoint {
-	return route.JSON(route.Described(route.Created("Sign-in", "Confirm a change of address", 400, 403, 404, 409, 413, 429),
-		"The address changes when the links in the mails to the old and to the new address were followed."), a.confirm)
+	return route.JSON(route.Described(
+		route.Created("Sign-in", "Confirm a new email address", 400, 403, 404, 409, 413, 429),
+		"The address changes once the links in the mails to both the old and the new address have been followed."),
+		a.confirm)
 }
 
 func (a *API) confirm(ctx context.Context, in *tokenInput) (*confirmOutput, error) {
@@ -115,7 +117,7 @@ type restoreInput struct {
 // Restore returns the endpoint that undoes the deletion of an account and completes the sign-in.
 func (a *API) Restore() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Undo the deletion of the account", 400, 401, 403, 410, 413, 429),
-		"Needs the restoreToken of a sign-in. Organizations whose only member the person is are restored too."),
+		"Requires the restoreToken from a sign-in. Organizations with the person as their only member are restored too."),
 		a.restore)
 }
 

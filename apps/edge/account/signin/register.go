@@ -36,7 +36,7 @@ type SignUp interface {
 
 // CanRegister returns the endpoint that says whether people without an invitation can register.
 func (a *API) CanRegister() route.Endpoint {
-	return route.JSON(route.Describe("Sign-in", "Ask whether the instance takes registrations"), a.canRegister)
+	return route.JSON(route.Describe("Sign-in", "Get whether the instance accepts registrations"), a.canRegister)
 }
 
 // CanRegisterAnswer says whether people without an invitation can register.
@@ -56,11 +56,11 @@ func (a *API) canRegister(ctx context.Context, _ *struct{}) (*canRegisterOutput,
 
 // CreateOrgUserDto is the body of POST /auth/register.
 type CreateOrgUserDto struct {
-	Provider      string `json:"provider,omitempty" maxLength:"32" doc:"LOCAL, or the provider that gave providerToken."`
-	Email         string `json:"email,omitempty" maxLength:"254" doc:"Not with providerToken."`
-	Password      string `json:"password,omitempty" maxLength:"128" doc:"8 to 128 characters; as email."`
-	ProviderToken string `json:"providerToken,omitempty" maxLength:"512" doc:"Of POST /auth/oauth/{provider}/exists."`
-	Company       string `json:"company,omitempty" maxLength:"256" doc:"Of the organization, 3 to 128 characters." example:"Acme"`
+	Provider      string `json:"provider,omitempty" maxLength:"32" doc:"LOCAL, or the provider that issued providerToken."`
+	Email         string `json:"email,omitempty" maxLength:"254" doc:"Not allowed with providerToken."`
+	Password      string `json:"password,omitempty" maxLength:"128" doc:"8 to 128 characters. Not allowed with providerToken."`
+	ProviderToken string `json:"providerToken,omitempty" maxLength:"512" doc:"Token from POST /auth/oauth/{provider}/exists."`
+	Company       string `json:"company,omitempty" maxLength:"256" doc:"Name of the organization, 3 to 128 characters." example:"Acme"`
 	Name          string `json:"fullname,omitempty" maxLength:"256" doc:"Name of the person." example:"Ada Lovelace"`
 	Invitation    string `json:"org,omitempty" maxLength:"512" doc:"Token of an invitation that the person accepts."`
 }
@@ -72,9 +72,9 @@ type registerInput struct {
 
 // RegisterAnswer is the response to a registration.
 type RegisterAnswer struct {
-	Register bool  `json:"register,omitempty" doc:"The account exists."`
-	Activate bool  `json:"activate,omitempty" doc:"A mail has the next step: follow its link."`
-	Login    *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only when the account exists."`
+	Register bool  `json:"register,omitempty" doc:"true if the account exists."`
+	Activate bool  `json:"activate,omitempty" doc:"true if the person must follow the link in a mail next."`
+	Login    *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only set if the account exists."`
 	SignInStep
 }
 
@@ -86,10 +86,10 @@ type registerOutput struct {
 // Register returns the endpoint for registrations.
 func (a *API) Register() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Register", 400, 402, 403, 413, 429),
-		"On an instance that sends mails the answer is always activate, whether or not the address has an account: "+
-			"the owner of the address gets a mail. The name of the organization is not used with an "+
-			"invitation. An answer of 400 also means that the instance takes no registrations, or none without an "+
-			"invitation. The invitation of the cookie org is not used: the complete sign-in offers it."), a.register)
+		"On an instance that sends mail, the response is always activate, whether or not the address has an account; "+
+			"the owner of the address gets a mail. With an invitation, the name of the organization is ignored. 400 "+
+			"can also mean that the instance accepts no registrations, or none without an invitation. The invitation "+
+			"of the cookie org is not used; the complete sign-in offers it."), a.register)
 }
 
 func (a *API) register(ctx context.Context, in *registerInput) (*registerOutput, error) {
@@ -139,7 +139,7 @@ func (in *registerInput) registration() (tenancy.Registration, error) {
 		b.Email = faults.Email("email", b.Email)
 		faults.Password("password", b.Password)
 	} else {
-		faults.Check(!local, "provider", "must be the provider of providerToken")
+		faults.Check(!local, "provider", "must be the provider that issued providerToken")
 		b.Email, b.Password = "", ""
 	}
 	return tenancy.Registration{
@@ -150,8 +150,8 @@ func (in *registerInput) registration() (tenancy.Registration, error) {
 
 // ActivateRequest is the body of POST /auth/activate.
 type ActivateRequest struct {
-	Code     string `json:"code" minLength:"1" maxLength:"512" doc:"Of the link in the mail."`
-	Password string `json:"password,omitempty" maxLength:"512" doc:"Of the registration, after passwordRequired."`
+	Code     string `json:"code" minLength:"1" maxLength:"512" doc:"Code from the link in the mail."`
+	Password string `json:"password,omitempty" maxLength:"512" doc:"The password of the registration; required after passwordRequired."`
 }
 
 type activateInput struct {
@@ -161,11 +161,11 @@ type activateInput struct {
 
 // ActivateAnswer is the response of POST /auth/activate.
 type ActivateAnswer struct {
-	Can   bool  `json:"can" doc:"Whether the account exists now; false for a link that is over or was used."`
-	Login *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only with can."`
+	Can   bool  `json:"can" doc:"Whether the account now exists; false if the link has expired or was used."`
+	Login *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only set if can is true."`
 	// PasswordRequired is set if the link is opened in a browser other than the one that
 	// registered.
-	PasswordRequired bool `json:"passwordRequired,omitempty" doc:"Send the code again with the password."`
+	PasswordRequired bool `json:"passwordRequired,omitempty" doc:"true if the code must be sent again with the password."`
 	SignInStep
 }
 
@@ -177,8 +177,8 @@ type activateOutput struct {
 // Activate returns the endpoint that completes a registration with the link of its mail.
 func (a *API) Activate() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Complete a registration", 400, 402, 403, 413, 429),
-		"In another browser than that which registered, without its cookie device, the password of the registration is "+
-			"needed: the answer is passwordRequired then, and the code stays valid."), a.activate)
+		"In a browser other than the one that registered, which does not have its cookie device, the password of the "+
+			"registration is required: the response is then passwordRequired, and the code stays valid."), a.activate)
 }
 
 func (a *API) activate(ctx context.Context, in *activateInput) (*activateOutput, error) {
@@ -216,7 +216,7 @@ type resendOutput struct{ Body Success }
 
 // ResendActivation returns the endpoint that sends the mail of a registration again.
 func (a *API) ResendActivation() route.Endpoint {
-	return route.JSON(route.Created("Sign-in", "Send the mail of a registration again", 400, 403, 413, 429), a.resend)
+	return route.JSON(route.Created("Sign-in", "Resend the mail of a registration", 400, 403, 413, 429), a.resend)
 }
 
 func (a *API) resend(ctx context.Context, in *resendInput) (*resendOutput, error) {

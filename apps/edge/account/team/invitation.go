@@ -12,7 +12,7 @@ import (
 
 // AddTeamMemberDto is the body of POST /settings/team.
 type AddTeamMemberDto struct {
-	Email     string `json:"email,omitempty" maxLength:"254" doc:"Who can use it; required with sendEmail."`
+	Email     string `json:"email,omitempty" maxLength:"254" doc:"Address of the person who can use it; required with sendEmail."`
 	Role      string `json:"role" enum:"USER,ADMIN"`
 	SendEmail bool   `json:"sendEmail"`
 }
@@ -22,7 +22,7 @@ type inviteInput struct{ Body AddTeamMemberDto }
 // InvitationAnswer is a new invitation.
 type InvitationAnswer struct {
 	ID        string `json:"id"`
-	URL       string `json:"url" doc:"Link of the invitation, which works once. It is shown only here."`
+	URL       string `json:"url" doc:"Link of the invitation. It works once and is shown only here."`
 	ExpiresAt string `json:"expiresAt" format:"date-time"`
 }
 
@@ -31,7 +31,7 @@ type inviteOutput struct{ Body InvitationAnswer }
 // Invite returns the endpoint that invites a person into the organization.
 func (a *API) Invite() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Team", "Invite a person into the organization", 400, 402, 409, 413),
-		"Replaces the open invitation for the same address, whose links end. The address of a member is refused: 409."),
+		"This replaces an open invitation for the same address, whose links stop working. A member's address returns 409."),
 		a.invite)
 }
 
@@ -54,8 +54,8 @@ func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error
 			return nil, err
 		}
 		if err := a.deps.Gate.AdmitAddress(ctx, a.deps.Gate.Buckets.InviteAddress, n.Email); err != nil {
-			return nil, admission.LimitedMail(err, "This address has received too many mails; wait before the next one, or send the link "+
-				"that an invitation without sendEmail returns.")
+			return nil, admission.LimitedMail(err, "This address has received too many mails. Wait before you send "+
+				"another, or create an invitation without sendEmail and send its link yourself.")
 		}
 	}
 	invitation, token, err := a.deps.Accounts.Invite(ctx, request.Principal(ctx), n)
@@ -71,9 +71,9 @@ func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error
 // InvitationRecord is an invitation that has not been used yet.
 type InvitationRecord struct {
 	ID        string  `json:"id"`
-	Email     *string `json:"email" nullable:"true" doc:"Who can use it; null: who has the link."`
+	Email     *string `json:"email" nullable:"true" doc:"Address of the person who can use it; null if anyone with the link can."`
 	Role      string  `json:"role" enum:"USER,ADMIN"`
-	InvitedBy *string `json:"invitedBy" nullable:"true" doc:"Address of the inviter; null when that account is gone."`
+	InvitedBy *string `json:"invitedBy" nullable:"true" doc:"Address of the inviter; null if that account no longer exists."`
 	CreatedAt string  `json:"createdAt" format:"date-time"`
 	ExpiresAt string  `json:"expiresAt" format:"date-time"`
 }

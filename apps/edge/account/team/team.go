@@ -61,7 +61,7 @@ type TeamPerson struct {
 	ID      string `json:"id"`
 	Email   string `json:"email"`
 	Name    string `json:"name"`
-	Picture string `json:"picture" doc:"Public address; empty without a picture."`
+	Picture string `json:"picture" doc:"Public URL; empty if the person has no picture."`
 	record.EmailSwitches
 }
 
@@ -93,17 +93,17 @@ func (a *API) team(ctx context.Context, _ *struct{}) (*teamOutput, error) {
 // RemoveMember returns the endpoint that removes a member, or lets the person leave.
 func (a *API) RemoveMember() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Team", "Remove a member, or leave the organization", 400, 404, 409),
-		"With your own id you leave, which the owner cannot. "+
-			"Only administrators remove others, and nobody removes the owner: 403. The API keys and webhooks that the "+
-			"member has made belong to the organization: the answer lists them, and with revokeKeys=true they are deleted. "+
-			"The member's open invitations end, and so do requests for approval that the member could still answer. "+
-			"A person who has already left can still be removed while anything that they made is left."),
+		"With your own id, you leave the organization; the owner cannot. Only administrators can remove others, and "+
+			"nobody can remove the owner: 403. The API keys and webhooks that the member created belong to the "+
+			"organization; the response lists them, and with revokeKeys=true they are deleted. The member's open "+
+			"invitations end, and so do approval requests that the member could still answer. A person who has "+
+			"already left can still be removed as long as anything that they created is left."),
 		a.removeMember)
 }
 
 type removeInput struct {
 	ID         string `path:"id"`
-	RevokeKeys bool   `query:"revokeKeys" doc:"Delete the API keys and webhooks that the answer lists."`
+	RevokeKeys bool   `query:"revokeKeys" doc:"Delete the API keys and webhooks that the response lists."`
 }
 
 // RemovedMember is the response to the removal of a member.
@@ -115,11 +115,11 @@ type RemovedMember struct {
 // MadeByMember is what a member made who was removed or is no longer an administrator. It is empty
 // for a member who leaves without having been an administrator.
 type MadeByMember struct {
-	Keys        []RemovedKey        `json:"keys" doc:"API keys that the member has made and may know."`
-	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member made, or whose URL or secret the member set."`
+	Keys        []RemovedKey        `json:"keys" doc:"API keys that the member created and may know."`
+	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member created, or whose URL or secret the member set."`
 	Invitations []RemovedInvitation `json:"invitations" doc:"Open invitations of the member, which have ended."`
-	Credentials []string            `json:"providerCredentials" doc:"Families of platforms for which the member entered the application, whose secret the member may know. They are kept: replace the secret at the platform."`
-	Approvals   []EndedApproval     `json:"approvals" doc:"At most 100 pending requests for approval whose mailed review link no longer works, because the member left and could have answered with it: the member's own requests, and requests mailed to the member. Members can still answer them, or pass on their own links."`
+	Credentials []string            `json:"providerCredentials" doc:"Platform families whose application credentials the member entered and may know. They are kept; replace the secret at the platform."`
+	Approvals   []EndedApproval     `json:"approvals" doc:"At most 100 pending approval requests whose mailed review link no longer works because the departed member could have answered with it: the member's own requests, and requests mailed to the member. Members can still answer them, or pass on their own links."`
 }
 
 // EndedApproval is a request for approval whose mailed link stopped working when a membership
@@ -133,7 +133,7 @@ type EndedApproval struct {
 type RemovedKey struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
-	Prefix  string `json:"prefix" doc:"Beginning of the key, to recognize it."`
+	Prefix  string `json:"prefix" doc:"Beginning of the key, for recognizing it."`
 	Revoked bool   `json:"revoked"`
 }
 
@@ -148,7 +148,7 @@ type RemovedWebhook struct {
 // RemovedInvitation is an invitation of a removed member.
 type RemovedInvitation struct {
 	ID    string  `json:"id"`
-	Email *string `json:"email" nullable:"true" doc:"Who could use it; null: anybody with the link."`
+	Email *string `json:"email" nullable:"true" doc:"Address of the person who could use it; null if anyone with the link could."`
 	Role  string  `json:"role" enum:"USER,ADMIN"`
 }
 
@@ -193,8 +193,8 @@ func (a *API) removeMember(ctx context.Context, in *removeInput) (*removeOutput,
 
 // RoleRequest is the body of PUT /settings/team/{id}/role.
 type RoleRequest struct {
-	Role       string `json:"role" enum:"USER,ADMIN,SUPERADMIN" doc:"SUPERADMIN: see above."`
-	RevokeKeys bool   `json:"revokeKeys,omitempty" doc:"With the role USER: delete the API keys and webhooks that the answer lists."`
+	Role       string `json:"role" enum:"USER,ADMIN,SUPERADMIN" doc:"SUPERADMIN transfers the ownership."`
+	RevokeKeys bool   `json:"revokeKeys,omitempty" doc:"With the role USER, delete the API keys and webhooks that the response lists."`
 	record.ProofRequest
 }
 
@@ -215,9 +215,9 @@ type roleOutput struct{ Body RoleAnswer }
 // SetRole returns the endpoint that changes the role of a member.
 func (a *API) SetRole() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Team", "Change the role of a member", 400, 404, 409, 413),
-		"SUPERADMIN hands the ownership over: you become an administrator. Only the owner may, with the password. The open "+
-			"invitations of an administrator who becomes a USER end; the answer lists them, with the API keys and webhooks "+
-			"that the member has made, which still work unless revokeKeys is true."),
+		"SUPERADMIN transfers the ownership, and you become an administrator. Only the owner can do this, with the "+
+			"password. If an administrator becomes a USER, their open invitations end. The response lists these, and "+
+			"the API keys and webhooks that the member created, which still work unless revokeKeys is true."),
 		a.setRole)
 }
 

@@ -17,10 +17,10 @@ type EmailNotifications struct {
 
 // NotificationEvents says how notifications of the other kinds are delivered.
 type NotificationEvents struct {
-	Approval string `json:"approval" enum:"mail,bell,off" doc:"Requests for approval that you can answer, and the answers to yours."`
-	Comment  string `json:"comment" enum:"mail,bell,off" doc:"Stored for later: there are no notifications of comments yet."`
-	Channel  string `json:"channel" enum:"mail,bell,off" doc:"Channels that must be connected again."`
-	Billing  string `json:"billing" enum:"mail,bell,off" doc:"Stored for later: there are no notifications of billing yet."`
+	Approval string `json:"approval" enum:"mail,bell,off" doc:"Approval requests that you can answer, and answers to your own."`
+	Comment  string `json:"comment" enum:"mail,bell,off" doc:"Has no effect yet: there are no notifications about comments."`
+	Channel  string `json:"channel" enum:"mail,bell,off" doc:"Channels that must be reconnected."`
+	Billing  string `json:"billing" enum:"mail,bell,off" doc:"Has no effect yet: there are no notifications about billing."`
 	Team     string `json:"team" enum:"mail,bell,off" doc:"Your own memberships, such as a new role."`
 }
 
@@ -56,9 +56,9 @@ type EmailNotificationsDto struct {
 // NotificationEventsDto are the events that a request sets.
 type NotificationEventsDto struct {
 	Approval *string `json:"approval,omitempty" enum:"mail,bell,off"`
-	Comment  *string `json:"comment,omitempty" enum:"mail,bell,off" doc:"Stored for later: there are no notifications of comments yet."`
+	Comment  *string `json:"comment,omitempty" enum:"mail,bell,off" doc:"Has no effect yet: there are no notifications about comments."`
 	Channel  *string `json:"channel,omitempty" enum:"mail,bell,off"`
-	Billing  *string `json:"billing,omitempty" enum:"mail,bell,off" doc:"Stored for later: there are no notifications of billing yet."`
+	Billing  *string `json:"billing,omitempty" enum:"mail,bell,off" doc:"Has no effect yet: there are no notifications about billing."`
 	Team     *string `json:"team,omitempty" enum:"mail,bell,off"`
 }
 

@@ -33,22 +33,22 @@ type UnsubscribeAnswer struct {
 // page changes nothing, because programs follow the links in mails to check them; submitting its
 // form does.
 func (a *API) UnsubscribePage() route.Endpoint {
-	return route.Raw(describeUnsubscribe("Get the page that ends mails of some kinds", 404), a.unsubscribePage,
+	return route.Raw(describeUnsubscribe("Get the page for unsubscribing from some kinds of mail", 404), a.unsubscribePage,
 		page.Answer("The page."))
 }
 
 // Unsubscribe returns the endpoint that ends the mails that the link names (RFC 8058). It reads no
 // body.
 func (a *API) Unsubscribe() route.Endpoint {
-	return route.Raw(describeUnsubscribe("End mails of some kinds", 404, 429), a.unsubscribe,
-		route.Answer[UnsubscribeAnswer](http.StatusCreated, "No more such mails are sent. Browsers get a page."))
+	return route.Raw(describeUnsubscribe("Unsubscribe from some kinds of mail", 404, 429), a.unsubscribe,
+		route.Answer[UnsubscribeAnswer](http.StatusCreated, "No more mails of these kinds are sent. Browsers get a page."))
 }
 
 func describeUnsubscribe(summary string, errors ...int) huma.Operation {
 	d := route.Describe("Sign-in", summary, errors...)
 	d.Parameters = []*huma.Param{{
 		Name: "token", In: "query", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
-		Description: "Of the link in the mail.",
+		Description: "Token from the link in the mail.",
 	}}
 	return d
 }

@@ -71,28 +71,28 @@ type Self struct {
 	ID           string `json:"id"`
 	Email        string `json:"email"`
 	Name         string `json:"name"`
-	LastName     string `json:"lastName" doc:"Always empty: name is the whole name."`
+	LastName     string `json:"lastName" doc:"Always empty: name is the full name."`
 	Bio          string `json:"bio"`
-	PictureID    string `json:"pictureId" doc:"Empty without a picture."`
+	PictureID    string `json:"pictureId" doc:"Empty if there is no picture."`
 	ProviderName string `json:"providerName" doc:"LOCAL, or the identity provider of a person without a password."`
-	Timezone     string `json:"timezone" doc:"Of the organization." example:"Europe/Vienna"`
+	Timezone     string `json:"timezone" doc:"Time zone of the organization." example:"Europe/Vienna"`
 	Activated    bool   `json:"activated" doc:"Always true."`
-	Verified     bool   `json:"verified" doc:"Whether a link that was sent to the address was followed."`
+	Verified     bool   `json:"verified" doc:"Whether a link sent to the address was followed."`
 	CreatedAt    string `json:"createdAt" format:"date-time"`
 	LastOnline   string `json:"lastOnline" format:"date-time" doc:"The time of this request."`
 	record.EmailSwitches
-	OrgID         string  `json:"orgId" doc:"Empty for a member of no organization."`
-	TotalChannels int     `json:"totalChannels" doc:"Channels that the plan allows."`
+	OrgID         string  `json:"orgId" doc:"Empty for a person without an organization."`
+	TotalChannels int     `json:"totalChannels" doc:"Number of channels that the plan allows."`
 	Tier          string  `json:"tier" doc:"ULTIMATE on an instance without plans."`
-	Role          string  `json:"role" doc:"USER, ADMIN or SUPERADMIN; empty for a member of no organization."`
+	Role          string  `json:"role" doc:"USER, ADMIN or SUPERADMIN; empty for a person without an organization."`
 	Access        string  `json:"access" enum:"full,none,suspended,enroll" doc:"Whether you may use the organization."`
 	IsLifetime    bool    `json:"isLifetime"`
-	Admin         bool    `json:"admin" doc:"Administrator of the instance."`
-	Impersonate   bool    `json:"impersonate" doc:"An administrator of the instance acts as this person."`
+	Admin         bool    `json:"admin" doc:"Whether the person is an instance administrator."`
+	Impersonate   bool    `json:"impersonate" doc:"Whether an instance administrator is impersonating this person."`
 	IsTrailing    bool    `json:"isTrailing"`
 	AllowTrial    bool    `json:"allowTrial"`
 	StreakSince   *string `json:"streakSince" nullable:"true" doc:"Always null."`
-	PublicAPI     string  `json:"publicApi" doc:"Beginning of the oldest API key, for administrators; else empty."`
+	PublicAPI     string  `json:"publicApi" doc:"Beginning of the oldest API key; empty unless you are an administrator."`
 }
 
 type selfOutput struct{ Body Self }
@@ -184,7 +184,7 @@ type ProfileRecord struct {
 type PictureRecord struct {
 	_    struct{} `nullable:"true"`
 	ID   string   `json:"id"`
-	Path string   `json:"path" doc:"Public address."`
+	Path string   `json:"path" doc:"Public URL."`
 }
 
 type profileOutput struct{ Body ProfileRecord }
@@ -258,7 +258,7 @@ func (a *API) picture(ctx context.Context, p tenancy.Principal, medium string) (
 	}
 	refusal := &fault.Error{Kind: fault.Invalid, Op: "user.picture", Message: "The input is not valid.",
 		Fields: []fault.Field{{
-			Name: "picture.id", Message: "must be the id of an image that the organization has uploaded",
+			Name: "picture.id", Message: "must be the id of an image uploaded by the organization",
 		}}}
 	if p.Access != tenancy.AccessFull {
 		return tenancy.Picture{}, refusal
@@ -278,7 +278,7 @@ func (a *API) picture(ctx context.Context, p tenancy.Principal, medium string) (
 
 // SetupRequest is the body of POST /user/setup.
 type SetupRequest struct {
-	Company  string                  `json:"company,omitempty" maxLength:"256" doc:"Of the organization, 3 to 128 characters."`
+	Company  string                  `json:"company,omitempty" maxLength:"256" doc:"Name of the organization, 3 to 128 characters."`
 	Name     string                  `json:"fullname,omitempty" maxLength:"256" example:"Ada Lovelace"`
 	Timezone record.OrganizationZone `json:"timezone,omitempty"`
 }
@@ -287,7 +287,7 @@ type setupInput struct{ Body SetupRequest }
 
 // SetupAnswer is the response of POST /user/setup.
 type SetupAnswer struct {
-	Setup bool `json:"setup" doc:"Always true, also when nothing was empty any more."`
+	Setup bool `json:"setup" doc:"Always true, even if there was nothing left to fill in."`
 }
 
 type setupOutput struct{ Body SetupAnswer }
@@ -295,7 +295,7 @@ type setupOutput struct{ Body SetupAnswer }
 // Setup returns the endpoint that fills in what a new person has left empty.
 func (a *API) Setup() route.Endpoint {
 	return route.JSON(route.Described(route.Created("User", "Complete a new account", 400, 413),
-		"Fills what is still empty. Only the owner sets the name and the time zone of the organization."), a.setup)
+		"Fills in what is still empty. Only the owner can set the name and time zone of the organization."), a.setup)
 }
 
 func (a *API) setup(ctx context.Context, in *setupInput) (*setupOutput, error) {

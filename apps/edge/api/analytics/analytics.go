@@ -51,45 +51,46 @@ const defaultAnalyticsDays = 7
 
 // Metric is one statistic in a window of days.
 type Metric struct {
-	Label string        `json:"label" doc:"As the platform calls it."`
-	Data  []MetricPoint `json:"data" nullable:"false" doc:"The days whose value is known, the first one first. A day that the platform has not told yet is missing."`
+	Label string        `json:"label" doc:"The platform's name for the statistic."`
+	Data  []MetricPoint `json:"data" nullable:"false" doc:"The days with a known value, earliest first. Days that the platform has not reported yet are missing."`
 	// PercentageChange is publishing.Metric.Change.
-	PercentageChange float64 `json:"percentageChange" doc:"In percent. Of a count: the days of data that were over when the platform was read, against those days that are the length of the window earlier; 0 when one of these is not known. Of a level such as followers: the last day of data against the first. From 0 to more is 100."`
+	PercentageChange float64 `json:"percentageChange" doc:"The change in percent. For a count: the days in data that were over when the platform was read, compared with the same days one window length earlier; 0 if one of the earlier days is unknown. For a level such as followers: the last day in data compared with the first. A rise from 0 is 100."`
 }
 
 // MetricPoint is the value of one day.
 type MetricPoint struct {
 	Total string `json:"total" doc:"A decimal number."`
-	Date  string `json:"date" format:"date" doc:"A day of UTC."`
+	Date  string `json:"date" format:"date" doc:"A UTC day."`
 }
 
 // MissingRelease is the response for a post whose id on the platform is unknown.
 type MissingRelease struct {
-	Missing bool `json:"missing" enum:"true" doc:"Always true: the platform did not name the post, so it has no statistics."`
+	Missing bool `json:"missing" enum:"true" doc:"Always true: the platform did not return an id for the post, so there are no statistics."`
 }
 
 type analyticsOutput struct {
-	LastModified string `header:"Last-Modified" doc:"When the platform was read. It is older than an hour when the platform does not answer: the figures are the last known ones then."`
+	LastModified string `header:"Last-Modified" doc:"When the platform was last read. It is more than an hour ago if the platform does not respond; the figures are then the last known ones."`
 	Body         any
 }
 
 func describeAnalytics(summary string, errors ...int) huma.Operation {
 	d := route.Describe("Analytics and reports", summary, errors...)
-	d.Description = "The platform is asked at most once an hour, and once a day without being asked, so that the history " +
-		"grows. When it does not answer, these are the last known figures, with their dates; 502 only when nothing is known."
+	d.Description = "The platform is asked at most once an hour. It is also asked once a day without any request, so " +
+		"that the history grows. If it does not respond, the last known figures are returned, with their dates; 502 " +
+		"only if nothing is known."
 	d.SkipValidateParams = true // see analyticsDays
 	return d
 }
 
 type channelAnalyticsInput struct {
 	Integration string `path:"integration" doc:"Channel id."`
-	Date        string `query:"date" doc:"A number of days of which today is the last one, 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are those of UTC."`
+	Date        string `query:"date" doc:"The number of days, ending today, from 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are UTC days."`
 }
 
 // ChannelAnalytics returns the endpoint for the statistics of a channel.
 func (a *API) ChannelAnalytics() route.Endpoint {
 	d := describeAnalytics("Get the statistics of a channel", 400, 404, 502)
-	d.Description += " Empty when the platform has no statistics."
+	d.Description += " The list is empty if the platform has no statistics."
 	return route.JSON(d, func(ctx context.Context, in *channelAnalyticsInput) (*analyticsOutput, error) {
 		return a.channelAnalytics(ctx, in.Integration, in.Date, "")
 	}, route.Answer[[]Metric](http.StatusOK, "OK"))
@@ -97,8 +98,8 @@ func (a *API) ChannelAnalytics() route.Endpoint {
 
 type sessionAnalyticsInput struct {
 	Integration string `path:"integration" doc:"Channel id."`
-	Date        string `query:"date" doc:"A number of days of which today is the last one, 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are those of UTC."`
-	Refresh     string `query:"refresh" doc:"true reads figures again that are older than a minute."`
+	Date        string `query:"date" doc:"The number of days, ending today, from 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are UTC days."`
+	Refresh     string `query:"refresh" doc:"true rereads figures that are more than a minute old."`
 }
 
 // ChannelAnalyticsInSession returns the same endpoint for the application API, where a person can
@@ -127,16 +128,17 @@ func (a *API) channelAnalytics(ctx context.Context, channel, date, refresh strin
 
 type postAnalyticsInput struct {
 	PostID string `path:"postId" doc:"Post id."`
-	Date   string `query:"date" doc:"A number of days of which today is the last one, 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are those of UTC."`
+	Date   string `query:"date" doc:"The number of days, ending today, from 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are UTC days."`
 }
 
 // PostAnalytics returns the endpoint for the statistics of a post. It is also part of the
 // application API.
 func (a *API) PostAnalytics() route.Endpoint {
 	d := describeAnalytics("Get the statistics of a post", 400, 404, 502)
-	d.Description += " They are those of the first part of a thread, since it was last published. Empty for a post that is " +
-		"not published, and when the platform has told nothing of these days, as of a post that it no longer has; {missing: true} when the platform did not name the post, see " +
-		"GET /posts/{id}/missing."
+	d.Description += " The statistics of a thread are those of its first part, since it was last published. The list " +
+		"is empty if the post is not published, or if the platform has reported nothing for these days, for example " +
+		"because it no longer has the post. The response is {missing: true} if the platform did not return an id for " +
+		"the post; see GET /posts/{id}/missing."
 	return route.JSON(d, a.postAnalytics, route.AnswerEither[[]Metric, MissingRelease](http.StatusOK, "OK"))
 }
 
@@ -173,7 +175,7 @@ func (a *API) analyticsDays(date string) (int, error) {
 	}
 	today := publishing.DayOf(a.deps.Clock.Now())
 	if first.After(today) {
-		return 0, badDate("must not be after today, by the clocks of UTC")
+		return 0, badDate("must not be after today in UTC")
 	}
 	return int(today.Sub(first)/(24*time.Hour)) + 1, nil
 }
@@ -205,7 +207,7 @@ func metricsOutput(found publishing.Analytics) *analyticsOutput {
 
 type figuresInput struct {
 	ID   string `path:"id" doc:"Channel id."`
-	Date string `query:"date" required:"true" doc:"A day of UTC such as 2027-03-01, not after today."`
+	Date string `query:"date" required:"true" doc:"A UTC day such as 2027-03-01, not after today."`
 }
 
 type figuresOutput struct{ Body map[string]any }
@@ -213,9 +215,9 @@ type figuresOutput struct{ Body map[string]any }
 // Figures returns the endpoint for the figures of a channel on one day.
 func (a *API) Figures() route.Endpoint {
 	d := describeAnalytics("Get the figures of a channel on one day", 400, 404, 502)
-	d.Description += " The members are those statistics that the platform has told, such as impressions, likes, reposts " +
-		"and followers, and date, the day that they are of: the last known day before when nothing is known of the one that " +
-		"was asked for. Without any figures there is only the date that was asked for."
+	d.Description += " The members are the statistics that the platform has reported, such as impressions, likes, " +
+		"reposts and followers, and their date. If nothing is known about the requested day, this is the last known " +
+		"day before it. Without any figures, the response has only the requested date."
 	return route.JSON(d, a.figures, route.Content(http.StatusOK, "OK", "application/json", figuresSchema()))
 }
 
@@ -227,13 +229,13 @@ func figuresSchema() *huma.Schema {
 	s := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"date"},
 		Properties: map[string]*huma.Schema{
-			"date": {Type: huma.TypeString, Format: "date", Description: "The day that the figures are of."},
+			"date": {Type: huma.TypeString, Format: "date", Description: "The day of the figures."},
 		},
 		Extensions: map[string]any{"unevaluatedProperties": &huma.Schema{Type: huma.TypeNumber, Format: "double"}},
 	}
 	for _, name := range []string{"followers", "following", "impressions", "likes", "posts", "reposts"} {
 		s.Properties[name] = &huma.Schema{
-			Type: huma.TypeNumber, Format: "double", Description: "Absent: the platform has not told it.",
+			Type: huma.TypeNumber, Format: "double", Description: "Absent if the platform has not reported it.",
 		}
 	}
 	return s

@@ -25,35 +25,35 @@ const defaultReportDays = 30
 
 // PostCounts are numbers of posts by state.
 type PostCounts struct {
-	Total     int `json:"total" doc:"All of them."`
+	Total     int `json:"total" doc:"All posts."`
 	Draft     int `json:"draft" doc:"Drafts."`
-	Scheduled int `json:"scheduled" doc:"Queued, being published, or with an outcome that is not known yet."`
-	Published int `json:"published" doc:"Posts that are out."`
+	Scheduled int `json:"scheduled" doc:"Posts that are queued, are being published, or whose outcome is not known yet."`
+	Published int `json:"published" doc:"Posts that were published."`
 	Failed    int `json:"failed" doc:"Posts that failed."`
 }
 
 // ChannelCounts are numbers of channels.
 type ChannelCounts struct {
 	Total         int `json:"total" doc:"Connected channels."`
-	Active        int `json:"active" doc:"Neither disabled nor to be reconnected."`
-	Disabled      int `json:"disabled" doc:"Of them those that are disabled."`
-	RefreshNeeded int `json:"refreshNeeded" doc:"To be reconnected."`
+	Active        int `json:"active" doc:"Channels that are neither disabled nor waiting to be reconnected."`
+	Disabled      int `json:"disabled" doc:"Channels that are disabled."`
+	RefreshNeeded int `json:"refreshNeeded" doc:"Channels that must be reconnected."`
 }
 
 // PlatformReport is the part of a report about one platform.
 type PlatformReport struct {
 	Identifier string `json:"identifier" doc:"The platform."`
 	Channels   int    `json:"channels" doc:"Its connected channels."`
-	Scheduled  int    `json:"scheduled" doc:"Its posts that wait."`
-	Published  int    `json:"published" doc:"Its posts that are out."`
+	Scheduled  int    `json:"scheduled" doc:"Its scheduled posts."`
+	Published  int    `json:"published" doc:"Its published posts."`
 	Failed     int    `json:"failed" doc:"Its posts that failed."`
 }
 
 // DayReport is the part of a report about one day.
 type DayReport struct {
 	Date      string `json:"date" format:"date" doc:"Day, such as 2027-03-01."`
-	Scheduled int    `json:"scheduled" doc:"Posts of the day that wait."`
-	Published int    `json:"published" doc:"Posts of the day that are out."`
+	Scheduled int    `json:"scheduled" doc:"Scheduled posts of the day."`
+	Published int    `json:"published" doc:"Published posts of the day."`
 	Failed    int    `json:"failed" doc:"Posts of the day that failed."`
 }
 
@@ -61,23 +61,23 @@ type DayReport struct {
 type RecentError struct {
 	PostID        string `json:"postId" doc:"The post that failed."`
 	IntegrationID string `json:"integrationId" doc:"Its channel."`
-	Name          string `json:"name" doc:"Of the channel."`
-	Identifier    string `json:"identifier" doc:"Of the platform."`
+	Name          string `json:"name" doc:"Name of the channel."`
+	Identifier    string `json:"identifier" doc:"Id of the platform."`
 	Message       string `json:"message" doc:"Why it failed."`
 	Date          string `json:"date" format:"date-time" doc:"When the post was to go out."`
 }
 
 // Report is the response of both reports.
 type Report struct {
-	Days         int              `json:"days" doc:"Days of the report, today included."`
-	From         string           `json:"from" format:"date-time" doc:"The beginning of the first day."`
-	To           string           `json:"to" format:"date-time" doc:"The present."`
-	Customer     *ReportCustomer  `json:"customer,omitempty" doc:"Of the report of a customer."`
-	Posts        PostCounts       `json:"posts" doc:"Posts of these days by their state."`
+	Days         int              `json:"days" doc:"Number of days in the report, including today."`
+	From         string           `json:"from" format:"date-time" doc:"Start of the first day."`
+	To           string           `json:"to" format:"date-time" doc:"The time of the request."`
+	Customer     *ReportCustomer  `json:"customer,omitempty" doc:"The customer; only in the report of a customer."`
+	Posts        PostCounts       `json:"posts" doc:"Posts of these days, by state."`
 	Channels     ChannelCounts    `json:"channels" doc:"Channels of the organization or the customer."`
-	ByPlatform   []PlatformReport `json:"byPlatform" nullable:"false" doc:"The same by platform."`
-	ByDay        []DayReport      `json:"byDay" nullable:"false" doc:"One for each day, the first one first."`
-	RecentErrors []RecentError    `json:"recentErrors" nullable:"false" doc:"At most 20, the latest first."`
+	ByPlatform   []PlatformReport `json:"byPlatform" nullable:"false" doc:"The same figures for each platform."`
+	ByDay        []DayReport      `json:"byDay" nullable:"false" doc:"One entry per day, earliest first."`
+	RecentErrors []RecentError    `json:"recentErrors" nullable:"false" doc:"At most 20 errors, newest first."`
 }
 
 // ReportCustomer is the customer whose posts a report counts.
@@ -89,19 +89,19 @@ type ReportCustomer struct {
 type reportOutput struct{ Body Report }
 
 type overviewInput struct {
-	Days route.OptionalInt `query:"days" doc:"How many days, 1 to 365 (default 30). Today is the last one."`
+	Days route.OptionalInt `query:"days" doc:"The number of days, ending today, from 1 to 365 (default 30)."`
 }
 
 type customerReportInput struct {
 	CustomerID string            `path:"customerId" doc:"Id of a group."`
-	Days       route.OptionalInt `query:"days" doc:"How many days, 1 to 365 (default 30). Today is the last one."`
+	Days       route.OptionalInt `query:"days" doc:"The number of days, ending today, from 1 to 365 (default 30)."`
 }
 
 func describeReport(summary string, errors ...int) huma.Operation {
 	d := route.Describe("Analytics and reports", summary, errors...)
-	d.Description = "A post counts at its date, a thread as one post. Scheduled posts and drafts count also when their date " +
-		"is after today, but not in byDay. Days are those of the time zone of the organization. The occurrences of a repeated " +
-		"post count from when it is their turn."
+	d.Description = "A post counts on its date, and a thread counts as one post. Scheduled posts and drafts dated " +
+		"after today count too, but not in byDay. Days are days in the organization's time zone. An occurrence of a " +
+		"repeated post counts once it is the next one."
 	d.SkipValidateParams = true // see route.OptionalInt
 	return d
 }

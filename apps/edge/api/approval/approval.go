@@ -66,18 +66,18 @@ type Approvals interface {
 // ApprovalRecord is a request for the approval of a post, and its answer.
 type ApprovalRecord struct {
 	ID           string     `json:"id" doc:"Id of the request."`
-	PostID       string     `json:"postId" doc:"The draft that is to be approved."`
-	Status       string     `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"NONE: it was withdrawn, or its post was changed or scheduled."`
-	Note         *string    `json:"note" nullable:"true" doc:"Of who asked."`
-	ReviewerNote *string    `json:"reviewerNote" nullable:"true" doc:"Of who answered."`
-	ReviewerName *string    `json:"reviewerName" nullable:"true" doc:"As the guest wrote it, or the address of the member."`
-	Guest        bool       `json:"guest,omitempty" doc:"A guest answered, with a review link. The reviewerName of a guest is not verified. Absent otherwise."`
+	PostID       string     `json:"postId" doc:"Id of the draft to approve."`
+	Status       string     `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"NONE if it was withdrawn, or its post was edited or scheduled."`
+	Note         *string    `json:"note" nullable:"true" doc:"The requester's note."`
+	ReviewerNote *string    `json:"reviewerNote" nullable:"true" doc:"The reviewer's note."`
+	ReviewerName *string    `json:"reviewerName" nullable:"true" doc:"The name that a guest entered, or the email address of a member."`
+	Guest        bool       `json:"guest,omitempty" doc:"true if a guest answered with a review link; absent otherwise. The reviewerName of a guest is not verified."`
 	RequestedBy  *Requester `json:"requestedBy"`
-	RequestedAt  string     `json:"requestedAt" format:"date-time" doc:"When it was asked for."`
-	ResolvedAt   *string    `json:"resolvedAt" nullable:"true" format:"date-time" doc:"When it was answered or ended; null: it is pending."`
-	ExpiresAt    string     `json:"expiresAt" format:"date-time" doc:"Until when it can be answered."`
-	AutoSchedule bool       `json:"autoSchedule" doc:"The approval schedules the post."`
-	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"The review page. Anybody who has the address can answer, so only members other than the requester see it, and only while it can be used. Each member sees a different address, which works only while they are a member."`
+	RequestedAt  string     `json:"requestedAt" format:"date-time" doc:"When the approval was requested."`
+	ResolvedAt   *string    `json:"resolvedAt" nullable:"true" format:"date-time" doc:"When the request was answered or ended; null while it is pending."`
+	ExpiresAt    string     `json:"expiresAt" format:"date-time" doc:"When the request can no longer be answered."`
+	AutoSchedule bool       `json:"autoSchedule" doc:"Whether approving the post also schedules it."`
+	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"The review page. Anyone who has the address can answer, so only members other than the requester see it, and only while the request can be answered. Each member gets a different address, which works only while they are a member."`
 }
 
 // Requester is the person who asked: the person of the session, or the creator of the key.
@@ -91,12 +91,12 @@ type Requester struct {
 func (Requester) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Type: huma.TypeObject, Nullable: true, Required: []string{"id", "email"},
-		Description: "The person who asked: that of the session, or the creator of the key. Null for a key without one.",
+		Description: "The requester: the person of the session, or the creator of the key. Null if the key has no creator.",
 		Properties: map[string]*huma.Schema{
 			"id":    {Type: huma.TypeString, Description: "Id of the person."},
 			"email": {Type: huma.TypeString, Nullable: true, Description: "Null for former members."},
 			"operator": {
-				Type: huma.TypeBoolean, Description: "An administrator of the instance asked for the person. Absent if the person did.",
+				Type: huma.TypeBoolean, Description: "true if an instance administrator impersonated the person; absent otherwise.",
 			},
 		},
 	}
@@ -127,9 +127,9 @@ type Reviewers interface {
 
 // RequestApprovalRequest is the body of POST /posts/{id}/request-approval, which may be absent.
 type RequestApprovalRequest struct {
-	Note          *string `json:"note,omitempty" nullable:"true" maxLength:"8000" doc:"For the reviewer, at most 2000 characters."`
-	ReviewerEmail *string `json:"reviewerEmail,omitempty" nullable:"true" maxLength:"320" doc:"Gets a mail with the link of the review page, and a reminder. Not the address of who asks."`
-	AutoSchedule  bool    `json:"autoSchedule,omitempty" doc:"The approval schedules the post at its date, or at once when that has passed."`
+	Note          *string `json:"note,omitempty" nullable:"true" maxLength:"8000" doc:"A note to the reviewer, at most 2000 characters."`
+	ReviewerEmail *string `json:"reviewerEmail,omitempty" nullable:"true" maxLength:"320" doc:"An address that is sent the link to the review page, and a reminder. It must not be the requester's own address."`
+	AutoSchedule  bool    `json:"autoSchedule,omitempty" doc:"Whether approving the post also schedules it, for its date, or for now if the date has passed."`
 }
 
 type requestApprovalInput struct {
@@ -141,10 +141,10 @@ type approvalOutput struct{ Body ApprovalRecord }
 
 // RequestApproval returns the endpoint that asks for the approval of a draft.
 func (a *API) RequestApproval() route.Endpoint {
-	d := route.Describe("Approvals", "Ask for the approval of a draft", 400, 404, 409, 413, 429)
-	d.Description = "The request can be answered for 7 days. A change of the post ends it. While it is pending, only " +
-		"administrators can schedule the post, which ends it too. 409: the post is no " +
-		"draft, or waits for its approval already."
+	d := route.Describe("Approvals", "Request approval of a draft", 400, 404, 409, 413, 429)
+	d.Description = "The request can be answered for 7 days. Editing the post ends it. While it is pending, only " +
+		"administrators can schedule the post, and that ends the request too. 409: the post is not a draft, or is " +
+		"already waiting for approval."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.requestApproval)
 }
@@ -179,8 +179,8 @@ type approvalStatusOutput struct{ Body any }
 
 // GetApproval returns the endpoint for the newest request of a post.
 func (a *API) GetApproval() route.Endpoint {
-	d := route.Describe("Approvals", "Get the newest request for the approval of a post", 404)
-	d.Description = `{"status":"NONE"} when there is none that counts.`
+	d := route.Describe("Approvals", "Get the latest approval request of a post", 404)
+	d.Description = `The response is {"status":"NONE"} if the post has no request, or the latest one is void.`
 	return route.JSON(d, a.getApproval, route.AnswerEither[ApprovalRecord, NoApproval](http.StatusOK, "OK"))
 }
 
@@ -201,21 +201,22 @@ func (a *API) getApproval(ctx context.Context, in *approvalOfInput) (*approvalSt
 
 // ApprovalList is the response with the list of requests.
 type ApprovalList struct {
-	Approvals []ApprovalRecord `json:"approvals" doc:"The newest first."`
+	Approvals []ApprovalRecord `json:"approvals" doc:"The requests, newest first."`
 }
 
 type listApprovalsInput struct {
-	Status string            `query:"status" enum:"PENDING,APPROVED,REJECTED,EXPIRED,NONE" doc:"Only these."`
-	Before string            `query:"before" maxLength:"64" doc:"Id of a request: only older ones."`
-	Limit  route.OptionalInt `query:"limit" doc:"How many, 1 to 100 (default 20)."`
+	Status string            `query:"status" enum:"PENDING,APPROVED,REJECTED,EXPIRED,NONE" doc:"Only requests with this status."`
+	Before string            `query:"before" maxLength:"64" doc:"Id of a request; only older requests are listed."`
+	Limit  route.OptionalInt `query:"limit" doc:"Maximum number of requests, 1 to 100 (default 20)."`
 }
 
 type approvalsOutput struct{ Body ApprovalList }
 
 // ListApprovals returns the endpoint that lists the requests of the organization.
 func (a *API) ListApprovals() route.Endpoint {
-	d := route.Describe("Approvals", "List requests for approval, the newest first", 400)
-	d.Description = "Without status they are those of all states. For more, send the id of the last one as before."
+	d := route.Describe("Approvals", "List approval requests, newest first", 400)
+	d.Description = "Without status, requests of every status are listed. To get more, send the id of the last request " +
+		"as before."
 	d.SkipValidateParams = true // see route.OptionalInt
 	return route.JSON(d, a.listApprovals)
 }
@@ -242,9 +243,10 @@ func (a *API) listApprovals(ctx context.Context, in *listApprovalsInput) (*appro
 
 // DeleteApproval returns the endpoint that withdraws a request.
 func (a *API) DeleteApproval() route.Endpoint {
-	d := route.Describe("Approvals", "Withdraw a request for approval", 403, 404, 409)
-	d.Description = "Its link shows nothing any more, and an approval does not count any more. Members can withdraw " +
-		"their own requests, administrators and keys all. 409: it has ended."
+	d := route.Describe("Approvals", "Withdraw an approval request", 403, 404, 409)
+	d.Description = "The review link stops working, and an approval that was already given is void. Members can " +
+		"withdraw their own requests; administrators and API keys can withdraw any. 409: the request has already " +
+		"ended."
 	return route.JSON(d, a.deleteApproval)
 }
 
@@ -275,7 +277,7 @@ type resolveApprovalInput struct {
 // API for keys, because only people answer requests.
 func (a *API) ResolveApproval() route.Endpoint {
 	d := route.Describe("Approvals", "Approve or reject a post", 400, 403, 404, 409, 410, 413)
-	d.Description = "Nobody can answer a request of their own, nor one of an API key that they have made."
+	d.Description = "You cannot answer your own request, or one made with an API key that you created."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.resolveApproval)
 }

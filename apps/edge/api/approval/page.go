@@ -72,15 +72,15 @@ func newReviewPage() *page.Page {
 // works without JavaScript.
 func (a *API) ReviewPage() route.Endpoint {
 	d := route.Describe("Approvals", "Get the page of a review link", 404, 410, 429)
-	d.Parameters = []*huma.Param{page.PathParam("token", "Of the review link.")}
+	d.Parameters = []*huma.Param{page.PathParam("token", "Token of the review link.")}
 	return route.Raw(d, a.reviewPage, page.Answer("The page."))
 }
 
 // AnswerReviewPage returns the endpoint that accepts the form of the page. The token in the address
 // is the credential, so a page of another site, which does not know it, cannot send the form.
 func (a *API) AnswerReviewPage() route.Endpoint {
-	d := route.Describe("Approvals", "Approve or reject a post with the form of its page", 400, 404, 409, 410, 413, 429)
-	d.Parameters = []*huma.Param{page.PathParam("token", "Of the review link.")}
+	d := route.Describe("Approvals", "Approve or reject a post with the form on its page", 400, 404, 409, 410, 413, 429)
+	d.Parameters = []*huma.Param{page.PathParam("token", "Token of the review link.")}
 	d.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		fiber.MIMEApplicationForm: {Schema: &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{
 			"action": {Type: huma.TypeString, Enum: []any{"approve", "reject"}}, "note": {Type: huma.TypeString},
@@ -88,7 +88,7 @@ func (a *API) AnswerReviewPage() route.Endpoint {
 		}}},
 	}}
 	return route.Raw(d, a.answerReviewPage,
-		route.Content(http.StatusSeeOther, "The answer is stored: the page shows it.", "", nil))
+		route.Content(http.StatusSeeOther, "The answer is stored, and the page shows it.", "", nil))
 }
 
 func (a *API) reviewPage(c *fiber.Ctx) error {
@@ -111,7 +111,7 @@ func (a *API) answerReviewPage(c *fiber.Ctx) error {
 	note, name := browserText(form.Get("note")), form.Get("reviewerName")
 	cmd := publishing.ResolveApproval{Action: publishing.ApprovalAction(form.Get("action")), Note: &note, Name: &name}
 	if cmd.Action == publishing.ActionReject && strings.TrimSpace(note) == "" {
-		err := fault.New(fault.Invalid, "approval.answerReviewPage", "Please say in the note what should change.")
+		err := fault.New(fault.Invalid, "approval.answerReviewPage", "Say in the note what should change.")
 		return a.answerRefused(c, err, form)
 	}
 	if _, err := a.deps.Reviews.ResolveByToken(c.UserContext(), c.Params("token"), cmd); err != nil {
@@ -136,7 +136,7 @@ func (a *API) answerRefused(c *fiber.Ctx, err error, form url.Values) error {
 
 // sendReview responds with the page. It shows the review unless r is empty, and err as the problem.
 func (a *API) sendReview(c *fiber.Ctx, r publishing.Review, err error, form url.Values) error {
-	view := reviewView{Title: "Review of a post", Name: form.Get("reviewerName"), Text: form.Get("note")}
+	view := reviewView{Title: "Review a post", Name: form.Get("reviewerName"), Text: form.Get("note")}
 	status, message := page.Problem(c, err)
 	view.Problem = message
 	if !r.ID.IsZero() {

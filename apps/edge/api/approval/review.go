@@ -27,7 +27,7 @@ type ReviewAnswer struct {
 	Status       string             `json:"status" enum:"PENDING,APPROVED,REJECTED"`
 	Organization ReviewOrganization `json:"organization"`
 	Post         ReviewPost         `json:"post"`
-	Note         *string            `json:"note" nullable:"true" doc:"Of who asked."`
+	Note         *string            `json:"note" nullable:"true" doc:"The requester's note."`
 	RequestedAt  string             `json:"requestedAt" format:"date-time"`
 	ExpiresAt    string             `json:"expiresAt" format:"date-time"`
 }
@@ -41,9 +41,9 @@ type ReviewOrganization struct {
 type ReviewPost struct {
 	PublishDate string         `json:"publishDate" format:"date-time"`
 	Content     string         `json:"content"`
-	ContentType string         `json:"contentType" enum:"text,html" doc:"Of content: plain text, which a page must escape, or sanitised HTML."`
+	ContentType string         `json:"contentType" enum:"text,html" doc:"Format of content: plain text, which a page must escape, or sanitized HTML."`
 	Image       []record.Image `json:"image"`
-	Thread      []ReviewPart   `json:"thread" doc:"The parts after the first."`
+	Thread      []ReviewPart   `json:"thread" doc:"The parts after the first one."`
 	Channel     ReviewChannel  `json:"channel"`
 }
 
@@ -52,7 +52,7 @@ type ReviewPart struct {
 	Content     string         `json:"content"`
 	ContentType string         `json:"contentType" enum:"text,html"`
 	Image       []record.Image `json:"image"`
-	Delay       int            `json:"delay" doc:"Minutes after the part before."`
+	Delay       int            `json:"delay" doc:"Minutes after the previous part."`
 }
 
 // ReviewChannel is the account that publishes the post.
@@ -99,7 +99,7 @@ func (a *API) Review() route.Endpoint {
 }
 
 type reviewInput struct {
-	Token string `path:"token" doc:"Of the review link."`
+	Token string `path:"token" doc:"Token of the review link."`
 }
 
 type reviewOutput struct {
@@ -140,7 +140,7 @@ func (a *API) ResolveReview() route.Endpoint {
 }
 
 type resolveReviewInput struct {
-	Token string `path:"token" doc:"Of the review link."`
+	Token string `path:"token" doc:"Token of the review link."`
 	Body  ReviewRequest
 }
 

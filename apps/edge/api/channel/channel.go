@@ -28,8 +28,8 @@ func New(d Deps) *API { return &API{deps: d} }
 // and customer, group wins.
 func (a *API) ListChannels() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Channels", "List the connected channels"),
-		"Without group those of all customers. The id of a channel is integration.id of POST /posts. A "+
-			"channel with refreshNeeded publishes nothing until a person has connected it again."), a.listChannels)
+		"Without group, the channels of all groups are listed. Use the id of a channel as integration.id in POST "+
+			"/posts. A channel with refreshNeeded publishes nothing until someone reconnects it."), a.listChannels)
 }
 
 type channelsInput struct {
@@ -58,11 +58,11 @@ func (a *API) listChannels(ctx context.Context, in *channelsInput) (*channelsOut
 // DeleteChannel returns the endpoint that disconnects a channel and removes its scheduled posts.
 func (a *API) DeleteChannel() route.Endpoint {
 	d := route.Describe("Channels",
-		"Disconnect a channel and remove the posts scheduled to it; published posts stay on the platform", 404,
+		"Disconnect a channel and delete its scheduled posts; published posts stay on the platform", 404,
 	)
-	d.Description = "Its access to the platform is deleted here. The account that is connected again is a new channel, " +
-		"without the statistics of this one; those of posts stay as they were read last. To hold the posts back instead, pause the channel in " +
-		"the dashboard."
+	d.Description = "The service deletes its access to the account. If you connect the account again, it is a new " +
+		"channel without the statistics of this one; the statistics of posts stay as they were last read. To hold " +
+		"the posts back instead, pause the channel in the dashboard."
 	return route.JSON(d, a.deleteChannel)
 }
 
@@ -81,7 +81,7 @@ func (a *API) deleteChannel(ctx context.Context, in *channelInput) (*record.Name
 // the handler itself cannot fail.
 func (a *API) IsConnected() route.Endpoint {
 	d := route.Describe("The key", "Check the API key")
-	d.Description = "Use it to test a key and the address of the service: it changes nothing."
+	d.Description = "Use it to test a key and the address of the service. It changes nothing."
 	return route.JSON(d, func(context.Context, *struct{}) (*connectedOutput, error) {
 		return &connectedOutput{Body: Connected{Connected: true}}, nil
 	})
@@ -90,7 +90,7 @@ func (a *API) IsConnected() route.Endpoint {
 // Connected is the response of GET /is-connected. It is always true, because the response to an
 // invalid key is 401.
 type Connected struct {
-	Connected bool `json:"connected" doc:"Always true: a key that is not valid is refused."`
+	Connected bool `json:"connected" doc:"Always true: an invalid key is refused with 401."`
 }
 
 type connectedOutput struct{ Body Connected }
@@ -98,8 +98,8 @@ type connectedOutput struct{ Body Connected }
 // ListGroups returns the endpoint that lists the channel groups.
 func (a *API) ListGroups() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Customers", "List the channel groups"),
-		"A group has the channels of one customer, such as a client of an agency. Its id is group of GET "+
-			"/integrations and of GET /posts."), a.listGroups)
+		"A group holds the channels of one customer, such as a client of an agency. Use its id as group in GET "+
+			"/integrations and GET /posts."), a.listGroups)
 }
 
 type groupsOutput struct{ Body []record.Customer }

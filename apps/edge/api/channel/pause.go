@@ -27,7 +27,7 @@ func (a *API) PauseChannel() route.Endpoint {
 // PauseCustomer returns the endpoint that pauses or resumes the channels of a customer. A channel
 // that is itself paused stays paused when its customer is resumed.
 func (a *API) PauseCustomer() route.Endpoint {
-	return a.pauseOne(publishing.PauseCustomer, "Pause or resume publishing on a group of channels")
+	return a.pauseOne(publishing.PauseCustomer, "Pause or resume publishing on a channel group")
 }
 
 func (a *API) pauseOne(scope publishing.PauseScope, summary string) route.Endpoint {
@@ -40,7 +40,7 @@ func (a *API) pauseOne(scope publishing.PauseScope, summary string) route.Endpoi
 // PauseOrganization returns the endpoint that pauses or resumes the organization.
 func (a *API) PauseOrganization() route.Endpoint {
 	return route.JSON(
-		route.Describe("Settings", "Pause or resume publishing of the whole organization", 400, 413),
+		route.Describe("Settings", "Pause or resume publishing for the whole organization", 400, 413),
 		func(ctx context.Context, in *pauseAllInput) (*pauseOutput, error) {
 			return a.pause(ctx, publishing.PauseOrganization, "", in.Body.Paused)
 		})
@@ -52,7 +52,7 @@ type PauseRequest struct {
 }
 
 type pauseOneInput struct {
-	ID   string `path:"id" doc:"Id of the channel or of the group of channels."`
+	ID   string `path:"id" doc:"Id of the channel or the channel group."`
 	Body PauseRequest
 }
 
@@ -76,10 +76,10 @@ type HeldChannel struct {
 // its group nor the organization is paused.
 type PauseAnswer struct {
 	Paused   bool       `json:"paused"`
-	Held     int        `json:"held" doc:"Posts that are due and not published because of the pause."`
-	InFlight int        `json:"inFlight" doc:"Posts whose call to the platform had begun; they are not stopped."`
-	Missed   int        `json:"missed" doc:"Only when resumed: posts that were held for too long and failed."`
-	Posts    []HeldPost `json:"posts" doc:"The first twenty scheduled posts, by date."`
+	Held     int        `json:"held" doc:"Number of posts that are due but held back by the pause."`
+	InFlight int        `json:"inFlight" doc:"Number of posts whose call to the platform had already begun; they are not stopped."`
+	Missed   int        `json:"missed" doc:"After resuming: number of posts that were held back for too long and failed."`
+	Posts    []HeldPost `json:"posts" doc:"The first 20 scheduled posts, by date."`
 }
 
 type pauseOutput struct{ Body PauseAnswer }

@@ -18,7 +18,7 @@ import (
 // Function returns the endpoint that runs a tool of a channel's platform, as POST
 // /integration-trigger/{id} does.
 func (a *API) Function() route.Endpoint {
-	d := route.Describe("Channels", "Run a tool of a channel; false when the platform fails", 400, 404, 413)
+	d := route.Describe("Channels", "Run a tool of a channel; false if the platform fails", 400, 404, 413)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.function)
 }
@@ -48,9 +48,9 @@ func (a *API) function(ctx context.Context, in *functionInput) (*functionOutput,
 
 // ChannelSettings returns the endpoint for the rules, settings and tools of a channel's platform.
 func (a *API) ChannelSettings() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Channels", "Get the rules, the settings and the tools of a channel", 404),
-		"Read it before you write posts for a channel: settings has the schema of posts[].settings of "+
-			"POST /posts, and maxLength says how long a part may be."), a.channelSettings)
+	return route.JSON(route.Described(route.Describe("Channels", "Get the rules, settings and tools of a channel", 404),
+		"Read this before you write posts for a channel: settings is the schema of posts[].settings in POST /posts, "+
+			"and maxLength is the maximum length of a part."), a.channelSettings)
 }
 
 // SettingsSchema is the JSON schema of a post's settings, or a sentence if the platform has none.
@@ -76,29 +76,29 @@ func (SettingsSchema) Schema(huma.Registry) *huma.Schema {
 type ToolField struct {
 	Key         string `json:"key" doc:"Name of the member."`
 	Type        string `json:"type" enum:"string,number,boolean" doc:"JSON type of its value."`
-	Description string `json:"description" doc:"What it is."`
-	Required    bool   `json:"required" doc:"It must be there."`
+	Description string `json:"description" doc:"What the value means."`
+	Required    bool   `json:"required" doc:"Whether the member is required."`
 }
 
 // Tool is a tool that can be run with POST /integration-trigger/{id}.
 type Tool struct {
-	MethodName  string      `json:"methodName" doc:"Names the tool in POST /integration-trigger/{id}."`
-	Description string      `json:"description" doc:"What it does."`
-	DataSchema  []ToolField `json:"dataSchema" doc:"The members of data that it takes."`
+	MethodName  string      `json:"methodName" doc:"Name of the tool in POST /integration-trigger/{id}."`
+	Description string      `json:"description" doc:"What the tool does."`
+	DataSchema  []ToolField `json:"dataSchema" doc:"The members of data that the tool accepts."`
 }
 
 // ChannelRules are the rules for the posts of a channel.
 type ChannelRules struct {
 	Rules      string         `json:"rules" doc:"The rules of the platform, as text."`
-	MaxLength  int            `json:"maxLength" doc:"Of one part, in lengthUnit."`
+	MaxLength  int            `json:"maxLength" doc:"Maximum length of one part, in lengthUnit."`
 	LengthUnit string         `json:"lengthUnit" enum:"graphemes,utf16,codepoints,bytes" doc:"What maxLength counts."`
-	Settings   SettingsSchema `json:"settings" doc:"JSON Schema of posts[].settings of POST /posts, or a sentence if there are none."`
-	Tools      []Tool         `json:"tools" doc:"What the platform can be asked for, with POST /integration-trigger/{id}."`
+	Settings   SettingsSchema `json:"settings" doc:"JSON Schema of posts[].settings in POST /posts, or a sentence if the platform has no settings."`
+	Tools      []Tool         `json:"tools" doc:"The tools that can be run with POST /integration-trigger/{id}."`
 }
 
 // RulesAnswer is the response of GET /integration-settings/{id}.
 type RulesAnswer struct {
-	Output ChannelRules `json:"output" doc:"What the channel takes."`
+	Output ChannelRules `json:"output" doc:"What the channel accepts."`
 }
 
 type rulesOutput struct{ Body RulesAnswer }
@@ -125,8 +125,8 @@ func (a *API) channelSettings(ctx context.Context, in *channelInput) (*rulesOutp
 // Trigger returns the endpoint that runs a tool of a channel's platform.
 func (a *API) Trigger() route.Endpoint {
 	d := route.Describe("Channels", "Run a tool of a channel", 400, 404, 413, 502)
-	d.Description = "Only the tools of GET /integration-settings/{id} can be run. 401 also means that the platform no " +
-		"longer accepts our access, and that the channel must be connected again."
+	d.Description = "Only tools listed by GET /integration-settings/{id} can be run. 401 can also mean that the " +
+		"platform no longer accepts the channel's credentials and the channel must be reconnected."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.trigger)
 }
@@ -145,7 +145,7 @@ type triggerInput struct {
 
 // ToolOutput is the output of a tool.
 type ToolOutput struct {
-	Output any `json:"output" doc:"What the platform answered, in the form of the tool."`
+	Output any `json:"output" doc:"The platform's response, in the format of the tool."`
 }
 
 type triggerOutput struct{ Body ToolOutput }

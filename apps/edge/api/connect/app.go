@@ -27,14 +27,14 @@ type Apps interface {
 // ProviderCredentials are the credentials of an application at a family of platforms, with masked
 // values.
 type ProviderCredentials struct {
-	Provider   string            `json:"provider" doc:"The family of platforms, such as that of Facebook and Instagram."`
+	Provider   string            `json:"provider" doc:"The platform family, such as the one of Facebook and Instagram."`
 	Name       string            `json:"name"`
-	Platforms  []string          `json:"platforms" doc:"The platforms that use them."`
+	Platforms  []string          `json:"platforms" doc:"The platforms that use these credentials."`
 	Configured bool              `json:"configured"`
-	Source     *string           `json:"source" nullable:"true" enum:"env,organization" doc:"Of the instance or of the organization; null for none."`
+	Source     *string           `json:"source" nullable:"true" enum:"env,organization" doc:"Whether they belong to the instance (env) or the organization; null if there are none."`
 	Fields     []CredentialField `json:"fields"`
 	// Affected is set in responses to changes.
-	Affected *int `json:"affectedChannels,omitempty" doc:"Channels that were connected with what was replaced or deleted: they must be connected again when their access ends."`
+	Affected *int `json:"affectedChannels,omitempty" doc:"Number of channels connected with the credentials that were replaced or deleted. They must be reconnected when their access ends."`
 }
 
 // CredentialField is one value of ProviderCredentials.
@@ -74,7 +74,7 @@ type credentialsOutput struct{ Body ProviderCredentials }
 
 // ListProviderCredentials returns the endpoint that lists the application credentials.
 func (a *API) ListProviderCredentials() route.Endpoint {
-	return route.JSON(route.Describe("Settings", "List the application credentials of platforms"), a.listCredentials)
+	return route.JSON(route.Describe("Settings", "List the application credentials for platforms"), a.listCredentials)
 }
 
 func (a *API) listCredentials(ctx context.Context, _ *struct{}) (*credentialsListOutput, error) {
@@ -90,13 +90,13 @@ func (a *API) listCredentials(ctx context.Context, _ *struct{}) (*credentialsLis
 }
 
 type familyInput struct {
-	Provider string `path:"provider" doc:"The family of platforms, or one of its platforms."`
+	Provider string `path:"provider" doc:"The platform family, or one of its platforms."`
 }
 
 // ProviderCredentials returns the endpoint for the application credentials of one family of
 // platforms.
 func (a *API) ProviderCredentials() route.Endpoint {
-	return route.JSON(route.Describe("Settings", "Get the application credentials of a platform", 404), a.credentials)
+	return route.JSON(route.Describe("Settings", "Get the application credentials for a platform", 404), a.credentials)
 }
 
 func (a *API) credentials(ctx context.Context, in *familyInput) (*credentialsOutput, error) {
@@ -110,7 +110,7 @@ func (a *API) credentials(ctx context.Context, in *familyInput) (*credentialsOut
 // SetProviderCredentials returns the endpoint that stores the organization's own application
 // credentials.
 func (a *API) SetProviderCredentials() route.Endpoint {
-	d := route.Describe("Settings", "Set the organization's own application credentials of a platform", 400, 404, 413)
+	d := route.Describe("Settings", "Set the organization's application credentials for a platform", 400, 404, 413)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.setCredentials)
 }
@@ -121,7 +121,7 @@ type SetCredentialsRequest struct {
 }
 
 type setCredentialsInput struct {
-	Provider string `path:"provider" doc:"The family of platforms, or one of its platforms."`
+	Provider string `path:"provider" doc:"The platform family, or one of its platforms."`
 	Body     SetCredentialsRequest
 }
 
@@ -129,7 +129,7 @@ func (a *API) setCredentials(ctx context.Context, in *setCredentialsInput) (*cre
 	var faults fault.List
 	for key := range in.Body.Credentials {
 		if key != "clientId" && key != "clientSecret" {
-			faults.Add("credentials", "has an unknown member; known are clientId and clientSecret")
+			faults.Add("credentials", "has an unknown member; only clientId and clientSecret are accepted")
 			break
 		}
 	}
@@ -154,7 +154,7 @@ func changedCredentials(app publishing.PlatformApp, channels int) *credentialsOu
 // DeleteProviderCredentials returns the endpoint that deletes the organization's own application
 // credentials.
 func (a *API) DeleteProviderCredentials() route.Endpoint {
-	return route.JSON(route.Describe("Settings", "Delete the organization's own application credentials of a platform", 404),
+	return route.JSON(route.Describe("Settings", "Delete the organization's application credentials for a platform", 404),
 		a.deleteCredentials)
 }
 

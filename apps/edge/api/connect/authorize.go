@@ -11,19 +11,20 @@ import (
 
 // SocialURL returns the endpoint that begins to connect a channel by OAuth.
 func (a *API) SocialURL() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Connecting channels", "Get the address at which an account is connected", 400, 402, 409),
-		"Open url in the browser of who owns the account, once, within an hour; the channel is in GET "+
-			"/integrations then. 402 and 409: the organization has as many channels as it may."), a.socialURL)
+	return route.JSON(route.Described(
+		route.Describe("Connecting channels", "Get a URL for connecting an account", 400, 402, 409),
+		"The owner of the account must open url in a browser, once and within an hour. GET /integrations then lists "+
+			"the channel. 402 and 409: the organization has reached its limit on channels."), a.socialURL)
 }
 
 type socialInput struct {
 	Integration string `path:"integration" doc:"Platform."`
-	Refresh     string `query:"refresh" doc:"Id of an existing channel to reconnect, or of its account on the platform."`
+	Refresh     string `query:"refresh" doc:"Id of an existing channel to reconnect, or the id of its account on the platform."`
 }
 
 // SocialAddress is the URL to open in a browser. It can be used once, within an hour.
 type SocialAddress struct {
-	URL string `json:"url" doc:"Where a person connects the account."`
+	URL string `json:"url" doc:"URL at which a person connects the account."`
 }
 
 type socialOutput struct{ Body SocialAddress }
@@ -41,10 +42,10 @@ func (a *API) socialURL(ctx context.Context, in *socialInput) (*socialOutput, er
 // Authorize returns the endpoint that begins to connect a channel by OAuth, unless a working one
 // exists.
 func (a *API) Authorize() route.Endpoint {
-	d := route.Describe("Connecting channels", "Begin to connect an account of a platform", 400, 402, 404, 409, 413)
-	d.Description = "Open url in the browser of who owns the account, once, within an hour; the channel is in GET " +
-		"/integrations then. When a channel of the platform works already, authorized is true and there " +
-		"is no url, unless force is true. 402 and 409: the organization has as many channels as it may."
+	d := route.Describe("Connecting channels", "Start connecting an account", 400, 402, 404, 409, 413)
+	d.Description = "The owner of the account must open url in a browser, once and within an hour. GET /integrations " +
+		"then lists the channel. If a channel of the platform already works, authorized is true and there is no url, " +
+		"unless force is true. 402 and 409: the organization has reached its limit on channels."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.authorize)
 }
@@ -52,7 +53,7 @@ func (a *API) Authorize() route.Endpoint {
 // AuthorizeRequest is the body of POST /connectors/{id}/authorize. It may be absent.
 type AuthorizeRequest struct {
 	Refresh string `json:"refresh,omitempty" maxLength:"1024" doc:"Id of an existing channel to reconnect."`
-	Force   bool   `json:"force,omitempty" doc:"Connect another account although there is a channel that works."`
+	Force   bool   `json:"force,omitempty" doc:"Connect another account even if a channel of the platform already works."`
 }
 
 type authorizeInput struct {
@@ -63,8 +64,8 @@ type authorizeInput struct {
 // AuthorizeAnswer has the URL to open in a browser, or Authorized if a channel of the platform
 // already works.
 type AuthorizeAnswer struct {
-	URL        string `json:"url,omitempty" doc:"Where a person connects an account; absent if authorized."`
-	Authorized bool   `json:"authorized,omitempty" doc:"A channel of the platform is connected already."`
+	URL        string `json:"url,omitempty" doc:"URL at which a person connects an account; absent if authorized is true."`
+	Authorized bool   `json:"authorized,omitempty" doc:"true if a channel of the platform already works."`
 }
 
 type authorizeOutput struct{ Body AuthorizeAnswer }

@@ -50,12 +50,13 @@ func newButton(name string, query url.Values) callbackButton {
 // for which organization.
 func (a *API) ConnectCallback() route.Endpoint {
 	d := route.Describe("Connecting channels", "Finish connecting a channel in the browser", 400, 402, 409, 429, 502)
-	d.Description = "Platforms redirect to this address. It is registered with them as <base URL>/connect/<platform>. " +
-		"The page names the organization and who asked for the account. Without a session of a member of the " +
-		"organization it waits for a button before the code is used."
+	d.Description = "Platforms redirect to this address. It is registered with them as <base " +
+		"URL>/connect/<platform>. The page names the organization and who asked for access. Without the session of a " +
+		"member of the organization, the code is not used until a button on the page is pressed."
 	d.Parameters = []*huma.Param{
-		page.PathParam("integration", "Platform."), page.QueryParam("state", "Of the address that was opened."),
-		page.QueryParam("code", "Of the platform."), page.QueryParam("error", "Instead of a code, when the access is not allowed."),
+		page.PathParam("integration", "Platform."), page.QueryParam("state", "State from the URL that was opened."),
+		page.QueryParam("code", "Code from the platform."),
+		page.QueryParam("error", "Sent instead of a code if access is denied."),
 	}
 	return route.Raw(d, a.connectCallback, page.Answer("The page."))
 }
@@ -63,13 +64,13 @@ func (a *API) ConnectCallback() route.Endpoint {
 // ConnectAnswer returns the endpoint to which the forms of the page post. It reads no body. The
 // address of each form has a secret token, so a page of another site cannot send the form.
 func (a *API) ConnectAnswer() route.Endpoint {
-	d := route.Describe("Connecting channels", "Answer the page that connects a channel", 400, 402, 409, 410, 429, 502)
+	d := route.Describe("Connecting channels", "Submit a form of the connect page", 400, 402, 409, 410, 429, 502)
 	d.Parameters = []*huma.Param{
 		page.PathParam("integration", "Platform."),
-		page.QueryParam("confirm", "Of the form that allows the connect: it is finished."),
-		page.QueryParam("state", "Of a form that chooses an account, with page."),
-		page.QueryParam("page", "Id of one of the pages."),
-		page.QueryParam("disown", "Of the form of a connect that was not meant: the channel is disconnected."),
+		page.QueryParam("confirm", "Token of the form that consents to the connection and finishes it."),
+		page.QueryParam("state", "State from a form that chooses an account. Requires page."),
+		page.QueryParam("page", "Id of the chosen account."),
+		page.QueryParam("disown", "Token of the form that undoes an unintended connection. The channel is disconnected."),
 	}
 	return route.Raw(d, a.connectAnswer, page.Answer("The page."))
 }
@@ -80,7 +81,7 @@ func (a *API) connectCallback(c *fiber.Ctx) error {
 		return a.sendRefusal(c, err, nil)
 	}
 	if !a.byOAuth(platform) {
-		err := fault.New(fault.Invalid, "connect.connectCallback", "This platform is not connected in this way.")
+		err := fault.New(fault.Invalid, "connect.connectCallback", "This platform cannot be connected this way.")
 		return a.sendRefusal(c, err, nil)
 	}
 	cmd := publishing.FinishConnect{
@@ -113,10 +114,10 @@ func (a *API) askConsent(c *fiber.Ctx, asked publishing.ConnectRequest, cmd publ
 	}
 	return a.page.Send(c, http.StatusOK, callbackView{
 		Title: "Connect this account to “" + asked.Organization + "”?",
-		Text: "The organization “" + asked.Organization + "” wants to publish with your account at " + asked.Platform +
+		Text: "The organization “" + asked.Organization + "” wants to publish with your account on " + asked.Platform +
 			". It could then post in your name.",
 		Asked:   askedBy(asked),
-		Warning: "If you did not expect this, close this page: nothing is connected until you choose the button.",
+		Warning: "If you did not expect this, close this page. Nothing is connected until you press the button.",
 		Buttons: []callbackButton{newButton("Connect to “"+asked.Organization+"”", url.Values{"confirm": {token}})},
 	})
 }
@@ -127,11 +128,11 @@ func askedBy(r publishing.ConnectRequest) string {
 	if !r.By.Key.IsZero() {
 		who = "The API key “" + r.KeyName + "”"
 		if r.KeyCreator != "" {
-			who += ", made by " + r.KeyCreator + ","
+			who += ", created by " + r.KeyCreator + ","
 		}
 	}
 	if r.By.BehindName != "" {
-		who = r.By.BehindName + ", an administrator of this service who acted as " + who + ","
+		who = r.By.BehindName + ", an administrator of this service impersonating " + who + ","
 	}
 	return who + " asked for this."
 }
@@ -237,10 +238,10 @@ func (a *API) sendConnected(
 	}
 	return a.page.Send(c, http.StatusOK, callbackView{
 		Title: "The account is connected",
-		Text: "The organization “" + asked.Organization + "” can publish as " + done.Channel.Name +
-			" now. You can close this page.",
+		Text: "The organization “" + asked.Organization + "” can now publish as " + done.Channel.Name +
+			". You can close this page.",
 		Asked: askedBy(asked),
-		Warning: "If this was not you, or you did not mean to give access to this organization, disconnect the account " +
+		Warning: "If this was not you, or you did not mean to give this organization access, disconnect the account " +
 			"here until " + done.DisownUntil.Format(page.Time) + ".",
 		Buttons: []callbackButton{newButton("This was not me", url.Values{"disown": {done.Disown}})},
 		Back:    done.ReturnURL,
@@ -257,12 +258,12 @@ func (a *API) disown(c *fiber.Ctx, token string) error {
 		Title: "The account is disconnected",
 		Text: "The organization “" + out.Organization + "” can no longer publish as " + out.Channel +
 			". Its administrators have been notified.",
-		Warning: "You can also remove Crier from the apps that the platform lists in the settings of your account.",
+		Warning: "You can also remove Crier from the list of apps in your account settings on the platform.",
 	}
 	if !out.Disconnected {
 		view.Title = "Nothing was changed"
-		view.Text = "The account " + out.Channel + " was disconnected before, or it was connected to “" + out.Organization +
-			"” again since."
+		view.Text = "The account " + out.Channel + " was already disconnected, or it has since been connected to “" +
+			out.Organization + "” again."
 	}
 	return a.page.Send(c, http.StatusOK, view)
 }

@@ -32,7 +32,7 @@ func TestConnect_ReturnsChannel(t *testing.T) {
 	for _, code := range []string{"*", "Y29kZQ==", "bnVsbA==", "W10="} {
 		body := `{"state":"st","code":"` + code + `"}`
 		got := s.Call(t, "POST", "/integrations/social-connect/sandbox", body, "Content-Type", "application/json")
-		edgetest.Want(t, got, 400, "must be the base64 form of a JSON object")
+		edgetest.Want(t, got, 400, "must be the base64 encoding of a JSON object")
 	}
 	edgetest.Want(t, s.Call(t, "POST", "/integrations/social-connect/sandbox", `{"code":null}`, "Content-Type", "application/json"), 400, "state is required", "code must be a string")
 	s.Err = fault.New(fault.Invalid, "fake", "The state is not known; begin again.")

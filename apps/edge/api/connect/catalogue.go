@@ -29,7 +29,7 @@ type Platform struct {
 	IsExternal        bool            `json:"isExternal"`
 	IsWeb3            bool            `json:"isWeb3"`
 	IsChromeExtension bool            `json:"isChromeExtension"`
-	CustomFields      []PlatformField `json:"customFields,omitempty" doc:"Form of a platform with credentials."`
+	CustomFields      []PlatformField `json:"customFields,omitempty" doc:"Form fields of a platform that is connected with credentials."`
 }
 
 // PlatformField is one input of the form of a platform that is connected by credentials.

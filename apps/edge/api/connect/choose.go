@@ -56,7 +56,7 @@ func pagesOf(all []publishing.Candidate) []Page {
 // ChooseRequest is the body that chooses the account of an OAuth connect. One of page, pageId and
 // id is required.
 type ChooseRequest struct {
-	Page   string `json:"page,omitempty" maxLength:"1024" doc:"Id of one of the pages."`
+	Page   string `json:"page,omitempty" maxLength:"1024" doc:"Id of one of the accounts in pages."`
 	PageID string `json:"pageId,omitempty" maxLength:"1024" doc:"The same as page."`
 	ID     string `json:"id,omitempty" maxLength:"1024" doc:"The same as page."`
 }
@@ -64,7 +64,7 @@ type ChooseRequest struct {
 func (r ChooseRequest) candidate() (string, error) {
 	chosen := cmp.Or(r.Page, r.PageID, r.ID)
 	if chosen == "" {
-		return "", &fault.Error{Kind: fault.Invalid, Op: "connect.choose", Message: "No page was chosen.",
+		return "", &fault.Error{Kind: fault.Invalid, Op: "connect.choose", Message: "No account was chosen.",
 			Fields: []fault.Field{{Name: "page", Message: "is required"}}}
 	}
 	return chosen, nil
@@ -78,13 +78,13 @@ type ChooseAnswer struct {
 type chooseOutput struct{ Body ChooseAnswer }
 
 type chooseInput struct {
-	ID   string `path:"id" doc:"Id of the channel whose account is to be chosen."`
+	ID   string `path:"id" doc:"Id of the channel to choose an account for."`
 	Body ChooseRequest
 }
 
 // Choose returns the endpoint that lets a member choose the account of an OAuth connect.
 func (a *API) Choose() route.Endpoint {
-	d := route.Describe("Connecting channels", "Choose the account of a new channel", 400, 402, 404, 409, 413, 502)
+	d := route.Describe("Connecting channels", "Choose the account for a new channel", 400, 402, 404, 409, 413, 502)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.choose)
 }
@@ -108,14 +108,15 @@ type ChooseByStateRequest struct {
 }
 
 type chooseByStateInput struct {
-	ID   string `path:"id" doc:"Id of the channel whose account is to be chosen."`
+	ID   string `path:"id" doc:"Id of the channel to choose an account for."`
 	Body ChooseByStateRequest
 }
 
 // ChooseByState returns the endpoint that lets a caller who has the state of a connect choose its
 // account, within an hour.
 func (a *API) ChooseByState() route.Endpoint {
-	d := route.Describe("Connecting channels", "Choose the account of a new channel, without a session", 400, 402, 404, 409, 413, 429, 502)
+	d := route.Describe("Connecting channels", "Choose the account for a new channel, without a session",
+		400, 402, 404, 409, 413, 429, 502)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.chooseByState)
 }

@@ -65,15 +65,15 @@ type Channels interface {
 // BeginConnect returns the endpoint of the first step of connecting a channel. It accepts only
 // return URLs of the dashboard and of this service, so that it cannot redirect to other sites.
 func (a *API) BeginConnect() route.Endpoint {
-	return route.JSON(route.Describe("Connecting channels", "Begin connecting a channel", 400, 402, 404), a.begin)
+	return route.JSON(route.Describe("Connecting channels", "Start connecting a channel", 400, 402, 404), a.begin)
 }
 
 type beginInput struct {
 	Integration string `path:"integration" doc:"Platform."`
 	Refresh     string `query:"refresh" doc:"Id of an existing channel to reconnect."`
-	ExternalURL string `query:"externalUrl" doc:"Address of the server, on platforms with many servers."`
-	RedirectURL string `query:"redirectUrl" doc:"Where to redirect the browser when the channel is connected."`
-	Onboarding  string `query:"onboarding" doc:"true during the onboarding."`
+	ExternalURL string `query:"externalUrl" doc:"URL of the server, for platforms with many servers."`
+	RedirectURL string `query:"redirectUrl" doc:"Where to redirect the browser after the channel is connected."`
+	Onboarding  string `query:"onboarding" doc:"true during onboarding."`
 }
 
 // Address is the URL of the next step. For a platform that is connected by credentials, it is the
@@ -88,7 +88,7 @@ func (a *API) begin(ctx context.Context, in *beginInput) (*addressOutput, error)
 	if !a.isReturnURL(in.RedirectURL) {
 		return nil, &fault.Error{Kind: fault.Invalid, Op: "connect.begin", Message: "The query is not valid.",
 			Fields: []fault.Field{{
-				Name: "redirectUrl", Message: "must be an address of the dashboard or of this service, or a path of it",
+				Name: "redirectUrl", Message: "must be a URL of the dashboard or this service, or a path",
 			}}}
 	}
 	cmd := publishing.BeginConnect{
@@ -138,8 +138,8 @@ type ConnectIntegrationDto struct {
 // TransformSchema implements huma.SchemaTransformer. It adds the descriptions that are too long for
 // a struct tag.
 func (ConnectIntegrationDto) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	s.Properties["code"].Description = "The code of the platform. For a platform with credentials it is the base64 " +
-		"of a JSON object with the fields of the form."
+	s.Properties["code"].Description = "The code from the platform. For a platform that is connected with " +
+		"credentials, the base64 encoding of a JSON object with the form fields."
 	return s
 }
 
@@ -156,7 +156,7 @@ type ConnectedChannel struct {
 	Timezone       string `json:"timezone" doc:"An IANA name, or a fixed offset such as +05:30."`
 	InBetweenSteps bool   `json:"inBetweenSteps"`
 	Onboarding     bool   `json:"onboarding"`
-	Pages          []Page `json:"pages" doc:"The accounts to choose from when inBetweenSteps is true."`
+	Pages          []Page `json:"pages" doc:"The accounts to choose from if inBetweenSteps is true."`
 	ReturnURL      string `json:"returnURL,omitempty"`
 }
 
@@ -196,7 +196,7 @@ func (a *API) finish(ctx context.Context, in *finishInput) (*finishOutput, error
 // form's fields. It returns Invalid for any other code.
 func formFields(code string) (map[string]string, error) {
 	refusal := fault.New(fault.Invalid, "connect.formFields",
-		"The code must be the base64 form of a JSON object with the form's fields.")
+		"The code must be the base64 encoding of a JSON object with the form fields.")
 	raw, err := base64.StdEncoding.DecodeString(code)
 	if err != nil {
 		raw, err = base64.RawURLEncoding.DecodeString(code)

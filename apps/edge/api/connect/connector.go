@@ -12,22 +12,22 @@ import (
 
 // ListConnectors returns the endpoint that lists the platforms of this instance.
 func (a *API) ListConnectors() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Connecting channels", "List the platforms that channels can be connected to"),
-		"Connect an account of one with POST /connectors/{id}/authorize."), a.listConnectors)
+	return route.JSON(route.Described(route.Describe("Connecting channels", "List the platforms"),
+		"Use POST /connectors/{id}/authorize to connect an account on a platform."), a.listConnectors)
 }
 
 // Connector is a platform. A planned platform cannot be connected yet.
 type Connector struct {
-	ID           string   `json:"id" doc:"The platform in other routes and answers."`
-	Name         string   `json:"name" doc:"Its name for people."`
-	Authorized   bool     `json:"authorized" doc:"Accounts can be connected: there is an application, or none is needed."`
-	Capabilities []string `json:"capabilities" doc:"Of text, image and video."`
-	Features     []string `json:"features" doc:"Of oauth, refresh, analytics, tools and list."`
-	Planned      bool     `json:"planned,omitempty" doc:"Not offered yet; only with planned=true."`
+	ID           string   `json:"id" doc:"Id of the platform in other requests and responses."`
+	Name         string   `json:"name" doc:"Display name."`
+	Authorized   bool     `json:"authorized" doc:"Whether accounts can be connected: an application is configured, or none is needed."`
+	Capabilities []string `json:"capabilities" doc:"Any of text, image and video."`
+	Features     []string `json:"features" doc:"Any of oauth, refresh, analytics, tools and list."`
+	Planned      bool     `json:"planned,omitempty" doc:"true if the platform is not offered yet; only listed with planned=true."`
 }
 
 type connectorsInput struct {
-	Planned string `query:"planned" doc:"true: list the platforms too that are planned."`
+	Planned string `query:"planned" doc:"true also lists platforms that are planned."`
 }
 
 type connectorsOutput struct{ Body []Connector }

@@ -26,17 +26,17 @@ import (
 func (a *API) File() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := huma.Operation{
-		Summary: "Get an uploaded file, whole or in a range", Tags: []string{"Files"}, Errors: []int{404, 416, 500},
+		Summary: "Get an uploaded file, or a range of it", Tags: []string{"Files"}, Errors: []int{404, 416, 500},
 		Parameters: []*huma.Param{
 			{Name: "key", In: "path", Required: true, Schema: text},
 			{Name: "file", In: "path", Required: true, Schema: text},
-			{Name: "Range", In: "header", Schema: text, Description: "One range of bytes."},
+			{Name: "Range", In: "header", Schema: text, Description: "A single range of bytes."},
 		},
 	}
 	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
 	return route.Raw(d, a.file,
 		route.Content(http.StatusOK, "The file.", fiber.MIMEOctetStream, binary),
-		route.Content(http.StatusPartialContent, "The range of the file.", fiber.MIMEOctetStream, binary))
+		route.Content(http.StatusPartialContent, "The requested range.", fiber.MIMEOctetStream, binary))
 }
 
 // filePolicy keeps browsers from running scripts in a file.
@@ -68,18 +68,18 @@ func (a *API) sendFile(c *fiber.Ctx, key, file string, sent func()) error {
 func (a *API) Original() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := huma.Operation{
-		Summary: "Get a file as it was uploaded, whole or in a range", Tags: []string{"Files"}, Errors: []int{404, 416, 500},
-		Description: "With its metadata, such as the place where a photo was taken. What is published, and served without a " +
-			"key, has none.",
+		Summary: "Get a file as it was uploaded, or a range of it", Tags: []string{"Files"}, Errors: []int{404, 416, 500},
+		Description: "The file includes its metadata, such as where a photo was taken. Files that are published or " +
+			"served without a key have none.",
 		Parameters: []*huma.Param{
 			{Name: "id", In: "path", Required: true, Schema: text, Description: "Id of the file."},
-			{Name: "Range", In: "header", Schema: text, Description: "One range of bytes."},
+			{Name: "Range", In: "header", Schema: text, Description: "A single range of bytes."},
 		},
 	}
 	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
 	return route.Raw(d, a.original,
 		route.Content(http.StatusOK, "The file.", fiber.MIMEOctetStream, binary),
-		route.Content(http.StatusPartialContent, "The range of the file.", fiber.MIMEOctetStream, binary))
+		route.Content(http.StatusPartialContent, "The requested range.", fiber.MIMEOctetStream, binary))
 }
 
 // original sends an uploaded file to its organization. It counts toward the organization's limit

@@ -40,16 +40,16 @@ func New(d Deps) *API { return &API{deps: d} }
 
 // UploadFromURL returns the endpoint that stores a file from another server.
 func (a *API) UploadFromURL() route.Endpoint {
-	d := route.Describe("Files", "Download an image or a video from a public URL and store it", 400, 408, 413)
-	d.Description = "The address must be http or https, on port 80 or 443, and public; at most 3 redirects are followed. " +
-		"The answer comes when the file is stored."
+	d := route.Describe("Files", "Download an image or video from a public URL and store it", 400, 408, 413)
+	d.Description = "The URL must be http or https, on port 80 or 443, and public. At most 3 redirects are followed. " +
+		"The response is sent after the file is stored."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.uploadFromURL)
 }
 
 type fromURLInput struct {
 	Body struct {
-		URL string `json:"url" minLength:"1" maxLength:"4096" example:"https://example.com/cat.png" doc:"Address of the image or the video."`
+		URL string `json:"url" minLength:"1" maxLength:"4096" example:"https://example.com/cat.png" doc:"URL of the image or video."`
 	}
 }
 
@@ -65,21 +65,21 @@ func (a *API) uploadFromURL(ctx context.Context, in *fromURLInput) (*mediumOutpu
 
 // ListMedia returns the endpoint that lists the files of the organization.
 func (a *API) ListMedia() route.Endpoint {
-	d := route.Describe("Files", "List uploaded files, the newest first, 18 on a page", 400)
-	d.Description = "pages says how many pages there are. The address of a file is public."
+	d := route.Describe("Files", "List uploaded files, newest first, 18 per page", 400)
+	d.Description = "pages is the number of pages. File URLs are public."
 	d.SkipValidateParams = true // see route.OptionalInt
 	return route.JSON(d, a.listMedia)
 }
 
 type listMediaInput struct {
-	Page   route.OptionalInt `query:"page" doc:"Number of the page, from 1 (default 1)."`
-	Search string            `query:"search" doc:"Only files with this in their names."`
+	Page   route.OptionalInt `query:"page" doc:"Page number, starting at 1 (default 1)."`
+	Search string            `query:"search" doc:"Only files whose names contain this text."`
 }
 
 // MediaPage is a page of uploaded files.
 type MediaPage struct {
-	Pages   int             `json:"pages" doc:"Number of pages; 0 without files."`
-	Results []record.Medium `json:"results" doc:"Files of the page, the newest first."`
+	Pages   int             `json:"pages" doc:"Number of pages; 0 if there are no files."`
+	Results []record.Medium `json:"results" doc:"Files on the page, newest first."`
 }
 
 type mediaPageOutput struct{ Body MediaPage }
@@ -103,8 +103,8 @@ func (a *API) listMedia(ctx context.Context, in *listMediaInput) (*mediaPageOutp
 // DeleteMedium returns the endpoint that deletes a file.
 func (a *API) DeleteMedium() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Files", "Delete an uploaded file, unless a scheduled post uses it", 404, 409),
-		"409: a scheduled post uses it. Published posts keep it on the platform; drafts that use it "+
-			"cannot be scheduled before it is removed from them."), a.deleteMedium)
+		"409: a scheduled post uses the file. Published posts keep it on the platform. A draft that uses it cannot be "+
+			"scheduled until the file is removed from it."), a.deleteMedium)
 }
 
 type mediumInput struct {
@@ -121,7 +121,7 @@ func (a *API) deleteMedium(ctx context.Context, in *mediumInput) (*record.NamedO
 // DescribeMedium returns the endpoint that changes the alternative text of a file.
 func (a *API) DescribeMedium() route.Endpoint {
 	d := route.Describe("Files", "Change the alternative text of an uploaded file", 400, 404, 413)
-	d.Description = "Posts that are written later have it for images without a text of their own."
+	d.Description = "Posts created later use it for images that have no alternative text of their own."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.describeMedium)
 }
@@ -129,7 +129,7 @@ func (a *API) DescribeMedium() route.Endpoint {
 type describeInput struct {
 	Body struct {
 		ID  string  `json:"id" maxLength:"255"`
-		Alt *string `json:"alt,omitempty" nullable:"true" maxLength:"8000" doc:"At most 2000 characters; null or absent: none."`
+		Alt *string `json:"alt,omitempty" nullable:"true" maxLength:"8000" doc:"At most 2000 characters. null or absent removes it."`
 	}
 }
 

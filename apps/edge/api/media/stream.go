@@ -18,17 +18,17 @@ import (
 func (a *API) Stream() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := huma.Operation{
-		Summary: "Play a video of this service or, with a session, of another server", Tags: []string{"Files"},
+		Summary: "Play a video from this service or, with a session, from another server", Tags: []string{"Files"},
 		Errors: []int{400, 404, 416, 429, 500, 502, 508},
 		Parameters: []*huma.Param{
-			{Name: "url", In: "query", Required: true, Schema: text, Description: "An https address that ends in .mp4."},
-			{Name: "Range", In: "header", Schema: text, Description: "One range of bytes."},
+			{Name: "url", In: "query", Required: true, Schema: text, Description: "An https URL that ends in .mp4."},
+			{Name: "Range", In: "header", Schema: text, Description: "A single range of bytes."},
 		},
 	}
 	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
 	return route.Raw(d, a.stream,
 		route.Content(http.StatusOK, "The video.", videoType, binary),
-		route.Content(http.StatusPartialContent, "The range of the video.", videoType, binary))
+		route.Content(http.StatusPartialContent, "The requested range.", videoType, binary))
 }
 
 const videoType = "video/mp4"
@@ -60,7 +60,7 @@ func (a *API) openStream(c *fiber.Ctx, leave func()) error {
 	}
 	if request.From(c.Context()).Principal.Person.IsZero() {
 		return fault.New(fault.Invalid, "media.stream",
-			"Without a session only videos of this service can be played: the url must be the address of one.")
+			"Without a session, url must be the address of a video on this service.")
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.UserContext()), a.deps.StreamTimeout)
 	v, err := a.deps.Files.Stream(ctx, address, c.Get(fiber.HeaderRange))

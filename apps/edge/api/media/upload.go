@@ -24,7 +24,7 @@ const opUpload = "media.upload"
 func (a *API) Upload() route.Endpoint {
 	d := route.Describe("Files", "Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 408, 413)
 	d.Description = "Send a form with the file in the field file. The type of the file is detected from its " +
-		"bytes; a name with the extension of a different type is refused. Put the returned id in image[] of POST " +
+		"bytes; a name with the extension of a different type is refused. Use the returned id in image[] in POST " +
 		"/posts. Each upload is a separate file, but identical bytes are stored only once."
 	form := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"file"},
@@ -72,7 +72,7 @@ func uploadFault(body, file, err error) error {
 		return fault.Wrap(fault.Invalid, opUpload, "The upload ended before the file did.", err)
 	case file != nil:
 		return fault.Wrap(fault.Invalid, opUpload,
-			"The file is not encoded as its header Content-Transfer-Encoding says.", err)
+			"The file is not encoded as its Content-Transfer-Encoding header says.", err)
 	}
 	return err
 }
@@ -139,7 +139,7 @@ func (f *uploadForm) file() (*multipart.Part, error) {
 	case err != nil:
 		return nil, err
 	case part == nil:
-		return nil, fault.New(fault.Invalid, opUpload, "There is no file: send it in the field file.")
+		return nil, fault.New(fault.Invalid, opUpload, "There is no file. Send it in the field file.")
 	case len(part.FileName()) > uploadedName:
 		return nil, fault.New(fault.Invalid, opUpload, "The name of the file must have at most 1,024 bytes.")
 	}
@@ -154,7 +154,7 @@ func (f *uploadForm) end() error {
 	part, err := f.next("At most 64 KB of other fields may follow the file.")
 	if err == nil && part != nil {
 		err = fault.New(fault.Invalid, opUpload,
-			"The form has more than one field file: send each file in a request of its own.")
+			"The form has more than one field file. Send each file in a separate request.")
 	}
 	return err
 }
@@ -179,7 +179,8 @@ func (f *uploadForm) next(tooLong string) (*multipart.Part, error) {
 		case part.FileName() != "":
 			name := []rune(part.FormName())
 			return nil, fault.New(fault.Invalid, opUpload, fmt.Sprintf(
-				"The form has a file in the field %q: send one file, in the field file.", string(name[:min(len(name), shownField)])))
+				"The form has a file in the field %q. Send one file, in the field file.",
+				string(name[:min(len(name), shownField)])))
 		}
 	}
 }

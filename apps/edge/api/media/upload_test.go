@@ -24,7 +24,7 @@ func TestUpload_AnswersMedium(t *testing.T) {
 	}
 	body, kind = edgetest.UploadForm(t, "other", "png", strings.NewReader("content"))
 	edgetest.Want(t, s.Call(t, "POST", "/public/v1/upload", body.String(), "Authorization", edgetest.APIKey, "Content-Type", kind), 400,
-		`The form has a file in the field \"other\": send one file, in the field file.`)
+		`The form has a file in the field \"other\". Send one file, in the field file.`)
 	body, kind = edgetest.UploadForm(t, "file", "png", strings.NewReader("content"))
 	edgetest.Want(t, s.Call(t, "POST", "/public/v1/upload", body.String()[:body.Len()-30], "Authorization", edgetest.APIKey, "Content-Type", kind), 400)
 	encoded := strings.Replace(body.String(), "\r\n\r\ncontent", "\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\ncon\atent", 1)
@@ -40,8 +40,8 @@ func TestUpload_RefusesOtherFilesOfForm(t *testing.T) {
 	}
 	file, text := field(`name="file"; filename="a.png"`, "content"), field(`name="alt"`, "a cat")
 	other := field(`name="image[]"; filename="b.png"`, "content")
-	const one = `The form has a file in the field \"image[]\": send one file, in the field file.`
-	const each = "The form has more than one field file: send each file in a request of its own."
+	const one = `The form has a file in the field \"image[]\". Send one file, in the field file.`
+	const each = "The form has more than one field file. Send each file in a separate request."
 	for name, c := range map[string]struct {
 		body, words string
 		status      int
@@ -54,8 +54,8 @@ func TestUpload_RefusesOtherFilesOfForm(t *testing.T) {
 		"a file in another field":          {body: other, status: 400, words: one},
 		"a file in another field, before":  {body: other + file, status: 400, words: one},
 		"a file in another field, after":   {body: file + other, status: 400, words: one},
-		"fields alone":                     {body: text, status: 400, words: "There is no file: send it in the field file."},
-		"a field name that goes on":        {body: field(`name="`+strings.Repeat("x", 200)+`"; filename="b"`, ""), status: 400, words: `\"` + strings.Repeat("x", 60) + `\":`},
+		"fields alone":                     {body: text, status: 400, words: "There is no file. Send it in the field file."},
+		"a field name that goes on":        {body: field(`name="`+strings.Repeat("x", 200)+`"; filename="b"`, ""), status: 400, words: `\"` + strings.Repeat("x", 60) + `\".`},
 		"nearly 64 KB after the file":      {body: file + field(`name="alt"`, strings.Repeat("x", 60<<10)), status: 201},
 		"more than 64 KB after the file":   {body: file + field(`name="alt"`, strings.Repeat("x", 80<<10)), status: 400, words: "At most 64 KB of other fields"},
 		"a broken field after the file":    {body: file + "--b\r\n" + strings.Repeat("\x01", 100) + "\r\n\r\n", status: 400, words: "not well formed"},

@@ -39,20 +39,20 @@ type Notifications interface {
 // NotificationRecord is an entry of the bell.
 type NotificationRecord struct {
 	ID      string `json:"id" doc:"Id of the notification."`
-	Content string `json:"content" doc:"One sentence, plain text. Names in it are those of today."`
+	Content string `json:"content" doc:"One sentence in plain text, with current names."`
 	// Link is null: the dashboard has no page for a post or a channel yet, and no document
 	// specifies its address.
-	Link *string `json:"link" nullable:"true" doc:"Where to act; null while there is no such page."`
+	Link *string `json:"link" nullable:"true" doc:"Page where the person can act; null while there is none."`
 	// CreatedAt is when the incident began.
 	CreatedAt     string            `json:"createdAt" format:"date-time" doc:"When the incident began."`
-	UpdatedAt     string            `json:"updatedAt" format:"date-time" doc:"When it was counted last."`
-	Kind          string            `json:"kind" enum:"reconnect,failed,missed,unknown,published,approval" doc:"reconnect: the channel must be connected again. unknown: the posts may have been published."`
-	Count         int               `json:"count" doc:"Posts so far. While a channel must be connected again, its failed and missed posts are counted there."`
-	Closed        bool              `json:"closed" doc:"It is over. An incident that begins again within an hour goes on as the same entry, which is open then."`
-	IntegrationID *string           `json:"integrationId" nullable:"true" doc:"The channel; null for an approval, and for published posts of several channels."`
-	Picture       *string           `json:"picture" nullable:"true" doc:"URL of the picture of the channel; null without one, and for published posts of several channels."`
-	PostID        *string           `json:"postId" nullable:"true" doc:"The first post of it; null while there is none."`
-	ErrorCode     *record.ErrorCode `json:"errorCode" doc:"That of the first post. null while there is none."`
+	UpdatedAt     string            `json:"updatedAt" format:"date-time" doc:"When the notification was last counted up."`
+	Kind          string            `json:"kind" enum:"reconnect,failed,missed,unknown,published,approval" doc:"reconnect: the channel must be reconnected. unknown: the posts may have been published."`
+	Count         int               `json:"count" doc:"Number of posts so far. While a channel must be reconnected, its failed and missed posts count toward the reconnect notification."`
+	Closed        bool              `json:"closed" doc:"Whether the incident is over. An incident that recurs within an hour continues as the same entry, which is then open again."`
+	IntegrationID *string           `json:"integrationId" nullable:"true" doc:"Channel id; null for an approval and for published posts of several channels."`
+	Picture       *string           `json:"picture" nullable:"true" doc:"URL of the channel's picture; null if it has none, and for published posts of several channels."`
+	PostID        *string           `json:"postId" nullable:"true" doc:"Id of the first post; null while there is none."`
+	ErrorCode     *record.ErrorCode `json:"errorCode" doc:"Error code of the first post; null while there is none."`
 }
 
 func notificationRecord(n publishing.ListedNotification) NotificationRecord {
@@ -83,7 +83,7 @@ func notificationRecords(list []publishing.ListedNotification) []NotificationRec
 }
 
 type listNotificationsInput struct {
-	Page route.OptionalInt `query:"page" doc:"Number of the page, from 0 (default 0) to 99."`
+	Page route.OptionalInt `query:"page" doc:"Page number, 0 to 99 (default 0)."`
 }
 
 // number returns the page number, or Invalid if there can be no such page.
@@ -97,22 +97,22 @@ func (in listNotificationsInput) number(op string) (int, error) {
 
 // NotificationPage is a page of notifications.
 type NotificationPage struct {
-	Notifications []NotificationRecord `json:"notifications" doc:"Those of the page, the newest first."`
+	Notifications []NotificationRecord `json:"notifications" doc:"The notifications on the page, newest first."`
 	Total         int                  `json:"total" doc:"Number of notifications on all pages."`
-	Page          int                  `json:"page" doc:"Number of the page, from 0."`
-	Limit         int                  `json:"limit" doc:"Notifications in a page: always 100."`
-	HasMore       bool                 `json:"hasMore" doc:"There is a page after this one."`
+	Page          int                  `json:"page" doc:"Page number, starting at 0."`
+	Limit         int                  `json:"limit" doc:"Notifications per page, always 100."`
+	HasMore       bool                 `json:"hasMore" doc:"Whether there is another page."`
 }
 
 type notificationPageOutput struct{ Body NotificationPage }
 
 // ListNotifications returns the endpoint that lists the notifications of the organization.
 func (a *API) ListNotifications() route.Endpoint {
-	d := route.Describe("Notifications", "List notifications, the newest activity first, 100 on a page", 400)
-	d.Description = "One notification counts everything of an incident: posts of a channel that fail until it publishes " +
-		"again, a channel that must be connected again with the posts that fail meanwhile, and the posts of a day that " +
-		"were published on any channel, in UTC. An organization keeps the newest 10000. Activity between two calls moves notifications to the " +
-		"first page."
+	d := route.Describe("Notifications", "List notifications, newest activity first, 100 per page", 400)
+	d.Description = "A notification covers one incident: the posts of a channel that fail until it publishes again; " +
+		"a channel that must be reconnected, with the posts that fail in the meantime; or the posts that were " +
+		"published on any channel in one UTC day. An organization keeps its newest 10,000 notifications. Activity " +
+		"between two calls moves notifications to the first page."
 	d.SkipValidateParams = true // see route.OptionalInt
 	return route.JSON(d, a.listNotifications)
 }
@@ -143,7 +143,8 @@ type unreadOutput struct{ Body UnreadCount }
 // UnreadNotifications returns the endpoint that counts what the person of the session has not read.
 func (a *API) UnreadNotifications() route.Endpoint {
 	d := route.Describe("Notifications", "Count your unread notifications")
-	d.Description = "Those of this organization since you read them last, without what you have switched off."
+	d.Description = "Counts the notifications of this organization since you last read them, without the kinds that you " +
+		"have switched off."
 	return route.JSON(d, a.unreadNotifications)
 }
 
@@ -157,7 +158,7 @@ func (a *API) unreadNotifications(ctx context.Context, _ *struct{}) (*unreadOutp
 
 // ReadList is a page of the notifications of a person.
 type ReadList struct {
-	LastRead      string               `json:"lastReadNotifications" format:"date-time" doc:"Until when you had read all before this call."`
+	LastRead      string               `json:"lastReadNotifications" format:"date-time" doc:"Time up to which you had read everything before this call."`
 	Notifications []NotificationRecord `json:"notifications"`
 }
 
@@ -166,9 +167,9 @@ type readListOutput struct{ Body ReadList }
 // ReadNotifications returns the endpoint that lists notifications and marks them as read.
 func (a *API) ReadNotifications() route.Endpoint {
 	d := route.Describe("Notifications", "Read your notifications", 400)
-	d.Description = "Returns the newest 100 of this organization, or a further page of them, and **marks those that it " +
-		"returns as read** for you in this organization. One that is counted again is unread again. An administrator of " +
-		"the instance who acts as you marks nothing."
+	d.Description = "Returns the newest 100 notifications of this organization, or another page, and **marks the " +
+		"returned ones as read** for you in this organization. A notification that is counted up becomes unread " +
+		"again. An instance administrator who impersonates you marks nothing as read."
 	d.SkipValidateParams = true // see route.OptionalInt
 	return route.JSON(d, a.readNotifications)
 }

@@ -23,33 +23,33 @@ func (CreateRequest) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Sche
 var createMembers = membersOf(
 	member[publishing.CreatePosts]{
 		name: "type", required: true, schema: oneOf("now", "schedule", "draft", "update"),
-		doc: "now publishes at once, schedule publishes at date, draft only saves, update changes the content of an " +
-			"existing post.",
+		doc: "now publishes immediately, schedule publishes at date, draft only saves the post, update changes the " +
+			"content of an existing post.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Type = publishing.CreateType(n.name()) },
 	},
 	member[publishing.CreatePosts]{
-		name: "republish", schema: flag, doc: "Must be true for a post that is or may be published.",
+		name: "republish", schema: flag, doc: "Must be true if the post is, or may be, already published.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Republish = n.flag() },
 	},
 	member[publishing.CreatePosts]{
 		name: "override", schema: flag,
-		doc: "Keeps an approved post in the queue with other content than was approved. For administrators and their " +
-			"keys; recorded in the audit log.",
+		doc: "Keeps an approved post in the queue even though its content is no longer what was approved. Only for " +
+			"administrators and their keys; recorded in the audit log.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Override = n.flag() },
 	},
 	member[publishing.CreatePosts]{
 		name: "inter", schema: whole(0, publishing.MaxInterval),
-		doc: "Repeat every so many days, at the same time of day in the channel's time zone. On an existing post it " +
-			"changes this and all later occurrences; without it an edit changes one occurrence only.",
+		doc: "Number of days between occurrences, which have the same time of day in the channel's time zone. With " +
+			"inter, an edit changes this and all later occurrences; without it, an edit changes only one occurrence.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Repeat.Days = n.number() },
 	},
 	member[publishing.CreatePosts]{
 		name: "interCount", schema: whole(1, publishing.MaxOccurrences),
-		doc:    "Number of occurrences, the first and skipped ones included. Requires inter.",
+		doc:    "Number of occurrences, including the first one and skipped ones. Requires inter.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Repeat.Count = n.number() },
 	},
 	member[publishing.CreatePosts]{
-		name: "interUntil", schema: text, doc: "ISO 8601: the last possible date. Requires inter.",
+		name: "interUntil", schema: text, doc: "Latest possible date of an occurrence, in ISO 8601. Requires inter.",
 		decode: func(n node, cmd *publishing.CreatePosts) {
 			if n.text() != "" {
 				at := decodeDate(n)
@@ -62,16 +62,16 @@ var createMembers = membersOf(
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Method = decodeMethod(n) },
 	},
 	member[publishing.CreatePosts]{
-		name: "shortLink", schema: flag, doc: "Has no effect yet. Absent: false.",
+		name: "shortLink", schema: flag, doc: "Has no effect yet. The default is false.",
 		decode: func(n node, _ *publishing.CreatePosts) { n.flag() }, // only its type is checked
 	},
 	member[publishing.CreatePosts]{
-		name: "date", required: true, schema: date, doc: "ISO 8601; UTC without an offset. Required for drafts too.",
+		name: "date", required: true, schema: date, doc: "ISO 8601; UTC if it has no offset. Required for drafts too.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Date = decodeDate(n) },
 	},
 	member[publishing.CreatePosts]{
 		name: "tags", schema: listOf[CreateTag](0),
-		doc:    "By the label of existing tags; others are left out. An edit without tags keeps them.",
+		doc:    "Labels of existing tags; unknown labels are ignored. An edit without tags keeps the tags of the post.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Tags = decodeTags(n) },
 	},
 	member[publishing.CreatePosts]{
@@ -96,11 +96,11 @@ type tagNames struct{ label, value string }
 
 var tagMembers = membersOf(
 	member[tagNames]{
-		name: "label", required: true, schema: text, doc: "Name of a tag of the organization.",
+		name: "label", required: true, schema: text, doc: "Name of one of the organization's tags.",
 		decode: func(n node, t *tagNames) { t.label = n.name() },
 	},
 	member[tagNames]{
-		name: "value", required: true, schema: text, doc: "The same as label, which wins.",
+		name: "value", required: true, schema: text, doc: "Same as label, which takes precedence.",
 		decode: func(n node, t *tagNames) { t.value = n.name() },
 	},
 )
@@ -126,17 +126,17 @@ var entryMembers = membersOf(
 		decode: func(n node, e *entry) { e.Channel = n.object("id").get("id").reference() },
 	},
 	member[entry]{
-		name: "group", schema: text, doc: "Existing group to replace; none if empty.",
+		name: "group", schema: text, doc: "Id of an existing group to replace; empty for none.",
 		decode: func(n node, e *entry) { e.Group = n.reference() },
 	},
 	member[entry]{
 		name: "settings", schema: anyMembers,
-		doc:    "Settings of the platform: GET /integration-settings/{id} has their schema.",
+		doc:    "Settings for the platform. GET /integration-settings/{id} returns their schema.",
 		decode: func(n node, e *entry) { e.Settings = decodeSettings(n) },
 	},
 	member[entry]{
 		name: "value", required: true, schema: listOf[CreateValue](1),
-		doc:    "The first is the post, the others are thread parts or comments.",
+		doc:    "The first element is the post; the others are thread parts or comments.",
 		decode: func(n node, e *entry) { e.Parts = e.read.decodeParts(n) },
 	},
 )
@@ -158,24 +158,24 @@ type part struct {
 
 var partMembers = membersOf(
 	member[part]{
-		name: "id", schema: text, doc: "Existing part to change; none if empty.",
+		name: "id", schema: text, doc: "Id of an existing part to change; empty for none.",
 		decode: func(n node, p *part) { p.ID = n.reference() },
 	},
 	member[part]{
 		name: "content", schema: text,
-		doc: "Plain text, or HTML of p, h1 to h3, u, strong, a, ul, li and br; other markup is removed. At most " +
-			"100,000 characters, and 1,000,000 bytes of all texts.",
+		doc: "Plain text, or HTML with p, h1 to h3, u, strong, a, ul, li and br; other markup is removed. At most " +
+			"100,000 characters, and 1,000,000 bytes for all texts together.",
 		decode: func(n node, p *part) { p.Content = n.text() },
 	},
 	member[part]{
 		name: "contentType", schema: oneOf("text", "html"),
-		doc: "Format of content. Without it content is html if it begins with such a tag or one of its tags is " +
-			"closed, else text.",
+		doc: "Format of content. If absent, content is html if it begins with a tag that editors write, such as p or " +
+			"div, or has one of these tags together with its end tag; otherwise it is text.",
 		decode: func(n node, p *part) { p.Type = publishing.ContentType(n.name()) },
 	},
 	member[part]{
 		name: "delay", schema: whole(0, 0),
-		doc:    "Minutes after the previous part. That of the first part is passed over.",
+		doc:    "Minutes after the previous part. Ignored for the first part.",
 		decode: func(n node, p *part) { p.Delay = n.number() },
 	},
 	member[part]{
@@ -191,7 +191,7 @@ type CreateImage struct{}
 // Schema returns the schema of both forms.
 func (CreateImage) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{
-		{Type: huma.TypeString, Description: "Id or address of an uploaded file."}, imageMembers.schema(r),
+		{Type: huma.TypeString, Description: "Id or URL of an uploaded file."}, imageMembers.schema(r),
 	}}
 }
 
@@ -201,15 +201,15 @@ var imageMembers = membersOf(
 		decode: func(n node, m *publishing.CreateMedium) { m.ID = n.reference() },
 	},
 	member[publishing.CreateMedium]{
-		name: "path", schema: text, doc: "Address of the file; wins over id.",
+		name: "path", schema: text, doc: "URL of the file; takes precedence over id.",
 		decode: func(n node, m *publishing.CreateMedium) { m.URL = n.reference() },
 	},
 	member[publishing.CreateMedium]{
-		name: "alt", schema: text, doc: "Description for people who do not see it.",
+		name: "alt", schema: text, doc: "Alternative text for people who cannot see the file.",
 		decode: func(n node, m *publishing.CreateMedium) { m.Alt = n.text() },
 	},
 	member[publishing.CreateMedium]{
-		name: "url", schema: text, doc: "The same as path.",
+		name: "url", schema: text, doc: "Same as path.",
 		decode: func(n node, m *publishing.CreateMedium) { m.URL = cmp.Or(m.URL, n.reference()) },
 	},
 )

@@ -30,7 +30,7 @@ func (CheckPostDto) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schem
 func checkPostDocs() map[string]string {
 	const same = "As in POST /posts."
 	return map[string]string{
-		"type": same, "date": same + " Required with type.", "tags": same, "inter": same, "interUntil": same,
+		"type": same, "date": same + " Required if type is set.", "tags": same, "inter": same, "interUntil": same,
 		"interCount": same, "posts": "One entry per channel.", "ai": "Has no effect yet.",
 	}
 }
@@ -43,23 +43,23 @@ var checkMembers = membersOf(append([]member[publishing.CreatePosts]{{
 
 // CheckAnswer has one result per entry, in order. Passed is true if all entries are valid.
 type CheckAnswer struct {
-	Passed  bool          `json:"passed" doc:"All entries are valid."`
-	Results []CheckResult `json:"results" doc:"One for each entry, in the order of the request."`
+	Passed  bool          `json:"passed" doc:"Whether all entries are valid."`
+	Results []CheckResult `json:"results" doc:"One result per entry, in the order of the request."`
 }
 
 // CheckResult is what the rules found in one entry. Checker is always empty.
 type CheckResult struct {
 	ID                string      `json:"id" doc:"Channel id as it was sent."`
-	Identifier        string      `json:"identifier" doc:"Platform, empty for an unknown channel."`
+	Identifier        string      `json:"identifier" doc:"Platform id; empty for an unknown channel."`
 	Name              string      `json:"name" doc:"Name of the channel."`
-	Valid             bool        `json:"valid" doc:"It breaks no rule."`
-	SettingsError     bool        `json:"settingsError" doc:"Whether a setting of the platform is wrong or missing."`
+	Valid             bool        `json:"valid" doc:"Whether the entry breaks no rule."`
+	SettingsError     bool        `json:"settingsError" doc:"Whether a platform setting is wrong or missing."`
 	Errors            CheckErrors `json:"errors"`
 	EmptyContent      bool        `json:"emptyContent" doc:"Whether the first part has neither text nor media."`
-	TooLong           bool        `json:"tooLong" doc:"A part is longer than the platform allows."`
-	MaximumCharacters int         `json:"maximumCharacters" doc:"Of one part, in the unit of the platform; 0: no limit."`
-	Length            int         `json:"length" doc:"Of the longest part, in the unit of the platform."`
-	Problems          []string    `json:"problems" doc:"Every problem, as a sentence."`
+	TooLong           bool        `json:"tooLong" doc:"Whether a part is longer than the platform allows."`
+	MaximumCharacters int         `json:"maximumCharacters" doc:"Maximum length of one part, in the platform's unit; 0 for no limit."`
+	Length            int         `json:"length" doc:"Length of the longest part, in the platform's unit."`
+	Problems          []string    `json:"problems" doc:"All problems, each as a sentence."`
 	Checker           []string    `json:"checker" maxItems:"0" doc:"Always empty."`
 }
 
@@ -78,7 +78,7 @@ func (e CheckErrors) MarshalJSON() ([]byte, error) {
 // Schema returns the schema of a boolean or a string.
 func (CheckErrors) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
-		Description: "The first problem, or true when there is none.",
+		Description: "The first problem, or true if there is none.",
 		OneOf:       []*huma.Schema{{Type: huma.TypeBoolean}, {Type: huma.TypeString}},
 	}
 }
@@ -88,12 +88,13 @@ type checkOutput struct{ Body CheckAnswer }
 // CheckPosts returns the endpoint that applies the rules to posts without storing them. It does not
 // count toward any quota.
 func (a *API) CheckPosts() route.Endpoint {
-	d := route.Describe("Posts", "Check posts by the rules of their platforms without storing them", 400, 413)
-	d.Description = "Send the body that POST /posts is to have, or its posts alone. What POST /posts refuses before it looks " +
-		"at the channels, such as a wrong type or date, is 400 here too. Each entry is then judged as one to be scheduled, " +
-		"also if the type is draft, which POST /posts takes as long as it is not empty. Not checked is what depends on " +
-		"other posts and on the moment: the limit of the plan (402); whether group and value[].id name a post that may " +
-		"be changed now (400, 409); whether a repetition can begin at this post; and the Idempotency-Key."
+	d := route.Describe("Posts", "Check posts against the rules of their platforms, without storing them", 400, 413)
+	d.Description = "Send the body that you would send to POST /posts, or only its posts. Whatever POST /posts " +
+		"refuses before it looks at the channels, such as a wrong type or date, returns 400 here too. Each entry is " +
+		"then checked as if it were scheduled, even if the type is draft; POST /posts itself accepts any draft that " +
+		"is not empty. Nothing that depends on other posts or on the time of the request is checked: the limit of " +
+		"the plan (402); whether group and value[].id name a post that can be changed now (400, 409); whether a " +
+		"repetition can start at this post; and the Idempotency-Key."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.checkPosts, route.RequestBody[CheckPostDto]())
 }

@@ -22,8 +22,8 @@ type Created struct {
 }
 
 type createOutput struct {
-	Replayed string    `header:"Idempotent-Replayed" doc:"true when this is the result of an earlier request."`
-	Mismatch string    `header:"Idempotent-Mismatch" doc:"true when the body differs from that of the earlier request."`
+	Replayed string    `header:"Idempotent-Replayed" doc:"true if this is the result of an earlier request."`
+	Mismatch string    `header:"Idempotent-Mismatch" doc:"true if the body differs from the body of the earlier request."`
 	Body     []Created `doc:"One entry per channel, in the order of the request."`
 }
 
@@ -31,12 +31,12 @@ type createOutput struct {
 // huma, because clients send more forms than the schema describes.
 func (a *API) CreatePosts() route.Endpoint {
 	d := route.Describe("Posts", "Publish, schedule or draft a post on one or more channels", 400, 402, 403, 409, 413)
-	d.Description = "A request that repeats an Idempotency-Key creates nothing and returns the first result. An entry that " +
-		"names a post with group or value[].id replaces it; the page /docs/editing says how. 409 with Retry-After: a " +
-		"request with the same key is running, or the post to replace is being published; repeat it after the wait. 409 " +
-		"without it: the post is or may be published, and republish: true publishes it once more. A post that was approved " +
-		"keeps its approval if its content stays the same; with other content it is a draft until it is approved again, " +
-		"and the answer has state and approval."
+	d.Description = "A request that repeats an Idempotency-Key creates nothing and returns the first result. An " +
+		"entry that names a post with group or value[].id replaces that post; the page /docs/editing explains how. " +
+		"409 with Retry-After: a request with the same key is running, or the post to replace is being published; " +
+		"retry after the wait. 409 without Retry-After: the post is, or may be, published, and republish: true " +
+		"publishes it again. An approved post keeps its approval if its content stays the same; with new content it " +
+		"is a draft until it is approved again, and the response has state and approval."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.createPosts, route.RequestBody[CreateRequest]())
 }

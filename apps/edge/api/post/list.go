@@ -31,24 +31,24 @@ func (a *API) ListPostsInEnvelope() route.Endpoint {
 }
 
 func describeList() huma.Operation {
-	d := route.Describe("Posts", "List the posts of a date range, or a page of all stored posts", 400)
+	d := route.Describe("Posts", "List the posts in a date range, or a page of all stored posts", 400)
 	d.Description = "Send startDate and endDate, or page, limit or both. The list of a date range includes every " +
 		"occurrence of repeated posts; only a page has the headers X-Total-Count and X-Has-More. A range may have at " +
-		"most 10,000 posts, 8 MB of text and settings, and 24 MB of JSON; the limits of bytes apply to a page too. " +
-		"With format=html contents are sanitised HTML, plain text as paragraphs; with format=text they are plain " +
+		"most 10,000 posts, 8 MB of text and settings, and 24 MB of JSON; the byte limits apply to a page too. With " +
+		"format=html, contents are sanitized HTML, with plain text as paragraphs; with format=text, they are plain " +
 		"text; otherwise they are returned as they were sent."
 	d.SkipValidateParams = true // listInput.query validates them, and its messages name the bounds
 	return d
 }
 
 type listInput struct {
-	Start    string            `query:"startDate" doc:"ISO 8601; UTC without an offset. Requires endDate."`
-	End      string            `query:"endDate" doc:"At most 366 days after startDate. A date alone is midnight."`
-	Page     route.OptionalInt `query:"page" doc:"Number of the page, from 0 (default 0). Only without dates."`
-	Limit    route.OptionalInt `query:"limit" doc:"Posts of a page, 1 to 100 (default 20). Only without dates."`
+	Start    string            `query:"startDate" doc:"ISO 8601; UTC if it has no offset. Requires endDate."`
+	End      string            `query:"endDate" doc:"At most 366 days after startDate. A date without a time is midnight."`
+	Page     route.OptionalInt `query:"page" doc:"Page number, starting at 0 (default 0). Only without dates."`
+	Limit    route.OptionalInt `query:"limit" doc:"Posts per page, 1 to 100 (default 20). Only without dates."`
 	Customer string            `query:"customer" doc:"Only the channels of this channel group."`
-	Group    string            `query:"group" doc:"The same as customer."`
-	Format   string            `query:"format" enum:"html,text" doc:"Convert every content to this format."`
+	Group    string            `query:"group" doc:"Same as customer."`
+	Format   string            `query:"format" enum:"html,text" doc:"Convert all contents to this format."`
 }
 
 // Enveloped is the response of ListPostsInEnvelope.
@@ -57,7 +57,7 @@ type Enveloped struct {
 }
 
 type listOutput struct {
-	Total   string `header:"X-Total-Count" doc:"Number of posts; at most 10,000 after this page are counted."`
+	Total   string `header:"X-Total-Count" doc:"Number of posts. At most 10,000 posts after this page are counted."`
 	HasMore string `header:"X-Has-More" doc:"true or false; only with page or limit."`
 	Body    func(huma.Context)
 }
@@ -175,7 +175,7 @@ func (a *API) items(threads []publishing.Thread, format string, enveloped bool) 
 		}
 		if size+b.Len() > MaxListAnswer {
 			return nil, fault.New(fault.Invalid, "post.items",
-				"The list would be larger than 24 MB; ask for a shorter range, or for fewer posts a page.")
+				"The list would be larger than 24 MB; ask for a shorter range, or for fewer posts per page.")
 		}
 		if b.Len() > listPiece {
 			pieces, size, b = append(pieces, b.Bytes()), size+b.Len(), &bytes.Buffer{}

@@ -31,7 +31,7 @@ func New(d Deps) *API { return &API{deps: d} }
 // NotFound, not Invalid.
 func (a *API) GetPost() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Posts", "Get a post with its channel, media and timeline", 400, 404),
-		"posts[0] says what became of it: state, releaseURL, error and errorCode."), a.getPost)
+		"posts[0] has the outcome: state, releaseURL, error and errorCode."), a.getPost)
 }
 
 type getInput struct {
@@ -52,9 +52,9 @@ func (a *API) getPost(ctx context.Context, in *getInput) (*detailOutput, error) 
 // DeletePost returns the endpoint that deletes a post with its group. For a repeated post, it skips
 // one occurrence.
 func (a *API) DeletePost() route.Endpoint {
-	d := route.Describe("Posts", "Delete a post with its whole group; published posts stay on the platform. "+
-		"Of a repeated post this skips one occurrence", 404)
-	d.Description = "A post that is being published may go out all the same. To take a post out of the queue and keep it, " +
+	d := route.Describe("Posts", "Delete a post and its whole group; published posts stay on the platform. "+
+		"For a repeated post, this skips one occurrence", 404)
+	d.Description = "A post that is being published may still go out. To take a post out of the queue and keep it, " +
 		"make it a draft with PUT /posts/{id}/status."
 	return route.JSON(d, a.deletePost)
 }
@@ -73,8 +73,8 @@ func (a *API) deletePost(ctx context.Context, in *idInput) (*record.NamedOutput,
 // DeleteGroup returns the endpoint that deletes a group of posts. It ends a repeated post.
 func (a *API) DeleteGroup() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Posts", "Delete a whole group of posts; this ends a repeated post", 404),
-		"group is that of the post. What is published stays on the platform, and a post that is being "+
-			"published may go out all the same."), a.deleteGroup)
+		"group is the group of a post. Published posts stay on the platform, and a post that is being published may "+
+			"still go out."), a.deleteGroup)
 }
 
 type groupInput struct {

@@ -23,16 +23,16 @@ type Releases interface {
 // Missing returns the endpoint that lists the platform's items that a post may correspond to, if
 // the platform published it without returning its id. It is also part of the application API.
 func (a *API) Missing() route.Endpoint {
-	d := route.Describe("Posts", "List what a post may be on its platform", 404, 502)
-	d.Description = "Empty unless releaseId is missing and the platform can list its posts. Send the id of the right one " +
-		"with PUT /posts/{id}/release-id."
+	d := route.Describe("Posts", "List the items on the platform that may be a post", 404, 502)
+	d.Description = "The list is empty unless releaseId is missing and the platform can list its posts. Send the id " +
+		"of the right item with PUT /posts/{id}/release-id."
 	return route.JSON(d, a.missing)
 }
 
 // RemoteItem is a published item on a platform.
 type RemoteItem struct {
 	ID  string `json:"id" doc:"Id on the platform."`
-	URL string `json:"url" doc:"Address on the platform."`
+	URL string `json:"url" doc:"URL on the platform."`
 }
 
 type missingOutput struct{ Body []RemoteItem }
@@ -53,9 +53,9 @@ func (a *API) missing(ctx context.Context, in *idInput) (*missingOutput, error) 
 // application API.
 func (a *API) SetRelease() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Posts", "Set the platform's id of a post whose id is missing", 400, 404, 409, 413),
-		"For a published post that the platform did not name: GET /posts/{id}/missing lists what it may "+
-			"be. With the id the post has statistics. 409: an id is known, or the post is scheduled or being "+
-			"published."), a.setRelease)
+		"For a published post for which the platform returned no id; GET /posts/{id}/missing lists the candidates. "+
+			"Once the id is set, the post has statistics. 409: an id is already known, or the post is scheduled or "+
+			"being published."), a.setRelease)
 }
 
 // ReleaseRequest is the body of PUT /posts/{id}/release-id. The use case refuses a body without an
@@ -72,7 +72,7 @@ type releaseInput struct {
 // ReleaseAnswer is the post with its new release id.
 type ReleaseAnswer struct {
 	ID        string `json:"id" doc:"Id of the post."`
-	ReleaseID string `json:"releaseId" doc:"Its id on the platform now."`
+	ReleaseID string `json:"releaseId" doc:"Its id on the platform."`
 }
 
 type releaseOutput struct{ Body ReleaseAnswer }

@@ -13,8 +13,8 @@ import (
 // SettingsRequest is the body that changes the settings of a post. Example: {"settings": {"topic":
 // "cats"}}
 type SettingsRequest struct {
-	Settings record.Settings `json:"settings" doc:"Settings of the platform. The post keeps those that are not named; null removes one."`
-	Override bool            `json:"override,omitempty" doc:"Keeps an approved post in the queue with settings that were not approved. For administrators and their keys; recorded in the audit log."`
+	Settings record.Settings `json:"settings" doc:"Settings for the platform. Settings that are not sent stay as they are; null removes one."`
+	Override bool            `json:"override,omitempty" doc:"Keeps an approved post in the queue even though its settings are no longer what was approved. Only for administrators and their keys; recorded in the audit log."`
 }
 
 type settingsInput struct {
@@ -25,7 +25,7 @@ type settingsInput struct {
 // SettingsAnswer is the post whose settings were changed. PostID is the root of its thread.
 type SettingsAnswer struct {
 	PostID      string `json:"postId" doc:"Id of the post."`
-	PublishDate string `json:"publishDate" format:"date-time" doc:"When it goes out."`
+	PublishDate string `json:"publishDate" format:"date-time" doc:"When the post goes out."`
 	record.ApprovalEffect
 }
 
@@ -33,12 +33,13 @@ type settingsOutput struct{ Body SettingsAnswer }
 
 // ChangeSettings returns the endpoint that changes the settings of an unpublished post.
 func (a *API) ChangeSettings() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Posts", "Change settings of a post", 400, 402, 403, 404, 409, 413),
-		"The members that are sent replace those of the post, null removes one, and the others stay, as "+
-			"do the state and the date. An approved post becomes a draft until it is approved again, and the answer "+
-			"has state and approval. Of a repeated post this occurrence alone is changed. 409 with Retry- "+
-			"After: the post is being published, or was changed in this moment; repeat the request after the "+
-			"wait. 409 without it: the post is or may be published."), a.changeSettings)
+	return route.JSON(route.Described(
+		route.Describe("Posts", "Change the settings of a post", 400, 402, 403, 404, 409, 413),
+		"Members that are sent replace the post's settings, null removes one, and all others stay, as do the state "+
+			"and the date. An approved post becomes a draft until it is approved again, and the response has state "+
+			"and approval. For a repeated post, only this occurrence changes. 409 with Retry-After: the post is being "+
+			"published, or was changed at the same moment; retry after the wait. 409 without Retry-After: the post "+
+			"is, or may be, published."), a.changeSettings)
 }
 
 func (a *API) changeSettings(ctx context.Context, in *settingsInput) (*settingsOutput, error) {

@@ -43,16 +43,16 @@ type Slots interface {
 
 // Slot is a free posting time.
 type Slot struct {
-	Date string `json:"date" format:"date-time" doc:"Send it as the date of the post."`
+	Date string `json:"date" format:"date-time" doc:"Free posting time; send it as the date of a post."`
 }
 
 type slotOutput struct{ Body Slot }
 
 // slotDoc describes what both slot endpoints do.
-const slotDoc = "A post, a draft or an occurrence of a repeated post takes its minute unless it has failed. " +
-	"The call holds the time for two minutes, so that no other call names it; a post at that time ends the hold, and " +
-	"nothing is refused because of it. It looks 366 days ahead, and answers 409 when there is no posting time or no " +
-	"free one."
+const slotDoc = "A post, a draft or an occurrence of a repeated post takes up its minute unless it has failed. The " +
+	"call holds the time for two minutes, so that no other call returns it. A post at that time ends the hold; a " +
+	"hold never causes a refusal. The search covers the next 366 days. 409: there is no posting time, or none is " +
+	"free."
 
 type slotInput struct {
 	ID string `path:"id" doc:"Channel id."`
@@ -71,7 +71,7 @@ func (a *API) FindSlot() route.Endpoint {
 // FindAnySlot returns the endpoint that finds the next posting time at which no channel has a post.
 func (a *API) FindAnySlot() route.Endpoint {
 	d := route.Describe("Posting times", "Find the next posting time of any channel at which no channel has a post", 409)
-	d.Description = slotDoc + " Posting times of disabled channels do not count, and the time is held for all channels."
+	d.Description = slotDoc + " Posting times of disabled channels are ignored, and the time is held for all channels."
 	return route.JSON(d, func(ctx context.Context, _ *struct{}) (*slotOutput, error) {
 		at, err := a.deps.Slots.FindAny(ctx, request.Principal(ctx))
 		return slot(at, err)
@@ -88,33 +88,34 @@ func slot(at time.Time, err error) (*slotOutput, error) {
 // PostingTime is one time of a queue plan.
 type PostingTime struct {
 	Time int   `json:"time" doc:"Minutes after midnight."`
-	Days []int `json:"days,omitempty" minItems:"1" maxItems:"7" doc:"Days of the week, 0 (Sunday) to 6 (Saturday). Without it every day."`
+	Days []int `json:"days,omitempty" minItems:"1" maxItems:"7" doc:"Days of the week, 0 (Sunday) to 6 (Saturday). If absent, every day."`
 }
 
 // IntegrationTimeDto is the body that sets the posting times of a channel.
 type IntegrationTimeDto struct {
-	Time     []PostingTime `json:"time" maxItems:"100" nullable:"false" doc:"At most 100 times; none for a channel without posting times."`
-	Timezone string        `json:"timezone,omitempty" maxLength:"64" doc:"New time zone of the channel: an IANA name, or minutes east of UTC. Without it the channel keeps its zone. Posts that repeat already keep theirs."`
+	Time     []PostingTime `json:"time" maxItems:"100" nullable:"false" doc:"At most 100 times. An empty list removes all posting times."`
+	Timezone string        `json:"timezone,omitempty" maxLength:"64" doc:"New time zone of the channel: an IANA name, or minutes east of UTC. If absent, the channel keeps its time zone. Existing repeated posts keep theirs."`
 }
 
 // QueuePlan has the posting times of a channel.
 type QueuePlan struct {
-	Time     []PostingTime `json:"time" doc:"In their order; times without days are of every day."`
-	Timezone string        `json:"timezone" doc:"The zone of the times: an IANA name, or a fixed offset such as +05:30."`
-	Next     []string      `json:"next" doc:"The next ten posting times, taken ones too."`
+	Time     []PostingTime `json:"time" doc:"The times in order. A time without days applies to every day."`
+	Timezone string        `json:"timezone" doc:"Time zone of the times: an IANA name, or a fixed offset such as +05:30."`
+	Next     []string      `json:"next" doc:"The next ten posting times, including taken ones."`
 }
 
 type planOutput struct{ Body QueuePlan }
 
 // planDoc describes the times of a queue plan.
-const planDoc = "Times are minutes after midnight by the clocks of the channel's time zone, through all changes of " +
-	"its clocks: a time that is skipped is later by the size of the jump, and of a time that comes twice the first counts."
+const planDoc = "Times are minutes after midnight on the clock of the channel's time zone and follow its clock " +
+	"changes: a time that the clock skips moves later by the length of the jump, and a time that occurs twice counts " +
+	"the first time."
 
 // QueuePlan returns the endpoint that reads the posting times of a channel.
 func (a *API) QueuePlan() route.Endpoint {
-	d := route.Describe("Posting times", "Read the posting times of a channel", 404)
-	d.Description = planDoc + " A new channel has 09:20, 14:10 and 19:00 in its time zone. If nobody has chosen one, " +
-		"neither for it nor for the organization, it has 02:00, 06:40 and 11:40 in UTC."
+	d := route.Describe("Posting times", "Get the posting times of a channel", 404)
+	d.Description = planDoc + " A new channel has 09:20, 14:10 and 19:00 in its time zone. If no time zone was " +
+		"chosen for the channel or the organization, it has 02:00, 06:40 and 11:40 in UTC."
 	return route.JSON(d, func(ctx context.Context, in *slotInput) (*planOutput, error) {
 		return plan(a.deps.Slots.Plan(ctx, request.Principal(ctx), in.ID))
 	})
@@ -128,7 +129,7 @@ type setPlanInput struct {
 // SetQueuePlan returns the endpoint that replaces the posting times of a channel.
 func (a *API) SetQueuePlan() route.Endpoint {
 	d := route.Describe("Posting times", "Set the posting times of a channel", 400, 404, 413)
-	d.Description = planDoc + " What is scheduled already keeps its time."
+	d.Description = planDoc + " Posts that are already scheduled keep their times."
 	return route.JSON(d, func(ctx context.Context, in *setPlanInput) (*planOutput, error) {
 		return plan(a.setPlan(ctx, in, false))
 	})
@@ -139,9 +140,9 @@ func (a *API) SetQueuePlan() route.Endpoint {
 func (a *API) SetTimes() route.Endpoint {
 	d := route.Describe("Posting times", "Set the posting times of a channel in UTC", 400, 404, 413)
 	d.DefaultStatus = http.StatusCreated
-	d.Description = "Without timezone, times are minutes after 00:00 UTC, from a day before to a day after. They are " +
-		"stored as the times that clocks in the channel's time zone show at this moment, and follow its clocks from " +
-		"then on; days are those of UTC. With timezone it is the same as PUT /integrations/{id}/queue-plan."
+	d.Description = "Without timezone, times are minutes after 00:00 UTC, from a day before to a day after, and days " +
+		"are UTC days. The times are converted with the current UTC offset of the channel's time zone, and from then " +
+		"on follow the clock of that zone. With timezone, this is the same as PUT /integrations/{id}/queue-plan."
 	return route.JSON(d, func(ctx context.Context, in *setPlanInput) (*record.NamedOutput, error) {
 		if _, err := a.setPlan(ctx, in, in.Body.Timezone == ""); err != nil {
 			return nil, err

@@ -42,12 +42,12 @@ type Tags interface {
 // TagRecord is a tag of the organization. DeletedAt is null except in the response to its deletion.
 type TagRecord struct {
 	ID        string  `json:"id" doc:"Id of the tag."`
-	Name      string  `json:"name" doc:"Unique in the organization, without regard to case."`
-	Color     string  `json:"color" example:"#1f6feb" doc:"Such as #1F6FEB."`
+	Name      string  `json:"name" doc:"Unique in the organization, ignoring case."`
+	Color     string  `json:"color" example:"#1f6feb" doc:"Color, such as #1F6FEB."`
 	OrgID     string  `json:"orgId" doc:"Id of the organization."`
-	CreatedAt string  `json:"createdAt" format:"date-time" doc:"When it was made."`
-	UpdatedAt string  `json:"updatedAt" format:"date-time" doc:"When it was changed last."`
-	DeletedAt *string `json:"deletedAt" nullable:"true" format:"date-time" doc:"null, but in the answer that deletes it."`
+	CreatedAt string  `json:"createdAt" format:"date-time" doc:"When the tag was created."`
+	UpdatedAt string  `json:"updatedAt" format:"date-time" doc:"When the tag was last changed."`
+	DeletedAt *string `json:"deletedAt" nullable:"true" format:"date-time" doc:"null, except in the response to the request that deletes the tag."`
 }
 
 func tagRecord(p tenancy.Principal, t publishing.Tag) TagRecord {
@@ -59,7 +59,7 @@ func tagRecord(p tenancy.Principal, t publishing.Tag) TagRecord {
 
 // TagList is the response with the list of tags.
 type TagList struct {
-	Tags []TagRecord `json:"tags" doc:"In the order of their names."`
+	Tags []TagRecord `json:"tags" doc:"The tags, sorted by name."`
 }
 
 type tagsOutput struct{ Body TagList }
@@ -67,7 +67,7 @@ type tagsOutput struct{ Body TagList }
 // ListTags returns the endpoint that lists the tags of the organization, sorted by name.
 func (a *API) ListTags() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Tags", "List the tags of the organization"),
-		"Posts get tags by their names, with tags of POST /posts."), a.listTags)
+		"To tag a post, name the tags in tags of POST /posts."), a.listTags)
 }
 
 func (a *API) listTags(ctx context.Context, _ *struct{}) (*tagsOutput, error) {
@@ -85,7 +85,7 @@ func (a *API) listTags(ctx context.Context, _ *struct{}) (*tagsOutput, error) {
 
 // CreateTagDto is the body that creates or changes a tag.
 type CreateTagDto struct {
-	Name  string `json:"name" doc:"1 to 64 characters. It is unique in the organization without regard to case."`
+	Name  string `json:"name" doc:"1 to 64 characters, unique in the organization ignoring case."`
 	Color string `json:"color" doc:"In the form #rrggbb." example:"#1f6feb"`
 }
 
@@ -100,8 +100,7 @@ type tagOutput struct{ Body TagRecord }
 // CreateTag returns the endpoint that creates a tag.
 func (a *API) CreateTag() route.Endpoint {
 	d := route.Describe("Tags", "Create a tag", 400, 409, 413)
-	d.Description = "409: a tag has this name, without regard to case, or the organization has as many tags as it " +
-		"may."
+	d.Description = "409: a tag already has this name, ignoring case, or the organization has reached its limit on tags."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.createTag)
 }
@@ -119,7 +118,7 @@ func (a *API) createTag(ctx context.Context, in *tagInput) (*tagOutput, error) {
 // change.
 func (a *API) UpdateTag() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Tags", "Change a tag", 400, 404, 409, 413),
-		"Its posts show the new name and the new color. 409: another tag has this name."), a.updateTag)
+		"Its posts show the new name and color. 409: another tag already has this name."), a.updateTag)
 }
 
 type updateTagInput struct {
@@ -139,7 +138,7 @@ func (a *API) updateTag(ctx context.Context, in *updateTagInput) (*tagOutput, er
 // DeleteTag returns the endpoint that deletes a tag. Its posts are kept without it.
 func (a *API) DeleteTag() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Tags", "Delete a tag; its posts stay", 404),
-		"It is taken from all posts that have it."), a.deleteTag)
+		"The tag is removed from all posts that have it."), a.deleteTag)
 }
 
 type deleteTagInput struct {

@@ -17,41 +17,41 @@ import (
 
 // DeliveryRecord is the delivery of one event to one webhook.
 type DeliveryRecord struct {
-	ID            string            `json:"id" doc:"The value of the headers X-Service-Delivery and webhook-id."`
-	Event         string            `json:"event" doc:"What it tells."`
-	PostID        *string           `json:"postId" nullable:"true" doc:"The post of the event; null: a test."`
-	State         string            `json:"state" enum:"pending,delivered,failed" doc:"pending: it is to be sent, perhaps again."`
-	Attempts      int               `json:"attempts" doc:"Calls so far."`
-	NextAttemptAt *string           `json:"nextAttemptAt" nullable:"true" format:"date-time" doc:"When it is sent next; null: it has ended."`
+	ID            string            `json:"id" doc:"Id of the delivery, as in the headers X-Service-Delivery and webhook-id."`
+	Event         string            `json:"event" doc:"Name of the event."`
+	PostID        *string           `json:"postId" nullable:"true" doc:"Id of the post; null for a test."`
+	State         string            `json:"state" enum:"pending,delivered,failed" doc:"pending: the delivery has yet to be sent, or sent again."`
+	Attempts      int               `json:"attempts" doc:"Number of attempts so far."`
+	NextAttemptAt *string           `json:"nextAttemptAt" nullable:"true" format:"date-time" doc:"Time of the next attempt; null if the delivery has ended."`
 	CreatedAt     string            `json:"createdAt" format:"date-time" doc:"When the event happened."`
-	EndedAt       *string           `json:"endedAt" nullable:"true" format:"date-time" doc:"When it was delivered or given up; null: it is pending."`
-	Error         *string           `json:"error" nullable:"true" doc:"Why it was given up, when that is more than the last attempt says."`
-	Log           []DeliveryAttempt `json:"log" doc:"The last ten attempts, the oldest first."`
-	Body          string            `json:"body" doc:"What is sent, byte for byte."`
+	EndedAt       *string           `json:"endedAt" nullable:"true" format:"date-time" doc:"When the delivery succeeded or was given up; null while it is pending."`
+	Error         *string           `json:"error" nullable:"true" doc:"Why the delivery was given up, if the last attempt does not already say so."`
+	Log           []DeliveryAttempt `json:"log" doc:"The last ten attempts, oldest first."`
+	Body          string            `json:"body" doc:"The body that is sent, byte for byte."`
 }
 
 // DeliveryAttempt is one call of a webhook.
 type DeliveryAttempt struct {
-	Attempt    int     `json:"attempt" doc:"Its number, from 1."`
-	At         string  `json:"at" format:"date-time" doc:"When it began."`
-	DurationMS int64   `json:"durationMs" doc:"Milliseconds to the answer or the failure."`
-	Status     *int    `json:"status" nullable:"true" doc:"Status of the answer; null without one."`
-	Error      *string `json:"error" nullable:"true" doc:"Null: it succeeded."`
-	Answer     string  `json:"answer" doc:"The beginning of the answer; empty for members who do not manage the organization."`
+	Attempt    int     `json:"attempt" doc:"Number of the attempt, starting at 1."`
+	At         string  `json:"at" format:"date-time" doc:"When the attempt began."`
+	DurationMS int64   `json:"durationMs" doc:"Milliseconds until the response or the failure."`
+	Status     *int    `json:"status" nullable:"true" doc:"Status of the response; null if there was none."`
+	Error      *string `json:"error" nullable:"true" doc:"Why the attempt failed; null if it succeeded."`
+	Answer     string  `json:"answer" doc:"The beginning of the response body; empty for members who do not manage the organization."`
 }
 
 type deliveriesInput struct {
 	ID     string `path:"id" doc:"Webhook id."`
-	Before string `query:"before" maxLength:"64" doc:"Id of a delivery: only older ones."`
-	Limit  int    `query:"limit" minimum:"1" maximum:"50" default:"30" doc:"How many."`
+	Before string `query:"before" maxLength:"64" doc:"Id of a delivery; only older deliveries are listed."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"50" default:"30" doc:"Maximum number of deliveries."`
 }
 
 type deliveriesOutput struct{ Body []DeliveryRecord }
 
 // ListDeliveries returns the endpoint that lists the deliveries of a webhook.
 func (a *API) ListDeliveries() route.Endpoint {
-	d := route.Describe("Webhooks", "List the deliveries of a webhook, the newest first", 400, 404)
-	d.Description = "The page /docs/limits says how long deliveries are kept, and how many of one webhook."
+	d := route.Describe("Webhooks", "List the deliveries of a webhook, newest first", 400, 404)
+	d.Description = "The page /docs/limits says how long deliveries are kept, and how many per webhook."
 	return route.JSON(d, a.listDeliveries)
 }
 
@@ -106,7 +106,8 @@ type deliveryInput struct {
 // ReplayDelivery returns the endpoint that sends a delivery again.
 func (a *API) ReplayDelivery() route.Endpoint {
 	d := route.Describe("Webhooks", "Send a delivery again, with the same id and body", 404, 409)
-	d.Description = "It has ten attempts again, unless it is still on its way. 409: the webhook is disabled."
+	d.Description = "A delivery that has ended gets another ten attempts; a pending one is sent now and keeps its " +
+		"retries. 409: the webhook is disabled."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.replayDelivery)
 }
@@ -120,9 +121,9 @@ func (a *API) replayDelivery(ctx context.Context, in *deliveryInput) (*record.Na
 
 // TestWebhook returns the endpoint that sends an example to a webhook.
 func (a *API) TestWebhook() route.Endpoint {
-	d := route.Describe("Webhooks", "Send an example to a webhook, once", 404)
+	d := route.Describe("Webhooks", "Send an example event to a webhook, once", 404)
 	d.DefaultStatus = http.StatusCreated
-	d.Description = "The answer has the id of the delivery; its outcome is in the list of deliveries."
+	d.Description = "The response has the id of the delivery. Its outcome is in the list of deliveries."
 	return route.JSON(d, a.testWebhook)
 }
 
@@ -135,21 +136,21 @@ func (a *API) testWebhook(ctx context.Context, in *webhookInput) (*record.NamedO
 }
 
 type tryInput struct {
-	URL string `query:"url" maxLength:"2048" doc:"A public https address."`
+	URL string `query:"url" maxLength:"2048" doc:"A public https URL."`
 }
 
 // TriedURL is the outcome of a call to a URL.
 type TriedURL struct {
-	Send    bool    `json:"send" doc:"Whether the URL answered with 2xx."`
-	Status  *int    `json:"status" nullable:"true" doc:"Status of the answer; null without one."`
-	Problem *string `json:"problem" nullable:"true" doc:"Why it did not."`
+	Send    bool    `json:"send" doc:"Whether the URL responded with 2xx."`
+	Status  *int    `json:"status" nullable:"true" doc:"Status of the response; null if there was none."`
+	Problem *string `json:"problem" nullable:"true" doc:"Why the call failed; null if it succeeded."`
 }
 
 type tryOutput struct{ Body TriedURL }
 
 // TryWebhookURL returns the endpoint that posts the body of the request to a URL.
 func (a *API) TryWebhookURL() route.Endpoint {
-	d := route.Describe("Webhooks", "Post the JSON of the body to a URL, once and without a signature", 400, 413)
+	d := route.Describe("Webhooks", "Post the JSON body to a URL, once and without a signature", 400, 413)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.tryWebhookURL, route.RequestBody[AnyJSON]())
 }

@@ -66,24 +66,24 @@ type WebhookDeliveries interface {
 // WebhookRecord is a webhook without its secret.
 type WebhookRecord struct {
 	ID           string           `json:"id" doc:"Id of the webhook."`
-	Name         string           `json:"name" doc:"Its name for people."`
-	URL          string           `json:"url" doc:"Where deliveries are sent. Members who do not manage the organization see the scheme and the host only."`
-	Events       []string         `json:"events" doc:"The events that it gets; empty: all."`
-	Integrations []WebhookChannel `json:"integrations" doc:"The channels whose events it gets; empty: all."`
+	Name         string           `json:"name" doc:"Display name."`
+	URL          string           `json:"url" doc:"Where deliveries are sent. Members who do not manage the organization see only the scheme and host."`
+	Events       []string         `json:"events" doc:"The events that the webhook receives; empty for all events."`
+	Integrations []WebhookChannel `json:"integrations" doc:"The channels whose events the webhook receives; empty for all channels."`
 	SecretSet    bool             `json:"secretSet" doc:"Always true: every webhook has a secret."`
 	PreviousSecrets
-	Disabled bool `json:"disabled" doc:"It gets no deliveries."`
+	Disabled bool `json:"disabled" doc:"Whether the webhook is disabled. A disabled webhook gets no deliveries."`
 	// DisabledReason is a publishing.WebhookDisabled.
-	DisabledReason *string `json:"disabledReason" nullable:"true" enum:"person,gone,failing" doc:"gone: it answered 410; failing: all deliveries of five days failed."`
-	DisabledAt     *string `json:"disabledAt" nullable:"true" format:"date-time" doc:"Since when; null: it is not disabled."`
-	FailingSince   *string `json:"failingSince" nullable:"true" format:"date-time" doc:"The first failure since its last success; null: it works."`
-	CreatedAt      string  `json:"createdAt" format:"date-time" doc:"When it was made."`
-	UpdatedAt      string  `json:"updatedAt" format:"date-time" doc:"When it was changed last."`
+	DisabledReason *string `json:"disabledReason" nullable:"true" enum:"person,gone,failing" doc:"gone: the URL responded with 410. failing: all deliveries failed for five days."`
+	DisabledAt     *string `json:"disabledAt" nullable:"true" format:"date-time" doc:"When the webhook was disabled; null if it is not disabled."`
+	FailingSince   *string `json:"failingSince" nullable:"true" format:"date-time" doc:"When deliveries began to fail, since the last success; null if the last delivery succeeded."`
+	CreatedAt      string  `json:"createdAt" format:"date-time" doc:"When the webhook was created."`
+	UpdatedAt      string  `json:"updatedAt" format:"date-time" doc:"When the webhook was last changed."`
 }
 
 // PreviousSecrets lists when each earlier secret of a webhook ends.
 type PreviousSecrets struct {
-	Until []string `json:"previousSecretsUntil" format:"date-time" doc:"When each earlier secret ends, the soonest first. Until then deliveries are signed with it, too."`
+	Until []string `json:"previousSecretsUntil" format:"date-time" doc:"When each earlier secret expires, soonest first. Until then, deliveries are signed with it too."`
 }
 
 func previousSecrets(w publishing.Webhook) PreviousSecrets {
@@ -102,7 +102,7 @@ type WebhookChannel struct {
 type channelPicture struct {
 	ID      string `json:"id" doc:"Channel id."`
 	Name    string `json:"name" doc:"Name of the channel."`
-	Picture string `json:"picture" doc:"Address of its picture."`
+	Picture string `json:"picture" doc:"URL of its picture."`
 }
 
 type webhooksOutput struct{ Body []WebhookRecord }
@@ -110,7 +110,7 @@ type webhooksOutput struct{ Body []WebhookRecord }
 // ListWebhooks returns the endpoint that lists the webhooks.
 func (a *API) ListWebhooks() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Webhooks", "List the webhooks"),
-		"Without their secrets. failingSince and disabledReason say which do not work."), a.listWebhooks)
+		"Secrets are not included. failingSince and disabledReason show which webhooks do not work."), a.listWebhooks)
 }
 
 func (a *API) listWebhooks(ctx context.Context, _ *struct{}) (*webhooksOutput, error) {
@@ -156,10 +156,10 @@ type WebhookChoice struct {
 
 // WebhookOptions are the members of a webhook that a request may leave out.
 type WebhookOptions struct {
-	Integrations *[]WebhookChoice `json:"integrations,omitempty" nullable:"true" doc:"The channels whose events it gets; empty: all."`
-	Events       *[]string        `json:"events,omitempty" nullable:"true" maxItems:"20" doc:"Of post.published, post.failed, post.status_changed, approval.requested and approval.resolved; empty: all."`
-	Secret       *string          `json:"secret,omitempty" nullable:"true" maxLength:"128" doc:"whsec_ and the base64 of 24 to 64 bytes; absent: a random one."`
-	Disabled     *bool            `json:"disabled,omitempty" nullable:"true" doc:"A disabled webhook gets no events."`
+	Integrations *[]WebhookChoice `json:"integrations,omitempty" nullable:"true" doc:"The channels whose events the webhook receives; empty for all channels."`
+	Events       *[]string        `json:"events,omitempty" nullable:"true" maxItems:"20" doc:"Any of post.published, post.failed, post.status_changed, approval.requested and approval.resolved; empty for all events."`
+	Secret       *string          `json:"secret,omitempty" nullable:"true" maxLength:"128" doc:"whsec_ followed by the base64 encoding of 24 to 64 bytes. If absent, a random secret is generated."`
+	Disabled     *bool            `json:"disabled,omitempty" nullable:"true" doc:"A disabled webhook receives no events."`
 }
 
 func (o WebhookOptions) command() publishing.SetWebhook {
@@ -180,7 +180,7 @@ func (o WebhookOptions) command() publishing.SetWebhook {
 // CreateWebhookRequest is the body of POST /webhooks.
 type CreateWebhookRequest struct {
 	Name string `json:"name" maxLength:"256" doc:"1 to 128 characters."`
-	URL  string `json:"url" maxLength:"2048" doc:"A public https address."`
+	URL  string `json:"url" maxLength:"2048" doc:"A public https URL."`
 	WebhookOptions
 }
 
@@ -189,7 +189,7 @@ type createWebhookInput struct{ Body CreateWebhookRequest }
 // NewWebhook is a new webhook with its secret.
 type NewWebhook struct {
 	ID     string `json:"id" doc:"Id of the webhook."`
-	Secret string `json:"secret" doc:"What deliveries are signed with. It is shown only here."`
+	Secret string `json:"secret" doc:"The secret that signs deliveries. It is shown only here."`
 }
 
 type createWebhookOutput struct{ Body NewWebhook }
@@ -198,9 +198,9 @@ type createWebhookOutput struct{ Body NewWebhook }
 func (a *API) CreateWebhook() route.Endpoint {
 	d := route.Describe("Webhooks", "Create a webhook", 400, 402, 409, 413)
 	d.DefaultStatus = http.StatusCreated
-	d.Description = "The service calls the URL when posts are published, fail or change their status. The page /docs/webhooks " +
-		"describes the events, and how deliveries are signed and repeated. 409: the organization has as many webhooks as " +
-		"it may."
+	d.Description = "The service calls the URL when posts are published, fail or change status. The page " +
+		"/docs/webhooks describes the events, and how deliveries are signed and retried. 409: the organization has " +
+		"reached its limit on webhooks."
 	return route.JSON(d, a.createWebhook)
 }
 
@@ -217,7 +217,7 @@ func (a *API) createWebhook(ctx context.Context, in *createWebhookInput) (*creat
 // UpdateWebhookRequest is the body of PUT /webhooks/{id}. Absent members keep their values.
 type UpdateWebhookRequest struct {
 	Name *string `json:"name,omitempty" nullable:"true" maxLength:"256" doc:"1 to 128 characters."`
-	URL  *string `json:"url,omitempty" nullable:"true" maxLength:"2048" doc:"A public https address."`
+	URL  *string `json:"url,omitempty" nullable:"true" maxLength:"2048" doc:"A public https URL."`
 	WebhookOptions
 }
 
@@ -232,9 +232,10 @@ type updateWebhookInput struct {
 	Body UpdateWebhookRequest
 }
 
-const updateWebhookText = "Members that are absent are left as they are. The secret before a new one signs beside it " +
-	"for 24 hours. With disabled: false a webhook that was disabled begins anew. After the answer no call begins to the " +
-	"URL before, and none to a webhook that is disabled. 409: three earlier secrets still sign."
+const updateWebhookText = "Absent members keep their values. After a change of the secret, the previous secret also " +
+	"signs for 24 hours. disabled: false enables a disabled webhook again and forgets its failures. Once the " +
+	"response is sent, no new call goes to the previous URL or to a disabled webhook. 409: three earlier secrets " +
+	"still sign."
 
 // UpdatedWebhook is a webhook that was changed.
 type UpdatedWebhook struct {
@@ -263,7 +264,7 @@ type replaceWebhookInput struct{ Body ReplaceWebhookRequest }
 
 // UpdateWebhookByBody returns the same endpoint with the id in the body.
 func (a *API) UpdateWebhookByBody() route.Endpoint {
-	d := route.Describe("Webhooks", "Change a webhook that the body names", 400, 404, 409, 413)
+	d := route.Describe("Webhooks", "Change the webhook named in the body", 400, 404, 409, 413)
 	d.Description = updateWebhookText
 	return route.JSON(d, func(ctx context.Context, in *replaceWebhookInput) (*updateWebhookOutput, error) {
 		return a.updateWebhook(ctx, in.Body.ID, in.Body.command())
@@ -287,7 +288,7 @@ type webhookInput struct {
 // DeleteWebhook returns the endpoint that deletes a webhook and its deliveries.
 func (a *API) DeleteWebhook() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Webhooks", "Delete a webhook and its deliveries", 404),
-		"What waits to be sent to it is not sent: after the answer no call begins."), a.deleteWebhook)
+		"Waiting deliveries are not sent. Once the response is sent, no new call to the webhook begins."), a.deleteWebhook)
 }
 
 func (a *API) deleteWebhook(ctx context.Context, in *webhookInput) (*record.NamedOutput, error) {
@@ -300,7 +301,7 @@ func (a *API) deleteWebhook(ctx context.Context, in *webhookInput) (*record.Name
 
 // RotateWebhookRequest is the body of POST /webhooks/{id}/rotate-secret, which may be absent.
 type RotateWebhookRequest struct {
-	Secret *string `json:"secret,omitempty" nullable:"true" maxLength:"128" doc:"whsec_ and the base64 of 24 to 64 bytes; absent: a random one."`
+	Secret *string `json:"secret,omitempty" nullable:"true" maxLength:"128" doc:"whsec_ followed by the base64 encoding of 24 to 64 bytes. If absent, a random secret is generated."`
 }
 
 type rotateWebhookInput struct {
@@ -311,8 +312,8 @@ type rotateWebhookInput struct {
 // RotatedWebhook is a webhook with its new secret.
 type RotatedWebhook struct {
 	ID       string  `json:"id" doc:"Id of the webhook."`
-	Secret   string  `json:"secret" doc:"It is shown only here."`
-	OldUntil *string `json:"previousSecretUntil" nullable:"true" format:"date-time" doc:"When the secret before ends; null: there is none, because the given one was the secret already."`
+	Secret   string  `json:"secret" doc:"The new secret. It is shown only here."`
+	OldUntil *string `json:"previousSecretUntil" nullable:"true" format:"date-time" doc:"When the previous secret expires; null if the given secret was already the current one."`
 	PreviousSecrets
 }
 
@@ -321,9 +322,9 @@ type rotateWebhookOutput struct{ Body RotatedWebhook }
 // RotateWebhookSecret returns the endpoint that replaces the secret of a webhook.
 func (a *API) RotateWebhookSecret() route.Endpoint {
 	d := route.Describe("Webhooks", "Replace the secret of a webhook", 400, 404, 409, 413)
-	d.Description = "For 24 hours deliveries are signed with the secret before, too: webhook-signature has a signature by " +
-		"each. Another rotation meanwhile shortens nothing. 409: three earlier secrets still sign; the message says " +
-		"when the first of them ends."
+	d.Description = "For 24 hours, deliveries are signed with the previous secret too: webhook-signature has one " +
+		"signature per secret. Another rotation in the meantime does not shorten this. 409: three earlier secrets " +
+		"still sign; the message says when the first of them expires."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.rotateWebhookSecret)
 }
