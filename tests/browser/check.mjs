@@ -109,7 +109,7 @@ async function checkOperations({ key, path, operations }) {
     await page.getByRole("heading", { name: heading, exact: true }).waitFor();
     await checkRules(page, `the console: ${id}`, libraryRules, 10);
     if (!hasBody) continue;
-    const editor = page.getByRole("textbox", { name: "Body of the request" });
+    const editor = page.getByRole("textbox", { name: "Request body" });
     await editor.waitFor();
     const padding = await editor.evaluate((e) => parseFloat(getComputedStyle(e).paddingLeft));
     if (padding < 20) wrong.push(`${id}: the padding of the editor is ${padding} px, want room for the numbers of lines`);
@@ -176,7 +176,7 @@ async function checkConsole({ key, path, operation, want }) {
   ]);
   if (answer.status() !== 200) wrong.push(`the call of the console is answered with ${answer.status()}: ${await answer.text()}`);
   await page.getByText(want).first().waitFor();
-  await page.getByRole("status").filter({ hasText: "The answer is 200" }).waitFor();
+  await page.getByRole("status").filter({ hasText: "The response is 200" }).waitFor();
   await page.waitForFunction(() => /^send/i.test(document.activeElement?.textContent.trim())).catch(() =>
     wrong.push("the button that sends has not the focus after the answer"),
   );

@@ -59,10 +59,10 @@ func TestWebhooksPage_FiguresMatchConstants(t *testing.T) {
 	for sentence, holds := range map[string]bool{
 		"ten attempts in all, 5 seconds, 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours apart, give or take 20 %": slices.Equal(waits,
 			[]time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour}),
-		"Answer with 2xx within 15 seconds.":                                    publishing.WebhookTimeout == 15*time.Second,
-		"It has at most 20,000 bytes":                                           publishing.MaxWebhookBody == 20_000,
-		"so do five days in which nothing succeeded":                            publishing.WebhookGiveUp == 5*24*hour,
-		"For 24 hours after a rotation it has a signature by the secret before": publishing.WebhookOverlap == 24*hour,
+		"Respond with 2xx within 15 seconds.":                                           publishing.WebhookTimeout == 15*time.Second,
+		"It has at most 20,000 bytes":                                                   publishing.MaxWebhookBody == 20_000,
+		"so do five days without a success":                                             publishing.WebhookGiveUp == 5*24*hour,
+		"For 24 hours after a rotation, it also has a signature by the previous secret": publishing.WebhookOverlap == 24*hour,
 	} {
 		if has := strings.Contains(page, sentence); !holds || !has {
 			t.Errorf("the page says %q: %v, the service does so: %v, want both", sentence, has, holds)

@@ -67,7 +67,8 @@ func TestDocs_PagesShowTheirTables(t *testing.T) {
 		},
 		"/docs/limits": {
 			"10 MiB", "30 seconds", "24 hours", "POST /posts and POST /posts/check.", "A key is kept for ", "100,000",
-			"20,000 bytes", "<b>18</b>", "<b>24 MiB</b>", "<b>8 MiB</b>", "<b>11,000</b> of one webhook", "<b>30 days</b> after its event",
+			"20,000 bytes", "<b>18</b>", "<b>24 MiB</b>", "<b>8 MiB</b>", "<b>11,000</b> per webhook",
+			"<b>30 days</b> after its event",
 		},
 		"/docs/webhooks": {
 			"webhook.test", "&#34;errorCode&#34;: &#34;rejected&#34;", "Webhook-Signature: v1,", "post.failed",
@@ -130,7 +131,7 @@ func TestConsole_HasStrictPolicy(t *testing.T) {
 func TestPublicDocument_HasPublicAPIOnly(t *testing.T) {
 	t.Parallel()
 	a := get(t, "/public/v1/openapi.json")
-	want(t, a, 200, `"/public/v1/posts"`, `"Detail"`, "/api/public/v1, for clients that have this prefix")
+	want(t, a, 200, `"/public/v1/posts"`, `"Detail"`, "/api/public/v1, for clients that use this prefix")
 	for _, other := range []string{`"/auth/login"`, `"/api/public/v1/posts"`, `"/public/v1/openapi.json"`, `"cookie"`} {
 		if strings.Contains(a.body, other) {
 			t.Errorf("it has %s", other)

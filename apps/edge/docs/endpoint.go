@@ -31,12 +31,12 @@ func NewAPI(d Deps) *API { return &API{deps: d} }
 
 // GetDocument returns the endpoint for the OpenAPI document of all routes.
 func (a *API) GetDocument() route.Endpoint {
-	return a.documentOf("Get this document", func(site *Site) *page.Asset { return site.Document })
+	return a.documentOf("Get this OpenAPI document", func(site *Site) *page.Asset { return site.Document })
 }
 
 // GetPublicDocument returns the endpoint for the OpenAPI document of the public API.
 func (a *API) GetPublicDocument() route.Endpoint {
-	return a.documentOf("Get the OpenAPI document of the public API alone",
+	return a.documentOf("Get the OpenAPI document of only the public API",
 		func(site *Site) *page.Asset { return site.PublicDocument })
 }
 

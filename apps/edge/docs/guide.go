@@ -46,21 +46,21 @@ func errorBodies() ([]errorBody, error) {
 		title string
 		fault *fault.Error
 	}{
-		{title: "A refusal", fault: &fault.Error{Kind: fault.NotFound, Op: op, Message: "There is no such post."}},
-		{title: "Fields that break a rule", fault: &fault.Error{
+		{title: "An error", fault: &fault.Error{Kind: fault.NotFound, Op: op, Message: "There is no such post."}},
+		{title: "Invalid fields", fault: &fault.Error{
 			Kind: fault.Invalid, Op: op, Message: "The post is not valid.",
 			Fields: []fault.Field{
 				{Name: "type", Message: "must be one of: now, schedule, draft, update"},
 				{Name: "date", Message: "is required"},
 			},
 		}},
-		{title: "Channels that do not take the post", fault: &fault.Error{
+		{title: "Channels that do not accept the post", fault: &fault.Error{
 			Kind: fault.Invalid, Op: op,
 			Items: []fault.Item{{
 				ID: "0193b2c4-7d10-7a31-9c55-2f0e6b1a4d01", Kind: "sandbox", Name: "Acme", Message: "The text is too long.",
 			}},
 		}},
-		{title: "The limit of the plan", fault: &fault.Error{
+		{title: "A limit of the plan", fault: &fault.Error{
 			Kind: fault.Quota, Op: op, Limit: &fault.Limit{Name: "posts", Current: 30, Allowed: 30},
 		}},
 		{title: "Too many requests", fault: &fault.Error{Kind: fault.RateLimited, Op: op, RetryAfter: 12 * time.Second}},

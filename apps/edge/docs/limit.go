@@ -59,27 +59,27 @@ func (l Limits) groups() []LimitGroup {
 
 func (l Limits) requests() []Limit {
 	return []Limit{
-		limitOf("Requests of an organization", count(l.Instance.Requests), "a minute, of all its keys together."),
-		limitOf("Creates and edits at the same time", count(l.Writes), atOnce),
-		limitOf("Lists of posts and reports at the same time", count(l.Lists), atOnce),
-		limitOf("Other reads at the same time", count(l.Reads), atOnce),
-		limitOf("Reads of statistics at the same time", count(l.Statistics), atOnce),
-		limitOf("Uploads at the same time", count(l.Uploads), atOnce),
-		limitOf("Uploads from URLs at the same time", count(l.Fetches), atOnce),
-		limitOf("Wait for one of these places", inWords(l.Wait), "then the answer is 429."),
-		limitOf("Time for a request", inWords(l.Timeout), "with its body."),
-		limitOf("Time for an upload", inWords(l.UploadTimeout), "also for one from a URL."),
+		limitOf("Requests of an organization", count(l.Instance.Requests), "a minute, for all its keys together."),
+		limitOf("Concurrent creates and edits", count(l.Writes), atOnce),
+		limitOf("Concurrent lists of posts and reports", count(l.Lists), atOnce),
+		limitOf("Other concurrent reads", count(l.Reads), atOnce),
+		limitOf("Concurrent reads of statistics", count(l.Statistics), atOnce),
+		limitOf("Concurrent uploads", count(l.Uploads), atOnce),
+		limitOf("Concurrent uploads from URLs", count(l.Fetches), atOnce),
+		limitOf("Wait for one of these slots", inWords(l.Wait), "then 429 is returned."),
+		limitOf("Time for a request", inWords(l.Timeout), "including its body."),
+		limitOf("Time for an upload", inWords(l.UploadTimeout), "including uploads from a URL."),
 	}
 }
 
 // atOnce is the note of limits on concurrent requests.
-const atOnce = "of one organization in one process; others wait."
+const atOnce = "for one organization in one process; further requests wait."
 
 func (l Limits) sizes() []Limit {
 	return []Limit{
-		limitOf("Body of posts", size(l.PostBody), "POST /posts and POST /posts/check."),
+		limitOf("Body with posts", size(l.PostBody), "POST /posts and POST /posts/check."),
 		limitOf("Other JSON bodies", size(l.Body), "All other routes with a JSON body."),
-		limitOf("Body of an upload", size(l.UploadBody), "POST /upload, with the frame of the form."),
+		limitOf("Body of an upload", size(l.UploadBody), "POST /upload, including the form encoding."),
 		limitOf("Image", size(l.Instance.Image), "POST /upload and POST /upload-from-url."),
 		limitOf("Video", size(l.Instance.Video), "POST /upload and POST /upload-from-url."),
 		limitOf("Headers of a request", size(l.Headers), ""),
@@ -90,9 +90,9 @@ func (l Limits) sizes() []Limit {
 // keyNote returns a sentence that says how long an idempotency key is kept.
 func keyNote(kept time.Duration) string {
 	if kept == 0 {
-		return "A key is kept for ever."
+		return "A key is kept forever."
 	}
-	return "A key is kept for " + inWords(kept) + " after its posts have been published, have failed or were deleted."
+	return "A key is kept for " + inWords(kept) + " after its posts were published, failed or were deleted."
 }
 
 func postLimits() []Limit {
@@ -100,7 +100,7 @@ func postLimits() []Limit {
 		limitOf("Channels", count(publishing.MaxEntries), ""),
 		limitOf("Parts of one channel", count(publishing.MaxParts), ""),
 		limitOf("Parts of all channels", count(publishing.MaxAllParts), ""),
-		limitOf("Text of one part", count(publishing.MaxText), "characters; platforms allow less."),
+		limitOf("Text of one part", count(publishing.MaxText), "characters; platforms may allow fewer."),
 		limitOf("All texts", size(publishing.MaxAllTexts), ""),
 		limitOf("Files of one part", count(publishing.MaxAttachments), ""),
 		limitOf("Files of all parts", count(publishing.MaxAllImages), ""),
@@ -108,23 +108,23 @@ func postLimits() []Limit {
 		limitOf("Tags", count(publishing.MaxPostTags), ""),
 		limitOf("Settings of one channel", size(publishing.MaxSettings), ""),
 		limitOf("Delay of a part", inWords(publishing.MaxDelay*time.Minute), ""),
-		limitOf("Repetition", inWords(publishing.MaxInterval*24*time.Hour), "between two posts."),
-		limitOf("Posts of a repetition", count(publishing.MaxOccurrences), ""),
+		limitOf("Repetition", inWords(publishing.MaxInterval*24*time.Hour), "between two occurrences."),
+		limitOf("Occurrences of a repeated post", count(publishing.MaxOccurrences), ""),
 	}
 }
 
 func listLimits() []Limit {
 	return []Limit{
-		limitOf("Page of posts", count(publishing.MaxPageLimit), ""),
-		limitOf("Dates of a list of posts", inWords(publishing.MaxRange), "from the first to the last."),
-		limitOf("Posts of such a list", count(publishing.MaxListed), ""),
+		limitOf("Posts per page", count(publishing.MaxPageLimit), ""),
+		limitOf("Date range of a list of posts", inWords(publishing.MaxRange), "from the first date to the last."),
+		limitOf("Posts in a date range", count(publishing.MaxListed), ""),
 		limitOf("Days of a report", count(publishing.MaxReportDays), ""),
-		limitOf("Texts of the posts of a list", size(publishing.MaxListedBytes), "and the same of settings."),
+		limitOf("Texts of the posts in a list", size(publishing.MaxListedBytes), "and the same for their settings."),
 		limitOf("JSON of a list of posts", size(postapi.MaxListAnswer), ""),
-		limitOf("Page of files", count(publishing.MediaPerPage), ""),
-		limitOf("Page of notifications", count(publishing.NotificationsPerPage), ""),
-		limitOf("Page of deliveries", count(publishing.MaxDeliveryPage), ""),
-		limitOf("Page of requests for approval", count(publishing.MaxApprovalPage), ""),
+		limitOf("Files per page", count(publishing.MediaPerPage), ""),
+		limitOf("Notifications per page", count(publishing.NotificationsPerPage), ""),
+		limitOf("Deliveries per page", count(publishing.MaxDeliveryPage), ""),
+		limitOf("Approval requests per page", count(publishing.MaxApprovalPage), ""),
 	}
 }
 
@@ -143,19 +143,19 @@ func (l InstanceLimits) organization() []Limit {
 }
 
 func (l InstanceLimits) webhooks() []Limit {
-	kept := "for ever"
+	kept := "forever"
 	if l.Deliveries > 0 {
 		kept = inWords(l.Deliveries)
 	}
 	return []Limit{
 		limitOf("Body", size(publishing.MaxWebhookBody), ""),
-		limitOf("Time to answer", inWords(publishing.WebhookTimeout), ""),
-		limitOf("Attempts", count(publishing.MaxWebhookAttempts), "of one delivery."),
+		limitOf("Time to respond", inWords(publishing.WebhookTimeout), ""),
+		limitOf("Attempts", count(publishing.MaxWebhookAttempts), "per delivery."),
 		limitOf("Waiting deliveries", count(publishing.MaxWebhookPending),
-			"of one webhook; then the oldest are given up."),
-		limitOf("Deliveries that are kept", count(publishing.MaxWebhookLog), "of one webhook; then the oldest are deleted."),
-		limitOf("A delivery is kept", kept, "after its event."),
-		limitOf("Both secrets sign", inWords(publishing.WebhookOverlap), "after a rotation."),
+			"per webhook; beyond that, the oldest are given up."),
+		limitOf("Stored deliveries", count(publishing.MaxWebhookLog), "per webhook; beyond that, the oldest are deleted."),
+		limitOf("Lifetime of a delivery", kept, "after its event."),
+		limitOf("Overlap of two secrets", inWords(publishing.WebhookOverlap), "after a rotation."),
 	}
 }
 

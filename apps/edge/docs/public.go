@@ -10,8 +10,8 @@ import (
 const PublicDocumentPath = publicPrefix + "openapi.json"
 
 // aliasNote is the public document's sentence about the routes of the alias mount.
-const aliasNote = "Each route is also served below /api/public/v1, for clients that have this prefix; there GET /posts " +
-	"answers {\"posts\": [...]} in place of the list alone."
+const aliasNote = "Every route is also served below /api/public/v1, for clients that use this prefix; there, GET " +
+	"/posts returns {\"posts\": [...]} instead of the list alone."
 
 // publicDocument returns the part of the OpenAPI document that describes the public API: its
 // operations, the schemas that they use, the address of the service, and the sections of the

@@ -27,41 +27,41 @@ var repetitions = []repetition{
 	{Operation: "change-post-settings", Effect: EffectSame},
 	{
 		Operation: "change-status", Effect: EffectSame,
-		Text: "Only without republish, and until the post goes out; then it is refused with 409.",
+		Text: "Only without republish, and until the post goes out; after that, 409.",
 	},
 	{Operation: "check-posts", Effect: EffectSame, Text: "It changes nothing."},
 	{Operation: "set-queue-plan", Effect: EffectSame},
 	{Operation: "update-tag", Effect: EffectSame},
 	{
 		Operation: "update-webhook", Effect: EffectSame,
-		Text: "Only without secret: a secret that is sent twice replaces itself, and the one before it signs " +
-			"no longer.",
+		Text: "Only without secret. A secret that is sent twice replaces itself, and the secret before it no longer " +
+			"signs.",
 	},
 
-	{Operation: "create-tag", Effect: EffectRefused, Text: "409: a tag has this name. Find it in the list of tags."},
-	{Operation: "delete-approval", Effect: EffectRefused, Text: "409: the request has ended."},
-	{Operation: "delete-channel", Effect: EffectRefused, Text: "404: it is gone."},
-	{Operation: "delete-group", Effect: EffectRefused, Text: "404: the posts are gone."},
-	{Operation: "delete-media", Effect: EffectRefused, Text: "404: it is gone."},
-	{Operation: "delete-post", Effect: EffectRefused, Text: "404: it is gone."},
-	{Operation: "delete-tag", Effect: EffectRefused, Text: "404: it is gone."},
-	{Operation: "delete-webhook", Effect: EffectRefused, Text: "404: it is gone."},
+	{Operation: "create-tag", Effect: EffectRefused, Text: "409: a tag already has this name. Look in the list of tags."},
+	{Operation: "delete-approval", Effect: EffectRefused, Text: "409: the request has already ended."},
+	{Operation: "delete-channel", Effect: EffectRefused, Text: "404: it no longer exists."},
+	{Operation: "delete-group", Effect: EffectRefused, Text: "404: the posts no longer exist."},
+	{Operation: "delete-media", Effect: EffectRefused, Text: "404: it no longer exists."},
+	{Operation: "delete-post", Effect: EffectRefused, Text: "404: it no longer exists."},
+	{Operation: "delete-tag", Effect: EffectRefused, Text: "404: it no longer exists."},
+	{Operation: "delete-webhook", Effect: EffectRefused, Text: "404: it no longer exists."},
 	{Operation: "request-approval", Effect: EffectRefused, Text: "409 while the first request is pending."},
-	{Operation: "set-release", Effect: EffectRefused, Text: "409: the post has a release id."},
+	{Operation: "set-release", Effect: EffectRefused, Text: "409: the post already has a release id."},
 
 	{
 		Operation: "change-status", Effect: EffectAgain,
-		Text: "With republish: true. Each repetition publishes the post once more, where people see it.",
+		Text: "With republish: true. Each request publishes the post again, where people can see it.",
 	},
 	{
 		Operation: "create-posts", Effect: EffectAgain,
-		Text: "Without an Idempotency-Key. Each repetition makes other posts, and publishes an edited post " +
-			"once more with republish: true.",
+		Text: "Without an Idempotency-Key. Each request creates more posts, and with republish: true it publishes an " +
+			"edited post again.",
 	},
-	{Operation: "authorize-connector", Effect: EffectAgain, Text: "It begins another connection. The first one expires."},
+	{Operation: "authorize-connector", Effect: EffectAgain, Text: "It starts another connection. The first one expires."},
 	{
 		Operation: "create-webhook", Effect: EffectAgain,
-		Text: "It makes another webhook with a secret of its own. Look in the list of webhooks first.",
+		Text: "It creates another webhook with its own secret. Check the list of webhooks first.",
 	},
 	{
 		Operation: "find-any-slot", Effect: EffectAgain,
@@ -71,20 +71,20 @@ var repetitions = []repetition{
 		Operation: "find-slot", Effect: EffectAgain,
 		Text: "It holds another time. The first one is free again after two minutes.",
 	},
-	{Operation: "get-social-url", Effect: EffectAgain, Text: "It begins another connection. The first one expires."},
+	{Operation: "get-social-url", Effect: EffectAgain, Text: "It starts another connection. The first one expires."},
 	{
 		Operation: "replay-delivery", Effect: EffectAgain,
-		Text: "It sends the delivery once more when the replay before it has ended, with the same webhook-id.",
+		Text: "Once the previous replay has ended, it sends the delivery again, with the same webhook-id.",
 	},
 	{
 		Operation: "rotate-webhook-secret", Effect: EffectAgain,
-		Text: "It replaces the secret once more. If you did not get the first new secret, repeat it: " +
+		Text: "It replaces the secret again. If you did not receive the first new secret, send the request again: " +
 			"deliveries are signed with the last two.",
 	},
 	{Operation: "test-webhook", Effect: EffectAgain, Text: "It sends another test."},
 	{
 		Operation: "upload", Effect: EffectAgain,
-		Text: "It creates another file, with its own name and address. Identical bytes are stored once and count once.",
+		Text: "It creates another file, with its own name and URL. Identical bytes are stored and counted only once.",
 	},
 	{Operation: "upload-from-url", Effect: EffectAgain, Text: "It creates another file, as a second upload does."},
 	{Operation: "trigger-tool", Effect: EffectAgain, Text: "What happens depends on the tool and the platform."},

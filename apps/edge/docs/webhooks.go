@@ -16,18 +16,18 @@ type webhookEvent struct {
 }
 
 var webhookEvents = []webhookEvent{
-	{Event: publishing.WebhookPublished, When: "All of the post is out, its delayed parts included."},
-	{Event: publishing.WebhookFailed, When: "The post, or a part of it, was given up: its state is ERROR now."},
+	{Event: publishing.WebhookPublished, When: "The whole post is published, including its delayed parts."},
+	{Event: publishing.WebhookFailed, When: "The post or a part of it was given up. Its state is now ERROR."},
 	{
 		Event: publishing.WebhookStatus,
-		When: "A draft was scheduled, by a change of its status, an edit or an approval; a scheduled post was made a draft; " +
-			"or a post that is out or has failed was scheduled again or made a draft.",
+		When: "A draft was scheduled by a change of its status, an edit or an approval; a scheduled post was made a draft; " +
+			"or a published or failed post was scheduled again or made a draft.",
 	},
-	{Event: publishing.WebhookApprovalRequested, When: "Somebody was asked for the approval of a draft."},
+	{Event: publishing.WebhookApprovalRequested, When: "Approval of a draft was requested."},
 	{
 		Event: publishing.WebhookApprovalResolved,
-		When: "The request was answered, withdrawn or has expired, or its post was changed or scheduled: " +
-			"approval.status says what. VOID means that an approval has ended, because it was withdrawn or the post has " +
+		When: "The request was answered or withdrawn, it expired, or its post was edited or scheduled; " +
+			"approval.status says which. VOID means that an approval ended because it was withdrawn or the post has " +
 			"changed since.",
 	},
 }

@@ -1,23 +1,23 @@
 "use strict";
 
-// The library keeps what the reader enters, the key too, in localStorage. Unless the reader asks to keep it, it gets
-// sessionStorage in its place, which ends with the tab. Where a browser blocks one of them, the memory of the page stands
-// in for it.
+// The library keeps what the reader enters, including the key, in localStorage. Unless the reader asks to keep it, the
+// library gets sessionStorage instead, which ends with the tab. If a browser blocks one of them, the page's memory is
+// used in its place.
 (() => {
   const choice = "crier-console-keep";
-  const entered = "TryIt_"; // the names of the library begin with it
+  const entered = "TryIt_"; // prefix of the library's names
   const lasting = storage("localStorage");
   const disk = lasting ?? memory();
   const tab = storage("sessionStorage") ?? memory();
   const keep = disk.getItem(choice) === "yes";
 
-  // Its icons would insert a style element, which the policy of the page refuses; console.css has the style.
+  // The library's icons would insert a style element, which the page's policy refuses; console.css has the style.
   window.FontAwesomeConfig = { autoAddCss: false };
   Object.defineProperty(window, "localStorage", { configurable: true, get: () => (keep ? disk : tab) });
   if (!keep) forget(disk); // what another tab has written since the reader asked not to keep it
 
-  // Its editor renders two style elements, which the policy refuses too. They become elements without an effect, and
-  // applyStyles gives their rules to the page through the object model, which no policy restricts.
+  // The library's editor renders two style elements, which the policy refuses too. They become elements without effect,
+  // and applyStyles applies their rules through the object model, which no policy restricts.
   const styleName = "crier-style";
   const styles = new CSSStyleSheet();
   document.adoptedStyleSheets.push(styles);
@@ -31,7 +31,7 @@
     styles.replaceSync(text);
   }
 
-  // storage returns a storage of the browser, and null if it is blocked.
+  // storage returns a storage of the browser, or null if it is blocked.
   function storage(name) {
     try {
       const found = window[name];
@@ -80,7 +80,7 @@
     window.location.reload();
   }
 
-  // A browser that goes back to the page restores its forms, and may show the choice of before.
+  // A browser that goes back to the page restores its forms and may show the earlier choice.
   window.addEventListener("pageshow", () => {
     document.getElementById("keep").checked = keep;
   });
@@ -97,7 +97,7 @@
     const page = document.querySelector("elements-api");
     try {
       const answer = await ask(page.dataset.document);
-      if (!answer.ok) throw new Error(`it is answered with ${answer.status}`);
+      if (!answer.ok) throw new Error(`the server responded with ${answer.status}`);
       const description = await answer.json();
       description.servers = [{ url: window.location.origin + page.dataset.root }];
       page.apiDescriptionDocument = description;
@@ -109,27 +109,27 @@
     }
   }
 
-  // The library says nothing of an answer to who does not see it, and disables the button that has the focus.
+  // The library does not announce responses to screen readers, and it disables the button that has the focus.
   const ask = window.fetch.bind(window);
   window.fetch = async (...call) => {
     announce("");
     try {
       const answer = await ask(...call);
-      announce(`The answer is ${answer.status} ${answer.statusText}`);
+      announce(`The response is ${answer.status} ${answer.statusText}`);
       return answer;
     } catch (error) {
-      announce(`There is no answer: ${error.message}`);
+      announce(`There is no response: ${error.message}`);
       throw error;
     }
   };
 
-  // unfocused is whether the button that sends has lost the focus.
+  // unfocused is true if the send button has lost the focus.
   let unfocused = false;
 
   function announce(text) {
     document.getElementById("answered").textContent = text;
     unfocused = text !== "";
-    if (unfocused) setTimeout(returnFocus, 100); // what is rendered may change the button alone, which is not observed
+    if (unfocused) setTimeout(returnFocus, 100); // rendering may change only the button, which is not observed
   }
 
   function returnFocus() {
@@ -140,7 +140,7 @@
     if (document.activeElement === document.body) button.focus();
   }
 
-  // searchIn lists the operations that have all words of the search in their method, path or texts.
+  // searchIn lists the operations whose method, path or texts have all words of the search.
   function searchIn(description) {
     const field = document.getElementById("search");
     const found = document.getElementById("found");
@@ -160,7 +160,7 @@
     });
   }
 
-  // wanted is the heading that gets the focus when the library has rendered it, null without one.
+  // wanted is the heading that gets the focus once the library has rendered it, or null.
   let wanted = null;
 
   function focusWanted() {
@@ -179,14 +179,14 @@
     link.addEventListener("click", () => {
       document.getElementById("found").hidden = true;
       wanted = operation.heading;
-      setTimeout(focusWanted); // the operation may be shown already; then nothing is rendered
+      setTimeout(focusWanted); // the operation may already be shown; then nothing is rendered
     });
     const item = document.createElement("li");
     item.append(link);
     return item;
   }
 
-  // Names, roles and keys that the library leaves out, for people who do not see the page or use no mouse: each row is
+  // Names, roles and keys that the library leaves out, for people who cannot see the page or use no mouse. Each row is
   // a selector and what its elements need.
   const repairs = [
     ["[role=heading]:not([aria-level])", (e) => e.setAttribute("aria-level", "3")],
@@ -198,7 +198,7 @@
     ["button:not([aria-label])", (e) => nameUnlessText(e, iconName(e))],
     ["button[aria-label]", nameByText],
     ["input[aria-label=Authorization]:not([type=password])", hideKey],
-    ["textarea:not([aria-label])", (e) => e.setAttribute("aria-label", "Body of the request")],
+    ["textarea:not([aria-label])", (e) => e.setAttribute("aria-label", "Request body")],
     ["[aria-hidden=true] :is(select, input, button):not([tabindex='-1'])", (e) => e.setAttribute("tabindex", "-1")],
     [".sl-panel__content-wrapper[role=region]", (e) => e.removeAttribute("role")],
     [".sl-code-viewer__scroller:not([tabindex])", (e) => e.setAttribute("tabindex", "0")],
@@ -230,7 +230,7 @@
     if (!document.getElementById(target)) element.removeAttribute("aria-controls");
   }
 
-  // nameByText adds the text of a button to its name, so that it can be named by what it shows.
+  // nameByText adds the text of a button to its name, so that people can refer to it by what it shows.
   function nameByText(button) {
     const text = button.textContent.trim();
     const name = button.getAttribute("aria-label");
@@ -247,7 +247,7 @@
   }
 
   document.addEventListener("DOMContentLoaded", () => {
-    // Its own changes are of attributes alone, which are not observed.
+    // repair itself changes only attributes, which are not observed.
     new MutationObserver(repair).observe(document.body, { childList: true, subtree: true, characterData: true });
     show();
   });

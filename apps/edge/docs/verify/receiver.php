@@ -10,10 +10,10 @@ try {
     http_response_code(401);
     exit;
 }
-// A file for each delivery; better a row of your database.
+// One file per delivery; a row in your database is better.
 $done = sys_get_temp_dir() . '/delivery-' . hash('sha256', $headers['webhook-id']);
 if (!file_exists($done)) {
-    file_put_contents('php://stdout', "$body\n"); // your work, or store the body for it: answer within 15 seconds
+    file_put_contents('php://stdout', "$body\n"); // do your work here, or store the body: respond within 15 seconds
     touch($done);
 }
 http_response_code(200);

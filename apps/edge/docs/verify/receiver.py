@@ -4,7 +4,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from verify import verify
 
-done: set[str] = set()  # better a table of your database: it outlives the program
+done: set[str] = set()  # a table in your database is better: it outlives the program
 one_at_a_time = threading.Lock()
 
 
@@ -17,7 +17,7 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
     def receive(self) -> int:
-        """Returns the status of the answer."""
+        """Returns the status of the response."""
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit() or int(length) > 20_000:
             return 413
@@ -29,7 +29,7 @@ class Receiver(BaseHTTPRequestHandler):
             return 401
         with one_at_a_time:
             if headers["webhook-id"] not in done:
-                print(body.decode(), flush=True)  # your work, or store the body for it: answer within 15 seconds
+                print(body.decode(), flush=True)  # do your work here, or store the body: respond within 15 seconds
                 done.add(headers["webhook-id"])
         return 200
 

@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage } from "node:http";
 import { verify } from "./verify.ts";
 
-const done = new Set<string>(); // better a table of your database: it outlives the program
+const done = new Set<string>(); // a table in your database is better: it outlives the program
 
-// receive returns the status of the answer.
+// receive returns the status of the response.
 async function receive(request: IncomingMessage): Promise<number> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -20,7 +20,7 @@ async function receive(request: IncomingMessage): Promise<number> {
   }
   const id = request.headers["webhook-id"] as string;
   if (!done.has(id)) {
-    console.log(body.toString()); // your work, or store the body for it: answer within 15 seconds
+    console.log(body.toString()); // do your work here, or store the body: respond within 15 seconds
     done.add(id);
   }
   return 200;

@@ -1,22 +1,22 @@
 <?php
 
 /**
- * verify throws unless one of the signatures of a delivery is by the secret and the delivery is at most five minutes
- * old. $body is the body as it arrived, as file_get_contents('php://input') returns it; the names of headers are in
- * lower case.
+ * verify throws unless one of a delivery's signatures was made with the secret and the delivery is at most five minutes
+ * old. $body is the body as it arrived, as returned by file_get_contents('php://input'). Header names are in lower
+ * case.
  */
 function verify(string $secret, array $headers, string $body, ?int $now = null): void
 {
     $text = preg_replace('/^whsec_/', '', $secret);
     $key = base64_decode($text, true);
     if ($key === false || strlen($key) < 24 || base64_encode($key) !== $text) {
-        throw new RuntimeException('the secret is not whsec_ and the base64 of 24 bytes or more');
+        throw new RuntimeException('the secret is not whsec_ and the base64 encoding of 24 bytes or more');
     }
     $id = $headers['webhook-id'] ?? '';
     $timestamp = $headers['webhook-timestamp'] ?? '';
     $signatures = $headers['webhook-signature'] ?? '';
     if ($id === '' || $timestamp === '' || $signatures === '') {
-        throw new RuntimeException('the headers of the signature are missing');
+        throw new RuntimeException('the signature headers are missing');
     }
     if (!preg_match('/^[0-9]{1,12}\z/', $timestamp)) {
         throw new RuntimeException('the timestamp is not a number of seconds');
@@ -31,5 +31,5 @@ function verify(string $secret, array $headers, string $body, ?int $now = null):
             return;
         }
     }
-    throw new RuntimeException('no signature is by the secret');
+    throw new RuntimeException('no signature was made with the secret');
 }

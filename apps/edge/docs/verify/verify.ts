@@ -2,14 +2,14 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 
-// verify throws unless one of the signatures of a delivery is by the secret and the delivery is at most five minutes
-// old. headers are those of a request as Node.js has them, with names in lower case; of a Request of fetch, give
+// verify throws unless one of a delivery's signatures was made with the secret and the delivery is at most five minutes
+// old. headers are the headers of a Node.js request, with names in lower case; for a fetch Request, pass
 // Object.fromEntries(request.headers). body is the body as it arrived.
 export function verify(secret: string, headers: IncomingHttpHeaders, body: Buffer, now: Date = new Date()): void {
   const text = secret.replace(/^whsec_/, "");
   const key = Buffer.from(text, "base64");
   if (key.length < 24 || key.toString("base64") !== text) {
-    throw new Error("the secret is not whsec_ and the base64 of 24 bytes or more");
+    throw new Error("the secret is not whsec_ and the base64 encoding of 24 bytes or more");
   }
   const [id, timestamp, signatures] = ["webhook-id", "webhook-timestamp", "webhook-signature"].map((name) => {
     const value = headers[name];
@@ -25,5 +25,5 @@ export function verify(secret: string, headers: IncomingHttpHeaders, body: Buffe
     const got = Buffer.from(encoded, "base64");
     if (version === "v1" && got.length === want.length && timingSafeEqual(got, want)) return;
   }
-  throw new Error("no signature is by the secret");
+  throw new Error("no signature was made with the secret");
 }
