@@ -47,7 +47,7 @@ func TestDocs_PublicAPIHasSeparatePage(t *testing.T) {
 			t.Errorf("%s lists routes of the alias mount", page)
 		}
 	}
-	for _, part := range []string{`<a href="#login"><b>POST</b>`, "Needs: cookie or session."} {
+	for _, part := range []string{`<a href="#login"><b>POST</b>`, "Requires: cookie or session."} {
 		if !strings.Contains(application, part) {
 			t.Errorf("/docs/application has no %s", part)
 		}
