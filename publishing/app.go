@@ -40,7 +40,7 @@ func (c SetPlatformApp) Validate() error {
 	var faults fault.List
 	for name, text := range map[string]string{"credentials.clientId": c.ClientID, "credentials.clientSecret": c.Secret} {
 		if text == "" || len(text) > maxAppText || !Storable(text) {
-			faults.Add(name, "must be a text of 1 to 1024 bytes")
+			faults.Add(name, "must be a string of 1 to 1024 bytes")
 		}
 	}
 	return faults.Err("publishing.SetPlatformApp", "The credentials are not valid.")

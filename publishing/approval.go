@@ -141,7 +141,7 @@ func (a Approval) Open(now time.Time) error {
 	case ApprovalPending:
 		return nil
 	case ApprovalApproved, ApprovalRejected:
-		return fault.New(fault.Conflict, op, "This request was answered already.")
+		return fault.New(fault.Conflict, op, "This request has already been answered.")
 	case ApprovalExpired:
 		return fault.New(fault.Gone, op, "This request has expired. Ask for a new one.")
 	}
@@ -156,7 +156,7 @@ func (a Approval) Readable(now time.Time) error {
 		return nil
 	}
 	if fault.Is(err, fault.Conflict) {
-		return fault.New(fault.Gone, "publishing.Approval", "This link is not valid any more.")
+		return fault.New(fault.Gone, "publishing.Approval", "This link is no longer valid.")
 	}
 	return err
 }
@@ -166,13 +166,13 @@ func (a Approval) Readable(now time.Time) error {
 func (a Approval) MayResolve(p tenancy.Principal) error {
 	const op = "publishing.ResolveApproval"
 	if p.Via != tenancy.ViaSession {
-		return fault.New(fault.Forbidden, op, "Only people can answer a request for approval.")
+		return fault.New(fault.Forbidden, op, "Only people can answer an approval request.")
 	}
 	if !p.Behind.IsZero() {
-		return fault.New(fault.Forbidden, op, "Only the person can answer, not an operator for them.")
+		return fault.New(fault.Forbidden, op, "Only the person themselves can answer, not an operator on their behalf.")
 	}
 	if a.Requested(p) {
-		return fault.New(fault.Forbidden, op, "You have asked for this approval, so somebody else must answer it.")
+		return fault.New(fault.Forbidden, op, "You requested this approval, so somebody else must answer it.")
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (a Approval) MayWithdraw(p tenancy.Principal) error {
 		return nil
 	}
 	return fault.New(fault.Forbidden, "publishing.WithdrawApproval",
-		"Only who asked for the approval, or an administrator, can withdraw the request.")
+		"Only the person who asked for the approval, or an administrator, can withdraw the request.")
 }
 
 // MaySchedule returns Conflict if the request keeps the principal from scheduling the post: while
@@ -194,7 +194,7 @@ func (a Approval) MaySchedule(p tenancy.Principal, now time.Time) error {
 		return nil
 	}
 	return fault.New(fault.Conflict, "publishing.ChangeStatus",
-		"The post waits for its approval: withdraw the request, or ask an administrator.")
+		"The post is waiting for approval: withdraw the request, or ask an administrator.")
 }
 
 // ApprovalEffect is what a change of a post does to its approval.
@@ -219,7 +219,8 @@ type ApprovalEffect struct {
 func MayOverride(p tenancy.Principal) error {
 	const op = "publishing.Override"
 	if !p.Behind.IsZero() {
-		return fault.New(fault.Forbidden, op, "Only the person can override an approval, not an operator for them.")
+		return fault.New(fault.Forbidden, op,
+			"Only the person themselves can override an approval, not an operator on their behalf.")
 	}
 	if !p.Role.Manages() {
 		return fault.New(fault.Forbidden, op, "Only an administrator can override an approval.")

@@ -117,14 +117,14 @@ func (c CreatePosts) Validate() error {
 	if c.Date.IsZero() {
 		add("date", "must be an ISO 8601 date, for example 2026-01-02T15:04:05Z")
 	} else if y := c.Date.Year(); y < 2000 || y > 2200 {
-		add("date", "must lie between the years 2000 and 2200")
+		add("date", "must be between the years 2000 and 2200")
 	}
 	c.Repeat.validate(c.Date, add)
 	if len(c.Tags) > MaxPostTags {
-		add("tags", "must hold at most %d tags", MaxPostTags)
+		add("tags", "must contain at most %d tags", MaxPostTags)
 	}
 	if len(c.Entries) == 0 || len(c.Entries) > MaxEntries {
-		add("entries", "must hold 1 to %d entries", MaxEntries)
+		add("entries", "must contain 1 to %d entries", MaxEntries)
 	}
 	parts, images, texts, settings := 0, 0, 0, 0
 	for i, e := range c.Entries {
@@ -140,17 +140,17 @@ func (c CreatePosts) Validate() error {
 		}
 	}
 	if parts > MaxAllParts {
-		add("entries", "must hold at most %d parts in all", MaxAllParts)
+		add("entries", "must contain at most %d parts in total", MaxAllParts)
 	}
 	if images > MaxAllImages {
-		add("entries", "must hold at most %d images in all", MaxAllImages)
+		add("entries", "must contain at most %d images in total", MaxAllImages)
 	}
 	if settings > MaxAllSettings {
-		add("entries", "must hold at most %d bytes of settings in all, "+
-			"those of an entry counted once more for each of its parts with a delay", MaxAllSettings)
+		add("entries", "must contain at most %d bytes of settings in total, "+
+			"counting those of an entry again for each of its parts with a delay", MaxAllSettings)
 	}
 	if texts > MaxAllTexts {
-		add("entries", "must hold at most %d bytes of text in all", MaxAllTexts)
+		add("entries", "must contain at most %d bytes of text in total", MaxAllTexts)
 	}
 	return faults.Err("publishing.CreatePosts", "The post is not valid.")
 }
@@ -163,7 +163,7 @@ func (e CreateEntry) validate(at string, add func(name, format string, args ...a
 		add(at+".channel", "must be at most %d bytes", maxID)
 	}
 	if len(e.Parts) == 0 || len(e.Parts) > MaxParts {
-		add(at+".parts", "must hold 1 to %d parts", MaxParts)
+		add(at+".parts", "must contain 1 to %d parts", MaxParts)
 	}
 	if rule := settingsRule(e.Settings); rule != "" {
 		add(at+".settings", "%s", rule)
@@ -181,7 +181,7 @@ func (v CreatePart) validate(at string, index int, add func(name, format string,
 		add(at+".content", "must be valid UTF-8 without NUL characters")
 	}
 	if len(v.Media) > MaxAttachments {
-		add(at+".media", "must hold at most %d items", MaxAttachments)
+		add(at+".media", "must contain at most %d items", MaxAttachments)
 	}
 	if v.Delay < 0 || v.Delay > MaxDelay {
 		add(at+".delay", "must be 0 to %d minutes", MaxDelay)
@@ -278,7 +278,7 @@ func settingsRule(settings json.RawMessage) string {
 		return fmt.Sprintf("must be smaller than %d bytes", MaxSettings)
 	}
 	if !storableJSON(settings) {
-		return fmt.Sprintf("must hold no NUL characters, only numbers of at most %d characters "+
+		return fmt.Sprintf("must contain no NUL characters, only numbers of at most %d characters "+
 			"with exponents from -%d to %d, and at most %d levels", maxDigits, maxExponent, maxExponent, MaxSettingsDepth)
 	}
 	return ""

@@ -40,7 +40,7 @@ func (s SetPause) Validate() error {
 	if s.Scope.Valid() && s.Scope != PauseInstance {
 		return nil
 	}
-	return fault.New(fault.Invalid, "publishing.SetPause", "There is no such thing to pause.")
+	return fault.New(fault.Invalid, "publishing.SetPause", "The scope to pause is unknown.")
 }
 
 // MaxHeldShown is the largest number of held posts in a response.

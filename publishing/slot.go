@@ -214,7 +214,7 @@ type SetQueuePlan struct {
 func (c SetQueuePlan) Validate() error {
 	var faults fault.List
 	if len(c.Times) > MaxQueueTimes {
-		faults.Add("times", fmt.Sprintf("must hold at most %d times", MaxQueueTimes))
+		faults.Add("times", fmt.Sprintf("must contain at most %d times", MaxQueueTimes))
 	}
 	least, most := 0, minutesOfDay-1
 	if c.UTC {
@@ -225,7 +225,7 @@ func (c SetQueuePlan) Validate() error {
 			faults.Add(fmt.Sprintf("times.%d.minute", i), fmt.Sprintf("must be from %d to %d", least, most))
 		}
 		if t.Days == 0 || t.Days > EveryDay {
-			faults.Add(fmt.Sprintf("times.%d.days", i), "must name days of the week, 0 (Sunday) to 6 (Saturday)")
+			faults.Add(fmt.Sprintf("times.%d.days", i), "must list days of the week, 0 (Sunday) to 6 (Saturday)")
 		}
 	}
 	return faults.Err("publishing.SetQueuePlan", "The posting times are not valid.")

@@ -72,17 +72,17 @@ func ErrorCodes() []ErrorCode {
 		{
 			Code:    CodeRejected,
 			Meaning: "The platform refused the post, or it cannot be sent as it is. It was not published.",
-			Remedy:  "Correct what error says and schedule the post again.",
+			Remedy:  "Fix the problem that error describes, then schedule the post again.",
 		},
 		{
 			Code:    CodeRetriesUsedUp,
-			Meaning: "The platform failed or could not be reached until the retries ended.",
-			Remedy:  "Look at error, which also says whether a part of the thread is out, and schedule the post again later.",
+			Meaning: "The platform kept failing or could not be reached until the retries ran out.",
+			Remedy:  "Read error, which also says whether a part of the thread was published, and schedule the post again later.",
 		},
 		{
 			Code:    CodeOutcomeUnknown,
-			Meaning: "The platform was called, and nobody could find out whether it published the post.",
-			Remedy: "Look on the platform first. Only if the post is not there, send PUT /posts/{id}/status " +
+			Meaning: "The platform was called, but it could not be determined whether it published the post.",
+			Remedy: "Check the platform first. Only if the post is not there, send PUT /posts/{id}/status " +
 				"with republish: true.",
 		},
 		{
@@ -92,17 +92,17 @@ func ErrorCodes() []ErrorCode {
 		},
 		{
 			Code:    CodeChannelDisabled,
-			Meaning: "The channel was disabled or disconnected at the time of the post.",
+			Meaning: "The channel was disabled or disconnected when the post was due.",
 			Remedy:  "Enable or connect the channel, then schedule the post again.",
 		},
 		{
 			Code:    CodePredecessor,
-			Meaning: "The part before this one failed, so that this one was not sent.",
-			Remedy:  "Correct the part before it; its own error has the reason.",
+			Meaning: "The part before this one failed, so this one was not sent.",
+			Remedy:  "Fix the part before it; that part's own error has the reason.",
 		},
 		{
 			Code:    CodeTooLong,
-			Meaning: "The service could not finish the post: its process ended again and again, or took too long.",
+			Meaning: "The service could not finish the post: its process kept ending, or it took too long.",
 			Remedy:  "Schedule the post again. If it fails again, tell the operator of the service.",
 		},
 		{
@@ -118,14 +118,14 @@ func ErrorCodes() []ErrorCode {
 		{
 			Code:    CodeDeleted,
 			Meaning: "The post was deleted while it was being published.",
-			Remedy:  "Look on the platform if a part of it was published before.",
+			Remedy:  "Check the platform: a part of it may have been published before.",
 		},
 	}
 }
 
 // MaybeSentAdvice is appended to the error of a post that was given up but may have been published.
-const MaybeSentAdvice = " A call for it may have reached the platform and was never answered: " +
-	"look there before publishing it again."
+const MaybeSentAdvice = " A call for it may have reached the platform but was never answered: " +
+	"check there before publishing it again."
 
 // publishingWait and unknownWait are how long to wait before asking again whether a post is still
 // being published, or whether its outcome is still unknown.
@@ -146,7 +146,7 @@ func Move(state, to State, outcomeUnknown, published, republish bool) error {
 	const op = "publishing.Move"
 	if state.Claimed() && republish {
 		return fault.New(fault.Conflict, op, "The post is being published right now, perhaps by an earlier request to "+
-			"publish it again; read it before you ask for that.")
+			"publish it again; read the post before you try that again.")
 	}
 	if state.Claimed() {
 		wait := publishingWait
@@ -163,11 +163,11 @@ func Move(state, to State, outcomeUnknown, published, republish bool) error {
 	}
 	if state == StatePublished || published {
 		return fault.New(fault.Conflict, op,
-			"The post is published already, at least in part; send republish: true to publish it again.")
+			"The post is already published, at least in part; send republish: true to publish it again.")
 	}
 	if outcomeUnknown && to != StateDraft {
 		return fault.New(fault.Conflict, op,
-			"The post may already be published; look on the platform, then send republish: true to publish it again.")
+			"The post may already be published; check the platform, then send republish: true to publish it again.")
 	}
 	return nil
 }

@@ -182,7 +182,7 @@ func (w Webhook) Rotate(now time.Time) (Webhook, error) {
 		return w, &fault.Error{
 			Kind: fault.Conflict, Op: "publishing.RotateWebhookSecret", RetryAfter: first.Sub(now),
 			Message: fmt.Sprintf("The webhook already has %d earlier secrets that still sign, which is the maximum. "+
-				"The first of them ends at %s: rotate again then.", maxPreviousSecrets, first.UTC().Format(WireTime)),
+				"The first one expires at %s: rotate again then.", maxPreviousSecrets, first.UTC().Format(WireTime)),
 		}
 	}
 	w.PreviousUntil, w.UpdatedAt = append(w.PreviousUntil, now.Add(WebhookOverlap)), now
@@ -258,7 +258,7 @@ func (c SetWebhook) Validate(isNew bool, isOpen func(*url.URL) bool) error {
 		}
 	}
 	if c.Integrations != nil && len(*c.Integrations) > maxWebhookChannels {
-		faults.Add("integrations", fmt.Sprintf("must hold at most %d channels", maxWebhookChannels))
+		faults.Add("integrations", fmt.Sprintf("must contain at most %d channels", maxWebhookChannels))
 	}
 	if c.Secret != nil {
 		if _, err := ParseWebhookSecret(*c.Secret); err != nil {
@@ -300,16 +300,16 @@ func webhookURLRule(text string, isOpen func(*url.URL) bool) string {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxWebhookURL || !Storable(text) || !utf8.ValidString(u.Host) || u.Hostname() == "" || u.Opaque != "" ||
 		strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		return fmt.Sprintf("must be a whole URL of at most %d bytes, such as https://example.com/hook", maxWebhookURL)
+		return fmt.Sprintf("must be an absolute URL of at most %d bytes, like https://example.com/hook", maxWebhookURL)
 	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !isOpen(u)) {
 		return "must begin with https://"
 	}
 	if u.User != nil {
-		return "must not hold a user name or a password"
+		return "must not contain a user name or password"
 	}
 	if u.Fragment != "" {
-		return "must not hold a fragment (#)"
+		return "must not contain a fragment (#)"
 	}
 	return ""
 }
@@ -334,7 +334,7 @@ const (
 	NewWebhookSecret = 32
 )
 
-const webhookSecretRule = "must be whsec_ and the base64 of 24 to 64 bytes"
+const webhookSecretRule = "must be whsec_ followed by the base64 of 24 to 64 bytes"
 
 // ParseWebhookSecret returns the key bytes of a secret, which are encoded after whsec_. The error
 // does not contain the secret.

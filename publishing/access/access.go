@@ -87,7 +87,7 @@ type Channel struct {
 func (k *Keeper) Refresh(ctx context.Context, c *Channel) (destination string, err error) {
 	refresher, ok := c.Connector.(connector.Refresher)
 	if !ok {
-		return "", reauth("The platform no longer accepts our access; reconnect the channel.")
+		return "", reauth("The platform no longer accepts this channel's credentials; reconnect the channel.")
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.deps.Timeout)
 	defer cancel()
@@ -116,16 +116,16 @@ func (k *Keeper) begin(ctx context.Context, c *Channel) (accessstore.RefreshStat
 	for {
 		state, err := accessstore.BeginRefresh(ctx, k.db, c.Org, c.ID, c.Sealed, k.deps.Timeout+storeGrace)
 		if pg.IsNoRows(err) {
-			return state, transient("The channel was disconnected meanwhile.", nil)
+			return state, transient("The channel has been disconnected.", nil)
 		}
 		if err != nil {
-			return state, transient("The access of the channel could not be refreshed.", err)
+			return state, transient("The channel's credentials could not be refreshed.", err)
 		}
 		if state.Begun || state.Needed || string(state.Credential) != string(c.Sealed) {
 			return state, nil
 		}
 		if err := clock.Sleep(ctx, poll); err != nil {
-			return state, transient("The access of the channel is being refreshed.", err)
+			return state, transient("The channel's credentials are being refreshed.", err)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func (k *Keeper) adopt(c *Channel, state accessstore.RefreshState) error {
 	if err != nil {
 		return &connector.Error{
 			Kind: connector.KindOperator, Err: err,
-			Public: "The channel's access cannot be read with the keys of this instance.",
+			Public: "The channel's credentials cannot be decrypted with the keys of this instance.",
 		}
 	}
 	c.Session.Credential, c.Sealed = opened, state.Credential
@@ -156,7 +156,7 @@ func (k *Keeper) failed(ctx context.Context, c *Channel, state accessstore.Refre
 		return err
 	}
 	lost := *e
-	lost.Public = "An earlier refresh of this channel's access was interrupted, and its result is lost; " +
+	lost.Public = "An earlier refresh of this channel's credentials was interrupted and its result was lost; " +
 		"reconnect the channel."
 	return &lost
 }
@@ -166,7 +166,7 @@ func (k *Keeper) end(ctx context.Context, c *Channel, state accessstore.RefreshS
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
 	if err := accessstore.EndRefresh(ctx, k.db, c.Org, c.ID, state.Run, c.Sealed, lost); err != nil {
-		k.deps.Log.Error("the end of a refresh could not be stored", "channel", c.ID, "error", err)
+		k.deps.Log.Error("cannot store the end of a credential refresh", "channel", c.ID, "error", err)
 	}
 }
 
@@ -192,9 +192,9 @@ func (k *Keeper) keep(ctx context.Context, c *Channel, fresh connector.Refreshed
 			c.Session.Credential, c.Sealed = fresh.Credential, sealed
 			return nil
 		}
-		k.deps.Log.Error("a new credential could not be stored yet", "channel", c.ID, "error", err)
+		k.deps.Log.Error("cannot store a new credential; retrying", "channel", c.ID, "error", err)
 		if clock.Sleep(ctx, 2*poll) != nil {
-			return transient("The new access of the channel could not be stored.", err)
+			return transient("The channel's new credentials could not be stored.", err)
 		}
 	}
 }
@@ -204,10 +204,10 @@ func (k *Keeper) keep(ctx context.Context, c *Channel, fresh connector.Refreshed
 func (k *Keeper) replaced(ctx context.Context, c *Channel, sealed []byte) error {
 	now, err := accessstore.ChannelAccess(ctx, k.db, c.Org, c.ID)
 	if err != nil {
-		return transient("The channel was reconnected meanwhile.", err)
+		return transient("The channel has been reconnected in the meantime.", err)
 	}
 	if string(now.Credential) != string(sealed) {
-		return transient("The channel was reconnected meanwhile.", nil)
+		return transient("The channel has been reconnected in the meantime.", nil)
 	}
 	return k.adopt(c, accessstore.RefreshState{Credential: now.Credential})
 }
@@ -234,7 +234,7 @@ func (k *Keeper) Flag(ctx context.Context, c *Channel, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
 	if err := accessstore.Park(ctx, k.db, c.Org, c.ID, c.Sealed, e.Public); err != nil {
-		k.deps.Log.Error("a channel that must be reconnected could not be marked as such",
+		k.deps.Log.Error("cannot mark a channel as needing to be reconnected",
 			"channel", c.ID, "error", err)
 	}
 }
@@ -250,7 +250,7 @@ func (k *Keeper) Open(a db.Access) (*Channel, error) {
 	c, ok := k.deps.Connectors.Get(a.Channel.Connector)
 	if !ok {
 		return nil, &connector.Error{
-			Kind: connector.KindOperator, Public: "This instance does not offer the platform of this channel.",
+			Kind: connector.KindOperator, Public: "This instance does not support the channel's platform.",
 		}
 	}
 	var credential json.RawMessage
@@ -258,7 +258,7 @@ func (k *Keeper) Open(a db.Access) (*Channel, error) {
 	if err != nil {
 		return nil, &connector.Error{
 			Kind: connector.KindOperator, Err: err,
-			Public: "The channel's access cannot be read with the keys of this instance.",
+			Public: "The channel's credentials cannot be decrypted with the keys of this instance.",
 		}
 	}
 	return &Channel{
@@ -298,7 +298,7 @@ func (k *Keeper) use(
 	if a.Channel.RefreshNeeded {
 		reason := a.Channel.RefreshReason
 		if reason == "" {
-			reason = "The platform no longer accepts our access; reconnect the channel."
+			reason = "The platform no longer accepts this channel's credentials; reconnect the channel."
 		}
 		return reauth(reason)
 	}
@@ -328,7 +328,7 @@ func (k *Keeper) enter(ctx context.Context, org tenancy.OrgID) (leave func(), er
 	if err != nil {
 		return nil, &fault.Error{
 			Kind: fault.RateLimited, Op: "access.Use", RetryAfter: useRetry, Err: err,
-			Message: "Your organization is waiting for the answers of too many platforms; try again in a few seconds.",
+			Message: "Your organization is waiting for too many platforms to answer; try again in a few seconds.",
 		}
 	}
 	return leave, nil

@@ -56,7 +56,7 @@ func (k *Keeper) appOf(ctx context.Context, c *Channel, clientID string) (connec
 	}
 	app, err := k.AppWith(ctx, c.Org, a.Family().ID, clientID)
 	if err != nil {
-		return app, transient("The application of the channel could not be read.", err)
+		return app, transient("The channel's application could not be read.", err)
 	}
 	if app.ClientID == "" {
 		return app, reauth("The application that this channel was connected with was removed or changed; " +

@@ -46,7 +46,7 @@ func Fault(op string, err error) error {
 	}
 	var e *connector.Error
 	if !errors.As(err, &e) {
-		return fault.Wrap(fault.Upstream, op, "The platform could not be asked.", err)
+		return fault.Wrap(fault.Upstream, op, "The request to the platform failed.", err)
 	}
 	public := strings.TrimSpace(e.Public)
 	switch {

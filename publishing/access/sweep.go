@@ -109,7 +109,7 @@ func (k *Keeper) refreshDue(ctx context.Context, d accessstore.DueRefresh) (ok, 
 	if err == nil {
 		return true, false, nil
 	}
-	k.deps.Log.Warn("the access of a channel could not be refreshed ahead of its end",
+	k.deps.Log.Warn("cannot refresh a channel's credentials before they expire",
 		"org", d.Org, "channel", d.Channel, "connector", d.Connector, "error", err)
 	kind := connector.KindOf(err, false)
 	return false, kind != connector.KindTransient && kind != connector.KindUnknown, nil

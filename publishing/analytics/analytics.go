@@ -168,9 +168,9 @@ func (s *Analytics) Figures(
 func checkDay(at, today time.Time) string {
 	switch {
 	case at.IsZero():
-		return "must be a day such as 2027-03-01"
+		return "must be a date such as 2027-03-01"
 	case at.After(today):
-		return "must not be after today, by the clocks of UTC"
+		return "must not be after today in UTC"
 	}
 	return ""
 }

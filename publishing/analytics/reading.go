@@ -109,7 +109,8 @@ func neverRead(op string, stored analyticsstore.Insight) error {
 	case stored.ReadAt != nil:
 		return nil
 	case stored.Problem == "":
-		return fault.New(fault.Upstream, op, "The platform asks to wait before it is asked again; try again later.")
+		return fault.New(fault.Upstream, op,
+			"The platform asked Crier to wait before the next request; try again later.")
 	}
 	return fault.New(fault.Upstream, op, stored.Problem)
 }
@@ -170,7 +171,7 @@ func (s *Analytics) read(ctx context.Context, r reading) error {
 	)
 	if pg.IsRefused(err) {
 		err = &connector.Error{
-			Kind: connector.KindOperator, Public: "The statistics that the platform has sent cannot be stored.", Err: err,
+			Kind: connector.KindOperator, Public: "The statistics from the platform cannot be stored.", Err: err,
 		}
 		s.failed(ctx, r, now, err)
 	}
@@ -256,12 +257,12 @@ func figuresOf(series []connector.Series, since, until, now time.Time) []publish
 
 // failed logs and stores why a platform could not be read, even if ctx has ended.
 func (s *Analytics) failed(ctx context.Context, r reading, now time.Time, err error) {
-	s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be read",
+	s.deps.Log.WarnContext(ctx, "cannot read a channel's statistics",
 		"org", r.org(), "channel", r.of.Channel, "connector", r.access.Channel.Connector, "error", err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	if err := analyticsstore.InsightFailed(ctx, s.db, r.org(), r.of, failureOf(now, err)); err != nil {
-		s.deps.Log.ErrorContext(ctx, "the failure of a reading of statistics could not be stored",
+		s.deps.Log.ErrorContext(ctx, "cannot store that reading statistics failed",
 			"org", r.org(), "channel", r.of.Channel, "error", err)
 	}
 }
@@ -282,7 +283,7 @@ func publicOf(err error) string {
 	if errors.As(err, &e) && strings.TrimSpace(e.Public) != "" {
 		return strings.TrimSpace(e.Public)
 	}
-	return "The platform could not be asked."
+	return "The request to the platform failed."
 }
 
 // upstreamFault returns the fault for figures that cannot be read. It is never Unauthenticated,

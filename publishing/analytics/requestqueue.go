@@ -86,6 +86,6 @@ func (q *requestQueue) wait(ctx context.Context, org tenancy.OrgID, name string)
 func tooManyReadings(err error) error {
 	return &fault.Error{
 		Kind: fault.RateLimited, Op: "publishing.analytics", RetryAfter: 30 * time.Second, Err: err,
-		Message: "Too many statistics of this server are asked for; try again in half a minute.",
+		Message: "Too many requests for statistics from this server are waiting; try again in 30 seconds.",
 	}
 }

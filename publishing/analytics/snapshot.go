@@ -78,7 +78,7 @@ func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 }
 
 // errNoTurn is returned for a channel that was not read because ctx ends before its turn.
-var errNoTurn = errors.New("the time for the snapshots is over")
+var errNoTurn = errors.New("no time is left for snapshots")
 
 // errInactive is returned if the channel was disconnected, or its organization lost access, while
 // the snapshot waited.
@@ -154,7 +154,7 @@ func (s *snapshotSweep) organization(ctx context.Context, channels []analyticsst
 			return err
 		}
 		if err != nil {
-			s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be stored",
+			s.deps.Log.WarnContext(ctx, "cannot store a channel's statistics",
 				"org", d.Org, "channel", d.Channel, "error", err)
 		}
 	}
@@ -230,14 +230,14 @@ func (s *snapshotVisit) posts(
 
 // postNotRead logs why a post was not read, and stores it if the platform asked to wait.
 func (s *snapshotVisit) postNotRead(ctx context.Context, r reading, err error) {
-	s.deps.Log.WarnContext(ctx, "the statistics of a post could not be read",
+	s.deps.Log.WarnContext(ctx, "cannot read a post's statistics",
 		"org", r.org(), "post", r.of.Post, "error", err)
 	failure := failureOf(s.deps.Clock.Now(), err)
 	if failure.Again == nil {
 		return
 	}
 	if err := analyticsstore.InsightFailed(ctx, s.db, r.org(), r.of, failure); err != nil {
-		s.deps.Log.ErrorContext(ctx, "the failure of a reading of statistics could not be stored",
+		s.deps.Log.ErrorContext(ctx, "cannot store that reading statistics failed",
 			"org", r.org(), "post", r.of.Post, "error", err)
 	}
 }
@@ -249,7 +249,7 @@ func (s *snapshotVisit) notRead(
 	if errors.Is(err, errNoTurn) || ctx.Err() != nil {
 		return errNoTurn
 	}
-	s.deps.Log.WarnContext(ctx, "the statistics of a channel could not be read for the snapshot of the day",
+	s.deps.Log.WarnContext(ctx, "cannot read a channel's statistics for the daily snapshot",
 		"org", a.Channel.Org, "channel", channel, "connector", a.Channel.Connector, "error", err)
 	return analyticsstore.SnapshotFailed(ctx, s.db, a.Channel.Org, channel, failureOf(now, err))
 }

@@ -46,7 +46,7 @@ func (s *Approvals) shown(p tenancy.Principal, stored approvalstore.StoredApprov
 	link, err := s.sharedURL(p, stored)
 	if err != nil {
 		s.deps.Log.Error(
-			"the link of a request for approval cannot be shown", "org", p.Org, "approval", a.ID, "error", err,
+			"cannot show the link of an approval request", "org", p.Org, "approval", a.ID, "error", err,
 		)
 	}
 	a.ReviewURL = link
@@ -102,7 +102,7 @@ func (s *Approvals) find(
 }
 
 func noApproval(op string) error {
-	return fault.New(fault.NotFound, op, "There is no such request for approval.")
+	return fault.New(fault.NotFound, op, "There is no such approval request.")
 }
 
 // MailedBy returns the pending requests whose mailed link stops working when the person's

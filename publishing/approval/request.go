@@ -98,7 +98,7 @@ func (s *Approvals) Request(
 		return notifyApproval(ctx, tx, s.requests.deps.Notices, made)
 	})
 	if errors.Is(err, approvalstore.ErrApprovalPending) {
-		return publishing.Approval{}, fault.New(fault.Conflict, op, "This post waits for its approval already.")
+		return publishing.Approval{}, fault.New(fault.Conflict, op, "This post is already waiting for approval.")
 	}
 	return made, db.PostFault(op, err)
 }
@@ -125,8 +125,8 @@ func (s *Approvals) checkReviewer(
 	var faults fault.List
 	switch {
 	case email != "" && tenancy.Mailbox(email) == mailbox:
-		faults.Add("reviewerEmail", "must be the address of somebody else")
-		return nil, faults.Err(op, "Nobody can review a post of their own.")
+		faults.Add("reviewerEmail", "must be somebody else's address")
+		return nil, faults.Err(op, "Nobody can review their own post.")
 	case email == "" && !a.Person.IsZero():
 		faults.Add("reviewerEmail", "must not be sent with the API key of a former member: its link would not work")
 		return nil, faults.Err(op, "A review link works only while the person who asked is a member.")
@@ -139,7 +139,7 @@ func (s *Approvals) checkReviewer(
 		return nil, &fault.Error{
 			Kind: fault.RateLimited, Op: op, RetryAfter: time.Hour,
 			Message: fmt.Sprintf(
-				"Your organization has mailed %d reviewers within an hour; wait before the next one.", n,
+				"Your organization has mailed %d reviewers within an hour; wait before mailing the next one.", n,
 			),
 		}
 	}

@@ -125,7 +125,7 @@ func (r *Requests) MayOverride(ctx context.Context, tx *db.Tx, p tenancy.Princip
 	}
 	email, err = approvalstore.ManagerEmail(ctx, tx, p.Person)
 	if pg.IsNoRows(err) {
-		return "", fault.New(fault.Forbidden, "publishing.Override", "An approval can be overridden only in the name of an "+
+		return "", fault.New(fault.Forbidden, "publishing.Override", "An approval can be overridden only on behalf of an "+
 			"administrator, and the creator of this API key is not an administrator.")
 	}
 	return email, err

@@ -150,7 +150,7 @@ func (s *Approvals) storeAnswer(
 		return err
 	}
 	if !ended {
-		return fault.New(fault.Conflict, "publishing.answer", "This request was answered in this moment.")
+		return fault.New(fault.Conflict, "publishing.answer", "This request has just been answered.")
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func (s *Approvals) reviewed(
 }
 
 func endedLink(op string) error {
-	return fault.New(fault.Gone, op, "This link is not valid any more. Ask for a new one.")
+	return fault.New(fault.Gone, op, "This link is no longer valid. Ask for a new one.")
 }
 
 // confirmLink returns Gone if a mailed link has ended with a membership. The links that members

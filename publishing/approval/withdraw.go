@@ -35,7 +35,7 @@ func (s *Approvals) Withdraw(ctx context.Context, p tenancy.Principal, approval 
 		out.Status, out.ResolvedAt = publishing.ApprovalVoid, &now
 		ended, err := s.withdraw(ctx, tx, p, out, stored.Status)
 		if err == nil && !ended {
-			err = fault.New(fault.Conflict, op, "The request was answered in this moment; look at it again.")
+			err = fault.New(fault.Conflict, op, "The request has just been answered; read it again.")
 		}
 		return err
 	})

@@ -63,7 +63,7 @@ func (s *Channels) beginOAuth(
 		return "", pg.Fault(op, err)
 	}
 	if source == publishing.AppNone {
-		return "", fault.New(fault.Invalid, op, "There is no application for "+a.Family().Name+" yet: "+
+		return "", fault.New(fault.Invalid, op, "No application is set up for "+a.Family().Name+" yet: "+
 			"add one under the provider credentials of your organization, or ask whoever runs this instance.")
 	}
 	verifier, err := secret.Token("", 64)
@@ -96,7 +96,7 @@ func (s *Channels) finishOAuth(
 	const op = "publishing.FinishConnect"
 	none := publishing.ChannelConnected{}
 	if cmd.Code == "" && cmd.Denied == "" {
-		return none, fault.New(fault.Invalid, op, "The code of the platform is missing.")
+		return none, fault.New(fault.Invalid, op, "The code from the platform is missing.")
 	}
 	if !publishing.Storable(cmd.State) || !publishing.Storable(cmd.Code) {
 		return none, fault.New(fault.Invalid, op, "The state and the code must be valid UTF-8 without NUL characters.")
@@ -110,7 +110,7 @@ func (s *Channels) finishOAuth(
 	}
 	none.ReturnURL, none.Onboarding = st.ReturnURL, st.Onboarding
 	if cmd.Denied != "" {
-		return none, fault.New(fault.Invalid, op, "You did not allow the access to "+c.Describe().Name+
+		return none, fault.New(fault.Invalid, op, "You did not allow access to "+c.Describe().Name+
 			", or the platform refused it ("+text.Line(cmd.Denied, 100)+"); nothing was connected.")
 	}
 	leave, err := s.acquireConnect(ctx, st.Org)
@@ -123,8 +123,8 @@ func (s *Channels) finishOAuth(
 		return none, err
 	}
 	if len(got.Missing) > 0 {
-		return none, fault.New(fault.Conflict, op, c.Describe().Name+" did not get every permission that it needs: "+
-			strings.Join(got.Missing, ", ")+". Connect again and allow everything.")
+		return none, fault.New(fault.Conflict, op, c.Describe().Name+" did not grant every permission "+
+			"that is needed; missing: "+strings.Join(got.Missing, ", ")+". Connect again and allow everything.")
 	}
 	if got.Connected != nil {
 		return s.storeChannel(ctx, st, st.By(), cmd.Zone, *got.Connected)
@@ -177,7 +177,7 @@ func (s *Channels) appOf(
 	}
 	if app.ClientID == "" {
 		return app, fault.New(fault.Invalid, op, "The application for "+a.Family().Name+
-			" was changed since this connection began; begin again.")
+			" has changed since this connection attempt began; start over.")
 	}
 	return app, nil
 }
@@ -191,7 +191,7 @@ func oauthFault(op string, err error) error {
 	}
 	switch e.Kind {
 	case connector.KindTransient, connector.KindUnknown:
-		return fault.Wrap(fault.Upstream, op, e.Public+" Begin again in a moment.", err)
+		return fault.Wrap(fault.Upstream, op, e.Public+" Start over in a moment.", err)
 	default:
 		return fault.Wrap(fault.Invalid, op, e.Public, err)
 	}
@@ -269,7 +269,7 @@ func (s *Channels) onlyCandidate(
 		}
 	}
 	return "", fault.New(fault.Invalid, op,
-		"This sign-in gives no access to the account of the channel; nothing was changed.")
+		"This sign-in does not give access to the channel's account; nothing was changed.")
 }
 
 func candidates(all []connector.Candidate) []publishing.Candidate {

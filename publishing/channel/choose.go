@@ -20,7 +20,7 @@ import (
 
 func noChoice(op string) error {
 	return fault.New(
-		fault.Invalid, op, "There is no account to choose: the choice was made, or is too old. Begin again.",
+		fault.Invalid, op, "There is no account to choose: the choice was already made, or has expired. Start over.",
 	)
 }
 
@@ -45,7 +45,7 @@ func (s *Channels) Choose(
 		case err != nil:
 			return none, pg.Fault(op, err)
 		}
-		return none, fault.New(fault.Invalid, op, "This channel is connected already.")
+		return none, fault.New(fault.Invalid, op, "This channel is already connected.")
 	}
 	if err != nil {
 		return none, pg.Fault(op, err)
@@ -144,7 +144,7 @@ func (s *Channels) selectAccount(
 	c, ok := s.deps.Connectors.Get(st.Connector)
 	a, byOAuth := connector.AuthorizerOf(c)
 	if !ok || !byOAuth {
-		return none, fault.New(fault.Invalid, op, "This instance no longer offers the platform.")
+		return none, fault.New(fault.Invalid, op, "This instance no longer supports the platform.")
 	}
 	app, err := s.appOf(ctx, a, st)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Channels) selectAccount(
 		return none, oauthFault(op, err)
 	}
 	if got.Account.ID != candidate {
-		return none, fault.New(fault.Upstream, op, "The platform opened another account than the one that was chosen.")
+		return none, fault.New(fault.Upstream, op, "The platform opened a different account from the chosen one.")
 	}
 	return s.storeChannel(ctx, st, by, tenancy.ZoneRequest{Name: st.Timezone}, got)
 }

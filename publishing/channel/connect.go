@@ -105,7 +105,7 @@ func (s *Channels) checkPlan(ctx context.Context, tx *db.Tx, op string, present 
 	if err != nil || present < limits.Channels {
 		return err
 	}
-	return limits.OverLimit(op, tenancy.LimitChannels, present, limits.Channels, "Disconnect one and begin again,")
+	return limits.OverLimit(op, tenancy.LimitChannels, present, limits.Channels, "Disconnect one and start over,")
 }
 
 // unknownPlatform returns the fault for a platform without a connector.
@@ -116,7 +116,7 @@ func unknownPlatform(op string, cmd publishing.BeginConnect) error {
 	}
 	for _, planned := range connector.PlannedPlatforms() {
 		if planned.ID == cmd.Connector {
-			return fault.New(kind, op, planned.Name+" is planned and not offered yet.")
+			return fault.New(kind, op, planned.Name+" is planned but not available yet.")
 		}
 	}
 	if cmd.OAuthOnly {
@@ -151,7 +151,7 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 	st, err := channelstore.TryState(ctx, s.db, secret.HashToken(cmd.State), cmd.Connector, maxTries)
 	if pg.IsNoRows(err) {
 		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
-			fmt.Sprintf("This connection attempt is unknown, older than an hour or was tried %d times; begin again.",
+			fmt.Sprintf("This connection attempt is unknown, is older than an hour or was tried %d times; start over.",
 				maxTries))
 	}
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *Channels) acquireConnect(ctx context.Context, org tenancy.OrgID) (leave
 }
 
 func usedState(op string) error {
-	return fault.New(fault.Invalid, op, "This connection attempt was used already; begin again.")
+	return fault.New(fault.Invalid, op, "This connection attempt has already been used; start over.")
 }
 
 // storeChannel stores the connected account as a channel. by is who connects it, for the audit log.
@@ -263,8 +263,8 @@ func (s *Channels) checkChannels(ctx context.Context, tx *db.Tx, op string, pres
 		return err
 	}
 	if present >= s.cfg.MaxChannels {
-		return fault.New(fault.Conflict, op, fmt.Sprintf("Your organization has reached its limit of channels, which "+
-			"is %d. Disconnect one and begin again, or ask whoever runs this instance for more.", s.cfg.MaxChannels))
+		return fault.New(fault.Conflict, op, fmt.Sprintf("Your organization has reached its limit of %d "+
+			"channels. Disconnect one and start over, or ask whoever runs this instance for more.", s.cfg.MaxChannels))
 	}
 	return nil
 }
@@ -288,7 +288,7 @@ func (s *Channels) anotherAccount(ctx context.Context, st channelstore.ConnectSt
 		return pg.Fault(op, err)
 	}
 	return fault.New(fault.Invalid, op,
-		"These credentials open another account than the channel's; nothing was changed.")
+		"These credentials open a different account from the channel's; nothing was changed.")
 }
 
 // timezone returns the zone for a channel that is being connected, or "" to keep its present zone

@@ -82,8 +82,8 @@ func TestFinishConnect_EndsAfterTenTries(t *testing.T) {
 		}
 	}
 	for _, password := range []string{"wrong", "right"} {
-		if err := try(password); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "begin again") {
-			t.Errorf("after ten tries, with a %s password: %v, want begin again", password, err)
+		if err := try(password); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "start over") {
+			t.Errorf("after ten tries, with a %s password: %v, want start over", password, err)
 		}
 	}
 	if n := d.attempts.Load(); n != 10 {
@@ -107,7 +107,7 @@ func TestFinishConnect_AcceptsTheTenthTry(t *testing.T) {
 	if err := try("right"); err != nil {
 		t.Errorf("the tenth try: %v", err)
 	}
-	if err := try("right"); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "begin again") {
+	if err := try("right"); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "start over") {
 		t.Errorf("the same again: %v", err)
 	}
 	if n := d.attempts.Load(); n != 10 {
@@ -209,7 +209,7 @@ func TestFinishConnect_RefusesTooManyChannels(t *testing.T) {
 	m := r.Member() // with one channel
 	cfg := publishtest.Limits
 	cfg.MaxChannels = 1
-	if err := begin(m, cfg)("right"); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "limit of channels, which is 1") {
+	if err := begin(m, cfg)("right"); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "limit of 1 channels") {
 		t.Errorf("one more channel than the limit: %v, want a conflict", err)
 	}
 	cfg.MaxChannels = 2
@@ -365,7 +365,7 @@ func TestFinishConnect_OAuthRefusedForLoadKeepsState(t *testing.T) {
 	}
 	close(d.opened)
 	all.Wait()
-	for _, want := range []string{"The code is refused.", "was used"} {
+	for _, want := range []string{"The code is refused.", "has already been used"} {
 		if err := finish(states[4]); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the same again: %v, want %q", err, want)
 		}

@@ -50,7 +50,7 @@ func (s *Channels) Disown(ctx context.Context, token string) (out publishing.Dis
 	}
 	if !s.deps.Clock.Now().Before(d.Until) {
 		return out, fault.New(fault.Gone, op, "The account can no longer be disconnected here. Remove Crier from the apps "+
-			"that the platform lists in the settings of your account.")
+			"listed in your account settings on the platform.")
 	}
 	err = s.db.InOrg(ctx, d.Org, func(tx *db.Tx) error {
 		out, err = channelstore.Disown(ctx, tx, d.Channel, time.UnixMicro(d.At), s.deps.Posts.EndOfChannel)
@@ -76,7 +76,7 @@ func (s *Channels) Disown(ctx context.Context, token string) (out publishing.Dis
 // disownNotification returns the entry in the bell. The caller of Disown queues the mails.
 func (s *Channels) disownNotification(channel publishing.ChannelID) publishing.Notification {
 	now := s.deps.Clock.Now()
-	reason := "The person who granted access said that it was not meant, so the account was disconnected."
+	reason := "The person who granted access said that it was a mistake, so the account was disconnected."
 	return publishing.Notification{
 		ID: id.New[publishing.NotificationTag](), Kind: publishing.NotifyReconnect, Channel: channel, Reason: &reason,
 		CreatedAt: now, LastAt: now, ClosedAt: &now,

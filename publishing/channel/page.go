@@ -46,7 +46,7 @@ func (s *Channels) Started(ctx context.Context, platform, state string) (publish
 
 func unknownState(op string) error {
 	return fault.New(fault.Invalid, op,
-		"This connection attempt is unknown, was used, or is older than an hour; begin again.")
+		"This connection attempt is unknown, has been used, or is older than an hour; start over.")
 }
 
 // heldCode is the content of a token made by HoldCode.
@@ -73,7 +73,7 @@ func (s *Channels) ReleaseCode(platform, token string) (publishing.FinishConnect
 	var held heldCode
 	if !s.openToken(codeBound, token, &held) || held.Connector != platform || !s.deps.Clock.Now().Before(held.Until) {
 		return publishing.FinishConnect{}, fault.New(fault.Invalid, "publishing.ReleaseCode",
-			"This page is too old, so nothing was connected; begin again.")
+			"This page has expired, so nothing was connected; start over.")
 	}
 	return publishing.FinishConnect{Connector: held.Connector, State: held.State, Code: held.Code}, nil
 }

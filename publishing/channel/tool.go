@@ -38,7 +38,7 @@ func (s *Tools) Platform(
 	c, ok := s.connectors.Get(a.Channel.Connector)
 	if !ok {
 		return connector.Descriptor{}, nil, fault.New(fault.NotFound, op,
-			"This instance does not offer the platform of this channel.")
+			"This instance does not support the channel's platform.")
 	}
 	tools := []connector.Tool{}
 	if box, ok := connector.ToolBoxOf(c); ok {
@@ -79,7 +79,7 @@ func (s *Tools) Trigger(
 		return err
 	})
 	if err != nil {
-		s.log.Warn("a tool of a platform failed",
+		s.log.Warn("a platform tool failed",
 			"org", p.Org, "channel", a.Channel.ID, "tool", tool.Name, "error", err)
 		return nil, access.Fault(op, err)
 	}

@@ -117,12 +117,12 @@ func (c *cleanErr) Unwrap() error { return c.err }
 // with KindContent, because a changed ID could belong to another account.
 func cleanAccount(a Account) (Account, error) {
 	if a.ID == "" || text.Line(a.ID, maxID) != a.ID {
-		const public = "The platform gives this account an ID that cannot be stored."
+		const public = "The platform returned an account ID that cannot be stored."
 		return Account{}, &Error{Kind: KindContent, Public: public}
 	}
 	data, err := cleanJSON(a.Data)
 	if err != nil {
-		const public = "The platform describes this account in a way that cannot be stored."
+		const public = "The platform returned details of this account that cannot be stored."
 		return Account{}, &Error{Kind: KindContent, Public: public, Err: err}
 	}
 	a.Name, a.Profile = text.Line(a.Name, maxName), text.Line(a.Profile, maxName)
@@ -133,7 +133,7 @@ func cleanAccount(a Account) (Account, error) {
 
 var (
 	errDocument = errors.New("not a JSON document that can be stored")
-	errTooLarge = errors.New("a JSON document of more than 8 KB")
+	errTooLarge = errors.New("a JSON document larger than 8 KB")
 )
 
 // cleanJSON returns a document that a jsonb column can hold; nil for an empty one. It removes

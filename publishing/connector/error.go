@@ -105,7 +105,7 @@ func FromSend(err error, committing bool) *Error {
 		const public = "The platform did not answer, so it may or may not have published this."
 		return &Error{Kind: KindUnknown, Public: public, Err: err}
 	case errors.Is(err, outbound.ErrPort):
-		const public = "The address of the platform names another port than 80 and 443, which are the only ones that " +
+		const public = "The platform's address uses a port other than 80 and 443, which are the only ones that " +
 			"can be reached."
 		return &Error{Kind: KindOperator, Public: public, Err: err}
 	case errors.Is(err, outbound.ErrBlocked):
@@ -141,18 +141,19 @@ func FromStatus(resp *http.Response, author Author, committing bool) *Error {
 	}
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
-		e.Kind, e.After, e.Public = KindTransient, RetryAfter(resp.Header), "The platform asks us to slow down."
+		e.Kind, e.After, e.Public = KindTransient, RetryAfter(resp.Header), "The platform asked Crier to slow down."
 	case resp.StatusCode == http.StatusUnauthorized:
-		e.Kind, e.Public = KindReauth, "The platform no longer accepts our access; reconnect the channel."
+		e.Kind, e.Public = KindReauth, "The platform no longer accepts this channel's credentials; "+
+			"reconnect the channel."
 	case resp.StatusCode == http.StatusRequestTimeout && committing:
-		e.Kind, e.Public = KindUnknown, "The platform gave up waiting, so it may or may not have published this."
+		e.Kind, e.Public = KindUnknown, "The platform timed out, so it may or may not have published this."
 	case resp.StatusCode == http.StatusRequestTimeout:
-		e.Kind, e.Public = KindTransient, "The platform gave up waiting."
+		e.Kind, e.Public = KindTransient, "The platform timed out."
 	case resp.StatusCode >= 500 && committing:
 		e.Kind = KindUnknown
 		e.Public = "The platform failed while publishing, so it may or may not have published this."
 	case resp.StatusCode >= 500:
-		e.Kind, e.Public = KindTransient, "The platform has a problem of its own."
+		e.Kind, e.Public = KindTransient, "The platform had an internal error."
 	case e.Author == ByPlatform:
 		e.Kind, e.Public = KindContent, "The platform refused this post."
 	default:
@@ -170,12 +171,12 @@ func fromOther(status int, committing bool) (Kind, string) {
 		http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone,
 		http.StatusProxyAuthRequired, http.StatusLengthRequired, http.StatusUnsupportedMediaType,
 		http.StatusExpectationFailed, http.StatusMisdirectedRequest, http.StatusTooEarly, http.StatusUpgradeRequired:
-		return KindTransient, "Another server answers at the platform's address at the moment."
+		return KindTransient, "Another server is answering at the platform's address at the moment."
 	}
 	if committing {
 		return KindUnknown, "Another server answered for the platform, so this may or may not have been published."
 	}
-	return KindTransient, "Another server answers at the platform's address at the moment."
+	return KindTransient, "Another server is answering at the platform's address at the moment."
 }
 
 // WrongAddress returns true if err is a response that no server of the platform would send. If a

@@ -94,7 +94,7 @@ func TestFromSend_NamesThePorts(t *testing.T) {
 	refused := fmt.Errorf("%w: %w", outbound.ErrBlocked, outbound.ErrPort)
 	for committing, err := range map[bool]error{false: refused, true: &outbound.SendError{Err: refused}} {
 		e := FromSend(err, committing)
-		if e.Kind != KindOperator || !strings.Contains(e.Public, "another port than 80 and 443") {
+		if e.Kind != KindOperator || !strings.Contains(e.Public, "a port other than 80 and 443") {
 			t.Errorf("in a commit %v: got %v, want the ports that can be reached", committing, e)
 		}
 	}

@@ -175,8 +175,8 @@ func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out Refreshe
 // loaded for every post.
 func tooLarge(kind Kind, credential []byte) *Error {
 	return &Error{
-		Kind: kind, Public: "The platform answered with an access that is too large to be stored.",
-		Raw: fmt.Sprintf("a credential of %d bytes, at most %d are stored", len(credential), maxCredential),
+		Kind: kind, Public: "The platform returned credentials that are too large to be stored.",
+		Raw: fmt.Sprintf("a credential of %d bytes; at most %d can be stored", len(credential), maxCredential),
 	}
 }
 
@@ -184,7 +184,7 @@ func tooLarge(kind Kind, credential []byte) *Error {
 const (
 	failedPost      = "The connector failed on this post."
 	failedCommit    = "The connector failed while publishing, so this may or may not have been published."
-	failedReconcile = "The connector failed while it looked for this post."
+	failedReconcile = "The connector failed while looking for this post."
 )
 
 func panicError(v any, kind Kind, public string) *Error {

@@ -53,7 +53,7 @@ func (g guardedAuthorizer) AuthorizeURL(r Authorization) (address string, err er
 		return "", cleanError(err, false)
 	}
 	if cleanURL(address) == "" {
-		return "", &Error{Kind: KindContent, Public: failedConnect, Raw: "the address to authorize cannot be used"}
+		return "", &Error{Kind: KindContent, Public: failedConnect, Raw: "the authorization URL cannot be used"}
 	}
 	return address, nil
 }
@@ -82,7 +82,7 @@ func (g guardedAuthorizer) Exchange(ctx context.Context, env Env, app App, code 
 	}
 	out.Candidates = cleanCandidates(out.Candidates)
 	if len(out.Candidates) == 0 {
-		const public = "This sign-in gives access to no account that can be connected."
+		const public = "This sign-in does not give access to any account that can be connected."
 		return Authorized{}, &Error{Kind: KindContent, Code: "no_candidates", Public: public}
 	}
 	return out, nil
@@ -165,8 +165,8 @@ func (g guardedTools) Call(
 		return nil, cleanError(err, false)
 	}
 	if len(out) > maxOutput || !json.Valid(out) {
-		const public = "The platform's answer cannot be used."
-		return nil, &Error{Kind: KindTransient, Public: public, Raw: "the output is too large or no JSON"}
+		const public = "The platform's response cannot be used."
+		return nil, &Error{Kind: KindTransient, Public: public, Raw: "the output is too large or is not JSON"}
 	}
 	return out, nil
 }

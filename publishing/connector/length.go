@@ -45,11 +45,11 @@ func Check(d Descriptor, draft Draft, maxLength int) []Problem {
 			out = append(out, Problem{Part: i, Message: fmt.Sprintf(format, args...)})
 		}
 		if publishing.Blank(part.Text) && len(part.Media) == 0 {
-			add("This part is empty: write a text or add an image or video.")
+			add("This part is empty: write some text, or add an image or video.")
 		}
 		checkMedia(d, part.Media, add)
 		if n := Length(part.Text, d.Unit); maxLength > 0 && n > maxLength {
-			add("The text is too long: %d of at most %d characters.", n, maxLength)
+			add("The text is too long: it has %d characters, and at most %d are allowed.", n, maxLength)
 		}
 	}
 	return out
@@ -66,19 +66,19 @@ func checkMedia(d Descriptor, media []Media, add func(string, ...any)) {
 			images++
 		}
 		if limit > 0 && m.Size > limit {
-			add("%s is too big for %s: %d bytes, at most %d.", m.Name, d.Name, m.Size, limit)
+			add("%s is too large for %s: it has %d bytes, and at most %d are allowed.", m.Name, d.Name, m.Size, limit)
 		}
 	}
 	switch {
 	case videos > 0 && d.Media.MaxVideos == 0:
-		add("%s takes no videos here.", d.Name)
+		add("%s does not accept videos here.", d.Name)
 	case images > 0 && d.Media.MaxImages == 0:
-		add("%s takes no images here.", d.Name)
+		add("%s does not accept images here.", d.Name)
 	case images > d.Media.MaxImages:
-		add("Too many images: %d, %s takes at most %d.", images, d.Name, d.Media.MaxImages)
+		add("Too many images: %d; %s accepts at most %d.", images, d.Name, d.Media.MaxImages)
 	case videos > d.Media.MaxVideos:
-		add("Too many videos: %d, %s takes at most %d.", videos, d.Name, d.Media.MaxVideos)
+		add("Too many videos: %d; %s accepts at most %d.", videos, d.Name, d.Media.MaxVideos)
 	case images > 0 && videos > 0 && !d.Media.Mixed:
-		add("%s does not take images and videos together.", d.Name)
+		add("%s does not accept images and videos together.", d.Name)
 	}
 }

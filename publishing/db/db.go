@@ -130,7 +130,7 @@ func Fault(op string, err error) error {
 		return err
 	}
 	if pg.IsNoRows(err) {
-		return fault.New(fault.NotFound, op, "What was named no longer exists.")
+		return fault.New(fault.NotFound, op, "Something that the request names no longer exists.")
 	}
 	return pg.Fault(op, err)
 }

@@ -62,7 +62,7 @@ func RequireMedia(b *pgx.Batch, media [][16]byte) {
 		if err := row.Scan(&gone); err != nil || gone == 0 {
 			return err
 		}
-		return fault.New(fault.Invalid, "publishing.CreatePosts", "A file of the post was deleted meanwhile.")
+		return fault.New(fault.Invalid, "publishing.CreatePosts", "A file of the post has been deleted.")
 	})
 }
 

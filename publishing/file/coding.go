@@ -18,7 +18,7 @@ import (
 )
 
 // ErrCoding means that a file is not encoded as the Content-Encoding header of its response says.
-var ErrCoding = errors.New("the content coding cannot be undone")
+var ErrCoding = errors.New("the content coding cannot be decoded")
 
 const (
 	// maxCodings is how many codings of one response are undone. Each coding multiplies the work
@@ -159,7 +159,7 @@ type encodedBody struct{ d *decodedBody }
 func (e encodedBody) Read(p []byte) (int, error) {
 	d := e.d
 	if d.in > codingSlack+2*d.out {
-		return 0, errors.New("the coded file is larger than what it holds")
+		return 0, errors.New("the encoded file is larger than its content")
 	}
 	n, err := d.source.Read(p)
 	d.in += int64(n)

@@ -24,7 +24,7 @@ type completeReader struct {
 
 // endOf says what every file of a kind must end with.
 var endOf = map[string]string{
-	"png": "its end (the chunk IEND)", "jpg": "its end (the marker EOI)", "gif": "its end (the trailer)",
+	"png": "its end (the IEND chunk)", "jpg": "its end (the EOI marker)", "gif": "its end (the trailer)",
 }
 
 func (c *completeReader) Read(p []byte) (int, error) {
@@ -36,7 +36,7 @@ func (c *completeReader) Read(p []byte) (int, error) {
 	}
 	if errors.Is(err, io.EOF) && !c.parser.ended {
 		err = fault.New(fault.Invalid, "media.Read",
-			"The file is "+c.kind.word()+" that is incomplete: it breaks off before "+endOf[c.kind.Ext]+".")
+			"The file is "+c.kind.word()+", but it is incomplete: it breaks off before "+endOf[c.kind.Ext]+".")
 	}
 	return n, err
 }

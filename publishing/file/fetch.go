@@ -20,7 +20,7 @@ import (
 // outbound.ErrBlocked.
 var (
 	// ErrAddress means that the address is not an http or https address.
-	ErrAddress = errors.New("no public http or https address")
+	ErrAddress = errors.New("not a public http or https address")
 	// ErrUser means that the address contains a user name or a password. It wraps ErrAddress.
 	ErrUser = fmt.Errorf("%w: it contains a user name or a password", ErrAddress)
 	// ErrMalformed means that an http or https address cannot be parsed, has no host or is too
@@ -28,7 +28,7 @@ var (
 	ErrMalformed = fmt.Errorf("%w: it is malformed", ErrAddress)
 	// ErrDowngrade means that the address is http although https is required, or that an https
 	// address redirects to it. It wraps ErrAddress.
-	ErrDowngrade = fmt.Errorf("%w: it is http in place of https", ErrAddress)
+	ErrDowngrade = fmt.Errorf("%w: it is http instead of https", ErrAddress)
 	// ErrRedirects means that there are more redirects than Source.Redirects allows.
 	ErrRedirects = errors.New("too many redirects")
 	// ErrUnreachable means that the server cannot be reached or does not respond in time.

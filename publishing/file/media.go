@@ -131,15 +131,15 @@ func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 		return Kind{}, nil, source.err
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return Kind{}, nil, fault.Wrap(fault.Invalid, "media.Sniff",
-			"The file begins like "+k.word()+", but it cannot be read: it is cut off in its header, or broken.", err)
+			"The file begins like "+k.word()+", but it cannot be read: it is cut off in its header, or damaged.", err)
 	case err != nil:
 		return Kind{}, nil, fault.Wrap(fault.Invalid, "media.Sniff",
-			"The file begins like "+k.word()+", but it cannot be read: it is broken or of an unusual kind.", err)
+			"The file begins like "+k.word()+", but it cannot be read: it is damaged or of an unusual kind.", err)
 	case c.Width <= 0 || c.Height <= 0:
 		return Kind{}, nil, refuse("The image has no pixels.")
 	case int64(c.Width)*int64(c.Height) > MaxPixels:
 		return Kind{}, nil, refuse(fmt.Sprintf(
-			"The image has too many pixels: %d x %d, at most %d million in all are allowed.",
+			"The image has too many pixels: %d x %d; at most %d million in total are allowed.",
 			c.Width, c.Height, MaxPixels/1_000_000))
 	}
 	k.Width, k.Height = c.Width, c.Height

@@ -54,12 +54,12 @@ var foreign = []Foreign{
 	{"audio/wav", "sound without a picture (WAV)", sendSound},
 	{"audio/flac", "sound without a picture (FLAC)", sendSound},
 	{"application/pdf", "a PDF document", "send its pages as png, jpg or gif"},
-	{"text/html", "a page (HTML) and no picture or video", "the address may need a sign-in, or be that of a page that shows the file"},
-	{"application/json", "a text (JSON) and no picture or video", "it may be the message of an error"},
-	{"text/xml", "a text (XML) and no picture or video", "it may be the message of an error"},
+	{"text/html", "an HTML page, not a picture or video", "the address may need a sign-in, or belong to a page that shows the file"},
+	{"application/json", "JSON text, not a picture or video", "it may be an error message"},
+	{"text/xml", "XML text, not a picture or video", "it may be an error message"},
 	{"application/gzip", "compressed (gzip)", "send the file itself, without compression"},
 	{"application/zip", "an archive (ZIP)", "send the file inside it"},
-	{"text/plain", "a text and no picture or video", sendAny},
+	{"text/plain", "text, not a picture or video", sendAny},
 }
 
 const (
@@ -83,7 +83,7 @@ func refuseForeign(name string, detected *mimetype.MIME, first []byte) error {
 			}
 		}
 	}
-	return fault.Wrap(fault.Invalid, "media.Sniff", who+" is no picture or video of a known kind; "+sendAny+".",
+	return fault.Wrap(fault.Invalid, "media.Sniff", who+" is not a picture or video of a known kind; "+sendAny+".",
 		Foreign{Type: detected.String()})
 }
 
@@ -119,15 +119,15 @@ func (v *VideoProbe) Incomplete(name string) error {
 	hasFrames := func(t videoTrack) bool { return isPicture(t) && (t.samples > 0 || v.fragments) }
 	switch {
 	case !v.movie:
-		return broken("has no movie box (moov): it is cut off, or the program that made it was not done")
+		return broken("has no movie box (moov): it is cut off, or the program that made it did not finish")
 	case v.breaksOff():
 		return broken("is incomplete: it breaks off before its end")
 	case picture < 0 && len(v.tracks) > 0:
-		return broken("has sound and no picture; " + sendSound)
+		return broken("has sound but no picture; " + sendSound)
 	case picture < 0:
 		return broken("has no track with a picture")
 	case !slices.ContainsFunc(v.tracks, hasFrames):
-		return broken("has a track with a picture, but no frames: the program that made it was not done")
+		return broken("has a track with a picture, but no frames: the program that made it did not finish")
 	}
 	if codec := v.foreignCodec(); v.quickTime && codec != "" {
 		return broken(

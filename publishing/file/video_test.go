@@ -143,7 +143,7 @@ func TestVideoProbe_Incomplete(t *testing.T) {
 		"a renderer was not done":               {file: slices.Concat(ftyp, data), want: "clip.mp4 has no movie box"},
 		"a type alone":                          {file: ftyp, want: "has no movie box"},
 		"nothing":                               {want: "has no movie box"},
-		"sound alone":                           {file: slices.Concat(ftyp, movie(sound), data), want: "sound and no picture"},
+		"sound alone":                           {file: slices.Concat(ftyp, movie(sound), data), want: "sound but no picture"},
 		"no track":                              {file: slices.Concat(ftyp, movie()), want: "no track with a picture"},
 		"a text track":                          {file: slices.Concat(ftyp, movie(track("text", "tx3g", nil)), data), want: "no track with a picture"},
 		"no frames":                             {file: slices.Concat(ftyp, movie(empty), data), want: "no frames"},
@@ -200,15 +200,15 @@ func TestVideoProbe_LimitsNesting(t *testing.T) {
 func TestSniff_SaysWhatTheFileIs(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]struct{ name, data string }{
-		"photo.png is a WebP picture; send it as png, jpg or gif.":                                                                  {"photo.png", "RIFF\x24\x00\x00\x00WEBPVP8 \x18\x00\x00\x00"},
-		"a.jpg is a page (HTML) and no picture or video; the address may need a sign-in, or be that of a page that shows the file.": {`C:\Users\a.jpg`, "<!DOCTYPE html><html><body>Sign in</body></html>"},
-		"The file is compressed (gzip); send the file itself, without compression.":                                                 {"", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03"},
-		"a.png is a PDF document; send its pages as png, jpg or gif.":                                                               {"a.png", "%PDF-1.7\n"},
-		"a.png is an AVIF picture; send it as png, jpg or gif.":                                                                     {"a.png", "\x00\x00\x00\x1cftypavif\x00\x00\x00\x00avifmif1miaf"},
-		"a.png is an HEIC picture; send it as png, jpg or gif.":                                                                     {"a.png", "\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"},
-		"a.png is a text (JSON) and no picture or video; it may be the message of an error.":                                        {"a.png", `{"error":"not found"}`},
-		"clip.mov is a QuickTime movie; send it as mp4.":                                                                            {"clip.mov", "\x00\x00\x00\x14ftypqt  \x00\x00\x02\x00qt  "},
-		"a.svg is an SVG drawing; send it as png, jpg or gif.":                                                                      {"a.svg", `<svg xmlns="http://www.w3.org/2000/svg"></svg>`},
+		"photo.png is a WebP picture; send it as png, jpg or gif.":                                                                {"photo.png", "RIFF\x24\x00\x00\x00WEBPVP8 \x18\x00\x00\x00"},
+		"a.jpg is an HTML page, not a picture or video; the address may need a sign-in, or belong to a page that shows the file.": {`C:\Users\a.jpg`, "<!DOCTYPE html><html><body>Sign in</body></html>"},
+		"The file is compressed (gzip); send the file itself, without compression.":                                               {"", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03"},
+		"a.png is a PDF document; send its pages as png, jpg or gif.":                                                             {"a.png", "%PDF-1.7\n"},
+		"a.png is an AVIF picture; send it as png, jpg or gif.":                                                                   {"a.png", "\x00\x00\x00\x1cftypavif\x00\x00\x00\x00avifmif1miaf"},
+		"a.png is an HEIC picture; send it as png, jpg or gif.":                                                                   {"a.png", "\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"},
+		"a.png is JSON text, not a picture or video; it may be an error message.":                                                 {"a.png", `{"error":"not found"}`},
+		"clip.mov is a QuickTime movie; send it as mp4.":                                                                          {"clip.mov", "\x00\x00\x00\x14ftypqt  \x00\x00\x02\x00qt  "},
+		"a.svg is an SVG drawing; send it as png, jpg or gif.":                                                                    {"a.svg", `<svg xmlns="http://www.w3.org/2000/svg"></svg>`},
 	} {
 		_, _, err := Sniff(c.name, strings.NewReader(c.data), Limits{Image: 1 << 20, Video: 1 << 20})
 		var f *fault.Error

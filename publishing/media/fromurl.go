@@ -73,7 +73,7 @@ func (s *Media) UploadFromURL(
 
 // statusMessage returns the message for a response without a file.
 func statusMessage(status int) string {
-	why := "its server answers with the status %d."
+	why := "its server answered with status %d."
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired:
 		why = "its server asks for a sign-in (status %d). The address must be public."
@@ -84,7 +84,7 @@ func statusMessage(status int) string {
 	case status == http.StatusTooManyRequests:
 		why = "its server asks to wait (status %d). Try again later."
 	case status >= http.StatusInternalServerError:
-		why = "its server has a fault (status %d). Try again later."
+		why = "its server had an error (status %d). Try again later."
 	}
 	return fmt.Sprintf("The file cannot be downloaded: "+why, status)
 }
@@ -96,9 +96,9 @@ var signIn = regexp.MustCompile(
 
 // texts describes the types of responses that are not files.
 var texts = map[string]string{
-	"application/json": "a text (JSON), which may be the message of an error",
-	"text/xml":         "a text (XML), which may be the message of an error",
-	"text/plain":       "a text, which may be the message of an error",
+	"application/json": "JSON text, which may be an error message",
+	"text/xml":         "XML text, which may be an error message",
+	"text/plain":       "text, which may be an error message",
 }
 
 // notAFile returns the error of an upload from u. If the server sent only a text, such as a page,
@@ -114,7 +114,7 @@ func notAFile(op string, u *url.URL, resp *http.Response, err error) error {
 	switch what := texts[foreign.Type]; {
 	case coding != "":
 		err = fault.Wrap(fault.Invalid, op, "The file cannot be read: its server sends it with the content coding "+
-			connector.Quote(coding)+", which is not known.", err)
+			connector.Quote(coding)+", which is not supported.", err)
 	case foreign.Type == "text/html" && moved && signIn.MatchString(at.Host+at.Path):
 		err = fault.Wrap(
 			fault.Invalid, op, "The address led to a sign-in page on "+at.Hostname()+", not to a file. It must be public.", err,
@@ -161,7 +161,7 @@ func (f *remoteFile) Read(p []byte) (int, error) {
 		return n, fault.Wrap(fault.Invalid, f.op, "The file cannot be decompressed: it is damaged or incomplete, or not "+
 			"encoded as its server says.", err)
 	}
-	return n, fault.Wrap(fault.Invalid, f.op, "The download of the file broke off or took too long.", err)
+	return n, fault.Wrap(fault.Invalid, f.op, "The download of the file was interrupted or took too long.", err)
 }
 
 func fetchFault(op string, err error) error {
@@ -176,7 +176,7 @@ func fetchFault(op string, err error) error {
 	case errors.Is(err, file.ErrAddress):
 		message = "The file cannot be downloaded: its address and any redirect must begin with http:// or https://."
 	case errors.Is(err, outbound.ErrPort):
-		message = "The file cannot be downloaded: the port of its address, or of a redirect, is not public; only the " +
+		message = "The file cannot be downloaded: its address or a redirect uses a port that is not public; only " +
 			"ports 80 and 443 can be reached."
 	case outbound.IsUnreachable(err):
 		message = "The file cannot be downloaded: its host was not found, or its address is not public, on port 80 or 443."

@@ -154,7 +154,7 @@ func (s *Media) lookup(ctx context.Context, op, key string) (publishing.Medium, 
 	case s.lookups <- struct{}{}:
 		defer func() { <-s.lookups }()
 	case <-wait.Done():
-		const message = "Too many files are asked for at the same time; try again soon."
+		const message = "Too many files are being requested at the same time; try again soon."
 		f := fault.Wrap(fault.Unavailable, op, message, wait.Err())
 		f.RetryAfter = lookupWait
 		return publishing.Medium{}, f

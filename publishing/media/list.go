@@ -83,7 +83,7 @@ func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) 
 		}
 		if !deleted {
 			return fault.New(fault.Conflict, op,
-				"A scheduled post uses the file: remove the file from the post, or the post, first.")
+				"A scheduled post uses the file: remove the file from the post, or delete the post, first.")
 		}
 		shared, err = mediastore.IsBlobUsed(ctx, tx, found[0].Blob)
 		return err
@@ -96,7 +96,7 @@ func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) 
 		err = s.deleteBlob(ctx, found[0])
 	}
 	if err != nil {
-		s.deps.Log.WarnContext(ctx, "the rest of a deleted file is deleted later", "org", p.Org, "error", err)
+		s.deps.Log.WarnContext(ctx, "cannot delete a file completely yet; retrying later", "org", p.Org, "error", err)
 	}
 	return nil
 }

@@ -62,11 +62,11 @@ func (s *Media) videoOf(op string, resp *http.Response) (publishing.VideoStream,
 	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
 		return publishing.VideoStream{}, fault.New(fault.Invalid, op, "The video has no such range.")
 	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusPartialContent:
-		return publishing.VideoStream{}, fault.New(fault.Upstream, op, "The server of the video does not have it.")
+		return publishing.VideoStream{}, fault.New(fault.Upstream, op, "The video's server does not have it.")
 	case kind != "video/mp4":
-		return publishing.VideoStream{}, fault.New(fault.Invalid, op, "The file at this address is no MP4 video.")
+		return publishing.VideoStream{}, fault.New(fault.Invalid, op, "The file at this address is not an MP4 video.")
 	case resp.Header.Get("Content-Encoding") != "":
-		return publishing.VideoStream{}, fault.New(fault.Invalid, op, "The server of the video sends it compressed.")
+		return publishing.VideoStream{}, fault.New(fault.Invalid, op, "The video's server sends it compressed.")
 	case resp.ContentLength > s.cfg.MaxVideo:
 		return publishing.VideoStream{}, fault.New(fault.Invalid, op, "The video is too large.")
 	}
@@ -88,13 +88,13 @@ type limitedBody struct {
 func streamFault(op string, err error) error {
 	switch {
 	case errors.Is(err, outbound.ErrPort):
-		return fault.Wrap(fault.Invalid, op, "The port of the video's address, or of a redirect, is not public; "+
-			"only the ports 80 and 443 can be reached.", err)
+		return fault.Wrap(fault.Invalid, op, "The video's address or a redirect uses a port that is not public; "+
+			"only ports 80 and 443 can be reached.", err)
 	case errors.Is(err, file.ErrAddress), outbound.IsUnreachable(err):
 		return fault.Wrap(fault.Invalid, op,
 			"The host of the video, or of a redirect, was not found, or its address is not public https.", err)
 	case errors.Is(err, file.ErrRedirects):
-		return fault.Wrap(fault.Loop, op, "The server of the video redirects too often.", err)
+		return fault.Wrap(fault.Loop, op, "The video's server redirects too often.", err)
 	}
-	return fault.Wrap(fault.Upstream, op, "The server of the video does not answer.", err)
+	return fault.Wrap(fault.Upstream, op, "The video's server does not answer.", err)
 }

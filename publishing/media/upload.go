@@ -99,7 +99,7 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 		return stored, nil
 	}
 	if err := s.deleteBlob(ctx, m); err != nil {
-		s.deps.Log.WarnContext(ctx, "the second copy of a file is deleted later", "org", p.Org, "error", err)
+		s.deps.Log.WarnContext(ctx, "cannot delete the second copy of a file yet; retrying", "org", p.Org, "error", err)
 	}
 	return stored, nil
 }
@@ -152,7 +152,7 @@ func (s *Media) maxSize(m publishing.Medium) int64 {
 
 func storageFull(op string) error {
 	return fault.New(fault.TooLarge, op,
-		"The storage of your organization is full. Ask whoever runs this instance for more.")
+		"Your organization's storage is full. Ask whoever runs this instance for more.")
 }
 
 // storableName returns the beginning of the file name that the client sent, or "" if it cannot be
@@ -182,7 +182,7 @@ func uploadFault(op string, err error) error {
 		}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fault.Wrap(fault.Invalid, op, "The upload broke off before its end.", err)
+		return fault.Wrap(fault.Invalid, op, "The upload was interrupted before it was complete.", err)
 	}
 	return fileFault(op, err)
 }

@@ -118,7 +118,7 @@ func (n *Notifier) dropRefused(ctx context.Context, org tenancy.OrgID) error {
 	}
 	var refused []int64
 	_, err := batch.Isolate(events, some, pg.IsRefused, func(e notificationstore.IncidentEvent, cause error) {
-		n.deps.Log.ErrorContext(ctx, "an event of an incident cannot be stored and is dropped", "org", org,
+		n.deps.Log.ErrorContext(ctx, "cannot store an incident event; it is dropped", "org", org,
 			"event", e.Kind, "channel", e.Channel, "post", e.Post, "error", cause)
 		refused = append(refused, e.ID)
 	})

@@ -71,7 +71,7 @@ func (n *Notifier) reportIncidents(
 
 func (n *Notifier) logRefused(ctx context.Context, org tenancy.OrgID, report string, cause error) {
 	n.deps.Log.ErrorContext(
-		ctx, "the mails of an incident cannot be queued", "org", org, "report", report, "error", cause,
+		ctx, "cannot queue the mails about an incident", "org", org, "report", report, "error", cause,
 	)
 }
 

@@ -62,12 +62,12 @@ func New(deps Deps) *Notifier {
 	loop := lifecycle.NewLoop(lifecycle.LoopRules{
 		Interval: pollInterval, Timeout: stepTimeout,
 		Failed: func(ctx context.Context, err error) {
-			deps.Log.WarnContext(ctx, "people are notified later; trying again", "error", err)
+			deps.Log.WarnContext(ctx, "cannot notify people yet; retrying", "error", err)
 		},
 	})
 	walk := db.WalkRules{
 		Size: orgsPerRound, Shards: deps.Shards, Log: deps.Log,
-		Skipped: "the people of an organization are notified later",
+		Skipped: "cannot notify an organization's people yet; retrying later",
 	}
 	return &Notifier{deps: deps, db: deps.DB, events: db.NewWalk(walk), mails: db.NewWalk(walk), loop: loop}
 }

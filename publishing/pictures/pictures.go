@@ -219,7 +219,7 @@ func (p *Maker) next() (job pictureJob, found, more bool) {
 
 // postpone leaves the pictures of a busy organization pending until the next periodic search.
 func (p *Maker) postpone(org tenancy.OrgID) {
-	p.deps.Log.Warn("an organization has all its connections in use; its pictures are made later", "org", org)
+	p.deps.Log.Warn("an organization has all its connections in use; its pictures will be made later", "org", org)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy[org] = true
@@ -269,7 +269,7 @@ func (p *Maker) makePicture(ctx context.Context, job pictureJob) error {
 	defer cancel()
 	limits := picturesstore.PictureLimits{
 		Lease: pictureLease, Unfinished: maxPictureCrashes, Attempts: maxPictureAttempts,
-		GivenUp: "An image could not be made smaller, though it was tried several times; upload it with fewer pixels.",
+		GivenUp: "An image could not be made smaller, even after several tries; upload it with fewer pixels.",
 	}
 	taken, found, err := picturesstore.TakePicture(
 		pg.WithOrgWait(taking, pictureWait), p.db, job.org, job.PictureKey, limits,

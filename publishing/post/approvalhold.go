@@ -76,7 +76,7 @@ func (s *Posts) holdApproval(
 	return out, err
 }
 
-const overridden = "The post was changed after its approval, and an administrator has overridden that."
+const overridden = "The post was changed after its approval, and an administrator overrode the approval."
 
 // holdSchedule is like holdApproval, but for a locked draft that is about to be scheduled
 // unchanged. It returns Conflict if the content is not what was approved.

@@ -104,14 +104,14 @@ func checkTexts(entries []checked) error {
 	if size <= publishing.MaxAllTexts {
 		return nil
 	}
-	message := fmt.Sprintf("must hold at most %d bytes of text in all, markup included", publishing.MaxAllTexts)
+	message := fmt.Sprintf("must contain at most %d bytes of text in total, markup included", publishing.MaxAllTexts)
 	return &fault.Error{
 		Kind: fault.Invalid, Op: "publishing.check", Message: "The post is not valid.",
 		Fields: []fault.Field{{Name: "entries", Message: message}},
 	}
 }
 
-const checkTooSlow = "To check these posts takes longer than a request may: send fewer at once."
+const checkTooSlow = "Checking these posts takes longer than a request may take: send fewer at once."
 
 // catalogue holds the channels and media that the entries of a create name, keyed by what the
 // client sent.
@@ -203,7 +203,7 @@ func (s *checker) medium(known catalogue, m publishing.CreateMedium) (publishing
 		key, ours := publishing.FileKey(s.baseURL, m.URL)
 		if !ours {
 			return publishing.Medium{}, "The file " + connector.Quote(m.URL) + " is not on this service: upload it first with " +
-				"POST /upload. POST /upload-from-url uploads it from its address."
+				"POST /upload, or with POST /upload-from-url from its address."
 		}
 		if medium, ok := known.byKey[key]; ok {
 			return medium, ""
@@ -221,7 +221,7 @@ func (s *checker) medium(known catalogue, m publishing.CreateMedium) (publishing
 func (s *checker) rules(ctx context.Context, e checked, t publishing.CreateType) (problems []fault.Item, settings bool) {
 	if t == publishing.CreateDraft {
 		if first := e.parts[0]; first.empty() && !first.lacking {
-			const message = "The draft is empty: write a text or add an image or video."
+			const message = "The draft is empty: write some text, or add an image or video."
 			return []fault.Item{problemOf(e.channel, 0, 1, message)}, false
 		}
 		return e.listed(nil)
@@ -242,7 +242,7 @@ func (s *checker) channelRules(ctx context.Context, e checked) (problems []fault
 	}
 	c, ok := s.connectors.Get(e.channel.Connector)
 	if !ok {
-		return whole("This instance does not offer the platform of this channel any more.")
+		return whole("This instance no longer supports the channel's platform.")
 	}
 	draft := connector.Draft{Account: connector.AccountOf(e.channel), Settings: settingsFor(e.channel, e.settings)}
 	for _, part := range e.parts {

@@ -135,8 +135,8 @@ func TestCheck_FindsFilesByIDAndByAddress(t *testing.T) {
 		},
 		"another address": {
 			medium: publishing.CreateMedium{URL: "https://elsewhere.test/a.png"},
-			want: `The file "https://elsewhere.test/a.png" is not on this service: upload it first with POST /upload. ` +
-				"POST /upload-from-url uploads it from its address.",
+			want: `The file "https://elsewhere.test/a.png" is not on this service: upload it first with POST /upload, ` +
+				"or with POST /upload-from-url from its address.",
 		},
 		"a deleted file": {
 			medium: publishing.CreateMedium{ID: deleted.ID.String()},

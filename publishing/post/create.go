@@ -234,7 +234,7 @@ func makePlans(
 		}
 		seen[group] = true
 		if !found && cmd.Type == publishing.CreateUpdate {
-			return nil, entryFault(e, "There is no post to update: name its group, or its id in value[0].id.")
+			return nil, entryFault(e, "There is no post to update: send its group, or its id in value[0].id.")
 		}
 		if !found {
 			root, group := id.New[publishing.PostTag](), id.New[publishing.GroupTag]()

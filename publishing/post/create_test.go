@@ -185,7 +185,7 @@ func TestCreate_RefusedEntryLeavesOutTheOthers(t *testing.T) {
 		},
 		"a platform that is not offered": {
 			entry: entry(away, "a text"),
-			want:  []fault.Item{of(away, "gone", "This instance does not offer the platform of this channel any more.")},
+			want:  []fault.Item{of(away, "gone", "This instance no longer supports the channel's platform.")},
 		},
 		"a text that the platform refuses": {
 			entry: entry(r.channel, "refused"), want: []fault.Item{of(r.channel, "sandbox", "The text is refused.")},

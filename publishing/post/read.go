@@ -102,7 +102,7 @@ func (s *Posts) List(ctx context.Context, p tenancy.Principal, q publishing.List
 	}
 	if len(roots) > publishing.MaxListed {
 		return publishing.ThreadPage{}, fault.New(fault.Invalid, op,
-			"The range holds more than 10,000 posts; ask for a shorter one.")
+			"The range contains more than 10,000 posts; request a shorter one.")
 	}
 	page.Threads, err = s.threads(ctx, p.Org, roots)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Posts) List(ctx context.Context, p tenancy.Principal, q publishing.List
 func listFault(op string, err error) error {
 	if errors.Is(err, poststore.ErrTooMuch) {
 		return fault.New(fault.Invalid, op,
-			"These posts hold more than 8 MB of text and settings; ask for a shorter range, or for fewer posts a page.")
+			"These posts have more than 8 MB of text and settings; request a shorter range, or fewer posts per page.")
 	}
 	return pg.Fault(op, err)
 }

@@ -61,7 +61,7 @@ func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) (
 		return err
 	})
 	if err != nil {
-		s.deps.Log.Warn("the posts of a platform could not be listed", "org", p.Org, "post", parsed, "error", err)
+		s.deps.Log.Warn("cannot list the posts on a platform", "org", p.Org, "post", parsed, "error", err)
 		return nil, access.Fault(op, err)
 	}
 	return out, nil
@@ -91,7 +91,7 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 		}
 		if !isReleaseSettable(r.State, r.ReleaseID) {
 			return fault.New(
-				fault.Conflict, op, "The platform's id of this post is known, or the post is scheduled or being published: make it a draft first.",
+				fault.Conflict, op, "The post already has a release id, or is scheduled or being published: make it a draft first.",
 			)
 		}
 		return poststore.SetRelease(ctx, tx, parsed, release, publishing.ActorOf(p))
@@ -113,7 +113,7 @@ func checkRelease(release string) error {
 	return &fault.Error{
 		Kind: fault.Invalid, Op: "publishing.CheckRelease", Message: "The release id is not valid.",
 		Fields: []fault.Field{{
-			Name: "releaseId", Message: "must be the platform's id of the post, 1 to 1024 bytes and not the word missing",
+			Name: "releaseId", Message: "must be the post's id on the platform: 1 to 1024 bytes, and not the word missing",
 		}},
 	}
 }

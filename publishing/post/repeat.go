@@ -77,8 +77,8 @@ func (s *Posts) replaceSeries(
 			return err
 		}
 		if !over && next != old.Occurrence {
-			return entryFault(e, "This is not the next occurrence of a repeated post: leave inter out to change "+
-				"this one alone, or change the next one to change all that follow.")
+			return entryFault(e, "This is not the next occurrence of a repeated post: omit inter to change "+
+				"only this one, or change the next one to change all that follow.")
 		}
 		if err := s.deletePending(ctx, tx, p, old); err != nil {
 			return err

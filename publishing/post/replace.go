@@ -84,7 +84,7 @@ func replaced(
 		}
 		return old, p, nil
 	}
-	return nil, root, entryFault(e, "There is no such post any more.")
+	return nil, root, entryFault(e, "The post no longer exists.")
 }
 
 // keptState returns the state of an updated post. A failed post becomes a draft, so that it does

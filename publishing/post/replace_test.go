@@ -113,7 +113,7 @@ func TestCreate_RefusesToReplaceAnotherPost(t *testing.T) {
 	}
 	const (
 		unknown  = "There is no such post or group to replace."
-		noUpdate = "There is no post to update: name its group, or its id in value[0].id."
+		noUpdate = "There is no post to update: send its group, or its id in value[0].id."
 	)
 	for name, c := range map[string]struct {
 		cmd  publishing.CreatePosts

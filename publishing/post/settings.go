@@ -63,7 +63,7 @@ func (s *Posts) ChangeSettings(
 			return err
 		}
 		if len(posts)*len(entry.settings) > publishing.MaxAllSettings {
-			return fault.New(fault.Invalid, op, fmt.Sprintf("The settings of all parts with a delay together must "+
+			return fault.New(fault.Invalid, op, fmt.Sprintf("The settings of all delayed parts together must "+
 				"be smaller than %d bytes.", publishing.MaxAllSettings))
 		}
 		if len(problems) > 0 && queued(posts) {
@@ -92,7 +92,7 @@ func (s *Posts) ChangeSettings(
 		if !done {
 			return &fault.Error{
 				Kind: fault.Conflict, Op: op, RetryAfter: time.Second,
-				Message: "The settings of the post were changed meanwhile; try again.",
+				Message: "The post's settings have been changed in the meantime; try again.",
 			}
 		}
 		if !before.NeedsApproval() {

@@ -18,7 +18,7 @@ func (s *Posts) TakenMinutes(
 	taken, err := poststore.TakenMinutes(ctx, tx, channel, from, until)
 	if errors.Is(err, poststore.ErrTooMuch) {
 		return nil, fault.New(fault.Conflict, "publishing.FindSlot",
-			"There are too many repeated posts to look for a free posting time; end some of them.")
+			"There are too many repeated posts to find a free posting time; end some of them.")
 	}
 	return taken, err
 }

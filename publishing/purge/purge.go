@@ -18,7 +18,7 @@ import (
 )
 
 // errFile marks the errors of the blob store.
-var errFile = errors.New("the blob store has not deleted a file")
+var errFile = errors.New("the blob store did not delete a file")
 
 const (
 	// purgeSize is the number of rows in one transaction, or of files in one batch.
@@ -202,7 +202,7 @@ func (p *purge) deleteFile(ctx context.Context, key string) error {
 }
 
 func purgeLater(reason string) error {
-	f := fault.New(fault.Conflict, "publishing.Purge", reason+" Purge the organization again when that has ended.")
+	f := fault.New(fault.Conflict, "publishing.Purge", reason+" Purge the organization again once that is finished.")
 	f.RetryAfter = purgeRetry
 	return f
 }

@@ -100,7 +100,7 @@ func (c *claimCall) claimChannels(ctx context.Context, w dispatch.Want, window i
 	}
 	repaired, err := schedulerstore.RepairHold(ctx, c.db, w.Org, w.After)
 	if err != nil || repaired {
-		c.deps.Log.Error("the hold of a channel did not agree with its posts; it was repaired",
+		c.deps.Log.Error("the hold of a channel did not match its posts; it was repaired",
 			"org", w.Org, "after", w.After, "cause", cause, "error", err)
 	}
 	if err != nil {

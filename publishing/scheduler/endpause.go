@@ -77,7 +77,7 @@ func (s *Queue) giveUpKeptBack(
 	var last error
 	alone := func(post publishing.PostID, cause error) {
 		*refused, last = append(*refused, post), cause
-		s.deps.Log.Error("a post that a pause has kept back for too long cannot be given up; it stays in the queue",
+		s.deps.Log.Error("cannot give up a post that a pause has held back for too long; it stays in the queue",
 			"org", org, "post", post, "error", cause)
 	}
 	for some := range slices.Chunk(posts, schedulerstore.MaxGiveUp) {

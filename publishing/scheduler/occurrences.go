@@ -93,7 +93,7 @@ func (s *Sender) SeriesSetAside() int64 { return s.seriesSetAside.Load() }
 // setSeriesAside leaves a series for later. It returns an error if this could not be stored because
 // the database is away or all connections of the organization are in use.
 func (s *Sender) setSeriesAside(ctx context.Context, of publishing.SeriesRef, cause error) error {
-	reason := "The next occurrence could not be written; it is tried again."
+	reason := "The next occurrence could not be written; Crier will try again."
 	if f := (*fault.Error)(nil); errors.As(cause, &f) && f.Kind == fault.Invalid {
 		reason = f.Message
 	}
@@ -102,7 +102,7 @@ func (s *Sender) setSeriesAside(ctx context.Context, of publishing.SeriesRef, ca
 		return err
 	}
 	s.seriesSetAside.Add(1)
-	s.deps.Log.Warn("the next occurrence of a repeated post cannot be written now; it is tried again later",
+	s.deps.Log.Warn("cannot write the next occurrence of a repeated post; retrying later",
 		"org", of.Org, "series", of.Series, "error", errors.Join(cause, err))
 	return nil
 }

@@ -24,7 +24,7 @@ func (s *Sender) Finish(ctx context.Context, outcomes []dispatch.Outcome) ([]dis
 func WithoutTexts(o dispatch.Outcome) dispatch.Outcome {
 	o.Ref, o.ReleaseURL, o.RootURL = nil, "", ""
 	if o.Error != "" {
-		o.Error = "The platform's answer cannot be stored."
+		o.Error = "The platform's response cannot be stored."
 	}
 	for _, id := range []*string{&o.ReleaseID, &o.RootID} {
 		if *id != "" && !publishing.Storable(*id) {

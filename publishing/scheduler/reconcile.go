@@ -180,7 +180,7 @@ func (r *run) askPlatform(ctx context.Context, i int) (connector.Verdict, error)
 // unanswered logs why the outcome is still unknown. It returns err if the destination did not
 // answer. It returns nil if it did: then the cause is the account, the post or this process.
 func (r *run) unanswered(err error) error {
-	r.deps.Log.Warn("the outcome of a post cannot be looked up yet", "post", r.work.Post, "error", err)
+	r.deps.Log.Warn("cannot look up the outcome of a post yet", "post", r.work.Post, "error", err)
 	if kind := connector.KindOf(err, false); kind != connector.KindTransient && kind != connector.KindUnknown {
 		return nil
 	}
@@ -296,8 +296,8 @@ func (s *Sender) laterOrGiveUp(u Unknown) dispatch.Outcome {
 // giveUp turns an outcome into the error of a post that may have been published.
 func giveUp(w dispatch.Work, out dispatch.Outcome) dispatch.Outcome {
 	out.Result, out.Code = dispatch.ResultError, publishing.CodeOutcomeUnknown
-	out.Error = "The platform never told whether it published this. " +
-		"It may be live: look there before publishing it again."
+	out.Error = "The platform never confirmed whether it published this. " +
+		"It may be live: check there before publishing it again."
 	if i := unknownPart(w); i >= 0 {
 		out.Error = withPublishedParts(w, w.Parts[i], out.Error)
 	}

@@ -97,7 +97,7 @@ func (r *run) requireReconnect(ctx context.Context, e *connector.Error) (dispatc
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimGrace)
 	defer cancel()
 	if err := r.deps.Access.Park(ctx, r.work.Org, r.work.Channel.ID, r.sealed, e.Public); err != nil {
-		r.deps.Log.Error("a channel that must be reconnected could not be marked as such",
+		r.deps.Log.Error("cannot mark a channel as needing to be reconnected",
 			"channel", r.work.Channel.ID, "error", err)
 	}
 	return dispatch.ResultRetry, e.Public

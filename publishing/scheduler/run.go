@@ -37,7 +37,7 @@ func (s *Sender) newRun(w dispatch.Work) (*run, *dispatch.Outcome) {
 		out.Error, out.Code = "The channel was disconnected.", publishing.CodeChannelDisabled
 		return nil, &out
 	case w.Channel.Disabled:
-		out.Error, out.Code = "The channel was disabled at the time of the post.", publishing.CodeChannelDisabled
+		out.Error, out.Code = "The channel was disabled when the post was due.", publishing.CodeChannelDisabled
 		return nil, &out
 	case len(w.Parts) == 0:
 		out.Error, out.Code = "The post has no content.", publishing.CodeRejected
@@ -46,19 +46,19 @@ func (s *Sender) newRun(w dispatch.Work) (*run, *dispatch.Outcome) {
 	// The settings of this process are wrong, not the post. The post waits until they are corrected
 	// or another process takes it: during a roll-out, others may have other settings.
 	if !ok {
-		s.deps.Log.Error("a channel's platform is not offered by this process: "+
-			"are its settings and its version those of the others?",
+		s.deps.Log.Error("this process does not support a channel's platform: "+
+			"check that its settings and version match those of the other processes",
 			"channel", w.Channel.ID, "platform", w.Channel.Connector)
 		out.Result, out.After = dispatch.ResultRetry, operatorWait
-		out.Error = "This instance does not offer the platform of this channel."
+		out.Error = "This instance does not support the channel's platform."
 		return nil, &out
 	}
 	credential, err := s.deps.Keyring.Open(w.Credential, w.Org.String())
 	if err != nil {
-		s.deps.Log.Error("a credential cannot be opened: are ENCRYPTION_KEYS those that it was sealed with?",
+		s.deps.Log.Error("a credential cannot be opened: check that ENCRYPTION_KEYS has the key that sealed it",
 			"channel", w.Channel.ID, "error", err)
 		out.Result, out.After = dispatch.ResultRetry, operatorWait
-		out.Error = "The channel's access cannot be read with the keys of this instance."
+		out.Error = "The channel's credentials cannot be decrypted with the keys of this instance."
 		return nil, &out
 	}
 	session := &connector.Session{

@@ -88,7 +88,7 @@ func (s *Sender) retryWrite(ctx context.Context, write func(context.Context) (bo
 		if err == nil {
 			return done, nil
 		}
-		s.deps.Log.Error("what was published could not be stored yet", "error", err)
+		s.deps.Log.Error("cannot store what was published yet; retrying", "error", err)
 		if clock.Sleep(ctx, 200*time.Millisecond) != nil {
 			return false, err
 		}

@@ -21,7 +21,7 @@ func (s *Queue) QueueStats(ctx context.Context, queue string) (publishing.QueueS
 		queue = ""
 	} else if _, ok := s.deps.Connectors.Get(queue); !ok {
 		return publishing.QueueStats{}, fault.New(fault.NotFound, op,
-			"There is no such queue: ask for publish, or for a platform.")
+			"There is no such queue: use publish, or the name of a platform.")
 	}
 	f, err := schedulerstore.QueueStats(ctx, s.db, queue)
 	return f, pg.Fault(op, err)

@@ -19,7 +19,7 @@ func TestGiveUp_NamesThePublishedParts(t *testing.T) {
 	part := func(position int, phase dispatch.Phase) dispatch.Publication {
 		return dispatch.Publication{Position: position, Phase: phase}
 	}
-	const unknown = "The platform never told"
+	const unknown = "The platform never confirmed"
 	done, committing, preparing := dispatch.PhaseDone, dispatch.PhaseCommitting, dispatch.PhasePreparing
 	type parts = []dispatch.Publication
 	for name, c := range map[string]struct {

@@ -74,7 +74,7 @@ func render(s webhookstore.WebhookSource) (string, error) {
 }
 
 // errTooLarge is returned for a body that is too large even without its content and approval.
-var errTooLarge = errors.New("the body is too large without its content")
+var errTooLarge = errors.New("the body is too large even without its content")
 
 // fit encodes a body and cuts its content if the body is too large. It returns errTooLarge.
 func fit(p post) (string, error) {

@@ -59,7 +59,7 @@ func exchange(
 ) answer {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(body))
 	if err != nil {
-		return answer{problem: "The address of the endpoint is not valid.", cause: err}
+		return answer{problem: "The endpoint's address is not valid.", cause: err}
 	}
 	req.Header = header
 	resp, err := client.Do(req)
@@ -78,7 +78,7 @@ func exchange(
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		out.problem = fmt.Sprintf("The endpoint answered with a redirect (%d), which is not followed.", resp.StatusCode)
 	default:
-		out.problem = fmt.Sprintf("The endpoint answered %d.", resp.StatusCode)
+		out.problem = fmt.Sprintf("The endpoint answered with status %d.", resp.StatusCode)
 	}
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
 		out.after = retryAfter(resp.Header.Get("Retry-After"), now)
@@ -105,13 +105,13 @@ func explain(err error) string {
 	var host x509.HostnameError
 	switch {
 	case errors.Is(err, outbound.ErrPort):
-		return "The port of the endpoint is not public, so it was not called; only the ports 80 and 443 can be reached."
+		return "The endpoint's port is not public, so it was not called; only ports 80 and 443 can be reached."
 	case outbound.IsUnreachable(err):
-		return "The host of the endpoint was not found, or its address is not public, so it was not called."
+		return "The endpoint's host was not found, or its address is not public, so it was not called."
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("The endpoint did not answer within %d seconds.", int(publishing.WebhookTimeout.Seconds()))
 	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &host):
-		return "The certificate of the endpoint is not valid."
+		return "The endpoint's certificate is not valid."
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "The endpoint refused the connection."
 	}

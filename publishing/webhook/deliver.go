@@ -240,7 +240,7 @@ func (r *run) judge(ctx context.Context, url string, a answer, since *time.Time,
 	case a.status == http.StatusGone:
 		why, text = publishing.DisabledGone, "The endpoint answered 410, so the webhook was disabled."
 	case since != nil && now.Sub(*since) >= publishing.WebhookGiveUp:
-		why, text = publishing.DisabledFailing, "All deliveries of five days failed, so the webhook was disabled."
+		why, text = publishing.DisabledFailing, "All deliveries failed for five days, so the webhook was disabled."
 	default:
 		return nil
 	}

@@ -106,8 +106,8 @@ func (s *Webhooks) checkNumber(ctx context.Context, tx *db.Tx, op string) error 
 	case present >= limits.Webhooks:
 		return limits.OverLimit(op, tenancy.LimitWebhooks, present, limits.Webhooks, "Delete one first,")
 	case present >= s.cfg.MaxWebhooks:
-		return fault.New(fault.Conflict, op, fmt.Sprintf("Your organization has reached its limit of webhooks, which "+
-			"is %d. Delete one first, or ask whoever runs this instance for more.", s.cfg.MaxWebhooks))
+		return fault.New(fault.Conflict, op, fmt.Sprintf("Your organization has reached its limit of %d "+
+			"webhooks. Delete one first, or ask whoever runs this instance for more.", s.cfg.MaxWebhooks))
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func chooseChannels(
 	}
 	if !ok {
 		var faults fault.List
-		faults.Add("integrations", "must name channels of the organization")
+		faults.Add("integrations", "must list channels of the organization")
 		return faults.Err(op, "The webhook is not valid.")
 	}
 	w.Integrations = channels
@@ -418,14 +418,14 @@ func (s *Webhooks) TryURL(
 	}
 	if len(body) > publishing.MaxWebhookBody {
 		var faults fault.List
-		faults.Add("body", fmt.Sprintf("must have at most %d bytes", publishing.MaxWebhookBody))
+		faults.Add("body", fmt.Sprintf("must be at most %d bytes", publishing.MaxWebhookBody))
 		return 0, "", faults.Err("publishing.TryWebhook", "The body is not valid.")
 	}
 	leave, ok := s.tries.TryEnter(p.Org)
 	if !ok {
 		return 0, "", &fault.Error{
 			Kind: fault.RateLimited, Op: "publishing.TryWebhook", RetryAfter: publishing.WebhookTimeout,
-			Message: "Your organization is waiting for the answer of another endpoint; try again in a few seconds.",
+			Message: "Your organization is waiting for another endpoint to answer; try again in a few seconds.",
 		}
 	}
 	defer leave()

@@ -22,7 +22,7 @@ const (
 )
 
 // TooMany is why the oldest pending deliveries of an endpoint are given up.
-const TooMany = "Too many deliveries wait for this webhook, so the oldest are given up."
+const TooMany = "Too many deliveries are waiting for this webhook, so the oldest are given up."
 
 // expandOrg writes the deliveries for the oldest events of an organization. An event that cannot be
 // rendered or stored is logged and dropped, so that it does not block the events behind it.
@@ -62,7 +62,7 @@ func (d *Deliverer) write(ctx context.Context, tx *db.Tx, sources []webhookstore
 			}
 			body, err := render(s)
 			if err != nil {
-				d.deps.Log.ErrorContext(ctx, "an event for webhooks cannot be rendered and is dropped",
+				d.deps.Log.ErrorContext(ctx, "cannot render an event for webhooks; it is dropped",
 					"event", s.Event, "post", s.Post, "error", err)
 				break
 			}
@@ -91,7 +91,7 @@ func (d *Deliverer) dropRefused(ctx context.Context, org tenancy.OrgID) error {
 		return d.db.InOrg(ctx, org, func(tx *db.Tx) error { return d.write(ctx, tx, list) })
 	}
 	_, err := batch.Isolate(sources, one, pg.IsRefused, func(s webhookstore.WebhookSource, cause error) {
-		d.deps.Log.ErrorContext(ctx, "an event for webhooks cannot be stored and is dropped", "org", org,
+		d.deps.Log.ErrorContext(ctx, "cannot store an event for webhooks; it is dropped", "org", org,
 			"event", s.Event, "post", s.Post, "error", cause)
 		refused = append(refused, s.ID)
 	})

@@ -91,12 +91,12 @@ func New(deps Deps) *Deliverer {
 	loop := lifecycle.NewLoop(lifecycle.LoopRules{
 		Interval: pollInterval, Timeout: stepTimeout,
 		Failed: func(ctx context.Context, err error) {
-			deps.Log.WarnContext(ctx, "webhooks are delivered later; trying again", "error", err)
+			deps.Log.WarnContext(ctx, "cannot deliver webhooks yet; retrying", "error", err)
 		},
 	})
 	walk := db.NewWalk(db.WalkRules{
 		Size: orgsPerRound, Shards: deps.Shards, Log: deps.Log,
-		Skipped: "the webhooks of an organization are delivered later",
+		Skipped: "cannot deliver an organization's webhooks yet; retrying later",
 	})
 	return &Deliverer{deps: deps, db: deps.DB, shares: limit.New[share](perCreator), walk: walk, loop: loop}
 }

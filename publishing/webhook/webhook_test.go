@@ -479,9 +479,9 @@ func TestDeliver_DoesNotCallPrivateAddresses(t *testing.T) {
 		r.Tenant(r.org.Org, `update webhook set url = $2 where id = $1`, w.ID, url)
 		r.publish("x")
 		r.step()
-		want := "The port of the endpoint is not public, so it was not called; only the ports 80 and 443 can be reached."
+		want := "The endpoint's port is not public, so it was not called; only ports 80 and 443 can be reached."
 		if !strings.HasSuffix(url, port) {
-			want = "The host of the endpoint was not found, or its address is not public, so it was not called."
+			want = "The endpoint's host was not found, or its address is not public, so it was not called."
 		}
 		if d := r.deliveries(w)[0]; d.Log[0].Error != want {
 			t.Errorf("%s: got the delivery %+v, want %q", url, d, want)
@@ -560,7 +560,7 @@ func TestStep_OneBadEventDoesNotStopOthers(t *testing.T) {
 	if len(calls) != 1 || !strings.Contains(calls[0].Body, "good") {
 		t.Errorf("got %d calls, want the one of the good event", len(calls))
 	}
-	if !strings.Contains(r.Log.String(), "cannot be stored and is dropped") {
+	if !strings.Contains(r.Log.String(), "cannot store an event for webhooks; it is dropped") {
 		t.Error("the log does not say that an event was dropped")
 	}
 }

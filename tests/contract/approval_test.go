@@ -314,7 +314,7 @@ func testReviewPage(t *testing.T, r *rig) {
 		t.Errorf("the page after the answer is %s, want the answer and no form", answered.Body)
 	}
 	again := o.form(t, code, url.Values{"action": {"reject"}, "note": {"x"}}).want(t, http.StatusConflict)
-	if !strings.Contains(again.Body, "answered already") {
+	if !strings.Contains(again.Body, "already been answered") {
 		t.Errorf("a second answer says %s", again.Body)
 	}
 	o.wantState(t, post, "QUEUE")

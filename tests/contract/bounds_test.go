@@ -128,7 +128,7 @@ func testAnswerSize(t *testing.T, r *rig) {
 		described := m{"id": o.stored(t, "a.gif", gifImage(t)).ID, "alt": strings.Repeat("x", 1_500)}
 		parts := slices.Repeat([]m{part("x", slices.Repeat([]any{described}, 4)...)}, 100)
 		o.create(t, repeating(later(o.channel(t, "A").id, parts...), m{"inter": 1}))
-		o.refusesList(t, nextDays(365), "ask for a shorter range")
+		o.refusesList(t, nextDays(365), "request a shorter range")
 		if list := o.get(t, nextDays(7)).want(t, http.StatusOK); len(list.Body) < 2<<20 {
 			t.Errorf("a week has %d bytes, want at least 2 MB", len(list.Body))
 		}
@@ -163,7 +163,7 @@ func testTextSize(t *testing.T, r *rig) {
 		for range 2 {
 			repeat(slices.Repeat([]m{part(strings.Repeat("x", 490))}, 100)...)
 		}
-		o.refusesList(t, nextDays(365), "ask for a shorter range")
+		o.refusesList(t, nextDays(365), "request a shorter range")
 	})
 }
 

@@ -91,9 +91,9 @@ func testCheckOfThread(t *testing.T, r *rig) {
 		part(strings.Repeat("x", 501), m{"id": "dog.png"}))
 	got := read[checkAnswer](t, o.do(t, http.MethodPost, "/posts/check", m{"posts": []m{thread}}).want(t, 201)).Results[0]
 	want := []string{
-		"Part 2: The text is too long: 523 of at most 500 characters.",
-		"Part 3: This part is empty: write a text or add an image or video.", `Part 4: There is no file with the id "cat.png".`,
-		`Part 5: There is no file with the id "dog.png".`, "Part 5: The text is too long: 501 of at most 500 characters.",
+		"Part 2: The text is too long: it has 523 characters, and at most 500 are allowed.",
+		"Part 3: This part is empty: write some text, or add an image or video.", `Part 4: There is no file with the id "cat.png".`,
+		`Part 5: There is no file with the id "dog.png".`, "Part 5: The text is too long: it has 501 characters, and at most 500 are allowed.",
 	}
 	if !slices.Equal(got.Problems, want) {
 		t.Errorf("got %q, want %q", got.Problems, want)

@@ -190,7 +190,7 @@ func testDisown(t *testing.T, r *rig) {
 	if len(entries) != 1 || entries[0].Via != tenancy.ViaGuest || entries[0].Subject != "sandbox-oauth jane.news" {
 		t.Errorf("the audit log has %+v, want one entry of a guest", entries)
 	}
-	if a := o.get(t, "/notifications"); !strings.Contains(a.Body, "was not meant") || !strings.Contains(a.Body, "jane.news") {
+	if a := o.get(t, "/notifications"); !strings.Contains(a.Body, "was a mistake") || !strings.Contains(a.Body, "jane.news") {
 		t.Errorf("the bell has %s, want the channel that was disconnected", a.Body)
 	}
 }

@@ -27,8 +27,8 @@ func TestFile_OnAnotherServerIsRefused(t *testing.T) {
 	} {
 		for _, field := range []string{"path", "url"} {
 			a := o.do(t, http.MethodPost, "/posts", later(c.id, part("x", m{field: address})))
-			const want = "is not on this service: upload it first with POST /upload. " +
-				"POST /upload-from-url uploads it from its address."
+			const want = "is not on this service: upload it first with POST /upload, " +
+				"or with POST /upload-from-url from its address."
 			if got := a.refusal(t, http.StatusBadRequest); !strings.Contains(got, want) {
 				t.Errorf("%s as %s is refused with %q, want %q", name, field, got, want)
 			}

@@ -156,11 +156,11 @@ func testOAuthRefusals(t *testing.T, r *rig) {
 	}
 	good := o.consent(t, begin(), sandboxtest.Consent{User: "bob"})
 	wrong := strings.Replace(good, "state=", "state=x", 1)
-	refused(wrong, http.StatusBadRequest, "begin again")
+	refused(wrong, http.StatusBadRequest, "start over")
 	refused(callback, http.StatusBadRequest, "code")
 	refused(strings.Replace(good, "sandbox-oauth", "sandbox", 1), http.StatusBadRequest, "cannot be connected this way")
 	o.arrive(t, good).want(t, http.StatusOK)
-	refused(good, http.StatusBadRequest, "begin again")
+	refused(good, http.StatusBadRequest, "start over")
 	refused(o.consent(t, begin(), sandboxtest.Consent{User: "bob", Deny: true}), http.StatusBadRequest, "did not allow")
 	refused(o.consent(t, begin(), sandboxtest.Consent{User: "bob", Withhold: "publish"}), http.StatusConflict, "permission")
 

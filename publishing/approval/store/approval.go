@@ -15,7 +15,7 @@ import (
 )
 
 // ErrApprovalPending means that the post already has a pending request.
-var ErrApprovalPending = errors.New("the post waits for an approval already")
+var ErrApprovalPending = errors.New("the post is already waiting for approval")
 
 const approvalPendingIndex = "approval_pending"
 

@@ -46,7 +46,7 @@ where a.token_hash = $1 and o.deleted_at is null and o.suspended_at is null`
 
 // ErrLinkEnded means that the mailed link of a request ended with the membership of the requester,
 // or of a member to whom it was mailed.
-var ErrLinkEnded = errors.New("the review link ended with a membership")
+var ErrLinkEnded = errors.New("the review link ended because a membership did")
 
 // Reviewed returns the request whose mailed link has the hash, even if its post is gone, and its
 // organization. It returns ErrLinkEnded, and pgx.ErrNoRows if there is no such request or its

@@ -38,12 +38,12 @@ func New() *Connector { return &Connector{} }
 // which Validate and Derived apply; only Rules states them.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
-		ID: "bluesky", Name: "Bluesky", ToolTip: "Connect with an app password, not with the password of your account.",
+		ID: "bluesky", Name: "Bluesky", ToolTip: "Connect with an app password, not with your account password.",
 		Capabilities: []string{"text", "image"},
 		Fields: []connector.Field{
 			{
 				Key: "service", Label: "Service", DefaultValue: entryway, Type: "text",
-				Hint:       "The server of your account",
+				Hint:       "Your account's server",
 				Word:       true,
 				Validation: `^(https:\/\/[^\s\/@?#]+|http:\/\/(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?)\/?$`,
 			},
@@ -53,7 +53,7 @@ func (c *Connector) Describe() connector.Descriptor {
 			},
 			{
 				Key: "password", Label: "App password", Type: "password", Validation: `^.{3,}$`,
-				Hint: "Made in Bluesky under Settings, Privacy and security, App passwords",
+				Hint: "Create one in Bluesky under Settings, Privacy and security, App passwords",
 			},
 		},
 		Editor: "normal", MaxLength: maxGraphemes, Unit: connector.Graphemes,
@@ -68,7 +68,7 @@ func (c *Connector) Describe() connector.Descriptor {
 			"GIFs over that size are refused. " +
 			"Links that begin with http:// or https://, domain names such as example.com, @handles and #hashtags " +
 			"become links. " +
-			"Threads are chains of replies. The setting langs names up to 3 languages of the text.",
+			"Threads are chains of replies. The langs setting lists up to 3 languages of the text.",
 	}
 }
 
@@ -103,17 +103,17 @@ func checkPart(part connector.DraftPart) []connector.Problem {
 		switch {
 		case m.Video || m.Size <= maxBlob:
 		case m.ContentType == "image/gif":
-			add("%s is too big for Bluesky: a GIF may have at most %d bytes, this one has %d.", m.Name, maxBlob, m.Size)
+			add("%s is too large for Bluesky: a GIF may have at most %d bytes, not %d.", m.Name, maxBlob, m.Size)
 		case m.ContentType == "image/png" && m.Width*m.Height > picture.MaxPNGPixels:
-			const format = "%s has too many pixels to be made smaller: %d x %d, a PNG may have at most 33.5 million."
+			const format = "%s has too many pixels to be made smaller: %d x %d; a PNG may have at most 33.5 million."
 			add(format, m.Name, m.Width, m.Height)
 		case m.Width*m.Height > picture.MaxPixels:
-			const format = "%s has too many pixels to be made smaller: %d x %d, at most 40 million are allowed."
+			const format = "%s has too many pixels to be made smaller: %d x %d; at most 40 million are allowed."
 			add(format, m.Name, m.Width, m.Height)
 		}
 	}
 	if n := len(part.Text); n > maxBytes {
-		add("The text is too long: %d of at most %d bytes.", n, maxBytes)
+		add("The text is too long: it has %d bytes, and at most %d are allowed.", n, maxBytes)
 	}
 	if !utf8.ValidString(part.Text) {
 		add("The text is not valid UTF-8.")

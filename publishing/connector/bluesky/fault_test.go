@@ -255,20 +255,20 @@ func TestConnect_NamesProblem(t *testing.T) {
 		"two-factor sign-in": {status: 401, body: `{"error":"AuthFactorTokenRequired"}`, kind: connector.KindReauth, words: "app password"},
 		"a wrong password": {
 			status: 401, body: `{"error":"AuthenticationRequired","message":"Invalid identifier or password"}`,
-			kind: connector.KindReauth, words: "does not know",
+			kind: connector.KindReauth, words: "does not accept",
 		},
 		"a takedown": {status: 401, body: `{"error":"AccountTakedown"}`, kind: connector.KindDisconnect, words: "taken this account down"},
 		"an inactive account": {
 			status: 200, body: `{"did":"` + did + `","handle":"a.test","accessJwt":"a","refreshJwt":"r","active":false,"status":"deactivated"}`,
 			kind: connector.KindDisconnect, words: "not active",
 		},
-		"a server of another kind": {status: 404, body: `not found`, kind: connector.KindContent, words: "does not answer like a Bluesky service"},
-		"a server that moved":      {status: 301, kind: connector.KindContent, words: "does not answer like a Bluesky service"},
+		"a server of another kind": {status: 404, body: `not found`, kind: connector.KindContent, words: "does not respond like a Bluesky service"},
+		"a server that moved":      {status: 301, kind: connector.KindContent, words: "does not respond like a Bluesky service"},
 		"a session without an owner": {
 			status: 200, body: `{"accessJwt":"a","refreshJwt":"r"}`,
 			kind: connector.KindTransient, words: "cannot be read",
 		},
-		"a server that is overloaded": {status: 503, kind: connector.KindTransient, words: "problem"},
+		"a server that is overloaded": {status: 503, kind: connector.KindTransient, words: "internal error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -45,7 +45,7 @@ func (c *Connector) upload(ctx context.Context, cl client, m connector.Media) (u
 	case err != nil:
 		return upload{}, err
 	case answer.Blob.Type != "blob" || answer.Blob.Ref.Link == "":
-		return upload{}, badAnswer(http.StatusOK, errors.New("an upload's answer names no blob"), false)
+		return upload{}, badAnswer(http.StatusOK, errors.New("the response to an upload names no blob"), false)
 	}
 	return upload{Blob: answer.Blob, Width: width, Height: height, At: cl.clock.Now().Unix()}, nil
 }
@@ -56,7 +56,7 @@ func (c *Connector) upload(ctx context.Context, cl client, m connector.Media) (u
 func displaySize(m connector.Media) (width, height int, err error) {
 	switch {
 	case m.Size > maxBlob:
-		return 0, 0, badImage(m, "has more than 1,000,000 bytes, which Bluesky does not take")
+		return 0, 0, badImage(m, "has more than 1,000,000 bytes, which Bluesky does not accept")
 	case m.Size == 0:
 		return 0, 0, badImage(m, "is empty")
 	}

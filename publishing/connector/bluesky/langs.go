@@ -28,20 +28,20 @@ func langsOf(settings json.RawMessage) ([]string, error) {
 	}
 	var tags []string
 	if err := json.Unmarshal(in.Langs, &tags); err != nil {
-		return nil, badLangs("The setting langs must be a list of language tags.", err)
+		return nil, badLangs("The langs setting must be a list of language tags.", err)
 	}
 	var out []string
 	for _, tag := range tags {
 		parsed, err := language.Parse(tag)
 		if err != nil || parsed == language.Und {
-			return nil, badLangs("The setting langs holds "+tag+", which is not a language tag such as de or pt-BR.", err)
+			return nil, badLangs("The langs setting contains "+tag+", which is not a language tag such as de or pt-BR.", err)
 		}
 		if !slices.Contains(out, parsed.String()) {
 			out = append(out, parsed.String())
 		}
 	}
 	if len(out) > maxLangs {
-		return nil, badLangs("The setting langs may hold at most 3 languages.", nil)
+		return nil, badLangs("The langs setting may contain at most 3 languages.", nil)
 	}
 	return out, nil
 }

@@ -94,7 +94,7 @@ func checkItem(item connector.Item) error {
 	case !utf8.ValidString(item.Text):
 		return &connector.Error{Kind: connector.KindContent, Public: "The text is not valid UTF-8."}
 	case len(item.Media) > maxImages:
-		return &connector.Error{Kind: connector.KindContent, Public: "Bluesky takes at most 4 images."}
+		return &connector.Error{Kind: connector.KindContent, Public: "Bluesky accepts at most 4 images."}
 	}
 	for _, m := range item.Media {
 		if m.Video {
@@ -142,7 +142,7 @@ func (cl client) didOf(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	if !strings.HasPrefix(answer.DID, "did:") || len(answer.DID) > maxDID {
-		return "", badAnswer(http.StatusOK, errors.New("the account of a handle is not a DID"), false)
+		return "", badAnswer(http.StatusOK, errors.New("a handle resolved to something other than a DID"), false)
 	}
 	return answer.DID, nil
 }
@@ -177,7 +177,7 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	}
 	// On a kept connection an unsolicited response may arrive before the real one.
 	if answer.CID == "" || !strings.HasSuffix(answer.URI, "/"+collection+"/"+rkey) {
-		err := errors.New("the answer to a new record names no CID, or another record")
+		err := errors.New("the response to a new record names no CID, or another record")
 		return connector.Ref{}, badAnswer(http.StatusOK, err, true)
 	}
 	return refOf(cred, rkey, answer.CID)
@@ -192,12 +192,12 @@ func existing(
 	there, err := getRecord(ctx, s, cred, rkey)
 	switch {
 	case err != nil || there.CID == "":
-		const public = "Bluesky says that this post exists already, but does not show it."
+		const public = "Bluesky says that this post already exists, but does not return it."
 		return connector.Ref{}, &connector.Error{
 			Kind: connector.KindUnknown, Public: public, Err: errors.Join(cause, err),
 		}
 	case !samePost(there.Value, rec):
-		const public = "Another record has this post's place on Bluesky already."
+		const public = "Another record already has this post's place on Bluesky."
 		return connector.Ref{}, &connector.Error{
 			Kind: connector.KindContent, Code: "InvalidSwap", Public: public, Err: cause,
 		}
@@ -277,7 +277,7 @@ func open(s *connector.Session, item connector.Item) (credential, handle, error)
 // preparedRecord returns the record of a prepared item, and KindOperator for any other.
 func preparedRecord(item connector.Item, h handle) (json.RawMessage, error) {
 	if !h.Found || len(h.Images) != len(item.Media) {
-		return nil, &connector.Error{Kind: connector.KindOperator, Public: "This post is not prepared."}
+		return nil, &connector.Error{Kind: connector.KindOperator, Public: "This post has not been prepared."}
 	}
 	return makeRecord(item, h)
 }

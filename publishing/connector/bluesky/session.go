@@ -54,11 +54,11 @@ func (c *Connector) Connect(
 	}
 	cred := credential{Service: base, Identifier: identifierOf(fields["identifier"]), Password: appPassword(fields["password"])}
 	if cred.Identifier == "" || cred.Password == "" {
-		return connector.Connected{}, badForm("Type in your handle and an app password.", nil)
+		return connector.Connected{}, badForm("Enter your handle and an app password.", nil)
 	}
 	cred, err = signIn(ctx, env, cred)
 	if connector.WrongAddress(err) {
-		return connector.Connected{}, badForm("This address does not answer like a Bluesky service.", err)
+		return connector.Connected{}, badForm("This address does not respond like a Bluesky service.", err)
 	}
 	if err != nil {
 		return connector.Connected{}, tooLarge(err)
@@ -142,11 +142,11 @@ func (cred credential) withSession(answer session) (credential, error) {
 		return cred, badAnswer(http.StatusOK, errors.New("a session lacks its DID or a token"), false)
 	}
 	if cred.DID != "" && cred.DID != answer.DID {
-		const public = "The stored name and app password now open another account; reconnect the channel."
+		const public = "The stored name and app password now open a different account; reconnect the channel."
 		return cred, &connector.Error{Kind: connector.KindReauth, Public: public}
 	}
 	if answer.Active != nil && !*answer.Active {
-		const public = "This Bluesky account is not active; look into its settings in Bluesky."
+		const public = "This Bluesky account is not active; check its settings in Bluesky."
 		return cred, &connector.Error{Kind: connector.KindDisconnect, Code: answer.Status, Public: public}
 	}
 	cred.DID, cred.Handle = answer.DID, answer.Handle
@@ -190,7 +190,7 @@ func refusedSignIn(err error) error {
 		return err
 	}
 	if e.Kind == connector.KindReauth && e.Code != "AuthFactorTokenRequired" {
-		e.Public = "Bluesky does not know this identifier and app password."
+		e.Public = "Bluesky does not accept this identifier and app password."
 	}
 	return e
 }
@@ -204,7 +204,7 @@ func tooLarge(err error) error {
 	}
 	switch e.Status {
 	case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
-		e.Public = "The Bluesky server refuses the requests of this sign-in as too large; ask whoever runs the server."
+		e.Public = "The Bluesky server refuses this sign-in's requests as too large; ask whoever runs the server."
 	}
 	return err
 }
@@ -250,7 +250,7 @@ func (cred credential) hasHandle() bool { return cred.Handle != "" && cred.Handl
 func readCredential(s *connector.Session) (credential, error) {
 	var cred credential
 	if err := json.Unmarshal(s.Credential, &cred); err != nil || cred.Service == "" || cred.DID == "" {
-		const public = "The stored access cannot be read; reconnect the channel."
+		const public = "The stored credentials cannot be read; reconnect the channel."
 		return cred, &connector.Error{Kind: connector.KindReauth, Public: public}
 	}
 	return cred, nil
@@ -274,7 +274,7 @@ func (cred credential) client(env connector.Env) client {
 func parseService(typed string) (string, error) {
 	u, err := url.Parse(cmp.Or(strings.TrimSpace(typed), entryway))
 	if err != nil {
-		return "", badForm("The service is not an address.", err)
+		return "", badForm("The service is not a valid address.", err)
 	}
 	switch {
 	case u.Host == "" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" ||

@@ -137,7 +137,7 @@ func badAnswer(status int, err error, committing bool) *connector.Error {
 	if committing {
 		kind = connector.KindUnknown
 	}
-	const public = "The answer of the Bluesky server cannot be read."
+	const public = "The response from the Bluesky server cannot be read."
 	return &connector.Error{Kind: kind, Status: status, Public: public, Err: err}
 }
 
@@ -181,19 +181,20 @@ var codes = []string{
 func byCode(e *connector.Error) {
 	switch e.Code {
 	case "ExpiredToken", "InvalidToken", "AuthMissing", "AuthenticationRequired":
-		e.Kind, e.Public = connector.KindReauth, "Bluesky no longer accepts our access; reconnect the channel."
+		e.Kind, e.Public = connector.KindReauth, "Bluesky no longer accepts this channel's credentials; "+
+			"reconnect the channel."
 	case "AuthFactorTokenRequired":
-		e.Kind, e.Public = connector.KindReauth, "This account has two-factor sign-in: use an app password, "+
-			"made in Bluesky under Settings, Privacy and security, App passwords."
+		e.Kind, e.Public = connector.KindReauth, "This account uses two-factor sign-in: use an app password, "+
+			"created in Bluesky under Settings, Privacy and security, App passwords."
 	case "AccountTakedown", "AccountSuspended", "RepoTakendown", "RepoSuspended":
 		e.Kind, e.Public = connector.KindDisconnect, "Bluesky has taken this account down."
 	case "AccountDeactivated", "RepoDeactivated":
 		e.Kind = connector.KindDisconnect
-		e.Public = "This Bluesky account is deactivated; activate it again in Bluesky."
+		e.Public = "This Bluesky account is deactivated; reactivate it in Bluesky."
 	case "AccountNotFound", "RepoNotFound":
 		e.Kind, e.Public = connector.KindDisconnect, "This account is no longer on its Bluesky server."
 	case "RateLimitExceeded":
-		e.Kind, e.Public = connector.KindTransient, "Bluesky asks us to slow down."
+		e.Kind, e.Public = connector.KindTransient, "Bluesky asked Crier to slow down."
 	case "BlobNotFound": // servers delete unreferenced uploads; Prepare repeats old ones
 		e.Kind, e.Public = connector.KindTransient, "Bluesky lost an uploaded image; it will be uploaded again."
 	default:

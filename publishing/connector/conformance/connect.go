@@ -40,7 +40,7 @@ func (s Suite) describe(t *testing.T) {
 	unknown := slices.DeleteFunc(slices.Clone(d.Capabilities), func(c string) bool {
 		return c == "text" || c == "image" || c == "video"
 	})
-	check(len(unknown) == 0 && len(d.Capabilities) <= 3, "Capabilities repeat or are unknown")
+	check(len(unknown) == 0 && len(d.Capabilities) <= 3, "Capabilities are repeated or unknown")
 	if s.OAuth == nil {
 		describeFields(t, d, s.Fields(t))
 		return
@@ -60,7 +60,7 @@ func describeFields(t *testing.T, d connector.Descriptor, good map[string]string
 		if err != nil {
 			t.Errorf("field %s: %v", f.Key, err)
 		} else if given && !rule.MatchString(value) {
-			t.Errorf("field %s: its Validation refuses a value that connects", f.Key)
+			t.Errorf("field %s: its Validation rejects a value that connects", f.Key)
 		}
 		if f.Type == "password" && f.DefaultValue != "" {
 			t.Errorf("field %s: a password with a default value", f.Key)
@@ -160,7 +160,7 @@ func (s Suite) refresh(t *testing.T) {
 			before := string(r.s.Credential)
 			r.renewCredential()
 			if string(r.s.Credential) == before {
-				t.Error("Refresh returned the credential that it got")
+				t.Error("Refresh returned the credential that it was given")
 			}
 		}
 		item := r.prepared()
@@ -169,7 +169,7 @@ func (s Suite) refresh(t *testing.T) {
 		}
 		r.want(1, item)
 	})
-	t.Run("after a lost answer the credential works or is refused as reauth", func(t *testing.T) {
+	t.Run("after a lost response the credential works or is refused as reauth", func(t *testing.T) {
 		r := s.connected(t)
 		r.line.failCalls(DropAnswer, 1)
 		_, err := r.c.(connector.Refresher).Refresh(t.Context(), r.s)
@@ -177,7 +177,7 @@ func (s Suite) refresh(t *testing.T) {
 		if err != nil {
 			r.judgeError("Refresh", err)
 			if kind := connector.KindOf(err, false); kind != connector.KindTransient {
-				t.Errorf("a lost answer is %s, want transient: %v", kind, err)
+				t.Errorf("a lost response is %s, want transient: %v", kind, err)
 			}
 		}
 		// The platform may have rotated the tokens, in which case the user must reconnect the
@@ -185,7 +185,7 @@ func (s Suite) refresh(t *testing.T) {
 		if _, err := r.c.(connector.Refresher).Refresh(t.Context(), r.s); err != nil {
 			r.judgeError("Refresh", err)
 			if kind := connector.KindOf(err, false); kind != connector.KindReauth {
-				t.Errorf("Refresh after a lost answer is %s, want reauth: %v", kind, err)
+				t.Errorf("Refresh after a lost response returns %s, want reauth: %v", kind, err)
 			}
 		}
 	})

@@ -56,9 +56,9 @@ func (r *rig) requireCall(m Method) {
 func undeclared(offline, called bool) string {
 	switch {
 	case offline && called:
-		return "calls a server, and the suite declares it Offline"
+		return "calls a server, but the suite declares it Offline"
 	case !offline && !called:
-		return "calls no server, and the suite does not declare it Offline"
+		return "calls no server, but the suite does not declare it Offline"
 	}
 	return ""
 }
@@ -70,11 +70,11 @@ func (r *rig) arm(fault Fault) {
 	spared := slices.Contains(r.Spared, fault)
 	if armed := r.faults.Arm(r.t, fault); armed == spared {
 		r.t.Fatal(map[bool]string{
-			true:  fmt.Sprintf("%s can be made, and the suite declares the platform Spared", fault),
-			false: fmt.Sprintf("%s cannot be made, and the suite does not declare the platform Spared", fault),
+			true:  fmt.Sprintf("%s can be made, but the suite declares the platform Spared", fault),
+			false: fmt.Sprintf("%s cannot be made, but the suite does not declare the platform Spared", fault),
 		}[armed])
 	}
 	if spared {
-		r.t.Skipf("declared: this platform is spared %s", fault)
+		r.t.Skipf("declared: this platform is Spared %s", fault)
 	}
 }

@@ -60,7 +60,7 @@ func store(handle json.RawMessage) (json.RawMessage, error) {
 		return nil, nil
 	}
 	if len(handle) > maxHandle {
-		return nil, fmt.Errorf("a handle of %d bytes, %d are allowed", len(handle), maxHandle)
+		return nil, fmt.Errorf("a handle of %d bytes, want at most %d", len(handle), maxHandle)
 	}
 	dec := json.NewDecoder(bytes.NewReader(handle))
 	dec.UseNumber()

@@ -81,14 +81,14 @@ func (r *rig) settle(item connector.Item, acted bool) {
 	switch {
 	case !r.grade().Askable():
 		if v.Outcome != connector.CannotTell {
-			r.t.Errorf("Reconcile answers %s on a platform that cannot be asked", v.Outcome)
+			r.t.Errorf("Reconcile returns %s on a platform that cannot be asked", v.Outcome)
 		}
 		// the user decides whether to send again
 		return
 	case acted:
 		seen := r.want(1, item)[0]
 		if v.Outcome != connector.Published || v.Ref.ID != seen.ID {
-			r.t.Fatalf("Reconcile answers %s %q, want published %q", v.Outcome, v.Ref.ID, seen.ID)
+			r.t.Fatalf("Reconcile returns %s %q, want published %q", v.Outcome, v.Ref.ID, seen.ID)
 		}
 		if r.grade().Deduplicates() {
 			r.commitAgain(item, seen.ID)
@@ -96,12 +96,12 @@ func (r *rig) settle(item connector.Item, acted bool) {
 		return
 	case r.grade() == publishing.GradeSearchable:
 		if v.Outcome == connector.Published {
-			r.t.Errorf("Reconcile answers published %q, but nothing was published", v.Ref.ID)
+			r.t.Errorf("Reconcile returns published %q, but nothing was published", v.Ref.ID)
 		}
 		return
 	}
 	if v.Outcome != connector.NotPublished {
-		r.t.Fatalf("Reconcile answers %s, want %s", v.Outcome, connector.NotPublished)
+		r.t.Fatalf("Reconcile returns %s, want %s", v.Outcome, connector.NotPublished)
 	}
 	if _, err := r.commit(&item); err != nil {
 		r.t.Fatalf("Commit after %s: %v", connector.NotPublished, err)
@@ -160,7 +160,7 @@ func (s Suite) reconcileFaults(t *testing.T) {
 					t.Errorf("Reconcile fails with %s, want transient or reauth: %v", kind, err)
 				}
 			} else if v.Outcome != connector.CannotTell {
-				t.Fatalf("Reconcile answers %s without an answer of the platform, want %s",
+				t.Fatalf("Reconcile returns %s without a response from the platform, want %s",
 					v.Outcome, connector.CannotTell)
 			}
 			r.line.failCalls("", 0)

@@ -18,7 +18,7 @@ import (
 
 const maxAnswer = 4 << 20 // bytes of a response that a fault replaces
 
-var errBroken = errors.New("the suite broke the line")
+var errBroken = errors.New("the suite broke the connection")
 
 // Line is a connector.HTTP that injects faults and counts calls. Calls without a fault go through a
 // guarded client. It implements Faults. It is safe for concurrent use.

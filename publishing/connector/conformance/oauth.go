@@ -45,7 +45,7 @@ func (s Suite) consent(t *testing.T, r *rig, decision Decision) authorized {
 	t.Helper()
 	a, ok := r.c.(connector.Authorizer)
 	if !ok {
-		t.Fatal("the suite declares OAuth, and the connector is no Authorizer")
+		t.Fatal("the suite declares OAuth, but the connector is not an Authorizer")
 	}
 	verifier, state := rand.Text()+rand.Text(), rand.Text()
 	sum := sha256.Sum256([]byte(verifier))
@@ -57,7 +57,7 @@ func (s Suite) consent(t *testing.T, r *rig, decision Decision) authorized {
 		t.Fatalf("AuthorizeURL: %v", err)
 	}
 	r.secrets = append(r.secrets, s.OAuth.App.Secret, verifier)
-	r.noSecret("the address to authorize", address)
+	r.noSecret("the authorization URL", address)
 	back, err := url.Parse(s.OAuth.Consent(t, address, decision))
 	if err != nil {
 		t.Fatalf("the platform redirects to an invalid address: %v", err)
@@ -109,7 +109,7 @@ func (s Suite) choose(t *testing.T, r *rig, got connector.Authorized, candidate 
 func (s Suite) oauth(t *testing.T) {
 	if s.OAuth == nil {
 		if _, ok := connector.AuthorizerOf(s.New()); ok {
-			t.Fatal("the connector is an Authorizer, and the suite has no OAuth")
+			t.Fatal("the connector is an Authorizer, but the suite has no OAuth")
 		}
 		t.Skip("declared: accounts are connected with a form")
 	}
@@ -123,14 +123,14 @@ func (s Suite) oauth(t *testing.T) {
 		_, err := r.c.(connector.Authorizer).Select(t.Context(), r.s.Env, s.OAuth.App, got.Credential, "nothing")
 		r.wantRefusal("Select", err, connector.KindContent)
 	})
-	t.Run("the state comes back, also when consent is denied", func(t *testing.T) {
+	t.Run("the state comes back, even if consent is denied", func(t *testing.T) {
 		for _, decision := range []Decision{Allow, Deny} {
 			given := s.consent(t, s.unconnected(t), decision)
 			if given.callback.Get("state") != given.state {
 				t.Errorf("%s: the state is %q, sent was %q", decision, given.callback.Get("state"), given.state)
 			}
 			if denied := given.callback.Get("error") != "" && given.callback.Get("code") == ""; denied != (decision == Deny) {
-				t.Errorf("%s: the platform answers %v", decision, given.callback)
+				t.Errorf("%s: the platform returns %v", decision, given.callback)
 			}
 		}
 	})
@@ -142,8 +142,8 @@ func (s Suite) oauth(t *testing.T) {
 			t.Errorf("got %v (%v), want the missing permissions", got.Missing, err)
 		}
 	})
-	t.Run("a code is redeemed once, and by who began", s.codeOnce)
-	t.Run("wrong application credentials are for the operator", func(t *testing.T) {
+	t.Run("a code is redeemed once, and only by whoever began", s.codeOnce)
+	t.Run("wrong application credentials are an operator error", func(t *testing.T) {
 		r := s.unconnected(t)
 		given := s.consent(t, r, Allow)
 		wrong := connector.App{ClientID: s.OAuth.App.ClientID, Secret: "wrong secret"}
@@ -160,7 +160,7 @@ func (s Suite) oauth(t *testing.T) {
 		}
 	})
 	t.Run("a refresh rotates, and the old refresh token is refused", s.rotation)
-	t.Run("a revoked access is reauth", func(t *testing.T) {
+	t.Run("revoked access is reauth", func(t *testing.T) {
 		if s.Lasting || s.OAuth.Revoke == nil {
 			t.Skip("declared: the access lasts or cannot be revoked")
 		}
@@ -223,7 +223,7 @@ func (s Suite) rotation(t *testing.T) {
 	if r.c.Describe().RefreshLead > 0 {
 		out, err := r.c.(connector.Refresher).Refresh(t.Context(), r.s)
 		if err != nil || !out.ExpiresAt.After(r.s.Clock.Now()) {
-			t.Errorf("Refresh returned the end %v (%v), want one in the future", out.ExpiresAt, err)
+			t.Errorf("Refresh returned the expiry %v (%v), want one in the future", out.ExpiresAt, err)
 		}
 		r.s.Credential = out.Credential
 	}

@@ -136,7 +136,7 @@ func (s Suite) thread(t *testing.T) {
 
 // repeat checks publications with equal contents, and publications that are sent again.
 func (s Suite) repeat(t *testing.T) {
-	t.Run("two publications with equal contents are two posts", func(t *testing.T) {
+	t.Run("two publications with equal content are two posts", func(t *testing.T) {
 		r := s.onShared(t)
 		first := r.prepared()
 		if _, err := r.commit(&first); err != nil {
@@ -148,7 +148,7 @@ func (s Suite) repeat(t *testing.T) {
 		}
 		r.want(2, second)
 	})
-	t.Run("a lost publication is not taken for a published one with equal contents", func(t *testing.T) {
+	t.Run("a lost publication is not taken for a published one with equal content", func(t *testing.T) {
 		r := s.onShared(t)
 		if r.grade() > publishing.GradeMarked {
 			t.Skipf("declared: grade %s reads back by text and time only, or not at all", r.grade())
@@ -206,7 +206,7 @@ func (r *rig) sendWithoutHandle(later time.Duration) {
 	item = r.prepare(item)
 	v, err := r.reconcile(item)
 	if err != nil || v.Outcome != connector.Published || v.Ref.ID != first.ID {
-		r.t.Errorf("Reconcile answers %s %q (%v), want published %q", v.Outcome, v.Ref.ID, err, first.ID)
+		r.t.Errorf("Reconcile returns %s %q (%v), want published %q", v.Outcome, v.Ref.ID, err, first.ID)
 	}
 	r.commitAgain(item, first.ID)
 }

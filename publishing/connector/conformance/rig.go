@@ -143,7 +143,7 @@ func (r *rig) reconcile(item connector.Item) (connector.Verdict, error) {
 	}
 	outcomes := []connector.Outcome{connector.Published, connector.NotPublished, connector.CannotTell}
 	if !slices.Contains(outcomes, v.Outcome) {
-		r.t.Errorf("Reconcile answers the unknown outcome %q", v.Outcome)
+		r.t.Errorf("Reconcile returns the unknown outcome %q", v.Outcome)
 	}
 	if v.Outcome == connector.Published {
 		r.judgeRef(v.Ref)

@@ -33,8 +33,8 @@ func TestCommit_RelayThatSendsTooMuchIsUnknown(t *testing.T) {
 			it := prepared(t, s, item("hello"))
 			r.Arm(relay.Fault{Store: true, Flood: message})
 			_, err := New().Commit(t.Context(), s, it)
-			if e := wantKind(t, err, connector.KindUnknown); !strings.Contains(e.Public, "sends too much") {
-				t.Errorf("got the public text %q, want that the relay sends too much", e.Public)
+			if e := wantKind(t, err, connector.KindUnknown); !strings.Contains(e.Public, "sent too much") {
+				t.Errorf("got the public text %q, want that the relay sent too much", e.Public)
 			}
 			wantOutcome(t, s, it, connector.Published)
 		})

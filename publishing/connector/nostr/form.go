@@ -63,7 +63,7 @@ func parseKey(typed string) (*btcec.PrivateKey, error) {
 	}
 	if err != nil || len(raw) != 32 {
 		return nil, contentError("The private key must be 64 hexadecimal digits or start with nsec1; " +
-			"please check for typing mistakes.")
+			"check it for typing mistakes.")
 	}
 	var scalar btcec.ModNScalar
 	if overflow := scalar.SetByteSlice(raw); overflow || scalar.IsZero() {
@@ -91,7 +91,7 @@ func decodeBech32(s string) (prefix string, data []byte, err error) {
 		return "", nil, err
 	}
 	if version != bech32.Version0 {
-		return "", nil, errors.New("the checksum is that of bech32m")
+		return "", nil, errors.New("the checksum is a bech32m checksum")
 	}
 	data, err = bech32.ConvertBits(groups, 5, 8, false)
 	return prefix, data, err
@@ -119,7 +119,7 @@ func parseRelays(typed string) ([]string, error) {
 		}
 	}
 	if len(out) == 0 || len(out) > maxRelays {
-		return nil, contentError("Name 1 to 20 relays.")
+		return nil, contentError("Enter 1 to 20 relays.")
 	}
 	return out, nil
 }

@@ -35,7 +35,7 @@ var _ connector.Connector = (*Connector)(nil)
 // Describe returns the descriptor. Relays with a lower limit may refuse a text within MaxLength.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
-		ID: "nostr", Name: "Nostr", ToolTip: "Posts notes with your key to the relays that you name.",
+		ID: "nostr", Name: "Nostr", ToolTip: "Publishes notes with your key to the relays that you list.",
 		Capabilities: []string{"text", "image", "video"},
 		Fields: []connector.Field{
 			{
@@ -46,17 +46,17 @@ func (c *Connector) Describe() connector.Descriptor {
 			},
 			{
 				Key: "relays", Label: "Relays", DefaultValue: defaultRelays, Type: "text",
-				Hint:       "Addresses of relays, separated by commas",
+				Hint:       "Relay addresses, separated by commas",
 				Validation: `^[\s,]*(wss?:\/\/[^\s,]+([\s,]+wss?:\/\/[^\s,]+)*[\s,]*)?$`,
 			},
 			{
 				Key: "name", Label: "Name", Type: "text",
-				Hint:       "How to show this channel; empty takes the name of the profile",
+				Hint:       "The name to show for this channel; leave empty to use the profile's name",
 				Validation: `^.{0,100}$`,
 			},
 			{
 				Key: "picture", Label: "Picture", Type: "text",
-				Hint:       "Address of a picture; empty takes that of the profile",
+				Hint:       "The address of a picture; leave empty to use the profile's picture",
 				Validation: `^(https?:\/\/\S+)?$`,
 			},
 		},
@@ -64,9 +64,9 @@ func (c *Connector) Describe() connector.Descriptor {
 		Media: connector.MediaRules{MaxImages: maxImages, MaxVideos: maxVideos, Mixed: true},
 		Grade: publishing.GradeIdempotent,
 		Rules: "Plain text of up to 100000 characters, without Markdown or HTML; " +
-			"many relays refuse notes of more than 64 KB. Up to 20 images and 4 videos are " +
+			"many relays refuse notes larger than 64 KB. Up to 20 images and 4 videos are " +
 			"added as addresses at the end of the text. Threads are chains of replies. " +
-			"What was published can not be changed.",
+			"Published notes cannot be changed.",
 	}
 }
 

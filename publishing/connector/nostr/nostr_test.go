@@ -388,7 +388,7 @@ func TestCommit_Refusals(t *testing.T) {
 		t.Parallel()
 		err := combine("None", []failure{unreached("wss://a.example:7777", fmt.Errorf("%w: %w", outbound.ErrBlocked, outbound.ErrPort))})
 		wantKind(t, err, connector.KindOperator)
-		if !strings.Contains(err.Error(), "another port than 80 and 443") {
+		if !strings.Contains(err.Error(), "a port other than 80 and 443") {
 			t.Errorf("got %v, want the ports that can be reached", err)
 		}
 	})
@@ -441,7 +441,7 @@ func TestUnreached_HidesThatRelayIsBlocked(t *testing.T) {
 		return connect, publish
 	}
 	closed, closedLater := attempt(envFor(t))
-	const port = "has another port than 80 and 443"
+	const port = "uses a port other than 80 and 443"
 	if !strings.Contains(closed.Public, port) || !strings.Contains(closedLater.Public, port) {
 		t.Errorf("got the public texts\n%q\n%q, want the port named", closed.Public, closedLater.Public)
 	}

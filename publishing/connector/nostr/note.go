@@ -45,7 +45,7 @@ func textProblem(text string, media []connector.Media) string {
 			return "The text is not valid UTF-8."
 		}
 		if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\n\r\t\b\f", r) }) {
-			return "The text holds control characters that relays do not agree about; remove them."
+			return "The text contains control characters that relays handle differently; remove them."
 		}
 	}
 	return ""

@@ -52,7 +52,7 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 		return l.publish(ctx, e)
 	}, func(a answer) bool { return a.accepted }, func(url string, err error) answer {
 		return answer{failure: failure{
-			relay: host(url), kind: connector.KindUnknown, reason: "could not be followed", err: err,
+			relay: host(url), kind: connector.KindUnknown, reason: "could not be tracked", err: err,
 		}}
 	})
 	var have []string
@@ -65,7 +65,7 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 		}
 	}
 	if len(have) == 0 {
-		return connector.Ref{}, combine("No relay has taken the note", failures)
+		return connector.Ref{}, combine("No relay accepted the note", failures)
 	}
 	return ref(e, have)
 }
@@ -130,23 +130,23 @@ type failure struct {
 func unreached(relay string, err error) failure {
 	kind, reason := connector.FromSend(err, false).Kind, "cannot be reached"
 	if errors.Is(err, outbound.ErrPort) {
-		reason = "has another port than 80 and 443, which are the only ones that can be reached"
+		reason = "uses a port other than 80 and 443, which are the only ones that can be reached"
 	}
 	return failure{relay: host(relay), kind: kind, reason: reason, err: err}
 }
 
 // unanswered returns the failure of a relay that may have the event but sent no verdict.
 func unanswered(relay string, err error) failure {
-	words := "gave no answer"
+	words := "did not answer"
 	if errors.Is(err, outbound.ErrTooMuch) || errors.Is(err, websocket.ErrMessageTooBig) {
-		words = "sends too much"
+		words = "sent too much"
 	}
 	return failure{relay: host(relay), kind: connector.KindUnknown, reason: words, err: err}
 }
 
 // refusal classifies a rejected event by the machine-readable prefix of the relay's message.
 func refusal(relay, message string) failure {
-	f := failure{relay: host(relay), kind: connector.KindContent, reason: "answers: " + cleanReason(message)}
+	f := failure{relay: host(relay), kind: connector.KindContent, reason: "answered: " + cleanReason(message)}
 	switch reasonPrefix(message) {
 	case "error": // the relay may have stored the event before it failed
 		f.kind = connector.KindUnknown

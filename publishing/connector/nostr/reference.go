@@ -95,7 +95,7 @@ func references(text string) []reference {
 	return out
 }
 
-var errReference = errors.New("not the content of this identifier")
+var errReference = errors.New("not valid content for this identifier")
 
 // decodeReference decodes a NIP-19 identifier.
 func decodeReference(identifier string) (reference, error) {

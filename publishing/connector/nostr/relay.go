@@ -23,7 +23,7 @@ const (
 	maxEvents   = 10               // in one response; queries ask for one
 )
 
-var errRefused = errors.New("the relay refuses the query")
+var errRefused = errors.New("the relay refused the query")
 
 // askAll calls one for all relays at once and returns the results in order. As soon as one result
 // is enough, the other calls have grace left before their context ends. If a call panics, failed
@@ -230,7 +230,7 @@ func (l *line) query(ctx context.Context, filter map[string]any) ([]event, error
 			}
 			found = append(found, e)
 			if len(found) >= maxEvents {
-				return found, fmt.Errorf("%w: %d events for one", outbound.ErrTooMuch, maxEvents)
+				return found, fmt.Errorf("%w: %d events instead of one", outbound.ErrTooMuch, maxEvents)
 			}
 		case "EOSE":
 			return found, nil
@@ -250,5 +250,5 @@ func asError(err error) error {
 	if errors.As(err, &e) {
 		return err
 	}
-	return &connector.Error{Kind: connector.KindOperator, Public: "The note could not be made.", Err: err}
+	return &connector.Error{Kind: connector.KindOperator, Public: "The note could not be created.", Err: err}
 }

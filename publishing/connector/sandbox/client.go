@@ -52,7 +52,7 @@ func (c *Connector) open(s *connector.Session) (client, credential, error) {
 	var cred credential
 	if err := json.Unmarshal(s.Credential, &cred); err != nil || cred.Service == "" {
 		return client{}, cred, &connector.Error{
-			Kind: connector.KindReauth, Public: "The stored access cannot be read; reconnect the channel.",
+			Kind: connector.KindReauth, Public: "The stored credentials cannot be read; reconnect the channel.",
 		}
 	}
 	return client{http: c.httpFor(cred.Service, s.HTTP), base: cred.Service, token: cred.AccessToken}, cred, nil
@@ -160,7 +160,7 @@ func refusal(resp *http.Response, body []byte, committing bool) *connector.Error
 func unreadable(resp *http.Response, err error, committing bool) *connector.Error {
 	e := &connector.Error{
 		Kind: connector.KindTransient, Status: resp.StatusCode,
-		Public: "The sandbox's answer cannot be read.", Err: err,
+		Public: "The sandbox's response cannot be read.", Err: err,
 	}
 	if committing {
 		e.Kind = connector.KindUnknown

@@ -193,7 +193,7 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	}
 	if len(h.Media) != len(item.Media) {
 		return connector.Ref{}, &connector.Error{
-			Kind: connector.KindTransient, Public: "The files of this post are not uploaded yet.",
+			Kind: connector.KindTransient, Public: "The files of this post have not been uploaded yet.",
 		}
 	}
 	req, err := cl.postRequest(ctx, "/api/posts", encode(s.Account.Grade, item, h))
@@ -210,7 +210,7 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	}
 	if m.ID == "" {
 		return connector.Ref{}, &connector.Error{
-			Kind: connector.KindUnknown, Public: "The sandbox did not name the post that it made.",
+			Kind: connector.KindUnknown, Public: "The sandbox did not name the post that it created.",
 		}
 	}
 	return connector.Ref{ID: m.ID, URL: m.URL}, nil

@@ -60,15 +60,15 @@ func (c *Connector) Describe() connector.Descriptor {
 			},
 			{
 				Key: "name", Label: "Account name", Type: "text",
-				Validation: `^[A-Za-z0-9][A-Za-z0-9_.\-]{0,39}$`, Hint: "Any name; the account is made when it is new",
+				Validation: `^[A-Za-z0-9][A-Za-z0-9_.\-]{0,39}$`, Hint: "Any name; a new name creates the account",
 			},
 			{
 				Key: "password", Label: "Password", Type: "password",
-				Validation: `^.{1,200}$`, Hint: "Any password; the same one again for an account that exists",
+				Validation: `^.{1,200}$`, Hint: "Any password; for an existing account, its password",
 			},
 			{
 				Key: "grade", Label: "Grade", DefaultValue: "A", Type: "text",
-				Validation: `^[ACE]$`, Hint: "A knows a repeated post, C can be read back, E cannot be asked",
+				Validation: `^[ACE]$`, Hint: "A recognizes a repeated post, C can be read back, E cannot be queried",
 			},
 		},
 		Editor: "normal", MaxLength: maxLength, Unit: connector.Graphemes,
@@ -98,7 +98,7 @@ func (c *Connector) Connect(
 	name, password, grade := fields["name"], fields["password"], fields["grade"]
 	if name == "" || password == "" {
 		return connector.Connected{}, &connector.Error{
-			Kind: connector.KindContent, Public: "Type an account name and a password.",
+			Kind: connector.KindContent, Public: "Enter an account name and a password.",
 		}
 	}
 	if grade == "" {
@@ -205,16 +205,16 @@ func check(part connector.DraftPart) []connector.Problem {
 		out = append(out, connector.Problem{Message: fmt.Sprintf(format, args...)})
 	}
 	if images, videos := count(part.Media); images > 0 && videos > 0 && images+videos > maxMedia {
-		add("Too many files: %d, Sandbox takes at most %d.", images+videos, maxMedia)
+		add("Too many files: %d; Sandbox accepts at most %d.", images+videos, maxMedia)
 	}
 	for _, m := range part.Media {
 		switch m.ContentType {
 		case "image/png", "image/jpeg", "image/gif", "video/mp4":
 		default:
-			add("%s is %s; Sandbox takes PNG, JPEG, GIF and MP4 files.", m.Name, m.ContentType)
+			add("%s is %s; Sandbox accepts PNG, JPEG, GIF and MP4 files.", m.Name, m.ContentType)
 		}
 		if n := utf8.RuneCountInString(m.Alt); n > maxAlt {
-			add("The alternative text of %s is too long: %d of at most %d characters.", m.Name, n, maxAlt)
+			add("The alternative text of %s is too long: %d characters, and at most %d are allowed.", m.Name, n, maxAlt)
 		}
 	}
 	return out
@@ -264,7 +264,7 @@ func (cl client) session(ctx context.Context, path string, in map[string]string)
 	a := out.Account
 	if out.AccessToken == "" || out.RefreshToken == "" || a.ID == "" || !publishing.Grade(a.Grade).Valid() {
 		return out, &connector.Error{
-			Kind: connector.KindTransient, Status: http.StatusOK, Public: "The answer is not that of a sandbox.",
+			Kind: connector.KindTransient, Status: http.StatusOK, Public: "The response does not come from a sandbox.",
 		}
 	}
 	return out, nil

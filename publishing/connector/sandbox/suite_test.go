@@ -32,9 +32,9 @@ func TestSuite_FailsWhenDeclarationAndConnectorDiffer(t *testing.T) {
 		return
 	}
 	for way, want := range map[string]string{
-		"lazy":        "Prepare calls no server, and the suite does not declare it Offline",
-		"not offline": "Reconcile calls a server, and the suite declares it Offline",
-		"not spared":  "429 without a Retry-After can be made, and the suite declares the platform Spared",
+		"lazy":        "Prepare calls no server, but the suite does not declare it Offline",
+		"not offline": "Reconcile calls a server, but the suite declares it Offline",
+		"not spared":  "429 without a Retry-After can be made, but the suite declares the platform Spared",
 		"lasting":     "the suite says that its access lasts: true",
 		"key only":    "the descriptor says KeyOnly true, the suite false",
 		"grade":       "the account has the grade A, the suite declares C",

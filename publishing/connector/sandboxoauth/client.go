@@ -42,7 +42,7 @@ func parseCredential(raw json.RawMessage) (credential, error) {
 	var cred credential
 	if err := json.Unmarshal(raw, &cred); err != nil || cred.Service == "" {
 		return cred, &connector.Error{
-			Kind: connector.KindReauth, Public: "The stored access cannot be read; reconnect the channel.",
+			Kind: connector.KindReauth, Public: "The stored credentials cannot be read; reconnect the channel.",
 		}
 	}
 	return cred, nil
@@ -102,7 +102,7 @@ func (cl client) token(ctx context.Context, app connector.App, form url.Values) 
 	err := cl.do(ctx, http.MethodPost, "/api/oauth/token", "application/x-www-form-urlencoded", body, &out)
 	var e *connector.Error
 	if errors.As(err, &e) && e.Code == "invalid_client" {
-		e.Kind, e.Public = connector.KindOperator, "The platform refuses the credentials of the application."
+		e.Kind, e.Public = connector.KindOperator, "The platform refuses the application's credentials."
 	}
 	if err == nil && (out.AccessToken == "" || out.RefreshToken == "" || out.ExpiresIn <= 0) {
 		err = unusable(nil)
@@ -180,6 +180,7 @@ func refusal(resp *http.Response, raw []byte) *connector.Error {
 // unusable returns the error for a success that cannot be used. err may be nil.
 func unusable(err error) error {
 	return &connector.Error{
-		Kind: connector.KindTransient, Status: http.StatusOK, Public: "The sandbox's answer cannot be read.", Err: err,
+		Kind: connector.KindTransient, Status: http.StatusOK, Err: err,
+		Public: "The sandbox's response cannot be read.",
 	}
 }

@@ -13,9 +13,9 @@ import (
 // Tools returns the one tool of the sandbox.
 func (c *Connector) Tools() []connector.Tool {
 	return []connector.Tool{{
-		Name: "topics", Description: "Topics that a post can have, by a part of their name.",
+		Name: "topics", Description: "Topics that a post can have, searched by part of their name.",
 		Data: []connector.ToolField{
-			{Key: "query", Type: "string", Description: "Part of the name; all topics without it."},
+			{Key: "query", Type: "string", Description: "Part of the name; returns all topics if omitted."},
 		},
 	}}
 }

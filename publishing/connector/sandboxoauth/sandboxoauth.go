@@ -59,7 +59,7 @@ func (c *Connector) Describe() connector.Descriptor {
 	d.ToolTip = "A page on a pretend platform, connected by OAuth: nothing leaves this instance."
 	d.Fields, d.RefreshLead = nil, refreshLead
 	d.Settings = json.RawMessage(`{"type":"object","properties":{"topic":{"type":"string","description":` +
-		`"Id of a topic, from the tool topics."}},"additionalProperties":true}`)
+		`"ID of a topic, from the topics tool."}},"additionalProperties":true}`)
 	d.Rules = "Plain text of up to 500 characters and up to 4 PNG, JPEG, GIF or MP4 files, with an optional topic. " +
 		"Threads are chains of replies. Nothing is really published."
 	return d
@@ -102,7 +102,7 @@ func (c *Connector) Exchange(
 		"redirect_uri": {code.RedirectURI},
 	})
 	if err != nil {
-		return connector.Authorized{}, refused(err, connector.KindContent, "The sandbox does not accept this sign-in; begin again.")
+		return connector.Authorized{}, refused(err, connector.KindContent, "The sandbox does not accept this sign-in; start over.")
 	}
 	if missing := missingFrom(t.Scope); len(missing) > 0 {
 		return connector.Authorized{Missing: missing}, nil
@@ -197,7 +197,7 @@ func (c *Connector) rotate(
 		"grant_type": {"refresh_token"}, "refresh_token": {cred.RefreshToken},
 	})
 	if err != nil {
-		return credential{}, refused(err, connector.KindReauth, "The sandbox no longer accepts our access; reconnect the channel.")
+		return credential{}, refused(err, connector.KindReauth, "The sandbox no longer accepts this channel's credentials; reconnect the channel.")
 	}
 	fresh := c.credentialOf(t, now)
 	fresh.Service = cred.Service
@@ -209,7 +209,7 @@ func (c *Connector) rotate(
 func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	out := c.posts.Validate(draft)
 	for i := range out {
-		out[i].Message = strings.ReplaceAll(out[i].Message, "Sandbox takes", "Sandbox page takes")
+		out[i].Message = strings.ReplaceAll(out[i].Message, "Sandbox accepts", "Sandbox page accepts")
 	}
 	var settings struct {
 		Topic any `json:"topic"`
@@ -218,7 +218,7 @@ func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 		return out
 	}
 	if _, ok := settings.Topic.(string); !ok {
-		out = append(out, connector.Problem{Settings: true, Message: "The setting topic must be a text."})
+		out = append(out, connector.Problem{Settings: true, Message: "The topic setting must be a string."})
 	}
 	return out
 }

@@ -26,8 +26,8 @@ type Header struct {
 }
 
 var (
-	errFormat = errors.New("the bytes are no PNG, JPEG or GIF")
-	errBroken = errors.New("the header is broken")
+	errFormat = errors.New("the bytes are not a PNG, JPEG or GIF")
+	errBroken = errors.New("the header is damaged")
 )
 
 // Inspect parses the header of an image. It reads at most 4 KB of r past the header. It returns an

@@ -51,7 +51,7 @@ func ParseSpec(text string) (Spec, error) {
 	maxBytes, sizeErr := strconv.Atoi(size)
 	maxSide, sideErr := strconv.Atoi(side)
 	if !isJPEG || !both || sizeErr != nil || sideErr != nil || maxBytes <= 0 || maxSide <= 0 {
-		return Spec{}, fmt.Errorf("%q is no picture format that this version makes", text)
+		return Spec{}, fmt.Errorf("%q is not a picture format that this version creates", text)
 	}
 	return Spec{MaxBytes: maxBytes, MaxSide: maxSide}, nil
 }
@@ -99,7 +99,7 @@ func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	}()
 	h, err := Inspect(src)
 	if err != nil {
-		return Picture{}, &Refusal{Reason: "is no image that can be made smaller", Err: err}
+		return Picture{}, &Refusal{Reason: "is not an image that can be made smaller", Err: err}
 	}
 	if err := h.checkAffordable(); err != nil {
 		return Picture{}, err

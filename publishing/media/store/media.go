@@ -46,7 +46,7 @@ returning blob`
 
 // ErrStorageFull means that a file would exceed the limit given to SaveMedium, which has then
 // inserted no row. The bytes of the file are still stored.
-var ErrStorageFull = errors.New("the storage of the organization is full")
+var ErrStorageFull = errors.New("the organization's storage is full")
 
 // SaveMedium inserts a file and returns it. Its bytes must already be stored as m.Blob. If the
 // organization has a file with the same SHA-256, the returned file has that file's Blob, and no row

@@ -53,9 +53,9 @@ insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4
 var (
 	// ErrKeyBusy means that another transaction is using the key. When that transaction has ended,
 	// Remember returns ErrKeyTaken, or succeeds if the transaction was rolled back.
-	ErrKeyBusy = errors.New("idempotency key is being worked on")
+	ErrKeyBusy = errors.New("idempotency key is in use")
 	// ErrKeyTaken means that the key already has a result, which FindRemembered returns.
-	ErrKeyTaken = errors.New("idempotency key has an answer")
+	ErrKeyTaken = errors.New("idempotency key already has a response")
 )
 
 // Remember locks a key until the transaction ends and stores its result, which counts once the

@@ -117,7 +117,7 @@ func Root(
 
 // ErrTooMuch means that a list would read more than publishing.MaxListedBytes or, for Roots, too
 // many series.
-var ErrTooMuch = errors.New("the list holds too many bytes")
+var ErrTooMuch = errors.New("the list contains too many bytes")
 
 // budget is the number of bytes of user content that the statements of a read may still return.
 type budget struct {

@@ -206,7 +206,7 @@ func Advance(
 	b.Queue(occurrencesPass, row.ID, next.Number, next.Stop != "")
 	if next.Stop == publishing.StopFailed {
 		b.Queue(seriesStopped, tx.Org, occurrenceOf(row.ID, next.Number), tx.Node,
-			fmt.Sprintf("%d failures in a row: the post is not repeated any more", next.Failures))
+			fmt.Sprintf("%d failures in a row: the post is no longer repeated", next.Failures))
 	}
 	return next.Write, tx.SendBatch(ctx, b).Close()
 }
@@ -317,7 +317,7 @@ func writeOccurrence(
 	reason := fmt.Sprintf("repeated every %d days", s.Days)
 	if held {
 		root.State = publishing.StateDraft
-		reason += "; its content waits for an approval"
+		reason += "; its content is waiting for approval"
 	}
 	root.Series, root.Occurrence, root.Interval = s.ID, number, s.Days
 	b := &pgx.Batch{}

@@ -154,7 +154,7 @@ func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 	}
 	for post, want := range map[publishing.PostID]string{
 		unknown: `The next occurrence could not be written: this server does not know the time zone "Mars/Olympus".`,
-		broken:  "The next occurrence could not be written; it is tried again.",
+		broken:  "The next occurrence could not be written; Crier will try again.",
 	} {
 		events, err := poststore.Events(t.Context(), r.Store, r.Org, r.Root(post).Group)
 		r.OK(err)

@@ -60,7 +60,7 @@ func TestCreate_RefusalNamesFields(t *testing.T) {
 		"a number as content": {body: `{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"content":5}]}]}`, part: "posts.0.value.0.content must be a string"},
 		"an object as type":   {body: `{"type":{},"date":"2026-01-01","posts":[]}`, part: "type must be a string"},
 		"a null date":         {body: `{"type":"now","date":null,"posts":[]}`, part: "date must be an ISO 8601 date"},
-		"nulls everywhere":    {body: `{"type":null,"date":null,"posts":null,"tags":null}`, part: "posts must hold"},
+		"nulls everywhere":    {body: `{"type":null,"date":null,"posts":null,"tags":null}`, part: "posts must contain"},
 		"null entries":        {body: `{"type":"now","date":"2026-01-01","posts":[null]}`, part: "posts.0 must be an object"},
 		"null in a value":     {body: `{"type":"now","date":"2026-01-01","posts":[{"integration":null,"value":[null],"settings":null,"group":null}]}`, part: "posts.0.value.0 must be an object"},
 		"a fraction of a minute": {
