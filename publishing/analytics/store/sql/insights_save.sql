@@ -1,20 +1,20 @@
 -- publishing.InsightsSave
 --
--- Stores what was read of the statistics of a channel or of posts. The figures of a day are added to those that are
--- stored, and replace them where the label is the same; when all of a day together are too large, only the new ones are
--- kept. A channel or a post that is gone is left out, and so is a post that has another id on its platform by now.
+-- Stores the statistics that were read of a channel or a post. A day's metrics are merged into the stored ones and
+-- replace those with the same label; if the merged metrics are too large, only the new ones are kept. A channel or post
+-- that is gone is skipped, and so is a post that by now has another id on its platform.
 --
--- Result: nothing.
+-- Result: none.
 --
 --   $1 subject uuid: the channel or the post
 --   $2 channel uuid: its channel
 --   $3 post uuid: the post; null for a channel
 --   $4 now timestamptz: when it was read
---   $5 next timestamptz: when the snapshot of the next day is due; null leaves it
+--   $5 next timestamptz: when the next day's snapshot is due; null leaves it unchanged
 --   $6 days date[]: the days
 --   $7 counts jsonb[]: objects of numbers, one for each day
 --   $8 levels jsonb[]: objects of numbers, one for each day
---   $9 whole boolean[]: whether the day was over
+--   $9 whole boolean[]: whether the day had ended
 --   $10 release text: the id of the post on its platform; empty for a channel
 --
 --   PREPARE insights_save (uuid, uuid, uuid, timestamptz, timestamptz, date[], jsonb[], jsonb[], boolean[], text) AS

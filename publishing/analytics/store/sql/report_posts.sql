@@ -1,25 +1,26 @@
 -- publishing.ReportPosts
 --
--- Counts the threads of a report by their state, those of each day and those of each platform. The state of a thread is
--- that of publishing.Thread.Effective, as in the trigger post_webhook.
+-- Counts the threads of a report by state, for each day and for each platform. The state of a thread is the one that
+-- publishing.Thread.Effective returns, as in the trigger post_webhook.
 --
--- Result: the number of the day, or null; the platform, or null; how many are drafts, scheduled, published, failed.
+-- Result: the number of the day or null, the platform or null, and the numbers of drafts, scheduled, published and
+-- failed threads.
 --
---   $1 customer uuid: whose posts; null: those of all
+--   $1 customer uuid: count only this customer's posts; null = all
 --   $2 days timestamptz[]: the starts of the days, and the end of the last one
 --
 --   PREPARE report_posts (uuid, timestamptz[]) AS
 --   EXPLAIN EXECUTE report_posts (null, null);
 with follower as (
-  -- The first follower of each thread that is not published; one that failed comes first. A follower has at least the
-  -- date of its thread.
+  -- The first follower of each thread that is not published; a failed one comes first. A follower is never dated before
+  -- its thread.
   select distinct on (f.group_id) f.group_id, f.state
   from post f
   where f.publish_date >= ($2::timestamptz[])[1] and f.after_post is not null and f.deleted_at is null
     and f.state <> 'PUBLISHED'
   order by f.group_id, f.state <> 'ERROR', f.id
 ), thread as (
-  -- What each thread shows.
+  -- The state that each thread shows.
   select width_bucket(p.publish_date, $2) - 1 as day, c.connector,
     case when p.state <> 'PUBLISHED' then p.state else coalesce(f.state, 'PUBLISHED') end as shown
   from post p

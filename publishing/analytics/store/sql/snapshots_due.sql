@@ -1,17 +1,17 @@
 -- publishing.SnapshotsDue
 --
--- Takes channels whose statistics are to be read for the snapshot of the day, and lets no other call take them before
--- a time. Those that failed less often come first, so that one that always fails is no obstacle to others, then those
--- that have waited the longest; channels that were never read come before these. Of one organization and of one server
--- it takes few, so that one with thousands of channels leaves room for the others. For the role of the scheduler.
+-- Takes channels whose statistics are due for the daily snapshot, and keeps other calls from taking them until $6.
+-- Channels with fewer failures come first, so that one that always fails does not hold up the others; then channels
+-- that were never read; then those that have waited longest. It takes only a few channels of each organization and of
+-- each server, so that one with thousands of channels leaves room for the others. It is for the role of the scheduler.
 --
--- Result: organization, channel, connector and the host that is asked, or the connector when it is not known; of each
--- organization in the order in which they are to be read.
+-- Result: organization, channel, connector, and the host that is asked, or the connector if the host is not known; for
+-- each organization, in the order in which its channels are to be read.
 --
 --   $1 connectors text[]: the platforms that have statistics
---   $2 of_org bigint: the largest number of channels of one organization
---   $3 of_server bigint: the largest number of channels of one server
---   $4 total bigint: the largest number of channels
+--   $2 of_org bigint: the maximum number of channels of one organization
+--   $3 of_server bigint: the maximum number of channels of one server
+--   $4 total bigint: the maximum number of channels
 --   $5 now timestamptz: the time
 --   $6 again timestamptz: when a channel may be taken again
 --
@@ -35,7 +35,7 @@ few as (
 due as (
   select * from few where of_server <= $3 order by failures, next_at nulls first, id limit $4
 ),
--- A call that runs at the same time may have taken the channel.
+-- A concurrent call may have taken the channel.
 taken as (
   insert into insight (org_id, subject, channel_id, next_at) select org_id, id, id, $6 from due
   on conflict (org_id, subject) do update set next_at = excluded.next_at

@@ -1,20 +1,19 @@
 -- publishing.SeriesEnded
 --
--- Lists series of the shards that the process owns whose current occurrence has ended, or that have stopped since they
--- were last looked at. Series that are set aside are left out until their time has come.
+-- Lists series, in the shards that the process owns, whose current occurrence has ended or that have stopped since they
+-- were last checked. A series that is set aside is left out until it may be retried.
 --
--- The organizations take turns, so that none with many of them keeps others from being found. Of each, those that wait
--- longest come first.
+-- Organizations take turns, so that one with many such series does not keep those of others from being found. Within an
+-- organization, the series that have waited longest come first.
 --
 --   $1 shards smallint[]: shards of the process
 --   $2 node uuid: the process
---   $3 most bigint: how many are listed
+--   $3 most bigint: the maximum number of series
 --
 --   PREPARE find_ended_series (smallint[], uuid, bigint) AS
 --   EXPLAIN EXECUTE find_ended_series (null, null, null);
 with ended as materialized (
-  -- The occurrences that have ended and that no series has moved past. Materialized so that no plan begins with all
-  -- series.
+  -- The ended occurrences that their series has not moved past. Materialized so that no plan begins with all series.
   select p.org_id, p.series_id, p.occurrence, p.updated_at from post p
   where p.shard = any (array(
       select s.shard from shard s
@@ -24,12 +23,12 @@ with ended as materialized (
     and (p.deleted_at is not null or p.state in ('PUBLISHED', 'ERROR'))
 )
 select org_id, id from (
-  -- turn: the place of the series among those of its organization
+  -- turn: the position of the series within its organization
   select s.org_id, s.id, min(e.updated_at) as since,
     row_number() over (partition by s.org_id order by min(e.updated_at), s.id) as turn
   from ended e
   cross join lateral (
-    -- The series, unless a later occurrence has ended before its turn: that one waits for it.
+    -- The series, unless this is a later occurrence that ended before its turn: it waits for the turn.
     select s.org_id, s.id from series s
     where s.org_id = e.org_id and s.id = e.series_id
       and (e.occurrence <= s.number or s.stopped_at is not null) and (s.retry_at is null or s.retry_at <= now())

@@ -1,10 +1,10 @@
 -- publishing.SeriesNamed
 --
--- Finds a series that goes on by the id of one of its occurrences: ids of occurrences differ only in their last bytes.
--- A series whose current occurrence is a draft is left out.
+-- Finds an active series by the id of one of its occurrences, whose ids differ only in their last bytes. A series whose
+-- current occurrence is a draft is left out.
 --
--- Result: the organization and the creation of the series, when the current occurrence is published, now, the numbers
--- after the current one that have a row, and what the list adds: the series and how its template came in.
+-- Result: the organization, when the series was created, when the current occurrence is published, now, the numbers of
+-- the later occurrences that have a row, and the columns of the list: the series and how its template was created.
 --
 -- The columns of the list projectedColumns are in Go: see README.md.
 --

@@ -1,6 +1,6 @@
 -- publishing.SeriesInRange
 --
--- Lists the series that go on and may have later occurrences in a range of time. A series whose current occurrence is a
+-- Lists the active series that may have later occurrences in a range of time. A series whose current occurrence is a
 -- draft is left out.
 --
 -- The anchor is a wall-clock time, which is less than two days away from its instant.
@@ -9,10 +9,10 @@
 --
 -- The columns of the list projectedColumns are in Go: see README.md.
 --
---   $1 start timestamptz: begin of the range
+--   $1 start timestamptz: start of the range
 --   $2 end timestamp: its end, in UTC
 --   $3 customer uuid: only series of channels of this customer; null = all
---   $4 most bigint: how many are listed
+--   $4 most bigint: the maximum number of series
 --   $5 channel uuid: only series of this channel; null = all
 --
 --   PREPARE find_series_in_range (timestamptz, timestamp, uuid, bigint, uuid) AS

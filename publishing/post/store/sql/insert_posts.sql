@@ -1,7 +1,7 @@
 -- publishing.PostInsert
 --
--- Writes posts, in their order. A due time that is past or missing is now; a follower has none until its predecessor
--- ends. A follower that is written later has the round of its group.
+-- Inserts posts, in order. A missing due time becomes now, and so does a past one unless the post is a draft; a
+-- follower has no due time until its predecessor ends. A follower that is inserted later gets the round of its group.
 --
 --   $1 org uuid: the organization
 --   $2 ids uuid[]: the posts; the other lists have one element for each

@@ -2,9 +2,9 @@
 --
 -- Moves the posts of a group to DRAFT or into the queue, where followers wait. The caller has locked them.
 --
--- Every move by hand begins a new round, the same for all posts of the group: publications of earlier rounds stay as
--- they ended. Only a group that is un-scheduled though one of its posts may have been sent ($3) keeps its round, and
--- with it that it may have been sent.
+-- Every manual move starts a new round, the same for all posts of the group: publications of earlier rounds stay as
+-- they ended. The exception is a group that is unscheduled although one of its posts may have been sent ($3): it keeps
+-- its round, and stays marked as possibly sent.
 --
 -- Result: the due time of each post, null for followers.
 --

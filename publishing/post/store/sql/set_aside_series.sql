@@ -1,8 +1,8 @@
 -- publishing.SeriesSetAside
 --
--- Leaves a series whose next occurrence could not be written out of EndedSeries for a while: 1, 2, 4 ... minutes, at
--- most an hour. The first failure in a row is written to the timeline of the occurrence that has no successor. A series
--- that another transaction has locked is left as it is.
+-- Keeps a series whose next occurrence could not be written out of EndedSeries for a while: 1, 2, 4 ... minutes, at
+-- most an hour. The first failure in a row is added to the timeline of the occurrence that has no successor. A series
+-- that another transaction has locked is left unchanged.
 --
 --   $1 series uuid: the series
 --   $2 node_name text: name of the process in timelines

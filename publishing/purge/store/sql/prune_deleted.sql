@@ -1,18 +1,18 @@
 -- publishing.PruneDeleted
 --
--- Deletes posts that were deleted long ago, by whole groups: what an edit replaced may still be at its platform, and
--- its release ids stay as long as the post.
+-- Deletes posts that were deleted long ago, a whole group at a time: what an edit replaced may still be on its
+-- platform, so its release ids are kept as long as the post.
 --
--- A group of which any post is still needed is left out before anything of it is locked; what is settled stays so. Of
--- the others at most 2000 posts go: those first that an edit dropped, which no other post names, and then all the rest
--- of a group at once. The time of the statement is linear in the posts of the groups, so a group of which more than
--- some 500,000 posts were dropped may never be deleted. What another transaction has locked is left out.
+-- A group with a post that is still needed is left out before any of it is locked; a settled post stays settled. At
+-- most 2000 posts of the other groups are deleted: first those that an edit dropped, which no other post refers to, and
+-- then all the rest of a group at once. The time of the statement is linear in the posts of the groups, so a group with
+-- more than about 500,000 dropped posts may never be deleted. Rows that another transaction has locked are skipped.
 --
--- A post is settled when it was deleted for long enough, and:
---   - no call for it is under way or unaccounted for;
---   - it is not in the template of a series that goes on;
---   - an occurrence of a series is behind the current one, whose number is then the highest, so that no number is used
---     a second time; or the series has stopped and all of its occurrences are deleted.
+-- A post is settled if it was deleted long enough ago, and:
+--   - no call for it is in progress or unaccounted for;
+--   - it is not in the template of an active series;
+--   - if it is an occurrence of a series, it is before the current one, whose number is then the highest, so that no
+--     number is used a second time; or the series has stopped and all of its occurrences are deleted.
 --
 --   $1 orgs uuid[]: the organization of each post
 --   $2 posts text[]: the first posts of groups
@@ -25,7 +25,7 @@ with asked as (
   select p.org_id, p.group_id from unnest($1::uuid[], $2::text[]) u(org, id)
   join post p on p.id = any (array[u.id::uuid]) and (p.org_id = u.org) is true
 ), member as (
-  -- The posts of those groups: whether an edit dropped it, and whether it is settled.
+  -- The posts of those groups, with whether an edit dropped them and whether they are settled.
   select p.group_id, p.id, p.after_post is null and p.delay_minutes > 0 as dropped,
     (p.deleted_at < now() - $3 * interval '1 millisecond') is true
       and not p.maybe_sent and (p.state in ('PUBLISHING', 'UNKNOWN')) is false
@@ -47,7 +47,7 @@ with asked as (
           offset 0)) as settled
   from asked a join post p on p.group_id = any (array[a.group_id]) and (p.org_id = a.org_id) is true
 ), locked as (
-  -- The posts of the groups of which all are settled, as many as go at once.
+  -- The posts of the groups in which all posts are settled, as many as are deleted at once.
   select m.group_id, m.id, m.dropped from member m join post p on p.id = any (array[m.id])
   where m.group_id not in (select group_id from member where not settled)
   order by m.dropped desc, m.group_id limit 2000 for update of p skip locked

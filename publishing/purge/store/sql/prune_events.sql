@@ -1,7 +1,7 @@
 -- publishing.PruneEvents
 --
--- Deletes events that are old enough of posts that ended long ago. The timeline of a post that may have been sent, or
--- that has not ended, stays whole. What another transaction has locked is left out.
+-- Deletes old events of posts that ended long ago. The timeline of a post that may have been sent, or that has not
+-- ended, is kept whole. Rows that another transaction has locked are skipped.
 --
 --   $1 posts uuid[]: the post of each event
 --   $2 events text[]: the events
@@ -10,7 +10,7 @@
 --   PREPARE prune_events (uuid[], text[], double precision) AS
 --   EXPLAIN EXECUTE prune_events (null, null, null);
 with old as (
-  -- The events that may go, locked.
+  -- The events to delete, locked.
   select e.post_id, e.id from unnest($1::uuid[], $2::text[]) u(post, id)
   join post_event e on e.post_id = any (array[u.post]) and e.id = u.id::bigint
   join post p on p.id = any (array[e.post_id]) and (p.org_id = e.org_id) is true

@@ -1,8 +1,8 @@
 -- publishing.PruneKeys
 --
--- Deletes idempotency keys that are old enough. A key stays while a repeat of its request must find the post: until
--- every post of the request has ended, and has stood so for as long as a key is kept. A repeated post ends with its
--- series. What another transaction has locked is left out.
+-- Deletes old idempotency keys. A key is kept while a repeat of its request must find the post: until every post of the
+-- request has ended and has not changed for as long as a key is kept. A repeated post ends with its series. Rows that
+-- another transaction has locked are skipped.
 --
 --   $1 orgs uuid[]: the organization of each key
 --   $2 keys text[]: the keys
@@ -11,7 +11,7 @@
 --   PREPARE prune_keys (uuid[], text[], double precision) AS
 --   EXPLAIN EXECUTE prune_keys (null, null, null);
 with old as (
-  -- The keys that nothing needs any more, locked.
+  -- The keys that are no longer needed, locked.
   select i.org_id, i.key
   from unnest($1::uuid[], $2::text[]) u(org, key)
   join idempotency i on i.org_id = any (array[u.org]) and i.key = u.key

@@ -1,10 +1,10 @@
 -- publishing.PurgePosts
 --
--- Deletes posts of an organization with everything that belongs to them, in whatever state they are. A group of which
--- a post is being sent is left out as a whole: what is sent later may answer what was sent before. So is a post that
--- another transaction has locked.
+-- Deletes posts of an organization, in any state, with everything that belongs to them. A group with a post that is
+-- being sent is left out as a whole, because a later part may reply to an earlier one. A post that another transaction
+-- has locked is left out too.
 --
--- Result: none; the number of rows written is that of the posts that were deleted.
+-- Result: none; the number of affected rows is the number of deleted posts.
 --
 --   $1 org uuid: the organization
 --   $2 posts text[]: the posts
@@ -12,7 +12,7 @@
 --   PREPARE purge_posts (uuid, text[]) AS
 --   EXPLAIN EXECUTE purge_posts (null, null);
 with doomed as (
-  -- The posts, locked. The lock tests the first condition again on what was changed meanwhile.
+  -- The posts, locked. The lock checks the first condition again on rows that have changed in the meantime.
   select p.id from post p
   where p.org_id = $1 and p.id = any ($2::text[]::uuid[])
     and (p.state = 'PUBLISHING' and p.claim_until > now()) is not true

@@ -1,29 +1,29 @@
 -- publishing.Claim
 --
--- Claims due posts, at most one of each channel. A process that does not own a shard claims nothing of it.
+-- Claims due posts, at most one of each channel. A process claims nothing in a shard that it does not own.
 --
--- The first posts of the channels are read without locks. Then the row of the channel's queue and the post are locked,
--- and both are tested again on their newest versions. Rows that another transaction has locked are skipped: of two
--- processes, the second one takes nothing. A post that was edited since the statement began is skipped too, because its
+-- The first post of each channel is read without locks. Then the row of the channel's queue and the post are locked,
+-- and both are checked again on their newest versions. Rows that another transaction has locked are skipped: of two
+-- processes, the second one takes nothing. A post that was edited after the statement began is skipped too, because its
 -- parts were read before the edit.
 --
--- Limits: of a platform in $12 at most as many posts as $13 says, the earliest. Of a destination ($14 has the permits
--- that each holds) only so many that each of them gets its permit while the destination holds fewer than are free
--- ($15): ranked by what their destination would hold, each post knows how many permits those before it take.
+-- Limits: of a platform in $12, at most as many posts as $13 allows are claimed, the earliest first. A post gets a
+-- permit only while its destination holds fewer permits ($14) than are free ($15). Posts are ranked by how many permits
+-- their destination would hold, so that the rank of a post says how many permits those before it take.
 --
 -- The id of a publication is derived from the post, the part, the round and the due time, and its created_at is the due
--- time: the same send has the same identity after a restore that has lost the claim. Parts of a thread are a
--- millisecond apart, because platforms list posts of the same time in any order.
+-- time, so that the same send has the same identity after a restore that has lost the claim. The parts of a thread are
+-- a millisecond apart, because platforms list posts with the same time in any order.
 --
--- Result: one row for each claimed post. One row without a post for each organization that has more: in channel_id the
--- last channel that was visited, when there may be more channels; in the ninth column when the next post is due; in the
--- last one the platforms and destinations at their limit for which something is due.
+-- Result: one row for each claimed post, and one row without a post for each organization that has more: channel_id is
+-- the last channel that was visited if there may be more channels, the ninth column is when the next post is due, and
+-- the last column lists the platforms and destinations at their limit for which something is due.
 --
 --   $1 shards smallint[]: shards of the process
 --   $2 node uuid: the process
 --   $3 orgs uuid[]: organizations
 --   $4 permits integer[]: how many posts of each organization may be claimed
---   $5 after uuid[]: the channel of each organization after which the visit begins
+--   $5 after uuid[]: for each organization, the channel after which the visit begins
 --   $6 window bigint: how many channels of an organization are visited
 --   $7 max_late double precision: milliseconds after which a post is too late to be published
 --   $8 full text[]: platforms and destinations ("@" and the host) that are at their limit
@@ -31,7 +31,7 @@
 --   $10 claim_time double precision: milliseconds that the claims last
 --   $11 node_name text: name of the process in timelines
 --   $12 platforms text[]: platforms with a limit
---   $13 platform_most integer[]: how many posts of each of those may be claimed
+--   $13 platform_most integer[]: how many posts of each of these platforms may be claimed
 --   $14 busy jsonb: permits that each destination holds
 --   $15 free_permits bigint: permits that no post holds
 --
@@ -40,10 +40,10 @@
 --   EXPLAIN EXECUTE claim (null, null, null, null, null, null, null, null, null, null, null, null, null, null,
 --     null);
 with channel_head as materialized (
-  -- The visited channels of each organization, in the order of their ids, each with its head: the post that has the
-  -- channel, else the first of its queue, unless it is too late. "at" is the time from which the head may be claimed.
-  -- There is no head on a shard that the process does not own ($1, $2), and on a channel that is parked or paused. The
-  -- queue of a busy channel is not read.
+  -- The visited channels of each organization, in the order of their ids, each with its head: the post that keeps the
+  -- channel busy, or else the first post of its queue, unless it is too late. "at" is when the head may be claimed. A
+  -- channel has no head if it is parked, paused, or in a shard that the process does not own ($1, $2). The queue of a
+  -- busy channel is not read.
   select s.org, s.permits, s.channel_id, s.connector, s.place, h.id as post_id, h.revision, h.due,
     greatest(h.due, h.not_before, s.not_before) as at
   from (
@@ -69,15 +69,16 @@ with channel_head as materialized (
         and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())))
     and not s.shut
 ), due_head as (
-  -- The heads that each organization may have now, the earliest first, without those of a platform or a destination
-  -- that is at its limit.
+  -- The heads that each organization may claim now, the earliest first, without those whose platform or destination is
+  -- at its limit.
   select org, channel_id, connector, place, post_id, revision, due from (
     select *, row_number() over (partition by org order by due, channel_id) as turn
     from channel_head
     where post_id is not null and at <= now() and connector <> all($8::text[]) and place <> all($8::text[])) f
   where turn <= permits
 ), within_platform as (
-  -- Of those, what the limits of the platforms allow. would_hold is how many permits the destination would hold then.
+  -- Of these, those that the limits of the platforms allow. would_hold is how many permits the destination would then
+  -- hold.
   select h.*, coalesce(($14::jsonb ->> h.place)::int, 0)
       + row_number() over (partition by h.place order by h.due, h.channel_id) as would_hold
   from (
@@ -85,7 +86,7 @@ with channel_head as materialized (
   left join unnest($12::text[], $13::int[]) l(connector, most) using (connector)
   where l.most is null or h.nth <= l.most
 ), permitted as (
-  -- Of those, what gets a permit while its destination holds fewer than are free.
+  -- Of these, those that get a permit, because their destination holds fewer than are free.
   select channel_id, post_id, revision from (
     select *, row_number() over (order by would_hold, due, channel_id) as rank from within_platform) r
   where would_hold - 1 < $15::bigint - (rank - 1)
@@ -113,8 +114,8 @@ with channel_head as materialized (
   returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due,
     coalesce(p.nominal_due, p.due) as nominal, p.republish, locked_post.connector, locked_post.place
 ), busy_channel as (
-  -- The channels of those posts. What was due while a late post waited for its channel is released with gaps: see
-  -- finish.sql.
+  -- The channels of these posts. Posts that became due while a late post waited for its channel are released with gaps:
+  -- see finish.sql.
   update channel_queue q set busy_post = t.id, not_before = null,
     held_until = case
       when t.attempt = 1 and t.due < now() - interval '2 minutes' and (q.done_at is null or q.done_at < t.due)
@@ -122,7 +123,7 @@ with channel_head as materialized (
       else q.held_until end
   from claimed t where q.channel_id = any (array[t.channel_id])
 ), new_publication as (
-  -- A publication for each part, unless an earlier claim of the round has written it.
+  -- A publication for each part, unless an earlier claim of the round wrote it.
   insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at, claimed_at)
   select a.org_id,
     substr(encode(sha256(convert_to(concat_ws(' ', a.post_id, a.id, a.republish,

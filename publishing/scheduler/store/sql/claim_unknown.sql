@@ -1,7 +1,7 @@
 -- publishing.ClaimUnknown
 --
--- Takes unknown outcomes whose time has come, so that this process alone asks their platforms. Each post is tested
--- again.
+-- Takes unknown outcomes that are due to be reconciled, so that only this process asks their platforms. Each post is
+-- checked again.
 --
 -- Result: organization, post, claim token, when the call was about to be made, whether the lease of the process that
 -- sent it has ended, and the time of the database.
@@ -12,7 +12,7 @@
 --   PREPARE claim_unknown (uuid[], double precision) AS
 --   EXPLAIN EXECUTE claim_unknown (null, null);
 with unknown_outcome as (
-  -- The posts whose time has still come, locked with the queues of their channels.
+  -- The posts that are still due, locked with the queues of their channels.
   select p.id from unnest($1::uuid[]) u(id)
   join post p on p.id = any (array[u.id])
   join channel_queue q on q.channel_id = any (array[p.channel_id])

@@ -1,9 +1,9 @@
 -- publishing.CountQueue
 --
--- Counts the posts that are due, over all organizations. Those that could be claimed now are found by the same tests as
--- in claim.sql: what is due behind a busy channel waits for its turn and is no lateness of ours.
+-- Counts the due posts of all organizations. Those that could be claimed now are found by the same conditions as in
+-- claim.sql: a post that is due behind a busy channel waits for its turn and does not count as late.
 --
--- Result: how many could be claimed now, how many of those are overdue, for how long the oldest of them is due, how
+-- Result: how many could be claimed now, how many of these are overdue, how long the oldest of these has been due, how
 -- many wait for their channel or a back-off, and how many are kept back by a pause or a refused credential.
 --
 --   $1 connector text: count only the posts of this connector; '' = all
@@ -17,7 +17,7 @@ select count(*) filter (where claimable),
   count(*) filter (where not claimable and not kept_back),
   count(*) filter (where kept_back)
 from (
-  -- The queued posts whose time has come. "at" is the time from which one may be claimed.
+  -- The queued posts that are due. "at" is when a post may be claimed.
   select greatest(p.due, p.not_before, q.not_before) as at,
     q.parked or q.paused as kept_back,
     not q.parked and not q.paused and (q.busy_post is null or q.busy_post = p.id)

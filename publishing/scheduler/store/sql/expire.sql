@@ -1,6 +1,6 @@
 -- publishing.Expire
 --
--- Gives up queued posts that are too late. Each post is tested again.
+-- Gives up queued posts that are too late. Each post is checked again.
 --
 -- Result: how many posts were given up.
 --
@@ -22,14 +22,14 @@ with late as (
   update post p set state = 'ERROR', updated_at = now(),
     error = 'The post could not be published within ' || ($2::bigint / 60000) || ' minutes of its time.' ||
       case when p.maybe_sent then
-        ' A call for it may have reached the platform and was never answered: look there before publishing it again.'
+        ' A call for it may have reached the platform but was never answered: check there before publishing it again.'
       else '' end,
     error_code = case when p.maybe_sent then 'outcome_unknown' else 'missed' end,
     outcome_unknown = p.maybe_sent
   from late e where p.id = any (array[e.id])
   returning p.org_id, p.id, p.group_id, p.channel_id, p.error_code
 ), freed_channel as (
-  -- The channels that such a post kept busy while it backed off.
+  -- The channels that these posts kept busy while they backed off.
   update channel_queue q set busy_post = null
   from failed u
   where q.channel_id = any (array[u.channel_id]) and q.busy_post = u.id

@@ -1,14 +1,14 @@
 -- publishing.HeldExpire
 --
--- Gives up those of the posts that a pause has kept back for too long, before that pause is deleted. Each post is
--- tested again. The conditions are those of find_kept_back.sql.
+-- Gives up the posts that a pause has kept back for too long, before that pause is deleted. Each post is checked again.
+-- The conditions are the same as in find_kept_back.sql.
 --
--- Result: none; the number of rows written is that of the posts and followers that were given up.
+-- Result: none; the number of affected rows is the number of posts and followers that were given up.
 --
 --   $1 scope text: publishing.PauseScope
---   $2 subject uuid: the organization, the customer or the channel; for a stop the organization
+--   $2 subject uuid: the organization, the customer or the channel; for a stop, the organization
 --   $3 most double precision: milliseconds that a pause may keep a post back
---   $4 all_since boolean: what fell due since the pause began is given up in any case, also where another pause goes on
+--   $4 all_since boolean: give up what fell due since the pause began even if another pause continues
 --   $5 posts uuid[]: the posts
 --   $6 by text: who ends the pause
 --   $7 node_name text: name of the process in timelines
@@ -16,7 +16,7 @@
 --   PREPARE expire_paused (text, uuid, double precision, boolean, uuid[], text, text) AS
 --   EXPLAIN EXECUTE expire_paused (null, null, null, null, null, null, null);
 with reached as materialized (
-  -- The paused channels that the pause reaches, and whether another pause goes on to reach each of them.
+  -- The paused channels that the pause reaches, and whether another pause continues to reach each of them.
   select c.id, exists (
       select from pause u
       where u.subject in (c.org_id, c.customer_id, c.id) and (u.subject, u.scope) <> ($2, $1)) as still_paused
@@ -25,7 +25,7 @@ with reached as materialized (
     and ($1 in ('organization', 'instance') or $1 = 'customer' and c.customer_id = $2
       or $1 = 'channel' and c.id = $2)
 ), kept_back as (
-  -- Those of the posts that are to be given up, locked.
+  -- The posts to give up, locked.
   select p.id from post p join reached r on r.id = p.channel_id
   where p.id = any ($5) and p.state = 'QUEUE' and p.deleted_at is null and p.due <= now()
     and ($4 and p.due >= (select u.at from pause u where u.subject = $2 and u.scope = $1)
@@ -34,17 +34,17 @@ with reached as materialized (
 ), failed as (
   -- The posts, given up.
   update post p set state = 'ERROR',
-    error = case when $1 = 'instance' then 'Publishing for the organization was stopped at the time of the post.'
-      else 'Publishing was paused at the time of the post, and for too long after it.' end ||
+    error = case when $1 = 'instance' then 'Publishing for the organization was stopped when the post was due.'
+      else 'Publishing was paused when the post was due, and for too long afterwards.' end ||
       case when p.maybe_sent then
-        ' A call for it may have reached the platform and was never answered: look there before publishing it again.'
+        ' A call for it may have reached the platform but was never answered: check there before publishing it again.'
       else '' end,
     error_code = case when p.maybe_sent then 'outcome_unknown' else 'missed' end,
     outcome_unknown = p.maybe_sent, updated_at = now()
   from kept_back k where p.id = k.id
   returning p.org_id, p.id, p.group_id, p.error_code
 ), freed_channel as (
-  -- The channels that such a post kept busy while it backed off.
+  -- The channels that these posts kept busy while they backed off.
   update channel_queue q set busy_post = null from failed u where q.busy_post = u.id
 ), failed_follower as (
   -- Their followers.

@@ -1,7 +1,7 @@
 -- publishing.FailOrphans
 --
--- Gives up followers whose predecessor is over. A follower goes on in the statement that ends its predecessor; one that
--- was left behind all the same is given up, because its time may be long past. Each post is tested again.
+-- Gives up followers whose predecessor has ended. The statement that ends a predecessor releases its follower; one that
+-- was left behind anyway is given up, because its time may be long past. Each post is checked again.
 --
 -- Result: how many posts were given up.
 --

@@ -1,7 +1,7 @@
 -- publishing.FailStuck
 --
--- Gives up posts that are prepared for too long, though their claims are renewed. Each post is tested again. Nothing
--- of such a claim was sent, and nothing will be: without the token its process makes no call.
+-- Gives up posts that have been preparing for too long, although their claims are renewed. Each post is checked again.
+-- Nothing was sent under such a claim, and nothing will be: without the token, its process makes no call.
 --
 -- Result: how many posts were given up.
 --
@@ -12,7 +12,7 @@
 --   PREPARE fail_stuck (uuid[], double precision, text) AS
 --   EXPLAIN EXECUTE fail_stuck (null, null, null);
 with stuck as (
-  -- The posts that are still prepared, locked with the queues of their channels.
+  -- The posts that are still preparing, locked with the queues of their channels.
   select p.id from unnest($1::uuid[]) u(id)
   join post p on p.id = any (array[u.id])
   join channel_queue q on q.channel_id = any (array[p.channel_id])
@@ -23,9 +23,9 @@ with stuck as (
   -- The posts, given up.
   update post p set state = 'ERROR', phase = null, claim_token = null, claim_holder = null, claim_until = null,
     updated_at = now(),
-    error = 'The post was not ready after ' || ($2::bigint / 60000) || ' minutes of preparing it.' ||
+    error = 'The post was still not ready after ' || ($2::bigint / 60000) || ' minutes of preparation.' ||
       case when p.maybe_sent then
-        ' A call for it may have reached the platform and was never answered: look there before publishing it again.'
+        ' A call for it may have reached the platform but was never answered: check there before publishing it again.'
       else '' end,
     error_code = case when p.maybe_sent then 'outcome_unknown' else 'took_too_long' end,
     outcome_unknown = p.maybe_sent

@@ -1,40 +1,38 @@
 -- publishing.Finish
 --
--- Ends claims by their tokens: stores the outcomes of sends, many in one statement. At most one outcome of each post.
+-- Ends claims by their tokens: stores the outcomes of sends, many in one statement, but at most one for each post.
 --
--- A success is accepted from whichever process sends it, because it is a fact: in its publication always; in its post
--- while the claim's token is current, or when the post was given up or un-scheduled meanwhile though it may have been
--- sent. Everything else is accepted only while the token is current. A second success with another release id is kept
--- beside the first.
+-- A success is accepted from any process, because it is a fact. It is always stored in its publication. It is stored in
+-- its post if the claim's token is current, or if the post was given up or unscheduled in the meantime although it may
+-- have been sent. Everything else is accepted only while the token is current. A second success with another release id
+-- is kept beside the first.
 --
--- maybe_sent begins with an unknown outcome and ends with a success or a proof of the opposite; a later refusal or a
--- retry is neither. While it stands, a post that is given up is outcome_unknown, whatever the last answer was. That of
--- a post is that of its publications: a success of one part says nothing of another.
+-- maybe_sent is set by an unknown outcome, and cleared by a success or by proof that nothing was sent; a later refusal
+-- or a retry is neither. While it is set, a post that is given up is outcome_unknown, whatever the last response was.
+-- The flag of a post follows from its publications: the success of one part says nothing about another.
 --
--- Posts that became due while their channel was kept busy for long, by an unknown outcome or a back-off, go out with
--- gaps.
+-- Posts that became due while an unknown outcome or a back-off kept their channel busy for long are sent with gaps.
 --
--- Result: one row for each post that was changed or that has a second success: organization, post, its state ("" when
--- it was not changed), its due time, whether there is a second success, false. One row ending with true for each
--- outcome that another transaction kept from being stored: it must be sent again. An outcome without a row had lost its
--- claim.
+-- Result: one row for each post that was changed or that has a second success: organization, post, its state ("" if it
+-- was not changed), its due time, whether there is a second success, false. One row ending with true for each outcome
+-- that another transaction kept from being stored: it must be sent again. An outcome without a row had lost its claim.
 --
 --   $1 posts uuid[]: the posts; $2 to $13 and $16 have one element for each
 --   $2 tokens uuid[]: claim tokens
 --   $3 results text[]: publishing.Result
 --   $4 errors text[]: why the post is given up, for people; '' = none
 --   $5 codes text[]: error codes
---   $6 after_ms bigint[]: of a retry: the wait; of an unknown outcome: milliseconds until the platform is asked
---   $7 ended boolean[]: the sender itself reports that its call is over
+--   $6 after_ms bigint[]: for a retry, the wait; for an unknown outcome, milliseconds until the platform is asked
+--   $7 ended boolean[]: the sender itself reports that its call has ended
 --   $8 publications uuid[]: the publication that the outcome is about; zero = none was reached
 --   $9 release_ids text[]: what the platform calls the part
 --   $10 release_urls text[]: its address
---   $11 refs text[]: what the parts after it answer to, as JSON
+--   $11 refs text[]: what the parts after it reply to, as JSON
 --   $12 root_ids text[]: what the platform calls the first part
 --   $13 root_urls text[]: its address
 --   $14 late_gap double precision: milliseconds between posts that were kept back
 --   $15 node_name text: name of the process in timelines
---   $16 proven boolean[]: it is proved that no call for the publication reached the platform
+--   $16 proven boolean[]: it is proven that no call for the publication reached the platform
 --   $17 advice text: publishing.MaybeSentAdvice
 --
 --   PREPARE finish (uuid[], uuid[], text[], text[], text[], bigint[], boolean[], uuid[], text[], text[], text[],
@@ -51,8 +49,8 @@ with outcome as (
     as outcome(post, token, result, error, code, after_ms, ended, pub, release_id, release_url, ref, root_id, root_url,
       proven)
 ), locked as (
-  -- The posts of current claims, and those that were given up or un-scheduled without knowing of their success.
-  -- Those that another transaction has locked, or whose channel it has, are left for the next statement.
+  -- The posts with current claims, and those that were given up or unscheduled before their success was known. Posts
+  -- that another transaction has locked, or whose channel it has locked, are left for the next statement.
   select o.*, p.state as was, p.deleted_at is not null as deleted, p.maybe_sent, p.republish as round,
     (p.claim_token = o.token) is true as current
   from outcome o
@@ -65,14 +63,14 @@ with outcome as (
         where x.id = o.pub and x.post_id = any (array[p.id]) and (x.number = p.republish) is true)
   order by o.post for no key update of p, q skip locked
 ), found_published as (
-  -- Posts that are given up although every part was found to be published meanwhile.
+  -- Posts that are given up although every part was found to be published in the meantime.
   select l.post from locked l
   where l.result = 'error' and l.maybe_sent and l.current
     and not exists (
       select from publication x
       where x.post_id = any (array[l.post]) and (x.number = l.round) is true and x.phase <> 'done')
 ), decided as (
-  -- What each post becomes, and whether it may be on the platform without our knowing.
+  -- What each post becomes, and whether it may be on the platform without our knowledge.
   select l.*,
     case
       when l.result = 'published' or l.post in (select post from found_published) then 'PUBLISHED'
@@ -91,7 +89,7 @@ with outcome as (
       else l.maybe_sent and not l.proven end as outcome_unknown
   from locked l
 ), answer as (
-  -- The same with the successes of posts that are not locked here, which their publications store all the same.
+  -- The same, with the successes of posts that are not locked here: their publications still store them.
   select pub, post, result, code, sent, proven, release_id, release_url, ref, current, was, outcome_unknown
   from decided
   union all
@@ -118,7 +116,7 @@ with outcome as (
     and (v.sent or v.current and v.was in ('PUBLISHING', 'UNKNOWN'))
   returning x.org_id, x.id, x.post_id, x.position, x.phase, x.release_id
 ), second_success as (
-  -- Publications that were published under another release id before.
+  -- Publications that were already published under another release id.
   update publication x set second_release_id = o.release_id
   from outcome o
   where x.id = o.pub and x.post_id = any (array[o.post]) and o.sent
@@ -126,7 +124,7 @@ with outcome as (
     and x.phase = 'done' and x.release_id <> o.release_id and x.second_release_id is null
   returning x.org_id, x.post_id, x.second_release_id
 ), changed_post as (
-  -- The posts. A retry and a success of one part end the claim; an unknown outcome keeps its token and its holder.
+  -- The posts. A retry or the success of one part ends the claim; an unknown outcome keeps its token and its holder.
   update post p set
     state = v.becomes,
     release_id = case
@@ -141,7 +139,7 @@ with outcome as (
       when v.result = 'error' then
         v.error || case when v.outcome_unknown and v.code <> 'outcome_unknown' then $17::text else '' end
       when v.deleted then 'The post was deleted while it was being published.'
-      when v.outcome_unknown then 'A part of this thread is published; whether the parts after it are is not known.'
+      when v.outcome_unknown then 'A part of this thread is published; it is not known whether the parts after it are.'
       else 'A part of this thread is published; the parts after it were not sent.' end,
     error_code = case
       when v.becomes <> 'ERROR' then null
@@ -179,14 +177,15 @@ with outcome as (
   where q.channel_id = any (array[u.channel_id]) and u.state = 'QUEUE' and u.result = 'retry'
     and u.pub = '00000000-0000-0000-0000-000000000000'
 ), freed_channel as (
-  -- Channels of posts that have ended. Of what waited behind a post that was stuck, the next one waits for the gap.
+  -- Channels of posts that have ended. If a post was stuck, the next of those that waited behind it waits for the gap.
   update channel_queue q set busy_post = null, done_at = now(),
     held_until = case when u.stuck_since < now() - interval '2 minutes' then now() else q.held_until end,
     not_before = case when u.due < q.held_until - interval '2 minutes' then now() + $14 * interval '1 millisecond' end
   from changed_post u
   where q.channel_id = any (array[u.channel_id]) and q.busy_post = u.id and u.state in ('PUBLISHED', 'ERROR')
 ), queued_follower as (
-  -- The follower that waited for a published post. Its nominal due time is what it would be had this post been on time.
+  -- The follower that waited for a published post. Its nominal due time is the one it would have if this post had been
+  -- on time.
   update post f set state = 'QUEUE', due = now() + f.delay_minutes * interval '1 minute',
     nominal_due = u.nominal + f.delay_minutes * interval '1 minute', updated_at = now()
   from changed_post u
@@ -221,7 +220,7 @@ with outcome as (
   select org_id, id, 'failed', $15, 'predecessor_failed' from failed_follower
   union all
   select org_id, post_id, 'sent', $15,
-    'part ' || position + 1 || ', learnt after its claim had ended: ' || release_id
+    'part ' || position + 1 || ', learned after its claim had ended: ' || release_id
   from stored_publication
   where phase = 'done' and post_id not in (select id from changed_post)
   union all

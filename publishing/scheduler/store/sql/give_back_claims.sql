@@ -1,7 +1,7 @@
 -- publishing.GiveBack
 --
--- Returns to the queue what the claims of this process took whose answer it never got. Nobody knows the tokens of those
--- claims, so nothing of them was sent.
+-- Returns to the queue the posts of claims whose response this process never received. Nobody knows the tokens of these
+-- claims, so nothing was sent under them.
 --
 -- Result: the organizations of the posts.
 --
@@ -19,7 +19,7 @@ with unanswered as (
     and p.claim_round = any ($3::bigint[])
   for no key update of p skip locked
 ), returned as (
-  -- The posts, back in the queue. Those that were deleted meanwhile end.
+  -- The posts, back in the queue. Those that have been deleted end.
   update post p set state = case when p.deleted_at is null then 'QUEUE' else 'ERROR' end,
     error = case when p.deleted_at is not null then 'The post was deleted while it was being published.' end,
     error_code = case when p.deleted_at is not null then
@@ -37,6 +37,6 @@ with unanswered as (
 ), timeline as (
   -- What happened, in the timelines of the posts.
   insert into post_event (org_id, post_id, event, node, reason)
-  select org_id, id, 'returned', $4, 'the answer to its claim was lost' from returned
+  select org_id, id, 'returned', $4, 'the response to its claim was lost' from returned
 )
 select distinct org_id from returned

@@ -1,19 +1,18 @@
 -- publishing.Work
 --
--- Reads claimed posts with everything that sending them needs. The role of the sender sees no other posts.
+-- Reads claimed posts with everything that is needed to send them. The role of the sender sees no other posts.
 --
--- Result: one row for each publication of a post, in the order of the parts, or one row without a
--- publication. The publications are those of the post itself and those of the parts before it that
--- are published. The first row of a post has its settings, and whether its content differs from
--- what was approved (postDigest in approved.go has the same expression). The last column is true
--- when the part has media.
+-- Result: one row for each publication of a post, in the order of the parts, or one row without a publication. The
+-- publications are those of the post itself and those of the parts before it that are published. The first row of a
+-- post has its settings, and whether its content differs from what was approved (postDigest in approved.go has the same
+-- expression). The last column is true if the part has media.
 --
 --   $1 posts uuid[]: the posts
 --
 --   PREPARE load_work (uuid[]) AS
 --   EXPLAIN EXECUTE load_work (null);
 select
-  -- the post; "failing" is the time for which its attempts have failed, without times when its channel was kept back
+  -- the post; "failing" is how long its attempts have failed, without the time when its channel was kept back
   p.org_id, p.id as post_id, p.group_id, p.claim_token, p.attempt,
   case when p.failing_since is null then interval '0'
     else now() - greatest(p.failing_since, q.resumed_at) end as failing,

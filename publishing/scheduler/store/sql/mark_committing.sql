@@ -1,30 +1,31 @@
 -- publishing.CommitMark
 --
--- Stores that the irreversible calls of claims come next, with the handles of their parts: the fence of every send. A
--- call is made only after its mark is stored, and a post that was deleted, moved, paused or taken over gets no mark.
+-- Marks claims whose irreversible call comes next, and stores the handles of their parts: this is the fence of every
+-- send. A call is made only after its mark is stored, and a post that was deleted, moved, paused or taken over gets no
+-- mark.
 --
--- A claim that still has nearly all its time is not renewed: that would write every index of the post once more.
+-- A claim that still has nearly all its time is not renewed, because that would write every index of the post again.
 --
--- Result: the token of each claim, with false when its call may be made, with true when another transaction has locked
--- the post, so that nothing is decided. A claim without a row may not make its call.
+-- Result: the token of each claim, with false if its call may be made, or with true if another transaction has locked
+-- the post, so that nothing is decided. A claim without a row must not make its call.
 --
 --   $1 posts uuid[]: the posts; the other lists have one element for each
 --   $2 tokens uuid[]: claim tokens
 --   $3 publications uuid[]: the publications of the parts that are sent
 --   $4 claim_time bigint: milliseconds that the claims last from now
---   $5 spare bigint: milliseconds that a claim may have less without being renewed
+--   $5 spare bigint: milliseconds by which a claim may be shorter without being renewed
 --   $6 destinations text[]: where the calls go
---   $7 handles text[]: what preparing the parts has decided, as JSON; null = nothing new
+--   $7 handles text[]: what preparing the parts decided, as JSON; null = nothing new
 --
 --   PREPARE mark_committing (uuid[], uuid[], uuid[], bigint, bigint, text[], text[]) AS
 --   EXPLAIN EXECUTE mark_committing (null, null, null, null, null, null, null);
 with asked as (
-  -- The calls that are asked for.
+  -- The requested calls.
   select *
   from unnest($1::uuid[], $2::uuid[], $3::uuid[], $6::text[], $7::text[])
     as asked(post, token, pub, destination, handle)
 ), locked as (
-  -- Those whose claim is current, with the post locked.
+  -- The calls whose claim is current, with the post locked.
   select m.* from asked m join post p on p.id = any (array[m.post])
   where p.claim_token = m.token and (p.state = 'PUBLISHING') is true
   order by m.post for no key update of p skip locked

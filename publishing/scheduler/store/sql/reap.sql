@@ -1,10 +1,10 @@
 -- publishing.Reap
 --
--- Ends the claims of posts whose process is gone or did not renew them in time. Each post is tested again.
+-- Ends the claims of posts whose process is gone or did not renew them in time. Each post is checked again.
 --
--- A claim that had not come to its call goes back to the queue and keeps its channel, from the second time in a row on
--- after a growing wait: that keeps a post that ends its process apart from those that were on their way beside it. What
--- was being sent may be out: its outcome is unknown, and the platform is asked.
+-- A post whose call had not begun goes back to the queue and keeps its channel. From the second time in a row, it waits
+-- longer each time, which separates a post that ends its process from the posts that were in progress beside it. A post
+-- that was being sent may be published: its outcome is unknown, and the platform is asked.
 --
 -- Result: how many claims were ended.
 --
@@ -23,7 +23,7 @@ with dead_claim as (
     and (p.claim_until < now() or not exists (select from node n where n.id = p.claim_holder))) is true
   order by u.id for no key update of p, q skip locked
 ), reaped as (
-  -- The posts: UNKNOWN when their call was about to be made, ERROR when they are given up, else QUEUE.
+  -- The posts: UNKNOWN if their call was about to be made, ERROR if they are given up, else QUEUE.
   update post p set
     state = case
       when p.phase = 'committing' then 'UNKNOWN'
@@ -34,7 +34,7 @@ with dead_claim as (
       when p.deleted_at is not null then 'The post was deleted while it was being published.'
       when p.reaps + 1 >= $2::bigint then
         'The process that prepared this post ended ' || p.reaps + 1 || ' times in a row.' || case when p.maybe_sent then
-        ' A call for it may have reached the platform and was never answered: look there before publishing it again.'
+        ' A call for it may have reached the platform but was never answered: check there before publishing it again.'
         else '' end end,
     error_code = case
       when p.phase = 'committing' then null

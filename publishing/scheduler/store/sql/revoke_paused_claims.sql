@@ -1,18 +1,18 @@
 -- publishing.PauseRevoke
 --
--- Takes back the claims that a pause reaches whose call has not begun: without its token the call is not made. It runs
--- in a transaction after the one that has stored the pause, which has locked rows of channel_queue: posts are locked
--- before those. When the pause is gone, nothing changes.
+-- Revokes the claims that a pause reaches and whose call has not begun: without its token, the call is not made. It
+-- runs in a transaction after the one that stored the pause and locked rows of channel_queue, because posts are locked
+-- before those rows. If the pause is gone, nothing changes.
 --
 --   $1 scope text: publishing.PauseScope
---   $2 subject uuid: the organization, the customer or the channel; for a stop the organization
---   $3 by text: who has paused
+--   $2 subject uuid: the organization, the customer or the channel; for a stop, the organization
+--   $3 by text: who paused
 --   $4 node_name text: name of the process in timelines
 --
 --   PREPARE revoke_paused_claims (text, uuid, text, text) AS
 --   EXPLAIN EXECUTE revoke_paused_claims (null, null, null, null);
 with claimed as (
-  -- The posts of paused channels that are prepared, locked.
+  -- The posts of paused channels that are preparing, locked.
   select p.id from post p
   where p.channel_id in (
       select c.id from channel c

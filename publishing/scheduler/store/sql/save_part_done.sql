@@ -1,8 +1,8 @@
 -- publishing.PartDone
 --
--- Stores that a part which has successors is published, whichever process sends it and whatever became of the claim.
--- The post changes only when its next part may be sent: while the claim is current, and not when the part is out under
--- another release id already, or may be because another transaction has just stored one. Then Finish stores the second
+-- Stores that a part with successors is published, whichever process sends it and whatever became of the claim. The
+-- post changes only if its next part may be sent: the claim must be current, and the part must not be published under
+-- another release id. If it is, or may be because another transaction has just stored one, Finish stores the second
 -- release id.
 --
 -- The post is locked before its publication, as everywhere.
@@ -12,7 +12,7 @@
 --   $3 publication uuid: the publication of the part
 --   $4 release_id text: what the platform calls the part
 --   $5 release_url text: its address
---   $6 ref jsonb: what the parts after it answer to
+--   $6 ref jsonb: what the parts after it reply to
 --   $7 claim_time double precision: milliseconds that the claim lasts from now
 --   $8 node_name text: name of the process in timelines
 --

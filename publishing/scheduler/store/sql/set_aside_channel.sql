@@ -1,7 +1,7 @@
 -- publishing.ChannelSetAside
 --
--- Keeps the first channel of an organization after another one from being claimed for a while, and writes the reason
--- into the timeline of its first post.
+-- Keeps the channel that follows another one in an organization from being claimed for a while, and adds the reason to
+-- the timeline of its first post.
 --
 -- Result: the channel.
 --

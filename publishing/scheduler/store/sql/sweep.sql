@@ -1,22 +1,22 @@
 -- publishing.Sweep
 --
--- Finds the organizations of the shards that the process owns with something due within the horizon, and not too late,
--- on a channel that is free. It reads the due posts, at most $5 of them: when as many were read, sweep_channels.sql
--- finds the same without reading more.
+-- Finds the organizations, in the shards that the process owns, that have a post on a free channel that is due within
+-- the horizon and not too late. It reads at most $5 due posts: if it reads that many, sweep_channels.sql finds the same
+-- organizations without reading more.
 --
--- Result: each organization of which a due post was read; when its first post may be claimed, null when none may; the
--- time of the database; how many posts of it were read.
+-- Result: each organization of which a due post was read, when its first post may be claimed (null if none may), the
+-- time of the database, and how many of its posts were read.
 --
 --   $1 shards smallint[]: shards of the process
 --   $2 node uuid: the process
 --   $3 horizon double precision: milliseconds from now within which a post must be due
 --   $4 max_late double precision: milliseconds after which a post is too late to be published
---   $5 most bigint: how many posts are read
+--   $5 most bigint: the maximum number of posts to read
 --
 --   PREPARE sweep (smallint[], uuid, double precision, double precision, bigint) AS
 --   EXPLAIN EXECUTE sweep (null, null, null, null, null);
 select w.org_id, min(w.at) as at, now() as now, sum(w.posts)::bigint as posts from (
-  -- The channels of the posts, each with the time from which its first post may be claimed, null when none may.
+  -- The channels of the posts, each with when its first post may be claimed, or null if none may.
   select q.org_id, d.posts,
     case when not q.parked and not q.paused and (q.busy_post is null or b.at is not null)
       then greatest(case when q.busy_post is null then d.at else b.at end, q.not_before) end as at

@@ -1,7 +1,7 @@
 -- publishing.SweepChannels
 --
--- Finds the same organizations as sweep.sql by the channels of the process: it reads one post of each, however many are
--- due.
+-- Finds the same organizations as sweep.sql through the channels of the process: it reads one post of each, however
+-- many are due.
 --
 -- Result: each organization with something due, when its first post may be claimed, the time of the database, and 0.
 --
@@ -14,7 +14,7 @@
 --   PREPARE sweep_channels (smallint[], uuid, double precision, double precision, bigint) AS
 --   EXPLAIN EXECUTE sweep_channels (null, null, null, null, null);
 select w.org_id, min(w.at) as at, now() as now, 0::bigint as posts from (
-  -- The free channels with a post, each with the time from which that may be claimed.
+  -- The free channels with a post, each with when that post may be claimed.
   select q.org_id, greatest(h.due, h.not_before, q.not_before) as at
   from channel_queue q
   cross join lateral (

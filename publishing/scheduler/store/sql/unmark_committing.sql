@@ -1,10 +1,10 @@
 -- publishing.CommitUnmark
 --
--- Takes the mark of a call back after an answer which proves that nothing was published. It changes nothing when the
--- claim is lost, or when an earlier call of the part is known to have published it.
+-- Takes back the mark of a call after a response that proves that nothing was published. It changes nothing if the
+-- claim is lost, or if an earlier call of the part is known to have published it.
 --
--- The post is locked before its publication, as everywhere, and both before either changes: a late success that is
--- stored meanwhile is seen.
+-- The post is locked before its publication, as everywhere, and both before either changes, so that a late success that
+-- is stored in the meantime is seen.
 --
 --   $1 post uuid: the post
 --   $2 token uuid: its claim token
@@ -20,7 +20,7 @@ with locked_post as (
   where p.id = $1 and p.claim_token = $2 and p.state = 'PUBLISHING' and p.phase = 'committing'
   for no key update
 ), locked_publication as (
-  -- The post again, if the publication is not known to be out.
+  -- The post again, if the publication is not known to be published.
   select c.id, c.org_id
   from locked_post c join publication x on x.post_id = any (array[c.id])
   where x.id = $3 and x.phase = 'committing'
@@ -33,6 +33,6 @@ with locked_post as (
 ), timeline as (
   -- The reason, in the timeline of the post.
   insert into post_event (org_id, post_id, event, node, reason)
-  select org_id, id, 'retried', $5, 'the access was renewed' from prepared_post
+  select org_id, id, 'retried', $5, 'the credentials were refreshed' from prepared_post
 )
 update publication x set phase = 'preparing' from prepared_post p where x.id = $3 and x.post_id = any (array[p.id])

@@ -1,7 +1,7 @@
 -- publishing.WebhookDeliveries
 --
--- Writes deliveries, numbered for each endpoint, and says at each endpoint that it has something to send. The caller
--- has locked the endpoints.
+-- Inserts deliveries, numbered for each endpoint, and marks each endpoint as having something to send. The caller has
+-- locked the endpoints.
 --
 --   $1 org uuid: the organization
 --   $2 ids uuid[]: the deliveries; $3 to $6 have one element for each

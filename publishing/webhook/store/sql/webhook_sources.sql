@@ -1,12 +1,12 @@
 -- publishing.WebhookSources
 --
--- Locks the oldest events of the organization that are not delivered yet, and reads what their bodies say of the posts.
--- Events that another transaction has locked are left out. A post that is gone has no group.
+-- Locks the oldest events of the organization that have not been delivered yet, and reads what their bodies say about
+-- the posts. Events that another transaction has locked are left out. A post that is gone has no group.
 --
 -- Result: one row for each event, the oldest first.
 --
 --   $1 org uuid: the organization
---   $2 most bigint: how many events at most
+--   $2 most bigint: the maximum number of events
 --   $3 except bigint[]: events that are left out
 --
 --   PREPARE webhook_sources (uuid, bigint, bigint[]) AS
