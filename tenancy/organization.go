@@ -139,7 +139,7 @@ func ParseMembership(text string) (org OrgID, person PersonID, ok bool) {
 func (c *OrganizationChange) Clean(op string) error {
 	var in Inputs
 	in.Check(c.Name != nil || c.Description != nil || c.Timezone != nil, "body",
-		"must hold name, description or timezone")
+		"must contain name, description or timezone")
 	if c.Name != nil {
 		clean := in.Name("name", *c.Name, 3, 128)
 		c.Name = &clean

@@ -117,19 +117,19 @@ func (r Report) What(on string) string {
 	posts := text.Count(r.Posts, "post")
 	switch {
 	case r.Kind == ReportReconnect && !r.OnlyPosts && r.Posts == 0:
-		return on + " must be connected again"
+		return on + " must be reconnected"
 	case r.Kind == ReportReconnect && !r.OnlyPosts:
-		return on + " must be connected again, and " + posts + " could not be published meanwhile"
+		return on + " must be reconnected, and " + posts + " could not be published in the meantime"
 	case r.Kind == ReportMissed:
 		return posts + " on " + on + " could not be published in time"
 	case r.Kind == ReportUnknown:
-		return posts + " on " + on + " may have been published or not"
+		return posts + " on " + on + " may or may not have been published"
 	case r.Kind == ReportPublished:
 		return "Published " + posts + " on " + on
 	case r.Kind == ReportApproval && r.Void:
-		return "The approval of the post for " + on + " has ended"
+		return "The approval of the post for " + on + " no longer applies"
 	case r.Kind == ReportApproval && r.Approved == nil:
-		return "A post for " + on + " waits for approval"
+		return "A post for " + on + " is waiting for approval"
 	case r.Kind == ReportApproval && *r.Approved:
 		return "The post for " + on + " was approved"
 	case r.Kind == ReportApproval:
@@ -166,9 +166,9 @@ func (t MailTopic) About() string {
 	case TopicTeam:
 		return "your organizations"
 	case TopicFailure:
-		return "posts that fail"
+		return "failed posts"
 	case TopicChannel:
-		return "channels that must be connected again"
+		return "channels that must be reconnected"
 	case TopicSuccess:
 		return "published posts"
 	case TopicApproval:

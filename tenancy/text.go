@@ -24,10 +24,10 @@ func Storable(text string) bool { return utf8.ValidString(text) && !strings.Cont
 func CleanName(name string, least, most int) (clean, rule string) {
 	clean = strings.TrimSpace(name)
 	if !utf8.ValidString(clean) || strings.ContainsFunc(clean, isHidden) {
-		return "", "must not hold control characters"
+		return "", "must not contain control characters"
 	}
 	if clean != "" && !strings.ContainsFunc(clean, isShape) {
-		return "", "must hold visible characters"
+		return "", "must contain visible characters"
 	}
 	n := utf8.RuneCountInString(clean)
 	if visible := n - strings.Count(clean, joiner) - strings.Count(clean, nonJoiner); visible < least || n > most {
@@ -146,7 +146,7 @@ func (i *Inputs) Email(field, email string) string {
 func (i *Inputs) Text(field, text string, most int) string {
 	clean := strings.TrimSpace(text)
 	if !Storable(clean) {
-		i.list.Add(field, "must not hold the character NUL")
+		i.list.Add(field, "must not contain the character NUL")
 	}
 	if utf8.RuneCountInString(clean) > most {
 		i.list.Add(field, "must be "+between(0, most))

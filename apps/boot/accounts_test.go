@@ -33,7 +33,7 @@ func TestStart_ChecksIssuerInBackground(t *testing.T) {
 		"another issuer": {func(w http.ResponseWriter, _ *http.Request) {
 			_ = json.NewEncoder(w).Encode(map[string]string{"issuer": "https://another.example"})
 		}, "https://another.example"},
-		"no answer": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "until a provider answers"},
+		"no answer": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "until a provider responds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

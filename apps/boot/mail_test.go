@@ -138,7 +138,7 @@ func TestMails_GivingUpIsLoggedAndCounted(t *testing.T) {
 	eventually(t, "the mail is given up", func() bool { return s.jobs.TaskStats()["mail"].GaveUp == 1 })
 	eventually(t, "the log names it", func() bool {
 		for line := range strings.Lines(log.String()) {
-			if strings.Contains(line, "level=WARN") && strings.Contains(line, "a mail was given up") &&
+			if strings.Contains(line, "level=WARN") && strings.Contains(line, "mail given up") &&
 				strings.Contains(line, "to=stuck@busy.example kind=invitation") {
 				return true
 			}

@@ -62,7 +62,7 @@ func Listen(ctx context.Context, d *db.DB, log *slog.Logger, l *Listening, cache
 		err := listen(ctx, d, cache.ForgetAll, cache.ForgetRevoked, l.markHeard)
 		l.heard.Store(0)
 		if ctx.Err() == nil {
-			log.WarnContext(ctx, "revocations of keys are not received; keys are looked up more often", "error", err)
+			log.WarnContext(ctx, "key revocations cannot be received; keys are looked up more often", "error", err)
 		}
 		_ = clock.Sleep(ctx, listenAgain) // the loop ends with ctx
 	}

@@ -198,7 +198,7 @@ func (d *DB) ConfirmSession(ctx context.Context, q pg.Querier, p tenancy.Princip
 	}
 	acts, err := IsImpersonated(ctx, q, p.Session, p.Org, p.Person)
 	if err == nil && (!acts || !s.Instance || s.Person != p.Behind) {
-		return fault.New(fault.Forbidden, op, "You no longer act as this person.")
+		return fault.New(fault.Forbidden, op, "You are no longer acting as this person.")
 	}
 	return err
 }
@@ -258,7 +258,7 @@ func confirmMember(ctx context.Context, q pg.Querier, p tenancy.Principal) error
 	case err != nil:
 		return err
 	case m.Deleted:
-		return fault.New(fault.Forbidden, op, "The organization will be deleted.")
+		return fault.New(fault.Forbidden, op, "The organization is scheduled for deletion.")
 	case m.Suspended:
 		return suspended(op)
 	case !m.Role.Covers(p.Role):

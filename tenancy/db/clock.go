@@ -44,8 +44,8 @@ func (d *DB) CheckClock(ctx context.Context, op string) error {
 	}
 	skew := d.clock.Now().Sub(database).Round(time.Second)
 	if skew.Abs() > MaxSkew {
-		return fault.Wrap(fault.Unavailable, op, "Nothing is deleted because the clock of the process is wrong.",
-			fmt.Errorf("it differs from that of the database by %s", skew))
+		return fault.Wrap(fault.Unavailable, op, "Nothing is deleted while the clock of this process is wrong.",
+			fmt.Errorf("it differs from the clock of the database by %s", skew))
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (d *DB) OfPerson(ctx context.Context, op, email string,
 		return fn(tx, person)
 	})
 	if pg.IsNoRows(err) {
-		return fault.New(fault.NotFound, op, "There is nobody with this address.")
+		return fault.New(fault.NotFound, op, "There is no account with this address.")
 	}
 	return err
 }

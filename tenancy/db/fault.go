@@ -11,7 +11,7 @@ func AccountFault(op string, err error) error {
 		return fault.New(fault.Conflict, op, "This e-mail address is taken.")
 	}
 	if pg.IsUnique(err, "identity_pkey") {
-		return fault.New(fault.Conflict, op, "This account of the provider is taken.")
+		return fault.New(fault.Conflict, op, "This provider account is already in use.")
 	}
 	return err
 }

@@ -103,7 +103,7 @@ func (s *Deletions) RestoreAccount(ctx context.Context, tx *db.GateTx, person te
 		return nil, nil
 	}
 	if s.graceIsOver(person.DeletedAt, now) {
-		return nil, fault.New(fault.Gone, "tenancy.Restore", "The time in which the account could be restored is over.")
+		return nil, fault.New(fault.Gone, "tenancy.Restore", "It is too late to restore this account.")
 	}
 	if restored, err = deletionstore.DeletedWith(ctx, tx, person.ID); err != nil {
 		return nil, err

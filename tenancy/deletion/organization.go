@@ -72,7 +72,7 @@ func (s *Deletions) RestoreOrganization(ctx context.Context, p tenancy.Principal
 				o.DeletedAt != nil && !s.graceIsOver(o.DeletedAt, now)
 		})
 		if i < 0 {
-			return fault.New(fault.NotFound, op, "There is no such organization to be restored.")
+			return fault.New(fault.NotFound, op, "There is no such organization to restore.")
 		}
 		if err := deletionstore.SetOrganizationDeleted(ctx, tx, parsed, nil, tenancy.PersonID{}); err != nil {
 			return err

@@ -83,7 +83,7 @@ func (s *Deletions) purgeInShare(ctx context.Context, org tenancy.OrgID) (int, e
 	defer cancel()
 	n, err := s.purgeOrganization(own, org, s.dueBefore())
 	if err != nil && own.Err() != nil && ctx.Err() == nil {
-		s.log.WarnContext(ctx, "the purge of an organization takes long; the next run goes on with it",
+		s.log.WarnContext(ctx, "purging an organization takes longer than one run; the next run continues",
 			"org", org, "error", err)
 		return 0, nil
 	}
@@ -177,7 +177,7 @@ func (s *Deletions) purgePerson(ctx context.Context, person tenancy.PersonID, be
 			return err
 		}
 		if len(owned) > 0 {
-			return fault.New(fault.Conflict, op, "An organization of the account is not purged yet.")
+			return fault.New(fault.Conflict, op, "An organization of this account has not been purged yet.")
 		}
 		if err := deletionstore.PurgePerson(ctx, tx, person, before); err != nil {
 			return err

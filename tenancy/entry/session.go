@@ -39,7 +39,7 @@ func (s *Entry) StartSession(ctx context.Context, tx *db.GateTx, op string, pers
 	}
 	if n > maxSignIns {
 		return out, &fault.Error{
-			Kind: fault.RateLimited, Op: op, Message: "Too many sign-ins of this account; wait before the next one.",
+			Kind: fault.RateLimited, Op: op, Message: "Too many sign-ins to this account; wait before the next one.",
 			RetryAfter: since.Add(signInWindow).Sub(now),
 		}
 	}

@@ -53,7 +53,7 @@ func (s *Factors) BeginFactor(
 	}
 	stored, err := factorstore.BeginFactor(ctx, tx, person.ID, sealed, s.clock.Now(), by)
 	if pg.IsNoRows(err) {
-		return tenancy.Secret{}, fault.New(fault.Conflict, op, "A second factor is enabled; disable it first.")
+		return tenancy.Secret{}, fault.New(fault.Conflict, op, "A second factor is already enabled; disable it first.")
 	}
 	if err != nil {
 		return tenancy.Secret{}, err
@@ -93,7 +93,7 @@ func (s *Factors) ConfirmFactor(ctx context.Context, tx *db.GateTx, op string, i
 	code string, from tenancy.Source) (codes []string, refusal, err error) {
 	f, err := proof.LockFactor(ctx, tx, id)
 	if pg.IsNoRows(err) || err == nil && f.ConfirmedAt != nil {
-		return nil, fault.New(fault.Conflict, op, "Begin to enable a second factor first."), nil
+		return nil, fault.New(fault.Conflict, op, "Start enabling a second factor first."), nil
 	}
 	if err != nil {
 		return nil, nil, err

@@ -55,7 +55,7 @@ func (s *Instance) SyncPublishing(ctx context.Context, org tenancy.OrgID) error 
 		}
 		applied = marks
 	}
-	return fault.New(fault.Conflict, op, "The organization changes too often; its publishing is set again later.")
+	return fault.New(fault.Conflict, op, "The organization changes too often; its publishing will be updated later.")
 }
 
 // SyncAllPublishing calls SyncPublishing for each organization that is suspended or to be deleted
@@ -112,7 +112,7 @@ func (s *Instance) differing(ctx context.Context, page []instancestore.MarkedOrg
 func (s *Instance) syncInShare(ctx context.Context, org tenancy.OrgID) error {
 	ctx, cancel := context.WithTimeout(ctx, syncShare)
 	defer cancel()
-	s.log.WarnContext(ctx, "whether an organization may publish was not applied; it is applied again", "org", org)
+	s.log.WarnContext(ctx, "an organization's publishing is out of step with its state; updating it", "org", org)
 	if err := s.SyncPublishing(ctx, org); err != nil {
 		return fmt.Errorf("%s: %w", org, err)
 	}

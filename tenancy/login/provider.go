@@ -104,7 +104,7 @@ func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.C
 // takeState uses up the state of a callback and checks that it belongs to the browser.
 func (s *Logins) takeState(ctx context.Context, op, provider string, cb tenancy.Callback, p tenancy.Principal) (
 	state loginstore.SignInState, err error) {
-	refused := fault.New(fault.Invalid, op, "This sign-in was not begun in this browser, or is over; begin it again.")
+	refused := fault.New(fault.Invalid, op, "This sign-in was not started in this browser, or has expired; start again.")
 	if cb.State == "" || subtle.ConstantTimeCompare([]byte(cb.State), []byte(cb.Cookie)) != 1 {
 		return state, refused
 	}
@@ -141,7 +141,7 @@ func (s *Logins) useIdentity(ctx context.Context, tx *db.GateTx, op string, iden
 	case err == nil && !link.IsZero():
 		out.Linked = owner == link
 		if !out.Linked {
-			err = fault.New(fault.Conflict, op, "This account of the provider belongs to another person.")
+			err = fault.New(fault.Conflict, op, "This provider account belongs to another person.")
 		}
 		return out, err
 	case err == nil:
@@ -170,12 +170,12 @@ func (s *Logins) linkIdentity(ctx context.Context, tx *db.GateTx, op string, ide
 		return err
 	}
 	if identity.Unverified != "" && identity.Unverified == person.Email {
-		return fault.New(fault.Forbidden, op, "The provider named your address but does not say that it is verified: "+
-			"verify it there, and link the provider again.")
+		return fault.New(fault.Forbidden, op, "The provider returned your address but does not say "+
+			"that it is verified: verify it there and link the provider again.")
 	}
 	if !identity.EmailVerified || !person.Verified || identity.Email != person.Email {
-		return fault.New(fault.Forbidden, op, "The account of the provider must have the same address as your account, "+
-			"verified in both.")
+		return fault.New(fault.Forbidden, op, "The provider account must have the same address as your account, "+
+			"and the address must be verified in both.")
 	}
 	now := s.clock.Now()
 	if err := db.AddIdentity(ctx, tx, key, person.ID, now); err != nil {
@@ -197,8 +197,8 @@ func (s *Logins) claimIdentity(ctx context.Context, tx *db.GateTx, op string, id
 	if identity.EmailVerified {
 		_, err := db.PersonByEmail(ctx, tx, identity.Email)
 		if err == nil {
-			return out, fault.New(fault.Conflict, op, "There is an account with your address: "+
-				"sign in with its password, and link the provider then.")
+			return out, fault.New(fault.Conflict, op, "There is already an account with your address: "+
+				"sign in with its password, then link the provider.")
 		}
 		if !pg.IsNoRows(err) {
 			return out, err

@@ -22,11 +22,11 @@ func (s *Logins) takeStep(ctx context.Context, tx *db.GateTx, op string, hash []
 	person tenancy.Person, refusal, err error) {
 	person, tries, err := loginstore.TryStep(ctx, tx, hash, step, s.clock.Now())
 	if pg.IsNoRows(err) {
-		return person, fault.New(fault.Unauthenticated, op, "This sign-in is over; begin it again."), nil
+		return person, fault.New(fault.Unauthenticated, op, "This sign-in is no longer valid; start again."), nil
 	}
 	if err == nil && tries > maxStepTries {
 		return person, &fault.Error{
-			Kind: fault.RateLimited, Op: op, Message: "Too many tries; begin the sign-in again.",
+			Kind: fault.RateLimited, Op: op, Message: "Too many attempts; start the sign-in again.",
 			RetryAfter: tenancy.SignInStepLife,
 		}, nil
 	}
@@ -65,7 +65,7 @@ func (s *Logins) checkFactor(ctx context.Context, tx *db.GateTx, op string, pers
 	code, recovery string, from tenancy.Source) (refusal, err error) {
 	f, err := proof.LockFactor(ctx, tx, person.ID)
 	if pg.IsNoRows(err) || err == nil && f.ConfirmedAt == nil { // the factor was disabled meanwhile
-		return fault.New(fault.Unauthenticated, op, "This sign-in is over; begin it again."), nil
+		return fault.New(fault.Unauthenticated, op, "This sign-in is no longer valid; start again."), nil
 	}
 	if err != nil {
 		return nil, err

@@ -138,7 +138,7 @@ func (s *Mails) renderNotice(from mails.Instance, kind notice.Kind, to string, n
 			return from.Reports(to, n.Name, n.Reports, n.More), nil
 		}
 	}
-	return mail.Message{}, fault.New(fault.Internal, "tenancy.renderNotice", "There is no mail of the kind "+string(kind)+".")
+	return mail.Message{}, fault.New(fault.Internal, "tenancy.renderNotice", "There is no mail of kind "+string(kind)+".")
 }
 
 // renderOptional returns a message that the person may have turned off.

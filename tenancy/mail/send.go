@@ -63,11 +63,11 @@ func (s *Mails) SendMail(ctx context.Context, queued tenancy.MailID, first bool)
 	}
 	switch {
 	case err == nil:
-		s.log.InfoContext(ctx, "a mail was sent", "to", message.To, "subject", message.Subject)
+		s.log.InfoContext(ctx, "mail sent", "to", message.To, "subject", message.Subject)
 	case errors.Is(err, notice.ErrObsolete):
-		s.log.InfoContext(ctx, "a mail has no reason any more and was not sent", "kind", m.Kind)
+		s.log.InfoContext(ctx, "mail skipped: no longer applicable", "kind", m.Kind)
 	case mail.IsPermanent(err):
-		s.log.WarnContext(ctx, "a mail was refused", "to", message.To, "subject", message.Subject, "error", err)
+		s.log.WarnContext(ctx, "mail refused", "to", message.To, "subject", message.Subject, "error", err)
 	default:
 		return err
 	}
@@ -105,10 +105,10 @@ func (s *Mails) enterSending(m mailstore.Mail, first bool) (leave func(), ok boo
 func (s *Mails) MailGivenUp(ctx context.Context, queued tenancy.MailID) {
 	m, err := s.queuedMail(ctx, "tenancy.MailGivenUp", queued)
 	if err != nil {
-		s.log.WarnContext(ctx, "a mail was given up", "mail", queued, "error", err)
+		s.log.WarnContext(ctx, "mail given up", "mail", queued, "error", err)
 		return
 	}
-	s.log.WarnContext(ctx, "a mail was given up", "to", m.Email, "kind", m.Kind, "queued", m.CreatedAt)
+	s.log.WarnContext(ctx, "mail given up", "to", m.Email, "kind", m.Kind, "queued", m.CreatedAt)
 }
 
 func (s *Mails) queuedMail(ctx context.Context, op string, queued tenancy.MailID) (m mailstore.Mail, err error) {

@@ -109,12 +109,12 @@ func (s *Mails) openUnsubscribe(token string) (person tenancy.PersonID, topics [
 	name, list, _ := strings.Cut(string(raw), " ")
 	person, ok := id.Parse[tenancy.PersonTag](name)
 	if !ok {
-		return person, nil, errors.New("it names no person")
+		return person, nil, errors.New("the token names no person")
 	}
 	for topic := range strings.SplitSeq(list, ",") {
 		t := tenancy.MailTopic(topic)
 		if t.About() == "" {
-			return person, nil, errors.New("it names no kind of mails")
+			return person, nil, errors.New("the token names an unknown kind of mail")
 		}
 		topics = append(topics, t)
 	}

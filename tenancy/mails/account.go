@@ -8,7 +8,7 @@ import (
 )
 
 // ignore is part of messages that people who do not own the address can cause.
-const ignore = "If this was not you, ignore this message: nothing changes without the link."
+const ignore = "If this was not you, you can ignore this message: nothing changes unless the link is used."
 
 // Activation asks a new person to confirm the address. It contains nothing that was typed in the
 // registration, because anybody can register any address.
@@ -19,7 +19,7 @@ func (i Instance) Activation(to, link string) mail.Message {
 		Paragraphs: []string{"Confirm this e-mail address to activate your account."},
 		Buttons:    []button{{Label: "Activate the account", URL: link}},
 		Notes:      []string{ignore},
-		Reason:     "You get this message because an account was registered with your e-mail address.",
+		Reason:     "You are receiving this message because an account was registered with your e-mail address.",
 	})
 }
 
@@ -32,12 +32,12 @@ func (i Instance) RegisterAgain(to, registerURL string) mail.Message {
 		Subject: "Register again at " + i.Name,
 		Paragraphs: []string{
 			"You asked for another link to activate your account. This e-mail address was registered more than once, " +
-				"and not all of it may have been done by you.",
-			"Register again, and use the link of the message that you get then.",
+				"perhaps not always by you.",
+			"Register again, and use the link in the message that you then receive.",
 		},
 		Buttons: []button{{Label: "Register", URL: registerURL}},
-		Notes:   []string{"If this was not you, ignore this message: there is no account."},
-		Reason:  "You get this message because an account was registered with your e-mail address.",
+		Notes:   []string{"If this was not you, you can ignore this message: there is no account."},
+		Reason:  "You are receiving this message because an account was registered with your e-mail address.",
 	})
 }
 
@@ -48,12 +48,13 @@ func (i Instance) AlreadyRegistered(to, loginURL, forgotURL string) mail.Message
 		To:      to,
 		Subject: "You have an account at " + i.Name,
 		Paragraphs: []string{
-			"Someone tried to register an account with this e-mail address. It already has one, so no account was added.",
+			"Someone tried to register an account with this e-mail address. " +
+				"The address already has an account, so no new one was created.",
 			"Log in with your password, or choose a new one if you have forgotten it.",
 		},
 		Buttons: []button{{Label: "Log in", URL: loginURL}, {Label: "Choose a new password", URL: forgotURL}},
-		Notes:   []string{"If this was not you, ignore this message: your account is unchanged."},
-		Reason:  "You get this message because your e-mail address was used to register an account.",
+		Notes:   []string{"If this was not you, you can ignore this message: your account is unchanged."},
+		Reason:  "You are receiving this message because your e-mail address was used to register an account.",
 	})
 }
 
@@ -66,7 +67,7 @@ func (i Instance) ResetPassword(to, link string, valid time.Duration) mail.Messa
 			"Someone asked to reset the password of your account. The link is valid for %s and works once.", span(valid))},
 		Buttons: []button{{Label: "Choose a new password", URL: link}},
 		Notes:   []string{ignore},
-		Reason:  "You get this message because a new password was requested for your account.",
+		Reason:  "You are receiving this message because a new password was requested for your account.",
 	})
 }
 
@@ -78,7 +79,7 @@ func (i Instance) ConfirmNewAddress(to, link string) mail.Message {
 		Paragraphs: []string{"Confirm that this is the new e-mail address of your account."},
 		Buttons:    []button{{Label: "Confirm the address", URL: link}},
 		Notes:      []string{ignore},
-		Reason:     "You get this message because this address was entered as the new one of an account.",
+		Reason:     "You are receiving this message because this address was entered as the new address of an account.",
 	})
 }
 
@@ -92,8 +93,8 @@ func (i Instance) ConfirmOldAddress(to, newAddress, link string) mail.Message {
 			quoted(newAddress, "another address"))},
 		Buttons: []button{{Label: "Allow the change", URL: link}},
 		Notes: []string{"If this was not you, do not open the link. " +
-			"Log in, change your password and end the other sessions: someone uses your account."},
-		Reason: "You get this message because this is the e-mail address of your account.",
+			"Log in, change your password and end the other sessions: someone else is using your account."},
+		Reason: "You are receiving this message because this is the e-mail address of your account.",
 	})
 }
 
@@ -105,9 +106,9 @@ func (i Instance) AddressChanged(to, newAddress string) mail.Message {
 		Paragraphs: []string{
 			fmt.Sprintf("The e-mail address of your account is now %s. Messages about the account go there.",
 				quoted(newAddress, "another address")),
-			"If this was not you, ask the operator of this service for help: someone uses your account.",
+			"If this was not you, ask the operator of this service for help: someone else is using your account.",
 		},
-		Reason: "You get this message because this was the e-mail address of the account until now.",
+		Reason: "You are receiving this message because this was the e-mail address of the account until now.",
 	})
 }
 
@@ -118,11 +119,11 @@ func (i Instance) AccountDeletion(to string, until time.Time) mail.Message {
 		To:      to,
 		Subject: "Your account at " + i.Name + " will be deleted",
 		Paragraphs: []string{
-			fmt.Sprintf("Your account will be deleted on %s. Log in before that time to keep it.", i.at(until)),
-			"After that time the account and its data cannot be restored.",
+			fmt.Sprintf("Your account will be deleted on %s. Log in before then to keep it.", i.at(until)),
+			"After that, the account and its data cannot be restored.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
-		Reason:  "You get this message because the deletion of your account was requested.",
+		Reason:  "You are receiving this message because the deletion of your account was requested.",
 	})
 }
 
@@ -135,7 +136,7 @@ func (i Instance) DeletionUndone(to, what string) mail.Message {
 		Paragraphs: []string{
 			fmt.Sprintf("The deletion of %s was undone. Nothing was removed.", quoted(what, "your account")),
 		},
-		Reason: "You get this message because you were notified of the deletion.",
+		Reason: "You are receiving this message because you were notified of the deletion.",
 	})
 }
 
@@ -145,9 +146,10 @@ func (i Instance) Impersonated(to, by string, when time.Time) mail.Message {
 		To:      to,
 		Subject: "An operator of " + i.Name + " used your account",
 		Paragraphs: []string{
-			fmt.Sprintf("%s, an operator of this service, began to use it as you on %s.", quoted(by, "Someone"), i.at(when)),
+			fmt.Sprintf("%s, an operator of this service, started acting as you on %s.",
+				quoted(by, "Someone"), i.at(when)),
 			"What they do is recorded in the audit log. If you did not ask for help, contact the operator.",
 		},
-		Reason: "You get this message because it concerns the security of your account.",
+		Reason: "You are receiving this message because it concerns the security of your account.",
 	})
 }

@@ -50,16 +50,16 @@ func TestReport_NamesWhatHappenedAndHowOften(t *testing.T) {
 	r := report(tenancy.ReportReconnect, "acme")
 	r.Reason = "The access was revoked."
 	m := here.Report(to, "Acme Inc", r)
-	if want := "“acme” (Bluesky) must be connected again, and 1000 posts could not be published meanwhile"; m.Subject != want {
+	if want := "“acme” (Bluesky) must be reconnected, and 1000 posts could not be published in the meantime"; m.Subject != want {
 		t.Errorf("got the subject %q, want %q", m.Subject, want)
 	}
-	for _, want := range []string{"“acme” (Bluesky)", "“Acme Inc”", "1000 posts could not be published", "The access was revoked.", "The first post is “acme”, of 2 January 2026, 15:04 UTC."} {
+	for _, want := range []string{"“acme” (Bluesky)", "“Acme Inc”", "1000 posts could not be published", "The access was revoked.", "The first post is “acme”, dated 2 January 2026, 15:04 UTC."} {
 		if !strings.Contains(m.Text, want) {
 			t.Errorf("the mail has no %q: %s", want, m.Text)
 		}
 	}
 	m = here.Report(to, "Acme Inc", report(tenancy.ReportPublished, "acme"))
-	for _, want := range []string{"1000 posts of “Acme Inc” went out", "“acme” (Bluesky): 3", "And on 2 more channels."} {
+	for _, want := range []string{"“Acme Inc” published 1000 posts", "“acme” (Bluesky): 3", "And on 2 more channels."} {
 		if !strings.Contains(m.Text, want) {
 			t.Errorf("the mail has no %q: %s", want, m.Text)
 		}
@@ -162,7 +162,7 @@ func TestMessages_HaveSameContentInBothForms(t *testing.T) {
 			if s.timed != strings.Contains(content, "2 January 2026, 15:04 UTC") {
 				t.Errorf("%s: the %s must have the time: %t: %s", method, form, s.timed, content)
 			}
-			for _, want := range append(s.links, "Hello", "You get this message because", "Crier, "+here.URL) {
+			for _, want := range append(s.links, "Hello", "You are receiving this message because", "Crier, "+here.URL) {
 				if !strings.Contains(content, want) {
 					t.Errorf("%s: the %s has no %q: %s", method, form, want, content)
 				}
@@ -315,14 +315,14 @@ func TestSpan_IsWhole(t *testing.T) {
 func TestMessage_FooterHasLinksThatEndMails(t *testing.T) {
 	t.Parallel()
 	from := here
-	from.Stop = []StopLink{{Words: "posts that fail", URL: link1}, {Words: "published posts", URL: link2}}
+	from.Stop = []StopLink{{Words: "failed posts", URL: link1}, {Words: "published posts", URL: link2}}
 	m := from.Report(to, "Acme", report(tenancy.ReportFailed, "Acme"))
-	for _, want := range []string{"No more mails about posts that fail: " + link1, "No more mails about published posts: " + link2} {
+	for _, want := range []string{"Stop mails about failed posts: " + link1, "Stop mails about published posts: " + link2} {
 		if !strings.Contains(m.Text, want) {
 			t.Errorf("got the text %s, want it to have %q", m.Text, want)
 		}
 	}
-	if !strings.Contains(m.HTML, `<a href="`+html.EscapeString(link2)+`">No more mails about published posts</a>`) {
+	if !strings.Contains(m.HTML, `<a href="`+html.EscapeString(link2)+`">Stop mails about published posts</a>`) {
 		t.Errorf("got the page %s, want the links in it", m.HTML)
 	}
 }

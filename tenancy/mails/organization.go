@@ -11,7 +11,7 @@ import (
 const (
 	someOrganization = "an organization"
 	someone          = "Someone"
-	someKey          = "without a name"
+	someKey          = "(unnamed)"
 	someRole         = "member"
 )
 
@@ -22,13 +22,15 @@ func (i Instance) Invitation(to, organization, inviter, role, link string, expir
 		To:      to,
 		Subject: fmt.Sprintf("Invitation to %s at %s", org, i.Name),
 		Paragraphs: []string{
-			fmt.Sprintf("%s invites you to join %s at %s, with the role %s.",
+			fmt.Sprintf("%s invites you to join %s at %s with the role %s.",
 				quoted(inviter, someone), org, i.Name, roleName(role)),
 			fmt.Sprintf("The invitation is valid until %s.", i.at(expires)),
 		},
 		Buttons: []button{{Label: "Answer the invitation", URL: link}},
-		Notes:   []string{"If you do not know the sender, ignore this message: you join nothing without the link."},
-		Reason:  "You get this message because a member of an organization entered your e-mail address.",
+		Notes: []string{
+			"If you do not know the sender, ignore this message: you join nothing unless you use the link.",
+		},
+		Reason: "You are receiving this message because a member of an organization entered your e-mail address.",
 	})
 }
 
@@ -55,10 +57,10 @@ func (i Instance) key(to, organization, key, by, done string, when time.Time) ma
 		Paragraphs: []string{
 			fmt.Sprintf("The API key %s of %s was %s by %s on %s.",
 				quoted(key, someKey), org, done, quoted(by, someone), i.at(when)),
-			"If this was not expected, log in and revoke the key in the settings of the organization.",
+			"If you did not expect this, log in and revoke the key in the organization's settings.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
-		Reason:  "You get this message because you manage this organization.",
+		Reason:  "You are receiving this message because you manage this organization.",
 	})
 }
 
@@ -75,7 +77,7 @@ func (i Instance) ChannelDisowned(to, organization, channel string, when time.Ti
 			"Unpublished posts for the channel were deleted. The audit log says who started connecting it.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
-		Reason:  "You get this message because you manage this organization.",
+		Reason:  "You are receiving this message because you manage this organization.",
 	})
 }
 
@@ -88,7 +90,7 @@ func (i Instance) RoleChanged(to, organization, role, by string) mail.Message {
 		Paragraphs: []string{fmt.Sprintf("%s changed your role in %s: it is now %s.",
 			quoted(by, someone), org, roleName(role))},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
-		Reason:  "You get this message because you are a member of this organization.",
+		Reason:  "You are receiving this message because you are a member of this organization.",
 	})
 }
 
@@ -98,8 +100,8 @@ func (i Instance) RemovedFromOrganization(to, organization string) mail.Message 
 	return i.message(content{
 		To:         to,
 		Subject:    "You are no longer a member of " + org,
-		Paragraphs: []string{"You were removed from " + org + ". You cannot see its posts and channels any more."},
-		Reason:     "You get this message because you were a member of this organization.",
+		Paragraphs: []string{"You were removed from " + org + ". You can no longer see its posts and channels."},
+		Reason:     "You are receiving this message because you were a member of this organization.",
 	})
 }
 
@@ -110,10 +112,10 @@ func (i Instance) OwnershipReceived(to, organization, by string) mail.Message {
 		To:      to,
 		Subject: "You are now the owner of " + org,
 		Paragraphs: []string{fmt.Sprintf(
-			"%s made you the owner of %s. You manage its members, its keys and its deletion from now on.",
+			"%s made you the owner of %s. From now on you manage its members and keys, and you can delete it.",
 			quoted(by, someone), org)},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
-		Reason:  "You get this message because you are a member of this organization.",
+		Reason:  "You are receiving this message because you are a member of this organization.",
 	})
 }
 
@@ -125,11 +127,12 @@ func (i Instance) OrganizationDeletion(to, organization, by string, until time.T
 		To:      to,
 		Subject: org + " will be deleted",
 		Paragraphs: []string{
-			fmt.Sprintf("%s requested the deletion of %s. It will be deleted on %s, with its posts, channels and keys.",
+			fmt.Sprintf("%s requested the deletion of %s. "+
+				"It will be deleted on %s, together with its posts, channels and keys.",
 				quoted(by, someone), org, i.at(until)),
-			"An owner can undo this before that time. After it, nothing can be restored.",
+			"The owner can undo this until then. After that, nothing can be restored.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
-		Reason:  "You get this message because you are a member of this organization.",
+		Reason:  "You are receiving this message because you are a member of this organization.",
 	})
 }

@@ -48,12 +48,13 @@ func (i Instance) Reports(to, organization string, list []tenancy.Report, more i
 	if slices.ContainsFunc(list, isApproval) {
 		noun, reason = "notification", "problems and approvals"
 	}
-	title := fmt.Sprintf("%s of %s", text.Count(len(list)+more, noun), quoted(organization, someOrganization))
+	title := fmt.Sprintf("%s in %s", text.Count(len(list)+more, noun), quoted(organization, someOrganization))
 	c := content{
 		To: to, Subject: title, Paragraphs: []string{title + ":"},
-		Notes:   []string{fmt.Sprintf("The notifications of %s have all of them, and count what follows.", i.Name)},
+		Notes:   []string{fmt.Sprintf("The notifications in %s list all of them and keep counting.", i.Name)},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
-		Reason:  "You get this message because you are a member of this organization and want to know of " + reason + ".",
+		Reason: "You are receiving this message because you are a member of this organization and get mails about " +
+			reason + ".",
 	}
 	for _, r := range list {
 		c.Paragraphs = append(c.Paragraphs, i.line(r))
@@ -79,9 +80,9 @@ func (i Instance) line(r tenancy.Report) string {
 // reasonOf returns the words before the reason of a report.
 func reasonOf(r tenancy.Report) string {
 	if r.Kind == tenancy.ReportApproval && !r.Void {
-		return "The note: "
+		return "Note: "
 	}
-	return "The reason: "
+	return "Reason: "
 }
 
 // firstPost returns a sentence that identifies the first post of a report, or "". People recognize
@@ -98,17 +99,18 @@ func (i Instance) firstPost(r tenancy.Report) string {
 	case r.PostAt.IsZero():
 		return which + " was deleted."
 	case words == "":
-		return fmt.Sprintf("%s has no text and is of %s.", which, i.at(r.PostAt))
+		return fmt.Sprintf("%s has no text and is dated %s.", which, i.at(r.PostAt))
 	}
-	return fmt.Sprintf("%s is %s, of %s.", which, words, i.at(r.PostAt))
+	return fmt.Sprintf("%s is %s, dated %s.", which, words, i.at(r.PostAt))
 }
 
 // approval returns the content of a report about an approval request or its answer.
 func (i Instance) approval(org string, r tenancy.Report) content {
 	on := channelName(r.Channel, r.Platform)
 	c := content{
-		Subject: r.What(on), Paragraphs: []string{fmt.Sprintf("%s of %s.", r.What(on), org)},
-		Reason: "You get this message because you are a member of this organization and want to know of approvals.",
+		Subject: r.What(on), Paragraphs: []string{fmt.Sprintf("%[2]s: %[1]s.", r.What(on), org)},
+		Reason: "You are receiving this message because you are a member of this organization and get mails about " +
+			"approvals.",
 	}
 	if note := text.Shorten(unlink(clean(r.Reason)), maxReason); note != "" {
 		c.Paragraphs = append(c.Paragraphs, reasonOf(r)+note)
@@ -117,7 +119,7 @@ func (i Instance) approval(org string, r tenancy.Report) content {
 		c.Paragraphs = append(c.Paragraphs, post)
 	}
 	if r.Approved == nil {
-		c.Notes = []string{"Any member who has not asked can approve or reject it."}
+		c.Notes = []string{"Any member except the requester can approve or reject it."}
 	}
 	return c
 }
@@ -129,25 +131,27 @@ func (i Instance) incident(org string, r tenancy.Report) content {
 	c := content{Subject: r.What(on)}
 	switch {
 	case r.Kind == tenancy.ReportReconnect && r.OnlyPosts:
-		c.Paragraphs = []string{fmt.Sprintf("%s could not be published on %s of %s: the channel must be connected again.", n, on, org)}
-		c.Notes = []string{"Connect the channel again: its posts that wait are published then."}
+		c.Paragraphs = []string{fmt.Sprintf(
+			"%[1]s of %[3]s could not be published on %[2]s: the channel must be reconnected.", n, on, org)}
+		c.Notes = []string{"Reconnect the channel: its waiting posts are then published."}
 	case r.Kind == tenancy.ReportReconnect:
-		c.Paragraphs = []string{fmt.Sprintf("The channel %s of %s must be connected again. "+
-			"Until then nothing is published on it.", on, org)}
+		c.Paragraphs = []string{fmt.Sprintf("The channel %s of %s must be reconnected. "+
+			"Until then, nothing is published on it.", on, org)}
 		if r.Posts > 0 {
 			c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("%s could not be published so far.", n))
 		}
-		c.Notes = []string{"Connect the channel again: its posts that wait are published then."}
+		c.Notes = []string{"Reconnect the channel: its waiting posts are then published."}
 	case r.Kind == tenancy.ReportMissed:
-		c.Paragraphs = []string{fmt.Sprintf("%s on %s of %s could not be published in time and will not be published.", n, on, org)}
+		c.Paragraphs = []string{fmt.Sprintf(
+			"%[1]s of %[3]s could not be published on %[2]s in time and will not be published.", n, on, org)}
 		c.Notes = []string{"Schedule them again if they are still wanted."}
 	case r.Kind == tenancy.ReportUnknown:
 		c.Paragraphs = []string{fmt.Sprintf(
-			"%s on %s of %s may have been published, or not: the platform did not answer.", n, on, org)}
-		c.Notes = []string{"Look on the platform before you publish them again."}
+			"%[1]s of %[3]s may or may not have been published on %[2]s: the platform did not respond.", n, on, org)}
+		c.Notes = []string{"Check the platform before you publish them again."}
 	default:
-		c.Paragraphs = []string{fmt.Sprintf("%s on %s of %s could not be published.", n, on, org)}
-		c.Notes = []string{"Correct what is wrong and schedule them again."}
+		c.Paragraphs = []string{fmt.Sprintf("%[1]s of %[3]s could not be published on %[2]s.", n, on, org)}
+		c.Notes = []string{"Fix the problem and schedule them again."}
 	}
 	if reason := text.Shorten(unlink(clean(r.Reason)), maxReason); reason != "" {
 		c.Paragraphs = append(c.Paragraphs, reasonOf(r)+reason)
@@ -157,11 +161,12 @@ func (i Instance) incident(org string, r tenancy.Report) content {
 	}
 	began := fmt.Sprintf("This began on %s.", i.at(r.Since))
 	if r.Again {
-		began = fmt.Sprintf("This began on %s, ended, and has begun again.", i.at(r.Since))
+		began = fmt.Sprintf("This began on %s, ended, and has started again.", i.at(r.Since))
 	}
 	c.Paragraphs = append(c.Paragraphs, fmt.Sprintf(
-		"%s You get no further message while it goes on; the notifications of %s count what follows.", began, i.Name))
-	c.Reason = "You get this message because you are a member of this organization and want to know of problems."
+		"%s You will get no further message while it lasts; the notifications in %s keep counting.", began, i.Name))
+	c.Reason = "You are receiving this message because you are a member of this organization and get mails about " +
+		"problems."
 	return c
 }
 
@@ -169,9 +174,10 @@ func (i Instance) incident(org string, r tenancy.Report) content {
 func published(org string, r tenancy.Report) content {
 	c := content{
 		Subject: fmt.Sprintf("%s published for %s", text.Count(r.Posts, "post"), org),
-		Paragraphs: []string{fmt.Sprintf("On %s, %s of %s went out.",
+		Paragraphs: []string{fmt.Sprintf("On %[1]s, %[3]s published %[2]s.",
 			r.Since.UTC().Format("2 January 2006"), text.Count(r.Posts, "post"), org)},
-		Reason: "You get this message because you are a member of this organization and want to know of published posts.",
+		Reason: "You are receiving this message because you are a member of this organization and get mails about " +
+			"published posts.",
 	}
 	for _, ch := range r.Channels {
 		c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("%s: %d", channelName(ch.Name, ch.Platform), ch.Posts))

@@ -53,11 +53,11 @@ func (i Instance) reviewEnded(r Review) mail.Message {
 		Subject: fmt.Sprintf("The approval of a post of %s no longer applies", org),
 		Paragraphs: []string{
 			fmt.Sprintf("A post of %s for %s that you were asked to review was approved, and was to be published on %s. "+
-				"It has changed since, or the request was withdrawn, so the approval no longer applies.",
+				"It has since been changed, or the request was withdrawn, so the approval no longer applies.",
 				org, channelName(r.Channel, r.Platform), i.at(r.PublishDate)),
 			"You do not need to do anything. If the post needs your approval again, you will get another message.",
 		},
-		Reason: "You get this message because a request for a review was sent to this address.",
+		Reason: "You are receiving this message because a request for a review was sent to this address.",
 	})
 }
 
@@ -68,7 +68,7 @@ func (i Instance) reviewRequest(r Review) mail.Message {
 	org := quoted(r.Organization, someOrganization)
 	subject := fmt.Sprintf("%s asks you to review a post", org)
 	if r.Reminder {
-		subject = fmt.Sprintf("Reminder: %s waits for your review of a post", org)
+		subject = fmt.Sprintf("Reminder: %s is waiting for you to review a post", org)
 	}
 	c := content{
 		To:      r.To,
@@ -77,10 +77,10 @@ func (i Instance) reviewRequest(r Review) mail.Message {
 			quoted(r.By, someone), org, channelName(r.Channel, r.Platform), i.at(r.PublishDate))},
 		Buttons: []button{{Label: "Review the post", URL: r.Link}},
 		Notes: []string{
-			"What is in quotation marks was written by people of that organization.",
-			"Do not forward this message: whoever has the link can answer in your place.",
+			"The text in quotation marks was written by people in that organization.",
+			"Do not forward this message: anyone with the link can answer in your place.",
 		},
-		Reason: "You get this message because a member of an organization entered your e-mail address.",
+		Reason: "You are receiving this message because a member of an organization entered your e-mail address.",
 	}
 	if words := excerpt(r.Words, maxWords); words != "" {
 		c.Paragraphs = append(c.Paragraphs, "The post begins: "+words)
@@ -89,6 +89,6 @@ func (i Instance) reviewRequest(r Review) mail.Message {
 		c.Paragraphs = append(c.Paragraphs, "Their note: "+note)
 	}
 	c.Paragraphs = append(c.Paragraphs,
-		fmt.Sprintf("You can approve or reject it until %s. You need no account.", i.at(r.ExpiresAt)))
+		fmt.Sprintf("You can approve or reject it until %s. You do not need an account.", i.at(r.ExpiresAt)))
 	return i.message(c)
 }

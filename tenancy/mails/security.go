@@ -15,10 +15,11 @@ func (i Instance) security(to, subject, happened string, when time.Time, address
 		To: to, Subject: subject,
 		Paragraphs: []string{
 			fmt.Sprintf("%s on %s, from the network address %s.", happened, i.at(when), name(address, "(unknown)")),
-			"If this was you, you need to do nothing. If not, log in, change your password and end the other sessions.",
+			"If this was you, you do not need to do anything. " +
+				"If not, log in, change your password and end the other sessions.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
-		Reason:  "You get this message because it concerns the security of your account.",
+		Reason:  "You are receiving this message because it concerns the security of your account.",
 	})
 }
 

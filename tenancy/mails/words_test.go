@@ -27,7 +27,7 @@ func TestReview_NamesWhatItsReaderKnows(t *testing.T) {
 	}
 	wantText(t, here.Review(r), "“Ann Lee” asks you to review a post of “Acme”", "on “Acme Berlin” (Bluesky)",
 		"The post begins: “Our new shop opens”", "Their note: “Is the price right?”",
-		"2 January 2026, 16:04 (Europe/Berlin)", "in quotation marks was written by people of that organization")
+		"2 January 2026, 16:04 (Europe/Berlin)", "in quotation marks was written by people in that organization")
 	r.Note, r.Words, r.Zone = "", "", "+05:30"
 	m := here.Review(r)
 	wantText(t, m, "2 January 2026, 20:34 (UTC+05:30)")
@@ -52,11 +52,11 @@ func TestReport_NamesThePostByItsWords(t *testing.T) {
 	r := report(tenancy.ReportFailed, "Acme Berlin")
 	r.Words = "Our new\u202e shop\n" + strings.Repeat("opens ", 100)
 	m := here.Report(to, "Acme", r)
-	wantText(t, m, "The first post is “Our new shop opens opens", "…”, of 2 January 2026, 15:04 UTC.", "“Acme Berlin” (Bluesky)")
+	wantText(t, m, "The first post is “Our new shop opens opens", "…”, dated 2 January 2026, 15:04 UTC.", "“Acme Berlin” (Bluesky)")
 	list := here.Reports(to, "Acme", []tenancy.Report{r, r}, 0)
 	wantText(t, list, "The first post is “Our new shop opens opens")
 	r.Words = ""
-	wantText(t, here.Report(to, "Acme", r), "The first post has no text and is of 2 January 2026, 15:04 UTC.")
+	wantText(t, here.Report(to, "Acme", r), "The first post has no text and is dated 2 January 2026, 15:04 UTC.")
 	r.PostAt = time.Time{}
 	wantText(t, here.Report(to, "Acme", r), "The first post was deleted.")
 	for _, m := range []mail.Message{m, list, here.Report(to, "Acme", r)} {

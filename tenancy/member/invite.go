@@ -66,7 +66,7 @@ func (s *Members) Invite(ctx context.Context, p tenancy.Principal, n tenancy.New
 		return s.notices.Add(ctx, gate, notice.Invitation, n.Email, notice.Notice{Org: p.Org, Invitation: out.ID, By: p.Name})
 	})
 	if pg.IsNoRows(err) {
-		return out, "", fault.New(fault.NotFound, op, "The organization will be deleted.")
+		return out, "", fault.New(fault.NotFound, op, "The organization is scheduled for deletion.")
 	}
 	return out, link, err
 }
@@ -86,7 +86,7 @@ func (s *Members) replaceInvitation(ctx context.Context, tx *db.OrgTx, p tenancy
 		return err
 	}
 	if member {
-		return fault.New(fault.Conflict, "tenancy.Invite", "The person with this address is a member already.")
+		return fault.New(fault.Conflict, "tenancy.Invite", "The person with this address is already a member.")
 	}
 	replaced, err := memberstore.TakeInvitationsFor(ctx, tx, email)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Members) checkSeats(ctx context.Context, tx *db.OrgTx, org tenancy.OrgI
 	advice := "Remove one"
 	if inviting {
 		members += invitations
-		advice = "Remove one, or revoke an open invitation, each of which counts as one,"
+		advice = "Remove one, revoke an open invitation (each counts as a member),"
 	}
 	if members < limits.Members {
 		return nil
@@ -170,7 +170,7 @@ func (s *Members) RevokeInvitation(ctx context.Context, p tenancy.Principal, inv
 
 func invitee(i tenancy.Invitation) string {
 	if i.Email == "" {
-		return "anybody with the link, as " + string(i.Role)
+		return "anyone with the link, as " + string(i.Role)
 	}
 	return i.Email + ", as " + string(i.Role)
 }

@@ -59,7 +59,7 @@ func (s *Members) SetRole(ctx context.Context, p tenancy.Principal, member strin
 func (s *Members) mayChangeRole(ctx context.Context, op string, p tenancy.Principal, change tenancy.RoleChange) error {
 	var in tenancy.Inputs
 	in.Check(change.Role.Valid(), "role", "must be USER, ADMIN or SUPERADMIN")
-	in.Check(!change.Revoke || change.Role == tenancy.RoleUser, "revokeKeys", "is for the role USER only")
+	in.Check(!change.Revoke || change.Role == tenancy.RoleUser, "revokeKeys", "is only for the role USER")
 	if err := in.Err(op); err != nil || change.Role != tenancy.RoleSuperAdmin {
 		return err
 	}
@@ -129,7 +129,7 @@ func checkStays(ctx context.Context, tx *db.OrgTx, op string, p tenancy.Principa
 			return nil, err
 		}
 		if person.DeletedAt != nil {
-			return nil, fault.New(fault.Conflict, op, "The account of this member will be deleted.")
+			return nil, fault.New(fault.Conflict, op, "The account of this member is scheduled for deletion.")
 		}
 	}
 	return gate.Enter(ctx, p.Org)

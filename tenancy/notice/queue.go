@@ -75,7 +75,7 @@ func (q *Queue) Notify(ctx context.Context, tx *db.GateTx, kind Kind, email stri
 		return err
 	}
 	if waiting >= maxNotices {
-		q.log.WarnContext(ctx, "a mail is left out, because too many to its recipient wait", "to", email, "kind", kind)
+		q.log.WarnContext(ctx, "mail dropped: too many are waiting for its recipient", "to", email, "kind", kind)
 		return nil
 	}
 	return q.Add(ctx, tx, kind, email, n)
@@ -97,8 +97,8 @@ func (q *Queue) AddByAddress(ctx context.Context, op string, kind Kind, email st
 		return err
 	}
 	if !q.enabled {
-		q.log.WarnContext(ctx, "a mail was asked for, and this instance sends none: see SMTP_URL; "+
-			"`crier admin reset-password` sets a new password", "kind", kind)
+		q.log.WarnContext(ctx, "a mail was requested, but this instance sends none: set SMTP_URL, "+
+			"or set a new password with `crier admin reset-password`", "kind", kind)
 		return nil
 	}
 	return q.db.InGate(ctx, op, func(tx *db.GateTx) error { return q.Add(ctx, tx, kind, clean, Notice{}) })

@@ -58,7 +58,7 @@ func (s *Organizations) queryAudit(ctx context.Context, op string, org tenancy.O
 	leave, err = s.audits.Enter(ctx, org)
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.RateLimited, Op: op, RetryAfter: auditWait, Err: err,
-			Message: "Too many queries of audit logs are running; try again in a moment."}
+			Message: "Too many audit log queries are running; try again in a moment."}
 	}
 	return leave, nil
 }

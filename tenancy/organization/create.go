@@ -29,7 +29,7 @@ func (s *Organizations) CheckCreations(
 		return err
 	}
 	if most := s.cfg.OrganizationsPerPerson; most > 0 && len(created) >= most {
-		return fault.New(fault.Conflict, op, fmt.Sprintf("You have created %d organizations, and one person may create %d: "+
+		return fault.New(fault.Conflict, op, fmt.Sprintf("You have created %d organizations; one person may create %d: "+
 			"delete one (it counts until it is purged) or ask the operator.", len(created), most))
 	}
 	if most := s.cfg.OrganizationsPerDay; most > 0 && len(created) >= most {
@@ -58,7 +58,7 @@ func (s *Organizations) checkDefaultPlan(op string, created []organizationstore.
 	}
 	return &fault.Error{
 		Kind: fault.Quota, Op: op, Limit: &fault.Limit{Name: string(tenancy.LimitOrganizations), Current: n, Allowed: most},
-		Message: fmt.Sprintf("You have created %d organizations with the plan %s, and one person may have %d. "+
+		Message: fmt.Sprintf("You have created %d organizations with the plan %s; one person may have %d. "+
 			"Choose a larger plan for one, or delete one (it counts until it is purged).", n, plan, most),
 	}
 }

@@ -30,7 +30,7 @@ func (s *Organizations) SetMFAPolicy(ctx context.Context, p tenancy.Principal, r
 			return err
 		}
 		if required && f.ConfirmedAt == nil {
-			return fault.New(fault.Conflict, op, "Enable a second factor of your own first.")
+			return fault.New(fault.Conflict, op, "Enable a second factor for your own account first.")
 		}
 		if err := s.db.Confirm(ctx, tx, p); err != nil {
 			return err

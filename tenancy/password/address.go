@@ -28,7 +28,7 @@ func (s *Passwords) ChangeAddress(ctx context.Context, p tenancy.Principal, emai
 		return false, err
 	}
 	if p.Behind.IsZero() && clean == p.Name {
-		in.Check(false, "email", "is your address already")
+		in.Check(false, "email", "is already your address")
 		return false, in.Err(op)
 	}
 	person, err := s.proofs.Prove(ctx, op, p, proof)
@@ -83,7 +83,7 @@ func (s *Passwords) ConfirmAddress(ctx context.Context, token string, from tenan
 		return s.setAddress(ctx, tx, person, c.Email, true, from)
 	})
 	if pg.IsNoRows(err) {
-		return false, fault.New(fault.NotFound, op, "This link is not valid any more.")
+		return false, fault.New(fault.NotFound, op, "This link is no longer valid.")
 	}
 	return done && err == nil, db.AccountFault(op, err)
 }

@@ -14,10 +14,10 @@ func Check(op, field, password string) error {
 	in.Password(field, password)
 	short := utf8.RuneCountInString(strings.TrimSpace(password)) < tenancy.MinPassword
 	in.Check(!short || utf8.RuneCountInString(password) < tenancy.MinPassword, field,
-		"must be 8 to 128 characters, not counting spaces at its ends")
+		"must be 8 to 128 characters, not counting leading and trailing spaces")
 	if err := in.Err(op); err != nil {
 		return err
 	}
-	in.Check(!Common(password), field, "is one of the commonest passwords; choose another one")
+	in.Check(!Common(password), field, "is one of the most common passwords; choose another one")
 	return in.Err(op)
 }

@@ -41,7 +41,7 @@ func (s *People) UnlinkIdentity(ctx context.Context, p tenancy.Principal, identi
 			return fault.New(fault.NotFound, op, "There is no such identity.")
 		}
 		if len(all) == 1 && person.PasswordHash == "" {
-			return fault.New(fault.Conflict, op, "You could not sign in any more: choose a password first.")
+			return fault.New(fault.Conflict, op, "You would no longer be able to sign in: set a password first.")
 		}
 		if err := personstore.DeleteIdentity(ctx, tx, p.Person, one); err != nil {
 			return err

@@ -58,7 +58,7 @@ func (s *Proofs) countTry(op string, f Factor) (Factor, error) {
 	}
 	if f.Tries >= maxCodes {
 		return f, &fault.Error{
-			Kind: fault.RateLimited, Op: op, Message: "Too many wrong codes; wait before the next one.",
+			Kind: fault.RateLimited, Op: op, Message: "Too many wrong codes; wait before you try again.",
 			RetryAfter: f.TriesSince.Add(codeWindow).Sub(now),
 		}
 	}
@@ -127,7 +127,7 @@ func matchingStep(secret, code string, now time.Time) (int64, bool) {
 }
 
 func wrongCode(op string) error {
-	return fault.New(fault.Unauthenticated, op, "The code is wrong, or was used before.")
+	return fault.New(fault.Unauthenticated, op, "The code is wrong or has already been used.")
 }
 
 // RecoveryLength is the length of a recovery code in base62 characters. A code holds 95 bits.
@@ -146,8 +146,8 @@ func SplitCode(text string) (code, recovery string) {
 // code is invalid input and not a failed sign-in.
 func OfInput(op string, refusal error) error {
 	if fault.Is(refusal, fault.Unauthenticated) {
-		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "The code is wrong, or was used before.",
-			Fields: []fault.Field{{Name: "code", Message: "is wrong, or was used before"}}}
+		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "The code is wrong or has already been used.",
+			Fields: []fault.Field{{Name: "code", Message: "is wrong or has already been used"}}}
 	}
 	return refusal
 }

@@ -62,9 +62,9 @@ func (s *Proofs) slot(ctx context.Context, site string) (release func(), err err
 	defer cancel()
 	release, err = s.slots.Enter(ctx, site)
 	if err != nil {
-		message := "Too many log-ins are being made; try again in a moment."
+		message := "Too many log-ins are in progress; try again in a moment."
 		if errors.Is(err, limit.ErrFull) {
-			message = "Too many log-ins from your network are being made; try again when they are answered."
+			message = "Too many log-ins from your network are in progress; try again when they have finished."
 		}
 		return nil, &fault.Error{
 			Kind: fault.RateLimited, Op: "tenancy.slot", Message: message, RetryAfter: hashWait, Err: err,

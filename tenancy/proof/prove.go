@@ -45,8 +45,8 @@ func (s *Proofs) ProveLately(ctx context.Context, op string, p tenancy.Principal
 		return s.proveFactor(ctx, op, p, signIn, proof.Code)
 	}
 	if proof.Password == "" {
-		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "Prove that it is you.", Fields: []fault.Field{
-			{Name: "password", Message: "is required, because your last sign-in is more than ten minutes ago"}}}
+		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "Confirm that it is you.", Fields: []fault.Field{
+			{Name: "password", Message: "is required, because you last signed in more than ten minutes ago"}}}
 	}
 	_, err = s.Prove(ctx, op, p, proof)
 	return err
@@ -105,7 +105,7 @@ func (s *Proofs) proveFactor(ctx context.Context, op string, p tenancy.Principal
 	}
 	if strings.TrimSpace(code) == "" {
 		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "Your second factor is required.",
-			Remedy: fault.RemedyCode, Fields: []fault.Field{{Name: "code", Message: "of the second factor is required"}}}
+			Remedy: fault.RemedyCode, Fields: []fault.Field{{Name: "code", Message: "from your second factor is required"}}}
 	}
 	code, recovery := SplitCode(code)
 	return s.WithCode(ctx, op, p, code, recovery, func(*db.GateTx, tenancy.Person) error { return nil })

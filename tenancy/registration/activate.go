@@ -68,16 +68,16 @@ func (s *Registrations) proveRegistrant(ctx context.Context, op string, hash []b
 	}
 	// The registrant has the identity of a provider and no password.
 	if c.PasswordHash == "" {
-		return "", fault.New(fault.Invalid, op, "Open this link in the browser in which you registered.")
+		return "", fault.New(fault.Invalid, op, "Open this link in the browser that you used to register.")
 	}
 	if password == "" {
 		return tenancy.StepPassword, nil
 	}
 	ok, err := s.proofs.Matches(ctx, from.Site, password, c.PasswordHash)
 	if err == nil && !ok {
-		return "", &fault.Error{Kind: fault.Invalid, Op: op, Message: "This is not the password of the registration.",
-			Fields: []fault.Field{{Name: "password", Message: "is not that of the registration; if you have not " +
-				"registered, somebody else has: register yourself"}}}
+		return "", &fault.Error{Kind: fault.Invalid, Op: op, Message: "This is not the password of this registration.",
+			Fields: []fault.Field{{Name: "password", Message: "is not the password of this registration; if you did " +
+				"not register, somebody else did: register yourself"}}}
 	}
 	return tenancy.StepDone, err
 }

@@ -57,7 +57,7 @@ func (s *Registrations) CreateEnterpriseUser(ctx context.Context, signed string,
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
 		err := db.UseRequest(ctx, tx, claims.ID, claims.Expiry.Time().Add(clockSkew))
 		if pg.IsNoRows(err) {
-			return fault.New(fault.Conflict, op, "This request was used before.")
+			return fault.New(fault.Conflict, op, "This request has already been used.")
 		}
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func (s *Registrations) CreateEnterpriseUser(ctx context.Context, signed string,
 // openSigned returns the content of a signed request.
 func (s *Registrations) openSigned(op, signed string) (user enterpriseUser, claims jwt.Claims, err error) {
 	if s.enterprise.EnterpriseSecret == "" {
-		return user, claims, fault.New(fault.NotFound, op, "This instance takes no signed requests.")
+		return user, claims, fault.New(fault.NotFound, op, "This instance does not accept signed requests.")
 	}
 	refuse := func(message string) error { return fault.New(fault.Invalid, op, message) }
 	if len(signed) > maxSigned {
@@ -88,7 +88,7 @@ func (s *Registrations) openSigned(op, signed string) (user enterpriseUser, clai
 	}
 	token, err := jwt.ParseSigned(signed, []jose.SignatureAlgorithm{jose.HS256})
 	if err != nil {
-		return user, claims, refuse("The request must be a JWT that is signed by HS256.")
+		return user, claims, refuse("The request must be a JWT signed with HS256.")
 	}
 	if err := token.Claims([]byte(s.enterprise.EnterpriseSecret.Reveal()), &claims, &user); err != nil {
 		return user, claims, refuse("The signature is not valid.")

@@ -126,7 +126,7 @@ func (s *Registrations) admit(ctx context.Context, op string, r tenancy.Registra
 		}
 		claim, err := credential.TakeClaim(ctx, tx, secret.HashToken(r.Provider), s.clock.Now())
 		if pg.IsNoRows(err) {
-			return fault.New(fault.Invalid, op, "The sign-in at the provider is over; begin it again.")
+			return fault.New(fault.Invalid, op, "The sign-in with the provider has expired; start again.")
 		}
 		if err != nil {
 			return err
@@ -134,7 +134,7 @@ func (s *Registrations) admit(ctx context.Context, op string, r tenancy.Registra
 		email, ok := tenancy.CleanEmail(claim.Email)
 		if !ok {
 			return fault.New(fault.Invalid, op,
-				"The provider names no e-mail address of yours; register with an address and a password.")
+				"The provider returned no valid e-mail address; register with an address and a password.")
 		}
 		if !claim.Verified {
 			return unverifiedAddress(op, claim)
@@ -162,14 +162,14 @@ func (s *Registrations) checkAdmission(
 		}
 		if err == nil && address != "" && address != c.Email {
 			return fault.New(fault.Forbidden, op,
-				"This invitation is for another address: register with the address to which it was sent.")
+				"This invitation is for another address: register with the address that it was sent to.")
 		}
 		return err
 	}
 	can, err := s.takesRegistrations(ctx, tx, lock)
 	if err == nil && !can {
 		return fault.New(fault.Forbidden, op,
-			"This instance accepts no registrations without an invitation: ask for one, and send its token as org.")
+			"This instance accepts registrations only with an invitation: ask for one, and send its token as org.")
 	}
 	return err
 }
@@ -232,8 +232,8 @@ func (s *Registrations) makeAccount(ctx context.Context, tx *db.GateTx, op strin
 // it is verified. If such addresses were accepted, anybody who can set an address at the provider
 // could register somebody else's.
 func unverifiedAddress(op string, claim credential.Claim) error {
-	message := "The provider named the address " + claim.Email + " but does not say that it is verified. Verify it " +
-		"there and begin the sign-in again, or register with the address and a password."
+	message := "The provider returned the address " + claim.Email + " but does not say that it is verified. Verify it " +
+		"there and start the sign-in again, or register with the address and a password."
 	if claim.Provider == string(signin.ProviderGeneric) {
 		message += " If the provider cannot say so, the operator of this service can trust its addresses: " +
 			"OIDC_TRUST_EMAIL=true."
@@ -242,7 +242,7 @@ func unverifiedAddress(op string, claim credential.Claim) error {
 }
 
 func spentInvitation(op string) error {
-	return fault.New(fault.Forbidden, op, "The invitation is not valid any more; ask for another one.")
+	return fault.New(fault.Forbidden, op, "The invitation is no longer valid; ask for another one.")
 }
 
 // refusedCreation turns a Conflict of CheckCreations into Forbidden, because Activate takes a

@@ -145,7 +145,7 @@ const foundMemberships = 10
 // findMembership returns the person and the organization of an enabled membership, or Forbidden.
 func findMembership(ctx context.Context, tx *db.GateTx, op, membership string) (
 	person tenancy.Person, o tenancy.OrganizationOf, err error) {
-	gone := fault.New(fault.Forbidden, op, "There is no such membership to act as; end the impersonation.")
+	gone := fault.New(fault.Forbidden, op, "There is no such member to act as; end the impersonation.")
 	org, id, ok := tenancy.ParseMembership(membership)
 	if !ok {
 		return person, o, gone

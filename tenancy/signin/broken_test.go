@@ -30,7 +30,7 @@ func TestFinish_HangingProviderEndsAtTheLimit(t *testing.T) {
 			p := openProviders(t, generic(s.server), hangLimit)
 			s.hang(path)
 			_, err := p.Finish(t.Context(), ProviderGeneric, cb)
-			wantFault(t, err, fault.Unavailable, "SSO does not answer", cb.Code, cb.Verifier)
+			wantFault(t, err, fault.Unavailable, "SSO does not respond", cb.Code, cb.Verifier)
 			if !errors.Is(err, context.DeadlineExceeded) || s.requests(path) == 0 {
 				t.Errorf("got the error %v after %d requests, want the deadline of a request", err, s.requests(path))
 			}
@@ -131,7 +131,7 @@ func TestBegin_UnusableMetadata(t *testing.T) {
 			}
 			p := openProviders(t, generic(f.server), finishLimit)
 			_, err := p.Begin(t.Context(), ProviderGeneric, redirectURI)
-			wantFault(t, err, fault.Unavailable, "SSO does not answer as it should", "alert")
+			wantFault(t, err, fault.Unavailable, "SSO does not respond correctly", "alert")
 		})
 	}
 }
@@ -164,15 +164,15 @@ func TestFinish_UnusableTokenAnswer(t *testing.T) {
 		"unknown error code": {400, map[string]any{"error": "code-8b2d"}, fault.Invalid, "refused"},
 		"error with 200":     {200, map[string]any{"error": "invalid_grant"}, fault.Invalid, "refused"},
 		"unknown client":     {401, map[string]any{"error": "invalid_client"}, fault.Unavailable, "not set up correctly"},
-		"busy":               {429, map[string]any{"error": "code-8b2d"}, fault.Unavailable, "does not answer"},
-		"broken":             {500, map[string]any{"error": "invalid_grant"}, fault.Unavailable, "does not answer"},
-		"away for a moment":  {400, map[string]any{"error": "temporarily_unavailable"}, fault.Unavailable, "does not answer"},
-		"no error code":      {400, map[string]any{"code": "code-8b2d"}, fault.Unavailable, "does not answer"},
-		"not an object":      {200, "code-8b2d", fault.Unavailable, "does not answer"},
-		"no access token":    {200, map[string]any{"token_type": "Bearer"}, fault.Unavailable, "does not answer"},
-		"another token type": {200, map[string]any{"access_token": accessToken, "token_type": "mac"}, fault.Unavailable, "does not answer"},
-		"10 MB":              {200, map[string]any{"access_token": accessToken, "token_type": "Bearer", "more": huge}, fault.Unavailable, "does not answer"},
-		"10 MB of an error":  {400, map[string]any{"error": "invalid_grant", "more": huge}, fault.Unavailable, "does not answer"},
+		"busy":               {429, map[string]any{"error": "code-8b2d"}, fault.Unavailable, "does not respond"},
+		"broken":             {500, map[string]any{"error": "invalid_grant"}, fault.Unavailable, "does not respond"},
+		"away for a moment":  {400, map[string]any{"error": "temporarily_unavailable"}, fault.Unavailable, "does not respond"},
+		"no error code":      {400, map[string]any{"code": "code-8b2d"}, fault.Unavailable, "does not respond"},
+		"not an object":      {200, "code-8b2d", fault.Unavailable, "does not respond"},
+		"no access token":    {200, map[string]any{"token_type": "Bearer"}, fault.Unavailable, "does not respond"},
+		"another token type": {200, map[string]any{"access_token": accessToken, "token_type": "mac"}, fault.Unavailable, "does not respond"},
+		"10 MB":              {200, map[string]any{"access_token": accessToken, "token_type": "Bearer", "more": huge}, fault.Unavailable, "does not respond"},
+		"10 MB of an error":  {400, map[string]any{"error": "invalid_grant", "more": huge}, fault.Unavailable, "does not respond"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -208,7 +208,7 @@ func TestFinish_CodeIsSentOnce(t *testing.T) {
 			t.Parallel()
 			f := startForger(t)
 			_, err := f.finish(t, func(string) { f.token = answer })
-			wantFault(t, err, fault.Unavailable, "does not answer", "code-8b2d")
+			wantFault(t, err, fault.Unavailable, "does not respond", "code-8b2d")
 			if got := f.requests("token"); got != 1 {
 				t.Errorf("got %d token requests, want 1", got)
 			}
@@ -230,7 +230,7 @@ func TestFinish_HugeAnswersAreRefused(t *testing.T) {
 				delete(claims, "email")
 				f.grant(sign(t, f.key, claims))
 			})
-			wantFault(t, err, fault.Unavailable, "does not answer", "code-8b2d", accessToken)
+			wantFault(t, err, fault.Unavailable, "does not respond", "code-8b2d", accessToken)
 			if !errors.Is(err, outbound.ErrTooLarge) {
 				t.Errorf("got the error %v, want outbound.ErrTooLarge", err)
 			}

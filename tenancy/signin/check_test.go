@@ -111,7 +111,7 @@ func TestCheck_SaysWhetherTheProviderIsAwayOrWrong(t *testing.T) {
 		w.WriteHeader(http.StatusBadGateway)
 	})
 	cfg.Issuer = f.url + "/busy"
-	if log := check(t, cfg); !strings.Contains(log, "sign-ins fail until a provider answers") {
+	if log := check(t, cfg); !strings.Contains(log, "sign-ins fail until a provider responds") {
 		t.Errorf("got the log %q of a provider that is away, want a warning that it is", log)
 	}
 }

@@ -21,8 +21,8 @@ var (
 	errRefused    = errors.New("refused")
 	errSetup      = errors.New("the provider does not accept the client id, its secret or the redirect address")
 	errUnverified = errors.New("the account at the provider has no verified address")
-	errAnswer     = errors.New("the answer is not as documented")
-	errNotFound   = errors.New("there are no metadata of an issuer: OIDC_ISSUER must be the provider's issuer, which is " +
+	errAnswer     = errors.New("the response is not as documented")
+	errNotFound   = errors.New("no issuer metadata was found: OIDC_ISSUER must be the provider's issuer, which is " +
 		"the address of its metadata without " + oidc.DiscoveryEndpoint)
 	errRequest = errors.New("the request failed")
 	errPrivate = errors.New("the provider names an address that is neither public nor on the host and port of " +
@@ -39,8 +39,8 @@ func refused(reason string) error { return fmt.Errorf("%w: %s", errRefused, reas
 type issuerError struct{ configured, named string }
 
 func (e *issuerError) Error() string {
-	return fmt.Sprintf("the configured issuer is %q, and its metadata name %.*q: set OIDC_ISSUER to what they name, if "+
-		"that is the right provider", e.configured, maxIssuer, e.named)
+	return fmt.Sprintf("the configured issuer is %q, but its metadata names %.*q: set OIDC_ISSUER to that name if "+
+		"it is the right provider", e.configured, maxIssuer, e.named)
 }
 
 // clockError is an id_token whose times differ from our clock by more than skew.
@@ -56,8 +56,8 @@ func newClockError(claim, now time.Time) *clockError {
 }
 
 func (e *clockError) Error() string {
-	return fmt.Sprintf("the id_token has the time %s of the issuer's clock, and this service's clock shows %s: the "+
-		"issuer's is %s this service's; set both by a time server",
+	return fmt.Sprintf("the id_token has the time %s by the issuer's clock, but this service's clock shows %s: the "+
+		"issuer's clock is %s this service's; synchronize both with a time server",
 		e.claim.UTC().Format(time.RFC3339), e.now.UTC().Format(time.RFC3339), e.difference())
 }
 
@@ -72,16 +72,16 @@ func (e *clockError) difference() string {
 // fault returns the fault for an error of the source.
 func (s site) fault(op string, err error) error {
 	var clocks *clockError
-	kind, message := fault.Unavailable, s.Label+" does not answer as it should: begin the sign-in again in a minute."
+	kind, message := fault.Unavailable, s.Label+" does not respond correctly: start the sign-in again in a minute."
 	switch {
 	case errors.As(err, &clocks):
-		kind, message = fault.Invalid, fmt.Sprintf("The sign-in with %s was refused, because the clock of %s is %s "+
+		kind, message = fault.Invalid, fmt.Sprintf("The sign-in with %s was refused because the clock of %s is %s "+
 			"this service's, and at most %d minutes are accepted: tell the operator of this service.",
 			s.Label, s.Label, clocks.difference(), int(skew.Minutes()))
 	case errors.Is(err, errRefused):
-		kind, message = fault.Invalid, "The sign-in with "+s.Label+" was refused: begin again."
+		kind, message = fault.Invalid, "The sign-in with "+s.Label+" was refused: start again."
 	case errors.Is(err, errUnverified):
-		kind, message = fault.Invalid, "Verify your e-mail address at "+s.Label+", then begin the sign-in again."
+		kind, message = fault.Invalid, "Verify your e-mail address at "+s.Label+", then start the sign-in again."
 	case isSetup(err):
 		message = "The sign-in with " + s.Label + " is not set up correctly: tell the operator of this service."
 	}
@@ -103,7 +103,7 @@ type statusError struct {
 	limited bool
 }
 
-func (e *statusError) Error() string { return fmt.Sprintf("the answer has status %d", e.status) }
+func (e *statusError) Error() string { return fmt.Sprintf("the response has status %d", e.status) }
 
 // tokenError returns what the failure of a code exchange means. It leaves out the texts of the
 // provider, because they could repeat the code or the secret.
@@ -127,7 +127,7 @@ func tokenError(err error) error {
 	case "":
 		return fmt.Errorf("%w: status %d without an error code", errAnswer, status)
 	}
-	return refused(fmt.Sprintf("the token endpoint answered with status %d and an error code", status))
+	return refused(fmt.Sprintf("the token endpoint responded with status %d and an error code", status))
 }
 
 // transportError returns the part of err that says what failed on this side. The rest of err may

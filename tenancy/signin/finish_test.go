@@ -74,7 +74,7 @@ func TestFinish_ReplayedCodeIsRefused(t *testing.T) {
 		t.Fatalf("first use of the code: %v", err)
 	}
 	_, err := p.Finish(t.Context(), ProviderGeneric, cb)
-	wantFault(t, err, fault.Invalid, "The sign-in with SSO was refused: begin again.", cb.Code, cb.Verifier)
+	wantFault(t, err, fault.Invalid, "The sign-in with SSO was refused: start again.", cb.Code, cb.Verifier)
 	if got := s.requests("token"); got != 2 {
 		t.Errorf("got %d token requests for two Finish, want 2", got)
 	}

@@ -139,7 +139,7 @@ func TestGitHub_WithoutAVerifiedPrimaryAddress(t *testing.T) {
 
 func TestGitHub_OtherAnswers(t *testing.T) {
 	t.Parallel()
-	const refused, away = "The sign-in with GitHub was refused: begin again.", "GitHub does not answer as it should"
+	const refused, away = "The sign-in with GitHub was refused: start again.", "GitHub does not respond correctly"
 	failure := func(code string) answer {
 		return answer{200, `{"error":"` + code + `","error_description":"code-8b2d","error_uri":"/x"}`, ""}
 	}

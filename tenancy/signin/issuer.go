@@ -118,7 +118,7 @@ func (i *issuer) profile(ctx context.Context, m metadata, token string, c claims
 		return profile{}, fmt.Errorf("userinfo endpoint: %w", err)
 	}
 	if info.Subject != c.Subject {
-		return profile{}, refused("the userinfo endpoint tells of another person")
+		return profile{}, refused("the userinfo endpoint returned another person")
 	}
 	return info.profile, nil
 }
@@ -163,7 +163,7 @@ func (m metadata) reject(name string) string {
 	}
 	basic, post := string(oidc.AuthMethodBasic), string(oidc.AuthMethodPost)
 	if len(m.AuthMethods) > 0 && !slices.Contains(m.AuthMethods, basic) && !slices.Contains(m.AuthMethods, post) {
-		return "the token endpoint takes no client secret"
+		return "the token endpoint does not accept a client secret"
 	}
 	return ""
 }

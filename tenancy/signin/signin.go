@@ -159,13 +159,13 @@ func (p *Providers) Check(ctx context.Context, log *slog.Logger) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && isSetup(err):
-			log.WarnContext(ctx, "sign-ins will fail, because a provider is not set up correctly",
+			log.WarnContext(ctx, "sign-ins will fail because a provider is not set up correctly",
 				"provider", s.Label, "issuer", i.name, "error", err)
 		case err != nil:
-			log.WarnContext(ctx, "sign-ins fail until a provider answers as it should",
+			log.WarnContext(ctx, "sign-ins fail until a provider responds correctly",
 				"provider", s.Label, "issuer", i.name, "error", err)
 		case m.Issuer != i.name:
-			log.InfoContext(ctx, "the issuer is used as its metadata name it",
+			log.InfoContext(ctx, "using the issuer as its metadata names it",
 				"provider", s.Label, "issuer", i.name, "named", m.Issuer)
 		}
 	}
@@ -251,7 +251,7 @@ func (p *Providers) Finish(ctx context.Context, provider Provider, cb Callback) 
 		return Identity{}, unknownProvider(op)
 	}
 	if cb.Code == "" || len(cb.Code) > maxCode || cb.Verifier == "" {
-		return Identity{}, s.fault(op, refused("the callback is not complete"))
+		return Identity{}, s.fault(op, refused("the callback is incomplete"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()

@@ -133,7 +133,7 @@ func TestSimulatedGitHub_Faults(t *testing.T) {
 					t.Fatalf("Fail: %v", err)
 				}
 				_, err := p.Finish(t.Context(), ProviderGitHub, cb)
-				wantFault(t, err, fault.Unavailable, "GitHub does not answer as it should", cb.Code, cb.Verifier)
+				wantFault(t, err, fault.Unavailable, "GitHub does not respond correctly", cb.Code, cb.Verifier)
 				if got := s.requests("/access_token"); got != 1 {
 					t.Errorf("got %d token requests, want 1", got)
 				}

@@ -136,9 +136,9 @@ func (i *issuer) reject(m metadata, c claims, nonce string) string {
 	case !slices.Contains(c.Audience, i.id):
 		return "the id_token is for another client"
 	case c.AuthorizedParty != "" && c.AuthorizedParty != i.id, c.AuthorizedParty == "" && len(c.Audience) > 1:
-		return "the id_token was given to another client"
+		return "the id_token was issued to another client"
 	case c.Expiry == 0 || c.IssuedAt == 0:
-		return "the id_token has no time of its issue or its end"
+		return "the id_token has no issue time or no expiry time"
 	case !secret.Equal(c.Nonce, secret.Text(nonce)):
 		return "the id_token is for another sign-in"
 	}

@@ -60,7 +60,7 @@ func TestFinish_LargerClockDifferenceIsReported(t *testing.T) {
 			if !fault.Is(err, fault.Invalid) || !strings.Contains(text, c.want) {
 				t.Errorf("got the error %v, want Invalid with %q", err, c.want)
 			}
-			for _, word := range []string{"tell the operator", "at most 5 minutes", "set both by a time server"} {
+			for _, word := range []string{"tell the operator", "at most 5 minutes", "synchronize both with a time server"} {
 				if !strings.Contains(text, word) {
 					t.Errorf("got the error %v, want it to say %q", err, word)
 				}

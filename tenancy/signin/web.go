@@ -88,7 +88,7 @@ func (w web) getJSON(ctx context.Context, address, token string, into any) error
 		return transportError(err)
 	}
 	if token != "" && resp.StatusCode == http.StatusUnauthorized {
-		return refused("the access token is not accepted")
+		return refused("the access token was not accepted")
 	}
 	if resp.StatusCode != http.StatusOK {
 		return &statusError{status: resp.StatusCode, limited: isLimited(resp)}

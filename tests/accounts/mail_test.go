@@ -45,7 +45,7 @@ func TestMail_PermanentRefusalDeletesMail(t *testing.T) {
 	}
 	must(t, w.SendMail(t.Context(), w.queued()[0], true))
 	w.wantCount(0, "mail")
-	if got := w.log.String(); !strings.Contains(got, "a mail was refused") || !strings.Contains(got, "ada@example.com") {
+	if got := w.log.String(); !strings.Contains(got, "mail refused") || !strings.Contains(got, "ada@example.com") {
 		t.Errorf("got the log %s, want the refusal with its recipient", got)
 	}
 }
@@ -119,7 +119,7 @@ func TestMail_PreferencesAndUnsubscribe(t *testing.T) {
 	if !strings.HasPrefix(m.Subject, "Your role in ") {
 		t.Fatalf("got the mail %q, want that the role has changed", m.Subject)
 	}
-	if !strings.Contains(m.Text, "No more mails about your organizations: "+m.Unsubscribe) {
+	if !strings.Contains(m.Text, "Stop mails about your organizations: "+m.Unsubscribe) {
 		t.Errorf("got the mail %q, want the link in its footer too", m.Text)
 	}
 	link, err := url.Parse(m.Unsubscribe)
@@ -279,7 +279,7 @@ func TestMail_NamesPeopleRolesAndZone(t *testing.T) {
 		for _, m := range w.box.to(to) {
 			text += m.Text
 		}
-		for _, want := range append(words, "You get this message") {
+		for _, want := range append(words, "You are receiving this message") {
 			if !strings.Contains(text, want) {
 				t.Errorf("the mails to %s have no %q: %s", to, want, text)
 			}

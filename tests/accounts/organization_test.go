@@ -544,7 +544,7 @@ func TestOrganization_CreationsPerPersonAreLimited(t *testing.T) {
 	must(t, err)
 	_, err = w.create(p)
 	wantFault(t, "while one is to be deleted", err, fault.Conflict)
-	if got := asFault(t, err).Message; !strings.Contains(got, "You have created 3 organizations, and one person may create 3") {
+	if got := asFault(t, err).Message; !strings.Contains(got, "You have created 3 organizations; one person may create 3") {
 		t.Errorf("got %q, want the limit", got)
 	}
 	w.advance(grace + skew + time.Second)
@@ -575,7 +575,7 @@ func TestOrganization_CreationsWithTheDefaultPlanAreLimited(t *testing.T) {
 	_, err = w.create(p)
 	wantFault(t, "a third with the default plan", err, fault.Quota)
 	if got := asFault(t, err); got.Limit == nil || *got.Limit != (fault.Limit{Name: "organizations", Current: 2, Allowed: 2}) ||
-		!strings.Contains(got.Message, "the plan FREE, and one person may have 2") {
+		!strings.Contains(got.Message, "the plan FREE; one person may have 2") {
 		t.Errorf("got %+v, want the limit", got)
 	}
 	w.wantCount(2, "organization")

@@ -167,7 +167,7 @@ func TestProvider_UnverifiedAddressIsNamed(t *testing.T) {
 		must(t, err)
 		_, err = w.Register(t.Context(), tenancy.Registration{Provider: out.Claim, Organization: "Engines", From: from("")})
 		wantFault(t, provider, err, fault.Invalid)
-		for _, want := range []string{"named the address eve@example.com but does not say that it is verified", word} {
+		for _, want := range []string{"returned the address eve@example.com but does not say that it is verified", word} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: got the error %v, want %q", provider, err, want)
 			}

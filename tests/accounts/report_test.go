@@ -101,11 +101,11 @@ func TestReport_DeadChannelReachesMembersWantingPostsOrChannels(t *testing.T) {
 	w.deliver()
 	for _, email := range []string{"bell@example.com", "off@example.com"} {
 		m := w.mailTo(email)
-		if m.Subject != "3 posts on “acme” (Bluesky) failed" || !strings.Contains(m.Text, "No more mails about posts that fail: "+m.Unsubscribe) {
+		if m.Subject != "3 posts on “acme” (Bluesky) failed" || !strings.Contains(m.Text, "Stop mails about failed posts: "+m.Unsubscribe) {
 			t.Errorf("got the mail %q to %s with List-Unsubscribe %q, want one about posts with a link that ends those", m.Text, email, m.Unsubscribe)
 		}
 	}
-	if m := w.mailTo("ada@example.com"); !strings.Contains(m.Text, "No more mails about channels that must be connected again: "+m.Unsubscribe) {
+	if m := w.mailTo("ada@example.com"); !strings.Contains(m.Text, "Stop mails about channels that must be reconnected: "+m.Unsubscribe) {
 		t.Errorf("got the mail %q, want one about the channel", m.Text)
 	}
 	w.wantReports("both reports", map[string]int{
@@ -203,7 +203,7 @@ func TestReport_UnsubscribeEndsAllKindsOfTheMail(t *testing.T) {
 	if want := []tenancy.MailTopic{tenancy.TopicChannel, tenancy.TopicFailure}; err != nil || !slices.Equal(topics, want) {
 		t.Errorf("got the topics %v, %v, want %v", topics, err, want)
 	}
-	if n := strings.Count(m.Text, "No more mails about "); n != 2 || strings.Contains(m.Text, m.Unsubscribe) {
+	if n := strings.Count(m.Text, "Stop mails about "); n != 2 || strings.Contains(m.Text, m.Unsubscribe) {
 		t.Errorf("got %d links in the footer of %s, want one for each topic", n, m.Text)
 	}
 	must(t, w.Unsubscribe(t.Context(), token))
@@ -233,13 +233,13 @@ func TestReport_ApprovalsGoToPeopleConcerned(t *testing.T) {
 	request, answer := report(ada.Org, tenancy.ReportApproval, "request"), report(ada.Org, tenancy.ReportApproval, "answer")
 	request.Except, answer.To, answer.Approved = bob.Person, bob.Person, new(bool)
 	must(t, w.queueReport(request))
-	if m := w.mailTo("ada@example.com"); m.Subject != "A post for “acme” (Bluesky) waits for approval" || !strings.Contains(m.Text, "The note: No.") {
+	if m := w.mailTo("ada@example.com"); m.Subject != "A post for “acme” (Bluesky) is waiting for approval" || !strings.Contains(m.Text, "Note: No.") {
 		t.Errorf("got the mail %q, want the request with its note", m.Text)
 	}
 	w.wantReports("the request", map[string]int{"ada@example.com": 1, "bob@example.com": 0, "bell@example.com": 0})
 	must(t, w.queueReport(answer))
 	m := w.mailTo("bob@example.com")
-	if m.Subject != "The post for “acme” (Bluesky) was rejected" || !strings.Contains(m.Text, "No more mails about approvals: "+m.Unsubscribe) {
+	if m.Subject != "The post for “acme” (Bluesky) was rejected" || !strings.Contains(m.Text, "Stop mails about approvals: "+m.Unsubscribe) {
 		t.Errorf("got the mail %q, want the answer with a link that ends mails about approvals", m.Text)
 	}
 	link, err := url.Parse(m.Unsubscribe)
@@ -250,7 +250,7 @@ func TestReport_ApprovalsGoToPeopleConcerned(t *testing.T) {
 	must(t, w.queueReport(answer))
 	w.wantReports("unsubscribed", map[string]int{"ada@example.com": 0, "bob@example.com": 0})
 	must(t, w.queueReport(report(ada.Org, tenancy.ReportApproval, "one"), report(ada.Org, tenancy.ReportFailed, "two")))
-	if m := w.mailTo("ada@example.com"); !strings.HasPrefix(m.Subject, "2 notifications of ") {
+	if m := w.mailTo("ada@example.com"); !strings.HasPrefix(m.Subject, "2 notifications in ") {
 		t.Errorf("got the mail %q, want one about both", m.Subject)
 	}
 }
@@ -271,7 +271,7 @@ func TestReport_IsAboutPostsIfChannelMailsAreOff(t *testing.T) {
 	n.Channel = tenancy.DeliveryOff
 	must(t, w.SetNotifications(t.Context(), ada, n))
 	m := w.mailTo("ada@example.com")
-	if m.Subject != "3 posts on “acme” (Bluesky) failed" || !strings.Contains(m.Text, "No more mails about posts that fail: "+m.Unsubscribe) {
+	if m.Subject != "3 posts on “acme” (Bluesky) failed" || !strings.Contains(m.Text, "Stop mails about failed posts: "+m.Unsubscribe) {
 		t.Errorf("got the mail %q with List-Unsubscribe %q, want one about posts", m.Text, m.Unsubscribe)
 	}
 }
@@ -322,7 +322,7 @@ func TestReport_SeveralShareOneMail(t *testing.T) {
 	must(t, w.queueReport(all...))
 	w.deliver()
 	if got := w.box.to("ada@example.com"); len(got) != 1 || !strings.HasPrefix(got[0].Subject, "150 problems of ") ||
-		strings.Count(got[0].Text, "3 posts on “acme” (Bluesky) failed. The reason: No.") != 20 || !strings.Contains(got[0].Text, "And 130 more.") {
+		strings.Count(got[0].Text, "3 posts on “acme” (Bluesky) failed. Reason: No.") != 20 || !strings.Contains(got[0].Text, "And 130 more.") {
 		t.Errorf("got the mails %+v, want one that lists 20 and counts 130 more", got)
 	}
 	w.box.clear()

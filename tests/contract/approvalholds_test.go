@@ -355,8 +355,8 @@ func testApprovalEndIsTold(t *testing.T, r *rig, receiver string) {
 	}
 	for who, ask := range map[string]signedIn{"who asked": a.own, "who approved": a.reviewer} {
 		list := ask(http.MethodGet, "/notifications/list", nil).want(t, http.StatusOK)
-		if !strings.Contains(list.Body, "The approval of the post for") || !strings.Contains(list.Body, "has ended: The post was changed.") {
-			t.Errorf("%s is told %s, want that the approval has ended", who, list.Body)
+		if !strings.Contains(list.Body, "The approval of the post for") || !strings.Contains(list.Body, "no longer applies: The post was changed.") {
+			t.Errorf("%s is told %s, want that the approval no longer applies", who, list.Body)
 		}
 	}
 	var bodies []string

@@ -121,10 +121,10 @@ func testDeadChannel(t *testing.T, r *rig) {
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	o.tenant(t, `update channel set name = 'acme', refresh_needed = true, refresh_problem = 'The access was revoked.' where id = $1`, c.id)
-	o.rings(t, "“acme” (Sandbox) must be connected again: The access was revoked.")
+	o.rings(t, "“acme” (Sandbox) must be reconnected: The access was revoked.")
 	o.create(t, later(c.id, part("one")))
 	o.fails(t, c, "missed", "Too late.")
-	page := o.rings(t, "“acme” (Sandbox) must be connected again, and 1 post could not be published meanwhile: The access was revoked.")
+	page := o.rings(t, "“acme” (Sandbox) must be reconnected, and 1 post could not be published in the meantime: The access was revoked.")
 	if page.Total != 1 || page.Notifications[0].Kind != "reconnect" {
 		t.Errorf("got %+v, want one notification", page)
 	}
@@ -176,7 +176,7 @@ func testApprovalBell(t *testing.T, r *rig) {
 		t.Fatalf("got %+v, want the request", page)
 	}
 	name := page.Notifications[0]
-	if name.Kind != "approval" || !strings.HasSuffix(name.Content, "waits for approval: Please read.") || *name.PostID != post || name.IntegrationID != nil {
+	if name.Kind != "approval" || !strings.HasSuffix(name.Content, "is waiting for approval: Please read.") || *name.PostID != post || name.IntegrationID != nil {
 		t.Errorf("got %+v, want the request", name)
 	}
 	if a, b := unread(t, ask), unread(t, bob); a != 1 || b != 1 {

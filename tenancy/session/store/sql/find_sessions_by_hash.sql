@@ -1,11 +1,11 @@
 -- tenancy.SessionsByHash
 --
--- Finds live sessions by the hashes of their tokens, with the organizations of which their people are enabled members,
--- the oldest membership first. A person who is a member nowhere has one row without an organization. Organizations and
--- accounts that are to be deleted are left out.
+-- Finds live sessions by the hashes of their tokens, with the organizations in which their person is an enabled member,
+-- the oldest membership first. A person without a membership has one row without an organization. Organizations and
+-- accounts marked for deletion are left out.
 --
--- The last use of a session is written at most once a minute, so that reads stay reads. A session that another
--- transaction has locked is left as it is: the statement waits for nobody.
+-- The last use of a session is written at most once a minute, so that most reads write nothing. A session that another
+-- transaction has locked is left unchanged: the statement never waits for a lock.
 --
 --   $1 hashes bytea[]: hashes of tokens
 --   $2 now timestamptz: the time of the request
@@ -20,7 +20,7 @@ with live as (
   from session s join person p on p.id = s.person_id and p.deleted_at is null
   where s.hash = any ($1) and s.expires_at > $2 and s.seen_at > $3
 ), due as (
-  -- Those whose last use was written more than a minute ago, locked.
+  -- The sessions whose last use was written more than a minute ago, locked.
   select id from session
   where id in (select id from live) and seen_at < $2 - interval '1 minute'
   for update skip locked
