@@ -1,54 +1,54 @@
--- The baseline: the whole schema as of the first release. Every later change is a file with the next number, as
--- CONTRIBUTING.md says under "Changing the schema". A database begun with other statements than these is refused.
+-- The baseline: the whole schema as of the first release. Every later change is a file with the next number; see
+-- "Changing the schema" in CONTRIBUTING.md. A database that was created with other statements is refused.
 --
 -- Reading aids
 --   Ids are UUIDv7, or derived from one. A text column with a list of values has a Go type with the same list.
---   "Due" means: to be published at. "shard" is the part of the organizations that a row's belongs to (tenancy.Shard);
---   it is stored so that a process can look for work by the shards that it schedules.
---   An index says which statements read by it; a statement's name is its first line in the code. Keys that no comment
---   mentions find a row by its id. A check of one column has Postgres' own name for it, <table>_<column>_check.
+--   "Due" is when a post is to be published. "shard" is the shard of the row's organization (tenancy.Shard); it is
+--   stored so that a process can look for work in the shards that it schedules.
+--   A comment on an index names the statements that use it; the name of a statement is its first line in the code. Keys
+--   without a comment find a row by its id. A check of one column has Postgres' default name, <table>_<column>_check.
 --   Every row of an organization has its org_id, and foreign keys between such rows include it.
---   The keys and indexes of part, attachment, media, publication and post_event begin with an id and not with org_id,
---   but for those of media that have "size > 0": the scheduler looks rows up by id across organizations, and one that
---   begins with org_id would tempt the planner to read all that an organization has.
+--   The keys and indexes of part, attachment, media, publication and post_event begin with an id instead of org_id,
+--   except those of media with "size > 0": the scheduler looks rows up by id across organizations, and an index that
+--   begins with org_id would tempt the planner to read all rows of an organization.
 
 
 -- Tenancy: organizations, people, and how they prove who they are -----------------------------------------------------
 
--- A tenant. Everything that belongs to it goes with it.
+-- A tenant. Everything that belongs to it is deleted with it.
 create table organization (
   id           uuid constraint organization_pkey primary key,
   name         text not null check (length(name) between 1 and 128),
   description  text not null default '' check (length(description) <= 500),
-  -- IANA name or fixed offset; what its new channels begin with.
+  -- IANA name or fixed offset; the default of new channels.
   timezone     text not null default 'UTC' check (length(timezone) <= 64),
-  -- Somebody has chosen the time zone, perhaps UTC: POST /user/setup keeps it.
+  -- A person has chosen the time zone, perhaps UTC, so POST /user/setup keeps it.
   timezone_chosen boolean not null default false,
-  -- Members without a second factor have no access while it is true.
+  -- While true, members without a second factor have no access.
   mfa_required boolean not null default false,
-  -- Set by the operator of the instance: members and keys have no access, and nothing is published.
+  -- When the operator of the instance suspended it: members and keys have no access, and nothing is published.
   suspended_at timestamptz,
-  -- Its deletion was requested then: nobody reaches it, and it is purged after DELETE_GRACE. An undo sets null.
+  -- When its deletion was requested: nobody has access, and it is purged after DELETE_GRACE. An undo sets null.
   deleted_at   timestamptz,
   -- The person whose account deletion also deleted this organization; restoring the account
-  -- restores both. Null: the organization was deleted by itself.
+  -- restores both. Null: the organization was deleted alone.
   deleted_with uuid,
-  -- What becomes of the posts that fell due meanwhile when neither of the two is set any more: after a suspension they
-  -- are published late, after a deletion they are missed.
+  -- What happens to posts that fell due before both of them were cleared: after a suspension they are published late
+  -- (true), after a deletion they are missed (false).
   catch_up     boolean not null default true,
   created_at   timestamptz not null default now()
 );
--- What is to be purged.
+-- Organizations to be purged.
 create index organization_deleted on organization (deleted_at) where deleted_at is not null;
 
--- A human being who may sign in. People are global: one may belong to several organizations.
+-- A human being who may sign in. People are global: a person may belong to several organizations.
 create table person (
   id             uuid constraint person_pkey primary key,
   -- PersonByEmail signs in by it.
   email          text not null constraint person_email_key unique
                  check (email = lower(email) and length(email) between 3 and 254),
-  -- A hash that is the same for all verified addresses of one mailbox, by the rules of tenancy.Mailbox. Roles that may not
-  -- see addresses count by it. That of an unverified address is the person's own.
+  -- A hash that is the same for all verified addresses of one mailbox, by the rules of tenancy.Mailbox. Roles that may
+  -- not see addresses count by it. For an unverified address, it is unique to the person.
   mailbox        uuid not null generated always as (md5(
                    case when not verified then id::text
                      when email ~ '@(gmail|googlemail)[.]com$'
@@ -57,41 +57,41 @@ create table person (
                    end)::uuid) stored,
   name           text not null default '' check (length(name) <= 128),
   bio            text not null default '' check (length(bio) <= 500),
-  -- A medium and its public address; of an organization that the person was a member of.
+  -- A file and its public address, from an organization that the person was a member of.
   picture_id     uuid,
   picture        text not null default '' check (length(picture) <= 1000),
-  -- Argon2id in its own text form; empty: no sign-in by password.
+  -- Argon2id in its encoded form; empty: no sign-in with a password.
   password_hash  text not null default '',
-  -- True when a link that was sent to the address has been followed. An unverified address proves nothing.
+  -- True once a link sent to the address has been followed. An unverified address proves nothing.
   verified       boolean not null default false,
-  -- May act as other people and lists all organizations; made by crier admin only.
+  -- May act as other people and list all organizations; set only by crier admin.
   instance_admin boolean not null default false,
-  -- Which mails and notifications the person wants; absent members have their defaults: tenancy.Notifications.
+  -- Which mails and notifications the person wants (tenancy.Notifications); absent members have their defaults.
   notifications  jsonb not null default '{}',
-  -- The deletion of the account was requested then; purged after DELETE_GRACE.
+  -- When the deletion of the account was requested; it is purged after DELETE_GRACE.
   deleted_at     timestamptz,
-  -- The sign-ins of the hour that began then.
+  -- The number of sign-ins in the hour that began at sign_ins_since.
   sign_ins       integer not null default 0,
   sign_ins_since timestamptz not null default '-infinity',
-  -- Mails with reports in the hour from reports_since on, which may be in the future: tenancy.GateTx.CountReport. Those
-  -- about published posts have a count of their own.
+  -- Mails with reports in the hour from reports_since, which may be in the future; see tenancy.GateTx.CountReport.
+  -- Mails about published posts are counted separately, in digests.
   reports        integer not null default 0,
   reports_since  timestamptz not null default '-infinity',
   digests        integer not null default 0,
   digests_since  timestamptz not null default '-infinity',
   created_at     timestamptz not null default now()
 );
--- What is to be purged.
+-- People to be purged.
 create index person_deleted on person (deleted_at) where deleted_at is not null;
 
 -- Who created the organization. All organizations of one creator share that person's limits and,
 -- while the creator is a member, fair shares; a new owner does not change the creator. Null: the
 -- operator of the instance, or a person whose account is gone.
 alter table organization add column created_by uuid references person (id) on delete set null;
--- CreatedOrganizations, and what the purge of a person sets to null.
+-- CreatedOrganizations, and the purge of a person, which sets the column to null.
 create index organization_created_by on organization (created_by, created_at desc) where created_by is not null;
 
--- That a person belongs to an organization, and as what.
+-- A person's membership in an organization, with their role.
 create table member (
   org_id     uuid not null references organization (id) on delete cascade,
   person_id  uuid not null references person (id) on delete cascade,
@@ -102,16 +102,16 @@ create table member (
 );
 -- CreatedOrganizations: the accounts of one mailbox.
 create index person_mailbox on person (mailbox);
--- SessionsByHash: the organizations of who is signed in, the oldest membership first.
+-- SessionsByHash: the organizations of the signed-in person, the oldest membership first.
 create index member_person on member (person_id, created_at);
 -- An organization has one owner.
 create unique index member_owner on member (org_id) where role = 'SUPERADMIN';
 
--- That somebody may join an organization: the person who proves to have the address, or anybody with a link.
+-- An invitation to join an organization: for the person who proves to own the address, or for anyone with a link.
 create table invitation (
   org_id     uuid not null references organization (id) on delete cascade,
   id         uuid not null,
-  -- Null: anybody with a link.
+  -- Null: for anyone with a link.
   email      text check (email = lower(email) and length(email) between 3 and 254),
   role       text not null check (role in ('ADMIN', 'USER')),
   invited_by uuid references person (id) on delete set null,
@@ -122,11 +122,11 @@ create table invitation (
 -- Retention.
 create index invitation_expires on invitation (expires_at, id);
 
--- A link of an invitation. The one for the inviter and the one in the mail differ. Using one deletes the invitation.
+-- A link of an invitation. The inviter's link and the mailed link differ. Using one of them deletes the invitation.
 create table invitation_link (
   org_id        uuid not null,
   invitation_id uuid not null,
-  -- SHA-256 of the token in the link. InvitationByHash finds whose it is.
+  -- SHA-256 of the token in the link. InvitationByHash looks the invitation up by it.
   hash          bytea not null constraint invitation_link_hash_key unique check (length(hash) = 32),
   constraint invitation_link_pkey primary key (org_id, invitation_id, hash),
   constraint invitation_link_invitation_fkey foreign key (org_id, invitation_id)
@@ -140,35 +140,35 @@ create table api_key (
   name       text not null check (length(name) between 1 and 64),
   -- The first characters of the key, so that people recognize it.
   prefix     text not null,
-  -- SHA-256 of the key, which is stored nowhere. KeysByHash finds whose it is.
+  -- SHA-256 of the key, which is not stored. KeysByHash looks the key up by it.
   hash       bytea not null constraint api_key_hash_key unique check (length(hash) = 32),
   created_by uuid references person (id) on delete set null,
   created_at timestamptz not null default now(),
-  -- The last look-up, to the minute: processes look a key up once a minute at most.
+  -- The last look-up, to the minute: a process looks a key up at most once a minute.
   used_at    timestamptz,
-  -- The expiry that a person chose; null: the key does not expire. Infinity cannot be read.
+  -- The expiry that a person chose; null: the key does not expire. The code cannot read infinity.
   expires_at timestamptz check (isfinite(expires_at)),
-  -- Set when another key has replaced it: both keys work until then. Null: not replaced. The key
+  -- Set once another key has replaced this one: both keys work until then. Null: not replaced. The key
   -- ends at the earlier of the two times.
   overlap_until timestamptz check (isfinite(overlap_until)),
-  -- It was made to replace another key.
+  -- It was created to replace another key.
   rotated    boolean not null default false,
   constraint api_key_pkey primary key (org_id, id)
 );
 
--- A sign-in of a person. It names no organization: that is chosen with each request.
+-- A sign-in of a person. It has no organization: each request chooses one.
 create table session (
   id         uuid constraint session_pkey primary key,
   person_id  uuid not null references person (id) on delete cascade,
   -- SHA-256 of the token in the cookie. SessionsByHash finds the session by it.
   hash       bytea not null constraint session_hash_key unique check (length(hash) = 32),
   created_at timestamptz not null default now(),
-  -- The last request, to the minute: a session that is not used for tenancy.SessionIdle is over.
+  -- The last request, to the minute: a session that has not been used for tenancy.SessionIdle has ended.
   seen_at    timestamptz not null default now(),
   expires_at timestamptz not null check (isfinite(expires_at)),
   -- Its sign-in proved the second factor, or the factor was enabled in this session.
   by_factor  boolean not null default false,
-  -- Where it was made: the network and the User-Agent of the browser, for the person who reads the list of sessions.
+  -- Where it was created: the network address and the browser's User-Agent, shown in the person's list of sessions.
   address    text not null default '' check (length(address) <= 64),
   agent      text not null default '' check (length(agent) <= 256)
 );
@@ -177,7 +177,7 @@ create index session_expires on session (expires_at, id);
 -- Deleting a person deletes the sessions.
 create index session_person on session (person_id);
 
--- A browser in which a person has signed in, known by a cookie. Failures of others do not delay its log-ins.
+-- A browser in which a person has signed in, recognized by a cookie. Failed log-ins of others do not delay its log-ins.
 create table device (
   -- SHA-256 of the token in the cookie.
   hash       bytea constraint device_pkey primary key check (length(hash) = 32),
@@ -189,12 +189,12 @@ create index device_person on device (person_id);
 -- Retention.
 create index device_expires on device (expires_at, encode(hash, 'hex'));
 
--- Something that begins when a link in a mail is followed. A registration has all that it makes: two registrations of
--- one address are two rows, and a link completes its own.
+-- Something that happens once a link in a mail is followed. A registration has everything that it creates: two
+-- registrations of one address are two rows, and each link completes its own.
 create table confirmation (
   id            uuid constraint confirmation_pkey primary key,
   kind          text not null check (kind in ('registration', 'reset', 'address')),
-  -- Where the link goes: of an address, the new one.
+  -- Where the link is sent; for a change of address, the new address.
   email         text not null check (email = lower(email) and length(email) between 3 and 254),
   -- Null for a registration.
   person_id     uuid references person (id) on delete cascade,
@@ -203,7 +203,7 @@ create table confirmation (
   password_hash text not null default '',
   -- SHA-256 of the invitation that the registration came with; null: none.
   invitation    bytea check (length(invitation) = 32),
-  -- SHA-256 of the cookie device of the browser that registered; null: not a registration.
+  -- SHA-256 of the registering browser's cookie device; null: not a registration.
   device        bytea check (length(device) = 32),
   -- The identity at a provider that the registration came with; empty: none.
   provider      text not null default '',
@@ -220,7 +220,7 @@ create index confirmation_person_id on confirmation (person_id);
 -- Retention.
 create index confirmation_expires on confirmation (expires_at, id);
 
--- A link of a confirmation, made when its mail was rendered. A change of address needs one link of each side.
+-- A link of a confirmation, created when its mail was rendered. A change of address needs a link from each side.
 create table confirmation_link (
   -- SHA-256 of the token in the link.
   hash            bytea constraint confirmation_link_pkey primary key check (length(hash) = 32),
@@ -235,14 +235,14 @@ create table mfa (
   person_id    uuid constraint mfa_pkey primary key references person (id) on delete cascade,
   -- Sealed with an encryption key that is not in the database.
   secret       bytea not null check (octet_length(secret) <= 1024),
-  -- Null: begun and not confirmed, so it counts for nothing.
+  -- Null: begun but not confirmed, so the factor is not in effect.
   confirmed_at timestamptz,
   -- SHA-256 of the session or the sign-in that began the enrollment. If the same one begins again,
   -- it gets the same secret.
   begun_by     bytea not null check (length(begun_by) = 32),
-  -- The time step of the last accepted code. It and those before are refused.
+  -- The time step of the last accepted code. Codes of this step and earlier ones are refused.
   last_step    bigint not null default 0,
-  -- Codes tried since the time, wrong ones and those under way.
+  -- Codes tried since tries_since: wrong ones, and those still being checked.
   tries        integer not null default 0,
   tries_since  timestamptz not null default now()
 );
@@ -255,7 +255,7 @@ create table recovery_code (
   constraint recovery_code_pkey primary key (person_id, hash)
 );
 
--- A sign-in that needs one more step; its token proves the steps before.
+-- A sign-in that needs one more step; its token proves the earlier steps.
 create table sign_in_step (
   -- SHA-256 of the token.
   hash       bytea constraint sign_in_step_pkey primary key check (length(hash) = 32),
@@ -268,7 +268,7 @@ create index sign_in_step_person on sign_in_step (person_id);
 -- Retention.
 create index sign_in_step_expires on sign_in_step (expires_at, encode(hash, 'hex'));
 
--- A session of an administrator of the instance that acts as a member.
+-- A session in which an administrator of the instance acts as a member.
 create table impersonation (
   session_id uuid not null references session (id) on delete cascade,
   org_id     uuid not null,
@@ -292,7 +292,7 @@ create table identity (
 );
 create index identity_person on identity (person_id);
 
--- A sign-in at an identity provider, begun and not finished; single use.
+-- A sign-in with an identity provider that has begun but not finished; single use.
 create table sign_in_state (
   -- SHA-256 of the state.
   hash         bytea constraint sign_in_state_pkey primary key check (length(hash) = 32),
@@ -301,7 +301,7 @@ create table sign_in_state (
   verifier     bytea not null check (octet_length(verifier) <= 1024),
   nonce        text not null check (length(nonce) <= 128),
   redirect_uri text not null check (length(redirect_uri) <= 1000),
-  -- The person who links the identity; null: a sign-in.
+  -- The person who is linking an identity; null: a sign-in.
   person_id    uuid references person (id) on delete cascade,
   expires_at   timestamptz not null
 );
@@ -309,7 +309,7 @@ create index sign_in_state_person on sign_in_state (person_id);
 -- Retention.
 create index sign_in_state_expires on sign_in_state (expires_at, encode(hash, 'hex'));
 
--- What an identity provider said of somebody without an account, for the registration that follows; single use.
+-- What an identity provider said about a person without an account, for the registration that follows; single use.
 create table identity_claim (
   -- SHA-256 of the token that the browser has.
   hash       bytea constraint identity_claim_pkey primary key check (length(hash) = 32),
@@ -325,7 +325,7 @@ create table identity_claim (
 -- Retention.
 create index identity_claim_expires on identity_claim (expires_at, encode(hash, 'hex'));
 
--- The id of a signed request that was accepted: no other one with it is.
+-- The id of a signed request that was accepted; another request with this id is refused.
 create table used_request (
   id         text constraint used_request_pkey primary key check (length(id) <= 128),
   expires_at timestamptz not null
@@ -333,16 +333,16 @@ create table used_request (
 -- Retention.
 create index used_request_expires on used_request (expires_at, (id || ''));
 
--- A mail to be sent. It is rendered when its task runs: a link and its token are made then.
+-- A mail to be sent. It is rendered when its task runs, which is also when a link and its token are created.
 create table mail (
   id         uuid constraint mail_pkey primary key,
   kind       text not null check (length(kind) <= 64),
-  -- Of the kind members: the id of the organization.
+  -- The recipient; for the kind members, the id of the organization.
   email      text not null check (length(email) between 3 and 254),
-  -- What the text names, such as the name of an organization; nothing secret.
+  -- Values for the text, such as the name of an organization; nothing secret.
   data       jsonb not null default '{}',
   created_at timestamptz not null default now(),
-  -- Until when its task waits: further reports are added to it. Null: it does not wait.
+  -- Until when its task waits for further reports to be added. Null: it does not wait.
   held_until timestamptz
 );
 -- Retention.
@@ -350,21 +350,22 @@ create index mail_created on mail (created_at, id);
 -- MailCount.
 create index mail_email on mail (email, kind, created_at);
 
--- What was done in an organization, by whom. Nobody may change or delete a row; it goes with the organization.
+-- What was done in an organization, and by whom. Nobody may change or delete a row; it is deleted with the
+-- organization.
 create table audit (
   org_id    uuid not null references organization (id) on delete cascade,
   id        uuid not null,
   at        timestamptz not null,
   -- Null: the operator of the instance, or the service itself.
   person_id uuid,
-  -- How they were called then: an address, the name of a key.
+  -- Their name at the time: an address or the name of a key.
   actor     text not null check (length(actor) <= 320),
   via       text not null check (via in ('session', 'key', 'agent', 'instance', 'guest')),
   key_id    uuid,
-  -- The instance administrator who acted as the person; empty: nobody.
+  -- The instance administrator who acted as the person; empty: none.
   behind    text not null default '' check (length(behind) <= 320),
   action    text not null check (length(action) <= 64),
-  -- What it was done to, for people.
+  -- What it was done to, as text for people.
   subject   text not null default '' check (length(subject) <= 320),
   address   text not null default '' check (length(address) <= 64),
   constraint audit_pkey primary key (org_id, id)
@@ -382,28 +383,29 @@ create table instance_event (
 );
 
 
--- Cluster: the processes that run, and which of them schedules what; no tenant data -----------------------------------
+-- Cluster: the running processes, and which of them schedules what; no tenant data ------------------------------------
 
 -- A running process that schedules or serves.
 create table node (
-  -- Made at each start of the process.
+  -- New at each start of the process.
   id         uuid constraint node_pkey primary key,
-  -- Identity of the data folder, which one process at a time holds.
+  -- Identity of the data folder, which only one process at a time can lock.
   home       uuid not null,
-  -- Where other processes reach it; empty: not at all.
+  -- Where other processes reach it; empty: they cannot.
   address    text not null,
   roles      text[] not null,
-  -- It finishes what it has under way and takes nothing new.
+  -- It finishes the work in progress and takes no new work.
   leaving    boolean not null default false,
   started_at timestamptz not null default now(),
-  -- The lease, which each heartbeat extends. All shards of the process are held until then: a heartbeat writes one row.
+  -- The end of the lease, which each heartbeat extends. It covers all shards of the process, so a heartbeat writes
+  -- only one row.
   expires_at timestamptz not null
 );
 
--- Which process schedules a shard. The rows are made once, below.
+-- Which process schedules a shard. The rows are created once, below.
 create table shard (
   shard smallint constraint shard_pkey primary key check (shard between 0 and 255),
-  -- node.id; null: nobody. An owner whose lease is over counts as nobody.
+  -- node.id; null: no owner. An owner whose lease has expired counts as none.
   owner uuid
 );
 insert into shard (shard) select generate_series(0, 255);
@@ -411,7 +413,7 @@ insert into shard (shard) select generate_series(0, 255);
 
 -- Channels: the accounts that posts go out to -------------------------------------------------------------------------
 
--- A group of channels, such as a client of an agency. The interface calls it a group.
+-- A group of channels, such as a client of an agency. The API calls it a group.
 create table customer (
   org_id     uuid not null references organization (id) on delete cascade,
   id         uuid not null,
@@ -420,7 +422,8 @@ create table customer (
   constraint customer_pkey primary key (org_id, id)
 );
 
--- A connected account on a platform. Disconnecting sets deleted_at; the row stays for the posts that went out to it.
+-- A connected account on a platform. Disconnecting sets deleted_at; the row stays for the posts that were published to
+-- it.
 create table channel (
   org_id         uuid not null references organization (id) on delete cascade,
   -- channel_queue refers to it without the organization.
@@ -432,32 +435,32 @@ create table channel (
   profile        text not null default '',
   -- URL of its picture; may be empty.
   picture        text not null default '',
-  -- The platform's own id of the account.
+  -- The platform's id of the account.
   account_id     text not null,
-  -- What the connector remembers of the account; nothing secret.
+  -- What the connector stores about the account; nothing secret.
   account        jsonb not null default '{}',
-  -- How sure the platform lets us be that a post goes out once: publishing.Grade.
+  -- How certain we can be that the platform publishes a post only once: publishing.Grade.
   grade          text not null check (grade in ('A', 'B', 'C', 'D', 'E')),
-  -- The access, sealed with an encryption key that is not in the database; null once disconnected. Every claim loads it.
-  -- connector.maxCredential bounds it before it is sealed, which adds 45 bytes.
+  -- The access, sealed with an encryption key that is not in the database; null once disconnected. Every claim loads
+  -- it. connector.maxCredential limits it before it is sealed; sealing adds 45 bytes.
   credential     bytea check (octet_length(credential) <= 32768),
   customer_id    uuid,
   disabled       boolean not null default false,
-  -- The platform has refused the credential: nothing goes out until the account is connected again.
+  -- The platform has refused the credential: nothing is published until the account is reconnected.
   refresh_needed boolean not null default false,
-  -- Why, as a sentence for people.
+  -- The reason, as a sentence for people.
   refresh_problem text not null default '',
   -- Client id of the application that the account was connected with; empty for a platform with a form.
   app_id         text not null default '',
-  -- When the credential is refreshed ahead of its end; null when its end is not known.
+  -- When the credential is refreshed, before it expires; null if its expiry is not known.
   refresh_at     timestamptz,
-  -- The one refresh that may run, and until when. A refresh that never ended leaves it: the platform may have replaced
-  -- the credential, and the answer was lost.
+  -- The only refresh that may run, and until when. A refresh that never ended leaves it set: the platform may have
+  -- replaced the credential although the response was lost.
   refreshing     uuid,
   refreshing_until timestamptz,
   timezone       text not null default 'UTC',
-  -- Its posting times by the clocks of the time zone, for publishing.QueueTime: a list of objects with minute, after
-  -- midnight, and days, the sum of 1 for Sunday, 2 for Monday and so on to 64 for Saturday.
+  -- Its posting times by the clock of its time zone, as publishing.QueueTime: a list of objects with minute, counted
+  -- from midnight, and days, the sum of 1 for Sunday, 2 for Monday and so on up to 64 for Saturday.
   queue_plan     jsonb not null default '[]' check (jsonb_typeof(queue_plan) = 'array' and jsonb_array_length(queue_plan) <= 100),
   created_at     timestamptz not null default now(),
   -- When its account was last connected, so that undoing one connect leaves a later connect alone.
@@ -468,64 +471,65 @@ create table channel (
   constraint channel_org_id_customer_id_fkey foreign key (org_id, customer_id) references customer (org_id, id),
   constraint channel_check check (deleted_at is null or credential is null),
   constraint channel_refreshing check ((refreshing is null) = (refreshing_until is null)),
-  -- What a platform's server says of itself; connector.cleanAccount cuts it. Everything that lists posts repeats it.
+  -- The platform's server chooses these values, and connector.cleanAccount shortens them. Every list of posts repeats
+  -- them.
   constraint channel_length check (octet_length(name) <= 512 and octet_length(profile) <= 512 and octet_length(picture) <= 2048
     and octet_length(account_id) <= 1024 and octet_length(account::text) <= 16384)
 );
--- ChannelUpsert: an account is connected once at a time, and connecting it again keeps its channel.
+-- ChannelUpsert: an account has at most one channel in an organization, and reconnecting it keeps the channel.
 create unique index channel_account on channel (org_id, connector, account_id) where deleted_at is null;
--- RefreshDue: whose credential ends soon.
+-- RefreshDue: channels whose credential expires soon.
 create index channel_refresh on channel (refresh_at) where deleted_at is null and not refresh_needed;
 
--- Connecting an account, begun and not yet finished.
+-- A connect of an account that has begun but not finished.
 create table connect_state (
   org_id     uuid not null references organization (id) on delete cascade,
-  -- SHA-256 of the state that the browser carries. ConnectStateOwner finds whose it is.
+  -- SHA-256 of the state in the browser. ConnectStateOwner finds its organization.
   hash       bytea not null constraint connect_state_hash_key unique check (length(hash) = 32),
   connector  text not null,
-  -- The channel to connect again; null for a new one.
+  -- The channel to reconnect; null for a new one.
   channel_id uuid,
   -- Who began it: a person, or an API key and the person who made the key; null if that person has
   -- left.
   person_id  uuid,
   key_id     uuid,
-  -- Their address or the name of the key then, for the audit log.
+  -- Their address, or the name of the key, at that time; for the audit log.
   actor      text not null default '' check (length(actor) <= 320),
-  -- The instance administrator who acted as the person, and their address; null and empty: nobody.
+  -- The instance administrator who acted as the person, and their address; null and empty: none.
   behind_id  uuid,
   behind     text not null default '' check (length(behind) <= 320),
-  -- The session that began it and with which it ends; null for a key.
+  -- The session that began it, with which it ends; null for a key.
   session_id uuid,
   onboarding boolean not null default false,
   return_url text not null default '',
-  -- How often credentials were tried with it, which needs no session: ConnectStateTry ends it.
+  -- How often credentials were tried with it, which needs no session; ConnectStateTry ends it after too many.
   tries      int not null default 0,
-  -- Of a connect by OAuth: the sealed code verifier, and the client id of the application.
+  -- For a connect by OAuth: the sealed code verifier, and the client id of the application.
   sealed_verifier bytea,
   app_id     text not null default '',
-  -- Of one whose account is still to be chosen: the id that the channel will have, the accounts, and the sealed access.
+  -- While the account is still to be chosen: the id that the channel will have, the accounts, and the sealed access.
   pending_id uuid,
   candidates jsonb,
   credential bytea check (octet_length(credential) <= 32768),
-  -- The time zone that was asked for, of one whose account is still to be chosen.
+  -- While the account is still to be chosen: the requested time zone.
   timezone   text not null default '',
-  -- Until when the account can be chosen with the state instead of a session; null: until the end.
+  -- Until when the account can be chosen with the state instead of a session; null: until expires_at.
   state_until timestamptz,
-  -- What is over is deleted when another connect begins.
+  -- Expired rows are deleted when another connect begins.
   expires_at timestamptz not null,
   constraint connect_state_pkey primary key (org_id, hash),
   constraint connect_state_pending_key unique (org_id, pending_id),
   constraint connect_state_pending check ((pending_id is null) = (candidates is null)
     and (pending_id is null) = (credential is null))
 );
--- Retention. An expression, so that no row is looked for by its key here.
+-- Retention. An expression, so that look-ups by key do not use this index.
 create index connect_state_expires on connect_state (expires_at, encode(hash, 'hex'));
 
--- What people have paused, and the stop of an organization by the instance, which its people cannot undo.
--- channel_queue.paused is what follows of it for each channel.
+-- What people have paused, and the stop of an organization by the instance, which its members cannot undo.
+-- channel_queue.paused is the result for each channel.
 create table pause (
   org_id  uuid not null references organization (id) on delete cascade,
-  -- Id of the organization, the customer or the channel, as scope says. Of a stop: that of the organization, too.
+  -- Id of the organization, the customer or the channel, depending on scope; for a stop, of the organization.
   subject uuid not null,
   -- publishing.PauseScope; instance: a stop.
   scope   text not null check (scope in ('organization', 'customer', 'channel', 'instance')),
@@ -541,7 +545,7 @@ create table pause (
 create table media (
   org_id        uuid not null references organization (id) on delete cascade,
   id            uuid not null,
-  -- Unguessable, and part of the file's public address. MediaByKey finds whose it is.
+  -- Unguessable, and part of the file's public address. MediaByKey looks the file up by it.
   key           text not null constraint media_key_key unique check (length(key) >= 22),
   -- Where its bytes are in the file store: the key of the first upload of the same bytes. Files of
   -- an organization with the same blob share the bytes, which are deleted with the last of these
@@ -550,25 +554,25 @@ create table media (
   name          text not null,
   ext           text not null check (ext in ('png', 'jpg', 'jpeg', 'gif', 'mp4')),
   content_type  text not null,
-  -- Bytes, of what is published.
+  -- Size in bytes of what is published.
   size          bigint not null check (size > 0),
-  -- Bytes, of the upload in the file store.
+  -- Size in bytes of the upload in the file store.
   stored        bigint not null check (stored > 0),
-  -- What is replaced in these when the file is published or served; null: nothing. See publishing/media/metadata.
+  -- What is replaced in its bytes when the file is published or served; null: nothing. See publishing/file/metadata.
   edits         bytea,
   -- Pixels; 0: not known.
   width         integer not null default 0,
   height        integer not null default 0,
-  -- Of a video; 0: not known.
+  -- Length of a video; 0: not known.
   duration_ms   bigint not null default 0,
-  -- The name that it was uploaded with.
+  -- The name under which it was uploaded.
   original_name text not null default '',
-  -- What posts have as alternative text that give none.
+  -- The alternative text in posts that give none.
   alt_text      text not null default '',
-  -- Of the bytes. An upload shares the blob of a file with the same hash.
+  -- Hash of the bytes. An upload shares the blob of a file with the same hash.
   sha256        bytea check (octet_length(sha256) = 32),
   created_at    timestamptz not null default now(),
-  -- Its bytes may be gone from then on. The row stays as long as a part has it.
+  -- From then on, its bytes may be gone. The row stays while a part refers to it.
   deleted_at    timestamptz,
   constraint media_pkey primary key (id, org_id)
 );
@@ -576,17 +580,17 @@ create table media (
 -- other statements from using this index and the next one: a look-up of a few files would read all
 -- of the organization's files.
 create index media_org on media (org_id, id desc) where deleted_at is null and size > 0;
--- MediaStored, MediaInsert: how many bytes an organization has in the file store. The index holds
--- the sizes, so that they read no row. MediaSharing, BlobsOfMedia: the files that have a blob.
+-- MediaStored, MediaInsert: how many bytes an organization has in the file store. The index contains
+-- the sizes, so that they read no rows. MediaSharing, BlobsOfMedia: the files that share a blob.
 create index media_blob on media (org_id, blob) include (stored) where deleted_at is null and size > 0;
 -- MediaInsert: a file with the same bytes.
 create index media_content on media (org_id, sha256) where deleted_at is null and sha256 is not null;
 -- MediaForget: rows of deleted files.
 create index media_deleted on media (org_id, id) where deleted_at is not null;
 
--- A smaller picture made of an image that a platform does not take as it is: one for each image and format. It is
+-- A smaller picture made from an image that a platform does not accept as it is: one for each image and format. It is
 -- written as pending with the post that needs it. A process takes it by counting an attempt, and only that attempt may
--- end it. Its row goes with the image, and its blob does not: deleting images must also delete the blobs.
+-- finish it. Its row is deleted with the image, but its blob is not: whoever deletes images must also delete the blobs.
 create table derived_picture (
   org_id       uuid not null,
   media_id     uuid not null,
@@ -594,11 +598,11 @@ create table derived_picture (
   spec         text not null check (spec ~ '^[a-z0-9-]{1,64}$'),
   shard        smallint not null check (shard between 0 and 255),
   state        text not null default 'pending' check (state in ('pending', 'ready', 'failed')),
-  -- How often it was taken. The number of an attempt is its fence.
+  -- How often it was taken. The number of an attempt is its fencing token.
   attempts     integer not null default 0,
-  -- Attempts in a row whose end was not stored, as when a process dies over a picture.
+  -- Consecutive attempts whose end was not stored, for example because the picture crashed the process.
   unfinished   integer not null default 0,
-  -- When a pending one may be taken: after the attempt under way, or after the wait that the last one asked for.
+  -- When a pending picture may be taken: after the current attempt, or after the wait that the last attempt asked for.
   not_before   timestamptz not null default now(),
   -- Where its bytes are in the file store.
   blob_key     text,
@@ -606,7 +610,7 @@ create table derived_picture (
   size         bigint check (size > 0),
   width        integer,
   height       integer,
-  -- A sentence for people: why it failed or, while it is pending, why the last attempt did.
+  -- A sentence for people: why it failed or, while it is pending, why the last attempt failed.
   error        text,
   created_at   timestamptz not null default now(),
   constraint derived_picture_pkey primary key (org_id, media_id, spec),
@@ -616,18 +620,18 @@ create table derived_picture (
     and size is not null and width is not null and height is not null)),
   constraint derived_picture_failed check (state <> 'failed' or error is not null)
 );
--- PicturePending: what may be made now.
+-- PicturePending: pictures that may be made now.
 create index derived_picture_pending on derived_picture (shard, not_before) where state = 'pending';
 
 
 -- Posts ---------------------------------------------------------------------------------------------------------------
 
--- A repeated post. Its occurrences are numbered and anchored to the schedule: the one with the number base is at the
--- anchor's wall-clock time, and one follows every so many days. Only the current one has a row of post, and others get
--- theirs when they are edited or skipped. The rules are publishing.Series.
+-- A repeated post. Its occurrences are numbered and anchored to the schedule: the occurrence with the number base is at
+-- the anchor's wall-clock time, and one follows every "days" days. Only the current occurrence has a row in post;
+-- others get one when they are edited or skipped. The rules are in publishing.Series.
 create table series (
   org_id      uuid not null references organization (id) on delete cascade,
-  -- Id of the post of occurrence 0. Those of the others are derived from it and their number: publishing.Occurrence.
+  -- Id of the post of occurrence 0. The ids of the others are derived from it and their number: publishing.Occurrence.
   id          uuid not null,
   channel_id  uuid not null,
   -- Group of the hidden posts that occurrences are copied from.
@@ -638,28 +642,28 @@ create table series (
   days        integer not null check (days between 1 and 365),
   -- Number of the occurrence at the anchor.
   base        integer not null default 0,
-  -- No occurrence is later than this; null: no such end.
+  -- No occurrence is later than this; null: no limit.
   until_at    timestamptz,
-  -- Occurrences in all, skipped ones too; null: no such end.
+  -- Total number of occurrences, including skipped ones; null: no limit.
   times       integer check (times > 0),
   -- Number of the current occurrence.
   number      integer not null default 0,
-  -- How many occurrences before the current one have failed in a row.
+  -- How many consecutive occurrences before the current one have failed.
   failures    integer not null default 0,
   stopped_at  timestamptz,
   stopped_for text check (stopped_for in ('ended', 'failed', 'deleted')),
   created_at  timestamptz not null default now(),
-  -- How often in a row the next occurrence could not be written, and when that is tried again.
+  -- How often in a row the next occurrence could not be written, and when that is retried.
   retries     integer not null default 0,
   retry_at    timestamptz,
   constraint series_pkey primary key (org_id, id),
   constraint series_org_id_channel_id_fkey foreign key (org_id, channel_id) references channel (org_id, id),
   constraint series_stopped check ((stopped_at is null) = (stopped_for is null))
 );
--- Retention: templates are stored as deleted posts, and this tells whether one is in use.
+-- Retention: templates are stored as deleted posts; this shows whether one is in use.
 create index series_template on series (template);
 
--- A label of posts, which have it in post.tags.
+-- A label of posts; see post.tags.
 create table tag (
   org_id     uuid not null references organization (id) on delete cascade,
   id         uuid not null,
@@ -669,18 +673,18 @@ create table tag (
   updated_at timestamptz not null default now(),
   constraint tag_pkey primary key (org_id, id)
 );
--- A name is used once, without regard to case. TagsByName finds the tags that a request names.
+-- Names are unique, ignoring case. TagsByName finds the tags that a request names.
 create unique index tag_name on tag (org_id, lower(name));
 
--- The order of posts of one channel that are due at the same moment.
+-- Orders posts of one channel that are due at the same moment.
 create sequence post_seq;
 
--- One channel's share of what was asked: a root with the parts that go out with it, or a follower, whose first part has
--- a delay and which waits for its predecessor. The posts of a group were written together for one channel.
--- People write content and times, the scheduler claims and outcomes. The states are publishing.State.
+-- A post for one channel: a root with the parts that are published with it, or a follower, whose first part has a delay
+-- and which waits for its predecessor. The posts of a group were written together for one channel.
+-- People write content and times; the scheduler writes claims and outcomes. The states are publishing.State.
 create table post (
   org_id          uuid not null references organization (id) on delete cascade,
-  -- Referred to without the organization by the scheduler.
+  -- The scheduler refers to it without the organization.
   id              uuid not null constraint post_id_key unique,
   group_id        uuid not null,
   channel_id      uuid not null,
@@ -691,71 +695,73 @@ create table post (
 
   -- What people asked for.
 
-  -- When it is to go out; null while it waits for its predecessor, whose end writes it. Never moved by a retry.
+  -- When it is to be published; null while it waits for its predecessor, which sets it when it ends. A retry never
+  -- moves it.
   due             timestamptz,
   -- What the calendar shows.
   publish_date    timestamptz not null,
-  -- The predecessor of a follower, and the delay after it. The first post of a group has no delay and every follower
-  -- has one; an edit that drops a follower leaves it.
+  -- The predecessor of a follower, and the delay after it. The first post of a group has no delay, and every follower
+  -- has one; an edit that drops a follower keeps its delay.
   after_post      uuid,
   delay_minutes   integer not null default 0 check (delay_minutes >= 0),
-  -- Counts edits: a claim that has read an earlier revision skips the post.
+  -- Counts edits: a claim that read an earlier revision skips the post.
   revision        integer not null default 1,
-  -- Number of the publication round: moving a post by hand begins a new one, and the publications of earlier rounds
+  -- Number of the publication round: moving a post by hand begins a new round, and the publications of earlier rounds
   -- stay as they ended.
   republish       integer not null default 1,
-  -- The connector's settings of the post.
+  -- The post's settings for the connector.
   settings        jsonb not null default '{}',
-  -- How it came in: publishing.CreationMethod.
+  -- How it was created: publishing.CreationMethod.
   creation_method text not null default 'API',
-  -- Of a root: ids of rows of tag. One that was deleted may still be among them, and counts for nothing.
+  -- Of a root: ids of rows of tag. Ids of deleted tags may remain and are ignored.
   tags            uuid[] not null default '{}' check (cardinality(tags) <= 100),
-  -- SHA-256 of what the post publishes, as it was approved: with other content it is not published.
+  -- SHA-256 of the approved content: the post is not published with any other content.
   -- Null: it needs no approval. Empty: its content has changed since, or it is an occurrence or the
   -- template of a series that nobody has approved; it is published only after a new approval.
   approved        bytea,
 
-  -- The current claim and what came of those before. Written by the scheduler only.
+  -- The current claim and the results of earlier ones. Written only by the scheduler.
 
-  -- Of a post that is tried again: not earlier than this.
+  -- Of a post that is retried: not before this.
   not_before      timestamptz,
-  -- Claims of this round.
+  -- Number of claims in this round.
   attempt         integer not null default 0,
-  -- The first of the passing failures in a row that it backs off from.
+  -- The first of the consecutive temporary failures for which it backs off.
   failing_since   timestamptz,
-  -- preparing: nothing irreversible has been called. committing: a call was about to be made, so it may be out.
+  -- preparing: no irreversible call was made. committing: a call was about to be made, so the post may be published.
   phase           text check (phase in ('preparing', 'committing')),
-  -- The proof of a claim, new with each: every statement of the sender names it.
+  -- The claim token, new for each claim: every statement of the sender checks it.
   claim_token     uuid,
-  -- Number of the claim's statement, chosen by the process that sent it, to find the claims whose answer was lost.
+  -- Number of the claim's statement, chosen by the process that sent it, to find claims whose response was lost.
   claim_round     bigint,
   -- node.id of the process that has the claim.
   claim_holder    uuid,
-  -- End of the claim unless it is renewed; of an UNKNOWN post: when the platform is asked next.
+  -- When the claim ends unless it is renewed; of an UNKNOWN post: when the platform is asked next.
   claim_until     timestamptz,
   -- When the last call was about to be made.
   committing_at   timestamptz,
-  -- The sender itself reported that its call is over.
+  -- The sender itself reported that its call has ended.
   call_ended      boolean not null default false,
   -- How often the platform was asked for the outcome.
   looks           integer not null default 0,
-  -- A call of this round may have reached the platform and nothing proves the opposite. It begins with an unknown
-  -- outcome and ends with a success or a proof; publication.maybe_sent has it for each part.
+  -- A call of this round may have reached the platform, and nothing proves the opposite. Set by an unknown outcome and
+  -- cleared by a success or a proof; publication.maybe_sent is the same for each part.
   maybe_sent      boolean not null default false,
-  -- Of a follower: its due time, had everything before it been on time. The identity of its publications.
+  -- Of a follower: when it would have been due if everything before it had been on time. Part of the identity of its
+  -- publications.
   nominal_due     timestamptz,
-  -- Claims in a row that ended with their process.
+  -- Consecutive claims that ended because their process died.
   reaps           integer not null default 0,
 
   -- How it ended.
 
-  -- Of the first part: the platform's id and the address of what was published.
+  -- The id and the address of the first part on the platform.
   release_id      text,
   release_url     text,
   -- A sentence for people and a code for programs.
   error           text,
   error_code      text,
-  -- Of an ERROR: it may be out.
+  -- Of an ERROR: the post may have been published.
   outcome_unknown boolean not null default false,
 
   -- Of the root of a repeated post.
@@ -764,7 +770,7 @@ create table post (
   occurrence      integer,
   -- Days between occurrences.
   interval_days   integer,
-  -- The series has moved past this occurrence. Only a hint for post_series_ended: series.number is what counts.
+  -- The series has moved past this occurrence. Only a hint for post_series_ended; series.number decides.
   series_passed   boolean not null default false,
 
   created_at      timestamptz not null default now(),
@@ -784,48 +790,48 @@ create table post (
     or (release_id is not null and error is null)),
   constraint post_error check ((state = 'ERROR') = (error is not null)),
   constraint post_outcome check (not outcome_unknown or state = 'ERROR'),
-  -- The fence behind every statement: what may be out is never reported as certainly failed.
+  -- Backs up every statement: a post that may have been published is never reported as certainly failed.
   constraint post_maybe_sent check (state <> 'ERROR' or maybe_sent = outcome_unknown),
   constraint post_occurrence check ((series_id is null) = (occurrence is null)
     and (series_id is null) = (interval_days is null))
-) with (fillfactor = 70); -- room for the next versions of a row on its page, so that an update can leave indexes alone
+) with (fillfactor = 70); -- room for the next versions of a row on its page, so that updates need not change indexes
 
--- RootsInRange and RootsPage: the calendar and the list. ChannelTaken and AllTaken: what takes a slot; it has the
--- channel, so that the posts of others are passed in the index. Whole, so that the planner never reads it from end to end
--- because all that it looks for meets its condition.
+-- RootsInRange and RootsPage: the calendar and the list. ChannelTaken and AllTaken: what occupies a slot; the index
+-- contains the channel, so that posts of other channels are skipped without reading their rows. It has no condition, so
+-- that the planner never scans all of it because a query implies the condition.
 create index post_range on post (org_id, publish_date, channel_id);
--- MonthPosts: first posts that go out after their date.
+-- MonthPosts: first posts that are due after their date.
 create index post_late on post (org_id, due) where due > publish_date and delay_minutes = 0;
--- GroupLock and what is read of whole groups.
+-- GroupLock, and everything that reads whole groups.
 create index post_group on post (group_id, org_id);
--- The occurrences of a series. A number has one row, whoever writes it.
+-- The occurrences of a series. A number has only one row, whoever writes it.
 create unique index post_series on post (org_id, series_id, occurrence) where series_id is not null;
--- SeriesEnded. Its condition is on occurrence, which is set when series_id is: no query for this index can be planned
--- with post_series, which would be read whole.
+-- SeriesEnded. Its condition is on occurrence, which is set whenever series_id is: the planner then cannot use
+-- post_series for its queries, which would read all of that index.
 create index post_series_ended on post (shard, updated_at)
   where occurrence is not null and not series_passed and (deleted_at is not null or state in ('PUBLISHED', 'ERROR'));
--- Finish: the follower of a post that is out. Partial, since most posts have none.
+-- Finish: the follower of a published post. Partial, because most posts have none.
 create index post_after on post (after_post, org_id) where after_post is not null;
--- Claim: the first post of a channel's queue. "channel_id is not null" keeps searches over all channels off it.
+-- Claim: the first post of a channel's queue. "channel_id is not null" keeps searches over all channels from using it.
 create index post_head on post (channel_id, due, seq)
   where state = 'QUEUE' and deleted_at is null and channel_id is not null;
 -- Sweep, FindExpire and CountQueue: what is due in the shards of a process. "shard is not null" keeps the search for a
--- channel's first post off it: after a quiet time that would look through all that is due, once for each channel.
+-- channel's first post from using it: after a quiet time it would read everything that is due, once for each channel.
 create index post_due on post (shard, due)
   where state = 'QUEUE' and deleted_at is null and shard is not null;
--- FindOrphans: followers whose time has come, since one cannot be left behind before. An expression, so that the
--- planner does not take the index of the calendar, which it would read from end to end.
+-- FindOrphans: followers whose time has come, because a follower cannot be left behind earlier. An expression, so that
+-- the planner does not use the index of the calendar, which it would read whole.
 create index post_waiting on post (shard, (publish_date at time zone 'UTC'))
   where state = 'WAITING' and deleted_at is null;
--- Retention: deleted groups by their first posts, and nothing of a post that exists, which may have many followers that
+-- Retention: deleted groups, by their first posts. It leaves out existing posts, which may have many followers that
 -- edits dropped.
 create index post_deleted on post (deleted_at, id) where deleted_at is not null and delay_minutes = 0;
--- FindReap, FindStuck, FindUnknown and GiveBack: the claims, and the outcomes that are not known. Here and in the next
--- index, "is not null" keeps those off it that look for one post, and would read all of it.
+-- FindReap, FindStuck, FindUnknown and GiveBack: claims and unknown outcomes. Here and in the next index, "is not null"
+-- keeps queries for a single post from using it, which would read all of it.
 create index post_claimed on post (shard, claim_until)
   where state in ('PUBLISHING', 'UNKNOWN') and shard is not null;
--- The backstop of the scheduler: a channel never has two posts on their way. HoldRepair and the sender's policies read
--- by it.
+-- The scheduler's last line of defense: a channel never has two posts in progress. HoldRepair and the sender's policies
+-- use it too.
 create unique index post_one_per_channel on post (channel_id)
   where state in ('PUBLISHING', 'UNKNOWN') and channel_id is not null;
 
@@ -835,18 +841,18 @@ create table part (
   -- The first part of a group has the id of its post.
   id       uuid not null,
   post_id  uuid not null,
-  -- Counted through the whole group.
+  -- Counted across the whole group.
   position integer not null check (position >= 0),
   content  text not null default '',
-  -- Whether content is the HTML subset, sanitised. Else it is plain text.
+  -- Whether content is sanitized HTML of the supported subset; otherwise it is plain text.
   html     boolean not null default false,
   constraint part_pkey primary key (id, org_id),
   constraint part_org_id_post_id_fkey foreign key (org_id, post_id) references post (org_id, id) on delete cascade,
-  -- The parts of a post, by everything that reads or sends posts.
+  -- The parts of a post, for everything that reads or sends posts.
   constraint part_position_key unique (post_id, position, org_id)
 );
 
--- A medium on a part.
+-- A media file of a part.
 create table attachment (
   org_id   uuid not null,
   part_id  uuid not null,
@@ -858,18 +864,18 @@ create table attachment (
     references part (org_id, id) on delete cascade,
   constraint attachment_org_id_media_id_fkey foreign key (org_id, media_id) references media (org_id, id)
 );
--- The sender's policy on media: is the image on a post that is claimed?
+-- The sender's policy on media: does a claimed post have the file?
 create index attachment_media on attachment (media_id, org_id);
 
 
--- Publications: parts on their way ------------------------------------------------------------------------------------
+-- Publications: sends of parts ----------------------------------------------------------------------------------------
 
--- One part sent once. The claim writes it, before anything is called, and its identity never changes however often it
--- is tried; moving the post by hand begins a new round, with publications of its own.
+-- One send of one part. The claim writes it before any call is made, and its identity never changes, however often it
+-- is retried; moving the post by hand begins a new round with new publications.
 create table publication (
   org_id             uuid not null,
-  -- Derived by the claim from post, part, round and due time, so that the same send keeps its identity after a restore
-  -- that has lost the claim. Platforms that de-duplicate get it as their key.
+  -- The claim derives it from post, part, round and due time, so that the same send keeps its identity after a restore
+  -- that lost the claim. Platforms that deduplicate get it as their key.
   id                 uuid not null,
   post_id            uuid not null,
   group_id           uuid not null,
@@ -877,17 +883,17 @@ create table publication (
   position           integer not null,
   -- post.republish: the round.
   number             integer not null default 1,
-  -- What the platform is told as the time of the post: its due time, frozen.
+  -- The time of the post as sent to the platform: its due time, frozen.
   created_at         timestamptz not null,
   phase              text not null default 'preparing' check (phase in ('preparing', 'committing', 'done', 'failed')),
-  -- How far the connector has prepared it, for the next step or the next process.
+  -- What the connector has prepared so far, for the next step or the next process.
   handle             jsonb,
-  -- A call for it may have reached the platform and nothing proves the opposite.
+  -- A call for it may have reached the platform, and nothing proves the opposite.
   maybe_sent         boolean not null default false,
-  -- Host that the calls that may have arrived went to, * for several: that another one does not have it proves nothing.
+  -- Host of the calls that may have arrived, or * for several: that another host does not have it proves nothing.
   sent_to            text,
 
-  -- How it ended: the platform's id, the address, and what the parts after it answer to.
+  -- How it ended: the platform's id, the address, and what the next parts reply to.
 
   release_id         text,
   release_url        text,
@@ -896,7 +902,7 @@ create table publication (
   -- A second success of the same publication, which raises an alarm.
   second_release_id  text,
 
-  -- When it was first claimed, and when its first call was about to be made: a platform is read back from there.
+  -- When it was first claimed, and when its first call was about to be made: a platform is searched from there.
   claimed_at         timestamptz,
   marked_at          timestamptz,
 
@@ -904,43 +910,44 @@ create table publication (
   constraint publication_org_id_post_id_fkey foreign key (org_id, post_id)
     references post (org_id, id) on delete cascade,
   constraint publication_done check ((phase = 'done') = (release_id is not null and done_at is not null))
-) with (fillfactor = 38); -- one that is done is half as long again as one that has begun, and must fit beside it
--- WorkPublications and the sender's policy: what of a group is out.
+) with (fillfactor = 38); -- a finished row is half as long again as a new one, and must fit on the page beside it
+-- WorkPublications and the sender's policy: what has been published of a group.
 create index publication_group on publication (group_id, org_id);
 
 
 -- Queue ---------------------------------------------------------------------------------------------------------------
 
--- The state of one channel's queue: what is on its way, and when it goes on. One row for each channel, written by the
--- scheduler and, for pauses and connects, by the service.
+-- The state of one channel's queue: what is in progress, and when it continues. One row for each channel, written by
+-- the scheduler and, for pauses and connects, by the service.
 create table channel_queue (
   channel_id  uuid constraint channel_queue_pkey primary key references channel (id) on delete cascade,
   org_id      uuid not null,
   shard       smallint not null check (shard between 0 and 255),
-  -- channel.connector, so that a claim can keep to what all channels of a platform share.
+  -- channel.connector, so that a claim can respect the limits that all channels of a platform share.
   connector   text not null,
-  -- Host that the calls go to, so that a server that hangs holds only a part of all calls. Written by connecting.
+  -- Host of the calls, so that a hanging server occupies only a part of all calls. Written when connecting.
   destination text not null default '' check (length(destination) <= 255),
-  -- The post that has the channel: claimed, of unknown outcome, or backing off. No other of the channel goes out.
+  -- The post that occupies the channel: claimed, with an unknown outcome, or backing off. No other post of the channel
+  -- is published meanwhile.
   busy_post   uuid,
   -- Nothing of the channel is claimed before this.
   not_before  timestamptz,
   -- When busy_post last ended.
   done_at     timestamptz,
-  -- What was due before this was kept back by us, so it goes out with gaps instead of all at once.
+  -- Posts due before this were held back by us, so they are published with gaps instead of all at once.
   held_until  timestamptz,
-  -- The credential was refused: nothing goes out until the account is connected again.
+  -- The credential was refused: nothing is published until the account is reconnected.
   parked      boolean not null default false,
-  -- Some row of pause reaches the channel.
+  -- A row of pause applies to the channel.
   paused      boolean not null default false,
-  -- Until when the channel was last kept back: by a pause, by a refused credential, or because what its post needs could
-  -- not be read. What was due before and missed is no failure, and no time before counts as failing.
+  -- Until when the channel was last held back: by a pause, by a refused credential, or because what its post needs
+  -- could not be read. A missed post that was due before is not a failure, and no time before counts as failing.
   resumed_at  timestamptz
-) with (fillfactor = 50); -- room for the claim and its end on the same page, past every index
--- Claim and HeadCount look at an organization's channels in this order, window by window.
--- "org_id is not null" keeps look-ups of one channel off it, which would read all of it.
+) with (fillfactor = 50); -- room for the claim and its end on the same page, so that no index changes
+-- Claim and HeadCount read an organization's channels in this order, window by window.
+-- "org_id is not null" keeps look-ups of one channel from using it, which would read all of it.
 create index channel_queue_org on channel_queue (org_id, channel_id) where org_id is not null;
--- SweepChannels: the channels of a process. Its condition keeps everything else off it.
+-- SweepChannels: the channels of a process. The condition keeps everything else from using it.
 create index channel_queue_shard on channel_queue (shard) where shard is not null;
 
 
@@ -957,42 +964,42 @@ create table post_event (
                   'stopped', 'released', 'approval_requested', 'approved', 'rejected', 'approval_expired', 'approval_void')),
   -- Host name of the process.
   node    text,
-  -- Who, when it was a person.
+  -- Who did it, if it was a person.
   by      text,
-  -- Why, for people.
+  -- The reason, for people.
   reason  text,
   constraint post_event_pkey primary key (post_id, id),
   constraint post_event_org_id_post_id_fkey foreign key (org_id, post_id)
     references post (org_id, id) on delete cascade
 );
--- Retention. An expression, so that no row is looked for by its key here.
+-- Retention. An expression, so that look-ups by key do not use this index.
 create index post_event_at on post_event (at, (id + 0));
 
 
 -- Idempotency ---------------------------------------------------------------------------------------------------------
 
--- The answer to a create that carried an Idempotency-Key, for its repeats. It outlives the posts.
+-- The response to a create with an Idempotency-Key, for its repeats. It outlives the posts.
 create table idempotency (
   org_id       uuid not null references organization (id) on delete cascade,
   key          text not null check (length(key) between 1 and 255),
-  -- SHA-256 of the request: a repeat with another one is refused.
+  -- SHA-256 of the request: a repeat with a different request is refused.
   request_hash bytea not null,
-  -- Post and channel of each post that was made.
+  -- Post and channel of each post that was created.
   body         jsonb not null,
   created_at   timestamptz not null default now(),
   constraint idempotency_pkey primary key (org_id, key)
 );
--- Retention. An expression, so that no row is looked for by its key here.
+-- Retention. An expression, so that look-ups by key do not use this index.
 create index idempotency_created on idempotency (created_at, (key || ''));
 
 
 -- Slots ---------------------------------------------------------------------------------------------------------------
 
--- A slot that a call named a moment ago, so that no other call names it too. A post at that time deletes it. Nothing is
--- refused because of it, and what is over is deleted when another slot is held.
+-- A slot that a call returned a moment ago, so that no other call returns it too. A post at that time deletes it. It
+-- never causes a refusal, and expired rows are deleted when another slot is held.
 create table slot_hold (
   org_id     uuid not null references organization (id) on delete cascade,
-  -- Id of the channel, or of the organization: then the time is held for all of its channels.
+  -- Id of the channel, or of the organization if the time is held for all of its channels.
   subject    uuid not null,
   -- A whole minute.
   at         timestamptz not null,
@@ -1000,20 +1007,20 @@ create table slot_hold (
   constraint slot_hold_pkey primary key (org_id, subject, at)
 );
 
--- Webhooks: endpoints of organizations that are told what becomes of posts -------------------------------------------
+-- Webhooks: endpoints of organizations that receive events about posts -----------------------------------------------
 
--- An endpoint. The scheduling columns say which endpoint has something to send, so that nothing reads its deliveries
--- to find out.
+-- An endpoint. The scheduling columns show which endpoints have something to send, so that nothing needs to read their
+-- deliveries to find out.
 create table webhook (
   org_id         uuid not null references organization (id) on delete cascade,
   id             uuid not null,
   name           text not null check (length(name) between 1 and 128),
   url            text not null check (octet_length(url) between 1 and 2048),
-  -- Who made it; null when that account is gone.
+  -- Who created it; null if that account is gone.
   created_by     uuid references person (id) on delete set null,
-  -- Who chose its URL or a secret, and so may be able to read what is sent to it.
+  -- People who chose its URL or a secret, and so may be able to read what is sent to it.
   known_to       uuid[] not null default '{}',
-  -- Which events it wants, and of which channels; empty: all.
+  -- Which events it wants, and for which channels; empty: all.
   events         text[] not null default '{}',
   integrations   uuid[] not null default '{}',
   -- The signing secret, sealed with an encryption key that is not in the database. webhook_old_key
@@ -1021,40 +1028,40 @@ create table webhook (
   signing_key    bytea not null check (octet_length(signing_key) <= 1024),
   created_at     timestamptz not null,
   updated_at     timestamptz not null,
-  -- It gets no events from then on, because a person said so, it answered 410, or all deliveries of days failed.
+  -- From then on it gets no events: a person disabled it, it returned 410, or all deliveries failed for days.
   disabled_at    timestamptz,
   disabled_for   text check (disabled_for in ('person', 'gone', 'failing')),
   -- The first failure since its last success.
   failing_since  timestamptz,
-  -- The endpoint is served by other workers than endpoints that work: until a call to its URL has
-  -- succeeded, after a failed call, and until slow_until after a slow call. The next success ends
-  -- this.
+  -- The endpoint is served by separate workers, apart from endpoints that work: until a call to its
+  -- URL has succeeded, after a failed call, and until slow_until after a slow call. The next success
+  -- ends this.
   aside          boolean not null default true,
   slow_until     timestamptz,
-  -- It asked for a pause until then, by 429 or 503.
+  -- It asked for a pause until then, with 429 or 503.
   not_before     timestamptz,
   -- Number of its last delivery.
   last_number    bigint not null default 0,
   -- When its first pending delivery may be sent; null: it has none.
   next_at        timestamptz,
-  -- A task that sends its deliveries waits, or runs, until then at most. After that its process is taken for dead.
+  -- A task that sends its deliveries is queued, or runs, until then at most. After that its process is presumed dead.
   queued_until   timestamptz,
   running_until  timestamptz,
   constraint webhook_pkey primary key (org_id, id),
   constraint webhook_disabled check ((disabled_at is null) = (disabled_for is null))
 );
--- WebhookDue: the endpoints that are due, the longest due first; those of one organization; and
+-- WebhookDue: the endpoints that are due, the longest overdue first; those of one organization; and
 -- those being called.
 create index webhook_next on webhook (aside, next_at) where next_at is not null;
 create index webhook_turn on webhook (org_id, aside, next_at) where next_at is not null;
 create index webhook_under_way on webhook (org_id) where queued_until is not null or running_until is not null;
 
--- An earlier secret of an endpoint, which signs beside the current one until its own end.
+-- An earlier secret of an endpoint, which signs in addition to the current one until ends_at.
 create table webhook_old_key (
   org_id     uuid not null references organization (id) on delete cascade,
   id         uuid not null,
   webhook_id uuid not null,
-  -- Sealed as webhook.signing_key.
+  -- Sealed like webhook.signing_key.
   key        bytea not null check (octet_length(key) <= 1024),
   ends_at    timestamptz not null,
   constraint webhook_old_key_pkey primary key (org_id, id),
@@ -1065,8 +1072,8 @@ create index webhook_old_key_webhook on webhook_old_key (org_id, webhook_id, end
 -- Retention. An expression, as in webhook_delivery_created.
 create index webhook_old_key_ends on webhook_old_key (ends_at, (id::text));
 
--- What endpoints are to be told, written in the transaction in which it happened and deleted in the one that writes the
--- deliveries. Organizations without an endpoint that is enabled have none.
+-- Events for endpoints, written in the transaction in which they happened and deleted in the transaction that writes
+-- the deliveries. Organizations without an enabled endpoint have none.
 create table webhook_event (
   org_id      uuid not null references organization (id) on delete cascade,
   id          bigint generated always as identity,
@@ -1075,18 +1082,18 @@ create table webhook_event (
                       'approval.requested', 'approval.resolved')),
   -- The first post of the thread.
   post_id     uuid not null,
-  -- How the thread stood then, as clients see it; null: as it stands when the deliveries are written.
+  -- The state of the thread at that time, as clients see it; null: its state when the deliveries are written.
   state       text check (state in ('DRAFT', 'QUEUE', 'PUBLISHED', 'ERROR')),
   release_id  text,
   release_url text,
   error       text,
   error_code  text,
-  -- Further members of the body; null: none.
+  -- Additional members of the body; null: none.
   data        jsonb,
   constraint webhook_event_pkey primary key (org_id, id)
 );
 
--- One event on its way to one endpoint. Its id is the same in all attempts.
+-- The delivery of one event to one endpoint. Its id is the same in all attempts.
 create table webhook_delivery (
   org_id     uuid not null references organization (id) on delete cascade,
   id         uuid not null,
@@ -1095,22 +1102,22 @@ create table webhook_delivery (
   number     bigint not null,
   event      text not null check (length(event) <= 64),
   post_id    uuid,
-  -- What is sent, the same bytes in each attempt.
+  -- The body that is sent, with the same bytes in each attempt.
   body       text not null check (octet_length(body) <= 20000),
   state      text not null default 'pending' check (state in ('pending', 'delivered', 'failed')),
-  -- Calls so far, and those before the last replay by hand, from which the plan of retries counts.
+  -- Calls so far, and how many of them came before the last manual replay, from which the retry schedule counts.
   attempts   integer not null default 0,
   planned_from integer not null default 0,
   -- When it may be sent.
   next_at    timestamptz,
   -- The last attempts: publishing.WebhookAttempt.
   log        jsonb not null default '[]',
-  -- Why it failed, for people, when that is more than the last attempt says.
+  -- Why it failed, for people, if that is more than the last attempt says.
   error      text,
   created_at timestamptz not null,
   ended_at   timestamptz,
   constraint webhook_delivery_pkey primary key (org_id, id),
-  -- The log of an endpoint, and its bounds.
+  -- The log of an endpoint, and its limits.
   constraint webhook_delivery_number_key unique (org_id, webhook_id, number),
   constraint webhook_delivery_webhook_fkey foreign key (org_id, webhook_id)
     references webhook (org_id, id) on delete cascade,
@@ -1119,15 +1126,15 @@ create table webhook_delivery (
 );
 -- DeliveriesDue.
 create index webhook_delivery_due on webhook_delivery (org_id, webhook_id, next_at) where state = 'pending';
--- Retention. An expression, so that no row is looked for by its key here.
+-- Retention. An expression, so that look-ups by key do not use this index.
 create index webhook_delivery_created on webhook_delivery (created_at, (id::text));
 
--- A change of the state that clients see is made by some fifteen statements, of the scheduler and of people, and more
--- will come; none of them may forget the event. So a trigger writes it, for those rows only whose visible state
--- changes: a claim, a retry and an unknown outcome do not run it.
+-- About fifteen statements of the scheduler and of people change the state that clients see, more will follow, and none
+-- of them may forget the event. So a trigger writes it, only for rows whose visible state changes: a claim, a retry or
+-- an unknown outcome does not run it.
 --
--- The state of a thread is that of publishing.Thread.Effective: its first post's unless that is published, else that of
--- a follower that failed, else that of one that is not published, else PUBLISHED. An event is written when that changes.
+-- The state of a thread is that of publishing.Thread.Effective: the state of its first post unless that is published,
+-- else of a failed follower, else of a follower that is not published, else PUBLISHED. A change of it writes an event.
 create function webhook_record() returns trigger language plpgsql as $$
 declare
   thread_id   uuid;
@@ -1161,7 +1168,7 @@ begin
   if thread_id is null or shown = was then
     return null;
   end if;
-  -- A follower counts when it is what the thread shows, and the first that failed tells it for those behind it.
+  -- A follower counts if its state is the thread's state, and the first failed follower reports for those behind it.
   if not is_root and (root_state <> 'PUBLISHED' or shown <> new.state or shown = 'ERROR' and other_error) then
     return null;
   end if;
@@ -1178,8 +1185,8 @@ create trigger post_webhook after update of state on post for each row
     and (old.state in ('DRAFT', 'PUBLISHED', 'ERROR') or new.state in ('DRAFT', 'PUBLISHED', 'ERROR')))
   execute function webhook_record();
 
--- Posts that were published, at least in part, and are queued again or drafts now, by the day for which they were
--- published first. The plan counts them, and a trigger does, because several statements begin a new round.
+-- Posts that were published, at least in part, and are now queued again or drafts, by the day for which they were first
+-- published. They count toward the plan. A trigger counts them, because several statements begin a new round.
 create table republished (
   org_id uuid not null references organization (id) on delete cascade,
   day    date not null,
@@ -1202,11 +1209,11 @@ create trigger post_republished after update of state on post for each row
   when (old.state in ('PUBLISHED', 'ERROR') and new.state in ('QUEUE', 'DRAFT') and old.after_post is null and old.delay_minutes = 0)
   execute function republished_record();
 
--- Notifications: what people are told of, and the events that become incidents -----------------------------------------
+-- Notifications of people, and the events that become incidents -------------------------------------------------------
 
--- What happened to posts and channels, written in the transaction in which it happened and deleted in the one that
--- counts it in a notification. It refers to nothing, so that whoever publishes waits for no lock because of it: the
--- purge of an organization deletes its rows.
+-- What happened to posts and channels, written in the transaction in which it happened and deleted in the transaction
+-- that counts it in a notification. It has no foreign keys, so that publishing never waits for a lock because of it;
+-- the purge of an organization deletes its rows.
 create table incident_event (
   org_id     uuid not null,
   id         bigint generated always as identity,
@@ -1216,45 +1223,45 @@ create table incident_event (
   channel_id uuid not null,
   -- Null for an event of the channel itself.
   post_id    uuid,
-  -- post.error_code, and why, for people.
+  -- post.error_code, and the reason, for people.
   code       text,
   reason     text,
   constraint incident_event_pkey primary key (org_id, id)
 );
 
--- An entry of the bell: an incident of a channel with the number of its posts, the published posts of a day, or an
+-- An entry in the bell: an incident of a channel with the number of its posts, the published posts of a day, or an
 -- approval.
 create table notification (
   org_id      uuid not null references organization (id) on delete cascade,
   id          uuid not null,
   -- publishing.NotificationKind.
   kind        text not null check (kind in ('reconnect', 'failed', 'missed', 'unknown', 'published', 'approval')),
-  -- Of an incident, and of published posts if all are of one channel.
+  -- Of an incident, and of published posts if all of them are for one channel.
   channel_id  uuid,
-  -- Of an approval, and what became of it; pending: it was asked for.
+  -- Of an approval, and its answer; pending: it was requested.
   approval_id uuid,
   answer      text check (answer in ('pending', 'approved', 'rejected', 'void')),
   -- Who sees it; null: every member.
   person_id   uuid,
-  -- The first post of it, null while it has none.
+  -- Its first post; null while it has none.
   post_id     uuid,
-  -- Why the first post failed, or the channel must be connected again: a code for programs, and a sentence for people.
+  -- Why the first post failed, or why the channel must be reconnected: a code for programs, and a sentence for people.
   code        text check (length(code) <= 128),
   reason      text check (length(reason) <= 500),
   -- Posts so far.
   posts       integer not null default 0 check (posts >= 0),
   created_at  timestamptz not null,
-  -- When an event was counted last; later than that of all others in the organization at the time.
+  -- When an event was last counted; later than the last_at of all others in the organization at that time.
   last_at     timestamptz not null,
-  -- The next event of the kind is another incident.
+  -- Set once it has ended: the next event of the kind is another incident.
   closed_at   timestamptz,
-  -- When its mails are queued; null: that is done, or there are none.
+  -- When its mails are to be queued; null: they were queued, or there are none.
   mail_at     timestamptz,
-  -- posts when its mails were queued last; null before that, and again once it was reopened.
+  -- The value of posts when its mails were last queued; null before that, and again once it was reopened.
   mailed_posts integer,
-  -- When its mails were queued last; null before that.
+  -- When its mails were last queued; null before that.
   mailed_at    timestamptz,
-  -- How often it went on after people were mailed, and the posts of which they knew when it did so last.
+  -- How often it recurred after people were mailed, and how many posts they knew of at the last recurrence.
   reopened      integer not null default 0 check (reopened >= 0),
   earlier_posts integer not null default 0 check (earlier_posts >= 0),
   constraint notification_pkey primary key (org_id, id),
@@ -1262,23 +1269,24 @@ create table notification (
     case kind when 'approval' then channel_id is null when 'published' then true else channel_id is not null end
     and (kind = 'approval') = (approval_id is not null) and (kind = 'approval') = (answer is not null))
 );
--- A channel has one open incident of a kind, and one of unknown outcomes a day. The published posts of a day are one.
+-- A channel has one open incident of a kind, and one of unknown outcomes for each day. The published posts of a day are
+-- one notification.
 create unique index notification_open on notification (org_id, channel_id, kind)
   where closed_at is null and kind in ('reconnect', 'failed', 'missed');
--- Incidents that have ended a short time ago.
+-- Incidents that ended recently.
 create index notification_closed on notification (org_id, closed_at) where closed_at is not null;
 create unique index notification_unknown on notification (org_id, channel_id, ((created_at at time zone 'UTC')::date))
   where kind = 'unknown';
 create unique index notification_published on notification (org_id, ((created_at at time zone 'UTC')::date))
   where kind = 'published';
--- NotificationPage: the newest activity first.
+-- NotificationPage: the most recent activity first.
 create index notification_last on notification (org_id, last_at desc, id desc);
 -- MailOrgs and the mails of an organization that are due.
 create index notification_mail on notification (org_id, mail_at) where mail_at is not null;
--- Retention. An expression, so that no row is looked for by its key here.
+-- Retention. An expression, so that look-ups by key do not use this index.
 create index notification_old on notification (last_at, (id::text));
 
--- The published posts of a notification by their channels, until its mails are queued.
+-- The published posts of a notification by channel, until its mails are queued.
 create table notification_posts (
   org_id          uuid not null,
   notification_id uuid not null,
@@ -1289,23 +1297,23 @@ create table notification_posts (
     on delete cascade
 );
 
--- Until when a member has read all notifications of the organization. Without a row: those before the membership.
+-- Until when a member has read all notifications of the organization. Without a row: until the membership began.
 create table notification_read (
   org_id    uuid not null,
   person_id uuid not null,
-  -- notification.last_at of the newest one that was read.
+  -- notification.last_at of the newest notification that was read.
   read_at   timestamptz not null,
   constraint notification_read_pkey primary key (org_id, person_id),
   constraint notification_read_member foreign key (org_id, person_id) references member (org_id, person_id)
     on delete cascade
 );
 
--- What a member has read of those after notification_read.read_at.
+-- The notifications after notification_read.read_at that a member has read.
 create table notification_seen (
   org_id          uuid not null,
   person_id       uuid not null,
   notification_id uuid not null,
-  -- notification.last_at at that time: what is counted later is unread again.
+  -- notification.last_at at that time: if more is counted later, the notification is unread again.
   last_at         timestamptz not null,
   constraint notification_seen_pkey primary key (org_id, person_id, notification_id),
   constraint notification_seen_member foreign key (org_id, person_id) references member (org_id, person_id)
@@ -1313,12 +1321,12 @@ create table notification_seen (
   constraint notification_seen_of foreign key (org_id, notification_id) references notification (org_id, id)
     on delete cascade
 );
--- The deletion of a notification.
+-- Deleting a notification.
 create index notification_seen_notification on notification_seen (org_id, notification_id);
 
--- As webhook_record: some fifteen statements end posts, and none of them may forget the event. A post that waits for an
--- unknown outcome has none yet: the platform is asked, and tells of most of them within seconds. What failed because the
--- part before it did is no event of its own.
+-- Like webhook_record: about fifteen statements end posts, and none of them may forget the event. A post with an
+-- unknown outcome has no event yet: the platform is asked, and answers most of these within seconds. A post that failed
+-- because its predecessor did has no separate event.
 create function incident_record() returns trigger language plpgsql as $$
 begin
   insert into incident_event (org_id, kind, channel_id, post_id, code, reason)
@@ -1347,9 +1355,9 @@ create trigger channel_incident after update of refresh_needed, deleted_at on ch
   when (old.refresh_needed <> new.refresh_needed or (old.deleted_at is null) <> (new.deleted_at is null))
   execute function channel_incident_record();
 
--- Applications at platforms ---------------------------------------------------------------------------------------------
+-- Applications at platforms -------------------------------------------------------------------------------------------
 
--- An organization's own application at a family of platforms, in place of that of the instance.
+-- An organization's own application at a family of platforms, used instead of the instance's application.
 create table platform_app (
   org_id     uuid not null references organization (id) on delete cascade,
   -- connector.Family.ID.
@@ -1357,42 +1365,42 @@ create table platform_app (
   client_id  text not null,
   -- Sealed like channel.credential.
   sealed_secret bytea not null check (octet_length(sealed_secret) <= 4096),
-  -- Who entered the secret and may know it. It is kept when the account is gone.
+  -- Who entered the secret and may know it. It is kept after the account is gone.
   set_by     uuid,
   updated_at timestamptz not null default now(),
   constraint platform_app_pkey primary key (org_id, family)
 );
 
 
--- Approvals: requests that somebody else looks at a draft ---------------------------------------------------------------
+-- Approvals: requests for someone else to review a draft --------------------------------------------------------------
 
--- A request and its answer. The newest one of a post counts. Whoever writes one has locked the posts of the group, or
--- changes a pending one only.
+-- A request and its answer. Only the newest request of a post counts. A statement that writes one has locked the posts
+-- of the group, or changes only a pending request.
 create table approval (
   org_id         uuid not null references organization (id) on delete cascade,
-  -- A later request has a greater one.
+  -- A later request has a greater id.
   id             uuid not null,
   -- The first post of the thread.
   post_id        uuid not null,
   -- VOID: withdrawn, or the post was changed or scheduled.
   status         text not null default 'PENDING' check (status in ('PENDING', 'APPROVED', 'REJECTED', 'EXPIRED', 'VOID')),
-  -- SHA-256 of the token in the mailed review link, and the secret from which the tokens of all its links are made,
+  -- SHA-256 of the token in the mailed review link, and the secret from which the tokens of all its links are derived,
   -- sealed like channel.credential.
   token_hash     bytea not null,
   sealed_token   bytea not null check (octet_length(sealed_token) <= 1024),
   auto_schedule  boolean not null default false,
   note           text check (length(note) <= 2000),
   reviewer_email text check (length(reviewer_email) <= 320),
-  -- The members to whose mailbox the link was mailed.
+  -- The members whose mailbox the link was mailed to.
   reviewer_people uuid[] not null default '{}',
-  -- Who asked. A person and a key that are gone stay.
+  -- Who asked. Ids of a person or key that is gone stay.
   requested_by   uuid,
   requested_key  uuid,
   -- The administrator of the instance who asked as the person; null: the person did.
   requested_behind uuid,
   requested_at   timestamptz not null,
   expires_at     timestamptz not null,
-  -- When the reviewer is reminded; null: never, or it is done.
+  -- When the reviewer is reminded; null: never, or already done.
   remind_at      timestamptz,
   reviewer_note  text check (length(reviewer_note) <= 2000),
   -- The name of a guest. A member is stored in resolved_by only, so that no address remains when
@@ -1407,7 +1415,7 @@ create table approval (
   constraint approval_resolved check ((status = 'PENDING') = (resolved_at is null)),
   constraint approval_reviewer check (resolved_by is null or reviewer_name is null)
 );
--- A post has one request that waits.
+-- A post has at most one pending request.
 create unique index approval_pending on approval (org_id, post_id) where status = 'PENDING';
 -- ApprovalOf. Deleting a post deletes its approvals.
 create index approval_post on approval (org_id, post_id, id);
@@ -1419,49 +1427,49 @@ create index approval_due on approval (least(expires_at, remind_at), id) where s
 create index approval_mailed on approval (org_id, requested_at) where reviewer_email is not null;
 
 
--- Analytics -------------------------------------------------------------------------------------------------------------
+-- Analytics -----------------------------------------------------------------------------------------------------------
 
--- What was read of the statistics of a channel, or of a post: when, and when it is read again without being asked.
+-- When the statistics of a channel or a post were read, and when they are next read without a request.
 create table insight (
   org_id     uuid not null,
-  -- The id of the channel or of the post, which is the first of its thread.
+  -- The id of the channel, or of the first post of a thread.
   subject    uuid not null,
   channel_id uuid not null,
   -- Null: the channel itself.
   post_id    uuid,
-  -- The id of the post on its platform, which publishing again replaces; empty for a channel.
+  -- The id of the post on its platform, which republishing replaces; empty for a channel.
   release    text not null default '',
   read_at    timestamptz,
-  -- The last attempt. When it failed, problem says why, as a sentence for people.
+  -- The last attempt. If it failed, problem says why, as a sentence for people.
   tried_at   timestamptz,
   problem    text not null default '' check (octet_length(problem) <= 1000),
-  -- The last answer had no figures, as of a post that the platform no longer has.
+  -- The last response had no figures, for example for a post that the platform no longer has.
   empty      boolean not null default false,
-  -- The platform has asked to wait until then with the channel and its posts; null for a post.
+  -- The platform asked us not to read the channel and its posts before then; null for a post.
   again_at   timestamptz,
-  -- When the snapshot of the day is due; null for a post, which is read with its channel.
+  -- When the daily snapshot is due; null for a post, which is read with its channel.
   next_at    timestamptz,
-  -- Snapshots that failed since the last one that did not: the next attempt waits the longer.
+  -- Failed snapshots since the last successful one: each makes the next attempt wait longer.
   failures   smallint not null default 0 check (failures >= 0),
   constraint insight_pkey primary key (org_id, subject),
   constraint insight_subject check (subject = coalesce(post_id, channel_id)),
   constraint insight_channel_fkey foreign key (org_id, channel_id) references channel (org_id, id) on delete cascade,
   constraint insight_post_fkey foreign key (org_id, post_id) references post (org_id, id) on delete cascade
 );
--- Deleting a post or a channel deletes what is known of it.
+-- Deleting a post or a channel deletes its statistics.
 create index insight_post on insight (post_id, org_id) where post_id is not null;
 create index insight_channel on insight (channel_id, org_id);
 
--- The figures of one day of UTC, by the labels of the platform. What is not known has no member, and a day of which
--- nothing is known has no row.
+-- The metrics of one UTC day, by the labels of the platform. Unknown values have no member, and a day without any known
+-- value has no row.
 create table insight_day (
   org_id  uuid not null,
   subject uuid not null,
   day     date not null,
-  -- Numbers of what happened on that day, and values at its end.
+  -- Counts of what happened on that day, and values at its end.
   counts  jsonb not null default '{}' check (jsonb_typeof(counts) = 'object' and octet_length(counts::text) <= 16384),
   levels  jsonb not null default '{}' check (jsonb_typeof(levels) = 'object' and octet_length(levels::text) <= 16384),
-  -- The day was over when it was read last.
+  -- The day was over when it was last read.
   whole   boolean not null,
   constraint insight_day_pkey primary key (org_id, subject, day),
   constraint insight_day_subject_fkey foreign key (org_id, subject) references insight (org_id, subject) on delete cascade
@@ -1472,12 +1480,12 @@ create index insight_day_day on insight_day (day, (subject::text));
 
 -- Who may see and do what ---------------------------------------------------------------------------------------------
 --
--- Six roles without a log-in, made by crier migrate and entered by the service's connections (platform/pg). Columns
--- are limited by grants, rows by policies, which bind the owner of the tables too. crier_jobs runs background jobs: it
--- has the tables that River makes in the schema jobs (river.go) and nothing here.
+-- Six roles without a log-in, created by crier migrate and entered by the service's connections (platform/pg). Grants
+-- limit columns, and policies limit rows, for the owner of the tables too. crier_jobs runs background jobs: it has the
+-- tables that River creates in the schema jobs (river.go) and nothing here.
 create schema jobs;
 
--- crier_tenant: all of one organization, the one that the transaction has set, and nothing of any other.
+-- crier_tenant: everything of the organization that the transaction has set, and nothing of any other.
 do $$
 declare t text;
 begin
@@ -1501,7 +1509,7 @@ create policy tenant on organization to crier_tenant
   with check (id = (select nullif(current_setting('app.org_id', true), '')::uuid));
 grant select, insert (id, name, description, timezone, created_at, created_by), update (name, description, timezone, timezone_chosen, mfa_required)
   on organization to crier_tenant;
--- Of people, those who are members: the policy of member applies inside of this one.
+-- Only people who are members: the policy of member applies inside this one.
 alter table person enable row level security;
 alter table person force row level security;
 create policy tenant on person for select to crier_tenant using (exists (
@@ -1515,8 +1523,8 @@ create policy tenant on audit to crier_tenant
   with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid));
 grant select, insert on audit to crier_tenant;
 
--- crier_gate: finds whose a credential, a file or a connect state is, before any organization is known, and has what
--- belongs to people and to no organization.
+-- crier_gate: finds the owner of a credential, a file or a connect state before any organization is known, and has
+-- everything that belongs to people instead of organizations.
 create policy gate on person to crier_gate using (true) with check (true);
 grant select, insert, update, delete on person to crier_gate;
 grant select, insert, update, delete on session, device, confirmation, confirmation_link, mfa, sign_in_step to crier_gate;
@@ -1546,7 +1554,7 @@ grant select (key, org_id, id, blob, name, ext, content_type, size, edits, delet
 create policy gate on connect_state for select to crier_gate using (true);
 grant select (hash, org_id, person_id, key_id, behind_id, session_id, expires_at, state_until) on connect_state to crier_gate;
 
--- crier_clock: claims, finishes, sweeps and reaps across organizations, and reads neither content nor credentials.
+-- crier_clock: claims, finishes, sweeps and reaps across organizations. It reads neither content nor credentials.
 grant select, insert, update, delete on node to crier_clock;
 grant select, update on shard to crier_clock;
 create policy clock on organization for select to crier_clock using (true);
@@ -1588,9 +1596,9 @@ grant select (org_id, subject, next_at, failures), insert (org_id, subject, chan
 create policy clock on derived_picture for select to crier_clock using (true);
 grant select (org_id, media_id, spec, shard, state, not_before) on derived_picture to crier_clock;
 
--- crier_sender: reads what a claimed post needs and nothing else. Every policy leans on the first. Two ways of writing
--- an equality steer the planner, which plans these once for a connection, perhaps while tables are empty: it uses
--- "x = any (array[y])" to look x up and for nothing else, and "is true" keeps it off the partial indexes.
+-- crier_sender: reads what a claimed post needs and nothing else. Every policy relies on the first. Two ways of writing
+-- an equality steer the planner, which plans these once per connection, perhaps while tables are empty: it uses
+-- "x = any (array[y])" only to look x up, and "is true" keeps it from using partial indexes.
 create policy sender on post for select to crier_sender using ((state in ('PUBLISHING', 'UNKNOWN')) is true);
 grant select on post to crier_sender;
 create policy sender on channel for select to crier_sender using (exists (
@@ -1611,16 +1619,16 @@ grant select on attachment to crier_sender;
 create policy sender on media for select to crier_sender using (exists (
   select 1 from attachment a where a.media_id = any (array[media.id]) and (a.org_id = media.org_id) is true));
 grant select on media to crier_sender;
--- Of the whole group: a follower answers the publications of the posts before it.
+-- The whole group: a follower replies to the publications of the posts before it.
 create policy sender on publication for select to crier_sender using (exists (
   select 1 from post p
   where p.group_id = any (array[publication.group_id]) and (p.org_id = publication.org_id) is true));
 grant select on publication to crier_sender;
 
--- crier_retention: deletes across organizations what nobody can reach any more, and reads only what it needs to know
--- that. It reads how all posts stand, so that a post that it must not touch is never taken for one that is gone.
--- The policies repeat the conditions that must never be got wrong, whatever a statement asks for: a post that may be
--- at its platform without our knowing stays. The rows below it go by their foreign keys.
+-- crier_retention: deletes across organizations what nobody can access any longer, and reads only what it needs to find
+-- that. It reads the states of all posts, so that it never mistakes a post that it must not touch for a deleted one.
+-- The policies repeat the conditions that must hold whatever a statement asks for: a post that may be on its platform
+-- without our knowing stays. The rows that belong to a post are deleted through their foreign keys.
 create policy retention_read on post for select to crier_retention using (true);
 create policy retention on post for delete to crier_retention
   using (deleted_at is not null and not maybe_sent and state not in ('PUBLISHING', 'UNKNOWN'));
@@ -1660,8 +1668,8 @@ create policy retention on insight_day for delete to crier_retention using (day 
 grant select (org_id, subject, day) on insight_day to crier_retention;
 grant delete on insight_day to crier_retention;
 
--- What a purge deletes of an organization before the organization itself. Only the policy of the organization limits it
--- to those that are to be deleted; nobody else may delete or change an entry of the audit log.
+-- What a purge deletes of an organization before the organization itself. Only the policy on organization restricts it
+-- to organizations marked for deletion; nobody else may delete or change an entry of the audit log.
 create policy retention on organization for select to crier_retention using (deleted_at is not null);
 grant select (id, deleted_at) on organization to crier_retention;
 do $$
@@ -1678,7 +1686,7 @@ end $$;
 grant select (org_id, id) on audit, invitation, api_key to crier_retention;
 grant select (org_id, person_id, role) on member to crier_retention;
 
--- Locking a row needs the right to update it. No update passes its check, so nothing can be changed.
+-- Locking a row requires the right to update it. No update passes the check, so nothing can be changed.
 do $$
 declare t text;
 begin
@@ -1688,8 +1696,8 @@ begin
   end loop;
 end $$;
 
--- Webhooks. The scheduler writes what happened, for organizations with an endpoint, and sees which organizations and
--- endpoints have something to do; it reads neither addresses nor secrets nor what is sent.
+-- Webhooks. The scheduler writes what happened for organizations with an endpoint, and sees which organizations and
+-- endpoints have work; it reads neither addresses nor secrets nor what is sent.
 do $$
 declare t text;
 begin
@@ -1719,7 +1727,8 @@ create policy retention_lock on webhook_old_key for update to crier_retention us
 grant select (org_id, id, ends_at) on webhook_old_key to crier_retention;
 grant delete, update (org_id) on webhook_old_key to crier_retention;
 
--- Approvals. The gate finds whose a review link is, the scheduler which requests have expired or need a reminder.
+-- Approvals. The gate finds the approval of a review link; the scheduler finds requests that have expired or need a
+-- reminder.
 alter table approval enable row level security;
 alter table approval force row level security;
 create policy tenant on approval to crier_tenant
@@ -1730,12 +1739,12 @@ create policy gate on approval for select to crier_gate using (true);
 grant select (org_id, id, token_hash, requested_by, reviewer_people) on approval to crier_gate;
 create policy clock on approval for select to crier_clock using (true);
 grant select (org_id, id, status, expires_at, remind_at) on approval to crier_clock;
--- Which organizations have asked a person who is being purged.
+-- Which organizations have asked a person who is being purged for a review.
 create policy retention_read on approval for select to crier_retention using (true);
 grant select (org_id, reviewer_email) on approval to crier_retention;
 
--- Notifications. The scheduler writes what happened, and sees which organizations have something to do; it reads neither
--- what failed nor what people are told.
+-- Notifications. The scheduler writes what happened, and sees which organizations have work; it reads neither what
+-- failed nor what people are notified of.
 do $$
 declare t text;
 begin

@@ -1,15 +1,17 @@
--- Counts an attempt under three keys, or under none when one of them has to wait.
--- KEYS: a hash of each key's count and the time until which it has to wait, and a sorted set of when each is forgotten.
--- ARGV: the memory, the most keys, the count of the third key from which on it has the delays of the second, then for each
--- key its name, how many delays it has, and these.
--- A delay is that after the first attempt, the second, and so on; the last one goes on. Those of the first key are its own,
--- those of the second are for the third, which has the longer one of them and its own.
--- Times are in milliseconds. Returns how long it is until the attempt may be made, 0 when it was counted.
+-- Counts an attempt under three keys, or under none of them if one has to wait.
+-- KEYS: a hash with each key's count and the time until which it has to wait, and a sorted set of when each is
+-- forgotten.
+-- ARGV: how long keys are remembered, the maximum number of keys, the count of the third key from which the delays of
+-- the second key apply to it too, then for each key its name, its number of delays, and the delays.
+-- The first delay follows the first attempt, the second delay the second attempt, and so on; the last delay repeats.
+-- The delays of the first key apply to it. Those of the second key, selected by its count, apply to the third, which
+-- has the longer of these and its own.
+-- Times are in milliseconds. Returns how long it is until the attempt may be made, or 0 if it was counted.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local memory, most, shared = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
--- A key of another type, which something else has written, would make every call fail.
+-- A key of another type, written by something else, would make every call fail.
 for k, kind in ipairs({'hash', 'zset'}) do
   local found = redis.call('TYPE', KEYS[k]).ok
   if found ~= kind and found ~= 'none' then
@@ -51,8 +53,8 @@ for k = 1, 3 do
   redis.call('ZADD', KEYS[2], now + own[k] + memory, names[k])
 end
 
--- Forgets keys whose memory is over, and of too many those whose memory ends first. A call adds three keys at most, so
--- that a few are enough.
+-- Forgets keys whose time is over and, if there are too many, those whose time ends first. A call adds at most three
+-- keys, so removing a few is enough.
 local gone = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 10)
 local over = math.min(redis.call('ZCARD', KEYS[2]) - most, 10)
 if over > #gone then

@@ -1,5 +1,5 @@
--- Takes the last attempt of each key back, with the delay after it.
--- KEYS: as of attempt.lua. ARGV: the keys.
+-- Removes the last attempt of each key, with the delay after it.
+-- KEYS: as in attempt.lua. ARGV: the names of the keys.
 for _, name in ipairs(ARGV) do
   local kept = redis.call('HGET', KEYS[1], name)
   if kept then
