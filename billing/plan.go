@@ -116,7 +116,8 @@ func (l *fileLimit) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	if err := json.Unmarshal(raw, &l.most); err != nil || l.most < 0 || l.most > math.MaxInt32 {
-		return fmt.Errorf("a limit is %s, and must be a whole number from 0 to %d, or null for none", raw, math.MaxInt32)
+		return fmt.Errorf("a limit is %s but must be a whole number from 0 to %d, or null for no limit",
+			raw, math.MaxInt32)
 	}
 	return nil
 }
@@ -136,7 +137,7 @@ func Parse(raw []byte) (Catalogue, error) {
 	c := Catalogue{Default: f.Default, Assigned: map[tenancy.OrgID]Tier{}}
 	for _, tier := range slices.Sorted(maps.Keys(f.Plans)) {
 		if !slices.Contains(Tiers(), tier) {
-			return Catalogue{}, fmt.Errorf("plans.%s is no tier: they are %s", tier, tierNames(Tiers()))
+			return Catalogue{}, fmt.Errorf("plans.%s is not a tier: the tiers are %s", tier, tierNames(Tiers()))
 		}
 	}
 	for _, tier := range Tiers() {
@@ -153,7 +154,7 @@ func Parse(raw []byte) (Catalogue, error) {
 		})
 	}
 	if _, ok := f.Plans[f.Default]; !ok {
-		return Catalogue{}, fmt.Errorf("default is %q, and must be the name of one of the plans", f.Default)
+		return Catalogue{}, fmt.Errorf("default is %q but must be the name of one of the plans", f.Default)
 	}
 	for _, text := range slices.Sorted(maps.Keys(f.Organizations)) {
 		org, ok := id.Parse[tenancy.OrgTag](text)
@@ -161,7 +162,7 @@ func Parse(raw []byte) (Catalogue, error) {
 			return Catalogue{}, fmt.Errorf("organizations.%s is not the id of an organization", text)
 		}
 		if _, ok := f.Plans[f.Organizations[text]]; !ok {
-			return Catalogue{}, fmt.Errorf("organizations.%s is %q, and must be the name of one of the plans",
+			return Catalogue{}, fmt.Errorf("organizations.%s is %q but must be the name of one of the plans",
 				text, f.Organizations[text])
 		}
 		c.Assigned[org] = f.Organizations[text]
@@ -176,7 +177,7 @@ func (p filePlan) check(tier Tier) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		if !limits[name].written {
-			return fmt.Errorf("plans.%s.%s is missing: a whole number, or null for no limit", tier, name)
+			return fmt.Errorf("plans.%s.%s is missing: it must be a whole number, or null for no limit", tier, name)
 		}
 	}
 	if p.MonthPrice < 0 || p.YearPrice < 0 {

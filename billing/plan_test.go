@@ -72,7 +72,7 @@ func TestParse_NamesTheFault(t *testing.T) {
 		"empty":                {``, "the JSON cannot be read"},
 		"two values":           {`{"default":"FREE","plans":{` + free + `}} {}`, "more than one"},
 		"a misspelt member":    {`{"default":"FREE","plans":{"FREE":{"chanels":1}}}`, "chanels"},
-		"a misspelt tier":      {`{"default":"FRE","plans":{"FRE":{}}}`, "plans.FRE is no tier"},
+		"a misspelt tier":      {`{"default":"FRE","plans":{"FRE":{}}}`, "plans.FRE is not a tier"},
 		"a limit that is left": {`{"default":"FREE","plans":{"FREE":{"channels":1,"posts":1,"webhooks":1}}}`, "plans.FREE.members is missing"},
 		"a negative limit":     {`{"default":"FREE","plans":{"FREE":{"channels":-1}}}`, "a limit is -1"},
 		"half a channel":       {`{"default":"FREE","plans":{"FREE":{"channels":1.5}}}`, "a limit is 1.5"},
@@ -81,7 +81,7 @@ func TestParse_NamesTheFault(t *testing.T) {
 		"no default":           {`{"plans":{` + free + `}}`, `default is ""`},
 		"a default without":    {`{"default":"PRO","plans":{` + free + `}}`, `default is "PRO"`},
 		"no id":                {`{"default":"FREE","plans":{` + free + `},"organizations":{"acme":"FREE"}}`, "organizations.acme is not the id"},
-		"a plan without":       {`{"default":"FREE","plans":{` + free + `},"organizations":{"019d3f6e-0000-7000-8000-000000000000":"PRO"}}`, `is "PRO", and must be`},
+		"a plan without":       {`{"default":"FREE","plans":{` + free + `},"organizations":{"019d3f6e-0000-7000-8000-000000000000":"PRO"}}`, `is "PRO" but must be`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -40,7 +40,7 @@ func TestMember_ShardsOfCutOffProcessAreTakenOver(t *testing.T) {
 }
 
 // lapsed reports whether a member that has left logged that its lease had lapsed.
-func lapsed(log *bytes.Buffer) bool { return strings.Contains(log.String(), "the lease had lapsed") }
+func lapsed(log *bytes.Buffer) bool { return strings.Contains(log.String(), "the lease had expired") }
 
 // ownedShards returns the number of shards that the member owns according to Postgres.
 func ownedShards(t *testing.T, db *pg.DB, m *cluster.Member) (n int) {

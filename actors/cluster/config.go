@@ -85,7 +85,7 @@ func (c Config) validateAddresses(faults *env.Faults) {
 	}
 	if !loopback(host) && (c.Cert == "" || c.Key == "" || c.CA == "") {
 		faults.Add("CLUSTER_CERT", "and CLUSTER_KEY and CLUSTER_CA are required when CLUSTER_LISTEN is not a loopback "+
-			"address: anyone who reaches it could otherwise give orders")
+			"address: otherwise anyone who can reach it could send commands")
 	}
 }
 
@@ -130,7 +130,9 @@ func (c Config) tls() (*tls.Config, error) {
 	pem, err := os.ReadFile(c.CA)
 	pool := x509.NewCertPool()
 	if err != nil || !pool.AppendCertsFromPEM(pem) {
-		return nil, env.Fault{Name: "CLUSTER_CA", Message: "must be a PEM file with the certificates of who signs"}
+		return nil, env.Fault{
+			Name: "CLUSTER_CA", Message: "must be a PEM file with the certificates of the signing authority",
+		}
 	}
 	return &tls.Config{
 		Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool,

@@ -28,19 +28,19 @@ type Home struct {
 func OpenHome(dir string) (*Home, error) {
 	const op = "cluster.OpenHome"
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fault.Wrap(fault.Invalid, op, "The data folder "+dir+" cannot be made.", err)
+		return nil, fault.Wrap(fault.Invalid, op, "The data folder "+dir+" cannot be created.", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, op, "The data folder "+dir+" cannot be written to.", err)
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		message := "Another crier runs on the data folder " + dir + ": stop it, or set CRIER_HOME."
+		message := "Another crier process is using the data folder " + dir + ": stop it, or set CRIER_HOME."
 		return nil, errors.Join(fault.Wrap(fault.Conflict, op, message, err), lock.Close())
 	}
 	id, err := homeID(filepath.Join(dir, "node.id"))
 	if err != nil {
-		message := "The file node.id in the data folder " + dir + " is broken: it must hold a UUID."
+		message := "The file node.id in the data folder " + dir + " is invalid: it must contain a UUID."
 		return nil, errors.Join(fault.Wrap(fault.Invalid, op, message, err), lock.Close())
 	}
 	return &Home{ID: id, lock: lock}, nil

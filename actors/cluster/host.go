@@ -62,9 +62,9 @@ type Kind struct {
 
 var (
 	// ErrSilent is returned if the actor or its process did not respond in time.
-	ErrSilent = errors.New("no answer in time")
+	ErrSilent = errors.New("no response in time")
 	// ErrNowhere is returned if no process could be found that runs the actor.
-	ErrNowhere = errors.New("no process runs the actor now")
+	ErrNowhere = errors.New("no process is running the actor")
 	// errDead is the error of a request to an actor that has stopped.
 	errDead = errors.New("the actor has stopped")
 )

@@ -153,7 +153,7 @@ func (m *Member) heartbeat(ctx context.Context, scan bool) bool {
 		return !scan
 	}
 	if found.Lapsed {
-		m.deps.Log.Warn("the lease had lapsed")
+		m.deps.Log.Warn("the lease had expired")
 	}
 	if leaving {
 		m.releaseOnce.Do(func() { close(m.released) })

@@ -65,7 +65,7 @@ func (o *Owners) Suspend(reason string) {
 	if o.suspended.Swap(true) {
 		return
 	}
-	o.log.Warn("suspended: this process gives its shards back and takes none until it resumes", "reason", reason)
+	o.log.Warn("suspended: this process releases its shards and takes none until it resumes", "reason", reason)
 	o.wakeUp()
 }
 
@@ -75,7 +75,7 @@ func (o *Owners) Resume() {
 	if !o.suspended.Swap(false) {
 		return
 	}
-	o.log.Info("resumed: this process takes shards again")
+	o.log.Info("resumed: this process is taking shards again")
 	o.wakeUp()
 }
 

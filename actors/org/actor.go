@@ -80,7 +80,7 @@ type organization struct {
 func (o *organization) Receive(ctx actor.Context) {
 	defer func() {
 		if r := recover(); r != nil {
-			o.log.Error("panic in the actor of an organization", "org", o.org, "panic", r)
+			o.log.Error("panic in an organization's actor", "org", o.org, "panic", r)
 			if ctx.Sender() != nil {
 				reset := o.clock.Now().Add(ratelimit.Span)
 				ctx.Respond(response(o.cfg.Limit, ratelimit.Verdict{Allowed: true, Reset: reset}))

@@ -170,7 +170,7 @@ func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission 
 	case errors.Is(err, cluster.ErrSilent):
 		c.markUnanswered(organization, address, asked)
 	case c.mayWarn():
-		c.log.Warn("no process runs the actor of an organization; its requests are counted locally",
+		c.log.Warn("no process is running an organization's actor; counting its requests locally",
 			"org", organization, "error", err)
 	}
 	return c.admitLocally(organization)
@@ -214,7 +214,7 @@ func (c *Client) markUnanswered(organization tenancy.OrgID, address string, aske
 	}
 	p.silentUntil = now.Add(silentFor)
 	c.setPeer(address, p)
-	c.log.Warn("the actor of an organization did not answer; requests to its process are counted locally",
+	c.log.Warn("an organization's actor did not respond; counting requests to its process locally",
 		"org", organization, "address", address)
 }
 

@@ -204,7 +204,7 @@ func TestAdmit_HangingActorDoesNotMarkItsProcessSilent(t *testing.T) {
 	}
 }
 
-// silentWarnings is a log handler that counts the warnings about actors that did not answer.
+// silentWarnings is a log handler that counts the warnings about actors that did not respond.
 type silentWarnings struct {
 	slog.Handler
 	count atomic.Int64
@@ -213,7 +213,7 @@ type silentWarnings struct {
 func (s *silentWarnings) Enabled(context.Context, slog.Level) bool { return true }
 
 func (s *silentWarnings) Handle(_ context.Context, r slog.Record) error {
-	if r.Level == slog.LevelWarn && strings.Contains(r.Message, "did not answer") {
+	if r.Level == slog.LevelWarn && strings.Contains(r.Message, "did not respond") {
 		s.count.Add(1)
 	}
 	return nil

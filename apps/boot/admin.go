@@ -23,14 +23,14 @@ import (
 // adminCommand has the operator's commands. They use the database directly, so they need no running
 // process.
 type adminCommand struct {
-	Create        adminCreate        `cmd:"" help:"Make an account with an organization of its own."`
-	ResetPassword adminResetPassword `cmd:"" help:"Set a new random password and end all sessions of a person."`
-	ResetMfa      adminResetMFA      `cmd:"" name:"reset-mfa" help:"Remove the second factor and end all sessions of a person."`
-	Grant         adminGrant         `cmd:"" help:"Make a person an administrator of the instance, or end that with --end."`
+	Create        adminCreate        `cmd:"" help:"Create an account with its own organization."`
+	ResetPassword adminResetPassword `cmd:"" help:"Set a new random password for a person and end all their sessions."`
+	ResetMfa      adminResetMFA      `cmd:"" name:"reset-mfa" help:"Remove the second factor of a person and end all their sessions."`
+	Grant         adminGrant         `cmd:"" help:"Make a person an administrator of the instance, or revoke that with --end."`
 	Organizations adminOrganizations `cmd:"" help:"List the organizations."`
 	Suspend       adminSuspend       `cmd:"" help:"Stop an organization: its people, its keys and its posts."`
 	Resume        adminResume        `cmd:"" help:"Undo suspend."`
-	Events        adminEvents        `cmd:"" help:"List what these commands did, and what was purged."`
+	Events        adminEvents        `cmd:"" help:"List what these commands did and what was purged."`
 }
 
 // adminTimeout limits one command of the operator.
@@ -42,7 +42,7 @@ func (t *terminal) useAccounts(fn func(ctx context.Context, a *Accounts) error) 
 	defer cancel()
 	var cfg Config
 	if err := env.Load(ctx, t.lookup, &cfg); err != nil {
-		return fmt.Errorf("the configuration is not complete:\n%w", err)
+		return fmt.Errorf("the configuration is incomplete:\n%w", err)
 	}
 	log, err := telemetry.NewLogger(t.err, "auto", slog.LevelWarn)
 	if err != nil {
@@ -103,7 +103,7 @@ type adminCreate struct {
 	Name          string `help:"Name of the person."`
 	Organization  string `default:"My organization" help:"Name of the organization."`
 	Admin         bool   `help:"Make the person an administrator of the instance."`
-	PasswordStdin bool   `help:"Read the password from the standard input; else a random one is printed."`
+	PasswordStdin bool   `help:"Read the password from standard input; otherwise a random one is printed."`
 }
 
 func (c adminCreate) Run(t *terminal) error {
@@ -132,7 +132,7 @@ func (c adminCreate) password(t *terminal) (string, error) {
 	}
 	line, err := bufio.NewReader(t.in).ReadString('\n')
 	if err != nil && line == "" {
-		return "", errors.New("no password was read from the standard input")
+		return "", errors.New("no password was read from standard input")
 	}
 	return strings.TrimRight(line, "\r\n"), nil
 }
@@ -159,7 +159,7 @@ func (c adminResetMFA) Run(t *terminal) error {
 	return t.useAccounts(func(ctx context.Context, a *Accounts) error {
 		err := a.DisableMFAOf(ctx, c.Email)
 		if err == nil {
-			fmt.Fprintln(t.out, "The second factor is removed.")
+			fmt.Fprintln(t.out, "The second factor was removed.")
 		}
 		return err
 	})
@@ -167,7 +167,7 @@ func (c adminResetMFA) Run(t *terminal) error {
 
 type adminGrant struct {
 	Email string `arg:"" help:"E-mail address of the person."`
-	End   bool   `help:"End that the person is an administrator of the instance."`
+	End   bool   `help:"Revoke the rights of an administrator of the instance."`
 }
 
 func (c adminGrant) Run(t *terminal) error {
@@ -222,7 +222,7 @@ func (c adminSuspend) Run(t *terminal) error {
 	return t.useAccounts(func(ctx context.Context, a *Accounts) error {
 		err := a.Suspend(ctx, c.ID, true)
 		if err == nil {
-			fmt.Fprintln(t.out, "The organization is suspended: nobody reaches it and nothing of it is published.")
+			fmt.Fprintln(t.out, "The organization is suspended: nobody can access it and its posts are not published.")
 		}
 		return err
 	})
@@ -243,7 +243,7 @@ func (c adminResume) Run(t *terminal) error {
 }
 
 type adminEvents struct {
-	Limit int `default:"100" help:"How many, the newest first."`
+	Limit int `default:"100" help:"How many to list, newest first."`
 }
 
 func (c adminEvents) Run(t *terminal) error {

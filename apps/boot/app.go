@@ -208,7 +208,7 @@ func (a *App) drain(ctx context.Context) {
 	release, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
 	if err := a.member.Release(release); err != nil {
-		a.log.Warn("the shards could not be released; other processes take them over when the lease has expired",
+		a.log.Warn("the shards could not be released; other processes take them over when the lease expires",
 			"error", err)
 	}
 	_ = clock.Sleep(ctx, a.cfg.DrainDelay) // an error means that STOP_TIMEOUT has passed

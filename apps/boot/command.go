@@ -32,13 +32,13 @@ type commands struct {
 	Env     []string       `short:"e" name:"env" placeholder:"NAME=VALUE" help:"Set a variable for this run."`
 	Dev     devCommand     `cmd:"" help:"Run everything on this machine, with its own database and sandbox."`
 	Serve   serveCommand   `cmd:"" help:"Run the service, configured by the environment."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database of DATABASE_URL up to date."`
-	Sandbox sandboxCommand `cmd:"" help:"Run the pretend platform alone."`
-	Routes  routesCommand  `cmd:"" help:"List the routes that work, method and path."`
-	Keygen  keygenCommand  `cmd:"" help:"Print a fresh key for ENCRYPTION_KEYS."`
+	Migrate migrateCommand `cmd:"" help:"Bring the database at DATABASE_URL up to date."`
+	Sandbox sandboxCommand `cmd:"" help:"Run only the sandbox, a pretend platform."`
+	Routes  routesCommand  `cmd:"" help:"List the method and path of each route that works."`
+	Keygen  keygenCommand  `cmd:"" help:"Print a new key for ENCRYPTION_KEYS."`
 	Openapi openapiCommand `cmd:"" help:"Print the OpenAPI document."`
 	Config  configCommand  `cmd:"" help:"List the configuration variables."`
-	Admin   adminCommand   `cmd:"" help:"Make accounts, reset passwords, suspend organizations."`
+	Admin   adminCommand   `cmd:"" help:"Create accounts, reset passwords, suspend organizations."`
 }
 
 // terminal is what kong passes to the Run method of each command.
@@ -131,7 +131,7 @@ type serveCommand struct{}
 func (serveCommand) Run(t *terminal) error {
 	var cfg Config
 	if err := env.Load(t.ctx, t.lookup, &cfg); err != nil {
-		return fmt.Errorf("the configuration is not complete:\n%w", err)
+		return fmt.Errorf("the configuration is incomplete:\n%w", err)
 	}
 	cfg.Version = version()
 	format := cfg.Telemetry.LogFormat
@@ -144,7 +144,7 @@ func (serveCommand) Run(t *terminal) error {
 	}
 	cfg.warn(log)
 	if !cfg.Mail.Enabled() {
-		log.Warn("SMTP_URL is not set: accounts are active without a confirmation, invitations are links only, " +
+		log.Warn("SMTP_URL is not set: accounts are active without confirmation, invitations are only links, " +
 			"and a forgotten password needs `crier admin reset-password`.")
 	}
 	limit, err := descriptorLimit()
@@ -185,7 +185,7 @@ func (migrateCommand) Run(t *terminal) error {
 }
 
 type sandboxCommand struct {
-	Address string `default:"127.0.0.1:4009" help:"Where to listen, loopback only."`
+	Address string `default:"127.0.0.1:4009" help:"Address to listen on; loopback only."`
 }
 
 func (c sandboxCommand) Run(t *terminal) error {
@@ -212,7 +212,7 @@ func (c sandboxCommand) Run(t *terminal) error {
 }
 
 type routesCommand struct {
-	Missing bool `help:"List the routes of the interface that do not work yet instead."`
+	Missing bool `help:"Instead, list the routes of the interface that do not work yet."`
 }
 
 func (c routesCommand) Run(t *terminal) error {

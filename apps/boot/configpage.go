@@ -114,8 +114,9 @@ var sections = []section{
 	},
 	{
 		title: "Advanced",
-		intro: "Timing inside the scheduler and of a stop. The defaults fit together: change one only if you know " +
-			"what depends on it. [Publishing](publishing.md#timing) explains those that change what happens to posts.",
+		intro: "Timing of the scheduler and of a stop. The defaults fit together: change one only if you know what " +
+			"depends on it. " +
+			"[Publishing](publishing.md#timing) explains the settings that change what happens to posts.",
 		names: []string{
 			"PLATFORM_TIMEOUT", "SETTLE_DELAY", "RECONCILE_WINDOW", "PREPARE_TIMEOUT", "FOLLOWER_TIMEOUT",
 			"CATCH_UP_INTERVAL", "LEASE_TTL", "HEARTBEAT_INTERVAL", "SWEEP_INTERVAL", "ACTOR_TIMEOUT", "DRAIN_DELAY",

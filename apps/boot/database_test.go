@@ -139,7 +139,7 @@ func TestDev_RestartsPostgresAndReportsFailure(t *testing.T) {
 		}
 	})
 	lines := strings.Split(strings.TrimSpace(d.errs.String()), "\n")
-	if last := lines[len(lines)-1]; code != 1 || !strings.HasPrefix(last, "crier: Postgres ended by itself and cannot be brought back") || !strings.Contains(last, "pg_control") {
+	if last := lines[len(lines)-1]; code != 1 || !strings.HasPrefix(last, "crier: Postgres exited unexpectedly and cannot be restarted") || !strings.Contains(last, "pg_control") {
 		t.Errorf("exit %d: %s", code, d.errs.String())
 	}
 }

@@ -50,7 +50,7 @@ func (c *Config) fitConnections(limit uint64, log *slog.Logger) {
 	if most >= c.Edge.MaxConns {
 		return
 	}
-	log.Warn("MAX_CONNECTIONS is more than the limit of file descriptors has room for; "+
+	log.Warn("MAX_CONNECTIONS is more than the limit of file descriptors allows; "+
 		"fewer connections are accepted. Raise the limit (ulimit -n) or lower MAX_CONNECTIONS.",
 		"MAX_CONNECTIONS", c.Edge.MaxConns, "accepted", most, "descriptors", limit)
 	c.Edge.MaxConns = most

@@ -143,7 +143,7 @@ func devHome(lookup env.Lookup) (string, error) {
 	}
 	if err := os.MkdirAll(home, 0o755); err != nil {
 		return "", fault.Wrap(fault.Invalid, "boot.dev",
-			"The data folder "+home+" cannot be made; set CRIER_HOME.", err)
+			"The data folder "+home+" cannot be created; set CRIER_HOME.", err)
 	}
 	return home, nil
 }
@@ -175,7 +175,7 @@ func loadOrCreateKey(path string) (string, error) {
 	kept := strings.TrimSpace(string(raw))
 	if _, err := (secret.Config{Keys: secret.Text(kept)}).Keyring(); err != nil {
 		return "", fault.Wrap(fault.Invalid, "boot.dev",
-			"The file "+path+" is broken: it must hold the key that this data folder began with.", err)
+			"The file "+path+" is invalid: it must contain the key that this data folder was created with.", err)
 	}
 	return kept, nil
 }
@@ -196,7 +196,7 @@ func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (ru
 	ln, err := sandbox.Listen(ctx, net.JoinHostPort("127.0.0.1", port))
 	if err != nil {
 		return runningSandbox{}, fault.Wrap(fault.Unavailable, "boot.dev", "The sandbox cannot listen on port "+port+
-			", which it had before: is something else using it? "+
+			", which it used before: is something else using it? "+
 			"Remove the data folder with "+portFile+" to start over.", err)
 	}
 	port = strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
@@ -247,7 +247,7 @@ func devConfig(ctx context.Context, lookup env.Lookup, home string, ours map[str
 	maps.Copy(defaults, ours)
 	lookup = env.With(env.Defaults(lookup, defaults), map[string]string{"CRIER_HOME": home})
 	if err := env.Load(ctx, lookup, &cfg); err != nil {
-		return cfg, fmt.Errorf("the configuration is not right:\n%w", err)
+		return cfg, fmt.Errorf("the configuration is invalid:\n%w", err)
 	}
 	cfg.Version = version()
 	return cfg, nil
@@ -353,7 +353,7 @@ Crier runs at %[1]s
   Channel            %[5]s
   The same for scripts: %[6]s
 
-Schedule a post with an image, five seconds ahead: paste these lines into a shell.
+To schedule a post with an image five seconds ahead, paste these lines into a shell.
 
 M=$(curl -s %[7]s -F 'file=@%[8]s' %[1]s/public/v1/upload); echo "$M"
 T=$(($(date +%%s)+5)); ` +

@@ -45,7 +45,7 @@ func (a storage) openBucket(ctx context.Context) (err error) {
 		return err
 	}
 	if err != nil {
-		a.log.WarnContext(ctx, "the S3 service does not answer; uploads fail until it does", "error", err)
+		a.log.WarnContext(ctx, "the S3 service does not respond; uploads fail until it does", "error", err)
 	}
 	return nil
 }

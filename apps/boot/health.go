@@ -29,7 +29,7 @@ func (a storage) checkPostgres(ctx context.Context) error {
 // even itself.
 func (a storage) checkCluster(ctx context.Context) error {
 	if a.owners.LiveCount() == 0 {
-		return errors.New("no process is seen")
+		return errors.New("no live process was found")
 	}
 	return telemetry.Age(a.member.LastHeartbeat, a.cfg.Cluster.LeaseTTL)(ctx)
 }
@@ -43,7 +43,7 @@ func (a storage) checkRedis(ctx context.Context) error {
 	if n := a.owners.LiveCount(); n > 1 {
 		return fault.New(fault.Unavailable, "boot.checkRedis", fmt.Sprintf(
 			"REDIS_URL is not set, and %d processes use the database: "+
-				"each keeps rates of its own, and revoked keys work for up to five seconds.", n))
+				"each applies rate limits on its own, and revoked keys work for up to five seconds.", n))
 	}
 	return nil
 }

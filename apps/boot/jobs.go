@@ -112,7 +112,7 @@ func (a background) filesJob() jobs.Job {
 		Run: func(ctx context.Context) error {
 			n, err := a.media.CollectFiles(ctx)
 			if n > 0 {
-				a.log.InfoContext(ctx, "files that nothing uses were deleted", "files", n)
+				a.log.InfoContext(ctx, "unused files were deleted", "files", n)
 			}
 			return err
 		},
@@ -128,7 +128,7 @@ func (a background) snapshotsJob() jobs.Job {
 		Run: func(ctx context.Context) error {
 			n, err := a.analytics.TakeSnapshots(ctx)
 			if n > 0 {
-				a.log.InfoContext(ctx, "statistics of channels were read", "channels", n)
+				a.log.InfoContext(ctx, "channel statistics were read", "channels", n)
 			}
 			return err
 		},
@@ -174,11 +174,11 @@ func (a background) registerJob(name string, stats func() jobs.Stats) error {
 		name, help string
 		read       func(jobs.Stats) float64
 	}{
-		{name: "done", help: "Runs of a background job in this process that succeeded.",
+		{name: "done", help: "Runs of a background job that succeeded in this process.",
 			read: func(s jobs.Stats) float64 { return float64(s.Done) }},
-		{name: "failed", help: "Runs of a background job in this process that ended with an error; they are repeated.",
+		{name: "failed", help: "Runs of a background job that failed in this process; they are repeated.",
 			read: func(s jobs.Stats) float64 { return float64(s.Failed) }},
-		{name: "seconds", help: "Time that the runs of a background job in this process took.",
+		{name: "seconds", help: "Total duration of the runs of a background job in this process.",
 			read: func(s jobs.Stats) float64 { return s.Took.Seconds() }},
 	}
 	for _, c := range counters {
@@ -207,9 +207,9 @@ func (a background) registerTask(name string, stats func() jobs.TaskStats) error
 	}{
 		{name: "done", help: "One-off tasks that succeeded in this process.",
 			read: func(s jobs.TaskStats) float64 { return float64(s.Done) }},
-		{name: "failed", help: "Runs of one-off tasks in this process that ended with an error.",
+		{name: "failed", help: "Runs of one-off tasks that failed in this process.",
 			read: func(s jobs.TaskStats) float64 { return float64(s.Failed) }},
-		{name: "gave_up", help: "One-off tasks that failed for good in this process.",
+		{name: "gave_up", help: "One-off tasks that failed permanently in this process.",
 			read: func(s jobs.TaskStats) float64 { return float64(s.GaveUp) }},
 	}
 	for _, c := range counters {
@@ -220,7 +220,7 @@ func (a background) registerTask(name string, stats func() jobs.TaskStats) error
 		}
 	}
 	opts := prometheus.GaugeOpts{
-		Name: "crier_tasks_running", Help: "One-off tasks that this process runs.", ConstLabels: label,
+		Name: "crier_tasks_running", Help: "One-off tasks running in this process.", ConstLabels: label,
 	}
 	return a.registry.Register(prometheus.NewGaugeFunc(opts, func() float64 { return float64(stats().Running) }))
 }

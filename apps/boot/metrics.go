@@ -93,11 +93,11 @@ func (a figures) counters() []metric {
 		},
 		{
 			name: "crier_admissions_alone_total", read: a.actors.LocalAdmissions,
-			help: "Requests that this process admitted by its own window because the actor could not be reached.",
+			help: "Requests that this process counted in its own window because the actor could not be reached.",
 		},
 		{
 			name: "crier_admissions_unanswered_total", read: a.actors.Unanswered,
-			help: "Requests whose organization's actor did not answer in time.",
+			help: "Requests whose organization's actor did not respond in time.",
 		},
 		{
 			name: "crier_admissions_busy_total", read: a.actors.Busy,
@@ -109,19 +109,19 @@ func (a figures) counters() []metric {
 		},
 		{
 			name: "crier_series_written_total", read: a.sender.OccurrencesWritten,
-			help: "Occurrences of repeated posts that were written after the end of the one before.",
+			help: "Occurrences of repeated posts that were written after the previous one ended.",
 		},
 		{
 			name: "crier_series_set_aside_total", read: a.sender.SeriesSetAside,
-			help: "Repeated posts whose next occurrence could not be written and was left for later.",
+			help: "Repeated posts whose next occurrence could not be written and was postponed.",
 		},
 		{
 			name: "crier_passwords_hashed_total", read: a.Accounts.Hashed,
-			help: "Passwords that were hashed or compared. Each takes a core for some 30 ms.",
+			help: "Passwords that were hashed or compared. Each takes about 30 ms of one core.",
 		},
 		{
 			name: "crier_pruned_rows_total", read: a.pruned.Load,
-			help: "Rows that were deleted because their retention was over.",
+			help: "Rows that were deleted because their retention period had ended.",
 		},
 		{
 			name: "crier_pictures_made_total", read: func() int64 { return a.pictures.Stats().Made },
@@ -129,11 +129,11 @@ func (a figures) counters() []metric {
 		},
 		{
 			name: "crier_pictures_failed_total", read: func() int64 { return a.pictures.Stats().Failed },
-			help: "Pictures that cannot be made, or were tried too often.",
+			help: "Pictures given up because they cannot be made or were tried too often.",
 		},
 		{
 			name: "crier_pictures_returned_total", read: func() int64 { return a.pictures.Stats().Returned },
-			help: "Attempts at a picture that failed and are repeated.",
+			help: "Failed attempts to make a picture that will be repeated.",
 		},
 	}
 }
@@ -151,7 +151,7 @@ func (a figures) gauges() []metric {
 		},
 		{
 			name: "crier_cluster_members", read: func() int64 { return int64(a.owners.LiveCount()) },
-			help: "Live processes, this one included.",
+			help: "Live processes, including this one.",
 		},
 		{
 			name: "crier_cluster_heartbeat_age_seconds", read: func() int64 { return seconds(sinceHeartbeat()) },
@@ -167,11 +167,11 @@ func (a figures) gauges() []metric {
 		},
 		{
 			name: "crier_pictures_waiting", read: func() int64 { return int64(a.pictures.Stats().Waiting) },
-			help: "Pictures that wait in the memory of this process.",
+			help: "Pictures waiting in the memory of this process.",
 		},
 		{
 			name: "crier_pictures_busy_seconds", read: func() int64 { return seconds(a.pictures.Stats().Busy) },
-			help: "Age of the picture that is being made, 0 for none.",
+			help: "Time spent on the current picture so far, 0 for none.",
 		},
 		{
 			name: "crier_pictures_search_age_seconds", read: func() int64 { return seconds(a.pictures.Stats().Searched) },

@@ -20,7 +20,7 @@ const maxPlansFile = 1 << 20
 func (a *App) openPlans(context.Context) error {
 	catalogue, err := readPlans(a.cfg.PlansFile)
 	if err != nil {
-		return env.Fault{Name: "PLANS_FILE", Message: "does not name a plan file that can be used: " + err.Error()}
+		return env.Fault{Name: "PLANS_FILE", Message: "does not name a usable plan file: " + err.Error()}
 	}
 	if catalogue.Limited() {
 		a.log.Info("organizations have plans", "file", a.cfg.PlansFile, "default", catalogue.Default,

@@ -68,7 +68,7 @@ func (a *App) openConnectors(context.Context) (err error) {
 	for name := range a.cfg.Worker.Rates {
 		if _, ok := a.connectors.Get(name); !ok {
 			return env.Fault{
-				Name: "PLATFORM_RATES", Message: "names " + name + ", which is no platform of this instance",
+				Name: "PLATFORM_RATES", Message: "names " + name + ", which is not a platform of this instance",
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func (a *App) joinCluster(ctx context.Context) (err error) {
 	}
 	if a.actors.Address() == "" && a.owners.LiveCount() > 1 {
 		a.log.Warn("other processes use this database but cannot reach this one: " +
-			"changes of posts are noticed seconds later. Set CLUSTER_LISTEN.")
+			"changes to posts take seconds to be noticed. Set CLUSTER_LISTEN.")
 	}
 	a.health.Add("cluster", storage{a}.checkCluster)
 	a.health.AddDegraded("redis", storage{a}.checkRedis)

@@ -87,7 +87,7 @@ func (w *Worker) claimSpan(ctx, sending context.Context, x span, free int) int {
 		w.destinations.take(c.Destination)
 	}
 	if err != nil && ctx.Err() == nil {
-		w.deps.Log.Warn("not everything could be claimed",
+		w.deps.Log.Warn("some posts could not be claimed",
 			"organizations", len(x.wants), "claimed", len(round.Claimed), "error", err)
 	}
 	// This comes before the first post can end, because Granted must come before Done.

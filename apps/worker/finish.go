@@ -60,7 +60,7 @@ func (w *Worker) newFinish() *batch.Batcher[*pendingOutcome] {
 		Pick: onePerPost, Do: w.store, Refused: pg.IsRefused, Locked: pg.IsLocked, ItemFailed: w.storeAlone,
 		GiveUp: w.reportLost,
 		CallFailed: func(outcomes, try int, err error) time.Duration {
-			w.deps.Log.Error("outcomes cannot be stored yet", "posts", outcomes, "try", try, "error", err)
+			w.deps.Log.Error("outcomes could not be stored; retrying", "posts", outcomes, "try", try, "error", err)
 			return min(storePause, time.Duration(try)*100*time.Millisecond)
 		},
 		Begin: w.finishing.Begin, End: w.finishing.End,
@@ -125,7 +125,7 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 		}
 		if f.State == "" {
 			w.deps.Metrics.stale.Inc()
-			w.deps.Log.Warn("an outcome came after its claim had ended",
+			w.deps.Log.Warn("an outcome arrived after its claim had ended",
 				"post", e.Post, "result", e.Result, "releaseId", e.ReleaseID)
 		}
 	}
@@ -144,7 +144,7 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 func (w *Worker) storeAlone(e *pendingOutcome, cause error) time.Duration {
 	if !pg.IsRefused(cause) {
 		if e.tries++; !pg.IsLocked(cause) && !errors.Is(cause, batch.ErrLocked) {
-			w.report(e, "an outcome takes too long to store; it is tried again beside the others", cause)
+			w.report(e, "an outcome took too long to store; it is retried separately", cause)
 		}
 		return min(storePause, lockedPause<<min(e.tries-1, 10))
 	}
@@ -176,10 +176,10 @@ func (w *Worker) setAside(e *pendingOutcome, cause error) {
 	defer cancel()
 	w.deps.Metrics.refused.Inc()
 	if err := w.deps.Publisher.SetAside(ctx, e.Outcome, cause); err != nil {
-		w.deps.Log.Warn("the refusal of an outcome could not be written to the timeline of its post",
+		w.deps.Log.Warn("an outcome's refusal could not be written to its post's timeline",
 			"post", e.Post, "error", err)
 	}
-	w.report(e, "the database refuses an outcome; it is tried again each minute", cause)
+	w.report(e, "the database refused an outcome; it is retried every minute", cause)
 	w.deps.Actors.Done(e.Org, e.posts, false)
 	e.setAside, e.posts = true, 0
 }
@@ -187,7 +187,7 @@ func (w *Worker) setAside(e *pendingOutcome, cause error) {
 // reportLost logs an outcome that could not be stored, so that the log shows what was published.
 func (w *Worker) reportLost(e *pendingOutcome, err error) {
 	w.deps.Metrics.lost.Inc()
-	w.report(e, "an outcome could not be stored; it is looked up when its claim ends", err)
+	w.report(e, "an outcome could not be stored; it is reconciled when its claim ends", err)
 	w.deps.Actors.Done(e.Org, e.posts, false)
 }
 

@@ -49,7 +49,7 @@ func (r *Rates) UnmarshalText(text []byte) error {
 			n >= 1 && d >= time.Millisecond && d/time.Duration(n) >= time.Microsecond
 		if !valid {
 			return fmt.Errorf("%q must look like bluesky=600/1m: "+
-				"a platform, a number of posts and the span that they are for", entry)
+				"a platform, a number of posts and a time span", entry)
 		}
 		(*r)[name] = Rate{Posts: n, Per: d}
 	}
@@ -225,7 +225,7 @@ func (l *limits) take(x *limit, n int) (got int, wait time.Duration) {
 		if err == nil {
 			return got, wait
 		}
-		l.log.Warn("the shared rates cannot be asked for; this process keeps to its part of them", "error", err)
+		l.log.Warn("the shared rates are unavailable; this process keeps to its share of them", "error", err)
 		x.retryBucketAt = now.Add(bucketRetry)
 	}
 	part := l.share()

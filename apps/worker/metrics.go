@@ -34,12 +34,12 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "crier_publish_lateness_seconds", Help: "From the due time of a post to its claim.",
+			Name: "crier_publish_lateness_seconds", Help: "Time from a post's due time to its claim.",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300, 3600},
 		}),
 		overdue: counter("crier_publish_overdue_total", "Posts claimed more than 30 s late."),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "crier_publish_outcomes_total", Help: "Ends of claims, by platform and result.",
+			Name: "crier_publish_outcomes_total", Help: "Ended claims, by platform and result.",
 		}, []string{"connector", "result"}),
 		reconciles: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "crier_publish_reconciled_total", Help: "Reconciliations of unknown outcomes, by result.",
@@ -49,13 +49,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"Organizations with something due within a minute, at the last sweep."),
 		reaped: counter("crier_publish_reaped_total", "Claims ended because their worker was gone or too slow."),
 		missed: counter("crier_publish_missed_total", "Posts given up because they were too late."),
-		stale:  counter("crier_publish_stale_outcomes_total", "Outcomes that came after their claim had ended."),
+		stale:  counter("crier_publish_stale_outcomes_total", "Outcomes that arrived after their claim had ended."),
 		lost:   counter("crier_publish_unstored_outcomes_total", "Outcomes that could not be stored."),
 		twice: counter("crier_publish_twice_total",
-			"Publications that a platform has under two release ids. Any is an alarm."),
+			"Publications with two release ids on their platform. Any increase is an alarm."),
 		refused: counter("crier_publish_refused_outcomes_total",
-			"Outcomes that the database refused because of their content; each is tried again every minute."),
-		sweepFailures: counter("crier_sweep_failures_total", "Parts of sweeps that failed."),
+			"Outcomes that the database refused because of their content; each is retried every minute."),
+		sweepFailures: counter("crier_sweep_failures_total", "Sweep steps that failed."),
 		oldest: gauge("crier_publish_oldest_overdue_seconds",
 			"How long the oldest post that could be published has waited, at the last sweep; 0 = none."),
 		reg: reg,
@@ -107,12 +107,12 @@ func (m *Metrics) registerGauges(w *Worker) {
 	for name, d := range w.watchdogs() {
 		labels := prometheus.Labels{"loop": name}
 		computed("crier_loop_busy_seconds",
-			"How long the loop has been at the piece of work that it does now; 0 = it waits for work.",
+			"How long the loop has been busy with its current piece of work; 0 = it is waiting for work.",
 			labels, func() float64 { return d.Busy().Seconds() })
-		computed("crier_loop_idle_seconds", "How long ago the loop ended its last piece of work.",
+		computed("crier_loop_idle_seconds", "Time since the loop finished its last piece of work.",
 			labels, func() float64 { return d.Idle().Seconds() })
 	}
-	computed("crier_publish_finish_backlog", "Outcomes that wait to be stored.", nil, func() float64 {
+	computed("crier_publish_finish_backlog", "Outcomes waiting to be stored.", nil, func() float64 {
 		return float64(w.finish.Len())
 	})
 }

@@ -27,7 +27,7 @@ func (w *Worker) newSweeper() *lifecycle.Loop {
 		Watchdog: &w.sweeping,
 		Failed: func(ctx context.Context, err error) {
 			w.deps.Metrics.sweepFailures.Inc()
-			w.deps.Log.WarnContext(ctx, "a part of the sweep failed; it is tried again", "error", err)
+			w.deps.Log.WarnContext(ctx, "a step of the sweep failed; the next sweep repeats it", "error", err)
 		},
 	})
 }
@@ -47,9 +47,9 @@ func (w *Worker) sweepSteps(sending context.Context) []lifecycle.Step {
 	return []lifecycle.Step{
 		s.begin,
 		s.part("give back lost claims", w.giveBack),
-		s.part("end what is over", w.maintain),
+		s.part("maintain posts", w.maintain),
 		s.part("write next occurrences", w.writeOccurrences),
-		s.part("look up unknown outcomes", func(ctx context.Context, lease dispatch.Lease) error {
+		s.part("reconcile unknown outcomes", func(ctx context.Context, lease dispatch.Lease) error {
 			return w.reconcileUnknown(ctx, sending, lease)
 		}),
 		s.part("wake organizations", s.wakeIfDue),

@@ -37,11 +37,11 @@ func (w *Worker) watch(context.Context) (more bool, err error) {
 	}
 	switch {
 	case hangs != "" && hangs == w.hang.loop && !w.hang.suspended:
-		w.deps.Log.Error("a loop hangs; the organizations are left to other processes", "loop", hangs)
-		w.deps.Suspend("the " + hangs + " loop hangs")
+		w.deps.Log.Error("a loop is hanging; other processes take over the organizations", "loop", hangs)
+		w.deps.Suspend("the " + hangs + " loop is hanging")
 		w.hang.suspended = true
 	case hangs == "" && w.hang.suspended:
-		w.deps.Log.Warn("every loop goes on; the organizations are taken back")
+		w.deps.Log.Warn("all loops are running again; taking the organizations back")
 		w.deps.Resume()
 		w.hang.suspended = false
 	}

@@ -235,7 +235,7 @@ func (w *Worker) warmup(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
 	if err := w.deps.Claimer.Warmup(ctx); err != nil && ctx.Err() == nil {
-		w.deps.Log.Warn("the statements could not be planned ahead", "error", err)
+		w.deps.Log.Warn("warming up the statements failed", "error", err)
 	}
 }
 
@@ -271,7 +271,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	select {
 	case <-ended:
 	case <-timeout.C:
-		w.deps.Log.Warn("posts are still being sent; their outcome is looked up after the next start")
+		w.deps.Log.Warn("posts are still being sent; their outcomes are reconciled after the next start")
 	case <-ctx.Done():
 	}
 	w.cancelSending()

@@ -107,7 +107,7 @@ func TestSweep_DoesAllButBadItems(t *testing.T) {
 			t.Fatalf("%d of %d are changed and %v left, want %v", changed, total, n.rows, left)
 		}
 		named := len(left) == 0 || err != nil &&
-			strings.HasPrefix(err.Error(), fmt.Sprintf("%d could not be changed, such as %d:", len(left), left[0]))
+			strings.HasPrefix(err.Error(), fmt.Sprintf("%d items could not be changed, for example %d:", len(left), left[0]))
 		if errors.Is(err, errBad) != (len(left) > 0) || !named {
 			t.Fatalf("%d bad items: got the error %v, want their number and the first", len(left), err)
 		}

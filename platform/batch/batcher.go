@@ -57,7 +57,7 @@ type Rules[T any] struct {
 }
 
 // ErrLocked is the error that ItemFailed receives for an item that Do left out.
-var ErrLocked = errors.New("something else has it locked")
+var ErrLocked = errors.New("locked by something else")
 
 // maxLockedCalls is how many calls may fail because of a lock before the Batcher assumes that all
 // items need that lock.

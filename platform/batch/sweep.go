@@ -54,7 +54,7 @@ func (s *Sweep[T]) Run(ctx context.Context) (changed int, err error) {
 		err = nil
 	}
 	if failed != nil {
-		failed = fmt.Errorf("%d could not be changed, such as %w", n, failed)
+		failed = fmt.Errorf("%d items could not be changed, for example %w", n, failed)
 	}
 	return changed, errors.Join(err, failed)
 }

@@ -59,10 +59,10 @@ func (c S3Config) validate() error {
 		strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
 		add("S3_ENDPOINT", "must be http://host[:port] or https://host[:port] with FILES=s3")
 	case !c.PathStyle && isIP(u.Hostname()):
-		add("S3_PATH_STYLE", "must be true for an S3_ENDPOINT that is an address and no name")
+		add("S3_PATH_STYLE", "must be true if S3_ENDPOINT has an IP address instead of a host name")
 	}
 	if s3utils.CheckValidBucketNameStrict(c.Bucket) != nil {
-		add("S3_BUCKET", "must be the name of a bucket with FILES=s3")
+		add("S3_BUCKET", "must be a valid bucket name with FILES=s3")
 	}
 	for name, value := range map[string]string{
 		"S3_REGION": c.Region, "S3_ACCESS_KEY": c.AccessKey, "S3_SECRET_KEY": c.SecretKey,

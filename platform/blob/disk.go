@@ -71,7 +71,7 @@ func (d *Disk) Create(ctx context.Context, key string, r io.Reader) (size int64,
 	}
 	err = d.publish(temp, key)
 	if taken(err) {
-		return 0, fault.Wrap(fault.Conflict, op, "The file key is taken by a folder or a file of that name.", err)
+		return 0, fault.Wrap(fault.Conflict, op, "A file or folder with this key already exists.", err)
 	}
 	return size, asUnavailable(op, err)
 }
@@ -302,7 +302,7 @@ func asUnavailable(op string, err error) error {
 	means := func(cause error) bool { return errors.Is(err, cause) }
 	switch {
 	case slices.ContainsFunc(unwritable, means):
-		const message = "The server has no room for files now, or may not write them; try again later."
+		const message = "The server has no space for files or cannot write them; try again later."
 		return fault.Wrap(fault.Unavailable, op, message, err)
 	case slices.ContainsFunc(away, means):
 		return fault.Wrap(fault.Unavailable, op, unreachable, err)

@@ -51,7 +51,7 @@ func TestDisk_FolderWithoutPermissionIsUnavailable(t *testing.T) {
 	})
 	for what, err := range map[string]error{"Create": created, "Check": checked} {
 		var f *fault.Error
-		if !errors.As(err, &f) || f.Kind != fault.Unavailable || !strings.HasPrefix(f.Message, "The server has no room for files now") || !errors.Is(err, fs.ErrPermission) {
+		if !errors.As(err, &f) || f.Kind != fault.Unavailable || !strings.HasPrefix(f.Message, "The server has no space for files") || !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("%s: %v, want Unavailable for the lack of permission", what, err)
 		}
 	}

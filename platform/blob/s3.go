@@ -39,7 +39,7 @@ const (
 
 // ErrRefused is matched by the error of Verify if the service responds but rejects the
 // configuration.
-var ErrRefused = errors.New("the S3 service refuses the configuration")
+var ErrRefused = errors.New("the S3 service refused the configuration")
 
 // S3 is a Store in a bucket that several processes may share.
 //
@@ -60,7 +60,7 @@ type S3 struct {
 func NewS3(cfg S3Config, transport http.RoundTripper, spool string) (*S3, error) {
 	u, err := url.Parse(cfg.Endpoint)
 	if err != nil {
-		return nil, errors.New("S3_ENDPOINT: is no URL")
+		return nil, errors.New("S3_ENDPOINT: is not a URL")
 	}
 	lookup := minio.BucketLookupDNS
 	if cfg.PathStyle {

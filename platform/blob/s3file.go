@@ -10,7 +10,7 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-var errReplaced = errors.New("the file was replaced while it was read")
+var errReplaced = errors.New("the file was replaced while it was being read")
 
 // s3File reads an object from an offset to its end in one request. If the request breaks off, it
 // reads the rest in another one: services end the requests of slow readers. Only one goroutine uses

@@ -79,11 +79,11 @@ func fields(t reflect.Type) []field {
 		f.nested = f.name == "" && isStruct(sf.Type)
 		switch {
 		case tagged && !sf.IsExported():
-			f.name, f.err = sf.Name, errors.New("is a field that is not exported")
+			f.name, f.err = sf.Name, errors.New("is not an exported field")
 		case !sf.IsExported() || !tagged && !f.nested:
 			continue
 		case !f.nested && f.name == "":
-			f.name, f.err = sf.Name, errors.New("is a field without the name of a variable")
+			f.name, f.err = sf.Name, errors.New("is a field without a variable name")
 		}
 		out = append(out, f)
 	}

@@ -21,7 +21,7 @@ const mostAttempts = 99
 // ErrLater is returned by Run for a task that should not run now, for example because it would take
 // more than its part of a shared capacity. The task runs some seconds later in the second queue of
 // its kind, with the same Number. The run counts as neither done nor failed.
-var ErrLater = errors.New("the task is run later")
+var ErrLater = errors.New("the task will run later")
 
 // Handler runs the tasks of one kind. Each kind has two queues with separate workers: one for first
 // attempts, and one for tasks that failed or were put off. Kinds therefore do not delay each other,
@@ -132,7 +132,8 @@ func (w *taskWorker) Timeout(*river.Job[taskArgs]) time.Duration {
 // Work implements river.Worker. It counts the runs that succeed; fail counts those that fail.
 func (w *taskWorker) Work(ctx context.Context, job *river.Job[taskArgs]) error {
 	if job.Attempt > w.Attempts {
-		return Permanent(errors.New("the process died in the last attempt, or fewer attempts are allowed than before"))
+		return Permanent(errors.New(
+			"the process died during the last attempt, or fewer attempts are allowed than before"))
 	}
 	began := clock.Boot()
 	w.running.Add(1)
@@ -191,7 +192,7 @@ func (w *taskWorker) moveLater(ctx context.Context, job *rivertype.JobRow) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterTimeout)
 	defer cancel()
 	if _, err := w.pool.Exec(ctx, taskLater, job.ID, queue); err != nil {
-		w.log.WarnContext(ctx, "a task stays in the queue of first attempts", "task", w.Kind, "error", err)
+		w.log.WarnContext(ctx, "a task could not be moved to the retry queue", "task", w.Kind, "error", err)
 	}
 }
 
@@ -202,7 +203,7 @@ func (w *taskWorker) fail(
 ) *river.ErrorHandlerResult {
 	w.failed.Add(1)
 	last := isPermanent(err) || job.Attempt >= w.Attempts
-	message, level := "a task failed and is retried", slog.LevelWarn
+	message, level := "a task failed and will be retried", slog.LevelWarn
 	if last {
 		w.gaveUp.Add(1)
 		message = "a task failed and was given up"

@@ -143,7 +143,7 @@ func (r *Runner) start(ctx context.Context, jobs []Job, handlers []Handler) erro
 func (r *Runner) addJobs(cfg *river.Config, jobs []Job) error {
 	for _, j := range jobs {
 		if r.workers[j.Name] != nil || j.Every <= 0 || j.Timeout <= 0 {
-			return errors.New("the background job " + j.Name + " needs a name of its own, an interval and a deadline")
+			return errors.New("the background job " + j.Name + " needs a unique name, an interval and a deadline")
 		}
 		w := &worker{Job: j}
 		r.workers[j.Name] = w
@@ -161,7 +161,7 @@ func (r *Runner) addJobs(cfg *river.Config, jobs []Job) error {
 func (r *Runner) addHandlers(cfg *river.Config, handlers []Handler) error {
 	for _, h := range handlers {
 		if r.workers[h.Kind] != nil || r.handlers[h.Kind] != nil || !h.isValid() {
-			return errors.New("the handler of the tasks " + h.Kind + " needs a kind of its own, workers, a deadline, " +
+			return errors.New("the handler of the tasks " + h.Kind + " needs a unique kind, workers, a deadline, " +
 				"a function and 1 to 99 attempts")
 		}
 		w := &taskWorker{Handler: h, pool: r.pool, log: r.log}

@@ -41,8 +41,6 @@ func (r *Runner) wake(ctx context.Context, queues []string) {
 	ctx, cancel := context.WithTimeout(ctx, wakeInterval)
 	defer cancel()
 	if _, err := r.pool.Exec(ctx, notifyDue, queues); err != nil && !r.stopping.Load() {
-		r.log.WarnContext(
-			ctx, "the workers of tasks were not notified; they read their queues every 30 s", "error", err,
-		)
+		r.log.WarnContext(ctx, "the task workers were not notified; they poll their queues every 30 s", "error", err)
 	}
 }

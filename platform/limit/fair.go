@@ -9,7 +9,7 @@ import (
 
 // ErrFull is returned at once by Enter and Take if the maximum number of callers of a key is
 // already waiting.
-var ErrFull = errors.New("too many wait")
+var ErrFull = errors.New("too many are waiting")
 
 // Fair is a semaphore whose places are shared by all keys. Keys that wait get free places in turn,
 // and within a key the caller that has waited longest goes first. Between two places of a key, each

@@ -51,7 +51,7 @@ func (m Message) validate() (*mail.Address, error) {
 	case !utf8.ValidString(m.Subject + m.Text + m.HTML):
 		return nil, invalid("The mail is not valid UTF-8.")
 	case m.Unsubscribe != "" && !isUnsubscribe(m.Unsubscribe):
-		return nil, invalid("The address to unsubscribe is not an https address.")
+		return nil, invalid("The unsubscribe address is not an https address.")
 	}
 	return to, nil
 }
@@ -86,9 +86,7 @@ func (s *SMTP) compose(m Message) (*gomail.Msg, error) {
 	msg.SetGenHeader("Auto-Submitted", "auto-generated")
 	if m.Unsubscribe != "" {
 		if err := msg.SetListUnsubscribeOneClick(m.Unsubscribe); err != nil {
-			return nil, fault.Wrap(
-				fault.Invalid, "mail.Send", "The address to unsubscribe is not an https address.", err,
-			)
+			return nil, fault.Wrap(fault.Invalid, "mail.Send", "The unsubscribe address is not an https address.", err)
 		}
 	}
 	msg.SetBodyString(gomail.TypeTextPlain, m.Text)

@@ -167,11 +167,9 @@ func classify(ctx context.Context, err error) error {
 		const message = "The mail server refused the message or its recipient."
 		return &permanent{cause: fault.Wrap(fault.Invalid, op, message, cause)}
 	case ctx.Err() != nil:
-		return fault.Wrap(
-			fault.Unavailable, op, "The mail server did not answer in time.", errors.Join(ctx.Err(), cause),
-		)
+		return fault.Wrap(fault.Unavailable, op, "The mail server did not respond in time.", errors.Join(ctx.Err(), cause))
 	}
-	return fault.Wrap(fault.Unavailable, op, "The mail server cannot be reached, or has not taken the mail.", cause)
+	return fault.Wrap(fault.Unavailable, op, "The mail server cannot be reached or did not accept the mail.", cause)
 }
 
 // isRefusal reports whether the server refused the recipient or the message, as opposed to the

@@ -224,7 +224,7 @@ func TestSend_EndsWhenServerIsSilent(t *testing.T) {
 			}
 			sender.limit = 200 * time.Millisecond
 			err := sender.Send(t.Context(), hello())
-			if !fault.Is(err, fault.Unavailable) || IsPermanent(err) || !strings.Contains(err.Error(), "did not answer in time") {
+			if !fault.Is(err, fault.Unavailable) || IsPermanent(err) || !strings.Contains(err.Error(), "did not respond in time") {
 				t.Errorf("deadline: got %v, want a temporary fault about the time", err)
 			}
 		})

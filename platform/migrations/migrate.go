@@ -52,7 +52,7 @@ func migrate(ctx context.Context, cfg Config, watcher *pgx.Conn, log *slog.Logge
 	if err := m.session.PingContext(ctx); fault.Is(err, fault.Unavailable) {
 		return err
 	} else if err != nil {
-		return internalError("The migration lock cannot be had.", err)
+		return internalError("The migration lock could not be acquired.", err)
 	}
 	if err := m.retryStep(ctx, firstStep, m.prepare); err != nil {
 		return err
@@ -98,10 +98,10 @@ func (m *migrator) pollLock(ctx context.Context, conn *pgx.Conn) error {
 		}
 		if waited >= giveUpAfter*m.LockTimeout {
 			return fault.New(fault.Unavailable, "migrations.Migrate", fmt.Sprintf("Another process has been migrating "+
-				"the database for %v: run crier migrate again when it has ended.", waited))
+				"the database for %v: run crier migrate again when it has finished.", waited))
 		}
 		if waited == lockPoll { // not at the first attempt: the other session may just be ending
-			m.log.WarnContext(ctx, "another process is migrating the database; this one waits for it")
+			m.log.WarnContext(ctx, "another process is migrating the database; waiting for it")
 		}
 		if err := pause(ctx, lockPoll); err != nil {
 			return err
@@ -167,14 +167,15 @@ func (m *migrator) retryStep(ctx context.Context, name string, apply func(contex
 			return err
 		}
 		if !isLocked(err) {
-			return internalError("The migration "+name+" failed; those before it are kept.", err)
+			return internalError("The migration "+name+" failed; the earlier ones are kept.", err)
 		}
 		waited += patience
 		if waited >= giveUpAfter*m.LockTimeout {
 			return fault.Wrap(fault.Unavailable, "migrations.Migrate", fmt.Sprintf("The migration %s has waited %v "+
-				"for a lock, last for %s: run crier migrate again when that has ended.", name, waited, holders), err)
+				"for a lock, most recently held by %s: run crier migrate again when that has ended.",
+				name, waited, holders), err)
 		}
-		m.log.WarnContext(ctx, "a migration did not get its lock and is tried again", "file", name, "after", rest,
+		m.log.WarnContext(ctx, "a migration did not get its lock and will be retried", "file", name, "after", rest,
 			"held by", holders)
 		if err := pause(ctx, rest); err != nil {
 			return internalError("The migration "+name+" was not applied.", err)
@@ -264,12 +265,12 @@ func (m *migrator) watch(ctx context.Context, name, last string, done <-chan str
 		err := m.watcher.QueryRow(read, holdersRead, applicationName).Scan(&holders)
 		cancel()
 		if err != nil {
-			m.log.WarnContext(ctx, "what a migration waits for cannot be read", "file", name, "error", err)
+			m.log.WarnContext(ctx, "cannot read what a migration is waiting for", "file", name, "error", err)
 			return last
 		}
 		if holders != "" && holders != last {
 			last = holders
-			m.log.WarnContext(ctx, "a migration waits for other transactions", "file", name, "of", holders)
+			m.log.WarnContext(ctx, "a migration is waiting for other transactions", "file", name, "of", holders)
 		}
 	}
 }

@@ -135,9 +135,9 @@ func TestMigrate_RetriesUntilLockIsFree(t *testing.T) {
 	lines, log := newLog()
 	ended := make(chan error, 1)
 	go func() { ended <- migrations.Migrate(t.Context(), cfg, log) }()
-	lines.until(t, "waits for other transactions", "0002_b.sql", "lock holder")
+	lines.until(t, "is waiting for other transactions", "0002_b.sql", "lock holder")
 	for range 2 {
-		lines.until(t, "did not get its lock and is tried again", "0002_b.sql", "lock holder")
+		lines.until(t, "did not get its lock and will be retried", "0002_b.sql", "lock holder")
 	}
 	exec(t, session(t, cfg.URL), "select count(*) from a") // between two attempts
 	exec(t, holder, "commit")
@@ -173,7 +173,7 @@ func TestMigrate_RetriesTablesOfBackgroundJobs(t *testing.T) {
 	lines, log := newLog()
 	ended := make(chan error, 1)
 	go func() { ended <- migrations.Migrate(t.Context(), cfg, log) }()
-	lines.until(t, "did not get its lock and is tried again", "of the background jobs", "lock holder")
+	lines.until(t, "did not get its lock and will be retried", "of the background jobs", "lock holder")
 	exec(t, holder, "rollback")
 	if err := <-ended; err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestMigrate_RetriesReadingVersions(t *testing.T) {
 	lines, log := newLog()
 	ended := make(chan error, 1)
 	go func() { ended <- migrations.Migrate(t.Context(), cfg, log) }()
-	lines.until(t, "did not get its lock and is tried again", "of the roles and versions", "lock holder")
+	lines.until(t, "did not get its lock and will be retried", "of the roles and versions", "lock holder")
 	exec(t, holder, "rollback")
 	if err := <-ended; err != nil {
 		t.Fatal(err)
@@ -207,10 +207,10 @@ func TestMigrate_SurvivesLossOfWatcher(t *testing.T) {
 	lines, log := newLog()
 	ended := make(chan error, 1)
 	go func() { ended <- migrations.Migrate(t.Context(), cfg, log) }()
-	lines.until(t, "waits for other transactions", "lock holder")
+	lines.until(t, "is waiting for other transactions", "lock holder")
 	exec(t, holder, `select pg_terminate_backend(pid) from pg_stat_activity
 		where datname = current_database() and starts_with(query, '-- migrations.Holders')`)
-	lines.until(t, "what a migration waits for cannot be read")
+	lines.until(t, "cannot read what a migration is waiting for")
 	exec(t, holder, "rollback")
 	if err := <-ended; err != nil {
 		t.Fatal(err)
@@ -312,13 +312,13 @@ func TestConcurrently_StoppedProcessDoesNotBlockTwoOthers(t *testing.T) {
 	lines, log := newLog()
 	ended := make(chan error, 1)
 	go func() { ended <- migrations.Migrate(stopped, cfg, log) }()
-	lines.until(t, "waits for other transactions", "lock holder")
+	lines.until(t, "is waiting for other transactions", "lock holder")
 	stop()
 	if err := <-ended; err == nil {
 		t.Fatal("got no error after its context ended, want one")
 	}
 	var both errgroup.Group
-	for _, words := range []string{"waits for other transactions", "another process is migrating"} {
+	for _, words := range []string{"is waiting for other transactions", "another process is migrating"} {
 		lines, log := newLog()
 		both.Go(func() error { return migrations.Migrate(t.Context(), cfg, log) })
 		lines.until(t, words)

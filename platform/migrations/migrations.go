@@ -97,7 +97,7 @@ func Version(ctx context.Context, cfg Config) (have, want int64, err error) {
 	have, err = version(ctx, conn, cfg.Files)
 	if isLocked(err) {
 		err = fault.Wrap(fault.Unavailable, "migrations.Version", "The schema's version cannot be read, because "+
-			"another session has its table locked: try again when that has ended.", err)
+			"another session has locked its table: try again when that has ended.", err)
 	}
 	return have, want, err
 }
@@ -130,8 +130,8 @@ func version(ctx context.Context, conn *pgx.Conn, files fs.FS) (have int64, err 
 		return 0, internalError(unreadable, err)
 	}
 	if have > 0 && baseline != want {
-		return 0, fault.New(fault.Conflict, "migrations.Version", "The database was begun with another baseline of "+
-			"the schema and cannot be brought to this one: use a new, empty database (with crier dev: stop it and "+
+		return 0, fault.New(fault.Conflict, "migrations.Version", "The database was created with another baseline of "+
+			"the schema and cannot be migrated to this one: use a new, empty database (with crier dev: stop it and "+
 			"remove the folder postgres in CRIER_HOME).")
 	}
 	return have, nil

@@ -35,8 +35,8 @@ func ensureRoles(ctx context.Context, conn *pgx.Conn, prefix string) error {
 				break
 			}
 			if n == roleAttempts || !collided(err) || pause(ctx, time.Duration(n)*lockPoll/10) != nil {
-				message := "The database role " + name + " cannot be made or entered: the owner of the database " +
-					"needs CREATEROLE, and a role that someone else made must be granted to it (or choose another " +
+				message := "The database role " + name + " cannot be created or entered: the owner of the database " +
+					"needs CREATEROLE, and a role that someone else created must be granted to it (or choose another " +
 					"ROLE_PREFIX)."
 				return fault.Wrap(fault.Unavailable, "migrations.Migrate", message, err)
 			}

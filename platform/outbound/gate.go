@@ -15,9 +15,9 @@ import (
 
 // ErrTooLate is returned for writes after the limit of WithLimit. It is also the cause of a Commit
 // that sent nothing because of that limit.
-var ErrTooLate = errors.New("the time for this request was over before it was sent")
+var ErrTooLate = errors.New("the time limit for this request passed before it was sent")
 
-var errRepeated = errors.New("the request went over another connection already")
+var errRepeated = errors.New("the request was already sent on another connection")
 
 type limitKey struct{}
 

@@ -24,7 +24,7 @@ var ErrBlocked = errors.New("outgoing address refused")
 // ErrPort is matched, along with ErrBlocked, if a port other than the http and https ports is
 // refused. The port is checked before the host is looked up, so the error reveals nothing about the
 // host.
-var ErrPort = errors.New("only the ports 80 and 443 can be reached")
+var ErrPort = errors.New("only ports 80 and 443 can be reached")
 
 // IsUnreachable reports whether an address was refused or its host name did not resolve. A tenant
 // who enters an address must not learn which of the two happened, because the difference reveals

@@ -40,7 +40,7 @@ const (
 
 // ErrTooMuch is returned by reads on a websocket whose server has sent more than its limit. The
 // caller must close the websocket.
-var ErrTooMuch = errors.New("the server sends too much")
+var ErrTooMuch = errors.New("the server sent too much")
 
 // DialWebsocket opens a websocket through the guard, on a new connection, and follows no redirects.
 //

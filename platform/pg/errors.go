@@ -30,7 +30,7 @@ const (
 // ErrOrgBusy is returned by Read, WriteOrg and InOrg if other calls of the same organization hold
 // all the connections that it may use. Nothing was executed. Calls of other organizations are not
 // affected.
-var ErrOrgBusy = errors.New("other calls of the organization have all its connections")
+var ErrOrgBusy = errors.New("other calls of the organization are using all its connections")
 
 // SQLSTATE codes that this package handles. Postgres sends codeCanceled after statement_timeout and
 // after a cancel request of the client. It sends codeIdleInTx if it rolled back a transaction
@@ -192,7 +192,7 @@ func Fault(op string, err error) error {
 		f.RetryAfter = lockedRetryAfter
 		return f
 	case hasCode(err, codeNotInCharset, codeUntranslatable):
-		const message = "A text holds a character that cannot be stored, such as NUL (U+0000)."
+		const message = "A text contains a character that cannot be stored, such as NUL (U+0000)."
 		return fault.Wrap(fault.Invalid, op, message, err)
 	case hasCode(err, codeOutOfRange):
 		return fault.Wrap(fault.Invalid, op, "A number is too large or too small.", err)

@@ -101,7 +101,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 		pool, err := pgxpool.NewWithConfig(ctx, pc)
 		if err != nil {
 			d.Close()
-			return nil, fault.Wrap(fault.Invalid, "pg.Open", "The database pool cannot be made.", err)
+			return nil, fault.Wrap(fault.Invalid, "pg.Open", "The database pool cannot be created.", err)
 		}
 		d.pools[r] = pool
 	}
@@ -271,7 +271,7 @@ func (d *DB) DirectPool(ctx context.Context, r Role, conns int32) (*pgxpool.Pool
 	maps.Copy(params, settings(r))
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, "pg.DirectPool", "The database pool cannot be made.", err)
+		return nil, fault.Wrap(fault.Invalid, "pg.DirectPool", "The database pool cannot be created.", err)
 	}
 	return pool, nil
 }

@@ -63,7 +63,7 @@ type scanUUID struct{}
 func (scanUUID) Scan(src []byte, target any) error {
 	var u uuid.UUID
 	if src != nil && len(src) != len(u) {
-		return fmt.Errorf("%d bytes are no UUID", len(src))
+		return fmt.Errorf("%d bytes are not a UUID", len(src))
 	}
 	copy(u[:], src)
 	switch t := target.(type) {

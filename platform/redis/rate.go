@@ -27,7 +27,7 @@ func (c *Client) Take(
 	// RetryAfter is -1 if tokens were taken; an infinite time may overflow to a negative one.
 	if r.RetryAfter > per || r.RetryAfter < -1 {
 		return 0, 0, fmt.Errorf("redis rate: the key rate:%s allows nothing for longer than the %s of the rate; "+
-			"was the clock of Redis put back?", key, per)
+			"was the clock of Redis set back?", key, per)
 	}
 	if r.Allowed < n {
 		wait = per / time.Duration(posts)

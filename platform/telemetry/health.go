@@ -221,7 +221,7 @@ func (h *Health) publicText(err error) string {
 	case errors.As(err, &f) && f.Message != "":
 		return f.Message
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("No answer within %s.", h.timeout)
+		return fmt.Sprintf("No response within %s.", h.timeout)
 	}
 	return "Not reachable."
 }

@@ -79,7 +79,7 @@ func guarded(ln net.Listener, next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLocalName(r.Host) {
-			http.Error(w, "Ask for localhost or an IP address: this listener has no other name.", http.StatusForbidden)
+			http.Error(w, "Use localhost or an IP address: this listener has no other name.", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

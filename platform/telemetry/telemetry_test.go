@@ -192,7 +192,7 @@ func TestHealth_ReportsEachCheck(t *testing.T) {
 	h.Refresh()
 	answers, healthy := h.Check(t.Context())
 	want := map[string]string{
-		"replaced": "ok", "private": "Not reachable.", "public": "The database is starting.", "slow": "No answer within 1s.", "hanging": "No answer within 1s.",
+		"replaced": "ok", "private": "Not reachable.", "public": "The database is starting.", "slow": "No response within 1s.", "hanging": "No response within 1s.",
 	}
 	if !maps.Equal(answers, want) || healthy {
 		t.Errorf("got %v, healthy %t, want %v, false", answers, healthy, want)

@@ -58,7 +58,7 @@ func TestServeAndDev_ReportOneInvalidSetting(t *testing.T) {
 		"METRICS_LISTEN=4899": "METRICS_LISTEN: must be host:port, such as 127.0.0.1:4899", "METRICS_LISTEN=localhost:70000": "METRICS_LISTEN: must be host:port, such as 127.0.0.1:4899",
 		"HEARTBEAT_INTERVAL=20s":        "HEARTBEAT_INTERVAL: must be above zero and at most half of LEASE_TTL, or the shards are lost between two heartbeats",
 		"CLUSTER_ADVERTISE=127.0.0.1:1": "CLUSTER_ADVERTISE: has no effect without CLUSTER_LISTEN",
-		"PLATFORM_RATES=x":              "PLATFORM_RATES: is not valid: \"x\" must look like bluesky=600/1m: a platform, a number of posts and the span that they are for",
+		"PLATFORM_RATES=x":              "PLATFORM_RATES: is not valid: \"x\" must look like bluesky=600/1m: a platform, a number of posts and a time span",
 	} {
 		for _, name := range []string{"serve", "dev"} {
 			r := run(t, append([]string{fault, "CRIER_HOME=" + t.TempDir()}, whole...), name)

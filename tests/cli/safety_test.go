@@ -49,7 +49,7 @@ func TestServe_RefusesUnsafeSettings(t *testing.T) {
 			t.Parallel()
 			r := run(t, config(t, c.settings...), "serve")
 			if c.fault == "" {
-				if r.code != 1 || strings.Contains(r.errors, "the configuration is not complete") {
+				if r.code != 1 || strings.Contains(r.errors, "the configuration is incomplete") {
 					t.Errorf("got exit %d, %s, want only the database to be missing", r.code, r.errors)
 				}
 				return

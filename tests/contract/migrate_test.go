@@ -26,7 +26,7 @@ type retried struct {
 }
 
 func (r *retried) Write(line []byte) (int, error) {
-	if strings.Contains(string(line), "is tried again") {
+	if strings.Contains(string(line), "will be retried") {
 		r.once.Do(func() { close(r.done) })
 	}
 	return len(line), nil

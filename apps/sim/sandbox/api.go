@@ -214,7 +214,7 @@ func bodyError(err error, limit int64) error {
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		return refuse(http.StatusRequestEntityTooLarge, "too_large", "The body is larger than %d bytes.", limit)
 	}
-	return refuse(http.StatusBadRequest, "body_incomplete", "The body did not arrive whole.")
+	return refuse(http.StatusBadRequest, "body_incomplete", "The body is incomplete.")
 }
 
 // commit writes a record to the journal and then applies it to the state. The caller must hold p.mu

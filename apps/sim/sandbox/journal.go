@@ -129,7 +129,7 @@ func (j *journal) append(rec record) (span, error) {
 		return span{}, err
 	}
 	if err := j.file.Sync(); err != nil {
-		j.broken = fmt.Errorf("what the disk holds is unknown after a failed sync: %w", err)
+		j.broken = fmt.Errorf("the contents of the disk are unknown after a failed sync: %w", err)
 		return span{}, j.broken
 	}
 	s := span{at: j.size, len: len(line)}

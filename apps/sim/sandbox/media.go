@@ -143,7 +143,7 @@ func (p *Platform) createMedia(c *call) (answer, error) {
 		return answer{}, err
 	}
 	if utf8.RuneCountInString(q.Get("alt")) > maxAlt {
-		return answer{}, refuse(422, "alt_too_long", "alt may have %d characters.", maxAlt)
+		return answer{}, refuse(422, "alt_too_long", "alt may have at most %d characters.", maxAlt)
 	}
 	dir := filepath.Join(p.dir, "media")
 	if err := os.Rename(c.upload.path, filepath.Join(dir, c.upload.sha256)); err != nil {

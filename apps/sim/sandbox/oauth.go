@@ -210,7 +210,7 @@ func (p oauth) decide(w http.ResponseWriter, r *http.Request) {
 	}
 	user := r.PostForm.Get("user")
 	if !userForm.MatchString(user) {
-		p.showConsent(w, req, "A user name has 1 to 20 small letters, digits or dashes.")
+		p.showConsent(w, req, "A user name has 1 to 20 lowercase letters, digits or dashes.")
 		return
 	}
 	allowed := slices.DeleteFunc(slices.Clone(req.Scopes), func(s string) bool {

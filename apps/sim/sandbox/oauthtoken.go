@@ -56,7 +56,7 @@ func (p oauth) exchange(c *call) (answer, error) {
 	case "refresh_token":
 		return p.rotate(app, form)
 	}
-	return tokenError(http.StatusBadRequest, "unsupported_grant_type", "Only codes and refresh tokens are taken."), nil
+	return tokenError(http.StatusBadRequest, "unsupported_grant_type", "Only codes and refresh tokens are accepted."), nil
 }
 
 // redeem exchanges a code. If a code is used again, redeem revokes the grant of its first use. The
@@ -67,7 +67,7 @@ func (p oauth) redeem(app App, form url.Values) (answer, error) {
 		return invalidGrant("The code is unknown or expired."), nil
 	}
 	if code.redeemed != nil {
-		return invalidGrant("The code was used before."), p.revoke(code.redeemed)
+		return invalidGrant("The code has already been used."), p.revoke(code.redeemed)
 	}
 	sum := sha256.Sum256([]byte(form.Get("code_verifier")))
 	verified := base64.RawURLEncoding.EncodeToString(sum[:]) == code.request.Challenge
@@ -87,7 +87,7 @@ func (p oauth) redeem(app App, form url.Values) (answer, error) {
 func (p oauth) rotate(app App, form url.Values) (answer, error) {
 	hash := hashToken(form.Get("refresh_token"))
 	if used := p.state.grants[p.state.rotated[hash]]; used != nil && used.Client == app.ClientID {
-		return invalidGrant("The refresh token was used before; the access is revoked."), p.revoke(used)
+		return invalidGrant("The refresh token has already been used; the access is revoked."), p.revoke(used)
 	}
 	old := p.state.refresh[hash]
 	if old == nil || old.Grant.IsZero() || !p.opts.Clock.Now().Before(old.RefreshUntil) {
@@ -139,7 +139,7 @@ func (p oauth) authenticateGrant(c *call, s *session, e endpoint) error {
 		return refuse(http.StatusForbidden, "page_missing", "Choose a page first.")
 	}
 	if e.scope != "" && !slices.Contains(g.Scopes, e.scope) {
-		return refuse(http.StatusForbidden, "scope_missing", "The permission %s was not given.", e.scope)
+		return refuse(http.StatusForbidden, "scope_missing", "The permission %s was not granted.", e.scope)
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (p oauth) listPages(c *call) (answer, error) {
 		return answer{}, err
 	}
 	if c.grant == nil {
-		return answer{}, refuse(http.StatusForbidden, "no_user", "Only users who have signed in by OAuth have pages.")
+		return answer{}, refuse(http.StatusForbidden, "no_user", "Only users who have signed in with OAuth have pages.")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +177,7 @@ func (p oauth) choosePage(c *call) (answer, error) {
 		return answer{}, refuse(422, "page_not_found", "This user has no such page.")
 	}
 	if !c.grant.Page.IsZero() && c.grant.Page != page.ID {
-		return answer{}, refuse(http.StatusConflict, "page_chosen", "Another page was chosen before.")
+		return answer{}, refuse(http.StatusConflict, "page_chosen", "Another page has already been chosen.")
 	}
 	if c.grant.Page.IsZero() {
 		if err := p.commit(record{Op: opBind, Ref: c.grant.ID.String(), Page: page.ID}); err != nil {
@@ -217,7 +217,7 @@ func (p oauth) addUser(c *call) (answer, error) {
 	}
 	bad := slices.ContainsFunc(in.Pages, func(name string) bool { return !nameForm.MatchString(name) })
 	if !userForm.MatchString(in.User) || len(in.Pages) > 100 || bad {
-		return answer{}, refuse(422, "bad_user", "A user needs a name, and names of up to 100 pages.")
+		return answer{}, refuse(422, "bad_user", "A user needs a name, and up to 100 page names.")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

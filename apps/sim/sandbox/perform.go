@@ -93,7 +93,7 @@ func (p *Platform) expire(c *call) error {
 func (p *Platform) drop(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		p.opts.Log.Debug("sandbox: cannot take the connection over", "error", err)
+		p.opts.Log.Debug("sandbox: cannot take over the connection", "error", err)
 		return
 	}
 	if err := conn.Close(); err != nil {

@@ -54,21 +54,21 @@ func (in postInput) check(a *account) error {
 	case strings.TrimSpace(in.Text) == "" && len(in.Media) == 0:
 		return refuse(422, "empty", "A post needs text or media.")
 	case characters(in.Text) > a.MaxLength:
-		return refuse(422, "too_long", "The text has %d characters, %d are allowed.", characters(in.Text), a.MaxLength)
+		return refuse(422, "too_long", "The text has %d characters; at most %d are allowed.", characters(in.Text), a.MaxLength)
 	case len(in.Media) > maxAttachments:
-		return refuse(422, "too_many_media", "A post may carry %d media.", maxAttachments)
+		return refuse(422, "too_many_media", "A post may have at most %d media.", maxAttachments)
 	case a.Grade == gradeA && in.Key == "":
 		return refuse(422, "key_missing", "This account needs a key on every post.")
 	case a.Grade != gradeC && in.Marker != "":
 		return refuse(422, "marker_not_supported", "Only accounts of grade C keep a marker.")
 	case utf8.RuneCountInString(in.Key) > maxKey || utf8.RuneCountInString(in.Marker) > maxKey:
-		return refuse(422, "key_too_long", "key and marker may have %d characters.", maxKey)
+		return refuse(422, "key_too_long", "key and marker may have at most %d characters.", maxKey)
 	case in.Topic != "" && !slices.ContainsFunc(topics, func(t topicView) bool { return t.ID == in.Topic }):
 		return refuse(422, "bad_topic", "There is no such topic.")
 	}
 	for _, m := range in.Media {
 		if utf8.RuneCountInString(m.Alt) > maxAlt {
-			return refuse(422, "alt_too_long", "alt may have %d characters.", maxAlt)
+			return refuse(422, "alt_too_long", "alt may have at most %d characters.", maxAlt)
 		}
 	}
 	return nil
@@ -141,10 +141,10 @@ func (s *state) ownPost(a *account, ref string) *entry {
 // the same, it returns the first post.
 func (p posts) repeated(c *call, first *entry, again *post) (answer, error) {
 	if first.digest != again.digest() {
-		return answer{}, refuse(http.StatusConflict, "key_reused", "This key was used for other content.")
+		return answer{}, refuse(http.StatusConflict, "key_reused", "This key has already been used for other content.")
 	}
 	if first.deleted {
-		return answer{}, refuse(http.StatusGone, "deleted", "The post made with this key was deleted.")
+		return answer{}, refuse(http.StatusGone, "deleted", "The post created with this key was deleted.")
 	}
 	return answer{status: http.StatusOK, body: p.viewCreated(c.r, first)}, nil
 }

