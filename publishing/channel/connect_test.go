@@ -365,7 +365,7 @@ func TestFinishConnect_OAuthRefusedForLoadKeepsState(t *testing.T) {
 	}
 	close(d.opened)
 	all.Wait()
-	for _, want := range []string{"The code is refused.", "has already been used"} {
+	for _, want := range []string{"The code is refused.", "has been used"} {
 		if err := finish(states[4]); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the same again: %v, want %q", err, want)
 		}

@@ -46,7 +46,7 @@ func TestPruneSessions_DeletesSessionsPastTheirRetention(t *testing.T) {
 	if left := gate("select count(*) from session"); n != 1 || left != 3 {
 		t.Errorf("%d sessions were deleted and %d are left, want 1 and 3", n, left)
 	}
-	if !strings.Contains(fmt.Sprint(err), "1 could not be changed") {
+	if !strings.Contains(fmt.Sprint(err), "1 items could not be changed") {
 		t.Errorf("with a session that cannot be deleted: %v, want an error that counts it", err)
 	}
 	tenancytest.Alter(t, address, `drop trigger harm on session`)

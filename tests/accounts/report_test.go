@@ -321,7 +321,7 @@ func TestReport_SeveralShareOneMail(t *testing.T) {
 	}
 	must(t, w.queueReport(all...))
 	w.deliver()
-	if got := w.box.to("ada@example.com"); len(got) != 1 || !strings.HasPrefix(got[0].Subject, "150 problems of ") ||
+	if got := w.box.to("ada@example.com"); len(got) != 1 || !strings.HasPrefix(got[0].Subject, "150 problems in ") ||
 		strings.Count(got[0].Text, "3 posts on “acme” (Bluesky) failed. Reason: No.") != 20 || !strings.Contains(got[0].Text, "And 130 more.") {
 		t.Errorf("got the mails %+v, want one that lists 20 and counts 130 more", got)
 	}

@@ -48,7 +48,7 @@ func testConsent(t *testing.T, r *rig) {
 	var page answer
 	for range 2 { // the page can be reloaded
 		page = o.visit(t, http.MethodGet, back).want(t, http.StatusOK)
-		for _, want := range []string{"“Organization”", "API key “tests”", "made by " + o.email} {
+		for _, want := range []string{"“Organization”", "API key “tests”", "created by " + o.email} {
 			if !strings.Contains(page.Body, want) {
 				t.Errorf("the page does not name %s: %s", want, page.Body)
 			}

@@ -43,7 +43,7 @@ func serve(run func() int) (code int, err error) {
 	}
 	s, err := edge.New(cfg, edge.Deps{
 		Health: healthy{}, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Version: "test",
-		Clock: clock.System{}, Limits: docs.InstanceLimits{Deliveries: 30 * 24 * time.Hour},
+		Clock: clock.System{}, Limits: docs.InstanceLimits{IdempotencyKeys: 48 * time.Hour, Deliveries: 30 * 24 * time.Hour},
 	})
 	if err != nil {
 		return 0, err

@@ -514,7 +514,7 @@ func TestPrune_DeletesOthersDespiteLargeGroup(t *testing.T) {
 	if n := r.Count("post", "group_id = (select group_id from post where id = $1)", living); n != 501 {
 		t.Errorf("%d posts are left of a group that exists, want 501", n)
 	}
-	if err == nil || !strings.Contains(err.Error(), "1 could not be changed") || !strings.Contains(err.Error(), bad.String()) {
+	if err == nil || !strings.Contains(err.Error(), "1 items could not be changed") || !strings.Contains(err.Error(), bad.String()) {
 		t.Errorf("the group that cannot be deleted is not tried as a whole: %v", err)
 	}
 }
