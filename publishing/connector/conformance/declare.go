@@ -75,6 +75,6 @@ func (r *rig) arm(fault Fault) {
 		}[armed])
 	}
 	if spared {
-		r.t.Skipf("declared: this platform is Spared %s", fault)
+		r.t.Skipf("declared: this platform is spared %s", fault)
 	}
 }
