@@ -29,16 +29,17 @@ const (
 )
 
 type commands struct {
-	Env     []string       `short:"e" name:"env" placeholder:"NAME=VALUE" help:"Set a variable for this run."`
-	Dev     devCommand     `cmd:"" help:"Run everything on this machine, with its own database and sandbox."`
-	Serve   serveCommand   `cmd:"" help:"Run the service, configured by the environment."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database at DATABASE_URL up to date."`
-	Sandbox sandboxCommand `cmd:"" help:"Run only the sandbox, a pretend platform."`
-	Routes  routesCommand  `cmd:"" help:"List the method and path of each route that works."`
-	Keygen  keygenCommand  `cmd:"" help:"Print a new key for ENCRYPTION_KEYS."`
-	Openapi openapiCommand `cmd:"" help:"Print the OpenAPI document."`
-	Config  configCommand  `cmd:"" help:"List the configuration variables."`
-	Admin   adminCommand   `cmd:"" help:"Create accounts, reset passwords, suspend organizations."`
+	Env      []string        `short:"e" name:"env" placeholder:"NAME=VALUE" help:"Set a variable for this run."`
+	Dev      devCommand      `cmd:"" help:"Run everything on this machine, with its own database and sandbox."`
+	Serve    serveCommand    `cmd:"" help:"Run the service, configured by the environment."`
+	Migrate  migrateCommand  `cmd:"" help:"Bring the database at DATABASE_URL up to date."`
+	Sandbox  sandboxCommand  `cmd:"" help:"Run only the sandbox, a pretend platform."`
+	Routes   routesCommand   `cmd:"" help:"List the method and path of each route that works."`
+	Keygen   keygenCommand   `cmd:"" help:"Print a new key for ENCRYPTION_KEYS."`
+	Openapi  openapiCommand  `cmd:"" help:"Print the OpenAPI document."`
+	Config   configCommand   `cmd:"" help:"List the configuration variables."`
+	Admin    adminCommand    `cmd:"" help:"Create accounts, reset passwords, suspend organizations."`
+	Licenses licensesCommand `cmd:"" help:"Print the licenses of everything in this binary."`
 }
 
 // terminal is what kong passes to the Run method of each command.

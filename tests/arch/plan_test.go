@@ -262,7 +262,7 @@ var exceptions = []exception{
 // tools.
 var topLevel = []string{
 	"actors/", "apps/", "billing/", "docs/", "ops/", "platform/", "publishing/", "tenancy/", "tests/",
-	"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "SECURITY.md", "staticcheck.conf", "Taskfile.yml", "go.mod", "go.sum",
+	"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "staticcheck.conf", "Taskfile.yml", "go.mod", "go.sum",
 }
 
 // domains have packages store and service, which are imported under aliases such as poststore or
