@@ -38,7 +38,7 @@ var nounUsers = map[string][]string{
 var layers = []layer{
 	{from: "apps/crier", to: []string{"apps/boot"}},
 	{from: "apps/boot", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "platform"}},
-	{from: "apps/edge", to: []string{"apps/edge", "publishing", "tenancy", "actors/org", "platform"}, root: []string{"billing"}},
+	{from: "apps/edge", to: []string{"apps/edge", "publishing", "tenancy", "actors/org", "platform"}, root: []string{"billing", "docs"}},
 	{from: "apps/worker", to: []string{"apps/worker", "actors", "publishing", "tenancy", "platform"}},
 	{from: "apps/sim", to: []string{"apps/sim", "platform"}},
 
@@ -58,6 +58,7 @@ var layers = []layer{
 	{from: "publishing", to: []string{"publishing", "tenancy", "platform"}},
 	{from: "tenancy", self: true, to: leaves, pure: true},
 	{from: "tenancy", to: append([]string{"platform", "tenancy/*/store"}, tenancyLeaves...), root: []string{"tenancy"}},
+	{from: "docs"},
 	{from: "billing", self: true, to: leaves, root: []string{"tenancy"}, pure: true},
 	{from: "billing", to: []string{"billing", "tenancy", "platform"}},
 
@@ -137,6 +138,7 @@ var vendors = []restriction{
 	{path: "github.com/gabriel-vasile/mimetype", from: []string{"publishing/file"}},
 	{path: "github.com/clipperhouse/uax29/v2/graphemes", from: []string{"publishing/connector", "publishing/file", "apps/sim/sandbox"}},
 	{path: "github.com/btcsuite/btcd/", from: []string{"publishing/connector/nostr"}},
+	{path: "github.com/yuin/goldmark", from: []string{"apps/edge/docs"}},
 	{path: "github.com/tidwall/gjson", from: []string{"apps/edge/api/post", "apps/edge/api/webhook"}},
 	{path: "github.com/ory/dockertest/", from: []string{"tests/dbtest"}},
 	{path: "github.com/google/uuid", from: []string{"platform", "apps/edge", "publishing", "tenancy/*/store", "actors/cluster"}},

@@ -325,6 +325,7 @@ var noEffect = map[string]string{
 	"GET /dev/mail":                                   "only in dev",
 	"GET /dev/mail/{id}":                              "only in dev",
 	"GET /docs/console/{file}":                        "there is no such file",
+	"GET /docs/{chapter}/{page}":                      "there is no such page",
 	"GET /docs/{page}":                                "there is no such page",
 	"GET /sandbox/media/{file}":                       "nothing is published",
 	"GET /sandbox/picture/{file}":                     "nothing is published",

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"html/template"
 	"io/fs"
 	"net/url"
 	"strings"
@@ -91,6 +92,9 @@ func newSite(doc *huma.OpenAPI, document []byte, o Options) (*Site, error) {
 			return nil, err
 		}
 	}
+	if err := s.addManual(r); err != nil {
+		return nil, err
+	}
 	return s, s.addConsole(r.view)
 }
 
@@ -116,10 +120,15 @@ var pageList = []sitePage{
 }
 
 // Pages returns the names of the pages in navigation order, including the empty name of the
-// reference. It does not include the console.
+// reference and the pages of the manual. It does not include the console.
 func Pages() (out []string) {
 	for _, p := range pageList {
 		out = append(out, p.Name)
+	}
+	for _, c := range manual() {
+		for _, p := range c.Pages {
+			out = append(out, p.Name)
+		}
 	}
 	return out
 }
@@ -150,7 +159,10 @@ type view struct {
 	Codes               []publishing.ErrorCode
 	Delivery            delivery
 	QuickStart, Editing map[string][]sample
-	operations          map[string]operation
+	Manual              []chapter
+	// Document is the text of a page of the manual.
+	Document   template.HTML
+	operations map[string]operation
 }
 
 // Operation returns an operation by its id, for pages that show samples of it. It returns an error

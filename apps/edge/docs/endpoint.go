@@ -65,11 +65,25 @@ func (a *API) GetPage() route.Endpoint {
 		Summary: "Get another page of the documentation", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},
 		Parameters: []*huma.Param{{
 			Name: "page", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
-			Description: strings.Join(slices.DeleteFunc(Pages(), func(name string) bool { return name == "" }), ", ") +
-				" or console.",
+			Description: strings.Join(slices.DeleteFunc(Pages(), func(name string) bool {
+				return name == "" || strings.Contains(name, "/")
+			}), ", ") + " or console.",
 		}},
 	}
 	return route.Raw(d, func(c *fiber.Ctx) error { return a.sendPage(c, c.Params("page")) }, page.Answer("The page."))
+}
+
+// GetManualPage returns the endpoint for the pages of the manual, apart from its first.
+func (a *API) GetManualPage() route.Endpoint {
+	d := huma.Operation{
+		Summary: "Get a page of the manual", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},
+		Parameters: []*huma.Param{
+			page.PathParam("chapter", "self-hosting or developing."), page.PathParam("page", "Example: install."),
+		},
+	}
+	return route.Raw(d, func(c *fiber.Ctx) error {
+		return a.sendPage(c, c.Params("chapter")+"/"+c.Params("page"))
+	}, page.Answer("The page."))
 }
 
 func (a *API) sendPage(c *fiber.Ctx, name string) error {
