@@ -55,9 +55,9 @@ func TestLoad_NamesVariableOutOfBounds(t *testing.T) {
 	}
 }
 
-// TestDocuments_NameExistingVariables finds names in the documents that were renamed only in the
+// TestDocs_NameExistingVariables finds names in the documents that were renamed only in the
 // code.
-func TestDocuments_NameExistingVariables(t *testing.T) {
+func TestDocs_NameExistingVariables(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{"TEST_DATABASE_URL": true} // used by tests
 	for _, v := range env.Names(&Config{}) {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"crier/apps/boot"
 )
 
 // root is the root of the module.
@@ -29,7 +31,7 @@ var (
 	punctuation = regexp.MustCompile(`[^\w\- ]`)
 )
 
-func TestDocuments_NameExistingFiles(t *testing.T) {
+func TestDocs_NameExistingFiles(t *testing.T) {
 	t.Parallel()
 	paths := map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -75,8 +77,8 @@ func TestDocuments_NameExistingFiles(t *testing.T) {
 	}
 }
 
-// TestDocuments_LinksResolve checks the relative links between the pages, with their anchors.
-func TestDocuments_LinksResolve(t *testing.T) {
+// TestDocs_LinksResolve checks the relative links between the pages, with their anchors.
+func TestDocs_LinksResolve(t *testing.T) {
 	t.Parallel()
 	pages := readDocuments(t)
 	checked := 0
@@ -99,6 +101,54 @@ func TestDocuments_LinksResolve(t *testing.T) {
 	if checked < 50 {
 		t.Errorf("%d links are checked, want at least 50", checked)
 	}
+}
+
+func TestDocs_ConfigurationPageIsCurrent(t *testing.T) {
+	t.Parallel()
+	const path = "docs/self-hosting/configuration.md"
+	got, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != crier(t, "config", "--markdown") {
+		t.Errorf("%s is stale: run `go run ./apps/crier config --markdown >%s` and commit it", path, path)
+	}
+}
+
+func TestDocs_ConfigurationPageListsEachVariableOnce(t *testing.T) {
+	t.Parallel()
+	rows := map[string]int{}
+	for line := range strings.Lines(crier(t, "config", "--markdown")) {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` |"); ok && strings.HasPrefix(line, "| `") {
+			rows[name]++
+			if n := strings.Count(line, "|"); n != 4 {
+				t.Errorf("the row of %s has %d bars, want 4: its doc tag must not contain any", name, n)
+			}
+		}
+	}
+	known := 0
+	for line := range strings.Lines(crier(t, "config")) {
+		name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if known++; rows[name] != 1 {
+			t.Errorf("%s: got %d rows, want 1: add the variable to one of the sections in configpage.go", name, rows[name])
+		}
+		if strings.TrimSpace(text) == "" {
+			t.Errorf("%s has no doc tag", name)
+		}
+	}
+	if known < 50 || len(rows) != known {
+		t.Errorf("got rows of %d variables, want one for each of %d", len(rows), known)
+	}
+}
+
+// crier returns the output of a command of the binary.
+func crier(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errs strings.Builder
+	if code := boot.Main(t.Context(), args, strings.NewReader(""), &out, &errs); code != 0 {
+		t.Fatalf("crier %v: got exit code %d: %s", args, code, &errs)
+	}
+	return out.String()
 }
 
 // readDocuments returns the texts of the pages by their paths below the root.
