@@ -10,40 +10,41 @@ import (
 
 // The limits of analytics.
 const (
-	// MaxAnalyticsDays is the longest window.
+	// MaxAnalyticsDays is the longest window that can be requested.
 	MaxAnalyticsDays = 366
-	// AnalyticsHistory is how many days before today are read from a platform when nothing is
-	// stored yet: a window of three months and the three months before it.
+	// AnalyticsHistory is how many days before today are read from a platform if nothing is stored
+	// yet. It covers a three-month window and the three months before it.
 	AnalyticsHistory = 180
 )
 
 const (
 	day = 24 * time.Hour
-	// maxChange is in percent. A change from almost nothing may be infinite.
+	// maxChange caps changes, in percent. A change from almost zero could otherwise be infinite.
 	maxChange = 1e9
 )
 
-// GetAnalytics asks for the statistics of a channel in a window of days. Days are UTC days.
+// GetAnalytics requests a channel's statistics for a window of UTC days.
 type GetAnalytics struct {
-	// Channel is the id of a channel.
+	// Channel is a channel id as the client sent it.
 	Channel string
 	// Days is the length of the window, from 1 to MaxAnalyticsDays. Today is its last day.
 	Days int
-	// Refresh rereads values older than a minute. Without it, values of the last hour are used.
+	// Refresh rereads values that are more than a minute old. Without it, values up to an hour old
+	// are used.
 	Refresh bool
 }
 
-// GetPostAnalytics asks for the statistics of a post. Its fields mean the same as in GetAnalytics.
+// GetPostAnalytics requests a post's statistics. Days and Refresh mean the same as in GetAnalytics.
 type GetPostAnalytics struct {
 	Post    string
 	Days    int
 	Refresh bool
 }
 
-// GetFigures asks for the values of one day of a channel.
+// GetFigures requests a channel's values for one day.
 type GetFigures struct {
 	Channel string
-	// Day is midnight in UTC, zero if the client named no day.
+	// Day is midnight in UTC, or zero if the client specified no day.
 	Day time.Time
 }
 
@@ -51,26 +52,26 @@ type GetFigures struct {
 type Analytics struct {
 	// Metrics are sorted by label.
 	Metrics []Metric
-	// AsOf is when the platform was last read, zero if it never was. It is more than an hour old if
-	// the platform does not respond.
+	// AsOf is when the platform was last read, or zero if it never was. If the platform does not
+	// respond, AsOf can be more than an hour old.
 	AsOf time.Time
 }
 
 // PostAnalytics holds the statistics of a post.
 type PostAnalytics struct {
 	Analytics
-	// Missing is true for a post that the platform published without naming its id; see
+	// Missing is true if the platform published the post without returning an id; see
 	// ReleaseMissing.
 	Missing bool
 }
 
-// Metric is one statistic.
+// Metric is one statistic with its values over time.
 type Metric struct {
-	// Label is for people. It is unique among the metrics of a channel or a post.
+	// Label is a human-readable name, unique among the metrics of a channel or a post.
 	Label string
-	// Points are the days of the window with a known value, the earliest first.
+	// Points are the days of the window with a known value, earliest first.
 	Points []MetricPoint
-	// Change is the change of the statistic in percent; see Metrics.
+	// Change is in percent; see Metrics for how it is calculated.
 	Change float64
 }
 
@@ -89,18 +90,18 @@ type DayFigures struct {
 	Counts map[string]float64
 	// Levels are values at the end of that day. Example: followers.
 	Levels map[string]float64
-	// Whole is true if the day was already over when it was last read.
+	// Whole is true if the day was already over when its values were last read.
 	Whole bool
 }
 
-// Metrics returns the statistics of the days from first to last, both inclusive and midnight in
-// UTC. figures must hold everything that is known of these days and of equally many days before
+// Metrics returns the statistics for the days from first to last, inclusive. Both are midnight in
+// UTC. figures must hold all known values for these days and for the same number of days before
 // them.
 //
-// The change of a count compares the known whole days of the window with the same days one window
-// length earlier. It is 0 if one of the earlier days is unknown. The change of a level compares the
-// last known day of the window with the first. A rise from 0 counts as 100 percent, a fall from 0
-// as -100. Changes are rounded to two decimals.
+// The change of a count compares the window's known whole days with the same days one window
+// earlier. It is 0 if any of the earlier days is unknown. The change of a level compares the
+// window's last known day with its first. A rise from 0 counts as 100 percent, a fall from 0 as
+// -100 percent. Changes are rounded to two decimal places.
 func Metrics(figures []DayFigures, first, last time.Time) []Metric {
 	counts, levels, whole := map[string]values{}, map[string]values{}, map[time.Time]bool{}
 	for _, f := range figures {
@@ -127,7 +128,7 @@ func Metrics(figures []DayFigures, first, last time.Time) []Metric {
 	return out
 }
 
-// values holds the values of one metric by day.
+// values maps days to the values of one metric.
 type values map[time.Time]float64
 
 func collectValues(all map[string]values, at time.Time, known map[string]float64) {
@@ -139,7 +140,7 @@ func collectValues(all map[string]values, at time.Time, known map[string]float64
 	}
 }
 
-// points returns the known days of a window.
+// points returns the known values of the days from first to last.
 func (v values) points(first, last time.Time) []MetricPoint {
 	var out []MetricPoint
 	for at := first; !at.After(last); at = at.Add(day) {
@@ -150,8 +151,8 @@ func (v values) points(first, last time.Time) []MetricPoint {
 	return out
 }
 
-// changeOfCount compares the sum of the points of whole days with the sum of the same days the
-// given time earlier.
+// changeOfCount compares the sum of the points on whole days with the sum of the values on the same
+// days, shifted back by earlier. It returns 0 if one of these values is unknown.
 func (v values) changeOfCount(points []MetricPoint, earlier time.Duration, whole map[time.Time]bool) float64 {
 	var before, now float64
 	for _, p := range points {
@@ -179,8 +180,8 @@ func percent(from, to float64) float64 {
 	return math.Round(min(max(change, -maxChange), maxChange)*100) / 100
 }
 
-// Latest returns the values of a day or, if none are known, those of the last known day before it.
-// It returns false if there is no such day.
+// Latest returns the values of the given day or, if none are known, of the last known day before
+// it. It returns false if there is no such day.
 func Latest(figures []DayFigures, at time.Time) (DayFigures, bool) {
 	var out DayFigures
 	for _, f := range figures {
@@ -191,7 +192,7 @@ func Latest(figures []DayFigures, at time.Time) (DayFigures, bool) {
 	return out, !out.Day.IsZero()
 }
 
-// Values returns all values of the day by label.
+// Values returns all values of the day, keyed by label.
 func (f DayFigures) Values() map[string]float64 {
 	out := maps.Clone(f.Levels)
 	if out == nil {
@@ -201,5 +202,5 @@ func (f DayFigures) Values() map[string]float64 {
 	return out
 }
 
-// DayOf returns the UTC day that contains the instant, as its midnight.
+// DayOf returns midnight of the UTC day that contains the instant.
 func DayOf(at time.Time) time.Time { return at.UTC().Truncate(day) }

@@ -2,7 +2,7 @@ package publishing
 
 import "crier/platform/fault"
 
-// AppSource is where the application at a platform comes from.
+// AppSource says where a platform application comes from.
 type AppSource string
 
 // The sources. AppNone means that there is no application.
@@ -35,7 +35,7 @@ type SetPlatformApp struct {
 // maxAppText is the longest client id or secret, in bytes.
 const maxAppText = 1024
 
-// Validate returns an Invalid fault that lists every invalid member.
+// Validate returns an Invalid fault that lists every invalid field.
 func (c SetPlatformApp) Validate() error {
 	var faults fault.List
 	for name, text := range map[string]string{"credentials.clientId": c.ClientID, "credentials.clientSecret": c.Secret} {
@@ -46,7 +46,7 @@ func (c SetPlatformApp) Validate() error {
 	return faults.Err("publishing.SetPlatformApp", "The credentials are not valid.")
 }
 
-// Platform is a platform of this instance, as an organization sees it.
+// Platform is a platform that this instance supports, as an organization sees it.
 type Platform struct {
 	ID   string
 	Name string

@@ -12,20 +12,19 @@ import (
 	"crier/tenancy"
 )
 
-// ApprovalTag distinguishes the ids of approvals (platform/id).
+// ApprovalTag distinguishes approval ids (platform/id).
 type ApprovalTag struct{}
 
-// ApprovalID is the id of one request for approval. A later request has a later id.
+// ApprovalID is the id of an approval request. Later requests have later ids.
 type ApprovalID = id.ID[ApprovalTag]
 
-// ApprovalStatus is the status of a request for approval. A CHECK constraint of the table has the
-// same list, without ApprovalNone.
+// ApprovalStatus is the status of an approval request. A CHECK constraint on the table has the same
+// list, without ApprovalNone.
 type ApprovalStatus string
 
 // The statuses.
 const (
-	// ApprovalNone is what clients see for a post without a request, or with a void one. It is not
-	// stored.
+	// ApprovalNone is what clients see if a post has no request or a void one. It is not stored.
 	ApprovalNone     ApprovalStatus = "NONE"
 	ApprovalPending  ApprovalStatus = "PENDING"
 	ApprovalApproved ApprovalStatus = "APPROVED"
@@ -52,48 +51,47 @@ const (
 	// MaxApprovalPage is the largest number of approvals in one response.
 	MaxApprovalPage     = 100
 	DefaultApprovalPage = 20
-	// MaxReviewMails is how many requests with a reviewer's address an organization may make per
-	// hour.
+	// MaxReviewMails is how many requests with a reviewer's email address an organization may make
+	// per hour.
 	MaxReviewMails = 100
 )
 
-// Approval is a request for the approval of a draft, together with its answer.
+// Approval is a request to approve a draft, together with its answer.
 type Approval struct {
 	ID ApprovalID
-	// Post is the first post of the thread.
+	// Post is the thread's first post.
 	Post   PostID
 	Status ApprovalStatus
 	// AutoSchedule means that an approval also schedules the post.
 	AutoSchedule bool
 	// Note is what the requester wrote to the reviewer.
 	Note *string
-	// ReviewerEmail is the address that the link is mailed to, nil if no mail is sent.
+	// ReviewerEmail is the address the review link is emailed to, or nil if no email is sent.
 	ReviewerEmail *string
-	// Person and Key made the request. Person is the person of the session or the creator of the
-	// key.
+	// Person and Key identify the requester. Person is the session's person or the key's creator.
 	Person tenancy.PersonID
 	Key    tenancy.KeyID
-	// Behind is the administrator of the instance who impersonated Person to make the request, zero
-	// if nobody did.
+	// Behind is the instance administrator who impersonated Person to make the request, or zero if
+	// nobody did.
 	Behind tenancy.PersonID
-	// PersonEmail is the address of Person, nil if Person is no longer a member.
+	// PersonEmail is Person's address, or nil if Person is no longer a member.
 	PersonEmail  *string
 	RequestedAt  time.Time
 	ExpiresAt    time.Time
 	ReviewerNote *string
 	ReviewerName *string
-	// ResolvedBy is the member who answered, zero for a guest.
+	// ResolvedBy is the member who answered, or zero if a guest did.
 	ResolvedBy tenancy.PersonID
 	// ResolvedAt is nil while the request is pending.
 	ResolvedAt *time.Time
-	// ReviewURL is the review link of the member who reads the approval, to pass on to a guest, who
-	// can answer with it. It is "" for readers who may not see it.
+	// ReviewURL is a review link for the member who reads the approval. The member can pass it on
+	// to a guest, who can then answer the request. It is "" if the reader may not see a link.
 	// Example: https://crier.example/review/{token}
 	ReviewURL string
 }
 
 // At returns the approval as it stands at the given time: a pending request has expired once
-// ExpiresAt is reached, even if the service has not stored that yet.
+// ExpiresAt is reached, even if the expiry has not been stored yet.
 func (a Approval) At(now time.Time) Approval {
 	if a.Status == ApprovalPending && !now.Before(a.ExpiresAt) {
 		end := a.ExpiresAt
@@ -116,9 +114,11 @@ func (a Approval) Shown() ApprovalStatus {
 	return a.Status
 }
 
-// Requested reports whether the principal made the request: with the same key, as the same person
-// (also with one of their keys, or while impersonating somebody), from another account with the
-// same mailbox, or as the administrator of the instance who impersonated a member to make it.
+// Requested reports whether the principal made the request. It returns true for:
+//   - the key that made it,
+//   - the person who made it, including through one of their keys or while impersonating somebody,
+//   - a person whose account shares the requester's mailbox, and
+//   - the instance administrator who impersonated a member to make it.
 func (a Approval) Requested(p tenancy.Principal) bool {
 	return !a.Key.IsZero() && a.Key == p.Key ||
 		!a.Person.IsZero() && (a.Person == p.Person || a.Person == p.Behind) ||
@@ -126,9 +126,9 @@ func (a Approval) Requested(p tenancy.Principal) bool {
 		!a.Behind.IsZero() && (a.Behind == p.Person || a.Behind == p.Behind)
 }
 
-// ShowsLink reports whether the principal may see the review link: any person except the requester,
-// while the request is pending. An administrator of the instance who impersonates a member does not
-// see it.
+// ShowsLink reports whether the principal may see the review link. While the request is pending,
+// everyone who is signed in may see it, except the requester and impersonating instance
+// administrators.
 func (a Approval) ShowsLink(p tenancy.Principal) bool {
 	return a.Status == ApprovalPending && p.Via == tenancy.ViaSession && p.Behind.IsZero() && !a.Requested(p)
 }
@@ -148,8 +148,8 @@ func (a Approval) Open(now time.Time) error {
 	return fault.New(fault.Gone, op, "This request was withdrawn, or its post has changed. Ask for a new one.")
 }
 
-// Readable returns nil while the review link shows the post, which is until the request expires,
-// even if it has been answered. Otherwise it returns Gone.
+// Readable returns nil while the review link shows the post: until the request expires or becomes
+// void, even if it has been answered. After that, it returns Gone.
 func (a Approval) Readable(now time.Time) error {
 	err := a.Open(now)
 	if fault.Is(err, fault.Conflict) && now.Before(a.ExpiresAt) {
@@ -187,8 +187,8 @@ func (a Approval) MayWithdraw(p tenancy.Principal) error {
 		"Only the person who asked for the approval, or an administrator, can withdraw the request.")
 }
 
-// MaySchedule returns Conflict if the request keeps the principal from scheduling the post: while
-// it is pending, only administrators may.
+// MaySchedule returns Conflict if the request keeps the principal from scheduling the post. While
+// the request is pending, only administrators may schedule the post.
 func (a Approval) MaySchedule(p tenancy.Principal, now time.Time) error {
 	if a.At(now).Status != ApprovalPending || p.Role.Manages() {
 		return nil
@@ -197,25 +197,25 @@ func (a Approval) MaySchedule(p tenancy.Principal, now time.Time) error {
 		"The post is waiting for approval: withdraw the request, or ask an administrator.")
 }
 
-// ApprovalEffect is what a change of a post does to its approval.
+// ApprovalEffect is what a change to a post does to its approval.
 type ApprovalEffect struct {
 	// Void means that the post was approved but no longer is, because its content has changed.
 	Void bool
 	// Draft means that the post would have stayed in the queue, but became a draft because nobody
 	// has approved the new content.
 	Draft bool
-	// OverriddenBy is the address of the administrator in whose name the approval was overridden,
-	// "" if it was not.
+	// OverriddenBy is the email address of the administrator in whose name the approval was
+	// overridden, or "" if it was not overridden.
 	OverriddenBy string
 }
 
-// MayOverride returns nil if the principal may publish content that differs from what was approved:
-// an administrator, or a key, which acts as one. Everyone else gets Forbidden, including
-// impersonating instance administrators.
+// MayOverride returns nil if the principal may publish content that differs from what was approved.
+// Administrators may, and so may keys, which act as administrators. Everyone else gets Forbidden,
+// including impersonating instance administrators.
 //
-// Refusing keys would protect nothing, because the holder of a key can also withdraw an approval or
-// create the post again. But somebody must answer for an override, so the creator of the key must
-// still be an administrator; the caller checks this.
+// Rejecting keys would protect nothing, because a key's holder can also withdraw an approval or
+// create the post again. But somebody must be accountable for an override, so the key's creator
+// must still be an administrator; the caller checks this.
 func MayOverride(p tenancy.Principal) error {
 	const op = "publishing.Override"
 	if !p.Behind.IsZero() {
@@ -228,19 +228,19 @@ func MayOverride(p tenancy.Principal) error {
 	return nil
 }
 
-// RequestApproval asks for the approval of a draft.
+// RequestApproval requests approval of a draft.
 type RequestApproval struct {
-	// Note is for the reviewer, nil if there is none.
+	// Note is for the reviewer. It is nil if there is none.
 	Note *string
-	// ReviewerEmail is the address that the link is mailed to, nil to send no mail.
+	// ReviewerEmail is the address the review link is emailed to, or nil to send no email.
 	ReviewerEmail *string
 	AutoSchedule  bool
-	// Admit is called before a mail is queued and may refuse it. If Admit is nil, every mail is
-	// admitted.
+	// Admit is called before an email is queued and can reject it by returning an error, which
+	// rejects the request. If Admit is nil, every email is admitted.
 	Admit func(ctx context.Context, email string) error
 }
 
-// Cleaned returns the command as it is stored, and Invalid with every problem.
+// Cleaned returns the command as it will be stored, or Invalid with every problem.
 func (c RequestApproval) Cleaned() (RequestApproval, error) {
 	var faults fault.List
 	c.Note = cleanNote(&faults, c.Note)
@@ -257,7 +257,7 @@ func (c RequestApproval) Cleaned() (RequestApproval, error) {
 	return c, faults.Err("publishing.RequestApproval", "The request is not valid.")
 }
 
-// cleanNote returns a note without surrounding white space, or nil for an empty one.
+// cleanNote returns the note without surrounding white space, or nil if nothing is left.
 func cleanNote(faults *fault.List, note *string) *string {
 	if note == nil {
 		return nil
@@ -281,7 +281,7 @@ const (
 	ActionReject  ApprovalAction = "reject"
 )
 
-// Status returns the status that the action gives to a request.
+// Status returns the status of a request after the action.
 func (a ApprovalAction) Status() ApprovalStatus {
 	if a == ActionApprove {
 		return ApprovalApproved
@@ -293,11 +293,11 @@ func (a ApprovalAction) Status() ApprovalStatus {
 type ResolveApproval struct {
 	Action ApprovalAction
 	Note   *string
-	// Name is what a guest calls themselves, nil if they gave no name. It is ignored for a member.
+	// Name is the name that a guest gave, or nil. It is ignored for members.
 	Name *string
 }
 
-// Cleaned returns the command as it is stored, and Invalid with every problem.
+// Cleaned returns the command as it will be stored, or Invalid with every problem.
 func (c ResolveApproval) Cleaned() (ResolveApproval, error) {
 	var faults fault.List
 	if c.Action != ActionApprove && c.Action != ActionReject {
@@ -320,24 +320,25 @@ func (c ResolveApproval) Cleaned() (ResolveApproval, error) {
 // DraftAnswer is the answer to a request, as applied to the draft.
 type DraftAnswer struct {
 	Approval
-	// By is who answered, as the timeline shows it.
+	// By is who answered, in the form shown in the timeline.
 	By string
 	// Draft is the draft as it was read and checked before the answer. It is set only if the
 	// approval schedules the draft.
 	Draft PostDetail
-	// Problem is why the draft cannot be scheduled, nil if it can.
+	// Problem is why the draft cannot be scheduled, or nil if it can be.
 	Problem error
 }
 
 // Schedules reports whether the answer schedules the draft.
 func (a DraftAnswer) Schedules() bool { return a.Status == ApprovalApproved && a.AutoSchedule }
 
-// ListApprovals asks for the newest requests of an organization whose posts exist.
+// ListApprovals requests an organization's newest approval requests. Requests for deleted posts are
+// not listed.
 type ListApprovals struct {
 	// Status is one of the statuses that clients see, or empty for all.
 	Status string
-	// Before is the id of an approval as the client sent it. Only older approvals are returned; ""
-	// starts with the newest.
+	// Before is an approval id as the client sent it. Only older approvals are returned; "" starts
+	// with the newest.
 	Before string
 	// Limit is from 1 to MaxApprovalPage.
 	Limit int
@@ -346,11 +347,11 @@ type ListApprovals struct {
 // Review is what a guest sees of a request.
 type Review struct {
 	Approval
-	// Organization is the name of the organization.
+	// Organization is the organization's name.
 	Organization string
 	Thread       Thread
-	// Org and Sharer are for the audit log. Sharer is the address of the member who passed the link
-	// on, "" for a mailed link.
+	// Org and Sharer are for the audit log. Sharer is the email address of the member who passed
+	// the link on, or "" if the link was emailed.
 	Org    tenancy.OrgID
 	Sharer string
 }

@@ -8,10 +8,10 @@ import (
 	"crier/platform/fault"
 )
 
-// CreateType is when a created post is published, if at all.
+// CreateType says when a created post is published, if at all.
 type CreateType string
 
-// The types. CreateUpdate keeps the state of an existing post and changes its content.
+// The types. CreateUpdate changes an existing post's content and keeps its state.
 const (
 	CreateNow      CreateType = "now"
 	CreateSchedule CreateType = "schedule"
@@ -25,26 +25,26 @@ func (t CreateType) Valid() bool {
 	return t == CreateNow || t == CreateSchedule || t == CreateDraft || t == CreateUpdate
 }
 
-// The limits of one CreatePosts. Validate checks them, except MaxText, which applies to sanitized
-// text, and MaxIdempotencyKey.
+// The limits of a CreatePosts command. Validate checks them, except MaxText, which applies to
+// sanitized text, and MaxIdempotencyKey.
 const (
 	MaxEntries = 100
 	// MaxParts applies to one entry, MaxAllParts and MaxAllImages to all entries together.
 	MaxParts     = 100
 	MaxAllParts  = 500
 	MaxAllImages = 2_000
-	// MaxText is the largest text of one part as stored, in characters.
+	// MaxText is the longest text of a part, in characters, as stored.
 	MaxText = 100_000
-	// MaxAllTexts bounds the texts and alternative texts of all parts, in bytes, both as sent and
-	// as stored.
+	// MaxAllTexts limits the total size of all texts and alternative texts, in bytes. It applies
+	// both to the texts as sent and to the texts as stored.
 	MaxAllTexts = 1_000_000
 	// MaxAlt is in characters.
 	MaxAlt         = 2_000
 	MaxAttachments = 40
 	// MaxDelay is in minutes.
 	MaxDelay = 60 * 24 * 30
-	// MaxSettings and MaxAllSettings are in bytes. The sum counts the settings of an entry once
-	// more for each of its parts with a delay, because each such part begins a post.
+	// MaxSettings and MaxAllSettings are in bytes. The total counts an entry's settings once more
+	// for each part with a delay, because each of these parts begins a separate post.
 	MaxSettings      = 100_000
 	MaxAllSettings   = 1_000_000
 	MaxSettingsDepth = 100
@@ -53,7 +53,7 @@ const (
 	maxID             = 255
 )
 
-// CreatePosts asks for one post per entry. Ids are kept as the client sent them, so that an unknown
+// CreatePosts requests one post per entry. Ids are kept as the client sent them, so that an unknown
 // id can be reported with its entry.
 type CreatePosts struct {
 	Type CreateType
@@ -65,42 +65,42 @@ type CreatePosts struct {
 	// MayOverride.
 	Override bool
 	Repeat   Repeat
-	// Tags are names of tags. If Tags is nil, a new post has no tags and an existing one keeps its
-	// own. Unknown names are ignored.
+	// Tags are tag names. If Tags is nil, a new post has no tags and an existing post keeps its
+	// tags. Unknown names are ignored.
 	Tags   []string
 	Method CreationMethod
 	// IdempotencyKey is empty for a request without one.
 	IdempotencyKey string
-	// RequestHash is the SHA-256 of method, path and body. It distinguishes a repeated request from
-	// a different request with the same key.
+	// RequestHash is the SHA-256 of the method, path and body. It distinguishes a repeated request
+	// from a different request with the same key.
 	RequestHash []byte
 }
 
-// CreateEntry asks for the post of one channel.
+// CreateEntry requests a post on one channel.
 type CreateEntry struct {
 	// Channel is a channel id as the client sent it.
 	Channel string
-	// Group is the id of an existing group to replace, empty for a new post.
+	// Group is the id of an existing group to replace, or empty for a new post.
 	Group string
 	Parts []CreatePart
 	// Settings is a JSON object, or nil.
 	Settings json.RawMessage
 }
 
-// CreatePart is the text and the media of one part.
+// CreatePart holds the text and media of one part.
 type CreatePart struct {
-	// ID is the id of an existing part or post, empty for a new one.
+	// ID is the id of an existing part or post, or empty for a new one.
 	ID      string
 	Content string
-	// Type is the form of Content. If it is empty, ReadContent detects the form.
+	// Type is the format of Content. If it is empty, ReadContent detects the format.
 	Type  ContentType
 	Media []CreateMedium
 	// Delay is in minutes after the previous part.
 	Delay int
 }
 
-// CreateMedium names a stored medium by its URL on this instance, or by its id. If both are set,
-// the URL wins.
+// CreateMedium identifies a stored medium by its URL on this instance or by its id. If both are
+// set, the URL wins.
 type CreateMedium struct {
 	ID  string
 	URL string
@@ -205,7 +205,7 @@ func (v CreatePart) textSize() int {
 type Created struct {
 	Post    PostID
 	Channel ChannelID
-	// Approval is the effect of the entry on the approval of the post that it replaces.
+	// Approval is what the entry did to the approval of the post it replaces.
 	Approval ApprovalEffect
 }
 
@@ -215,11 +215,11 @@ type CreateResult struct {
 	// Replayed means that this is the stored result of an earlier request with the same key, and
 	// that no post was created.
 	Replayed bool
-	// Mismatch means that the earlier request with the same key was a different one.
+	// Mismatch means that the earlier request with the same key was a different request.
 	Mismatch bool
 }
 
-// ChangeStatus asks to move a post to DRAFT or to QUEUE.
+// ChangeStatus moves a post to DRAFT or QUEUE.
 type ChangeStatus struct {
 	// To is CreateDraft or CreateSchedule.
 	To        CreateType
@@ -237,7 +237,7 @@ type StatusChanged struct {
 	Approval ApprovalEffect
 }
 
-// Validate returns Invalid for any other type.
+// Validate returns Invalid unless To is CreateDraft or CreateSchedule.
 func (c ChangeStatus) Validate() error {
 	if c.To == CreateDraft || c.To == CreateSchedule {
 		return nil
@@ -246,7 +246,7 @@ func (c ChangeStatus) Validate() error {
 		Fields: []fault.Field{{Name: "to", Message: "must be one of: draft, schedule"}}}
 }
 
-// ChangeSettings asks to change members of the settings of a post.
+// ChangeSettings changes members of a post's settings.
 type ChangeSettings struct {
 	// Settings is a JSON object with the members to change. A null member is removed.
 	Settings json.RawMessage
@@ -284,20 +284,20 @@ func settingsRule(settings json.RawMessage) string {
 	return ""
 }
 
-// Checked is what the rules find in one entry.
+// Checked is the result of checking one entry against the rules.
 type Checked struct {
 	// ID is the channel id as the client sent it.
 	ID string
 	// Connector and Name belong to the channel. They are empty if it does not exist.
 	Connector string
 	Name      string
-	// Problems are sentences for people. A valid entry has none.
+	// Problems are human-readable sentences. A valid entry has none.
 	Problems []string
 	// SettingsProblem is set if one of the problems is about the settings.
 	SettingsProblem bool
 	// Empty is set if the first part has neither text nor media.
 	Empty bool
-	// MaxLength is the length that a part may have, 0 without a limit. Length is the length of the
+	// MaxLength is how long a part may be, or 0 if there is no limit. Length is the length of the
 	// longest part. Both are in the platform's unit.
 	MaxLength int
 	Length    int

@@ -20,8 +20,8 @@ import (
 // NUL.
 func Storable(s string) bool { return tenancy.Storable(s) }
 
-// Blank reports whether a text has no visible characters. It may be empty or consist of white
-// space, control characters, and characters that only modify others.
+// Blank reports whether a text has no visible characters: it is empty or consists of white space,
+// control characters, and characters that only modify others.
 func Blank(text string) bool {
 	for _, r := range text {
 		if r != brailleBlank && !unicode.IsSpace(r) && !unicode.In(r, unicode.Cc, unicode.Cf,
@@ -32,9 +32,9 @@ func Blank(text string) bool {
 	return true
 }
 
-const brailleBlank = '\u2800' // a pattern of no dots
+const brailleBlank = '\u2800' // a braille pattern without dots
 
-// storableJSON reports whether the database accepts a JSON document: its texts are storable, its
+// storableJSON reports whether the database accepts a JSON document: its strings are storable, its
 // numbers are short, and it has at most MaxSettingsDepth levels.
 func storableJSON(raw json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -64,8 +64,7 @@ func storableJSON(raw json.RawMessage) bool {
 	}
 }
 
-// The bounds of a number. Postgres writes numbers out: 1e-16383 takes 8 bytes here and 16,385
-// there.
+// The limits of a number. Postgres expands exponents: 1e-16383 takes 8 bytes here but 16,385 there.
 const (
 	maxDigits   = 64 // characters
 	maxExponent = 30
@@ -84,37 +83,39 @@ func shortNumber(number string) bool {
 	return err == nil && exponent >= -maxExponent && exponent <= maxExponent
 }
 
-// ContentType is a form of content. If a client sends none, ReadContent detects it.
+// ContentType is the format of a text. If a client sends none, ReadContent detects the format.
 type ContentType string
 
-// The forms. ContentHTML is a subset of HTML: the elements p, h1, h2, h3, u, strong, a, ul, ol, li
-// and br, and the attributes href of a link and start and type of a numbered list.
+// The formats. ContentHTML is a subset of HTML. It consists of the elements p, h1, h2, h3, u,
+// strong, a, ul, ol, li and br, the attribute href of links, and the attributes start and type of
+// numbered lists.
 const (
 	ContentText ContentType = "text"
 	ContentHTML ContentType = "html"
 )
 
-// Content is the text of a part: either plain text as it was sent, or sanitized HTML of the subset.
+// Content is the text of a part: either plain text as sent, or sanitized HTML in the ContentHTML
+// subset.
 type Content struct {
 	Text string
 	HTML bool
 }
 
-// ReadContent returns the content that a client sent, reduced to the subset if it is HTML. If form
-// is empty, richtext.IsHTML decides whether the content is HTML or plain text. It takes linear
-// time.
+// ReadContent returns the content that a client sent, reduced to the ContentHTML subset if it is
+// HTML. If form is empty, richtext.IsHTML decides whether the content is HTML or plain text.
+// ReadContent takes linear time.
 func ReadContent(sent string, form ContentType) Content {
 	if form == ContentText || form == "" && !richtext.IsHTML(sent) {
 		return Content{Text: sent}
 	}
 	markup := richtext.Parse(sent).HTML()
 	if markup == "" {
-		markup = "<p></p>" // so that it is still HTML if it is sent again
+		markup = "<p></p>" // still HTML if the client sends it back
 	}
 	return Content{Text: markup, HTML: true}
 }
 
-// Type returns the form of the content. It is never empty.
+// Type returns the format of the content. It is never empty.
 func (c Content) Type() ContentType {
 	if c.HTML {
 		return ContentHTML
@@ -122,9 +123,9 @@ func (c Content) Type() ContentType {
 	return ContentText
 }
 
-// Plain returns the text for a platform without markup, in the lines that a browser would draw.
-// List items get a dash or their number, and a link is followed by its address unless its text
-// contains the address. It takes linear time.
+// Plain returns the content as plain text, for platforms without markup. Lines break where a
+// browser would break them. List items start with a dash or their number. A link's text is followed
+// by the URL unless it already contains the URL. Plain takes linear time.
 func (c Content) Plain() string {
 	if !c.HTML {
 		return c.Text
@@ -137,8 +138,8 @@ func (c Content) Excerpt() string {
 	return text.Cut(c.Plain(), 200)
 }
 
-// Markup returns the text as HTML that is safe in a page. Each line of plain text becomes a
-// paragraph.
+// Markup returns the content as HTML that is safe to embed in a page. Each line of plain text
+// becomes a paragraph.
 func (c Content) Markup() string {
 	if c.HTML {
 		return c.Text

@@ -11,23 +11,24 @@ import (
 	"crier/tenancy"
 )
 
-// The default upload limits in bytes.
+// The default upload limits, in bytes.
 const (
 	MaxImageSize = 10 << 20
 	MaxVideoSize = 1 << 30
 )
 
-// Medium is a stored file of an organization.
+// Medium is a file that an organization has stored.
 type Medium struct {
 	ID  MediaID
 	Org tenancy.OrgID
-	// Key is an unguessable part of its URL.
+	// Key is the unguessable part of the file's URL.
 	Key string
 	// Blob is the Key of the first file with the same bytes. The bytes are stored once, under this
-	// name.
+	// key.
 	Blob string
-	// Name is the file name without its extension: letters of any script, in NFC, without
-	// separators, control characters, or characters that have a meaning in a URL or a header.
+	// Name is the file name without its extension, in NFC. It may contain letters of any script,
+	// but no separators, control characters, or characters with a special meaning in URLs or
+	// headers.
 	Name string
 	// Ext is png, jpg, jpeg, gif or mp4.
 	Ext         string
@@ -55,8 +56,8 @@ type Medium struct {
 // FileName returns the name with its extension.
 func (m Medium) FileName() string { return m.Name + "." + m.Ext }
 
-// Path returns where the file is served, relative to the base URL: /files/{key}/{name}.{ext}, with
-// non-ASCII letters percent-encoded as UTF-8.
+// Path returns the path at which the file is served, relative to the base URL:
+// /files/{key}/{name}.{ext}, with non-ASCII letters percent-encoded as UTF-8.
 func (m Medium) Path() string { return "/files/" + m.Key + "/" + url.PathEscape(m.FileName()) }
 
 // BlobKey returns the key of the bytes in the blob store: {org}/{blob}. It contains nothing that a
@@ -79,11 +80,11 @@ func (m Medium) Duration() time.Duration { return time.Duration(m.DurationMS) * 
 // MediaPerPage is the number of files in a page of ListMedia.
 const MediaPerPage = 18
 
-// ListMedia asks for one page of an organization's files.
+// ListMedia requests one page of an organization's files.
 type ListMedia struct {
 	// Page starts at 1.
 	Page int
-	// Search is part of the names to list; "" lists all files.
+	// Search limits the list to files whose names contain it; "" lists all files.
 	Search string
 }
 
@@ -108,7 +109,7 @@ func (q ListMedia) Validate() error {
 // MediaPage is one page of an organization's files, newest first.
 type MediaPage struct {
 	Media []Medium
-	// Pages is the number of pages, 0 if there are no files.
+	// Pages is the number of pages, or 0 if there are no files.
 	Pages int
 }
 
@@ -116,14 +117,14 @@ type MediaPage struct {
 type VideoStream struct {
 	// Body must be closed by the caller.
 	Body io.ReadCloser
-	// Size is the number of bytes in Body, -1 if it is unknown.
+	// Size is the number of bytes in Body, or -1 if it is unknown.
 	Size int64
 	// ContentRange is the Content-Range header of a part. It is "" if Body is the whole video.
 	ContentRange string
 }
 
-// FileKey returns the media key in an address that this instance serves; ours is false for any
-// other address. An address without a host belongs to this instance.
+// FileKey returns the media key if raw is the URL of a file on this instance; otherwise, ours is
+// false. A URL without a host belongs to this instance.
 func FileKey(baseURL, raw string) (key string, ours bool) {
 	u, err := url.Parse(raw)
 	base, baseErr := url.Parse(baseURL)

@@ -7,28 +7,28 @@ import (
 	"crier/tenancy"
 )
 
-// NotificationTag distinguishes the ids of notifications (platform/id).
+// NotificationTag distinguishes notification ids (platform/id).
 type NotificationTag struct{}
 
-// NotificationID is the id of a notification.
+// NotificationID identifies a notification.
 type NotificationID = id.ID[NotificationTag]
 
-// NotificationKind is what a notification is about. A CHECK constraint of the table has the same
+// NotificationKind says what a notification is about. A CHECK constraint on the table has the same
 // list.
 type NotificationKind string
 
-// The kinds. All except NotifyPublished and NotifyApproval are incidents of a channel.
+// The kinds. All except NotifyPublished and NotifyApproval are channel incidents.
 const (
-	// NotifyReconnect means that the platform refuses the credential of a channel. Posts that fail
-	// or are missed in the meantime count toward this incident and do not start one of their own.
+	// NotifyReconnect means that the platform rejects a channel's credential. While the incident is
+	// open, posts that fail or are missed count toward it and do not start a new incident.
 	NotifyReconnect NotificationKind = "reconnect"
-	// NotifyFailed means that posts were given up.
+	// NotifyFailed means that posts failed and will not be retried.
 	NotifyFailed NotificationKind = "failed"
 	// NotifyMissed means that posts were too late to be published.
 	NotifyMissed NotificationKind = "missed"
 	// NotifyUnknown means that posts may or may not be on the platform.
 	NotifyUnknown NotificationKind = "unknown"
-	// NotifyPublished counts the posts of the organization whose first part is published. There is
+	// NotifyPublished counts the organization's posts whose first part has been published. There is
 	// one notification per UTC day.
 	NotifyPublished NotificationKind = "published"
 	NotifyApproval  NotificationKind = "approval"
@@ -41,7 +41,7 @@ func NotificationKinds() []NotificationKind {
 	}
 }
 
-// ApprovalAnswer is the outcome of a request for approval. A CHECK constraint of the table has the
+// ApprovalAnswer is the outcome of an approval request. A CHECK constraint on the table has the
 // same list.
 type ApprovalAnswer string
 
@@ -55,38 +55,38 @@ const (
 	AnswerVoid ApprovalAnswer = "void"
 )
 
-// Notification is an entry of the bell.
+// Notification is an entry in the list that the bell icon opens.
 type Notification struct {
 	ID   NotificationID   `db:"id"`
 	Kind NotificationKind `db:"kind"`
-	// Channel is zero for an approval, and for published posts of several channels. Approval and
+	// Channel is zero for an approval, and for posts published on several channels. Approval and
 	// Answer are set only for an approval.
 	Channel  ChannelID       `db:"channel_id"`
 	Approval ApprovalID      `db:"approval_id"`
 	Answer   *ApprovalAnswer `db:"answer"`
-	// Person is the only member who sees it, zero for all members.
+	// Person is the only member who sees the notification, or zero if all members see it.
 	Person tenancy.PersonID `db:"person_id"`
-	// Post is its first post, zero while it has none.
+	// Post is the first post that the notification is about, or zero if there is none yet.
 	Post   PostID  `db:"post_id"`
 	Code   *string `db:"code"`
 	Reason *string `db:"reason"`
-	// Posts is the number of posts.
+	// Posts is the number of posts that the notification counts.
 	Posts     int       `db:"posts"`
 	CreatedAt time.Time `db:"created_at"`
-	// LastAt is the time of the last event. A transaction that commits after another one has the
-	// later time.
+	// LastAt is the time of the last event. Transactions that commit later have later times.
 	LastAt time.Time `db:"last_at"`
-	// ClosedAt is when the incident ended, nil while it is open.
+	// ClosedAt is when the incident ended, or nil while it is open.
 	ClosedAt *time.Time `db:"closed_at"`
-	// MailAt is when its mails are to be queued, nil if they have been queued or there are none.
+	// MailAt is when the emails are to be queued. It is nil if they have been queued or there are
+	// none.
 	MailAt *time.Time `db:"mail_at"`
-	// MailedPosts is what Posts was when its mails were last queued. It is nil before the first
-	// time, and again after a reopening.
+	// MailedPosts is the value of Posts when the emails were last queued. It is nil if none have
+	// been queued since the incident began or was reopened.
 	MailedPosts *int `db:"mailed_posts"`
-	// MailedAt is when its mails were last queued, nil before the first time.
+	// MailedAt is when the emails were last queued, or nil if they never were.
 	MailedAt *time.Time `db:"mailed_at"`
-	// Reopened is how often the incident recurred after people were mailed about it. EarlierPosts
-	// is the number of posts that these people knew of at the last recurrence.
+	// Reopened is how often the incident recurred after emails about it were queued. EarlierPosts
+	// is the number of posts that those emails had covered at the last recurrence.
 	Reopened     int `db:"reopened"`
 	EarlierPosts int `db:"earlier_posts"`
 }
@@ -95,16 +95,17 @@ type Notification struct {
 type ListedNotification struct {
 	Notification
 	// ChannelName, Connector and Picture are current values. They are empty for an approval whose
-	// post is gone. Picture is the address of the channel's picture; it may be empty.
+	// post is gone. Picture is the URL of the channel's picture; it may be empty.
 	ChannelName string `db:"channel_name"`
 	Connector   string `db:"connector"`
 	Picture     string `db:"channel_picture"`
-	// PostDate is the date of Post, nil if there is no post or it is gone.
+	// PostDate is the date of Post, or nil if there is no post or it is gone.
 	PostDate *time.Time `db:"post_date"`
-	// Words is the beginning of the text of Post, "" without a post. It is read only for mails.
+	// Words is the beginning of the post's text, or "" if there is no post. It is loaded only for
+	// emails.
 	Words string `db:"-"`
-	// AskedBy is who requested an approval, zero for other kinds and if that is unknown. Waits is
-	// true while the approval has no answer.
+	// AskedBy is who requested the approval. It is zero for other kinds and if the requester is
+	// unknown. Waits is true while the request is unanswered.
 	AskedBy tenancy.PersonID `db:"asked_by"`
 	Waits   bool             `db:"waits"`
 	// Content is one sentence of plain text for people.
@@ -125,15 +126,15 @@ const (
 	NotificationsPerPage = 100
 	// MaxNotifications is how many notifications an organization keeps; older ones are deleted.
 	MaxNotifications = 10_000
-	// MaxNotificationPage is the number of the last page, from 0.
+	// MaxNotificationPage is the number of the last page, counting from 0.
 	MaxNotificationPage = MaxNotifications/NotificationsPerPage - 1
 )
 
 // IsDaily reports whether notifications of this kind count the events of one UTC day.
 func (k NotificationKind) IsDaily() bool { return k == NotifyUnknown || k == NotifyPublished }
 
-// Report returns the notification as a report to people, without the names of the organization and
-// the channel.
+// Report returns the notification as a report for people. The organization and channel names are
+// left empty.
 func (n Notification) Report() tenancy.Report {
 	r := tenancy.Report{Kind: tenancy.ReportKind(n.Kind), Posts: n.Posts, Since: n.CreatedAt}
 	if n.Reason != nil {
@@ -150,8 +151,8 @@ func (n Notification) Report() tenancy.Report {
 	return r
 }
 
-// IsOver reports whether the notification is over at the given time. An incident that has ended may
-// be reopened until IncidentReopening after its end.
+// IsOver reports whether the notification is over at the given time. An incident can still be
+// reopened within IncidentReopening after it ends.
 func (n Notification) IsOver(at time.Time) bool {
 	switch {
 	case n.Kind == NotifyApproval:
@@ -164,7 +165,7 @@ func (n Notification) IsOver(at time.Time) bool {
 	return n.Kind != NotifyReconnect && at.Sub(n.LastAt) > IncidentSilence
 }
 
-// IncidentEventKind is what happened to a post or a channel. A CHECK constraint of the table has
+// IncidentEventKind says what happened to a post or a channel. A CHECK constraint on the table has
 // the same list.
 type IncidentEventKind string
 
@@ -175,7 +176,7 @@ const (
 	EventPostMissed    IncidentEventKind = "missed"
 	EventPostUnknown   IncidentEventKind = "unknown"
 	EventPostPublished IncidentEventKind = "published"
-	// EventChannelRefused means that the platform refused the credential. EventChannelConnected
+	// EventChannelRefused means that the platform rejected the credential. EventChannelConnected
 	// means that the channel was reconnected, or that a person disconnected it.
 	EventChannelRefused   IncidentEventKind = "refused"
 	EventChannelConnected IncidentEventKind = "connected"
@@ -189,14 +190,14 @@ func IncidentEventKinds() []IncidentEventKind {
 }
 
 const (
-	// IncidentMailDelay is how long after the start of an incident its mails are queued, so that
-	// they include the events that follow immediately.
+	// IncidentMailDelay is how long to wait after the start of an incident before its emails are
+	// queued, so that the emails cover events that follow immediately.
 	IncidentMailDelay = 30 * time.Second
-	// IncidentSilence is the time without a further event after which an incident of failed or
-	// missed posts ends.
+	// IncidentSilence is how long an incident of failed or missed posts stays open after its last
+	// event.
 	IncidentSilence = 24 * time.Hour
-	// IncidentReopening is how long after its end an incident of a channel is reopened by the next
-	// event of its kind. It is also the shortest time between the mails about an incident and those
-	// about its recurrence.
+	// IncidentReopening is how long an ended channel incident can be reopened by another event of
+	// its kind. It is also the minimum time between emails about an incident and emails about its
+	// recurrence.
 	IncidentReopening = time.Hour
 )

@@ -6,14 +6,14 @@ import (
 	"crier/platform/fault"
 )
 
-// PauseScope is the kind of object that is paused. A CHECK constraint of the table carries the same
+// PauseScope is the kind of object that is paused. A CHECK constraint on the table has the same
 // list.
 type PauseScope string
 
 // The scopes, from the widest to the narrowest.
 const (
-	// PauseInstance means that the instance has stopped the organization. The organization's people
-	// cannot undo it, and it is independent of their own pauses.
+	// PauseInstance means that the instance's operator has stopped the organization. Members cannot
+	// undo this pause, and it is independent of the pauses they set.
 	PauseInstance     PauseScope = "instance"
 	PauseOrganization PauseScope = "organization"
 	PauseCustomer     PauseScope = "customer"
@@ -34,8 +34,7 @@ type SetPause struct {
 	Paused bool
 }
 
-// Validate returns Invalid for an unknown scope, and for PauseInstance, which an organization's
-// people cannot set.
+// Validate returns Invalid for an unknown scope, and for PauseInstance, which members cannot set.
 func (s SetPause) Validate() error {
 	if s.Scope.Valid() && s.Scope != PauseInstance {
 		return nil
@@ -54,16 +53,17 @@ type PauseResult struct {
 	// InFlight is the number of posts whose call to the platform had already begun. They are not
 	// stopped.
 	InFlight int
-	// Missed is the number of posts that a resume gave up because they had been held for too long.
+	// Missed is the number of posts that were marked as missed on resuming, because they had been
+	// held for too long.
 	Missed int
-	// Posts are the first scheduled posts by due time, at most MaxHeldShown, without their parts.
+	// Posts are the scheduled posts that are due first, at most MaxHeldShown, without their parts.
 	Posts []Post
 	// Channels holds the channel names of these posts, and Texts their excerpts.
 	Channels map[ChannelID]string
 	Texts    map[PostID]string
 }
 
-// QueueStats counts the posts of a queue.
+// QueueStats counts the posts in a queue.
 type QueueStats struct {
 	// Due is the number of posts that could be published now.
 	Due int
@@ -71,16 +71,16 @@ type QueueStats struct {
 	Overdue int
 	// Oldest is how long the oldest Due post has waited.
 	Oldest time.Duration
-	// Waiting posts are due, but another post of their channel comes first, or they back off or
-	// keep a gap.
+	// Waiting posts are due, but must wait for another post on the channel, for a back-off, or for
+	// the gap between two posts.
 	Waiting int
 	// Held posts are due, but a pause or a channel that must be reconnected holds them back.
 	Held int
 	// Publishing posts are claimed by a process that is sending them.
 	Publishing int
-	// Unknown posts have an unknown outcome about which the platform is still being asked.
+	// Unknown posts have an unknown outcome, and the platform is still being queried about it.
 	Unknown int
-	// Next is when the next post is due. It is nil if there is none or nobody asked for it.
+	// Next is when the next post is due. It is nil if there is none or if it was not requested.
 	Next *time.Time
 }
 

@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// The tags that distinguish the types of ids (platform/id).
+// The tags that distinguish id types (platform/id).
 type (
 	PostTag        struct{}
 	GroupTag       struct{}
@@ -22,7 +22,7 @@ type (
 	SeriesTag      struct{}
 )
 
-// The ids of this domain. The first part of a thread has the UUID of its root post.
+// The ids of this domain. The first part of a thread has the same UUID as the thread's root post.
 type (
 	PostID        = id.ID[PostTag]
 	GroupID       = id.ID[GroupTag]
@@ -34,7 +34,7 @@ type (
 	SeriesID      = id.ID[SeriesTag]
 )
 
-// Post is what one channel publishes at one time: one or more parts. The root is the first post of
+// Post is what a channel publishes at one time: one or more parts. The root is the first post of
 // its group. A part with a delay begins a follower, which waits for its predecessor.
 type Post struct {
 	ID      PostID
@@ -46,17 +46,17 @@ type Post struct {
 	Due *time.Time
 	// PublishDate is the time that the calendar shows.
 	PublishDate time.Time
-	// After is the predecessor, zero for a root.
+	// After is the predecessor, or zero for a root.
 	After PostID
-	// Delay is the time after the publication of the predecessor, in whole minutes.
+	// Delay is the time to wait after the predecessor is published, in whole minutes.
 	Delay time.Duration
-	// Revision starts at 1 and grows with each edit. A claim that has read an earlier revision
+	// Revision starts at 1 and increases with each edit. A claim that read an earlier revision
 	// skips the post.
 	Revision int
 	// Settings is a JSON object; its member "__type" is the connector.
 	Settings       json.RawMessage
 	CreationMethod CreationMethod
-	// Tags are the tags of the root of the group. They may include deleted tags.
+	// Tags are the tags of the group's root. They may include deleted tags.
 	Tags           []TagID
 	ReleaseID      *string
 	ReleaseURL     *string
@@ -65,18 +65,18 @@ type Post struct {
 	OutcomeUnknown bool
 	// Series is zero for a post that does not repeat.
 	Series SeriesID
-	// Occurrence is the number of the post in its series; the first is 0.
+	// Occurrence is the post's number in its series, starting at 0.
 	Occurrence int
 	// Interval is the number of days between two occurrences.
 	Interval int
-	// Projected is set on a later occurrence, which is not stored yet.
+	// Projected is set on an occurrence that is not stored yet.
 	Projected *ProjectedOccurrence
 	// CreatedAt is when the post was stored. For a projected occurrence it is when the series was
 	// stored.
 	CreatedAt time.Time
-	// UpdatedAt is the time of the last edit or change of state.
+	// UpdatedAt is the time of the last edit or state change.
 	UpdatedAt time.Time
-	// Parts are in order. Their positions count through the whole group.
+	// Parts are in order. Their positions are numbered across the whole group.
 	Parts []Part
 }
 
@@ -84,18 +84,18 @@ type Post struct {
 type ProjectedOccurrence struct {
 	// Template is the group whose content the occurrence will have.
 	Template GroupID
-	// Next is the due time of the next occurrence, which is stored.
+	// Next is when the series' current occurrence, which is stored, is due.
 	Next time.Time
 }
 
 // Part is one piece of a post: the main text, a thread part or a comment.
 type Part struct {
 	ID PartID
-	// Position is the place of the part in its group; the first is 0.
+	// Position is the part's index in its group, starting at 0.
 	Position int
 	Content  Content
 	Media    []Attachment
-	// Delay is the time after the publication of the part before it.
+	// Delay is the time to wait after the previous part is published.
 	Delay      time.Duration
 	ReleaseID  *string
 	ReleaseURL *string
@@ -107,12 +107,12 @@ type Attachment struct {
 	Alt   string
 }
 
-// EventKind is what happened to a post. A CHECK constraint of the table carries the same list. A
-// version that writes a new kind must follow one whose migration allows it, because processes of
+// EventKind says what happened to a post. A CHECK constraint on the table has the same list. A new
+// kind must be allowed by a migration one version before any code writes it, because processes of
 // both versions run during an upgrade.
 type EventKind string
 
-// The kinds of events. SQL statements of the stores write most of them.
+// The kinds of events. Most of them are written by SQL statements in the stores.
 const (
 	EventWritten     EventKind = "written"
 	EventEdited      EventKind = "edited"
@@ -124,16 +124,16 @@ const (
 	EventConfirmed   EventKind = "confirmed" // all parts are on the platform
 	EventRetried     EventKind = "retried"
 	EventFailed      EventKind = "failed"
-	EventReturned    EventKind = "returned" // to the queue, without a failure of its own
-	EventUnknown     EventKind = "unknown"  // the outcome of its call is unknown
-	EventReconciled  EventKind = "looked"   // the platform was asked and could not tell the outcome
-	// EventPublishedTwice means that a publication that was given up was found on the platform
-	// beside a second one.
+	EventReturned    EventKind = "returned" // to the queue, through no fault of the post
+	EventUnknown     EventKind = "unknown"  // the outcome of the call is unknown
+	EventReconciled  EventKind = "looked"   // the platform was queried but could not tell the outcome
+	// EventPublishedTwice means that an abandoned publication was found on the platform in addition
+	// to a second one.
 	EventPublishedTwice EventKind = "published_twice"
 	EventSetAside       EventKind = "set_aside" // claims failed; its channel is skipped for a while
 	EventDelayed        EventKind = "delayed"   // writing the next occurrence failed; it is retried
 	EventStopped        EventKind = "stopped"   // no further occurrence of the series is written
-	EventReleased       EventKind = "released"  // a person has entered the platform's id for it
+	EventReleased       EventKind = "released"  // a person has entered the post's platform id
 
 	EventApprovalRequested EventKind = "approval_requested"
 	EventApproved          EventKind = "approved"
@@ -143,7 +143,7 @@ const (
 	EventApprovalVoid EventKind = "approval_void"
 )
 
-// EventKinds returns every kind of event. A test compares them with the CHECK constraint of the
+// EventKinds returns every kind of event. A test compares them with the CHECK constraint on the
 // table.
 func EventKinds() []EventKind {
 	return []EventKind{
@@ -154,10 +154,10 @@ func EventKinds() []EventKind {
 	}
 }
 
-// Event is one entry of a post's timeline. Node is the host name of the process, By is the person,
+// Event is an entry in a post's timeline. Node is the host name of the process, By is who acted,
 // and Reason is a sentence or an error code.
 type Event struct {
-	// At is the time of the database.
+	// At is the database's time.
 	At     time.Time
 	Kind   EventKind
 	Node   *string
@@ -179,7 +179,7 @@ const (
 	MethodUnknown  CreationMethod = "UNKNOWN"
 )
 
-// MethodFromClient returns the method for the name that a public client sent: MethodCLI for CLI,
+// MethodFromClient returns the method for a name sent by a public client: MethodCLI for "CLI",
 // otherwise MethodAPI.
 func MethodFromClient(s string) CreationMethod {
 	if s == string(MethodCLI) {
@@ -195,7 +195,7 @@ type Customer struct {
 }
 
 // ReleaseMissing is the release id of a post that the platform published without returning an id.
-// API clients know this word.
+// It is part of the public API.
 const ReleaseMissing = "missing"
 
 // RemoteItem is a published item on a platform.

@@ -5,8 +5,8 @@ import "time"
 // WireTime is the layout of times in responses and webhooks: UTC with milliseconds.
 const WireTime = "2006-01-02T15:04:05.000Z"
 
-// ListPosts asks for the posts of a date range or, if Page is set, for one page of all posts. Both
-// are ordered by publish date, then by id.
+// ListPosts requests the posts in a date range or, if Page is set, one page of all posts. Either
+// way, the posts are ordered by publish date, then by id.
 type ListPosts struct {
 	// Start and End are the first and last publish date of the range, both inclusive.
 	Start, End time.Time
@@ -15,7 +15,7 @@ type ListPosts struct {
 	Customer string
 }
 
-// Page asks for one page of all posts, whatever their date.
+// Page requests one page of all posts, regardless of date.
 type Page struct {
 	// Number is the number of the page; the first is 0.
 	Number int
@@ -30,18 +30,19 @@ const (
 	MaxRange         = 366 * 24 * time.Hour
 	// MaxListed is the largest number of posts in the response for a range.
 	MaxListed = 10_000
-	// CountAhead is the largest number of posts after a page that are counted.
+	// CountAhead is the maximum number of posts after a page that are counted.
 	CountAhead = 10_000
-	// MaxListedBytes bounds the posts of one response: the stored texts, plus ListedPart for each
-	// part, image and follower. The stored settings have a separate bound of the same size.
+	// MaxListedBytes limits the size of the posts in one response: their stored texts, plus
+	// ListedPart for each part, image and follower. Their stored settings have a separate limit of
+	// the same size.
 	MaxListedBytes = 8 << 20
 	// ListedPart is in bytes.
 	ListedPart = 128
 )
 
-// Thread is one item of the calendar: the posts of a group.
+// Thread is an item in the calendar: the posts of a group.
 type Thread struct {
-	// Root has every part of the group in order, including the parts of followers.
+	// Root has every part of the group in order, including the followers' parts.
 	Root      Post
 	Followers []Post
 	Channel   Channel
@@ -51,9 +52,10 @@ type Thread struct {
 	Media map[MediaID]Medium
 }
 
-// Effective returns the post that gives the thread its state and error. If the root is not
-// published, that is the root. Otherwise it is the first follower that failed, or else the first
-// follower that is not yet published, or else the root.
+// Effective returns the post that determines the thread's state and error. If the root is not
+// published, it returns the root. Otherwise, it returns the first follower that failed. If none has
+// failed, it returns the first follower that is not yet published, or the root if all are
+// published.
 func (t Thread) Effective() Post {
 	if t.Root.State != StatePublished {
 		return t.Root
@@ -84,6 +86,6 @@ type ThreadPage struct {
 type PostDetail struct {
 	Thread
 	Events []Event
-	// Approval is the status of the newest request for approval, as clients see it.
+	// Approval is the status of the newest approval request, as clients see it.
 	Approval ApprovalStatus
 }

@@ -12,8 +12,8 @@ const (
 	MaxOccurrences = 10_000
 )
 
-// Repeat is how a post repeats: every Days days at the wall-clock time that its date has in the
-// zone of its channel.
+// Repeat says how a post repeats: every Days days, at the wall-clock time of its date in the
+// channel's time zone.
 type Repeat struct {
 	// Days is the number of days between two occurrences; 0 means that the post does not repeat.
 	Days int
@@ -41,9 +41,9 @@ func (r Repeat) validate(date time.Time, add func(name, format string, args ...a
 	}
 }
 
-// Occurrence returns the id that an object of the first occurrence has in the nth one. The ids of a
-// later occurrence are therefore known before it is stored. Applying Occurrence twice with the same
-// number returns the original id.
+// Occurrence returns the id that an object has in the nth occurrence, given the object's id in the
+// first one. The ids of later occurrences are therefore known before the occurrences are stored.
+// Applying Occurrence twice with the same number returns the original id.
 func Occurrence[T any](first id.ID[T], nth int) id.ID[T] {
 	u := first.UUID()
 	for i := range 4 {

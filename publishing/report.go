@@ -10,7 +10,7 @@ const (
 	MaxReportErrors = 20
 )
 
-// GetReport asks what became of the posts of an organization or a customer in a window of days.
+// GetReport requests a report on an organization's or a customer's posts over a window of days.
 type GetReport struct {
 	// Days is the length of the window, from 1 to MaxReportDays. Today is its last day.
 	Days int
@@ -18,22 +18,24 @@ type GetReport struct {
 	Customer string
 }
 
-// Report counts threads by the state of Thread.Effective. A thread counts on its publish date.
+// Report counts threads by the state of Thread.Effective. Each thread is counted on its publish
+// date.
 type Report struct {
 	// From is the start of the first day of the window in the organization's time zone, and To is
 	// the present.
 	From, To time.Time
-	// Customer is nil in the report of a whole organization.
+	// Customer is nil if the report covers the whole organization.
 	Customer *Customer
-	// Posts counts the threads of the window, and the drafts and scheduled posts of all later days.
+	// Posts counts the threads in the window, plus the drafts and scheduled posts of all later
+	// days.
 	Posts    PostCounts
 	Channels ChannelCounts
 	// Platforms are sorted by identifier.
 	Platforms []PlatformReport
-	// Days are the days of the window, the earliest first. Each starts at midnight in the
+	// Days are the days of the window, earliest first. Each starts at midnight in the
 	// organization's time zone.
 	Days []DayReport
-	// Errors are the latest failures of the window, the latest first.
+	// Errors are the latest failures in the window, latest first.
 	Errors []PostFailure
 }
 
@@ -44,7 +46,7 @@ type PostCounts struct{ Draft, Scheduled, Published, Failed int }
 // active.
 type ChannelCounts struct{ Total, Active, Disabled, RefreshNeeded int }
 
-// PlatformReport is the part of a report that concerns one platform.
+// PlatformReport is a report's section on one platform.
 type PlatformReport struct {
 	Platform string
 	// Channels is the number of connected channels. It is 0 if only posts of disconnected channels
@@ -53,7 +55,7 @@ type PlatformReport struct {
 	Posts    PostCounts
 }
 
-// DayReport is the part of a report that concerns one day.
+// DayReport is a report's section on one day.
 type DayReport struct {
 	Start time.Time
 	Posts PostCounts
@@ -61,12 +63,12 @@ type DayReport struct {
 
 // PostFailure is a thread that failed.
 type PostFailure struct {
-	// Post is the first post of the thread.
+	// Post is the thread's first post.
 	Post     PostID
 	Channel  ChannelID
 	Name     string
 	Platform string
-	// Message is for people.
+	// Message is a human-readable explanation of the failure.
 	Message string
 	Date    time.Time
 }

@@ -10,8 +10,8 @@ import (
 // FailuresToStop is the number of consecutive failed occurrences that ends a series.
 const FailuresToStop = 2
 
-// StopReason is why a series has no further occurrences. A CHECK constraint of the table carries
-// the same list.
+// StopReason says why a series has no further occurrences. A CHECK constraint on the table has the
+// same list.
 type StopReason string
 
 const (
@@ -23,13 +23,13 @@ const (
 	StopDeleted StopReason = "deleted"
 )
 
-// OccurrenceState is how a stored occurrence counts for its series.
+// OccurrenceState says how a stored occurrence counts for its series.
 type OccurrenceState string
 
 const (
 	// OccurrenceOpen means that the occurrence has not ended.
 	OccurrenceOpen OccurrenceState = "open"
-	// OccurrencePublished resets the count of failures.
+	// OccurrencePublished resets the failure count.
 	OccurrencePublished OccurrenceState = "published"
 	// OccurrenceFailed counts toward FailuresToStop.
 	OccurrenceFailed OccurrenceState = "failed"
@@ -40,20 +40,21 @@ const (
 
 // StoredOccurrence is an occurrence that has a row.
 type StoredOccurrence struct {
-	// Number is the number of the occurrence in the series; the first is 0.
+	// Number is the occurrence's number in the series, starting at 0.
 	Number int
 	State  OccurrenceState
 }
 
-// Series is a repeated post. Exactly one of its occurrences is current, and that one is stored.
-// When it has ended, the next occurrence becomes current and is stored if it is not stored yet.
+// Series is a repeated post. Exactly one occurrence is current, and the current occurrence is
+// stored. When it ends, the next occurrence becomes current, and is stored if it is not stored
+// already.
 type Series struct {
 	recurrence.Rule
 	// Number is the number of the current occurrence.
 	Number int
 	// Failures is the number of consecutive failures before the current occurrence.
 	Failures int
-	// Connected is set while its channel exists.
+	// Connected is set while the channel exists.
 	Connected bool
 }
 
@@ -61,20 +62,20 @@ type Series struct {
 type Progress struct {
 	// Number is the number of the new current occurrence.
 	Number int
-	// Failures is the number of consecutive failures before it.
+	// Failures is the number of consecutive failures before that occurrence.
 	Failures int
 	// Write is set if occurrence Number has no row yet.
 	Write bool
-	// Stop is set if no occurrence follows. Number is then the last one.
+	// Stop is set if no occurrence follows. In that case, Number is the last occurrence.
 	Stop StopReason
 }
 
-// Advance returns the occurrence that becomes current. That is the same one while it is open,
-// otherwise the next one that is stored and open, or that is later than now. Earlier occurrences
-// without a row are skipped.
+// Advance returns the occurrence that becomes current. While the current occurrence is open, it
+// stays current. Otherwise, the next occurrence that is stored and open, or that is later than now,
+// becomes current. Earlier occurrences without a row are skipped.
 //
-// stored holds the stored occurrences from the current one on, in the order of their numbers.
-// Advance is pure, so repeating a call after a crash returns the same result.
+// stored holds the stored occurrences, starting with the current one and sorted by number. Advance
+// is pure, so repeating a call after a crash returns the same result.
 func (s Series) Advance(stored []StoredOccurrence, now time.Time) Progress {
 	p := Progress{Number: s.Number, Failures: s.Failures}
 	state := OccurrencePassedBy // a current occurrence without a row was skipped
@@ -120,8 +121,8 @@ func (s Series) Advance(stored []StoredOccurrence, now time.Time) Progress {
 	}
 }
 
-// SeriesRef identifies a series. It includes the organization because EndedSeries finds series of
-// all organizations, while Advance works within one.
+// SeriesRef identifies a series. It includes the organization because EndedSeries finds series
+// across all organizations, while Advance works within one.
 type SeriesRef struct {
 	Org    tenancy.OrgID `db:"org_id"`
 	Series SeriesID      `db:"id"`

@@ -14,11 +14,11 @@ import (
 
 // The limits of slots.
 const (
-	// MaxQueueTimes is the largest number of times in the queue plan of one channel.
+	// MaxQueueTimes is the largest number of times in a channel's queue plan.
 	MaxQueueTimes = 100
-	// SlotHold is how long a slot is held after it was found.
+	// SlotHold is how long a slot is held after it is found.
 	SlotHold = 2 * time.Minute
-	// SlotsAhead is how far into the future slots are searched for.
+	// SlotsAhead is how far ahead slots are searched for.
 	SlotsAhead = 366 * 24 * time.Hour
 	// NextSlots is the number of upcoming times that are shown with a queue plan.
 	NextSlots = 10
@@ -32,7 +32,8 @@ type Weekdays uint8
 // EveryDay is the set of all seven days.
 const EveryDay Weekdays = 1<<7 - 1
 
-// WeekdaysOf returns the set of days. ok is false if a day is not 0 (Sunday) to 6 (Saturday).
+// WeekdaysOf returns the given days as a set. ok is false if a day is not 0 (Sunday) to 6
+// (Saturday).
 func WeekdaysOf(days []int) (w Weekdays, ok bool) {
 	for _, d := range days {
 		if d < int(time.Sunday) || d > int(time.Saturday) {
@@ -69,19 +70,20 @@ type QueueTime struct {
 	Days   Weekdays
 }
 
-// QueuePlan holds the posting times of a channel on the wall clock of its time zone.
+// QueuePlan holds a channel's posting times, as wall-clock times in the channel's time zone.
 //
-// Days are days of the wall clock. A time that the zone skips is moved later by the size of the
-// jump (02:30 becomes 03:30), and if a time occurs twice, the first one is used, as for repeated
-// posts (recurrence.Rule). Two times of a plan that fall on the same instant are one slot.
+// Days are wall-clock days. The rules for clock changes are the same as for repeated posts
+// (recurrence.Rule): a time that the zone skips is moved later by the size of the jump (02:30
+// becomes 03:30), and if a time occurs twice, the first one is used. Two times of a plan that fall
+// on the same instant are one slot.
 type QueuePlan struct {
 	Zone  *time.Location
 	Times []QueueTime
 }
 
-// DefaultQueueTimes returns the plan of a new channel. If a person chose the zone, for the channel
-// or its organization, the times are 09:20, 14:10 and 19:00, in working hours and in the evening.
-// Otherwise the zone is UTC, and the times are 02:00, 06:40 and 11:40.
+// DefaultQueueTimes returns the posting times of a new channel. If a person chose the zone, for the
+// channel or its organization, the times are 09:20, 14:10 and 19:00, in working hours and in the
+// evening. Otherwise the zone is UTC, and the times are 02:00, 06:40 and 11:40.
 func DefaultQueueTimes(zoneChosen bool) []QueueTime {
 	minutes := []int{120, 400, 700}
 	if zoneChosen {
@@ -94,11 +96,11 @@ func DefaultQueueTimes(zoneChosen bool) []QueueTime {
 	return out
 }
 
-// Between returns the slots of the plan that are after one instant and not after another, the
-// earliest first.
+// Between returns the plan's slots that are after one instant and not after another, earliest
+// first.
 func (p QueuePlan) Between(after, until time.Time) (slots []time.Time) {
 	const day = 24 * time.Hour
-	// An instant is less than two days from its wall-clock time read as UTC: an offset and a
+	// An instant is less than two days from its wall-clock time read as UTC: the offset plus a
 	// skipped day.
 	last := until.Add(2 * day)
 	for date := after.UTC().Add(-2 * day).Truncate(day); !date.After(last); date = date.Add(day) {
@@ -130,8 +132,8 @@ func (p QueuePlan) Next(after time.Time, n int) (slots []time.Time) {
 	return slots[:min(n, len(slots))]
 }
 
-// TakenMinutes is a set of minutes in which something is published or held. Minutes count from
-// 1970.
+// TakenMinutes is a set of minutes that already have a post or a held slot. Minutes are counted
+// from 1970.
 type TakenMinutes map[int64]struct{}
 
 // Add adds the minute of an instant.
@@ -145,12 +147,12 @@ func (t TakenMinutes) Has(at time.Time) bool {
 
 func minuteOf(at time.Time) int64 { return at.Truncate(time.Minute).Unix() / 60 }
 
-// slotStep is how much of the plans FreeSlot computes at a time. Most calls find a slot in the
-// first days, and an organization may have thousands of times.
+// slotStep is the time span whose slots FreeSlot computes at once. Most calls find a slot within
+// the first few days, and an organization can have thousands of posting times.
 const slotStep = 4 * 24 * time.Hour
 
-// FreeSlot returns the first slot of the plans that is after one instant, not after another, and
-// not taken. ok is false if there is none. It returns the error of ctx if ctx ends first.
+// FreeSlot returns the first slot of any plan that is after one instant, not after another, and not
+// taken. ok is false if there is none. It returns the error of ctx if ctx ends first.
 func FreeSlot(
 	ctx context.Context, plans []QueuePlan, after, until time.Time, taken TakenMinutes,
 ) (at time.Time, ok bool, err error) {
@@ -176,8 +178,8 @@ func FreeSlot(
 	return time.Time{}, false, nil
 }
 
-// mergedByZone returns one plan for each zone, with each time of day once, because most channels of
-// an organization have the same times.
+// mergedByZone returns one plan per zone, with each time of day listed once, because most channels
+// of an organization have the same times.
 func mergedByZone(plans []QueuePlan) (merged []QueuePlan) {
 	days := map[string]map[int]Weekdays{}
 	zones := map[string]*time.Location{}
@@ -200,17 +202,18 @@ func mergedByZone(plans []QueuePlan) (merged []QueuePlan) {
 	return merged
 }
 
-// SetQueuePlan asks to replace the posting times of a channel.
+// SetQueuePlan replaces a channel's posting times.
 type SetQueuePlan struct {
 	Times []QueueTime
-	// Zone becomes the time zone of the channel. The zero value keeps the current zone.
+	// Zone becomes the channel's time zone. The zero value keeps the current zone.
 	Zone tenancy.ZoneRequest
-	// UTC means that the times are minutes after 00:00 UTC, and may lie up to a day before or after
-	// the day. The current offset of the channel's zone converts them to wall-clock times.
+	// UTC means that the times are minutes after 00:00 UTC of a day, and may be up to a day before
+	// or after that day. They are converted to wall-clock times using the current offset of the
+	// channel's zone.
 	UTC bool
 }
 
-// Validate returns Invalid with every invalid time.
+// Validate returns an Invalid fault that lists every invalid time.
 func (c SetQueuePlan) Validate() error {
 	var faults fault.List
 	if len(c.Times) > MaxQueueTimes {
@@ -231,8 +234,8 @@ func (c SetQueuePlan) Validate() error {
 	return faults.Err("publishing.SetQueuePlan", "The posting times are not valid.")
 }
 
-// WallTimes returns the times as they are stored for a channel in the zone: on the wall clock,
-// sorted, each minute once with all of its days.
+// WallTimes returns the times as they are stored for a channel in the zone: sorted wall-clock
+// times, with each minute listed once together with all its days.
 func (c SetQueuePlan) WallTimes(zone *time.Location, now time.Time) []QueueTime {
 	shift := 0
 	if c.UTC {
@@ -261,11 +264,11 @@ func floorDiv(n, d int) int {
 	return q
 }
 
-// ChannelPlan is the queue plan of a channel as shown to people.
+// ChannelPlan is a channel's queue plan as shown to people.
 type ChannelPlan struct {
 	// Timezone is the channel's time zone, in the form that tenancy.LoadZone takes.
 	Timezone string
 	Times    []QueueTime
-	// Next are the next slots of the plan, including taken ones, at most NextSlots.
+	// Next holds the plan's next slots, at most NextSlots. Taken slots are included.
 	Next []time.Time
 }

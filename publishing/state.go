@@ -6,7 +6,7 @@ import (
 	"crier/platform/fault"
 )
 
-// State is the state of a post. A CHECK constraint of the table carries the same list.
+// State is the state of a post. A CHECK constraint on the table has the same list.
 type State string
 
 // The states. Clients see WAITING, PUBLISHING and UNKNOWN as QUEUE.
@@ -17,8 +17,8 @@ const (
 	StateWaiting State = "WAITING"
 	// StatePublishing is the state of a post that a worker has claimed.
 	StatePublishing State = "PUBLISHING"
-	// StateUnknown is the state of a post that was sent without a response. The platform may have
-	// published it.
+	// StateUnknown is the state of a post that was sent without receiving a response. The platform
+	// may have published the post.
 	StateUnknown   State = "UNKNOWN"
 	StatePublished State = "PUBLISHED"
 	StateError     State = "ERROR"
@@ -52,18 +52,17 @@ const (
 	CodeChannelDisabled = "channel_disabled"
 	CodePredecessor     = "predecessor_failed"
 	CodeTooLong         = "took_too_long"
-	// CodeUnapproved means that the content of the post differs from what was approved.
+	// CodeUnapproved means that the post's content differs from what was approved.
 	CodeUnapproved = "unapproved"
-	// CodeQuota means that the plan had no room for an occurrence of a repeated post when it was
-	// written.
+	// CodeQuota means that the plan had no room for an occurrence of a repeated post when the
+	// occurrence was written.
 	CodeQuota = "quota"
 	// CodeDeleted means that the post was deleted while it was being published. Only webhooks see
 	// it.
 	CodeDeleted = "deleted"
 )
 
-// ErrorCode is an error code with its meaning and what a client can do about it, in sentences for
-// the client's developers.
+// ErrorCode is an error code with its meaning and remedy, written for developers of API clients.
 type ErrorCode struct{ Code, Meaning, Remedy string }
 
 // ErrorCodes returns every error code.
@@ -123,25 +122,26 @@ func ErrorCodes() []ErrorCode {
 	}
 }
 
-// MaybeSentAdvice is appended to the error of a post that was given up but may have been published.
+// MaybeSentAdvice is appended to the error of a post that was abandoned but may have been
+// published.
 const MaybeSentAdvice = " A call for it may have reached the platform but was never answered: " +
 	"check there before publishing it again."
 
-// publishingWait and unknownWait are how long to wait before asking again whether a post is still
-// being published, or whether its outcome is still unknown.
+// publishingWait and unknownWait are how long a client should wait before trying again while a post
+// is being published, or while its outcome is unknown.
 const (
 	publishingWait = 5 * time.Second
 	unknownWait    = time.Minute
 )
 
-// Move returns nil if a person may move a post to DRAFT or QUEUE, otherwise a Conflict with the
-// reason. published means that a part of the post has a release.
+// Move returns nil if a person may move a post to DRAFT or QUEUE, otherwise a Conflict that gives
+// the reason. published means that a part of the post has a release.
 //
-// A claimed post cannot move. The Conflict has a RetryAfter, except with republish, because an
-// earlier request with republish may be what is being published.
+// A claimed post cannot be moved. The Conflict has a RetryAfter unless republish is set, because
+// the publication in progress may result from an earlier request with republish.
 //
-// A post that is published, or may be, moves only with republish. There is one exception: a post
-// that may be published can be moved to DRAFT, and stays marked as such.
+// A post that is published, or may be, can be moved only with republish. There is one exception: a
+// post that may be published can be moved to DRAFT. It stays marked as possibly published.
 func Move(state, to State, outcomeUnknown, published, republish bool) error {
 	const op = "publishing.Move"
 	if state.Claimed() && republish {

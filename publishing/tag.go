@@ -10,13 +10,13 @@ import (
 	"crier/tenancy"
 )
 
-// TagTag distinguishes the ids of tags.
+// TagTag distinguishes tag ids (platform/id).
 type TagTag struct{}
 
 // TagID identifies a tag.
 type TagID = id.ID[TagTag]
 
-// Tag is a label of posts. Its name is unique in its organization, ignoring case.
+// Tag is a label for posts. Its name is unique within the organization, ignoring case.
 type Tag struct {
 	ID   TagID  `db:"id"`
 	Name string `db:"name"`

@@ -8,9 +8,9 @@ import (
 )
 
 // PartialPublishMessage returns the error message of a thread that stopped midway. It names the
-// published parts, so that nobody publishes them again by hand, and the reason why part failed was
-// not published. Positions count from 0 and are shown from 1. If no part is published, the result
-// is reason alone.
+// published parts, so that nobody publishes them again by hand. failed is the position of the part
+// that was not published, and reason says why. Positions count from 0 but are shown counting from
+// 1. If no part is published, the result is reason alone.
 func PartialPublishMessage(published []int, failed int, reason string) string {
 	if len(published) == 0 {
 		return reason

@@ -15,30 +15,30 @@ import (
 	"crier/tenancy"
 )
 
-// The tags of the ids of webhooks (platform/id).
+// The tags that distinguish webhook id types (platform/id).
 type (
 	WebhookTag  struct{}
 	DeliveryTag struct{}
 )
 
-// The ids of webhooks. A DeliveryID is sent to the endpoint and is the same in each attempt.
+// The webhook ids. A DeliveryID is sent to the endpoint and is the same in each attempt.
 type (
 	WebhookID  = id.ID[WebhookTag]
 	DeliveryID = id.ID[DeliveryTag]
 )
 
-// WebhookEvent is what is sent to an endpoint. A CHECK constraint of the table webhook_event has
-// the same list, without WebhookTest.
+// WebhookEvent is a kind of event that is sent to endpoints. A CHECK constraint on the table
+// webhook_event has the same list, without WebhookTest.
 type WebhookEvent string
 
 // The events. Each change of a thread's state, as clients see it, is one event.
 const (
 	// WebhookPublished means that the whole thread is published, including its delayed parts.
 	WebhookPublished WebhookEvent = "post.published"
-	// WebhookFailed means that a part was given up and the thread is in the state ERROR.
+	// WebhookFailed means that a part failed for good and the thread is in the state ERROR.
 	WebhookFailed WebhookEvent = "post.failed"
-	// WebhookStatus is every other change of the state of a stored thread: a draft was scheduled,
-	// the thread became a draft, or a published or failed thread was scheduled again. Creating,
+	// WebhookStatus is every other state change of a stored thread: a draft was scheduled, the
+	// thread became a draft, or a published or failed thread was scheduled again. Creating,
 	// editing, moving and deleting send nothing.
 	WebhookStatus            WebhookEvent = "post.status_changed"
 	WebhookApprovalRequested WebhookEvent = "approval.requested"
@@ -54,8 +54,8 @@ func WebhookEvents() []WebhookEvent {
 	}
 }
 
-// WebhookDisabled is why an endpoint gets no events. A CHECK constraint of the table has the same
-// list.
+// WebhookDisabled says why an endpoint receives no events. A CHECK constraint on the table has the
+// same list.
 type WebhookDisabled string
 
 // The reasons.
@@ -63,11 +63,11 @@ const (
 	DisabledByPerson WebhookDisabled = "person"
 	// DisabledGone means that the endpoint responded with 410.
 	DisabledGone WebhookDisabled = "gone"
-	// DisabledFailing means that every delivery failed for WebhookGiveUp.
+	// DisabledFailing means that no attempt has succeeded for WebhookGiveUp.
 	DisabledFailing WebhookDisabled = "failing"
 )
 
-// DeliveryState is the state of a delivery. A CHECK constraint of the table has the same list.
+// DeliveryState is the state of a delivery. A CHECK constraint on the table has the same list.
 type DeliveryState string
 
 // The states of a delivery.
@@ -84,18 +84,18 @@ const (
 	// MaxWebhookName is in characters.
 	MaxWebhookName = 128
 	maxWebhookURL  = 2048 // bytes
-	// maxWebhookChannels is the number of channels that one endpoint may choose.
+	// maxWebhookChannels is how many channels an endpoint may select.
 	maxWebhookChannels = 1000
 	// MaxWebhookBody is the largest body that is sent, in bytes.
 	MaxWebhookBody = 20_000
-	// MaxWebhookAnswer is how much of a response is read, in bytes, and MaxWebhookExcerpt how much
-	// of it is stored.
+	// MaxWebhookAnswer is how many bytes of a response are read, and MaxWebhookExcerpt is how many
+	// of them are stored.
 	MaxWebhookAnswer  = 8 << 10
 	MaxWebhookExcerpt = 512
-	// maxPreviousSecrets is how many earlier secrets may sign besides the current one.
+	// maxPreviousSecrets is how many earlier secrets may sign in addition to the current one.
 	maxPreviousSecrets = 3
-	// MaxWebhookPending is how many deliveries of an endpoint may wait. Beyond that, the oldest are
-	// given up.
+	// MaxWebhookPending is how many deliveries of an endpoint can be pending. Beyond that, the
+	// oldest are abandoned.
 	MaxWebhookPending = 10_000
 	// MaxWebhookLog is how many deliveries of an endpoint are kept.
 	MaxWebhookLog = MaxWebhookPending + 1_000
@@ -103,34 +103,34 @@ const (
 	MaxDeliveryPage = 50
 )
 
-// The times of webhooks.
+// The durations used for webhooks.
 const (
-	// WebhookTimeout bounds one attempt, from the name look-up to the end of the response.
+	// WebhookTimeout limits one attempt, from the DNS lookup to the end of the response.
 	WebhookTimeout = 15 * time.Second
-	// WebhookGiveUp is how long an endpoint may fail without a success before it is disabled.
+	// WebhookGiveUp is how long an endpoint may fail without a single success before it is
+	// disabled.
 	WebhookGiveUp = 5 * 24 * time.Hour
-	// WebhookOverlap is how long a replaced secret still signs.
+	// WebhookOverlap is how long a replaced secret continues to sign deliveries.
 	WebhookOverlap = 24 * time.Hour
-	// maxRetryAfter is the longest pause that an endpoint can ask for. It equals the longest of
-	// webhookWaits.
+	// maxRetryAfter is the longest pause that an endpoint can request. It equals the longest wait
+	// in webhookWaits.
 	maxRetryAfter = 24 * time.Hour
 	// webhookJitter is the fraction by which a wait may be longer or shorter.
 	webhookJitter = 0.2
 )
 
-// webhookWaits are the waits before the second to the last attempt: ten attempts in about 75 hours.
+// webhookWaits are the waits before each attempt after the first: ten attempts in about 75 hours.
 var webhookWaits = [...]time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour,
 	20 * time.Hour, 24 * time.Hour,
 }
 
-// MaxWebhookAttempts is the number of attempts of one delivery.
+// MaxWebhookAttempts is the largest number of attempts for one delivery.
 const MaxWebhookAttempts = len(webhookWaits) + 1
 
 // WebhookWait returns how long to wait after the given number of failed attempts, and false if
-// there is no further attempt. chance is from 0 to 1 and chooses the wait within 20 % to either
-// side. asked is what the endpoint asked for with Retry-After: the wait is at least that long, up
-// to a day.
+// there is no further attempt. chance, from 0 to 1, varies the wait by up to 20% in either
+// direction. asked is the endpoint's Retry-After: the wait is at least that long, up to a day.
 func WebhookWait(failed int, chance float64, asked time.Duration) (time.Duration, bool) {
 	if failed < 1 || failed > len(webhookWaits) {
 		return 0, false
@@ -139,31 +139,31 @@ func WebhookWait(failed int, chance float64, asked time.Duration) (time.Duration
 	return max(time.Duration(factor*float64(webhookWaits[failed-1])), WebhookPause(asked)), true
 }
 
-// WebhookPause returns the pause that an endpoint gets if it asks for one, at most a day.
+// WebhookPause returns the pause granted to an endpoint that requests one, at most a day.
 func WebhookPause(asked time.Duration) time.Duration { return min(max(asked, 0), maxRetryAfter) }
 
-// Webhook is an endpoint of an organization, without its secret.
+// Webhook is an organization's endpoint, without its secret.
 type Webhook struct {
 	ID   WebhookID
 	Name string
 	URL  string
-	// Events and Integrations choose what the endpoint gets; empty means everything.
+	// Events and Integrations select what the endpoint receives; empty means everything.
 	Events       []WebhookEvent
 	Integrations []ChannelID
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
-	// DisabledAt is nil while the endpoint gets events.
+	// DisabledAt is nil while the endpoint receives events.
 	DisabledAt  *time.Time
 	DisabledFor *WebhookDisabled
 	// FailingSince is the time of the first failure since the last success. It is nil if the last
 	// attempt succeeded.
 	FailingSince *time.Time
-	// PreviousUntil is when each earlier secret ends, the soonest first. Until then the secret
-	// still signs.
+	// PreviousUntil holds the times at which earlier secrets expire, soonest first. Until then,
+	// they still sign.
 	PreviousUntil []time.Time
 }
 
-// Origin returns the scheme and host of the URL, because the rest may hold a token.
+// Origin returns only the scheme and host of the URL, because the rest may contain a token.
 func (w Webhook) Origin() string {
 	u, err := url.Parse(w.URL)
 	if err != nil {
@@ -173,7 +173,7 @@ func (w Webhook) Origin() string {
 }
 
 // Rotate returns the webhook after its secret has been replaced. The replaced secret still signs
-// for WebhookOverlap. Earlier secrets keep their ends. Rotate returns Conflict while
+// for WebhookOverlap, and earlier secrets keep their expiry times. Rotate returns Conflict while
 // maxPreviousSecrets earlier secrets still sign.
 func (w Webhook) Rotate(now time.Time) (Webhook, error) {
 	w.PreviousUntil = w.StillSign(now)
@@ -189,19 +189,20 @@ func (w Webhook) Rotate(now time.Time) (Webhook, error) {
 	return w, nil
 }
 
-// StillSign returns the ends of the earlier secrets that still sign at the given time, the soonest
-// first.
+// StillSign returns the expiry times of the earlier secrets that still sign at the given time,
+// soonest first.
 func (w Webhook) StillSign(now time.Time) []time.Time {
 	return slices.DeleteFunc(slices.Clone(w.PreviousUntil), func(end time.Time) bool { return !end.After(now) })
 }
 
-// Wants reports whether the endpoint gets this event of this channel.
+// Wants reports whether the endpoint receives this event for this channel.
 func (w Webhook) Wants(event WebhookEvent, channel ChannelID) bool {
 	return w.DisabledAt == nil && (len(w.Events) == 0 || slices.Contains(w.Events, event)) &&
 		(len(w.Integrations) == 0 || slices.Contains(w.Integrations, channel))
 }
 
-// Pasted returns the command without what was pasted along with the URL.
+// Pasted returns the command after removing invisible characters and surrounding white space from
+// the URL.
 func (c SetWebhook) Pasted() SetWebhook {
 	if c.URL != nil {
 		clean := paste.Line(*c.URL)
@@ -210,22 +211,22 @@ func (c SetWebhook) Pasted() SetWebhook {
 	return c
 }
 
-// WebhookRecord is an endpoint with the channels that it has chosen, including disconnected ones.
+// WebhookRecord is an endpoint with its selected channels, including disconnected ones.
 type WebhookRecord struct {
 	Webhook
 	Channels []Channel
 }
 
-// SetWebhook asks to create or change an endpoint. A nil member leaves its value unchanged; a new
-// endpoint without Events and Integrations gets all events of all channels.
+// SetWebhook creates or changes an endpoint. A nil field leaves its value unchanged. A new endpoint
+// without Events and Integrations receives all events of all channels.
 type SetWebhook struct {
 	Name *string
 	URL  *string
 	// Integrations are channel ids as the client sent them.
 	Integrations *[]string
 	Events       *[]string
-	// Secret is in the form of Standard Webhooks: whsec_ and base64. If it is nil, a new endpoint
-	// gets a random secret.
+	// Secret is in the Standard Webhooks format: whsec_ followed by base64. If it is nil, a new
+	// endpoint gets a random secret.
 	Secret   *string
 	Disabled *bool
 }
@@ -268,8 +269,8 @@ func (c SetWebhook) Validate(isNew bool, isOpen func(*url.URL) bool) error {
 	return faults.Err("publishing.SetWebhook", "The webhook is not valid.")
 }
 
-// Channels returns the ids of Integrations without duplicates, and false if one of them cannot be
-// an id.
+// Channels returns the ids in Integrations without duplicates, or false if one of them is not a
+// valid id.
 func (c SetWebhook) Channels() ([]ChannelID, bool) {
 	out := []ChannelID{}
 	if c.Integrations == nil {
@@ -295,7 +296,7 @@ func joinEvents() string {
 	return strings.Join(names, ", ")
 }
 
-// webhookURLRule returns what is wrong with the URL of an endpoint, or "" if it is valid.
+// webhookURLRule returns the rule that an endpoint's URL breaks, or "" if the URL is valid.
 func webhookURLRule(text string, isOpen func(*url.URL) bool) string {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxWebhookURL || !Storable(text) || !utf8.ValidString(u.Host) || u.Hostname() == "" || u.Opaque != "" ||
@@ -314,7 +315,7 @@ func webhookURLRule(text string, isOpen func(*url.URL) bool) string {
 	return ""
 }
 
-// WebhookURL returns Invalid unless the text can be the URL of an endpoint.
+// WebhookURL returns Invalid unless the text can be an endpoint's URL.
 func WebhookURL(text string, isOpen func(*url.URL) bool) error {
 	var faults fault.List
 	if rule := webhookURLRule(text, isOpen); rule != "" {
@@ -323,7 +324,7 @@ func WebhookURL(text string, isOpen func(*url.URL) bool) error {
 	return faults.Err("publishing.WebhookURL", "The URL is not valid.")
 }
 
-// webhookSecretPrefix starts a secret in the form of Standard Webhooks.
+// webhookSecretPrefix is the prefix of secrets in the Standard Webhooks format.
 const webhookSecretPrefix = "whsec_"
 
 // The sizes of a secret in bytes.
@@ -336,8 +337,8 @@ const (
 
 const webhookSecretRule = "must be whsec_ followed by the base64 of 24 to 64 bytes"
 
-// ParseWebhookSecret returns the key bytes of a secret, which are encoded after whsec_. The error
-// does not contain the secret.
+// ParseWebhookSecret returns the key bytes of a secret, decoded from the base64 text after whsec_.
+// The error does not contain the secret.
 func ParseWebhookSecret(text string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(paste.Word(text), webhookSecretPrefix)
 	if !ok {
@@ -359,38 +360,38 @@ func FormatWebhookSecret(key []byte) string {
 type Delivery struct {
 	ID    DeliveryID
 	Event WebhookEvent
-	// Post is the first post of the thread; zero for a test.
+	// Post is the thread's first post, or zero for a test.
 	Post  PostID
 	State DeliveryState
-	// Attempts is the number of calls so far.
+	// Attempts is how often the endpoint has been called so far.
 	Attempts int
 	// NextAt is nil once the delivery has ended.
 	NextAt    *time.Time
 	CreatedAt time.Time
 	EndedAt   *time.Time
-	// Error is why the delivery failed, if that is more than the error of its last attempt.
+	// Error is why the delivery failed, if its last attempt's error does not say so.
 	Error *string
 	// Log holds the last attempts, oldest first.
 	Log  []WebhookAttempt
 	Body string
 }
 
-// WebhookAttempt is one call of an endpoint, as it is stored.
+// WebhookAttempt is one call to an endpoint, as it is stored.
 type WebhookAttempt struct {
 	// Number starts at 1.
 	Number int       `json:"number"`
 	At     time.Time `json:"at"`
-	// Millis is how long the call took.
+	// Millis is how long the call took, in milliseconds.
 	Millis int64 `json:"ms"`
-	// Status is the HTTP status of the response, 0 without a response.
+	// Status is the HTTP status of the response, or 0 if there was none.
 	Status int `json:"status,omitempty"`
-	// Error is why the attempt failed, for people; "" if it succeeded.
+	// Error is a human-readable reason why the attempt failed, or "" if it succeeded.
 	Error string `json:"error,omitempty"`
 	// Answer is the beginning of the response body.
 	Answer string `json:"answer,omitempty"`
 }
 
-// ListDeliveries asks for the newest deliveries of an endpoint.
+// ListDeliveries requests an endpoint's newest deliveries.
 type ListDeliveries struct {
 	// Before is a delivery id as the client sent it. Only older deliveries are returned; "" starts
 	// with the newest.

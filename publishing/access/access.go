@@ -1,6 +1,6 @@
-// Package access opens the credentials of channels and refreshes them before they expire and when a
-// platform refuses them. Everything that calls a platform for a channel refreshes here, so that
-// only one refresh of a channel runs at a time.
+// Package access opens channels' credentials. It refreshes credentials before they expire and when
+// a platform rejects them. All code that calls a platform for a channel refreshes through this
+// package, so that only one refresh of a channel runs at a time.
 package access
 
 import (
@@ -31,7 +31,7 @@ type Deps struct {
 	HTTP       connector.HTTP
 	Clock      clock.Clock
 	Log        *slog.Logger
-	// Apps are the applications of the instance by family.
+	// Apps are the instance's applications, keyed by family.
 	Apps map[string]connector.App
 	// Timeout limits one call to a platform.
 	Timeout time.Duration
@@ -41,29 +41,30 @@ type Deps struct {
 type Keeper struct {
 	deps Deps
 	db   *db.DB
-	// uses limits the concurrent calls of Use per organization.
+	// uses limits the concurrent calls to Use per organization.
 	uses *limit.PerKey[tenancy.OrgID]
 }
 
-// New returns a Keeper. It starts no goroutine.
+// New returns a Keeper. It does not start any goroutines.
 func New(deps Deps) *Keeper {
 	return &Keeper{deps: deps, db: deps.DB, uses: limit.New[tenancy.OrgID](usesAtOnce)}
 }
 
 const (
-	// usesAtOnce is how many calls of Use one organization may have in progress in one process, so
-	// that a platform that does not respond cannot tie up all requests of the organization.
+	// usesAtOnce is how many calls to Use one organization may have in progress per process. The
+	// limit keeps a platform that does not respond from tying up all of the organization's
+	// requests.
 	usesAtOnce = 2
 	useWait    = time.Second
 	useRetry   = 5 * time.Second
-	// storeGrace is how long storing a new credential is retried, because the platform will not
-	// return it again.
+	// storeGrace is how long storing a new credential is retried. The platform will not return the
+	// credential again.
 	storeGrace = 30 * time.Second
 	// poll is how often to check whether another process has finished a refresh.
 	poll = 100 * time.Millisecond
 )
 
-// Channel is an opened channel: its connector, and a session with the credential.
+// Channel is an opened channel: its connector, and a session that has its credential.
 type Channel struct {
 	Org       tenancy.OrgID
 	ID        publishing.ChannelID
@@ -73,17 +74,21 @@ type Channel struct {
 	Sealed []byte
 }
 
-// Refresh replaces the credential of the channel with a new one, which it stores before it returns,
-// or with the one that another process has stored in the meantime. destination is the new
-// destination of the channel's posts, "" if it has not changed.
+// Refresh replaces the channel's credential with a new one, and stores the new credential before it
+// returns. If another process has stored a new credential in the meantime, Refresh adopts that
+// credential instead. destination is the new destination of the channel's posts, or "" if the
+// destination has not changed.
 //
-// Only one refresh of a channel runs in all processes; others wait for its result. A refresh
-// continues if ctx is canceled, because the platform may already have replaced the credential. If
-// the process ends before the new credential is stored, the next refresh tries the old one once
-// more. If the platform then refuses it, the error has KindReauth and gives the reason.
+// Across all processes, only one refresh of a channel runs at a time; other callers wait for its
+// result. A refresh continues if ctx is canceled, because the platform may already have replaced
+// the credential.
 //
-// KindReauth also means that the channel's application is gone. connector.KindOf returns the kind
-// of any error. See also Flag.
+// If the process ends before the new credential is stored, the next refresh tries the old
+// credential once more. If the platform then rejects it, the error has KindReauth and gives the
+// reason.
+//
+// An error also has KindReauth if the channel's application is gone. connector.KindOf returns the
+// kind of any error. See also Flag.
 func (k *Keeper) Refresh(ctx context.Context, c *Channel) (destination string, err error) {
 	refresher, ok := c.Connector.(connector.Refresher)
 	if !ok {
@@ -110,8 +115,8 @@ func (k *Keeper) Refresh(ctx context.Context, c *Channel) (destination string, e
 	return fresh.Destination, k.keep(ctx, c, fresh)
 }
 
-// begin waits until no other refresh of the channel runs. It returns a state that has not Begun if
-// the credential was replaced in the meantime or the channel must be reconnected.
+// begin waits until no other refresh of the channel is running. Begun is false in the returned
+// state if the credential was replaced in the meantime or the channel must be reconnected.
 func (k *Keeper) begin(ctx context.Context, c *Channel) (accessstore.RefreshState, error) {
 	for {
 		state, err := accessstore.BeginRefresh(ctx, k.db, c.Org, c.ID, c.Sealed, k.deps.Timeout+storeGrace)
@@ -130,7 +135,8 @@ func (k *Keeper) begin(ctx context.Context, c *Channel) (accessstore.RefreshStat
 	}
 }
 
-// adopt switches to the credential that another process has stored.
+// adopt switches to the credential that another process has stored. If none has, it returns an
+// error that says that the channel must be reconnected.
 func (k *Keeper) adopt(c *Channel, state accessstore.RefreshState) error {
 	if string(state.Credential) == string(c.Sealed) {
 		return reauth(state.Reason)
@@ -146,8 +152,8 @@ func (k *Keeper) adopt(c *Channel, state accessstore.RefreshState) error {
 	return nil
 }
 
-// failed ends a refresh that returned no credential. Unless the platform refused the refresh, it
-// may have replaced the credential.
+// failed ends a refresh that returned no credential. Unless the platform rejected the refresh, the
+// platform may have replaced the credential.
 func (k *Keeper) failed(ctx context.Context, c *Channel, state accessstore.RefreshState, err error) error {
 	kind := connector.KindOf(err, false)
 	k.end(ctx, c, state, kind == connector.KindTransient || kind == connector.KindUnknown)
@@ -161,7 +167,7 @@ func (k *Keeper) failed(ctx context.Context, c *Channel, state accessstore.Refre
 	return &lost
 }
 
-// end stores that a refresh has ended, even if ctx is canceled.
+// end records that a refresh has ended, even if ctx is canceled.
 func (k *Keeper) end(ctx context.Context, c *Channel, state accessstore.RefreshState, lost bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
@@ -199,8 +205,8 @@ func (k *Keeper) keep(ctx context.Context, c *Channel, fresh connector.Refreshed
 	}
 }
 
-// replaced handles a swap that found another credential. That may be ours, stored by an earlier try
-// whose response was lost.
+// replaced handles a swap that found a different credential in the database. That credential may be
+// the new one, stored by an earlier attempt whose response was lost.
 func (k *Keeper) replaced(ctx context.Context, c *Channel, sealed []byte) error {
 	now, err := accessstore.ChannelAccess(ctx, k.db, c.Org, c.ID)
 	if err != nil {
@@ -213,8 +219,8 @@ func (k *Keeper) replaced(ctx context.Context, c *Channel, sealed []byte) error 
 }
 
 // RefreshAt returns when to refresh a credential that expires at the given time, or nil if it is
-// not refreshed ahead of time. A short-lived credential is refreshed after half of its life, so
-// that it is not refreshed constantly.
+// not refreshed ahead of time. A short-lived credential is refreshed halfway through its lifetime,
+// to avoid refreshing it constantly.
 func RefreshAt(lead time.Duration, now, expires time.Time) *time.Time {
 	if lead <= 0 || expires.IsZero() {
 		return nil
@@ -224,8 +230,9 @@ func RefreshAt(lead time.Duration, now, expires time.Time) *time.Time {
 	return &at
 }
 
-// Flag stores that the channel must be reconnected if err has KindReauth or KindDisconnect. The
-// channel's posts then stay in the queue. Flag does nothing for other errors.
+// Flag records that the channel must be reconnected if err has KindReauth or KindDisconnect. The
+// channel's posts then stay in the queue until it is reconnected. Flag does nothing for other
+// errors.
 func (k *Keeper) Flag(ctx context.Context, c *Channel, err error) {
 	var e *connector.Error
 	if !errors.As(err, &e) || e.Kind != connector.KindReauth && e.Kind != connector.KindDisconnect {
@@ -245,7 +252,7 @@ func transient(public string, err error) error {
 	return &connector.Error{Kind: connector.KindTransient, Public: public, Err: err}
 }
 
-// Open opens a channel from its stored access.
+// Open returns the channel of a, with its credential decrypted.
 func (k *Keeper) Open(a db.Access) (*Channel, error) {
 	c, ok := k.deps.Connectors.Get(a.Channel.Connector)
 	if !ok {
@@ -270,12 +277,12 @@ func (k *Keeper) Open(a db.Access) (*Channel, error) {
 	}, nil
 }
 
-// Use calls a platform for a channel. It calls fn, and if the platform refuses the credential, it
-// calls fn once more with a new one, so fn must be repeatable. If the channel must be reconnected,
-// Use flags it; a channel that is already flagged is not called at all.
+// Use calls a platform for a channel. It calls fn and, if the platform rejects the credential,
+// calls fn once more with a new credential, so fn must be repeatable. If the channel must be
+// reconnected, Use flags the channel. If the channel is already flagged, fn is not called at all.
 //
-// Use returns the error of the last call, or RateLimited while two calls of the organization are in
-// progress.
+// Use returns the error from the last call, or RateLimited if two other calls for the organization
+// are still in progress after a second.
 func (k *Keeper) Use(ctx context.Context, a db.Access, fn func(context.Context, *Channel) error) error {
 	leave, err := k.enter(ctx, a.Channel.Org)
 	if err != nil {
@@ -285,9 +292,10 @@ func (k *Keeper) Use(ctx context.Context, a db.Access, fn func(context.Context, 
 	return k.use(ctx, a, fn, false)
 }
 
-// Read is like Use, but for calls that only read, such as statistics. A platform may refuse these
-// calls to a credential that it accepts for posts, so only a refused refresh flags the channel.
-// Read ignores the limit of the organization: the caller must bound how many calls are in progress.
+// Read is like Use, but for calls that only read, such as statistics. A platform may reject a
+// credential for these calls but accept it for posts, so Read flags the channel only if a refresh
+// is rejected. Read ignores the organization's limit: the caller must limit how many calls are in
+// progress.
 func (k *Keeper) Read(ctx context.Context, a db.Access, fn func(context.Context, *Channel) error) error {
 	return k.use(ctx, a, fn, true)
 }
@@ -341,8 +349,9 @@ func (k *Keeper) call(ctx context.Context, c *Channel, fn func(context.Context, 
 }
 
 // Park keeps a channel's posts in the queue until the channel is reconnected, because the platform
-// refused its credential. refused is that credential, sealed. reason is a sentence for people. Park
-// does nothing if the channel has another credential by then. It returns the Postgres error.
+// rejected its credential. refused is the rejected credential, sealed. reason is a human-readable
+// sentence. Park does nothing if the channel's credential has been replaced since. It returns the
+// Postgres error.
 func (k *Keeper) Park(
 	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, refused []byte, reason string,
 ) error {

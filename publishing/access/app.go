@@ -9,8 +9,9 @@ import (
 	"crier/tenancy"
 )
 
-// App returns the application for new channels of an organization: its own, or else the instance's.
-// It returns the database error, or the error of a secret that cannot be opened.
+// App returns the application for an organization's new channels: the organization's own
+// application or, if there is none, the instance's. It returns the database error, or an error if
+// the secret cannot be opened.
 func (k *Keeper) App(
 	ctx context.Context, org tenancy.OrgID, family string,
 ) (connector.App, publishing.AppSource, error) {
@@ -24,9 +25,9 @@ func (k *Keeper) App(
 	return connector.App{}, publishing.AppNone, nil
 }
 
-// AppWith returns the application of the organization or the instance that has the client id, or
-// the zero App if it no longer exists. Channels keep the application with which they were
-// connected.
+// AppWith returns the organization's or the instance's application with the given client id, or the
+// zero App if there is no such application anymore. Channels keep the application that they were
+// connected through.
 func (k *Keeper) AppWith(ctx context.Context, org tenancy.OrgID, family, clientID string) (connector.App, error) {
 	own, err := k.ownApp(ctx, org, family)
 	if err != nil || own.ClientID == clientID {
@@ -47,8 +48,8 @@ func (k *Keeper) ownApp(ctx context.Context, org tenancy.OrgID, family string) (
 	return connector.App{ClientID: stored[0].ClientID, Secret: string(opened)}, err
 }
 
-// appOf returns the application with which a channel was connected, or the zero App for a connector
-// with a form.
+// appOf returns the application that a channel was connected through, or the zero App if its
+// connector uses a form.
 func (k *Keeper) appOf(ctx context.Context, c *Channel, clientID string) (connector.App, error) {
 	a, ok := connector.AuthorizerOf(c.Connector)
 	if !ok {

@@ -24,7 +24,7 @@ func (k *Keeper) Channel(
 }
 
 // Find is like Channel, but takes a channel id as the client sent it. Its errors are faults with
-// the given op: NotFound if the organization has no such channel.
+// the given op. It returns NotFound if the organization has no such channel.
 func (k *Keeper) Find(
 	ctx context.Context, org tenancy.OrgID, op, channel string,
 ) (db.Access, error) {
@@ -39,7 +39,7 @@ func (k *Keeper) Find(
 	return a, pg.Fault(op, err)
 }
 
-// Fault converts the error of a failed platform call to a fault.
+// Fault converts an error from a platform call to a fault.
 func Fault(op string, err error) error {
 	if fault.Is(err, fault.RateLimited) {
 		return err

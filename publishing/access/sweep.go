@@ -12,24 +12,25 @@ import (
 )
 
 const (
-	// sweepEach is how many channels of one platform are refreshed per sweep.
+	// sweepEach is how many channels of one platform are refreshed per sweep at most.
 	sweepEach = 100
 	// sweepAtOnce is how many refreshes of one platform run at the same time.
 	sweepAtOnce = 4
-	// sweepFailures is how many consecutive failures of a platform make its remaining channels wait
-	// for a later sweep. Only transient and unknown failures count, because only they may be the
-	// platform's fault.
+	// sweepFailures is how many consecutive failures on a platform postpone its remaining channels
+	// to a later sweep. Only transient and unknown failures count, because other failures are not
+	// the platform's fault.
 	sweepFailures = 8
-	// sweepRest is how long a channel is left alone after its refresh has failed.
+	// sweepRest is how long to wait before a channel whose refresh failed is retried.
 	sweepRest = 10 * time.Minute
 )
 
-// Sweep refreshes the channels whose credentials expire soon, and returns how many got a new one.
-// Several processes may sweep at the same time. After a crash the next sweep continues.
+// Sweep refreshes the channels whose credentials expire soon, and returns how many channels
+// received a new credential. Several processes may sweep at the same time. After a crash, the next
+// sweep continues where this one stopped.
 //
 // A platform that does not respond does not delay other platforms. A channel that fails is retried
-// after ten minutes. Channels that are refused do not delay the other channels of their platform,
-// for example if the platform does not accept the application of one organization.
+// after ten minutes. If a platform rejects channels, for example because it does not accept an
+// organization's application, the platform's other channels are not delayed.
 func (k *Keeper) Sweep(ctx context.Context) (int, error) {
 	due, err := accessstore.RefreshDue(ctx, k.db, sweepEach, sweepRest)
 	if err != nil {
@@ -57,7 +58,7 @@ func (k *Keeper) Sweep(ctx context.Context) (int, error) {
 	return done, failed
 }
 
-// platformSweep is the part of a sweep that concerns one platform.
+// platformSweep is one platform's part of a sweep.
 type platformSweep struct {
 	queue chan accessstore.DueRefresh
 
@@ -67,8 +68,8 @@ type platformSweep struct {
 	failed error
 }
 
-// run refreshes channels until the queue is empty, ctx ends, or the platform has failed too often.
-// The remaining channels are due again after sweepRest.
+// run refreshes channels until the queue is empty, ctx ends, the platform has failed too often, or
+// the database returns an error. The remaining channels are due again after sweepRest.
 func (p *platformSweep) run(ctx context.Context, k *Keeper) {
 	for d := range p.queue {
 		p.mu.Lock()
@@ -90,9 +91,9 @@ func (p *platformSweep) run(ctx context.Context, k *Keeper) {
 	}
 }
 
-// refreshDue refreshes one channel. refused is true for a failure that concerns only this channel
-// or its application, not the platform. It returns only database errors. Others are logged, and
-// flag the channel if people must act.
+// refreshDue refreshes one channel. refused is true if the refresh failed because of the channel or
+// its application, not because of the platform. err is set only for a database error. Other errors
+// are logged, and the channel is flagged if people must act.
 func (k *Keeper) refreshDue(ctx context.Context, d accessstore.DueRefresh) (ok, refused bool, err error) {
 	a, err := accessstore.ChannelAccess(ctx, k.db, d.Org, d.Channel)
 	if pg.IsNoRows(err) {
@@ -115,7 +116,7 @@ func (k *Keeper) refreshDue(ctx context.Context, d accessstore.DueRefresh) (ok, 
 	return false, kind != connector.KindTransient && kind != connector.KindUnknown, nil
 }
 
-// refreshGuarded turns a panic into an error, because the sweep runs it in its own goroutines.
+// refreshGuarded converts a panic to an error, because the sweep calls it in separate goroutines.
 func (k *Keeper) refreshGuarded(ctx context.Context, c *Channel) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -21,9 +21,9 @@ import (
 	"crier/tenancy"
 )
 
-// Config configures the use cases.
+// Config configures Analytics.
 type Config struct {
-	// SnapshotRate is how many readings per second TakeSnapshots begins at one server. See the
+	// SnapshotRate is how many reads per second TakeSnapshots begins at one server. See the
 	// constant SnapshotRate.
 	SnapshotRate float64
 }
@@ -38,31 +38,34 @@ type Deps struct {
 	Log    *slog.Logger
 }
 
-// Analytics implements the use cases of channel and post statistics. It is safe for concurrent use.
+// Analytics returns channel statistics, post statistics and reports. It is safe for concurrent use.
 type Analytics struct {
 	cfg  Config
 	deps Deps
 	db   *db.DB
-	// reading merges concurrent calls to a platform about the same channel or post.
+	// reading merges concurrent platform calls about the same channel or post.
 	reading singleflight.Group
 	// wait is insightWait, except in tests.
 	wait     time.Duration
 	requests *requestQueue
 }
 
-// New returns the use cases. It starts no goroutine.
+// New returns an Analytics. It does not start any goroutines.
 func New(cfg Config, deps Deps) *Analytics {
 	return &Analytics{cfg: cfg, deps: deps, db: deps.DB, wait: insightWait, requests: newRequestQueue()}
 }
 
-// Channel returns the statistics of a channel for the last q.Days days in UTC. It returns stored
-// figures if they are less than an hour old; otherwise it asks the platform. If that fails, it
-// returns the stored figures. If none of them are in the window, the window ends with the last
-// known day instead of today, unless the platform responded that it has no figures.
+// Channel returns a channel's statistics for the last q.Days days in UTC. If the stored figures are
+// less than an hour old, it returns them. Otherwise, it queries the platform, and returns the
+// stored figures only if that fails.
 //
-// A platform without statistics yields none. Channel returns NotFound; Invalid if the number of
-// days is out of range; Upstream if the platform cannot be asked and nothing is stored; and
-// RateLimited if nothing is stored and too many requests are waiting for the platform.
+// If none of the stored figures are in the window, the window ends with the last known day instead
+// of today, unless the platform responded that it has no figures.
+//
+// If the platform has no statistics, the result is empty. Channel returns NotFound if there is no
+// such channel, and Invalid if the number of days is out of range. If nothing is stored, it returns
+// Upstream if the platform cannot be queried, and RateLimited if too many requests are waiting for
+// the platform.
 func (s *Analytics) Channel(
 	ctx context.Context, p tenancy.Principal, q publishing.GetAnalytics,
 ) (publishing.Analytics, error) {
@@ -78,8 +81,8 @@ func (s *Analytics) Channel(
 	return s.figuresIn(ctx, op, reading{access: a, insightTarget: targetOfChannel(a), refresh: q.Refresh}, w)
 }
 
-// figuresIn returns the statistics of a window. It asks the platform first if the stored figures
-// are too old.
+// figuresIn returns the statistics of a window. If the stored figures are too old, it queries the
+// platform first.
 func (s *Analytics) figuresIn(
 	ctx context.Context, op string, r reading, w insightWindow,
 ) (publishing.Analytics, error) {
@@ -91,8 +94,8 @@ func (s *Analytics) figuresIn(
 	return out, pg.Fault(op, err)
 }
 
-// Post returns the statistics of the first part of a post, as Channel does. It returns none if the
-// post is not published or the platform no longer knows it.
+// Post is like Channel, but returns the statistics of a post's first part. The result is empty if
+// the post is not published or the platform no longer has the post.
 func (s *Analytics) Post(
 	ctx context.Context, p tenancy.Principal, q publishing.GetPostAnalytics,
 ) (publishing.PostAnalytics, error) {
@@ -116,7 +119,7 @@ func (s *Analytics) Post(
 	}
 	w := s.window(q.Days)
 	a, err := s.deps.Access.Channel(ctx, p.Org, r.Channel)
-	// The channel was disconnected: there is only what was read before.
+	// The channel was disconnected, so only stored figures are available.
 	if pg.IsNoRows(err) {
 		out, err := s.known(ctx, p.Org, targetOf(r).of, w)
 		return publishing.PostAnalytics{Analytics: out}, pg.Fault(op, err)
@@ -128,7 +131,7 @@ func (s *Analytics) Post(
 	return publishing.PostAnalytics{Analytics: out}, err
 }
 
-// known returns the stored statistics.
+// known returns the stored statistics without querying the platform.
 func (s *Analytics) known(
 	ctx context.Context, org tenancy.OrgID, of analyticsstore.InsightOf, w insightWindow,
 ) (publishing.Analytics, error) {
@@ -139,9 +142,9 @@ func (s *Analytics) known(
 	return s.statistics(ctx, org, of, stored, w)
 }
 
-// Figures returns the known figures of a channel for a day in UTC or, if none are known for that
-// day, for the last known day before it. If none are known at all, the day of the result is zero.
-// Figures returns the errors of Channel, and Invalid if q.Day is zero or has not begun.
+// Figures returns a channel's known figures for a UTC day or, if none are known for that day, for
+// the last known day before it. If there is no such day either, the result is zero. Figures returns
+// the same errors as Channel, and Invalid if q.Day is zero or has not begun.
 func (s *Analytics) Figures(
 	ctx context.Context, p tenancy.Principal, q publishing.GetFigures,
 ) (publishing.DayFigures, error) {
@@ -164,7 +167,7 @@ func (s *Analytics) Figures(
 	return out, nil
 }
 
-// checkDay returns why the figures of a day cannot be requested, or "".
+// checkDay returns an explanation if a day's figures cannot be requested, otherwise "".
 func checkDay(at, today time.Time) string {
 	switch {
 	case at.IsZero():
@@ -183,18 +186,19 @@ func checkWindow(op string, days int) error {
 		Fields: []fault.Field{{Name: "date", Message: "must be from 1 to 366 days"}}}
 }
 
-// insightWindow is a window of days. earlier is the first day of the window before it.
+// insightWindow is a window of days from first to last. earlier is the first day of the preceding
+// window.
 type insightWindow struct{ earlier, first, last time.Time }
 
-// window returns the window of the given number of days that ends today.
+// window returns the window of the given number of days ending today.
 func (s *Analytics) window(days int) insightWindow {
 	last := publishing.DayOf(s.deps.Clock.Now())
 	return insightWindow{earlier: last.AddDate(0, 0, 1-2*days), first: last.AddDate(0, 0, 1-days), last: last}
 }
 
 // statistics returns the metrics of a window. If nothing in the window is known, because the
-// platform does not respond or reports its figures later, the window ends with the last known day.
-// It stays as it is if the platform responded without any figures.
+// platform does not respond or reports figures late, the window is moved to end with the last known
+// day. The window is not moved if the platform responded without any figures.
 func (s *Analytics) statistics(
 	ctx context.Context, org tenancy.OrgID, of analyticsstore.InsightOf, stored analyticsstore.Insight, w insightWindow,
 ) (publishing.Analytics, error) {
@@ -213,7 +217,7 @@ func (s *Analytics) statistics(
 	return out, nil
 }
 
-// endingOn returns a window of the same length that ends on the given day.
+// endingOn returns a window of equal length that ends on the given day.
 func (w insightWindow) endingOn(day time.Time) insightWindow {
 	moved := w.last.Sub(day)
 	return insightWindow{earlier: w.earlier.Add(-moved), first: w.first.Add(-moved), last: day}

@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// insightAge is how old figures may be to be returned without asking the platform.
+	// insightAge is how old figures may be and still be returned without querying the platform.
 	insightAge = time.Hour
-	// insightPause is how long a platform is left alone after a failure. It is also the age from
-	// which Refresh reads figures again.
+	// insightPause is how long to wait after a failure before the platform is queried again. It is
+	// also the age from which Refresh rereads figures.
 	insightPause = time.Minute
-	// insightOverlap is how many days before the last known day are read again, because platforms
-	// report or complete some figures of a day only days later.
+	// insightOverlap is how many days before the last known day are reread, because platforms
+	// report or complete some of a day's figures only days later.
 	insightOverlap = 7
-	// insightWait is how long a request waits for the platform if it can return stored figures.
-	// insightTurn is how long a reading waits for its turn, and insightTime how long the platform
-	// then has to respond.
+	// insightWait is how long a request waits for the platform if it can return stored figures
+	// instead. insightTurn is how long a read waits for its turn. insightTime is how long the
+	// platform then has to respond.
 	insightWait = 5 * time.Second
 	insightTurn = 8 * time.Second
 	insightTime = 20 * time.Second
-	// insightAgain bounds how long a platform that asks to wait is left alone.
+	// insightAgain limits the wait that a platform can request.
 	insightAgain = 24 * time.Hour
 	maxProblem   = 1000 // bytes, see analyticsstore.InsightFailure
-	// storeTime is the deadline for storing a result after its request is gone.
+	// storeTime is the deadline for storing a failure, even if its request has ended.
 	storeTime = 10 * time.Second
 )
 
-// insightTarget is the subject of statistics: a channel, or a post with its ref and the day of its
-// publication.
+// insightTarget is what statistics are about: a channel, or a post with its ref and publication
+// day.
 type insightTarget struct {
 	of        analyticsstore.InsightOf
 	ref       connector.Ref
@@ -59,22 +59,22 @@ func targetOf(r analyticsstore.Released) insightTarget {
 	}
 }
 
-// reading is one question to a platform.
+// reading is one query for a target's statistics.
 type reading struct {
 	access db.Access
 	insightTarget
 	analyst connector.Analyst
-	// last is when the target was last read, or nil if never. lastDay is the last day with known
-	// figures, or nil if there is none.
+	// last is when the target was last read, or nil if it never was. lastDay is the last day with
+	// known figures, or nil if there is none.
 	last, lastDay *time.Time
-	// refresh asks for figures that are no older than insightPause.
+	// refresh requests figures that are no older than insightPause.
 	refresh bool
 }
 
 func (r reading) org() tenancy.OrgID { return r.access.Channel.Org }
 
-// current returns the stored figures. If they are too old, it asks the platform first. It returns
-// an error if the platform cannot be asked and was never read.
+// current returns the stored figures. If they are too old, it queries the platform first. It
+// returns an error if the platform cannot be queried and nothing has ever been read.
 func (s *Analytics) current(
 	ctx context.Context, op string, r reading, w insightWindow,
 ) (analyticsstore.Insight, error) {
@@ -103,7 +103,8 @@ func (s *Analytics) current(
 	return stored, neverRead(op, stored)
 }
 
-// neverRead returns why nothing is known, or nil if the platform was ever read.
+// neverRead returns nil if the target has been read before, otherwise an error that says why it has
+// not.
 func neverRead(op string, stored analyticsstore.Insight) error {
 	switch {
 	case stored.ReadAt != nil:
@@ -115,15 +116,15 @@ func neverRead(op string, stored analyticsstore.Insight) error {
 	return fault.New(fault.Upstream, op, stored.Problem)
 }
 
-// readOnce calls read once for all callers that ask for the same target at the same time. It waits
-// until ctx ends and, if something was read before, at most insightWait. The call that it began
-// continues after that.
+// readOnce calls read once for all concurrent callers with the same target. It waits until read
+// returns or ctx ends, but at most insightWait if the target was read before. read continues even
+// if readOnce has stopped waiting.
 func (s *Analytics) readOnce(ctx context.Context, r reading) error {
 	detached := context.WithoutCancel(ctx)
 	result := s.reading.DoChan(r.of.Channel.String()+r.of.Post.String()+r.of.Release, func() (any, error) {
 		stored, err := analyticsstore.FindInsight(detached, s.db, r.org(), r.of, time.Time{}, time.Time{})
 		if err != nil || !isStale(stored, s.deps.Clock.Now(), r.refresh) {
-			return nil, err // another call has finished since the caller looked
+			return nil, err // another call has finished in the meantime
 		}
 		return nil, s.read(detached, r)
 	})
@@ -151,9 +152,9 @@ func isStale(stored analyticsstore.Insight, now time.Time, refresh bool) bool {
 	return stored.TriedAt == nil || now.Sub(*stored.TriedAt) >= insightPause
 }
 
-// read waits for its turn, asks the platform, and stores either the response or why it failed. It
-// returns the error of the platform or the database, and RateLimited if its turn does not come
-// within insightTurn.
+// read waits for its turn, queries the platform, and stores either the response or the reason for
+// the failure. It returns the error from the platform or the database, or RateLimited if its turn
+// does not come within insightTurn.
 func (s *Analytics) read(ctx context.Context, r reading) error {
 	leave, err := s.requests.enter(ctx, r.org(), r.access.Destination)
 	if err != nil {
@@ -188,8 +189,8 @@ func (s *Analytics) askNow(ctx context.Context, r reading, now time.Time) (days 
 	return days, err
 }
 
-// ask reads the days since the last known one from a platform, at most publishing.AnalyticsHistory.
-// A post that the platform does not know has no figures.
+// ask reads the days since the last known day from a platform, at most publishing.AnalyticsHistory
+// days. If the platform does not have the post, ask returns no figures.
 func (r reading) ask(
 	ctx context.Context, session *connector.Session, now time.Time,
 ) ([]publishing.DayFigures, error) {
@@ -225,7 +226,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// figuresOf groups the points of the series by day, without the days outside the range.
+// figuresOf groups the points of the series by day. It ignores days outside the range.
 func figuresOf(series []connector.Series, since, until, now time.Time) []publishing.DayFigures {
 	byDay := map[time.Time]publishing.DayFigures{}
 	for _, one := range series {
@@ -255,7 +256,7 @@ func figuresOf(series []connector.Series, since, until, now time.Time) []publish
 	return out
 }
 
-// failed logs and stores why a platform could not be read, even if ctx has ended.
+// failed logs and stores why statistics could not be read, even if ctx has ended.
 func (s *Analytics) failed(ctx context.Context, r reading, now time.Time, err error) {
 	s.deps.Log.WarnContext(ctx, "cannot read a channel's statistics",
 		"org", r.org(), "channel", r.of.Channel, "connector", r.access.Channel.Connector, "error", err)
@@ -277,7 +278,7 @@ func failureOf(now time.Time, err error) analyticsstore.InsightFailure {
 	return out
 }
 
-// publicOf returns why a platform could not be asked, as a sentence for people.
+// publicOf returns a human-readable sentence explaining why a platform could not be queried.
 func publicOf(err error) string {
 	var e *connector.Error
 	if errors.As(err, &e) && strings.TrimSpace(e.Public) != "" {
@@ -286,8 +287,8 @@ func publicOf(err error) string {
 	return "The request to the platform failed."
 }
 
-// upstreamFault returns the fault for figures that cannot be read. It is never Unauthenticated,
-// because the caller's own access is fine.
+// upstreamFault returns the fault for figures that cannot be read. The fault is never
+// Unauthenticated, because the caller's own access is fine.
 func upstreamFault(op string, err error) error {
 	if fault.Is(err, fault.RateLimited) {
 		return err

@@ -16,8 +16,8 @@ import (
 )
 
 // Report returns what became of the posts of the organization, or of one customer, in the last
-// q.Days days by the clocks of the organization. It returns Invalid if the number of days is out of
-// range, and NotFound for an unknown customer.
+// q.Days days in the organization's time zone. It returns Invalid if the number of days is out of
+// range, and NotFound if there is no such customer.
 func (s *Analytics) Report(
 	ctx context.Context, p tenancy.Principal, q publishing.GetReport,
 ) (publishing.Report, error) {
@@ -53,8 +53,8 @@ func (s *Analytics) Report(
 	return out, nil
 }
 
-// lastDays returns the starts of the n days that end with the day of now, followed by the end of
-// the last one.
+// lastDays returns the start of each of the last n days, ending with the day that contains now,
+// followed by the end of that day.
 func lastDays(now time.Time, n int, zone *time.Location) []time.Time {
 	year, month, today := now.In(zone).Date()
 	days := make([]time.Time, 0, n+1)
@@ -64,8 +64,8 @@ func lastDays(now time.Time, n int, zone *time.Location) []time.Time {
 	return days
 }
 
-// startOfDay returns the first instant of a day. In some zones, clocks go forward at midnight,
-// which then does not exist.
+// startOfDay returns the first instant of a day. In some zones, clocks go forward at midnight, so
+// midnight does not exist on that day.
 func startOfDay(year int, month time.Month, day int, zone *time.Location) time.Time {
 	want := time.Date(year, month, day, 12, 0, 0, 0, zone).Day()
 	at := time.Date(year, month, day, 0, 0, 0, 0, zone)

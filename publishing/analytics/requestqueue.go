@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// Requests of all organizations begin at most requestRate readings per second, and requestBurst
-	// at once, at one server in one process. A reading is one call, or three if its access is
-	// refreshed. Together with SnapshotRate, three processes make as many calls as a Bluesky server
-	// accepts from one client.
+	// requestRate is how many reads per second the requests of all organizations begin at one
+	// server in one process, and requestBurst is how many they begin at once. A read is one call,
+	// or three if the credential is refreshed. Together with SnapshotRate, three processes make as
+	// many calls as a Bluesky server accepts from one client.
 	requestRate  = 2
 	requestBurst = 20
-	// requestsAtServer is how many readings one organization may have in progress at one server.
-	// requestsOfOrg is the same limit for all servers, including readings that wait.
+	// requestsAtServer is how many reads one organization may have in progress at one server.
+	// requestsOfOrg is the limit across all servers, including reads that are waiting.
 	requestsAtServer = 4
 	requestsOfOrg    = 200
 )
 
-// requestQueue limits the readings that requests cause. It is safe for concurrent use.
+// requestQueue limits the reads that requests cause. It is safe for concurrent use.
 type requestQueue struct {
 	atServer *limit.PerKey[orgAtServer]
 	ofOrg    *limit.PerKey[tenancy.OrgID]
@@ -42,13 +42,13 @@ func newRequestQueue() *requestQueue {
 	}
 }
 
-// enter waits for the turn of an organization at every server of a destination (see
-// connector.Destination), because a single one of them may be a name made up by the person who
-// connected the channel. The servers are sorted, so that two readings never wait for each other.
+// enter waits for an organization's turn at every server of a destination (see
+// connector.Destination). Waiting for only one server is not enough, because the person who
+// connected the channel may have made up its name. The servers are sorted, so two reads never wait
+// for each other.
 //
-// leave must be called once, after the reading. enter returns RateLimited if the organization has
-// too many readings in progress, or if its turn does not come within insightTurn or before ctx
-// ends.
+// leave must be called once, after the read. enter returns RateLimited if the organization has too
+// many reads in progress, or if its turn does not come within insightTurn or before ctx ends.
 func (q *requestQueue) enter(ctx context.Context, org tenancy.OrgID, destination string) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, insightTurn)
 	defer cancel()

@@ -13,24 +13,25 @@ import (
 	"crier/tenancy"
 )
 
-// forgetInterval is how often unused servers are deleted from the map.
+// forgetInterval is the minimum time between two removals of unused servers from the map.
 const forgetInterval = time.Minute
 
-// serverQueues holds the servers that platforms run, by name. Each server has its own rate, so that
-// a failing or busy server does not delay the others. It is safe for concurrent use.
+// serverQueues holds a queue for each platform server, by name. Each server is rate-limited
+// separately, so that a failing or busy server does not delay the others. It is safe for concurrent
+// use.
 type serverQueues struct {
 	perSecond float64
 	burst     int
 
-	mu        sync.Mutex // protects the fields below, and the users of the servers
+	mu        sync.Mutex // protects the fields below and the field users of each server
 	servers   map[string]*serverQueue
-	forgotten time.Duration // when unused servers were last deleted, by clock.Boot
+	forgotten time.Duration // when unused servers were last removed, by clock.Boot
 }
 
-// serverQueue limits and counts the readings at one server.
+// serverQueue limits the rate of reads at one server and counts its failures.
 type serverQueue struct {
-	// orgs lets the organizations take turns, so that one with many readings delays the others by
-	// only one reading per turn.
+	// orgs makes organizations take turns, so that an organization with many reads delays the
+	// others by only one read per turn.
 	orgs  *limit.Fair[tenancy.OrgID]
 	pace  *rate.Limiter
 	users int
@@ -39,13 +40,14 @@ type serverQueue struct {
 	failures int // in a row
 }
 
-// newServerQueues returns queues that begin at most perSecond readings per second, and burst at
+// newServerQueues returns queues that begin at most perSecond reads per second, and burst reads at
 // once, at each server.
 func newServerQueues(perSecond float64, burst int) *serverQueues {
 	return &serverQueues{perSecond: perSecond, burst: burst, servers: map[string]*serverQueue{}}
 }
 
-// join returns the server with the given name, which is kept at least until leave.
+// join returns the queue of the server with the given name. The queue is kept at least until leave
+// is called.
 func (q *serverQueues) join(name string) *serverQueue {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -68,7 +70,8 @@ func (q *serverQueues) leave(server *serverQueue) {
 	server.users--
 }
 
-// forget deletes the unused servers whose rate limiter is full again, like a new one.
+// forget removes unused servers whose rate limiter has recovered its full burst and is thus as good
+// as new.
 func (q *serverQueues) forget() {
 	now := clock.Boot()
 	if now-q.forgotten < forgetInterval {
@@ -92,7 +95,7 @@ func (s *serverQueue) wait(ctx context.Context, org tenancy.OrgID) error {
 	return s.pace.Wait(ctx)
 }
 
-// isFailing reports whether the server has failed too often in a row to be asked again in this
+// isFailing reports whether the server has failed too often in a row to be queried again in this
 // sweep.
 func (s *serverQueue) isFailing() bool {
 	s.mu.Lock()
@@ -100,8 +103,8 @@ func (s *serverQueue) isFailing() bool {
 	return s.failures >= snapshotFailures
 }
 
-// answered records the result of a call and how long it took. It counts only failures that may be
-// the server's.
+// answered records the result and duration of a call. It counts a failure only if the server may be
+// at fault.
 func (s *serverQueue) answered(err error, took time.Duration) {
 	kind := connector.KindOf(err, false)
 	s.mu.Lock()

@@ -20,45 +20,44 @@ import (
 )
 
 const (
-	// snapshotPosts and snapshotPostAge say which posts are read with their channel: the latest
-	// ones, at most a week old.
+	// snapshotPosts and snapshotPostAge determine which posts are read along with their channel:
+	// the latest posts, at most a week old.
 	snapshotPosts   = 10
 	snapshotPostAge = 7 * 24 * time.Hour
-	// snapshotOrgs is how many organizations are read concurrently, one channel each.
+	// snapshotOrgs is how many organizations are read concurrently, one channel at a time.
 	snapshotOrgs = 16
 	// snapshotBatch, snapshotServerBatch and snapshotOrgBatch are how many channels are taken at a
-	// time: in total; of one server, which takes less than five minutes at SnapshotRate; and of one
-	// organization.
+	// time in total, per server, and per organization. At SnapshotRate, a full server batch takes
+	// less than five minutes.
 	snapshotBatch       = 400
 	snapshotServerBatch = 100
 	snapshotOrgBatch    = 25
-	// snapshotOrgTime limits the time that the calls for one organization take in a batch,
-	// excluding the time spent waiting for a turn. The remaining channels are due later.
+	// snapshotOrgTime limits the total time of an organization's calls in a batch, not counting the
+	// time spent waiting for a turn. The remaining channels are left for later.
 	snapshotOrgTime = 2 * time.Minute
 	// snapshotFailures is how many times in a row a server may fail before its remaining channels
-	// are left for later. A call that takes snapshotSlow counts as a failure.
+	// are left for later. A call that takes snapshotSlow or longer counts as a failure.
 	snapshotFailures = 3
 	snapshotSlow     = insightTime / 2
-	// snapshotAgain is how long until a channel that was not tried is due again.
+	// snapshotAgain is the time until a channel that was taken but not tried is due again.
 	snapshotAgain = time.Hour
-	// snapshotRest is the first part of each day, during which no snapshot is due, because
-	// platforms are still completing the figures of the previous day.
+	// snapshotRest is the first part of each UTC day. No snapshot is due then, because platforms
+	// are still completing the previous day's figures.
 	snapshotRest = 2 * time.Hour
 )
 
-// SnapshotRate is how many readings per second TakeSnapshots begins at one server; see requestRate.
-// The lowest limit per client that a platform documents is that of a Bluesky server: 3,000 calls in
-// five minutes.
+// SnapshotRate is how many reads per second TakeSnapshots begins at one server; see requestRate.
+// The lowest documented limit per client is a Bluesky server's: 3,000 calls in five minutes.
 const SnapshotRate = 4
 
 // TakeSnapshots reads and stores the statistics of all channels whose daily snapshot is due, and of
-// their latest posts. Each channel is due at its own time of day. It returns the number of channels
-// read, also with an error, which comes from the database.
+// their latest posts. Each channel is due at its own time of day. TakeSnapshots returns the
+// number of channels read, even if it also returns an error. The error is from the database.
 //
-// A failing server delays only its own channels, and an organization only its own, by an hour. A
-// channel waits longer the more often it fails, and comes after the others. If ctx ends or the
-// process crashes, the channels that were taken but not read are due an hour later. Only one
-// process should call TakeSnapshots at a time, because the rate limit applies to each process.
+// A failing server or a slow organization delays only its own channels, by an hour. The more often
+// a channel fails, the longer it waits, and channels with fewer failures go first. If ctx ends or
+// the process crashes, channels that were taken but not read are due an hour later. Only one
+// process should call TakeSnapshots at a time, because the rate limit applies per process.
 func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 	platforms := s.analysts()
 	sweep := &snapshotSweep{Analytics: s, servers: newServerQueues(s.cfg.SnapshotRate, 1)}
@@ -77,11 +76,11 @@ func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 	}
 }
 
-// errNoTurn is returned for a channel that was not read because ctx ends before its turn.
+// errNoTurn means that a channel was not read because ctx ends before the channel's turn.
 var errNoTurn = errors.New("no time is left for snapshots")
 
-// errInactive is returned if the channel was disconnected, or its organization lost access, while
-// the snapshot waited.
+// errInactive means that the channel was disconnected, or its organization lost access, while the
+// snapshot was waiting.
 var errInactive = errors.New("the channel is not active")
 
 // analysts returns the platforms that have statistics.
@@ -95,16 +94,16 @@ func (s *Analytics) analysts() []string {
 	return out
 }
 
-// snapshotSweep is one call of TakeSnapshots.
+// snapshotSweep is the state of one call to TakeSnapshots.
 type snapshotSweep struct {
 	*Analytics
-	// servers are joined but never left, because the sweep needs their failure counts until its
-	// end.
+	// servers are joined but never left, because their failure counts are needed until the sweep
+	// ends.
 	servers *serverQueues
 
 	mu   sync.Mutex // protects the fields below
 	done int
-	over bool // no further channel is begun
+	over bool // no more channels are begun
 }
 
 func (s *snapshotSweep) isOver() bool {
@@ -113,15 +112,15 @@ func (s *snapshotSweep) isOver() bool {
 	return s.over
 }
 
-// end prevents further channels from beginning. Calls in progress continue.
+// end prevents any more channels from being begun. Calls in progress continue.
 func (s *snapshotSweep) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over = true
 }
 
-// batch reads channels, those of each organization one after another. It returns the first database
-// error, after which no further channel is begun.
+// batch reads the given channels, one channel per organization at a time. It returns the first
+// database error, after which no more channels are begun.
 func (s *snapshotSweep) batch(ctx context.Context, due []analyticsstore.DueSnapshot) error {
 	byOrg := map[tenancy.OrgID][]analyticsstore.DueSnapshot{}
 	for _, d := range due {
@@ -161,15 +160,15 @@ func (s *snapshotSweep) organization(ctx context.Context, channels []analyticsst
 	return nil
 }
 
-// snapshotVisit is the part of a batch that concerns one organization. Only one goroutine uses it.
+// snapshotVisit is one organization's part of a batch. It is used by one goroutine only.
 type snapshotVisit struct {
 	*snapshotSweep
-	// spent is how long the calls have taken.
+	// spent is the total time of the calls so far.
 	spent time.Duration
 }
 
-// channel reads and stores the statistics of a channel and of its latest posts. It returns a
-// database error or errNoTurn.
+// channel reads and stores the statistics of a channel and its latest posts. It returns a database
+// error or errNoTurn.
 func (s *snapshotVisit) channel(ctx context.Context, d analyticsstore.DueSnapshot, server *serverQueue) error {
 	now := s.deps.Clock.Now()
 	source, err := analyticsstore.FindSnapshotSource(
@@ -204,8 +203,8 @@ func (s *snapshotVisit) channel(ctx context.Context, d analyticsstore.DueSnapsho
 	return nil
 }
 
-// posts reads the statistics of posts. If the platform fails on one post, or the time of the
-// organization runs out, it skips the remaining posts.
+// posts reads the statistics of the given posts. If the platform fails on one post, or the
+// organization's time runs out, it skips the remaining posts.
 func (s *snapshotVisit) posts(
 	ctx context.Context, server *serverQueue, a db.Access, posts []analyticsstore.Released,
 ) (out []analyticsstore.ReadInsight) {
@@ -228,7 +227,8 @@ func (s *snapshotVisit) posts(
 	return out
 }
 
-// postNotRead logs why a post was not read, and stores it if the platform asked to wait.
+// postNotRead logs why a post was not read. If the platform requested a wait, it also stores the
+// failure.
 func (s *snapshotVisit) postNotRead(ctx context.Context, r reading, err error) {
 	s.deps.Log.WarnContext(ctx, "cannot read a post's statistics",
 		"org", r.org(), "post", r.of.Post, "error", err)
@@ -242,7 +242,7 @@ func (s *snapshotVisit) postNotRead(ctx context.Context, r reading, err error) {
 	}
 }
 
-// notRead stores why a channel was not read. It returns a database error or errNoTurn.
+// notRead logs and stores why a channel was not read. It returns a database error or errNoTurn.
 func (s *snapshotVisit) notRead(
 	ctx context.Context, a db.Access, channel publishing.ChannelID, now time.Time, err error,
 ) error {
@@ -254,11 +254,12 @@ func (s *snapshotVisit) notRead(
 	return analyticsstore.SnapshotFailed(ctx, s.db, a.Channel.Org, channel, failureOf(now, err))
 }
 
-// ask waits for a turn at the server and reads the days since the last reading. It sets the access
-// of r to the one that was used, which may be new. It returns errNoTurn if ctx ends before the
-// turn. The turn may be minutes away, so ask then returns errInactive if the channel may no longer
-// be read. A panic of a connector is returned as an error, because the sweep runs in its own
-// goroutines.
+// ask waits for a turn at the server, then reads the days since the last read. It stores in r the
+// credential that was used, which may be a new one.
+//
+// ask returns errNoTurn if ctx ends before the turn. The wait can take minutes, so ask checks the
+// channel after it and returns errInactive if the channel may no longer be read. A connector's
+// panic is returned as an error, because the sweep runs in separate goroutines.
 func (s *snapshotVisit) ask(
 	ctx context.Context, server *serverQueue, r *reading,
 ) (days []publishing.DayFigures, err error) {
@@ -291,9 +292,9 @@ func (s *snapshotVisit) ask(
 	return days, err
 }
 
-// nextSnapshot returns when the next snapshot after now is due. Each channel has its own time of
-// day, so that calls to a platform are spread over the day. A late snapshot, even after midnight,
-// does not move later ones.
+// nextSnapshot returns when the channel's next snapshot after now is due. Each channel has a fixed
+// time of day, so that calls to a platform are spread over the day. A late snapshot, even one after
+// midnight, does not delay later snapshots.
 func nextSnapshot(channel publishing.ChannelID, now time.Time) time.Time {
 	raw := channel.UUID()
 	spread := uint64(24*time.Hour - snapshotRest)

@@ -1,4 +1,4 @@
-// Package approval implements the use cases of draft approvals, one per file, and owns their
+// Package approval implements the use cases of draft approvals, one per file, and manages their
 // transactions.
 package approval
 
@@ -12,9 +12,9 @@ import (
 	"crier/publishing/pictures"
 )
 
-// Config configures the use cases.
+// Config configures Approvals.
 type Config struct {
-	// BaseURL is the public address of this instance.
+	// BaseURL is this instance's public URL. Example: https://crier.example
 	BaseURL string
 }
 
@@ -24,18 +24,18 @@ type Deps struct {
 	Threads  Threads
 	Drafts   Drafts
 	Keyring  *secret.Keyring
-	// Connectors provides the names of the platforms.
+	// Connectors provides the platform names.
 	Connectors *connector.Registry
 	// Waker wakes an organization after an approval has scheduled a post.
 	Waker publishing.Waker
 	Log   *slog.Logger
 	// Pictures creates smaller pictures in this process. It is nil if other processes create them.
 	Pictures *pictures.Maker
-	// Mailer is nil in a process that sends no mail; see SendReviewMail.
+	// Mailer is nil in a process that sends no email; see SendReviewMail.
 	Mailer ReviewMailer
 }
 
-// Approvals are the use cases of draft approvals. They are safe for concurrent use.
+// Approvals implements the use cases of draft approvals. It is safe for concurrent use.
 type Approvals struct {
 	cfg      Config
 	deps     Deps
@@ -44,7 +44,7 @@ type Approvals struct {
 	sweep    approvalSweep
 }
 
-// New returns the use cases of approvals.
+// New returns an Approvals that uses the given dependencies.
 func New(cfg Config, deps Deps) *Approvals {
 	s := &Approvals{cfg: cfg, deps: deps, requests: deps.Requests, db: deps.Requests.db}
 	s.sweep = s.newSweep()

@@ -7,12 +7,12 @@ import (
 	approvalstore "crier/publishing/approval/store"
 )
 
-// forgetSize is how many organizations one search of ForgetReviewer returns.
+// forgetSize is how many organizations each search by ForgetReviewer returns at most.
 const forgetSize = 200
 
-// ForgetReviewer removes the address of a person who is being purged from the approval requests of
-// all organizations. It returns Unavailable if the database cannot be reached. After a crash or an
-// error, the next call continues.
+// ForgetReviewer removes an email address from all organizations' approval requests, because the
+// person it belongs to is being purged. It returns Unavailable if the database cannot be reached.
+// After a crash or an error, the next call continues where this one stopped.
 func (s *Approvals) ForgetReviewer(ctx context.Context, email string) error {
 	const op = "publishing.ForgetReviewer"
 	for {

@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	// ReviewMailTask is the kind of the tasks whose ids are passed to SendReviewMail.
+	// ReviewMailTask is the kind of task whose id is passed to SendReviewMail.
 	ReviewMailTask = "review-mail"
-	// ReviewEndedTask is the kind of the tasks whose ids are passed to SendReviewEnded.
+	// ReviewEndedTask is the kind of task whose id is passed to SendReviewEnded.
 	ReviewEndedTask = "review-ended-mail"
 )
 
-// SendReviewMail sends the link of a request to its reviewer. If the request can no longer be
-// answered, it sends nothing and returns nil. After a crash the mail may be sent twice.
-// SendReviewMail returns the errors of the mailer. It returns jobs.ErrLater if this process has no
+// SendReviewMail emails a request's review link to the reviewer. If the request can no longer be
+// answered, it sends nothing and returns nil. After a crash, the email may be sent twice.
+//
+// SendReviewMail returns the mailer's errors. It returns jobs.ErrLater if this process has no
 // mailer, because another process may have one, and while the organization has no access.
 func (s *Approvals) SendReviewMail(
 	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
@@ -41,9 +42,9 @@ func (s *Approvals) SendReviewMail(
 	return s.sendReview(ctx, op, org, stored, false)
 }
 
-// SendReviewEnded tells the guest who approved a post that the approval no longer applies. It sends
-// nothing if the guest's address is unknown or has been removed since. It returns the errors of
-// SendReviewMail, and may send the mail twice after a crash.
+// SendReviewEnded emails the guest who approved a post that the approval no longer applies. It
+// sends nothing if the guest's address is unknown or has since been removed. It returns the same
+// errors as SendReviewMail, and may send the email twice after a crash.
 func (s *Approvals) SendReviewEnded(
 	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
 ) error {
@@ -118,7 +119,7 @@ func (s *Approvals) reviewMail(
 	return m, nil
 }
 
-// platformName returns the display name of a platform.
+// platformName returns a platform's display name, or its id if the platform is unknown.
 func (s *Approvals) platformName(id string) string {
 	c, ok := s.deps.Connectors.Get(id)
 	if !ok {
@@ -127,26 +128,27 @@ func (s *Approvals) platformName(id string) string {
 	return cmp.Or(c.Describe().Name, id)
 }
 
-// ReviewMail is a mail to the reviewer of a request.
+// ReviewMail is an email to a request's reviewer.
 type ReviewMail struct {
 	To           string
 	Organization string
-	// By is the requester's name, or the address of a requester without a name, or "" if neither is
-	// known. An operator who was impersonating the requester is mentioned.
+	// By is the requester's name, or else the requester's address, or "" if neither is known. If an
+	// operator was impersonating the requester, By says so.
 	By string
 	// Note is what the requester wrote to the reviewer.
 	Note string
 	// Words is the beginning of the post's text.
 	Words string
-	// Channel is the name of the post's channel, and Platform the name of its platform.
+	// Channel is the name of the post's channel, and Platform is the name of the channel's
+	// platform.
 	Channel, Platform string
-	// Zone is the time zone of the organization.
+	// Zone is the organization's time zone.
 	Zone        string
 	Link        string
 	PublishDate time.Time
 	ExpiresAt   time.Time
-	// Reminder is set on the second mail.
+	// Reminder is set on the second email about a request.
 	Reminder bool
-	// Ended is set on the mail to a guest whose approval no longer applies.
+	// Ended is set on the email to a guest whose approval no longer applies.
 	Ended bool
 }

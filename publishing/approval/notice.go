@@ -10,10 +10,10 @@ import (
 	"crier/tenancy"
 )
 
-// maxShownNote is the maximum length of a note in a notification, in bytes.
+// maxShownNote is the longest note shown in a notification, in bytes.
 const maxShownNote = 300
 
-// notifyApproval stores the notification of a request for approval or of its answer, if there is one.
+// notifyApproval stores the notification about an approval request or its answer, if there is one.
 func notifyApproval(ctx context.Context, tx *db.Tx, to Notices, a publishing.Approval) error {
 	n, ok := approvalNotification(a)
 	if !ok {
@@ -22,9 +22,9 @@ func notifyApproval(ctx context.Context, tx *db.Tx, to Notices, a publishing.App
 	return to.Add(ctx, tx, n)
 }
 
-// approvalNotification returns the notification about a request, for all members, or about its
-// answer, for the requester. ok is false if nobody is notified: the requester gave the answer, or
-// the request ended without one.
+// approvalNotification returns the notification about a request, which all members see, or about
+// its answer, which the requester sees. ok is false if nobody needs to be notified, because the
+// requester gave the answer or the request ended without one.
 func approvalNotification(a publishing.Approval) (n publishing.Notification, ok bool) {
 	answers := map[publishing.ApprovalStatus]publishing.ApprovalAnswer{
 		publishing.ApprovalPending: publishing.AnswerPending, publishing.ApprovalApproved: publishing.AnswerApproved,
@@ -56,8 +56,8 @@ func approvalNotification(a publishing.Approval) (n publishing.Notification, ok 
 	return n, true
 }
 
-// endedNotifications returns the notifications for an approval that has ended: to the requester and
-// to the member who approved. A guest has no bell.
+// endedNotifications returns the notifications about an approval that has ended: one for the
+// requester and one for the member who approved. Guests get no notifications.
 func endedNotifications(a publishing.Approval, reason string) (out []publishing.Notification) {
 	answer := publishing.AnswerVoid
 	mailAt := a.ResolvedAt.Add(publishing.IncidentMailDelay)

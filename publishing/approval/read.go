@@ -11,9 +11,9 @@ import (
 	"crier/tenancy"
 )
 
-// Status returns the pending request of a post, or else its newest one. If there is none or the
-// newest one is void, it returns the zero Approval, which is shown as NONE. It returns NotFound for
-// an unknown post.
+// Status returns a post's pending request or, if none is pending, its newest request. If there is
+// no request or the newest one is void, it returns the zero Approval, which is shown as NONE. It
+// returns NotFound if there is no such post.
 func (s *Approvals) Status(ctx context.Context, p tenancy.Principal, post string) (publishing.Approval, error) {
 	const op = "publishing.ApprovalStatus"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -53,8 +53,8 @@ func (s *Approvals) shown(p tenancy.Principal, stored approvalstore.StoredApprov
 	return a
 }
 
-// List returns requests of the organization, newest first. It returns Invalid for an unknown
-// status, or if Before is not an id.
+// List returns the organization's requests, newest first. It returns Invalid if the status is
+// unknown or Before is not an id.
 func (s *Approvals) List(
 	ctx context.Context, p tenancy.Principal, q publishing.ListApprovals,
 ) ([]publishing.Approval, error) {
@@ -86,7 +86,7 @@ func (s *Approvals) List(
 	return out, nil
 }
 
-// find returns the request with an id as the client sent it, or NotFound.
+// find returns the request with the id approval, as sent by the client, or NotFound.
 func (s *Approvals) find(
 	ctx context.Context, op string, org tenancy.OrgID, approval string,
 ) (approvalstore.StoredApproval, error) {
@@ -105,7 +105,7 @@ func noApproval(op string) error {
 	return fault.New(fault.NotFound, op, "There is no such approval request.")
 }
 
-// MailedBy returns the pending requests whose mailed link stops working when the person's
+// MailedBy returns the pending requests whose emailed link stops working when the person's
 // membership ends. It runs in the transaction of q and returns the Postgres error.
 func (s *Approvals) MailedBy(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID,

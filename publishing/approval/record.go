@@ -6,7 +6,8 @@ import (
 	"crier/publishing"
 )
 
-// approvalBody is the member approval of webhook bodies: the API's record without the link.
+// approvalBody is the approval member of webhook bodies. It is the record that the API returns,
+// without the link.
 type approvalBody struct {
 	ID           string                    `json:"id"`
 	PostID       string                    `json:"postId"`
@@ -46,8 +47,8 @@ func approvalData(a publishing.Approval) approvalBody {
 	return out
 }
 
-// voidData is approvalData for an approval that has ended. Clients see such an approval as NONE,
-// but the webhook reports how it ended.
+// voidData is like approvalData, but for an approval that has ended. Clients see such an approval
+// as NONE, but the webhook reports it as VOID.
 func voidData(a publishing.Approval) approvalBody {
 	out := approvalData(a)
 	out.Status = publishing.ApprovalVoid

@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// reminderLead is how long before the request expires, or before the date of its post, the
-	// reviewer is reminded.
+	// reminderLead is how long before the request's expiry or the post's date the reviewer is
+	// reminded.
 	reminderLead = 24 * time.Hour
 	// reminderPause is the minimum time between the request and the reminder.
 	reminderPause = 12 * time.Hour
 )
 
-// remindAt returns when the reviewer is reminded of a request: a day before the post is to be
-// published or the request expires, whichever is earlier. It returns nil if that is too soon after
-// the request.
+// remindAt returns when to remind the reviewer of a request: a day before the post is to be
+// published or the request expires, whichever comes first. It returns nil if the reminder would
+// follow the request too soon.
 func remindAt(requested, publishDate time.Time) *time.Time {
 	last := requested.Add(publishing.ApprovalLife)
 	if publishDate.After(requested) && publishDate.Before(last) {
@@ -29,7 +29,7 @@ func remindAt(requested, publishDate time.Time) *time.Time {
 	return &at
 }
 
-// isReminder reports whether a mail about a request that is sent now is a reminder.
+// isReminder reports whether an email about the request that is sent now is a reminder.
 func isReminder(a publishing.Approval, now time.Time) bool {
 	return !now.Before(a.RequestedAt.Add(reminderPause))
 }

@@ -15,10 +15,11 @@ import (
 	"crier/tenancy"
 )
 
-// Request asks for the approval of a draft. In one transaction it stores the request, its events
-// for the timeline and for webhooks, and the mail to the reviewer. It returns NotFound, Invalid,
-// Conflict for a post that is not a draft or is already waiting for approval, and RateLimited if
-// too many reviewers were mailed within an hour.
+// Request requests approval of a draft. In one transaction, it stores the request with its timeline
+// and webhook events, and queues the email to the reviewer.
+//
+// Request returns NotFound or Invalid, Conflict if the post is not a draft or is already waiting
+// for approval, and RateLimited if too many reviewers were emailed within the last hour.
 func (s *Approvals) Request(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.RequestApproval,
 ) (publishing.Approval, error) {
@@ -103,10 +104,10 @@ func (s *Approvals) Request(
 	return made, db.PostFault(op, err)
 }
 
-// checkReviewer returns the members whose mailbox the link will be mailed to, and sets the
-// requester's address. It returns Invalid if the requester is the reviewer or is no longer a
-// member, in which case the mailed link would not work. It returns RateLimited if too many
-// reviewers were mailed.
+// checkReviewer returns the members whose mailbox the link will be emailed to, and sets
+// a.PersonEmail. It returns Invalid if the requester is the reviewer. It also returns Invalid if
+// the requester is no longer a member, because the emailed link would not work then. It returns
+// RateLimited if too many reviewers were emailed within the last hour.
 func (s *Approvals) checkReviewer(
 	ctx context.Context, tx *db.Tx, a *publishing.Approval,
 ) ([]tenancy.PersonID, error) {

@@ -20,18 +20,18 @@ type RequestDeps struct {
 	Clock   clock.Clock
 	Notices Notices
 	Events  WebhookEvents
-	// Mails is the queue of mails to reviewers. It is nil on an instance that sends no mail.
+	// Mails is the queue of emails to reviewers. It is nil on an instance that sends no email.
 	Mails *jobs.Queue
 }
 
-// Requests are the stored requests for approval, and the approvals that resulted from them. Changes
-// to posts end them. They are safe for concurrent use.
+// Requests manages the stored approval requests and the approvals that resulted from them. Changes
+// to posts end both. It is safe for concurrent use.
 type Requests struct {
 	deps RequestDeps
 	db   *db.DB
 }
 
-// NewRequests returns the requests for approval.
+// NewRequests returns a Requests that uses the given dependencies.
 func NewRequests(deps RequestDeps) *Requests { return &Requests{deps: deps, db: deps.DB} }
 
 // StatusOf implements post.Approvals.
@@ -110,7 +110,8 @@ func (r *Requests) EndInForce(
 	return &a, r.deps.Events.AddEvent(ctx, tx, publishing.WebhookApprovalResolved, root, voidData(a))
 }
 
-// tellGuest queues a mail to a guest whose approval has ended, because guests get no notifications.
+// tellGuest queues an email to a guest whose approval has ended, because guests get no
+// notifications.
 func (r *Requests) tellGuest(ctx context.Context, tx *db.Tx, a publishing.Approval) error {
 	if r.deps.Mails == nil || a.ReviewerEmail == nil || !a.ResolvedBy.IsZero() {
 		return nil
@@ -144,8 +145,8 @@ func (r *Requests) NotifyEnded(ctx context.Context, tx *db.Tx, ended *publishing
 	return nil
 }
 
-// expireBefore ends a post's request that has expired but is still stored as pending, so that a new
-// one can be made.
+// expireBefore ends a post's request if it has expired but is still stored as pending, so that a
+// new request can be made.
 func (r *Requests) expireBefore(
 	ctx context.Context, tx *db.Tx, post publishing.PostID, now time.Time,
 ) error {
@@ -160,8 +161,8 @@ func (r *Requests) expireBefore(
 	return err
 }
 
-// end stores the new status of a request and its events if the request still has the status from.
-// ended is false if another transaction was first.
+// end stores a request's new status and its events if the stored status is still from. ended is
+// false if another transaction changed the status first.
 func (r *Requests) end(
 	ctx context.Context, tx *db.Tx, a publishing.Approval, from publishing.ApprovalStatus,
 	event publishing.EventKind, by, reason string,
@@ -173,7 +174,7 @@ func (r *Requests) end(
 	if err := approvalstore.AddApprovalEvent(ctx, tx, a.Post, event, by, reason); err != nil {
 		return false, err
 	}
-	if from != publishing.ApprovalPending { // its webhook event was stored with its answer
+	if from != publishing.ApprovalPending { // the webhook event was stored with the answer
 		return true, nil
 	}
 	if err := notifyApproval(ctx, tx, r.deps.Notices, a); err != nil {

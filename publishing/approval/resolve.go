@@ -14,10 +14,11 @@ import (
 	"crier/tenancy"
 )
 
-// Resolve answers a request on behalf of a member, and returns it. An approval with AutoSchedule
-// schedules the post in the same transaction. It returns NotFound, Invalid, Forbidden for the
-// requester and for keys, Conflict for a request that is already answered, and Gone for one that
-// can no longer be answered.
+// Resolve answers a request on behalf of a member, and returns the request. An approval with
+// AutoSchedule schedules the post in the same transaction.
+//
+// Resolve returns NotFound or Invalid, Forbidden for the requester and for keys, Conflict if the
+// request is already answered, and Gone if it can no longer be answered.
 func (s *Approvals) Resolve(
 	ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
 ) (publishing.Approval, error) {
@@ -38,7 +39,7 @@ func (s *Approvals) Resolve(
 	return a, err
 }
 
-// ResolveByToken is Resolve for a guest with the review link.
+// ResolveByToken is like Resolve, but for a guest with a review link.
 func (s *Approvals) ResolveByToken(
 	ctx context.Context, token string, cmd publishing.ResolveApproval,
 ) (publishing.Review, error) {
@@ -56,8 +57,8 @@ func (s *Approvals) ResolveByToken(
 }
 
 // resolve stores a reviewer's answer. If several answers arrive at once, one is stored and the
-// others get Conflict. sharer is the address of the member who passed the link on to a guest, or ""
-// if nobody did.
+// others get Conflict. sharer is the email address of the member who passed the link on to the
+// guest, or "" if nobody did.
 func (s *Approvals) resolve(
 	ctx context.Context, p tenancy.Principal, a publishing.Approval, cmd publishing.ResolveApproval,
 ) (answer publishing.Approval, sharer string, err error) {
@@ -111,8 +112,7 @@ func (s *Approvals) resolve(
 	return answer, sharer, nil
 }
 
-// auditAnswer adds an audit entry about an answer. A guest appears under the name that they
-// entered.
+// auditAnswer adds an audit entry about an answer. A guest appears under the name they entered.
 func (s *Approvals) auditAnswer(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, a publishing.Approval, sharer string,
 ) error {
@@ -132,8 +132,8 @@ func (s *Approvals) auditAnswer(
 	return s.db.Audit(ctx, tx, p, action, subject)
 }
 
-// storeAnswer stores an answer with its events and, unless problem is nil, why the post cannot be
-// scheduled. It returns Conflict if another answer was first.
+// storeAnswer stores an answer with its events. If problem is not nil, the timeline also says why
+// the post was not scheduled. storeAnswer returns Conflict if another answer was stored first.
 func (s *Approvals) storeAnswer(
 	ctx context.Context, tx *db.Tx, a publishing.Approval, by string, problem error,
 ) error {
@@ -155,7 +155,7 @@ func (s *Approvals) storeAnswer(
 	return nil
 }
 
-// sentence returns the message of a fault, or "" for another error.
+// sentence returns the message of a fault, or "" for any other error.
 func sentence(err error) string {
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -167,7 +167,7 @@ func sentence(err error) string {
 // guestName is what timelines call a guest without a name.
 const guestName = "a guest"
 
-// reviewer returns who answered, as the timeline of a post shows it.
+// reviewer returns who answered, in the form shown in a post's timeline.
 func reviewer(p tenancy.Principal, a publishing.Approval) string {
 	switch {
 	case p.Via == tenancy.ViaSession:
@@ -178,8 +178,8 @@ func reviewer(p tenancy.Principal, a publishing.Approval) string {
 	return guestName + sharedBy(p)
 }
 
-// sharedBy returns who passed on a guest's link, as the timeline of a post shows it, or "" for a
-// mailed link.
+// sharedBy returns who passed on a guest's link, in the form shown in a post's timeline, or "" if
+// the link was emailed.
 func sharedBy(guest tenancy.Principal) string {
 	if guest.Person.IsZero() {
 		return ""
@@ -187,7 +187,7 @@ func sharedBy(guest tenancy.Principal) string {
 	return " with the link of person " + guest.Person.String()
 }
 
-// goneFault turns NotFound, which means that the post was deleted, into Gone. Other errors are
+// goneFault converts NotFound, which means that the post was deleted, to Gone. Other errors are
 // unchanged.
 func goneFault(err error) error {
 	if fault.Is(err, fault.NotFound) || pg.IsNoRows(err) {

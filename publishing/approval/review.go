@@ -8,8 +8,8 @@ import (
 	approvalstore "crier/publishing/approval/store"
 )
 
-// Review returns what a guest sees of a request. It returns NotFound for an invalid token, and Gone
-// for a request that has expired or is void.
+// Review returns what a guest sees of a request. It returns NotFound if the token is invalid, and
+// Gone if the request has expired or is void, or its post is gone.
 func (s *Approvals) Review(ctx context.Context, token string) (publishing.Review, error) {
 	const op = "publishing.Review"
 	stored, guest, err := s.reviewed(ctx, op, token)
@@ -31,8 +31,8 @@ func (s *Approvals) Review(ctx context.Context, token string) (publishing.Review
 	if err != nil {
 		return publishing.Review{}, pg.Fault(op, err)
 	}
-	// An edit between the two reads ends the request: the thread may not be what approval was
-	// requested for.
+	// An edit since the first read ends the request, and the thread may not be the one submitted
+	// for approval.
 	again, _, err := s.reviewed(ctx, op, token)
 	if err != nil {
 		return publishing.Review{}, err

@@ -20,17 +20,18 @@ import (
 	"crier/tenancy"
 )
 
-// A request has two kinds of review links. One is mailed to the reviewer. It works only while the
-// requester is a member and, if it was mailed to a member, while that member still is one. Every
-// other member is shown a link to pass on, which works only while that member is one.
+// A request has two kinds of review links. One link is emailed to the reviewer. It works only while
+// the requester is a member and, if it was emailed to a member, only until that member's membership
+// ends. Links of the other kind are shown to all members except the requester, to be passed on.
+// Each works only while the member it was shown to is a member.
 //
-// The tokens of all links of a request are derived from one secret. It is stored sealed and is not
-// part of any token.
+// The tokens of all of a request's links are derived from one secret. The secret is stored sealed
+// and is not part of any token.
 
-// reviewSecretLength is the length of a secret in characters: 256 random bits need 43.
+// reviewSecretLength is the length of a secret in characters. 256 random bits need 43.
 const reviewSecretLength = 44
 
-// reviewLink holds the sealed secret of a new request and the hash of its mailed link's token.
+// reviewLink holds a new request's sealed secret and the hash of the emailed link's token.
 type reviewLink struct{ sealed, hash []byte }
 
 func (s *Approvals) newReviewLink(org tenancy.OrgID) (out reviewLink, err error) {
@@ -43,10 +44,10 @@ func (s *Approvals) newReviewLink(org tenancy.OrgID) (out reviewLink, err error)
 	return out, err
 }
 
-// reviewBound binds sealed secrets to their use.
+// reviewBound returns the context that a sealed secret is bound to.
 func reviewBound(org tenancy.OrgID) string { return "review " + org.String() }
 
-// mailedURL returns the review link to mail to the reviewer.
+// mailedURL returns the review link to email to the reviewer.
 func (s *Approvals) mailedURL(org tenancy.OrgID, a approvalstore.StoredApproval) (string, error) {
 	key, err := s.deps.Keyring.Open(a.Secret, reviewBound(org))
 	if err != nil {
@@ -55,7 +56,7 @@ func (s *Approvals) mailedURL(org tenancy.OrgID, a approvalstore.StoredApproval)
 	return s.reviewPage(mailedToken(key)), nil
 }
 
-// sharedURL returns the review link for a member to pass on.
+// sharedURL returns the review link that the member can pass on.
 func (s *Approvals) sharedURL(p tenancy.Principal, a approvalstore.StoredApproval) (string, error) {
 	key, err := s.deps.Keyring.Open(a.Secret, reviewBound(p.Org))
 	if err != nil {
@@ -72,21 +73,21 @@ func proof(key, of []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// mailedToken returns the token of the link that is mailed.
+// mailedToken returns the token of the emailed link.
 func mailedToken(key []byte) string { return hex.EncodeToString(proof(key, []byte("mailed"))) }
 
 const idBytes = len(uuid.UUID{})
 
-// sharedToken returns the token of the link that a member passes on. It consists of the request,
-// the member, and a proof of both.
+// sharedToken returns the token of the link that a member passes on. It consists of the request id,
+// the member's id, and a MAC of both.
 func sharedToken(key []byte, approval publishing.ApprovalID, sharer tenancy.PersonID) string {
 	a, p := approval.UUID(), sharer.UUID()
 	names := append(a[:], p[:]...)
 	return base64.RawURLEncoding.EncodeToString(append(names, proof(key, names)...))
 }
 
-// parseSharedToken returns the request and the member that a token names, or false for another kind
-// of token. It does not check the proof.
+// parseSharedToken returns the request and the member named in a token, or false for any other kind
+// of token. It does not verify the MAC.
 func parseSharedToken(token string) (approval publishing.ApprovalID, sharer tenancy.PersonID, ok bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(raw) != 2*idBytes+sha256.Size {
@@ -96,10 +97,10 @@ func parseSharedToken(token string) (approval publishing.ApprovalID, sharer tena
 		id.FromUUID[tenancy.PersonTag](uuid.UUID(raw[idBytes : 2*idBytes])), true
 }
 
-// reviewed returns the request of a review link and the guest who uses it. The guest's Person is
-// the member who passed the link on, zero for a mailed link. It returns NotFound if the link is
-// invalid or the member who passed it on has left, and Gone for a mailed link that ended with a
-// membership.
+// reviewed returns a review link's request and the guest who uses the link. The guest's Person is
+// the member who passed the link on, or zero if the link was emailed. It returns NotFound if the
+// link is invalid or the member who passed it on has left, and Gone if the link was emailed and a
+// membership that it depends on has ended.
 func (s *Approvals) reviewed(
 	ctx context.Context, op, token string,
 ) (approvalstore.StoredApproval, tenancy.Principal, error) {
@@ -132,8 +133,8 @@ func endedLink(op string) error {
 	return fault.New(fault.Gone, op, "This link is no longer valid. Ask for a new one.")
 }
 
-// confirmLink returns Gone if a mailed link has ended with a membership. The links that members
-// passed on are checked by db.Authority.
+// confirmLink returns Gone if a guest's emailed link depends on a membership that has ended. Links
+// that members pass on are checked by db.Authority instead.
 func confirmLink(
 	ctx context.Context, tx *db.Tx, guest tenancy.Principal, approval publishing.ApprovalID,
 ) error {
@@ -147,7 +148,7 @@ func confirmLink(
 	return err
 }
 
-// linkWorks reports whether the mailed link of a request works.
+// linkWorks reports whether a request's emailed link works.
 func (s *Approvals) linkWorks(
 	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
 ) (works bool, err error) {

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// approvalsAtOnce is how many requests one search returns.
+	// approvalsAtOnce is how many requests one search returns at most.
 	approvalsAtOnce = 200
-	// approvalWait is how long the sweep waits at most for a connection of one organization.
+	// approvalWait is the maximum time the sweep waits for a connection of one organization.
 	approvalWait = 200 * time.Millisecond
 )
 
 type approvalSweep = *batch.Sweep[approvalstore.DueApproval]
 
-// SweepApprovals ends the expired requests and queues the due reminders of all organizations, each
-// in its own transaction. It returns how many requests it handled.
+// SweepApprovals ends expired requests and queues due reminders for all organizations, each in a
+// separate transaction. It returns how many requests it handled.
 //
-// If Postgres refuses a row or an organization is busy, the sweep continues with the other
-// requests, and a later call retries that one. The first such error is returned at the end.
+// If Postgres rejects a row or an organization is busy, the sweep skips the affected request, which
+// a later call retries. The first such error is returned at the end.
 func (s *Approvals) SweepApprovals(ctx context.Context) (int, error) {
 	return s.sweep.Run(pg.WithOrgWait(ctx, approvalWait))
 }
@@ -50,8 +50,8 @@ func (s *Approvals) newSweep() approvalSweep {
 	}
 }
 
-// sweepOne ends one request or queues its reminder. It does nothing if the request has changed
-// since it was found.
+// sweepOne ends one request or queues its reminder. It does nothing if the request is no longer
+// due.
 func (s *Approvals) sweepOne(ctx context.Context, due approvalstore.DueApproval) error {
 	stored, err := approvalstore.ApprovalAny(ctx, s.db, due.Org, due.Approval)
 	if pg.IsNoRows(err) || err == nil && stored.Status != publishing.ApprovalPending {

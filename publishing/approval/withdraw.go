@@ -9,9 +9,10 @@ import (
 	"crier/tenancy"
 )
 
-// Withdraw ends a request and returns it. Its link stops working and any approval is void, so a
-// post that was queued by the approval becomes a draft. Withdraw returns NotFound for a void
-// request, Forbidden, and Conflict while the post is being published.
+// Withdraw ends a request and returns it. The request's links stop working and any approval becomes
+// void, so a post that the approval queued becomes a draft. Withdraw returns NotFound if there is
+// no such request or it is void, Forbidden, and Conflict while the post is being published or if
+// the request has just been answered.
 func (s *Approvals) Withdraw(ctx context.Context, p tenancy.Principal, approval string) (publishing.Approval, error) {
 	const op = "publishing.WithdrawApproval"
 	var out publishing.Approval
@@ -44,8 +45,8 @@ func (s *Approvals) Withdraw(ctx context.Context, p tenancy.Principal, approval 
 
 const withdrawn = "The request was withdrawn."
 
-// withdraw ends a request that has the status from, or the approval that resulted from it. ended is
-// false if another transaction was first.
+// withdraw ends a request with the status from, or the approval that resulted from the request.
+// ended is false if another transaction changed the status first.
 func (s *Approvals) withdraw(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, a publishing.Approval, from publishing.ApprovalStatus,
 ) (ended bool, err error) {
@@ -62,9 +63,9 @@ func (s *Approvals) withdraw(
 	return s.requests.end(ctx, tx, a, from, publishing.EventApprovalVoid, publishing.ActorOf(p), withdrawn)
 }
 
-// withdrawApproved takes back the approval of a post. The post becomes a draft if it is in the
-// queue, and so does every queued occurrence of its series. It returns Conflict while one of them
-// is being published.
+// withdrawApproved withdraws a post's approval. If the post is in the queue, it becomes a draft,
+// and so does every queued occurrence of its series. withdrawApproved returns Conflict while any of
+// these posts is being published.
 func (s *Approvals) withdrawApproved(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, root publishing.PostID, approval publishing.ApprovalID,
 ) (*publishing.Approval, error) {

@@ -16,8 +16,8 @@ import (
 	"crier/tenancy"
 )
 
-// Apps implements the use cases of an organization's applications at platforms. It is safe for
-// concurrent use.
+// Apps manages an organization's OAuth applications on the platforms. It is safe for concurrent
+// use.
 type Apps struct {
 	db         *db.DB
 	keyring    *secret.Keyring
@@ -25,13 +25,13 @@ type Apps struct {
 	access     *access.Keeper
 }
 
-// NewApps returns the use cases of applications.
+// NewApps returns an Apps for the platform families of the given connectors.
 func NewApps(d *db.DB, keyring *secret.Keyring, connectors *connector.Registry, a *access.Keeper) *Apps {
 	return &Apps{db: d, keyring: keyring, connectors: connectors, access: a}
 }
 
-// Apps returns the applications of the organization at all families of platforms, in the order of
-// their identifiers.
+// Apps returns the organization's application for each platform family, in the order of the
+// families' first platforms. A family without an application has the source AppNone.
 func (s *Apps) Apps(ctx context.Context, p tenancy.Principal) ([]publishing.PlatformApp, error) {
 	out := []publishing.PlatformApp{}
 	for _, f := range s.families() {
@@ -44,8 +44,8 @@ func (s *Apps) Apps(ctx context.Context, p tenancy.Principal) ([]publishing.Plat
 	return out, nil
 }
 
-// App returns the application of the organization at a family of platforms. family is the
-// identifier of the family or of one of its platforms. App returns NotFound if it is neither.
+// App returns the organization's application for a platform family. family is the identifier of the
+// family or of one of its platforms; App returns NotFound for any other value.
 func (s *Apps) App(ctx context.Context, p tenancy.Principal, family string) (publishing.PlatformApp, error) {
 	f, err := s.family("publishing.App", family)
 	if err != nil {
@@ -54,10 +54,13 @@ func (s *Apps) App(ctx context.Context, p tenancy.Principal, family string) (pub
 	return s.describeApp(ctx, p, f)
 }
 
-// SetApp stores an application of the organization, replacing its previous one or the application
-// of the instance. It returns how many channels were connected with the previous one: these publish
-// until their access ends, and must then be reconnected. Channels connected with the application of
-// the instance keep it. SetApp returns NotFound for an unknown family, and Invalid.
+// SetApp sets the organization's application for a family. It replaces the organization's previous
+// application or takes precedence over the instance's.
+//
+// SetApp returns the number of channels connected with the previous application. These channels
+// publish until their access ends and must then be reconnected. Channels connected with the
+// instance's application keep using it. SetApp returns NotFound for an unknown family and Invalid
+// for invalid client credentials.
 func (s *Apps) SetApp(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetPlatformApp,
 ) (publishing.PlatformApp, int, error) {
@@ -66,7 +69,7 @@ func (s *Apps) SetApp(
 	if err != nil {
 		return publishing.PlatformApp{}, 0, err
 	}
-	// A space inside a secret is part of it (RFC 6749, appendix A.2).
+	// Spaces inside a secret belong to the secret (RFC 6749, appendix A.2).
 	cmd.ClientID, cmd.Secret = paste.Trim(cmd.ClientID), paste.Trim(cmd.Secret)
 	if err := cmd.Validate(); err != nil {
 		return publishing.PlatformApp{}, 0, err
@@ -91,9 +94,10 @@ func (s *Apps) SetApp(
 	return out, channels, err
 }
 
-// DeleteApp deletes an application of the organization, so that new channels use the application of
-// the instance. It returns how many channels were connected with it, as SetApp does. It succeeds
-// even if there is none. It returns NotFound for an unknown family.
+// DeleteApp deletes the organization's application for a family, so that new channels use the
+// instance's application. It returns the number of channels that were connected with the deleted
+// application; as after SetApp, these must be reconnected once their access ends. DeleteApp
+// succeeds even if the organization has no application, and returns NotFound for an unknown family.
 func (s *Apps) DeleteApp(
 	ctx context.Context, p tenancy.Principal, family string,
 ) (publishing.PlatformApp, int, error) {
@@ -117,7 +121,7 @@ func (s *Apps) DeleteApp(
 	return out, channels, err
 }
 
-// families returns the families of all connectors, without their applications.
+// families returns all connectors' families, without applications.
 func (s *Apps) families() []publishing.PlatformApp {
 	var out []publishing.PlatformApp
 	for _, c := range s.connectors.All() {
@@ -156,9 +160,9 @@ func (s *Apps) describeApp(
 	return f, nil
 }
 
-// Platforms returns all platforms of this instance, in the order of their identifiers, and whether
-// accounts of each can be connected. A platform with a form always accepts accounts; others need an
-// application.
+// Platforms returns this instance's platforms, ordered by identifier, and reports for each whether
+// accounts can be connected. A platform with a form always accepts accounts; an OAuth platform
+// needs an application.
 func (s *Apps) Platforms(ctx context.Context, p tenancy.Principal) ([]publishing.Platform, error) {
 	apps, err := s.Apps(ctx, p)
 	if err != nil {
@@ -181,8 +185,8 @@ func (s *Apps) Platforms(ctx context.Context, p tenancy.Principal) ([]publishing
 	return out, nil
 }
 
-// EnteredBy returns the families for which a person entered the current application in the
-// organization of q. It runs in the transaction of q and returns the Postgres error.
+// EnteredBy returns the families whose current application was entered by the given person, in the
+// organization of q's transaction. It runs in that transaction and returns the Postgres error.
 func (s *Apps) EnteredBy(ctx context.Context, q pg.Querier, person tenancy.PersonID) ([]string, error) {
 	return channelstore.AppsBy(ctx, q, person)
 }

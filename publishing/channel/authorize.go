@@ -21,17 +21,17 @@ import (
 	"crier/tenancy"
 )
 
-// CallbackPath is the path, without the platform, below the public address to which platforms send
-// the browser back.
+// CallbackPath is the path below the public URL to which platforms redirect the browser after
+// authorization. The platform's identifier follows it. Example: /connect/sandbox
 const CallbackPath = "/connect/"
 
 func (s *Channels) redirectURI(platform string) string {
 	return strings.TrimRight(s.cfg.BaseURL, "/") + CallbackPath + platform
 }
 
-// Authorize starts a connect by OAuth over the public API. It returns an empty URL if the
-// organization already has a working channel of the platform, unless force or a channel to
-// reconnect is given. It returns the errors of Begin.
+// Authorize starts an OAuth connection attempt for a client of the public API. It returns an empty
+// URL if the organization already has a working channel on the platform, unless force is true or
+// cmd names a channel to reconnect. It returns the same errors as Begin.
 func (s *Channels) Authorize(
 	ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect, force bool,
 ) (publishing.Authorized, error) {
@@ -53,7 +53,7 @@ func (s *Channels) Authorize(
 	return publishing.Authorized{URL: url}, err
 }
 
-// beginOAuth stores a state with a code verifier and returns the address of the platform.
+// beginOAuth stores a state with a code verifier and returns the platform's authorization URL.
 func (s *Channels) beginOAuth(
 	ctx context.Context, a connector.Authorizer, st channelstore.ConnectState, state string,
 ) (string, error) {
@@ -86,10 +86,10 @@ func (s *Channels) beginOAuth(
 	return url, pg.Fault(op, channelstore.SaveState(ctx, s.db, secret.HashToken(state), st))
 }
 
-// finishOAuth redeems the code of a connect. It uses up the state before it calls the platform,
-// because a platform may treat a second use of the code as theft and revoke what the first use
-// gave. It stores the state again if the organization has too many connects in progress to call the
-// platform.
+// finishOAuth redeems an authorization code. It uses up the state before it calls the platform,
+// because a platform may treat a second use of the code as theft and revoke the access granted by
+// the first. If too many of the organization's connection attempts are in progress, finishOAuth
+// restores the state and does not call the platform.
 func (s *Channels) finishOAuth(
 	ctx context.Context, c connector.Connector, cmd publishing.FinishConnect,
 ) (publishing.ChannelConnected, error) {
@@ -134,7 +134,7 @@ func (s *Channels) finishOAuth(
 	return done, err
 }
 
-// exchange redeems a code with the application that the connect started with.
+// exchange redeems a code with the application that was used to start the connection attempt.
 func (s *Channels) exchange(
 	ctx context.Context, c connector.Connector, st channelstore.ConnectState, code string,
 ) (connector.Authorized, error) {
@@ -166,7 +166,7 @@ func (s *Channels) logRefusal(st channelstore.ConnectState, err error) {
 	s.deps.Log.Warn("a channel could not be connected", "org", st.Org, "connector", st.Connector, "error", err)
 }
 
-// appOf returns the application that a connect started with.
+// appOf returns the application that was used to start a connection attempt.
 func (s *Channels) appOf(
 	ctx context.Context, a connector.Authorizer, st channelstore.ConnectState,
 ) (connector.App, error) {
@@ -182,8 +182,8 @@ func (s *Channels) appOf(
 	return app, nil
 }
 
-// oauthFault returns the fault for a platform that does not finish a connect. If the platform did
-// not respond, it is Upstream, because the person can only begin again.
+// oauthFault returns the fault for a failed OAuth call. The fault is Upstream if the platform did
+// not respond, because the person can only start over.
 func oauthFault(op string, err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -197,8 +197,8 @@ func oauthFault(op string, err error) error {
 	}
 }
 
-// storeCandidates stores the accounts to choose from. If there is only one, it chooses that account
-// at once; for a reconnect, it chooses the account of the channel.
+// storeCandidates stores the accounts to choose from. If there is only one, it selects that account
+// immediately. If a channel is being reconnected, it selects the channel's account.
 func (s *Channels) storeCandidates(
 	ctx context.Context, c connector.Connector, st channelstore.ConnectState, cmd publishing.FinishConnect,
 	got connector.Authorized,
@@ -245,7 +245,8 @@ func (s *Channels) storeCandidates(
 	}, nil
 }
 
-// onlyCandidate returns the candidate to use without asking, or "".
+// onlyCandidate returns the id of the candidate that can be selected without asking the person, or
+// "" if the person must choose.
 func (s *Channels) onlyCandidate(
 	ctx context.Context, st channelstore.ConnectState, all []connector.Candidate,
 ) (string, error) {

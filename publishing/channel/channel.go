@@ -1,5 +1,5 @@
-// Package channel connects platform accounts, offers the tools of their platforms, and disconnects
-// them.
+// Package channel connects and disconnects platform accounts and runs the tools that their
+// platforms offer.
 package channel
 
 import (
@@ -22,25 +22,26 @@ import (
 	"crier/tenancy"
 )
 
-// Config configures the use cases. The program sets BaseURL and PlatformTimeout; they are not read
+// Config configures Channels. BaseURL and PlatformTimeout are set by the program and are not read
 // from the environment.
 type Config struct {
-	// BaseURL is the public address of this instance.
+	// BaseURL is this instance's public URL.
 	BaseURL string
-	// PlatformTimeout limits the sign-in of a connect, including all of its calls.
+	// PlatformTimeout limits one sign-in to a platform, including all its calls.
 	PlatformTimeout time.Duration
-	// MaxChannels does not count disconnected channels. An account can always be reconnected.
+	// MaxChannels limits an organization's connected channels. An account that is already connected
+	// can always be reconnected.
 	MaxChannels int `env:"ORG_MAX_CHANNELS, default=1000" doc:"Channels that one organization may have, at most 10000."`
 }
 
-// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+// Validate returns all configuration faults, joined. errors.As finds an env.Fault in the result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Number("ORG_MAX_CHANNELS", int64(c.MaxChannels), 1, publishing.MaxChannels)
 	return faults.Err()
 }
 
-// Deps holds the dependencies of New. Only Quota is optional.
+// Deps holds the dependencies of New. Only Quota and Disowned are optional.
 type Deps struct {
 	DB         *db.DB
 	Keyring    *secret.Keyring
@@ -52,32 +53,31 @@ type Deps struct {
 	// Waker wakes an organization after one of its channels is reconnected.
 	Waker publishing.Waker
 	Log   *slog.Logger
-	// Quota limits the channels of an organization. It is nil on an instance without plans.
+	// Quota limits an organization's channels. It is nil on an instance without plans.
 	Quota   db.Quota
 	Posts   Posts
 	Notices Notices
-	// Disowned is called after the person who granted access has disconnected a channel, to mail
-	// the administrators. If it is nil, nobody is mailed.
+	// Disowned emails the administrators after the person who granted access has disconnected a
+	// channel. If it is nil, no email is sent.
 	Disowned func(ctx context.Context, d publishing.Disowned)
 }
 
-// Channels implements the use cases of channels. It is safe for concurrent use.
+// Channels connects, lists and disconnects channels. It is safe for concurrent use.
 type Channels struct {
 	cfg  Config
 	deps Deps
 	db   *db.DB
-	// connects limits the concurrent connects of each organization in this process.
+	// connects limits each organization's concurrent connection attempts in this process.
 	connects *limit.PerKey[tenancy.OrgID]
 }
 
-// New returns the use cases of channels. A process should create only one, because each has its own
-// limit of connects in progress.
+// New returns a Channels. A process should create only one, because each Channels has its own limit
+// on concurrent connection attempts.
 func New(cfg Config, deps Deps) *Channels {
 	return &Channels{cfg: cfg, deps: deps, db: deps.DB, connects: limit.New[tenancy.OrgID](connectsAtOnce)}
 }
 
-// Catalogue returns the descriptors of all connectors of this instance, in the order of their
-// identifiers.
+// Catalogue returns the descriptors of this instance's connectors, ordered by identifier.
 func (s *Channels) Catalogue() []connector.Descriptor {
 	var out []connector.Descriptor
 	for _, c := range s.deps.Connectors.All() {
@@ -86,9 +86,9 @@ func (s *Channels) Catalogue() []connector.Descriptor {
 	return out
 }
 
-// List returns the channels of the organization or, if customer is not empty, those of one
-// customer. If there is no such customer, it returns none. Like every method, it returns
-// Unavailable while the database is away.
+// List returns the organization's channels or, if customer is not empty, that customer's channels.
+// An unknown customer has no channels. Like every method that uses the database, List returns
+// Unavailable while the database is down.
 func (s *Channels) List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error) {
 	parsed, ok := id.Parse[publishing.CustomerTag](customer)
 	if customer != "" && !ok {
@@ -98,8 +98,8 @@ func (s *Channels) List(ctx context.Context, p tenancy.Principal, customer strin
 	return out, pg.Fault("publishing.ListChannels", err)
 }
 
-// Disconnect deletes the credential and the unpublished posts of a channel. Published posts remain,
-// both here and on the platform. It returns NotFound if there is no such channel.
+// Disconnect deletes a channel's credential and unpublished posts. Published posts remain, both
+// here and on the platform. Disconnect returns NotFound if there is no such channel.
 func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel string) error {
 	const op = "publishing.Disconnect"
 	none := fault.New(fault.NotFound, op, "There is no such channel.")
@@ -124,7 +124,7 @@ func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel 
 	return nil
 }
 
-// Customers returns the customers of the organization, by name.
+// Customers returns the organization's customers, ordered by name.
 func (s *Channels) Customers(ctx context.Context, p tenancy.Principal) ([]publishing.Customer, error) {
 	out, err := channelstore.Customers(ctx, s.db, p.Org)
 	return out, pg.Fault("publishing.Customers", err)

@@ -24,10 +24,10 @@ func noChoice(op string) error {
 	)
 }
 
-// Choose finishes a connect by OAuth with one of its candidates, for a member of the organization.
-// It returns NotFound for an unknown id, Invalid if the channel is already connected or the
-// candidate is not offered, and Quota or Conflict at the limits of channels. After an error, the
-// choice can be made again.
+// Choose finishes an OAuth connection attempt with the candidate that a member of the organization
+// has chosen. It returns NotFound for an unknown id and Invalid if the channel is already connected
+// or the candidate is not offered. At a channel limit, it returns Quota or Conflict. After an
+// error, the member can choose again.
 func (s *Channels) Choose(
 	ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
 ) (publishing.ChannelConnected, error) {
@@ -53,8 +53,8 @@ func (s *Channels) Choose(
 	return s.choose(ctx, st, p, cmd.Candidate)
 }
 
-// ChooseByState is Choose for a caller who has the state of the connect. If platform or cmd.Channel
-// is not empty, it must match the connect.
+// ChooseByState is Choose for a caller who presents the state instead of signing in. platform and
+// cmd.Channel may be empty; otherwise they must match the connection attempt.
 func (s *Channels) ChooseByState(
 	ctx context.Context, platform string, cmd publishing.ChooseAccount,
 ) (publishing.ChannelConnected, error) {
@@ -81,7 +81,8 @@ func (s *Channels) ChooseByState(
 	return s.choose(ctx, st, st.By(), cmd.Candidate)
 }
 
-// choose selects a candidate for by. The state was used up; after an error, it is stored again.
+// choose selects a candidate on behalf of by. The caller has already used up the state. If choose
+// fails, it restores the state.
 func (s *Channels) choose(
 	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, candidate string,
 ) (publishing.ChannelConnected, error) {
@@ -101,7 +102,7 @@ func (s *Channels) choose(
 	return done, nil
 }
 
-// restore stores a state again after it was used up.
+// restore stores a used-up state again.
 func (s *Channels) restore(ctx context.Context, st channelstore.ConnectState) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
 	defer cancel()
@@ -110,7 +111,7 @@ func (s *Channels) restore(ctx context.Context, st channelstore.ConnectState) er
 
 const restoreTimeout = 5 * time.Second
 
-// selectInTurn is selectAccount for a caller that has not called acquireConnect.
+// selectInTurn calls acquireConnect and then selectAccount.
 func (s *Channels) selectInTurn(
 	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, candidate string,
 ) (publishing.ChannelConnected, error) {
@@ -122,9 +123,9 @@ func (s *Channels) selectInTurn(
 	return s.selectAccount(ctx, st, by, candidate)
 }
 
-// mayChoose returns Quota if the plan allows no more channels and the candidate is not a channel
-// yet. It runs before the platform is asked, because the platform may accept only once what a
-// choice uses up.
+// mayChoose returns Quota if the plan allows no more channels and the candidate is not yet
+// connected. It runs before the platform is called, because a choice may consume a token that the
+// platform accepts only once.
 func (s *Channels) mayChoose(ctx context.Context, st channelstore.ConnectState, candidate string) error {
 	const op = "publishing.ChooseAccount"
 	_, err := channelstore.ChannelOfAccount(ctx, s.db, st.Org, st.Connector, candidate)
@@ -134,8 +135,8 @@ func (s *Channels) mayChoose(ctx context.Context, st channelstore.ConnectState, 
 	return pg.Fault(op, err)
 }
 
-// selectAccount asks the platform for access to a candidate and stores the channel. The caller must
-// have called acquireConnect, and call leave only after selectAccount returns.
+// selectAccount requests access to a candidate from the platform and stores the channel. The caller
+// must call acquireConnect first, and call leave only after selectAccount has returned.
 func (s *Channels) selectAccount(
 	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, candidate string,
 ) (publishing.ChannelConnected, error) {

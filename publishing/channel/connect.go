@@ -24,26 +24,27 @@ import (
 )
 
 const (
-	// stateLife is how long a state is valid. It is also how long the account of a connect by OAuth
-	// can be chosen with the state alone.
+	// stateLife is how long a state is valid. It is also how long after an OAuth sign-in the
+	// account can be chosen with the state alone.
 	stateLife = time.Hour
-	// pendingLife is how long the account of a connect by OAuth can be chosen.
+	// pendingLife is how long after an OAuth sign-in the account can be chosen.
 	pendingLife = 24 * time.Hour
-	// maxTries bounds the tries of one connect. Each calls the platform.
+	// maxTries limits the tries with one state, because each try calls the platform.
 	maxTries = 10
-	// connectsAtOnce bounds the connects in progress of one organization in one process.
+	// connectsAtOnce limits an organization's concurrent connection attempts in one process.
 	connectsAtOnce = 4
 	connectWait    = time.Second
 	connectRetry   = 5 * time.Second
 )
 
-// Begin starts a connect. For a platform with OAuth, it returns the address at which a person
-// allows access. For a platform with a form, it returns the state, which is valid for an hour and
-// ten tries. A state can be used once.
+// Begin starts a connection attempt. For an OAuth platform, it returns the URL at which a person
+// grants access. For a platform with a form, it returns a state that is valid for one hour and ten
+// tries. A state connects at most one channel.
 //
-// Begin returns Invalid if there is no such platform, it has no application, or there is no such
-// channel to reconnect; NotFound for an unknown platform if cmd asks for that; and Quota if the
-// plan allows no more channels and none is reconnected.
+// Begin returns Invalid if the platform is unknown or has no application, or if the channel to
+// reconnect does not exist. If cmd.UnknownIsNotFound is set, Begin returns NotFound for an unknown
+// platform instead. It returns Quota if no channel is being reconnected and the plan allows no more
+// channels.
 func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
 	const op = "publishing.BeginConnect"
 	c, ok := s.deps.Connectors.Get(cmd.Connector)
@@ -84,7 +85,7 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 }
 
 // mayConnect returns Quota if the plan allows no more channels, so that a person learns this before
-// the platform is asked. The check that counts is made when the channel is stored.
+// the platform is called. The authoritative check happens when the channel is stored.
 func (s *Channels) mayConnect(ctx context.Context, org tenancy.OrgID, op string) error {
 	if s.deps.Quota == nil {
 		return nil
@@ -99,7 +100,7 @@ func (s *Channels) mayConnect(ctx context.Context, org tenancy.OrgID, op string)
 	return db.Fault(op, err)
 }
 
-// checkPlan returns Quota if the plan allows no more channels than are present.
+// checkPlan returns Quota if the organization already has as many channels as its plan allows.
 func (s *Channels) checkPlan(ctx context.Context, tx *db.Tx, op string, present int) error {
 	limits, err := db.Limits(ctx, tx, s.deps.Quota)
 	if err != nil || present < limits.Channels {
@@ -125,15 +126,15 @@ func unknownPlatform(op string, cmd publishing.BeginConnect) error {
 	return fault.New(kind, op, "There is no platform "+connector.Quote(cmd.Connector)+" on this instance.")
 }
 
-// Finish signs in to the platform with the form, or redeems the code of a connect by OAuth, and
-// stores the channel. It needs no session.
+// Finish signs in to the platform with the form's fields or redeems an OAuth code, and then stores
+// the channel. It needs no session.
 //
-// To prevent guessing passwords or making this instance call other hosts, a successful sign-in or
-// ten tries use up the state. Finish also returns RateLimited while four connects of the
-// organization are in progress, which counts as a try of a form.
+// A successful sign-in or ten tries with a form use up the state. This keeps callers from guessing
+// passwords or making this instance call arbitrary hosts. Finish returns RateLimited while four of
+// the organization's connection attempts are in progress; with a form, such a call counts as a try.
 //
-// Finish returns Invalid for a state, form or credential that is not accepted, and Quota or
-// Conflict at the limits of channels.
+// Finish returns Invalid if the state, the form or the credential is not accepted, and Quota or
+// Conflict at a channel limit.
 func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
 	c, ok := s.deps.Connectors.Get(cmd.Connector)
@@ -162,7 +163,7 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 		return publishing.ChannelConnected{}, err
 	}
 	defer leave()
-	// This deadline is not for the database: see pg.IsAway.
+	// This deadline must not apply to the database; see pg.IsAway.
 	connecting, cancel := context.WithTimeout(ctx, s.cfg.PlatformTimeout)
 	defer cancel()
 	env := connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}
@@ -180,9 +181,9 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 	return s.storeChannel(ctx, st, st.By(), cmd.Zone, connected)
 }
 
-// acquireConnect waits until the organization has fewer than connectsAtOnce connects in progress.
-// leave must be called once. acquireConnect returns RateLimited if the wait takes longer than
-// connectWait.
+// acquireConnect waits until the organization has fewer than connectsAtOnce connection attempts in
+// progress. The caller must call leave once. acquireConnect returns RateLimited if the wait takes
+// longer than connectWait.
 func (s *Channels) acquireConnect(ctx context.Context, org tenancy.OrgID) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
@@ -200,9 +201,9 @@ func usedState(op string) error {
 	return fault.New(fault.Invalid, op, "This connection attempt has already been used; start over.")
 }
 
-// storeChannel stores the connected account as a channel. by is who connects it, for the audit log.
-// It returns Invalid if the channel to reconnect is gone or has another account, and Quota or
-// Conflict at the limits of channels.
+// storeChannel stores the connected account as a channel. by is the principal recorded in the audit
+// log. storeChannel returns Invalid if the channel to reconnect is gone or has another account, and
+// Quota or Conflict at a channel limit.
 func (s *Channels) storeChannel(
 	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, zone tenancy.ZoneRequest, got connector.Connected,
 ) (publishing.ChannelConnected, error) {
@@ -233,7 +234,7 @@ func (s *Channels) storeChannel(
 	}
 	var stored publishing.Channel
 	var next *time.Time
-	// Whoever started the connect may have lost access while the platform was responding.
+	// Whoever started the attempt may have lost access while the platform was responding.
 	err = s.db.InOrgAs(ctx, st.By(), func(tx *db.Tx) (err error) {
 		stored, next, err = channelstore.Connect(ctx, tx, channel, sealed, s.refreshAt(st.Connector, got),
 			func(tx *db.Tx, present int) error { return s.checkChannels(ctx, tx, op, present) })
@@ -256,8 +257,7 @@ func (s *Channels) storeChannel(
 	return done, pg.Fault(op, err)
 }
 
-// checkChannels returns Quota if the plan allows no more channels than are present, and Conflict at
-// the limit that applies to every organization.
+// checkChannels returns Quota at the plan's channel limit and Conflict at Config.MaxChannels.
 func (s *Channels) checkChannels(ctx context.Context, tx *db.Tx, op string, present int) error {
 	if err := s.checkPlan(ctx, tx, op, present); err != nil {
 		return err
@@ -269,7 +269,7 @@ func (s *Channels) checkChannels(ctx context.Context, tx *db.Tx, op string, pres
 	return nil
 }
 
-// refreshAt returns when the access of a new channel must be refreshed, or nil for never.
+// refreshAt returns when a new channel's access must be refreshed, or nil for never.
 func (s *Channels) refreshAt(platform string, got connector.Connected) *time.Time {
 	c, ok := s.deps.Connectors.Get(platform)
 	if !ok {
@@ -278,7 +278,7 @@ func (s *Channels) refreshAt(platform string, got connector.Connected) *time.Tim
 	return access.RefreshAt(c.Describe().RefreshLead, s.deps.Clock.Now(), got.ExpiresAt)
 }
 
-// anotherAccount returns the fault for a reconnect with an account that is not the channel's.
+// anotherAccount returns the fault for reconnecting a channel with a different account.
 func (s *Channels) anotherAccount(ctx context.Context, st channelstore.ConnectState) error {
 	const op = "publishing.FinishConnect"
 	switch _, err := channelstore.ChannelOfAccount(ctx, s.db, st.Org, st.Connector, st.Channel.String()); {
@@ -291,9 +291,9 @@ func (s *Channels) anotherAccount(ctx context.Context, st channelstore.ConnectSt
 		"These credentials open a different account from the channel's; nothing was changed.")
 }
 
-// timezone returns the zone for a channel that is being connected, or "" to keep its present zone
-// or use the default. A UTC offset holds only today, so it does not change the zone of an existing
-// channel.
+// timezone returns the zone for a channel that is being connected, or "" to keep the channel's
+// current zone or use the default. A UTC offset is valid only for today, so it does not change an
+// existing channel's zone.
 func (s *Channels) timezone(
 	ctx context.Context, org tenancy.OrgID, asked tenancy.ZoneRequest, exists bool,
 ) (string, error) {
@@ -317,9 +317,9 @@ func orEmpty(data json.RawMessage) json.RawMessage {
 	return data
 }
 
-// formFields returns the fields of a form without what was pasted along with them, and with the
-// default values of empty ones. A password is left unchanged unless it is a Word. It returns
-// Invalid for a value that cannot be stored.
+// formFields cleans pasted values with package paste and replaces empty ones with their defaults. A
+// password is left unchanged unless its field is a Word. formFields returns Invalid for a value
+// that cannot be stored.
 func formFields(d connector.Descriptor, sent map[string]string) (map[string]string, error) {
 	fields := maps.Clone(sent)
 	if fields == nil {
@@ -343,9 +343,9 @@ func formFields(d connector.Descriptor, sent map[string]string) (map[string]stri
 	return fields, nil
 }
 
-// ConnectFault returns the fault for a failed sign-in. The form decides which host is called, so it
-// is Invalid if the host is down, is not such a platform, or refuses the credential. It is
-// RateLimited if the host asks to wait.
+// ConnectFault returns the fault for a failed sign-in with a form. Because the form names the host,
+// the fault is Invalid if the host is down, does not run the platform, or rejects the credential.
+// It is RateLimited if the host asks the client to wait.
 func ConnectFault(op string, err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -358,7 +358,8 @@ func ConnectFault(op string, err error) error {
 		}
 	case e.Kind == connector.KindTransient || e.Kind == connector.KindUnknown,
 		errors.Is(err, outbound.ErrBlocked):
-		// A blocked host looks like one that does not exist, to hide names of the private network.
+		// A blocked host looks like one that does not exist, to hide the private network's host
+		// names.
 		return fault.Wrap(fault.Invalid, op, e.Public+" Check what you typed, or try again later.", err)
 	default:
 		return fault.Wrap(fault.Invalid, op, e.Public, err)

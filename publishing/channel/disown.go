@@ -13,14 +13,15 @@ import (
 	"crier/tenancy"
 )
 
-// disownLife is how long after a connect the person who granted access can take it back.
+// disownLife is how long after a channel is connected the person who granted access can disconnect
+// it.
 const disownLife = 7 * 24 * time.Hour
 
-// disownBound binds the sealed tokens of Disown.
+// disownBound is the Keyring bound for Disown tokens.
 const disownBound = "disown a channel"
 
-// disowning is the content of a token for Disown. At is channel.connected_at in microseconds since
-// 1970, which is its precision.
+// disowning is the content of a Disown token. At is channel.connected_at in Unix microseconds, the
+// column's precision.
 type disowning struct {
 	Org     tenancy.OrgID        `json:"org"`
 	Channel publishing.ChannelID `json:"channel"`
@@ -28,7 +29,8 @@ type disowning struct {
 	Until   time.Time            `json:"until"`
 }
 
-// disownToken returns the token of a channel that was just connected, and its end.
+// disownToken returns a Disown token for a channel that was just connected, and the time at which
+// the token expires.
 func (s *Channels) disownToken(c publishing.Channel) (token string, until time.Time, err error) {
 	until = s.deps.Clock.Now().Add(disownLife).UTC().Truncate(time.Second)
 	token, err = s.sealToken(disownBound, disowning{
@@ -37,10 +39,12 @@ func (s *Channels) disownToken(c publishing.Channel) (token string, until time.T
 	return token, until, err
 }
 
-// Disown disconnects a channel at the request of the person who granted access to its account, with
-// the token of ChannelConnected, and notifies the members in the bell. It needs no session and can
-// be repeated: it does nothing if the channel is already disconnected or its account has been
-// connected again. It returns Invalid for a wrong token and Gone for an expired one.
+// Disown disconnects a channel at the request of the person who granted access to its account, and
+// notifies the members in the bell. token is the Disown field of publishing.ChannelConnected. No
+// session is needed.
+//
+// Disown can be repeated: it does nothing if the channel is already disconnected or its account has
+// been connected again. It returns Invalid for a wrong token and Gone for an expired one.
 func (s *Channels) Disown(ctx context.Context, token string) (out publishing.Disowned, err error) {
 	const op = "publishing.Disown"
 	wrong := fault.New(fault.Invalid, op, "This link does not belong to a connected account.")
@@ -73,7 +77,7 @@ func (s *Channels) Disown(ctx context.Context, token string) (out publishing.Dis
 	return out, pg.Fault(op, err)
 }
 
-// disownNotification returns the entry in the bell. The caller of Disown queues the mails.
+// disownNotification returns the notification for the bell. Deps.Disowned queues the emails.
 func (s *Channels) disownNotification(channel publishing.ChannelID) publishing.Notification {
 	now := s.deps.Clock.Now()
 	reason := "The person who granted access said that it was a mistake, so the account was disconnected."

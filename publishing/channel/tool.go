@@ -13,20 +13,20 @@ import (
 	"crier/tenancy"
 )
 
-// Tools implements the use cases of platform tools. It is safe for concurrent use.
+// Tools lists and runs the tools that connectors offer for channels. It is safe for concurrent use.
 type Tools struct {
 	connectors *connector.Registry
 	access     *access.Keeper
 	log        *slog.Logger
 }
 
-// NewTools returns the use cases of tools.
+// NewTools returns Tools that log failed runs to log.
 func NewTools(connectors *connector.Registry, a *access.Keeper, log *slog.Logger) *Tools {
 	return &Tools{connectors: connectors, access: a, log: log}
 }
 
-// Platform returns the descriptor of a channel's platform and the tools of the platform. It returns
-// NotFound if the channel is unknown or this instance does not offer its platform.
+// Platform returns the descriptor and the tools of a channel's platform. It returns NotFound if the
+// channel is unknown or this instance does not support its platform.
 func (s *Tools) Platform(
 	ctx context.Context, p tenancy.Principal, channel string,
 ) (connector.Descriptor, []connector.Tool, error) {
@@ -47,12 +47,12 @@ func (s *Tools) Platform(
 	return c.Describe(), tools, nil
 }
 
-// Trigger runs a tool of a channel's platform and returns its output as JSON. It runs only tools
-// that the connector lists, with the data that they declare.
+// Trigger runs a platform tool for a channel and returns the tool's output as JSON. The connector
+// must list the tool, and only data that the tool declares is passed to it.
 //
-// It returns NotFound for an unknown channel or tool, Invalid for wrong data, Unauthenticated if
-// the channel must be reconnected, Upstream if the platform fails, and RateLimited as
-// access.Keeper.Use does.
+// Trigger returns NotFound for an unknown channel or tool, Invalid for invalid data,
+// Unauthenticated if the channel must be reconnected, and Upstream if the platform fails. It
+// returns RateLimited in the same cases as access.Keeper.Use.
 func (s *Tools) Trigger(
 	ctx context.Context, p tenancy.Principal, cmd publishing.TriggerTool,
 ) (json.RawMessage, error) {
@@ -86,7 +86,7 @@ func (s *Tools) Trigger(
 	return out, nil
 }
 
-// tool returns a tool of a platform by name. It returns NotFound if the platform does not list it.
+// tool returns a platform's tool by name, or NotFound if the connector does not list it.
 func (s *Tools) tool(platform, name string) (connector.ToolBox, connector.Tool, error) {
 	c, _ := s.connectors.Get(platform)
 	box, ok := connector.ToolBoxOf(c)
@@ -99,11 +99,11 @@ func (s *Tools) tool(platform, name string) (connector.ToolBox, connector.Tool, 
 	return nil, connector.Tool{}, fault.New(fault.NotFound, "publishing.tool", "This channel has no such tool.")
 }
 
-// maxToolText is the longest text in the data of a tool, in bytes.
+// maxToolText is the maximum length of a string in a tool's data, in bytes.
 const maxToolText = 4096
 
-// toolData returns the members of data that a tool declares. It returns Invalid if one is missing
-// or has the wrong type.
+// toolData returns the members of data that a tool declares. It returns Invalid if a required
+// member is missing or a member has the wrong type.
 func toolData(tool connector.Tool, data map[string]any) (map[string]any, error) {
 	var faults fault.List
 	out := map[string]any{}

@@ -13,7 +13,7 @@ import (
 	"crier/platform/text"
 )
 
-// The limits of what a platform returns, in bytes unless another unit is named.
+// Limits on what a platform returns, in bytes unless another unit is named.
 const (
 	maxID          = 1024
 	maxURL         = 2048
@@ -22,16 +22,16 @@ const (
 	maxCode        = 128
 	maxPublic      = 1024
 	maxRaw         = 4096
-	maxCause       = 8 << 10  // an error in the log, which may include the stack trace of a panic
+	maxCause       = 8 << 10  // an error in the log, which may include a panic's stack trace
 	maxDocument    = 8 << 10  // a JSON document: Ref.Data, Account.Data, Step.Handle
 	maxCredential  = 16 << 10 // a credential; the schema has room for it once it is sealed
 	maxDepth       = 64       // levels of nesting in a JSON document
 	maxNumber      = 64       // digits, sign and exponent of a number in a JSON document
 )
 
-// cleanURL returns an http or https address unchanged. It returns "" for any other address, because
-// another scheme may run code in the page that shows it, and for one that text.Line would change,
-// because a truncated address leads elsewhere.
+// cleanURL returns an http or https URL unchanged. It returns "" for any other URL, because another
+// scheme may run code in the page that shows it. It also returns "" for a URL that text.Line would
+// change, because a truncated URL leads elsewhere.
 func cleanURL(address string) string {
 	if text.Line(address, maxURL) != address {
 		return ""
@@ -45,8 +45,8 @@ func cleanURL(address string) string {
 
 // CleanRef returns a reference that any store can hold: an ID of at most 1,024 bytes, an http or
 // https URL of at most 2,048 bytes or none, and Data that is absent or a JSON document of at most 8
-// KB. It never fails, because the post has been published in any case. If no part of the ID is
-// usable, the result has an empty ID.
+// KB. It never fails, because the post has already been published. If no part of the ID is usable,
+// the result has an empty ID.
 func CleanRef(ref Ref) Ref {
 	ref.ID = text.Line(ref.ID, maxID)
 	ref.URL = cleanURL(ref.URL)
@@ -60,12 +60,12 @@ func CleanRef(ref Ref) Ref {
 }
 
 // cleanError returns a copy of err with text that any store and log can hold: a Code of at most 128
-// bytes, Public of at most 1,024, Raw of at most 4,096, and a wait from 0 to 30 days. An invalid
-// kind, or KindUnknown outside a commit, becomes KindUnknown in a commit and KindTransient
-// otherwise.
+// bytes, Public of at most 1,024, Raw of at most 4,096, and a wait from 0 to 30 days. During a
+// commit, an invalid kind becomes KindUnknown. Outside a commit, KindUnknown or an invalid kind
+// becomes KindTransient.
 //
-// The text of Err, or of an error that is not an *Error, is cut at 8 KB; the original error is
-// wrapped.
+// The text of Err, or of an error that is not an *Error, is truncated to 8 KB. The result wraps the
+// original error.
 func cleanError(err error, committing bool) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -93,8 +93,8 @@ func cleanError(err error, committing bool) error {
 	return &out
 }
 
-// cleanErr wraps an error whose text may come from another party, and replaces that text with a
-// clean one.
+// cleanErr wraps an error whose text may come from another party, and replaces the text with a
+// cleaned copy.
 type cleanErr struct {
 	words string
 	err   error
@@ -113,8 +113,8 @@ func (c *cleanErr) Unwrap() error { return c.err }
 
 // cleanAccount returns an account with text that any store can hold: Name and Profile of at most
 // 512 bytes, a Picture of at most 2,048 bytes or none, a Destination of at most 255 bytes, and Data
-// that is absent or a JSON document of at most 8 KB. An ID that cannot be kept unchanged is refused
-// with KindContent, because a changed ID could belong to another account.
+// that is absent or a JSON document of at most 8 KB. It returns KindContent if Data is invalid or
+// if the ID cannot be stored unchanged, because a changed ID could belong to another account.
 func cleanAccount(a Account) (Account, error) {
 	if a.ID == "" || text.Line(a.ID, maxID) != a.ID {
 		const public = "The platform returned an account ID that cannot be stored."
@@ -136,13 +136,13 @@ var (
 	errTooLarge = errors.New("a JSON document larger than 8 KB")
 )
 
-// cleanJSON returns a document that a jsonb column can hold; nil for an empty one. It removes
-// U+0000 from strings and names, replaces invalid characters with U+FFFD, and replaces numbers
-// outside the range of jsonb with null. Other control characters stay: JSON escapes them, and a
+// cleanJSON returns raw as a document that a jsonb column can hold, or nil if raw is empty. It
+// removes U+0000 from strings and names, replaces invalid characters with U+FFFD, and replaces
+// numbers that jsonb cannot hold with null. Other control characters stay: JSON escapes them, and a
 // Handle may hold text that is hashed later.
 //
-// It returns an error for a document that is not JSON, is larger than 8 KB or is nested more than
-// 64 levels deep.
+// It returns an error if raw is not JSON, is larger than 8 KB or is nested more than 64 levels
+// deep.
 func cleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -213,7 +213,7 @@ func (c *cleaner) text(s string) string {
 	return out
 }
 
-// number returns nil for a number that a numeric column may refuse: jsonb keeps every digit, and
+// number returns nil for a number that a numeric column might reject. jsonb keeps every digit, and
 // 1e999999 has too many.
 func (c *cleaner) number(n json.Number) any {
 	f, err := strconv.ParseFloat(n.String(), 64)
@@ -225,8 +225,8 @@ func (c *cleaner) number(n json.Number) any {
 	return n
 }
 
-// Quote returns text from a client for use in a sentence: on one line, in quotation marks, cut at
-// 100 characters.
+// Quote formats a client's text for use in a sentence: on one line, in quotation marks, truncated
+// to 100 characters.
 func Quote(sent string) string {
 	const longest = 100
 	line := strings.Map(func(r rune) rune {

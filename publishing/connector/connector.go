@@ -1,5 +1,5 @@
-// Package connector defines the interface through which Crier publishes to a platform, with its
-// verdicts and errors, and the registry of connectors.
+// Package connector defines the interface through which Crier publishes to platforms, its outcomes
+// and errors, and the connector registry.
 package connector
 
 import (
@@ -16,47 +16,48 @@ import (
 	"crier/publishing/file/picture"
 )
 
-// Connector publishes to one platform. It is stateless: all input is in the Session and the Item.
-// It is safe for concurrent use.
+// Connector publishes to one platform. It is stateless (all input is in the Session and the Item)
+// and safe for concurrent use.
 //
-// For each part of a post, the engine calls Prepare until it returns Ready, and stores the Handle
-// after every call. It then records that the irreversible call comes next, and calls Commit once.
-// After a crash or an unknown outcome it calls Reconcile. It calls Commit again only if the verdict
-// and the grade of the account prove that this publishes nothing twice.
+// For each part of a post, the engine calls Prepare until the Step is Ready, storing the Handle
+// after every call. It then records that a commit is next and calls Commit once. After a crash or
+// an unknown outcome, the engine calls Reconcile. It calls Commit again only if the verdict and the
+// account's grade prove that nothing will be published twice.
 //
-// A failure is an *Error. Any other error counts as KindTransient, or as KindUnknown if Commit
-// returned it.
+// Methods report failures as an *Error. Any other error is treated as KindUnknown if Commit
+// returned it, and as KindTransient otherwise.
 type Connector interface {
-	// Describe returns the properties of the platform. They never change.
+	// Describe returns the platform's properties, which never change.
 	Describe() Descriptor
-	// Connect checks the credentials from a form and returns the account they belong to. It may
-	// call the platform and may be repeated, so it never returns KindUnknown. KindContent means
-	// that the form is wrong, and KindReauth that the platform rejects the credentials.
+	// Connect checks the credentials entered in the connect form and returns the account they
+	// belong to. It may call the platform and can be repeated, so it never returns KindUnknown.
+	// KindContent means that the form is invalid; KindReauth means that the platform rejects the
+	// credentials.
 	Connect(ctx context.Context, env Env, fields map[string]string) (Connected, error)
-	// Validate checks a draft against the rules of the platform, without network calls. It returns
-	// every problem, in the order of the parts.
+	// Validate checks a draft against the platform's rules without making network calls. It returns
+	// every problem, ordered by part.
 	Validate(Draft) []Problem
 	// Prepare does reversible work, such as uploading files or creating containers. It continues
-	// from item.Handle, and each call makes at most one change on the platform. After KindTransient
-	// the engine calls Prepare again later, with the last Handle. KindContent ends the post;
-	// KindReauth and KindDisconnect concern the whole channel.
+	// from item.Handle and makes at most one change on the platform per call. After KindTransient,
+	// the engine calls Prepare again later with the last Handle. KindContent ends the post;
+	// KindReauth and KindDisconnect affect the whole channel.
 	Prepare(ctx context.Context, s *Session, item Item) (Step, error)
 	// Commit makes the one irreversible call for this item. KindUnknown means that the platform may
-	// have acted; every other kind proves that it did not.
+	// have acted; any other kind proves that it did not.
 	Commit(ctx context.Context, s *Session, item Item) (Ref, error)
-	// Reconcile asks the platform for the outcome of an earlier Commit. It changes nothing. An
-	// error means that the platform gave no usable response: the outcome stays unknown, as it does
-	// with CannotTell.
+	// Reconcile queries the platform for the outcome of an earlier Commit. It changes nothing. An
+	// error means that the platform gave no usable response; as with CannotTell, the outcome then
+	// stays unknown.
 	Reconcile(ctx context.Context, s *Session, item Item) (Verdict, error)
 }
 
-// Refresher is a connector whose credentials expire and can be renewed. If a connector is not a
-// Refresher, KindReauth means at once that a user must reconnect the channel.
+// Refresher is a connector whose credentials expire and can be renewed. For any other connector,
+// KindReauth immediately means that a user must reconnect the channel.
 type Refresher interface {
 	// Refresh returns a new credential. The engine runs at most one Refresh per channel at a time
 	// and stores the result, by compare-and-swap, before any other call uses it. KindReauth means
 	// that a user must reconnect the channel. If the process crashes before the result is stored,
-	// Refresh is called once more with the old credential.
+	// Refresh is called again with the old credential.
 	Refresh(ctx context.Context, s *Session) (Refreshed, error)
 }
 
@@ -64,31 +65,31 @@ type Refresher interface {
 type Refreshed struct {
 	// Credential is the new credential; the engine seals it.
 	Credential json.RawMessage
-	// Destination replaces Account.Destination, because an account may move to another server. ""
-	// leaves it unchanged.
+	// Destination replaces Account.Destination unless it is empty, because an account can move to
+	// another server.
 	Destination string
-	// ExpiresAt is when the new credential expires, by the clock of the Session; zero if unknown.
+	// ExpiresAt is when the new credential expires, by the Session's clock; zero if unknown.
 	ExpiresAt time.Time
 	// Name, Profile and Picture are new values for the Account, because people rename their
 	// accounts. An empty value leaves the stored one unchanged.
 	Name, Profile, Picture string
 }
 
-// Deriver is a connector that does not accept every image as it is. For each image and each Spec
-// that Derived returns for it, the engine makes one picture. Prepare and Commit get the picture
-// instead of the image, with its own bytes, type and size and without a URL. Reconcile gets the
+// Deriver is a connector whose platform does not accept every image unchanged. The engine makes one
+// picture for each image and Spec returned by Derived. Prepare and Commit receive this picture in
+// place of the image, with its own bytes, type and size but without a URL. Reconcile receives the
 // original images.
 type Deriver interface {
-	// Derived returns the spec of the picture that the platform gets in place of m. needed is false
-	// if the platform accepts m as it is. Derived uses only the type, size and dimensions of m.
-	// Validate must refuse every image for which the Spec cannot be met.
+	// Derived returns the spec of the picture to send in place of m. needed is false if the
+	// platform accepts m unchanged. Derived uses only m's type, size and dimensions. Validate must
+	// reject every image whose Spec cannot be met.
 	Derived(m Media) (spec picture.Spec, needed bool)
 }
 
-// Descriptor holds the properties and limits of a platform. They are the same for all accounts;
+// Descriptor holds the properties and limits of a platform, which are the same for all accounts.
 // Validate also applies the limits of the individual account.
 type Descriptor struct {
-	// ID is the lower-case identifier of the platform, as in the API. Example: bluesky
+	// ID is the platform's lower-case identifier, as used in the API. Example: bluesky
 	ID string
 	// Name is shown to users.
 	Name string
@@ -100,45 +101,45 @@ type Descriptor struct {
 	Fields []Field
 	// Editor is none, normal, markdown or html.
 	Editor string
-	// MaxLength is the maximum length of the text of one part, in Unit.
+	// MaxLength is the maximum text length of one part, measured in Unit.
 	MaxLength int
 	Unit      Unit
 	Media     MediaRules
-	// Grade is the usual grade. An individual account may have a lower one.
+	// Grade is the usual grade. An individual account may have a lower grade.
 	Grade publishing.Grade
-	// KeyOnly is true if the platform de-duplicates by a key that is derived only from
-	// Item.Publication and Item.Due. Item.CreatedAt is then not part of the identity of a send.
+	// KeyOnly is true if the platform de-duplicates by a key derived only from Item.Publication and
+	// Item.Due. Item.CreatedAt then plays no part in identifying a send.
 	KeyOnly bool
-	// Rules describes the rules of the platform in words, for agents.
+	// Rules describes the platform's rules in prose, for agents.
 	Rules string
-	// Settings is the JSON schema of the settings of a post; nil if the platform has none.
+	// Settings is the JSON Schema for a post's settings; nil if the platform has none.
 	Settings json.RawMessage
-	// RefreshLead is how long before a credential expires the engine refreshes it. If it is 0, the
-	// engine does so only after the platform has refused the credential.
+	// RefreshLead is how long before expiry the engine refreshes a credential. If it is 0, the
+	// engine refreshes a credential only after the platform has rejected it.
 	RefreshLead time.Duration
 }
 
 // Field is one input of the connect form. DefaultValue replaces an empty input. The API lists the
-// fields publicly, but omits a DefaultValue that contains "://".
+// fields publicly but omits any DefaultValue that contains "://".
 type Field struct {
 	Key          string
 	Label        string
 	DefaultValue string
-	// Validation is a regular expression that is valid in Go and in JavaScript.
+	// Validation is a regular expression that is valid in both Go and JavaScript.
 	Validation string
 	// Type is text or password.
 	Type string
 	Hint string
-	// Word is true if the value contains no white space, such as a key, a code, an address or a
-	// handle. Anything pasted along with it is removed before Connect.
+	// Word is true if the value is a single word without white space, such as a key, a code, a URL
+	// or a handle. Anything else in the pasted text is removed before Connect is called.
 	Word bool
 }
 
-// Unit is how a platform measures the length of a text.
+// Unit is how a platform measures text length.
 type Unit string
 
 // The units. Graphemes are defined by UAX #29, UTF16 counts code units as JavaScript does, and
-// Bytes counts the bytes of UTF-8.
+// Bytes counts UTF-8 bytes.
 const (
 	Graphemes Unit = "graphemes"
 	UTF16     Unit = "utf16"
@@ -146,11 +147,11 @@ const (
 	Bytes     Unit = "bytes"
 )
 
-// MediaRules are the limits on the media of a part. Check applies all of them.
+// MediaRules limits the media of one part. Check applies all of these limits.
 type MediaRules struct {
-	// MaxImages is 0 if a part may have no images.
+	// MaxImages limits the number of images in a part; 0 means that images are not accepted.
 	MaxImages int
-	// MaxVideos is 0 if a part may have no videos.
+	// MaxVideos limits the number of videos in a part; 0 means that videos are not accepted.
 	MaxVideos int
 	// Mixed is true if a part may have both images and videos.
 	Mixed bool
@@ -160,7 +161,7 @@ type MediaRules struct {
 	MaxVideoBytes int64
 }
 
-// Env is what a connector may use before a channel exists.
+// Env is what a connector can use before a channel exists.
 type Env struct {
 	HTTP  HTTP
 	Clock clock.Clock
@@ -168,72 +169,70 @@ type Env struct {
 
 // HTTP makes guarded requests (platform/outbound).
 type HTTP interface {
-	// Do makes a call that may be repeated or reversed.
+	// Do makes a call that can be repeated or reversed.
 	Do(*http.Request) (*http.Response, error)
-	// Commit makes an irreversible call at most once. A failure is an *outbound.SendError, and its
+	// Commit makes an irreversible call at most once. A failure is an *outbound.SendError whose
 	// Written field is true if the request may have left this machine. The request must carry the
-	// context passed to Connector.Commit, which decides whether a kept connection may be used.
+	// context passed to Connector.Commit, which determines whether a kept connection may be used.
 	Commit(*http.Request) (*http.Response, error)
-	// Websocket opens a websocket on a dedicated connection. When ctx ends, the connection is reset
-	// and nothing more is sent.
+	// Websocket opens a websocket on a dedicated connection. When ctx is done, the connection is
+	// reset and nothing more is sent.
 	Websocket(ctx context.Context, url string) (*websocket.Conn, error)
 }
 
 // Account is the account on a platform that a channel publishes to.
 type Account struct {
-	// ID is the platform's id of the account. It stays the same when the channel is reconnected.
+	// ID is the platform's ID for the account. It stays the same when the channel is reconnected.
 	// Example: did:plc:abc
 	ID string
-	// Name is shown to users. The registry cuts it at 512 bytes.
+	// Name is shown to users. The registry truncates it to 512 bytes.
 	Name string
-	// Profile is the name of the account in addresses, such as a handle or an npub. The registry
-	// cuts it at 512 bytes. Example: alice.bsky.social
+	// Profile is the account's name in URLs, such as a handle or an npub. The registry truncates it
+	// to 512 bytes. Example: alice.bsky.social
 	Profile string
-	// Picture is an http or https URL of at most 2,048 bytes; the registry removes any other. It
-	// may be empty.
+	// Picture is an http or https URL of at most 2,048 bytes; the registry clears any other value.
+	// It may be empty.
 	Picture string
 	// Data is for the connector's own use: a JSON document of at most 8 KB, without secrets.
 	Data  json.RawMessage
 	Grade publishing.Grade
-	// Destination is the host that posts of this account are sent to, in lower case, with the port
-	// if it is not the default. Several hosts are sorted and joined by commas; the limit is 255
-	// bytes. The engine limits the concurrent calls to each Destination. Example:
-	// nos.lol,relay.damus.io
+	// Destination is the host to which this account's posts are sent, in lower case, with the port
+	// if it is not the default. Multiple hosts are sorted and joined by commas, with a limit of 255
+	// bytes. The engine limits concurrent calls per Destination. Example: nos.lol,relay.damus.io
 	Destination string
 }
 
-// Connected is the result of Connect. The registry refuses it with KindContent if its Account.ID,
+// Connected is the result of Connect. The registry rejects it with KindContent if its Account.ID,
 // Account.Data or Credential cannot be stored.
 type Connected struct {
 	Account Account
-	// Credential gives access to the account. It has at most 16 KB; the engine seals it.
+	// Credential grants access to the account. It is at most 16 KB; the engine seals it.
 	Credential json.RawMessage
-	// ExpiresAt is when the credential expires, by the clock of the Env; zero if unknown.
+	// ExpiresAt is when the credential expires, by the Env's clock; zero if unknown.
 	ExpiresAt time.Time
 }
 
-// Session is one channel with its opened credential. The Account of a stored channel has no
-// Destination.
+// Session is a channel with its unsealed credential. A stored channel's Account has no Destination.
 type Session struct {
 	Env
 	Account    Account
 	Credential json.RawMessage
-	// App is the application through which an account of an Authorizer was connected; zero for
-	// other platforms.
+	// App is the application through which the account was connected if the connector is an
+	// Authorizer; otherwise it is zero.
 	App App
 }
 
-// Draft is the input of Validate: the post of one channel, with all its parts in order.
+// Draft is the input to Validate: one channel's post with all its parts in order.
 type Draft struct {
 	Account  Account
 	Settings json.RawMessage
 	Parts    []DraftPart
 }
 
-// DraftPart is one part of a draft. Its Media are the original files, including those that a
-// Deriver replaces.
+// DraftPart is one part of a draft. Its Media are the original files, including any that a Deriver
+// replaces.
 type DraftPart struct {
-	// Text is already converted to the format of the platform.
+	// Text has already been converted to the platform's format.
 	Text  string
 	Media []Media
 }
@@ -244,7 +243,7 @@ type Problem struct {
 	Part int
 	// Message is a sentence for users. It need not name the part, because the caller does.
 	Message string
-	// Settings is true if the rule is about the settings of the post.
+	// Settings is true if the rule concerns the post's settings.
 	Settings bool
 }
 
@@ -252,11 +251,11 @@ type Problem struct {
 type Item struct {
 	// Publication and Due identify the send. They never change between retries.
 	Publication publishing.PublicationID
-	// Due is the due time of this publication, in UTC with millisecond precision. It is frozen, and
-	// each part of a thread has a different one.
+	// Due is when this publication is due, in UTC with millisecond precision. Each part of a thread
+	// has a different Due.
 	Due time.Time
-	// CreatedAt is the time that the post shows, in UTC with millisecond precision. It equals Due,
-	// unless Descriptor.KeyOnly is true: then it may differ between retries.
+	// CreatedAt is the time shown on the post, in UTC with millisecond precision. It equals Due
+	// unless Descriptor.KeyOnly is true, in which case it may differ between retries.
 	CreatedAt time.Time
 	Text      string
 	Media     []Media
@@ -265,9 +264,10 @@ type Item struct {
 	// not a reply.
 	Root   *Ref
 	Parent *Ref
-	// Handle is what the last Prepare returned, at most 8 KB; nil before the first call.
+	// Handle is the Handle from the last call to Prepare, of at most 8 KB; nil before the first
+	// call.
 	Handle json.RawMessage
-	// Committing is the time just before the first Commit. It is set for Reconcile.
+	// Committing is the time just before the first call to Commit. It is set for Reconcile.
 	Committing time.Time
 }
 
@@ -289,8 +289,8 @@ type Media struct {
 	Video bool
 	// URL is the public URL of the file; "" for a picture made for a Deriver.
 	URL string
-	// Open returns the bytes from Crier's own store. It may be called several times; the caller
-	// must close each result.
+	// Open opens the file in Crier's own store. It can be called more than once; the caller must
+	// close each reader.
 	Open func() (io.ReadCloser, error)
 }
 
@@ -299,7 +299,7 @@ type Media struct {
 type Ref struct {
 	ID  string `json:"id"`
 	URL string `json:"url"`
-	// Data is what a reply to the part needs: a JSON document of at most 8 KB.
+	// Data holds what a reply to the part needs: a JSON document of at most 8 KB.
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
@@ -307,9 +307,9 @@ type Ref struct {
 type Step struct {
 	// Ready is true if Commit may be called.
 	Ready bool
-	// Wait is how long to wait before the next call of Prepare if Ready is false.
+	// Wait is how long to wait before calling Prepare again if Ready is false.
 	Wait time.Duration
-	// Handle is passed to the next call, in the Item.
+	// Handle is passed to the next call as Item.Handle.
 	Handle json.RawMessage
 }
 
@@ -324,7 +324,7 @@ const (
 	CannotTell   Outcome = "cannot_tell"
 )
 
-// Verdict is what Reconcile found. Ref is set if Outcome is Published.
+// Verdict is the result of Reconcile. Ref is set if Outcome is Published.
 type Verdict struct {
 	Outcome Outcome
 	Ref     Ref

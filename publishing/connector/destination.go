@@ -8,10 +8,10 @@ import (
 	"crier/platform/text"
 )
 
-// Destination returns the hosts of the addresses in the form of Account.Destination: in lower case,
-// with the port if it is not the scheme's default, without duplicates, sorted, joined by commas and
-// cut at 255 bytes. Invalid addresses are skipped. Example: https://PDS.example:8443/xrpc becomes
-// pds.example:8443
+// Destination returns the hosts of the given URLs in the form of Account.Destination: in lower
+// case, sorted, without duplicates, joined by commas and truncated to 255 bytes. The port is
+// included unless it is the scheme's default. Invalid URLs are skipped. Example:
+// https://PDS.example:8443/xrpc becomes pds.example:8443
 func Destination(addresses ...string) string {
 	var hosts []string
 	for _, address := range addresses {

@@ -11,7 +11,7 @@ import (
 	"crier/platform/outbound"
 )
 
-// Kind says what a failure means for the post and its channel.
+// Kind classifies a failure by what it means for the post and its channel.
 type Kind string
 
 const (
@@ -20,7 +20,7 @@ const (
 	KindReauth Kind = "reauth"
 	// KindDisconnect means that the account is deleted or suspended.
 	KindDisconnect Kind = "disconnect"
-	// KindContent means that the platform refuses this post permanently.
+	// KindContent means that the platform permanently rejects this post.
 	KindContent Kind = "content"
 	// KindTransient means that nothing was published. The engine retries after Error.After.
 	KindTransient Kind = "transient"
@@ -39,47 +39,48 @@ func (k Kind) valid() bool {
 	return false
 }
 
-// Author says who wrote the response that an Error is made from.
+// Author identifies who wrote the response from which an Error was made.
 type Author string
 
 const (
 	// ByPlatform means that the body is in the platform's own error format.
 	ByPlatform Author = "platform"
-	// ByOther means that it is not: a proxy, a load balancer or another program responded instead.
+	// ByOther means that the body is in another format, because a proxy, a load balancer or another
+	// program responded instead of the platform.
 	ByOther Author = "other"
 )
 
-// Error is the failure of a platform call. The registry limits the length of its texts. It replaces
-// an invalid Kind, and KindUnknown from any call other than Commit.
+// Error describes a failed platform call. The registry limits the length of its text fields and
+// replaces an invalid Kind, or KindUnknown from any call other than Commit.
 type Error struct {
 	Kind Kind
-	// After is how long the platform asked to wait, for KindTransient; 0 leaves it to the engine's
-	// back-off.
+	// After is how long the platform asked Crier to wait, for KindTransient. If it is 0, the engine
+	// uses its own back-off.
 	After time.Duration
 	// Status is the HTTP status; 0 if there was no response.
 	Status int
-	// Author says who wrote the response; "" if there was none.
+	// Author identifies who wrote the response; "" if there was none.
 	Author Author
 	// Code is the platform's name for the error. Example: RateLimitExceeded
 	Code string
 	// Public is a sentence for users.
 	Public string
-	// Raw is for the log: short, and without secrets.
+	// Raw is a short text for the log, without secrets.
 	Raw string
-	// Err is the cause, for the log. It may be nil.
+	// Err is the underlying cause, for the log. It may be nil.
 	Err error
 }
 
-// Error returns a text for logs, which includes Raw and Err. Users may see only Public.
+// Error returns text for logs, including Raw and Err. Only Public may be shown to users.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s %d %s: %s %s: %v", e.Kind, e.Status, e.Code, e.Public, e.Raw, e.Err)
 }
 
-// Unwrap returns Err, which may be nil. Callers look for outbound.ErrBlocked in it.
+// Unwrap returns Err, which may be nil. Callers check the result for outbound.ErrBlocked.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of err. If err is not an *Error, it returns KindUnknown for an error from
-// a Commit, as committing says, and KindTransient for any other.
+// KindOf returns the kind of err. If err is not an *Error, KindOf returns KindUnknown if committing
+// is true, and KindTransient otherwise.
 func KindOf(err error, committing bool) Kind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -91,13 +92,13 @@ func KindOf(err error, committing bool) Kind {
 	return KindTransient
 }
 
-// FromSend classifies the error of an HTTP call that got no response. In a commit it is
-// KindUnknown, unless it is certain that no byte was written.
+// FromSend classifies the error from an HTTP call that got no response. During a commit, the kind
+// is KindUnknown unless it is certain that no byte was written.
 //
-// An address that the guard blocks is KindOperator: the channel was connected through it once, so
-// either its DNS entry or OUTBOUND_ALLOW has changed, and the post is not the cause. Public is the
-// same as for a host that does not exist, so that users cannot probe the names of the private
-// network. Only a blocked port is named.
+// An address blocked by the guard is KindOperator. The channel was connected through that address
+// earlier, so either its DNS entry or OUTBOUND_ALLOW has changed, and the post is not the cause. To
+// keep users from probing host names on the private network, Public is the same as for a host that
+// does not exist. Only a blocked port is named.
 func FromSend(err error, committing bool) *Error {
 	var sent *outbound.SendError
 	switch {
@@ -116,22 +117,23 @@ func FromSend(err error, committing bool) *Error {
 	return &Error{Kind: KindTransient, Public: "The platform could not be reached.", Err: err}
 }
 
-// FromStatus classifies a response other than a success by its status and author alone. A connector
-// that knows the error codes of its platform refines the result.
+// FromStatus classifies an unsuccessful response by its status and author alone. A connector that
+// knows its platform's error codes refines the result.
 //
 // What a response to a commit proves:
 //
-//   - 429, and every other 4xx in the platform's own error format, is a decision of the platform:
-//     it has not published.
-//   - A 3xx, or a 4xx in another format, does not come from the platform. It proves that nothing
-//     happened only if the status, by definition, means that the request was not acted on: the
-//     resource is elsewhere (301, 307, 308), it does not exist here (404, 405, 410), or the request
-//     was refused unprocessed (407, 411, 415, 417, 421, 425, 426). The platform's server is then
-//     unreachable, for instance because it is restarting behind a proxy: transient. A request that
-//     is too large (413, 414, 431) was not acted on either, and never will be: final.
-//   - Other statuses prove nothing. 302 and 303 are also sent after the work is done, a filter may
-//     replace the response of a server that has acted with a 403, and 408 and 5xx may be sent in
-//     the middle of the work: unknown.
+//   - A 401 or 429, or any other 4xx except 408 in the platform's own error format, is a decision
+//     by the platform: it has not published.
+//   - A 3xx, or any other 4xx in another format, does not come from the platform. It proves that
+//     nothing happened only if the status by definition means that the request was not acted on:
+//     the resource is elsewhere (301, 307, 308), it does not exist here (404, 405, 410), or the
+//     request was rejected unprocessed (407, 411, 415, 417, 421, 425, 426). The platform's server
+//     is then unreachable, for example because it is restarting behind a proxy, and the failure is
+//     transient. A request that is too large (413, 414, 431) was not acted on either, but the
+//     failure is final.
+//   - Other statuses prove nothing, so the outcome is unknown. A 302 or 303 may be sent after the
+//     work is done, a filter may replace the response of a server that has acted with a 403, and a
+//     408 or 5xx may be sent in the middle of the work.
 //
 // Outside a commit nothing irreversible can have happened, so unknown becomes transient.
 func FromStatus(resp *http.Response, author Author, committing bool) *Error {
@@ -162,7 +164,7 @@ func FromStatus(resp *http.Response, author Author, committing bool) *Error {
 	return e
 }
 
-// fromOther classifies a status below 500 that does not come from the platform; see FromStatus.
+// fromOther classifies a response below 500 that does not come from the platform; see FromStatus.
 func fromOther(status int, committing bool) (Kind, string) {
 	switch status {
 	case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
@@ -179,8 +181,8 @@ func fromOther(status int, committing bool) (Kind, string) {
 	return KindTransient, "Another server is answering at the platform's address at the moment."
 }
 
-// WrongAddress returns true if err is a response that no server of the platform would send. If a
-// user typed the address, it is then probably wrong.
+// WrongAddress returns true if err reports a response that the platform's servers would not send.
+// If a user typed the address, it is probably wrong.
 func WrongAddress(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) || e.Author != ByOther || e.Status >= 500 {
@@ -189,11 +191,11 @@ func WrongAddress(err error) bool {
 	return e.Status != http.StatusTooManyRequests && e.Status != http.StatusRequestTimeout && e.Kind != KindReauth
 }
 
-// maxAfter bounds the wait that a response may ask for. The engine gives up long before that.
+// maxAfter caps the wait that a response can request. The engine gives up long before then.
 const maxAfter = 30 * 24 * time.Hour
 
-// RetryAfter returns the Retry-After header in its seconds form, at most 30 days; 0 if it is absent
-// or invalid.
+// RetryAfter returns the delay given by a Retry-After header in seconds, capped at 30 days. It
+// returns 0 if the header is absent, invalid or a date.
 func RetryAfter(h http.Header) time.Duration {
 	n, err := strconv.ParseInt(h.Get("Retry-After"), 10, 64)
 	if err != nil || n < 0 {

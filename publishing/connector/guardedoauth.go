@@ -9,7 +9,7 @@ import (
 	"crier/platform/text"
 )
 
-// The limits of what the optional interfaces return.
+// Limits on what the optional interfaces return.
 const (
 	maxCandidates = 200
 	maxMissing    = 20
@@ -19,7 +19,7 @@ const (
 	maxValue      = 1e15 // no statistic has a larger absolute value
 )
 
-// unguarded returns the connector that a guarded one wraps.
+// unguarded returns the connector that c guards, or c itself if it is not a guarded connector.
 func unguarded(c Connector) Connector {
 	if g, ok := c.(interface{ inner() Connector }); ok {
 		return g.inner()
@@ -29,8 +29,8 @@ func unguarded(c Connector) Connector {
 
 func (g guarded) inner() Connector { return g.c }
 
-// AuthorizerOf returns the Authorizer of a connector, guarded as the Registry guards connectors. It
-// returns false if the accounts are connected with a form.
+// AuthorizerOf returns c as an Authorizer, guarded in the same way as connectors from the Registry.
+// It returns false if accounts are connected with a form.
 func AuthorizerOf(c Connector) (Authorizer, bool) {
 	a, ok := unguarded(c).(Authorizer)
 	return guardedAuthorizer{a: a}, ok
@@ -40,8 +40,8 @@ type guardedAuthorizer struct{ a Authorizer }
 
 func (g guardedAuthorizer) Family() Family { return g.a.Family() }
 
-// AuthorizeURL returns an address of at most 2,048 bytes. Any other address, or a panic, is
-// KindContent.
+// AuthorizeURL returns an http or https URL of at most 2,048 bytes. Any other URL, or a panic,
+// becomes KindContent.
 func (g guardedAuthorizer) AuthorizeURL(r Authorization) (address string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -58,8 +58,8 @@ func (g guardedAuthorizer) AuthorizeURL(r Authorization) (address string, err er
 	return address, nil
 }
 
-// Exchange returns clean candidates and a credential that can be stored. A panic is KindContent,
-// and so is a result with neither an account nor candidates.
+// Exchange returns clean candidates and a credential that can be stored. A panic becomes
+// KindContent, as does a result with neither an account nor candidates.
 func (g guardedAuthorizer) Exchange(ctx context.Context, env Env, app App, code Code) (out Authorized, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -88,7 +88,7 @@ func (g guardedAuthorizer) Exchange(ctx context.Context, env Env, app App, code 
 	return out, nil
 }
 
-// Select returns a clean account and a credential that can be stored. A panic is KindContent.
+// Select returns a clean account and a credential that can be stored. A panic becomes KindContent.
 func (g guardedAuthorizer) Select(
 	ctx context.Context, env Env, app App, credential json.RawMessage, candidate string,
 ) (out Connected, err error) {
@@ -104,7 +104,7 @@ func (g guardedAuthorizer) Select(
 	return cleanConnected(out)
 }
 
-// failedConnect is what users see after a panic while they connect an account by OAuth.
+// failedConnect is shown to users if the connector fails while connecting an account by OAuth.
 const failedConnect = "The connector failed to connect this account."
 
 func cleanConnected(c Connected) (out Connected, err error) {
@@ -126,7 +126,7 @@ func cleanWords(words []string) []string {
 	return out
 }
 
-// cleanCandidates leaves out candidates whose ID cannot be stored, because a changed ID could
+// cleanCandidates drops candidates whose ID cannot be stored unchanged, because a changed ID could
 // belong to another candidate.
 func cleanCandidates(all []Candidate) []Candidate {
 	out := make([]Candidate, 0, min(len(all), maxCandidates))
@@ -139,8 +139,8 @@ func cleanCandidates(all []Candidate) []Candidate {
 	return out
 }
 
-// ToolBoxOf returns the ToolBox of a connector, guarded as the Registry guards connectors. It
-// returns false if the connector has none.
+// ToolBoxOf returns c as a ToolBox, guarded in the same way as connectors from the Registry. It
+// returns false if the connector is not a ToolBox.
 func ToolBoxOf(c Connector) (ToolBox, bool) {
 	t, ok := unguarded(c).(ToolBox)
 	return guardedTools{t: t}, ok
@@ -150,8 +150,8 @@ type guardedTools struct{ t ToolBox }
 
 func (g guardedTools) Tools() []Tool { return g.t.Tools() }
 
-// Call returns a JSON document of at most 256 KB. A panic is KindContent, any other output
-// KindTransient.
+// Call returns a JSON document of at most 256 KB. Any other output becomes KindTransient, and a
+// panic becomes KindContent.
 func (g guardedTools) Call(
 	ctx context.Context, s *Session, name string, data map[string]any,
 ) (out json.RawMessage, err error) {
@@ -171,8 +171,8 @@ func (g guardedTools) Call(
 	return out, nil
 }
 
-// ListerOf returns the Lister of a connector, guarded as the Registry guards connectors. It returns
-// false if the connector is not a Lister.
+// ListerOf returns c as a Lister, guarded in the same way as connectors from the Registry. It
+// returns false if the connector is not a Lister.
 func ListerOf(c Connector) (Lister, bool) {
 	l, ok := unguarded(c).(Lister)
 	return guardedLister{l: l}, ok
@@ -180,8 +180,8 @@ func ListerOf(c Connector) (Lister, bool) {
 
 type guardedLister struct{ l Lister }
 
-// Recent returns at most limit items, with clean IDs and addresses. It leaves out items without a
-// usable ID. A panic is KindContent.
+// Recent returns at most limit items, with clean IDs and URLs. It drops items without a usable ID.
+// A panic becomes KindContent.
 func (g guardedLister) Recent(ctx context.Context, s *Session, limit int) (out []RemoteItem, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -200,7 +200,7 @@ func (g guardedLister) Recent(ctx context.Context, s *Session, limit int) (out [
 	return out, nil
 }
 
-// AnalystOf returns the Analyst of a connector, guarded as the Registry guards connectors. It
+// AnalystOf returns c as an Analyst, guarded in the same way as connectors from the Registry. It
 // returns false if the connector is not an Analyst.
 func AnalystOf(c Connector) (Analyst, bool) {
 	a, ok := unguarded(c).(Analyst)
@@ -210,7 +210,7 @@ func AnalystOf(c Connector) (Analyst, bool) {
 type guardedAnalyst struct{ a Analyst }
 
 // Channel returns at most 50 series of at most 400 points, with clean labels and values from -1e15
-// to 1e15. A panic is KindOperator.
+// to 1e15. A panic becomes KindOperator.
 func (g guardedAnalyst) Channel(ctx context.Context, s *Session, since, until time.Time) ([]Series, error) {
 	return guardSeries(func() ([]Series, error) { return g.a.Channel(ctx, s, since, until) })
 }
@@ -240,8 +240,8 @@ func guardSeries(read func() ([]Series, error)) (out []Series, err error) {
 	return out, nil
 }
 
-// cleanPoints returns at most 400 points. It leaves out values that people cannot read or that
-// cannot be stored.
+// cleanPoints returns at most 400 points. It drops values that are too large to read or cannot be
+// stored.
 func cleanPoints(all []Point) []Point {
 	out := make([]Point, 0, min(len(all), maxPoints))
 	for _, p := range all {

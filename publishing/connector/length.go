@@ -32,9 +32,8 @@ func Length(text string, unit Unit) int {
 	}
 }
 
-// Check applies the rules that a descriptor states as data and returns every problem. The problems
-// of one part are in the order empty, media, length. maxLength replaces the limit of the descriptor
-// unless it is 0.
+// Check applies the rules declared in a descriptor and returns every problem. The problems of one
+// part are in the order empty, media, length. A nonzero maxLength overrides the descriptor's limit.
 func Check(d Descriptor, draft Draft, maxLength int) []Problem {
 	if maxLength == 0 {
 		maxLength = d.MaxLength

@@ -7,7 +7,7 @@ type Planned struct {
 	Name string
 }
 
-// PlannedPlatforms returns the platforms that are planned, most wanted first.
+// PlannedPlatforms returns the planned platforms, most wanted first.
 func PlannedPlatforms() []Planned {
 	return []Planned{
 		{ID: "mastodon", Name: "Mastodon"}, {ID: "telegram", Name: "Telegram"}, {ID: "discord", Name: "Discord"},

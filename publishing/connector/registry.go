@@ -5,12 +5,13 @@ import (
 	"sort"
 )
 
-// Registry holds the connectors of this instance by platform identifier. It returns guarded
-// connectors: a panic becomes an error, and all text from a platform is cleaned and bounded. It is
-// safe for concurrent use.
+// Registry holds this instance's connectors by platform identifier. It returns guarded connectors:
+// panics become errors, and all text from a platform is cleaned and bounded. It is safe for
+// concurrent use.
 type Registry struct{ byID map[string]Connector }
 
-// NewRegistry returns a registry. It returns an error if two connectors have the same identifier.
+// NewRegistry returns a registry of the given connectors. It returns an error if two of them have
+// the same identifier.
 func NewRegistry(all ...Connector) (*Registry, error) {
 	r := &Registry{byID: map[string]Connector{}}
 	for _, c := range all {
@@ -24,13 +25,13 @@ func NewRegistry(all ...Connector) (*Registry, error) {
 }
 
 // Get returns the connector with the given identifier, or false if this instance does not offer the
-// platform. A stored channel may still have such an identifier.
+// platform. A stored channel may still have the identifier of a platform that is no longer offered.
 func (r *Registry) Get(id string) (Connector, bool) {
 	c, ok := r.byID[id]
 	return c, ok
 }
 
-// All returns the connectors in the order of their identifiers.
+// All returns the connectors sorted by identifier.
 func (r *Registry) All() []Connector {
 	out := make([]Connector, 0, len(r.byID))
 	for _, c := range r.byID {

@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// channelRow is a row of channel: a publishing.Channel with the column of each field. Fields
+// channelRow is a row of the table channel: a publishing.Channel with each field's column. Fields
 // without a column are read from other tables.
 type channelRow struct {
 	ID            publishing.ChannelID `db:"id"`
@@ -58,8 +58,8 @@ func (r ListedChannel) channel() publishing.Channel {
 type Access struct {
 	Channel    publishing.Channel
 	Credential []byte
-	// Destination has the hosts that may be called (see connector.Destination), or the connector if
-	// none is known.
+	// Destination holds the hosts that may be called (see connector.Destination), or the connector
+	// if no host is known. Example: bsky.social,pds.example.com
 	Destination string
 }
 

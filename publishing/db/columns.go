@@ -7,14 +7,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The columns of a result are listed once. Rows that lists read are structs with db tags: Columns
-// returns their select list, and pgx.RowToStructByName reads them. For statements that run for
-// every post, a method or function pairs the column names with the fields, and Collect scans the
-// rows without reflection.
+// The columns of a result are listed only once. Most rows are structs with db tags: Columns returns
+// their select list, and pgx.RowToStructByName reads the rows. For statements that run for every
+// post, a method or function pairs column names with fields, and Collect scans the rows without
+// reflection.
 
-// Columns returns the select list for rows of T. A field's column is named by its db tag and
-// belongs to the given table. A field with an sql tag is that expression instead, named by the db
-// tag. Fields of embedded structs are included, fields with the db tag "-" are not.
+// Columns returns the select list for rows of T. By default, a field selects the column of the
+// given table that its db tag names. A field with an sql tag selects the expression in that tag
+// instead, under the name in its db tag. Fields of embedded structs are included. Fields with the
+// db tag "-" are not.
 func Columns[T any](table string) string {
 	var list []string
 	for _, f := range columnFields(reflect.TypeFor[T]()) {
@@ -32,7 +33,7 @@ func Columns[T any](table string) string {
 func Fields[T any]() []reflect.StructField { return columnFields(reflect.TypeFor[T]()) }
 
 // columnFields returns the fields of a struct that have a column, in order. Unexported fields have
-// none.
+// no column.
 func columnFields(row reflect.Type) []reflect.StructField {
 	var fields []reflect.StructField
 	for i := range row.NumField() {
@@ -47,7 +48,7 @@ func columnFields(row reflect.Type) []reflect.StructField {
 	return fields
 }
 
-// Expand replaces the comment "/* , name */" in a statement from a sql folder with a list of
+// Expand replaces the comment "/* , name */" in a statement from an sql folder with a list of
 // columns.
 func Expand(statement, name, list string) string {
 	return strings.Replace(statement, "/* , "+name+" */", ", "+list, 1)
@@ -62,8 +63,8 @@ type Column struct {
 // Col returns a column and the variable that receives its value.
 func Col(name string, value any) Column { return Column{Name: name, Value: value} }
 
-// Collect reads all rows of a statement into out. bind is called once; it returns the columns of
-// the result in order, with the fields of a row.
+// Collect reads all rows of a statement into out. bind is called once. It returns the columns of
+// the result in order, paired with the fields of the given row.
 func Collect[T any](out *[]T, bind func(*T) []Column) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var row, zero T
@@ -81,7 +82,7 @@ func Collect[T any](out *[]T, bind func(*T) []Column) func(pgx.Rows) error {
 	}
 }
 
-// Into replaces *out with all rows of a statement, so it may be called again when a batch is
+// Into replaces *out with all rows of a statement, so it can be called again when a batch is
 // retried.
 func Into[T any](out *[]T, scan pgx.RowToFunc[T]) func(pgx.Rows) error {
 	return func(rows pgx.Rows) (err error) {
@@ -90,7 +91,7 @@ func Into[T any](out *[]T, scan pgx.RowToFunc[T]) func(pgx.Rows) error {
 	}
 }
 
-// Each calls do for every row of a statement after all rows have been read.
+// Each reads all rows of a statement and then calls do for each row.
 func Each[T any](scan pgx.RowToFunc[T], do func(T)) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		all, err := pgx.CollectRows(rows, scan)

@@ -11,37 +11,38 @@ import (
 	"crier/tenancy"
 )
 
-// orgWait is how long a Walk waits at most for a connection of one organization.
+// orgWait is the maximum time a Walk waits for a connection of one organization.
 const orgWait = 200 * time.Millisecond
 
-// WalkRules configure a Walk. All fields are required.
+// WalkRules configures a Walk. All fields are required.
 type WalkRules struct {
 	// Size is the number of organizations on a page.
 	Size int
 	// Shards returns the shards that this process owns. Only their organizations are visited.
 	Shards func() []int16
 	Log    *slog.Logger
-	// Skipped is the log message for an organization that was left for later.
+	// Skipped is the message that is logged for an organization that is skipped.
 	Skipped string
 }
 
-// Walk visits organizations in the background, page by page, so that each of them gets a turn. It
-// logs and skips an organization whose rows the database refuses, or whose connections are all in
-// use. Any other error ends the page. A Walk is safe for concurrent use. Page visits one page at a
-// time.
+// Walk visits organizations in the background, page by page, so that every organization gets a
+// turn. If the database rejects an organization's rows, or the organization's connections are all
+// in use, Walk logs and skips the organization. Any other error ends the page. A Walk is safe for
+// concurrent use, but visits only one page at a time.
 type Walk struct {
 	rules WalkRules
 
 	mu    sync.Mutex
-	after tenancy.OrgID // the last organization that was reached, or zero at the end of a full walk
+	after tenancy.OrgID // the last organization that was reached, or zero after a complete walk
 }
 
-// NewWalk returns a Walk that begins with the first organization.
+// NewWalk returns a Walk that starts at the first organization.
 func NewWalk(rules WalkRules) *Walk { return &Walk{rules: rules} }
 
-// Page visits the organizations that find returns: the next ones in a fixed order, at most limit.
-// After an error, the next page begins after the organization that caused it. more is true if
-// another page may have work: find returned a full page, or a visit returned true.
+// Page visits the organizations that find returns. find must return the next organizations after
+// the given one in a fixed order, at most limit. If an error ends the page, the next page begins
+// after the organization that caused the error. more is true if there may be more work, because
+// find returned a full page or a visit returned true.
 func (w *Walk) Page(
 	ctx context.Context,
 	find func(ctx context.Context, after tenancy.OrgID, limit int) ([]tenancy.OrgID, error),
@@ -70,7 +71,8 @@ func (w *Walk) Page(
 	return more, err
 }
 
-// Visit calls visit for the given organizations that are in this process's shards.
+// Visit calls visit for each of the given organizations that belongs to this process's shards. It
+// handles errors as described for Walk.
 func (w *Walk) Visit(
 	ctx context.Context, orgs []tenancy.OrgID, visit func(ctx context.Context, org tenancy.OrgID) error,
 ) error {

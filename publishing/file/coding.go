@@ -17,23 +17,23 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrCoding means that a file is not encoded as the Content-Encoding header of its response says.
+// ErrCoding means that a file is not encoded as its response's Content-Encoding header says.
 var ErrCoding = errors.New("the content coding cannot be decoded")
 
 const (
-	// maxCodings is how many codings of one response are undone. Each coding multiplies the work
-	// that a server can cause with the bytes it sends.
+	// maxCodings is the maximum number of codings that are undone per response. Each coding
+	// multiplies the work that a server can cause with the bytes it sends.
 	maxCodings = 1
 	// zstdWindow is the largest window in bytes that HTTP allows (RFC 9659).
 	zstdWindow = 8 << 20
-	// codingSlack is how many bytes a server may send beyond twice the decoded bytes. A server that
-	// sends more is trying to keep the connection open.
+	// codingSlack is how many bytes a server may send beyond twice the number of decoded bytes. A
+	// server that sends more is trying to keep the connection open.
 	codingSlack = 1 << 20
 )
 
-// decodeBody undoes the content codings of a response, which some servers apply although the
-// request asks for none, and removes the Content-Encoding header. A response with an unknown coding
-// is left unchanged.
+// decodeBody undoes a response's content codings and removes the Content-Encoding header. Some
+// servers apply codings although the request asks for none. A response is left unchanged if its
+// status is not 200, if it has more than maxCodings codings, or if a coding is unknown.
 func decodeBody(resp *http.Response) {
 	codings := contentCodings(resp.Header)
 	if len(codings) == 0 || len(codings) > maxCodings || resp.StatusCode != http.StatusOK {
@@ -44,14 +44,14 @@ func decodeBody(resp *http.Response) {
 			return
 		}
 	}
-	// the last coding was applied last
+	// the last coding must be undone first
 	slices.Reverse(codings)
 	resp.Header.Del("Content-Encoding")
 	resp.ContentLength = -1
 	resp.Body = &decodedBody{source: resp.Body, codings: codings}
 }
 
-// contentCodings returns the codings of a response in the order in which they were applied.
+// contentCodings returns a response's codings in the order in which they were applied.
 func contentCodings(h http.Header) (codings []string) {
 	for c := range strings.SplitSeq(strings.Join(h.Values("Content-Encoding"), ","), ",") {
 		if c = strings.ToLower(strings.TrimSpace(c)); c != "" && c != "identity" {
@@ -61,8 +61,8 @@ func contentCodings(h http.Header) (codings []string) {
 	return codings
 }
 
-// decoders are the readers of the content codings. The bufio.Reader holds the beginning of the
-// body.
+// decoders are the functions that return a decoding reader for each content coding. The
+// bufio.Reader holds the beginning of the body.
 var decoders = map[string]func(*bufio.Reader) (io.Reader, error){
 	"gzip": newGzip, "x-gzip": newGzip,
 	"deflate": func(r *bufio.Reader) (io.Reader, error) {
@@ -83,8 +83,8 @@ var decoders = map[string]func(*bufio.Reader) (io.Reader, error){
 
 func newGzip(r *bufio.Reader) (io.Reader, error) { return gzip.NewReader(r) }
 
-// decodedBody undoes codings as it is read. It passes on bytes that already are a picture or a
-// video, because some servers declare a coding that they did not apply.
+// decodedBody undoes codings as it is read. It passes bytes through if they already are a picture
+// or video, because some servers declare a coding that they did not apply.
 type decodedBody struct {
 	source  io.ReadCloser
 	codings []string
@@ -92,7 +92,7 @@ type decodedBody struct {
 	r       io.Reader // nil before the first read
 	err     error     // from the first read
 	closers []io.Closer
-	broken  error // an error of the source
+	broken  error // an error from the source
 	in, out int64 // bytes
 }
 
@@ -130,8 +130,8 @@ func (d *decodedBody) open() (io.Reader, error) {
 	return first, nil
 }
 
-// fault returns the error of the source, if it has one, instead of what a decoder made of it. It
-// returns ErrCoding for an error of a decoder.
+// fault returns the source's error, if there is one, instead of the decoder error that it caused.
+// It returns ErrCoding for any other decoder error.
 func (d *decodedBody) fault(err error) error {
 	switch {
 	case err == nil, errors.Is(err, io.EOF):

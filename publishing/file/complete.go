@@ -14,15 +14,15 @@ import (
 )
 
 // completeReader reads an image. It returns fault.Invalid if the image stops before its end marker
-// or has a wrong checksum, as in an unfinished download into a preallocated file. Bytes after the
-// marker are allowed, because phones append videos to images.
+// or has a wrong checksum, as after an unfinished download into a preallocated file. Bytes after
+// the marker are allowed, because phones append videos to images.
 type completeReader struct {
 	r      io.Reader
 	kind   Kind
 	parser *blockParser
 }
 
-// endOf says what every file of a kind must end with.
+// endOf describes what every file of a kind must end with.
 var endOf = map[string]string{
 	"png": "its end (the IEND chunk)", "jpg": "its end (the EOI marker)", "gif": "its end (the trailer)",
 }
@@ -47,11 +47,11 @@ type blockParser struct {
 	skip  int64        // remaining bytes of a block's body
 	seek  bool         // skip everything before the next 0xFF
 	need  int          // size of the header that step parses
-	have  []byte       // the bytes of the header that have arrived
+	have  []byte       // the header bytes that have arrived
 	step  func([]byte) // parses one header and sets what follows
 	ended bool         // the end marker has arrived
 	// sum is the running checksum of the current PNG chunk; it is nil for other formats. broken
-	// says what is damaged, as the end of a sentence. Once it is set, parse ignores all further
+	// says what is damaged, as the end of a sentence. Once broken is set, parse ignores all further
 	// bytes.
 	sum    hash.Hash32
 	broken string
@@ -73,8 +73,8 @@ func newBlockParser(ext string) *blockParser {
 
 func (w *blockParser) expect(n int, step func([]byte)) { w.need, w.step = n, step }
 
-// parse takes the next bytes of the image, split at any point. It ignores what follows the end
-// marker.
+// parse parses the next bytes of the image, which may be split at any point. It ignores bytes after
+// the end marker.
 func (w *blockParser) parse(p []byte) {
 	for len(p) > 0 && !w.ended && w.broken == "" {
 		switch {
@@ -129,9 +129,8 @@ func isChunk(kind string) bool {
 	return strings.Trim(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// isNeeded reports whether a decoder may need a PNG chunk: one that is critical, or that is
-// published with the picture. Old programs write wrong checksums into other chunks, such as
-// comments.
+// isNeeded reports whether a decoder may need a PNG chunk because it is critical or is published
+// with the picture. Old programs write wrong checksums into other chunks, such as comments.
 func isNeeded(kind string) bool { return kind[0]&0x20 == 0 || metadata.KeepsChunk(kind) }
 
 // jpegMarker parses 0xFF and a code, at the start of a segment or in the scan data, where 0xFF 0x00
@@ -164,7 +163,7 @@ func (w *blockParser) gifHeader(head []byte) {
 	w.expect(1, w.gifBlock)
 }
 
-// gifTable returns the size in bytes of the color table that the flags of a descriptor declare.
+// gifTable returns the size in bytes of the color table declared by a descriptor's flags.
 func gifTable(flags byte) int64 {
 	if flags&0x80 == 0 {
 		return 0

@@ -15,19 +15,19 @@ import (
 	"crier/platform/clock"
 )
 
-// The errors of Fetch. The transport checks the address and every redirect as well, after it has
-// resolved their names. If it is the transport of package outbound, its refusals match
-// outbound.ErrBlocked.
+// Errors returned by Fetch. The transport also checks the URL and every redirect, after it has
+// resolved their host names. If it is the transport of package outbound, its errors for blocked
+// addresses match outbound.ErrBlocked.
 var (
-	// ErrAddress means that the address is not an http or https address.
+	// ErrAddress means that the address is not an http or https URL.
 	ErrAddress = errors.New("not a public http or https address")
-	// ErrUser means that the address contains a user name or a password. It wraps ErrAddress.
+	// ErrUser means that the URL contains a user name or a password. It wraps ErrAddress.
 	ErrUser = fmt.Errorf("%w: it contains a user name or a password", ErrAddress)
-	// ErrMalformed means that an http or https address cannot be parsed, has no host or is too
-	// long. It wraps ErrAddress.
+	// ErrMalformed means that an http or https URL cannot be parsed, has no host or is too long. It
+	// wraps ErrAddress.
 	ErrMalformed = fmt.Errorf("%w: it is malformed", ErrAddress)
-	// ErrDowngrade means that the address is http although https is required, or that an https
-	// address redirects to it. It wraps ErrAddress.
+	// ErrDowngrade means that the URL is http although https is required, or that an https URL
+	// redirects to http. It wraps ErrAddress.
 	ErrDowngrade = fmt.Errorf("%w: it is http instead of https", ErrAddress)
 	// ErrRedirects means that there are more redirects than Source.Redirects allows.
 	ErrRedirects = errors.New("too many redirects")
@@ -37,28 +37,28 @@ var (
 
 const (
 	maxAddress = 4096 // bytes
-	// firstByte limits the time until the header of the response arrives, for all redirects
-	// together. silence limits the wait for the next bytes of the body.
+	// firstByte limits the time until the response header arrives, for all redirects combined.
+	// silence limits the wait for the next bytes of the body.
 	firstByte = 30 * time.Second
 	silence   = 30 * time.Second
-	// minRate is how many bytes per second a server must send on average, once reads have waited
-	// for it longer than silence.
+	// minRate is the average number of bytes per second that a server must send once reads have
+	// waited for the server longer than silence.
 	minRate = 4096
 )
 
-// Source says what file to fetch and how.
+// Source specifies a file to fetch and how to fetch it.
 type Source struct {
 	Address string
-	// HTTPS refuses http, including redirects to it. If it is false, a redirect from https to http
-	// is still refused.
+	// HTTPS rejects http, including redirects to http. A redirect from https to http is rejected
+	// even if HTTPS is false.
 	HTTPS bool
-	// Redirects is how many redirects are followed.
+	// Redirects is the maximum number of redirects to follow.
 	Redirects int
 	// Range is the Range header of the request; "" requests the whole file. Example: bytes=0-1023
 	Range string
 }
 
-// ParseAddress returns the URL of a file. It returns ErrAddress if address is not an http or https
+// ParseAddress parses the URL of a file. It returns ErrAddress if address is not an http or https
 // URL with a host, or if it contains a user name or a password.
 func ParseAddress(address string) (*url.URL, error) {
 	address = strings.TrimSpace(address)
@@ -85,8 +85,9 @@ func checkURL(u *url.URL) error {
 	return nil
 }
 
-// FileName returns the name of a file fetched from u: the name in the Content-Disposition header of
-// the response (RFC 6266), or else the last part of the path of u; "" if there is neither.
+// FileName returns the name of a file fetched from u. It is the name in the response's
+// Content-Disposition header (RFC 6266) or, if there is none, the last part of u's path. It returns
+// "" if there is neither.
 func FileName(u *url.URL, answer http.Header) string {
 	if _, params, err := mime.ParseMediaType(answer.Get("Content-Disposition")); err == nil && params["filename"] != "" {
 		return params["filename"]
@@ -100,12 +101,13 @@ func FileName(u *url.URL, answer http.Header) string {
 
 // Fetch requests a file and returns the response after the last redirect, with any status and with
 // its Request set. It undoes the content codings of a whole file. The transport must not follow
-// redirects, and must refuse addresses that are not public when it connects.
+// redirects, and must reject non-public addresses when it connects.
 //
 // The caller must close the body. Each read of the body waits at most 30 seconds, and ctx limits
-// the whole fetch. The error of a read matches ErrCoding if the file is not encoded as declared.
+// the whole fetch. A read error matches ErrCoding if the file is not encoded as declared.
 //
-// Errors match ErrAddress, ErrRedirects or ErrUnreachable, and the error of the transport.
+// Errors match ErrAddress, ErrRedirects or ErrUnreachable. An ErrUnreachable from the transport
+// also matches the transport's own error.
 func Fetch(ctx context.Context, transport http.RoundTripper, s Source) (*http.Response, error) {
 	u, err := ParseAddress(s.Address)
 	if err != nil {
@@ -166,8 +168,8 @@ func request(ctx context.Context, s Source, u *url.URL) *http.Request {
 	return req
 }
 
-// fetched is the body of a response. A read fails if it waits too long, or if the server is slow on
-// average. There is no limit on how slowly the caller reads.
+// fetched is the body of a response. A read fails if it waits too long, or if the server is too
+// slow on average. There is no limit on how slowly the caller reads.
 type fetched struct {
 	io.ReadCloser
 	stalled *time.Timer

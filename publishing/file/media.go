@@ -28,14 +28,14 @@ type Limits struct {
 	Video int64
 }
 
-// Kind is the type of a file, determined by its content and not by its name.
+// Kind is the type of a file, determined by its content, not its name.
 type Kind struct {
 	// Ext is png, jpg, gif or mp4.
 	Ext         string
 	ContentType string
 	Video       bool
-	// Width and Height are in pixels, of the image as it is shown, that is after any rotation that
-	// EXIF asks for. They are 0 for a video.
+	// Width and Height are the image's dimensions in pixels as shown, after any rotation specified
+	// by EXIF. They are 0 for a video.
 	Width, Height int
 }
 
@@ -49,14 +49,14 @@ const maxAfterSize = 256 << 10
 
 const sniffLen = 3 << 10 // bytes from which the type is detected
 
-// Sniff detects the type of a file from its beginning. It returns the type and a reader of the
-// whole file, which returns fault.TooLarge past the limit for the type and fault.Invalid for an
+// Sniff detects a file's type from its beginning. It returns the type and a reader of the whole
+// file. The reader returns fault.TooLarge past the limit for the type, and fault.Invalid for an
 // image that stops before its end marker. For a video, Sniff checks only the type; VideoProbe
-// checks the rest. Sniff buffers at most the header of an image.
+// checks the rest. Sniff buffers at most an image's header.
 //
-// Sniff returns fault.Invalid for a file that is empty, of another type or not decodable, for an
-// image with more than MaxPixels pixels, and for a name with an extension that contradicts the
-// type. It does not check a name without a known extension. Errors of r are returned unchanged.
+// Sniff returns fault.Invalid if the file is empty, undecodable or of another type, if an image has
+// more than MaxPixels pixels, or if the name has an extension that contradicts the type. A name
+// without a known extension is not checked. Errors from r are returned unchanged.
 func Sniff(name string, r io.Reader, limits Limits) (Kind, io.Reader, error) {
 	first, err := io.ReadAll(io.LimitReader(r, sniffLen))
 	if err != nil {
@@ -100,8 +100,8 @@ func kindOf(detected *mimetype.MIME) (Kind, bool) {
 // boxes as MP4. Apple phones write such files with MP4 codecs.
 func isQuickTime(m *mimetype.MIME) bool { return m.Is("video/quicktime") }
 
-// isVariantOfMP4 reports whether m is MP4, or a format that mimetype derives from it by the first
-// brand and that, unlike AVIF, is not a picture. Audio brands are only hints: VideoProbe finds out
+// isVariantOfMP4 reports whether m is MP4, or a format that mimetype derives from MP4 by the first
+// brand, except picture formats such as AVIF. Audio brands are only hints: VideoProbe determines
 // what the file contains.
 func isVariantOfMP4(m *mimetype.MIME) bool {
 	return m.Is("video/mp4") || m.Parent() != nil && m.Parent().Is("video/mp4") && !strings.HasPrefix(m.String(), "image/")
@@ -120,7 +120,7 @@ func (k Kind) word() string {
 }
 
 // measure reads the dimensions of an image from its header, which can be far from the beginning,
-// after a color profile or a preview. It returns the kind with the dimensions, and a reader of the
+// after a color profile or a preview. It returns the kind with the dimensions and a reader of the
 // whole image.
 func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 	var seen bytes.Buffer
@@ -143,7 +143,8 @@ func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 			c.Width, c.Height, MaxPixels/1_000_000))
 	}
 	k.Width, k.Height = c.Width, c.Height
-	// If only our parser cannot read the header, the dimensions of the stored pixels are kept.
+	// If our parser cannot read a header that image.DecodeConfig could, the stored dimensions are
+	// kept.
 	header := io.MultiReader(bytes.NewReader(seen.Bytes()), io.LimitReader(source, maxAfterSize))
 	if h, err := picture.Inspect(header); err == nil {
 		k.Width, k.Height = h.Width, h.Height
@@ -156,8 +157,7 @@ func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 
 func refuse(message string) error { return fault.New(fault.Invalid, "media.Sniff", message) }
 
-// errorRecorder stores the error of its reader, because decoders report a read error as a broken
-// image.
+// errorRecorder records its reader's error, because decoders report a read error as a broken image.
 type errorRecorder struct {
 	r   io.Reader
 	err error
@@ -171,8 +171,8 @@ func (m *errorRecorder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Extension returns the extension of a file name in lower case and without the dot, or "" if it is
-// not the extension of a known type.
+// Extension returns the extension of a file name in lower case and without the dot, or "" if no
+// known type has that extension.
 func Extension(name string) string {
 	ext := strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))
 	switch ext {

@@ -15,19 +15,19 @@ import (
 const (
 	// maxName is the longest file name in bytes, with its extension.
 	maxName = 100
-	// extension is the length in bytes of the dot and the extension of a stored file.
+	// extension is the length in bytes of a stored file's extension, including the dot.
 	extension = len(".png")
-	// unnamed is the name of a file if nothing of its own name can be kept.
+	// unnamed is the name of a file if nothing of its original name can be kept.
 	unnamed = "file"
 )
 
-// Name returns a name without extension for the address and the downloads of a file. It keeps the
-// letters, digits and symbols of the original in any script, in NFC, without its folder and
-// extension. Spaces and punctuation become dashes. Control and formatting characters are removed.
+// Name returns a name without extension for a file's URL and downloads. It keeps the original's
+// letters, digits and symbols in any script, in NFC, and drops the folder and extension. Spaces and
+// punctuation become dashes. Control and formatting characters are removed.
 // Example: `C:\x\My cat.jpg` becomes My-cat
 //
-// With its extension the name has at most 100 bytes, and it ends with a whole user-perceived
-// character. Name returns "file" if nothing is left, and for the names of Windows devices.
+// With its extension, the name has at most 100 bytes. It ends with a whole user-perceived
+// character. Name returns "file" if nothing is left or if the name is that of a Windows device.
 func Name(original string) string {
 	original = norm.NFC.String(strings.ToValidUTF8(strings.ReplaceAll(original, `\`, "/"), ""))
 	name := norm.NFC.String(trimName(strings.Map(nameRune, stem(path.Base(original)))))
@@ -38,7 +38,7 @@ func Name(original string) string {
 	return name
 }
 
-// stem returns a file name without its extension. What follows the last dot is an extension if it
+// stem returns a file name without its extension. The text after the last dot is an extension if it
 // is short and contains a letter: "version 2.0" has none.
 func stem(base string) string {
 	ext := strings.TrimPrefix(path.Ext(base), ".")
@@ -84,8 +84,8 @@ func trimName(s string) string {
 	return strings.TrimRightFunc(s, isEdge)
 }
 
-// cutName returns as many whole grapheme clusters of a text as fit into n bytes. If the first
-// cluster is longer than that, it is cut between runes.
+// cutName truncates s to as many whole grapheme clusters as fit into n bytes. If even the first
+// cluster does not fit, cutName truncates it between runes.
 func cutName(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -100,7 +100,7 @@ func cutName(s string, n int) string {
 	return s[:end]
 }
 
-// isDevice reports whether Windows treats a file of this name, with any extension, as a device.
+// isDevice reports whether Windows treats a file with this name, and any extension, as a device.
 func isDevice(name string) bool {
 	name = strings.ToUpper(name)
 	switch name {

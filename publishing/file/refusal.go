@@ -13,18 +13,18 @@ import (
 	"crier/tenancy"
 )
 
-// Foreign is the cause of a refusal: a file of a kind that cannot be stored.
+// Foreign is the cause of the error for a file whose kind cannot be stored.
 type Foreign struct {
 	// Type is the media type of the file. Example: image/webp
 	Type string
-	// what says what the file is, with an article; remedy says what to do
+	// what describes the file, with an article; remedy says what to do
 	what, remedy string
 }
 
 func (f Foreign) Error() string { return "a file of the type " + f.Type }
 
-// foreign are kinds of files that people send but no platform accepts. A derived kind comes before
-// the kind that it derives from.
+// foreign lists kinds of files that users send but no platform accepts. A derived kind precedes the
+// kind from which it derives.
 var foreign = []Foreign{
 	{"image/webp", "a WebP picture", sendPicture},
 	{"image/avif", "an AVIF picture", sendPicture},
@@ -72,7 +72,7 @@ const (
 // maxNamed is the longest file name shown in a message, in characters.
 const maxNamed = 80
 
-// refuseForeign returns the refusal of a file of a kind that cannot be stored. It says what the
+// refuseForeign returns the error for a file whose kind cannot be stored. The message says what the
 // file is.
 func refuseForeign(name string, detected *mimetype.MIME, first []byte) error {
 	who := subject(name, "The file")
@@ -87,19 +87,19 @@ func refuseForeign(name string, detected *mimetype.MIME, first []byte) error {
 		Foreign{Type: detected.String()})
 }
 
-// transportStream is the type of the files that streaming servers send. mimetype does not detect
+// transportStream is the type of files sent by streaming servers. Package mimetype does not detect
 // it.
 const transportStream = "video/mp2t"
 
-// isTransportStream reports whether the first packets of a file, of 188 bytes each, begin like
-// packets of an MPEG transport stream.
+// isTransportStream reports whether a file begins like an MPEG transport stream, with 188-byte
+// packets.
 func isTransportStream(first []byte) bool {
 	const packet, sync = 188, 0x47
 	return len(first) > 2*packet && first[0] == sync && first[packet] == sync && first[2*packet] == sync
 }
 
 // subject returns the last part of a file name for use in a message, or otherwise if the name is
-// not suitable.
+// unsuitable.
 func subject(name, otherwise string) string {
 	base := paste.Line(path.Base(strings.ReplaceAll(name, `\`, "/")))
 	if clean, rule := tenancy.CleanName(base, 1, maxNamed); name != "" && rule == "" {
@@ -108,9 +108,8 @@ func subject(name, otherwise string) string {
 	return otherwise
 }
 
-// Incomplete returns the refusal of a video that is cut off, shows nothing, or can only be a
-// QuickTime movie. It returns nil for any other video. Call it after all bytes have been written.
-// The name may be empty.
+// Incomplete returns an error if the video is cut off, shows nothing, or can only be a QuickTime
+// movie. Otherwise it returns nil. Call it after all bytes have been written. name may be empty.
 func (v *VideoProbe) Incomplete(name string) error {
 	who := subject(name, "The video")
 	broken := func(what string) error { return fault.New(fault.Invalid, "media.Read", who+" "+what+".") }
@@ -138,7 +137,7 @@ func (v *VideoProbe) Incomplete(name string) error {
 }
 
 // breaksOff reports whether the file ends before its movie box, its data or its last sample does.
-// Players do not need anything else that follows the data.
+// Players need nothing else that follows the data.
 func (v *VideoProbe) breaksOff() bool {
 	needed := v.top.kind == "moov" || v.top.kind == "moof" || v.top.kind == "mdat"
 	return needed && v.top.end != toEnd && v.top.end > v.at || v.owed || v.lastChunk >= v.at
@@ -152,8 +151,8 @@ var codecs = map[string][]string{
 		"mp4a", "samr", "sawb", "sawp"},
 }
 
-// foreignCodec returns the codec of the pictures, or else of the sound, if no track of that kind
-// has an MP4 codec.
+// foreignCodec returns the picture codec if no picture track has an MP4 codec, or else the sound
+// codec if no sound track has one. It returns "" if neither applies.
 func (v *VideoProbe) foreignCodec() string {
 	for _, kind := range []string{"vide", "soun"} {
 		isOfMP4 := func(t videoTrack) bool { return t.kind == kind && slices.Contains(codecs[kind], t.codec) }

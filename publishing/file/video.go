@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// VideoProbe parses the boxes of a video (ISO/IEC 14496-12) as its bytes are written to it,
-// wherever the boxes are in the file. It stores at most headLimit bytes and never fails: what it
-// does not find is 0, and Incomplete says what is missing. The zero VideoProbe is ready for use.
+// VideoProbe parses a video's boxes (ISO/IEC 14496-12) as the file is written to it, wherever the
+// boxes are in the file. It buffers at most headLimit bytes and never fails: values that it does
+// not find are 0, and Incomplete reports what is missing. The zero VideoProbe is ready for use.
 type VideoProbe struct {
 	width, height               int
 	movieLength, fragmentLength time.Duration // fragmentLength is 0 unless the video has fragments
@@ -29,13 +29,13 @@ type VideoProbe struct {
 	top   openBox // the last top-level box
 
 	skip  uint64 // remaining bytes of a box that is not parsed
-	need  int    // size of what step parses; 0 before the first box
+	need  int    // number of bytes that step parses; 0 before the first box
 	have  []byte
 	step  func([]byte)
 	ended bool
 }
 
-// openBox is a box with the offset of its end, which is toEnd if the box ends with the file.
+// openBox is a box with its end offset, which is toEnd if the box ends with the file.
 type openBox struct {
 	kind string
 	end  uint64
@@ -44,7 +44,7 @@ type openBox struct {
 type videoTrack struct {
 	kind    string // vide or soun, as its handler says
 	codec   string // the type of its sample entry
-	samples uint32 // outside of fragments
+	samples uint32 // outside fragments
 }
 
 const (
@@ -53,12 +53,13 @@ const (
 	maxTracks = 32
 	// headLimit is the size in bytes of tkhd version 1, the largest box that is read.
 	headLimit = 96
-	// maxSide is in pixels. maxLength is the longest video. Larger values are errors in the file.
+	// maxSide is the longest side in pixels, and maxLength the longest duration. Larger values are
+	// errors in the file.
 	maxSide   = 1 << 16
 	maxLength = 30 * 24 * time.Hour
 )
 
-// Size returns the width and the height in pixels as a player shows them.
+// Size returns the video's width and height in pixels as a player shows them.
 func (v *VideoProbe) Size() (width, height int) { return v.width, v.height }
 
 // Length returns how long the video plays.
@@ -143,7 +144,8 @@ func (v *VideoProbe) body(kind string, size, header uint64) {
 	}
 }
 
-// containers are the boxes that are entered. They nest at most as deep as this list is long.
+// containers are the boxes that are entered. Their nesting depth is at most the length of this
+// list.
 var containers = []string{"moov", "trak", "mdia", "minf", "stbl", "mvex"}
 
 // enterTop records a top-level box.
@@ -184,7 +186,8 @@ func (v *VideoProbe) endTrack() {
 	v.track = videoTrack{}
 }
 
-// reader returns the function that reads a box, and how many bytes of the box it needs at most.
+// reader returns the function that reads a box, and the maximum number of bytes that the function
+// needs.
 func (v *VideoProbe) reader(kind string) (read func([]byte), most int) {
 	switch kind {
 	case "ftyp":
@@ -227,8 +230,8 @@ func (v *VideoProbe) count(b []byte) {
 	}
 }
 
-// chunks reads the last offset of a table that has left bytes: version, flags, the number of
-// offsets, and the offsets, which increase and are width bytes wide.
+// chunks reads the last offset in a table of left bytes: version, flags, the number of offsets, and
+// increasing offsets of width bytes each.
 func (v *VideoProbe) chunks(left, width uint64) {
 	v.expect(8, func(b []byte) {
 		left -= 8
@@ -270,15 +273,16 @@ func (v *VideoProbe) fragmented(b []byte) {
 	}
 }
 
-// handler reads what a track holds: version, flags, a field that QuickTime uses, and the kind.
+// handler reads a track's kind, which follows the version, the flags and a field that QuickTime
+// uses.
 func (v *VideoProbe) handler(b []byte) {
 	if len(b) == 12 {
 		v.track.kind = string(b[8:])
 	}
 }
 
-// time converts a number of units of the time scale to a duration. It returns 0 if units equals
-// unknown, the largest number, which stands for an unknown time.
+// time converts time-scale units to a duration. It returns 0 if units equals unknown, the largest
+// value, which stands for an unknown time.
 func (v *VideoProbe) time(units, unknown uint64) time.Duration {
 	if v.timescale == 0 || units == unknown {
 		return 0
@@ -291,7 +295,7 @@ func (v *VideoProbe) time(units, unknown uint64) time.Duration {
 }
 
 // shape reads the dimensions of a track, in 16.16 fixed point, and whether it is rotated by a
-// quarter turn. If there are several tracks with a picture, the largest counts.
+// quarter turn. If there are several picture tracks, the largest one is used.
 func (v *VideoProbe) shape(b []byte) {
 	matrix := 40
 	if b[0] == 1 {

@@ -13,9 +13,9 @@ import (
 	"crier/tenancy"
 )
 
-// leftoverAge is added to the time that an upload may take. Only seconds pass between the bytes of
-// a file and its row. The rest allows for clocks that differ, and for stores that date a file by
-// the beginning of its upload.
+// leftoverAge is added to the maximum upload time. A file's row follows its bytes within seconds;
+// the rest of the time allows for clock skew and for stores that date a file by the start of its
+// upload.
 const leftoverAge = 24 * time.Hour
 
 // deleteTime limits the deletion of one file.
@@ -27,19 +27,19 @@ const maxDeleteErrors = 1000
 // collectFailures is how many deletions in a row may fail before the file store is considered down.
 const collectFailures = 10
 
-// CollectFiles deletes bytes that no row refers to and that are older than any upload can be. They
-// come from processes that died between storing the bytes and the row, from deleted files, and from
-// old attempts at pictures. It also deletes what unfinished uploads have left in the store. It
-// returns the number of deleted files, even with an error.
+// CollectFiles deletes stored files that no row refers to and that are too old to belong to a
+// running upload. Such files are left behind by processes that died before inserting the row, by
+// deleted files, and by earlier attempts to convert a picture. CollectFiles also cleans up after
+// unfinished uploads. It returns the number of deleted files, even if it returns an error.
 //
-// CollectFiles leaves alone what it does not know: keys of any other form, and files of
-// organizations that are not in the database, so that two databases that share a store by mistake
-// lose nothing. Of each organization, it deletes only files stored before the newest file that the
-// database knows. This process may see an outdated copy of the database, and a current one may
-// refer to the later files.
+// CollectFiles never deletes a file whose key has an unknown form or whose organization is not in
+// the database. Two databases that share a store by mistake therefore lose nothing. It also keeps
+// files that are newer than the organization's newest row, because this process may be reading an
+// outdated copy of the database while the current database refers to these files.
 //
-// After a crash, or if ctx has ended, the next call starts over. A file or an organization that
-// fails does not stop the others; the error is returned at the end.
+// After a crash, or if ctx ends, the next call starts over. If a file or an organization fails,
+// CollectFiles continues with the others and returns the first such error at the end. After too
+// many failures, it stops.
 func (s *Media) CollectFiles(ctx context.Context) (int, error) {
 	before := s.deps.Clock.Now().Add(-s.cfg.UploadTimeout - leftoverAge)
 	c := &collector{Media: s, before: before}
@@ -53,7 +53,7 @@ func (s *Media) CollectFiles(ctx context.Context) (int, error) {
 	return c.deleted, errors.Join(err, c.failed)
 }
 
-// collector is one call of CollectFiles.
+// collector holds the state of one call of CollectFiles.
 type collector struct {
 	*Media
 	before           time.Time
@@ -63,8 +63,7 @@ type collector struct {
 	failed           error // the first failure
 }
 
-// collect deletes the unused files of a page. It returns an error if further deletions would fail
-// as well.
+// collect deletes a page's unused files. It returns an error if further deletions would fail too.
 func (c *collector) collect(ctx context.Context, page []blob.Entry) error {
 	old := map[tenancy.OrgID][]blob.Entry{}
 	for _, e := range page {
@@ -123,8 +122,8 @@ func (c *collector) deleteKey(ctx context.Context, key string) error {
 	return c.deps.Blobs.Delete(ctx, key)
 }
 
-// fail keeps the first failure. After too many failures it returns the error, because the store
-// itself is then considered down.
+// fail records the first failure. After too many failures, it returns err, because the store itself
+// is then considered down.
 func (c *collector) fail(err error) error {
 	c.failures++
 	if c.failed == nil {
@@ -136,8 +135,8 @@ func (c *collector) fail(err error) error {
 	return nil
 }
 
-// parseBlobKey returns the organization and the file key in a blob key: see
-// publishing.Medium.BlobKey and DerivedKey.
+// parseBlobKey returns the organization and the file key in a blob key. For the form of blob keys,
+// see publishing.Medium.BlobKey and DerivedKey.
 func parseBlobKey(blobKey string) (org tenancy.OrgID, key string, ok bool) {
 	first, rest, found := strings.Cut(blobKey, "/")
 	org, ok = id.Parse[tenancy.OrgTag](first)

@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// fetchTime limits a download by URL.
+	// fetchTime limits one download.
 	fetchTime = 15 * time.Minute
-	// fetchRedirects is how many redirects a download follows.
+	// fetchRedirects limits the redirects that a download follows.
 	fetchRedirects = 3
 )
 
-// UploadFromURL stores the file at a public http or https address and returns its row, as Upload
-// does. The extension in the address need not match the content. If the address is a file of this
-// instance that belongs to the organization, the call works like an upload of its bytes.
+// UploadFromURL is Upload for the file at a public http or https URL. The URL's extension need not
+// match the content. If the URL points to a file on this instance that belongs to the organization,
+// the call behaves as if the file's bytes had been uploaded.
 //
-// It returns Invalid for an address that is not public, and for a file that cannot be downloaded or
-// is of an unknown kind. It returns TooLarge as Upload does.
+// UploadFromURL returns Invalid if the URL is not public or if the file cannot be downloaded or has
+// an unknown type. It returns TooLarge in the same cases as Upload.
 func (s *Media) UploadFromURL(
 	ctx context.Context, p tenancy.Principal, address string,
 ) (publishing.Medium, error) {
@@ -71,7 +71,7 @@ func (s *Media) UploadFromURL(
 	return m, notAFile(op, u, resp, err)
 }
 
-// statusMessage returns the message for a response without a file.
+// statusMessage returns the message for a response whose status is not 200.
 func statusMessage(status int) string {
 	why := "its server answered with status %d."
 	switch {
@@ -89,20 +89,20 @@ func statusMessage(status int) string {
 	return fmt.Sprintf("The file cannot be downloaded: "+why, status)
 }
 
-// signIn matches the address of a sign-in page.
+// signIn matches the host and path of a sign-in page.
 var signIn = regexp.MustCompile(
 	`(?i)(^|[/._-])(log-?[io]n|sign-?in|servicelogin|sso|o?auth2?|authorize|accounts?|saml2?)([/._-]|$)`,
 )
 
-// texts describes the types of responses that are not files.
+// texts maps content types that are not files to descriptions for people.
 var texts = map[string]string{
 	"application/json": "JSON text, which may be an error message",
 	"text/xml":         "XML text, which may be an error message",
 	"text/plain":       "text, which may be an error message",
 }
 
-// notAFile returns the error of an upload from u. If the server sent only a text, such as a page,
-// or used an unknown coding, the error says so.
+// notAFile replaces err with a more specific error if the server sent text, such as a web page, or
+// used an unsupported content coding. u is the requested URL.
 func notAFile(op string, u *url.URL, resp *http.Response, err error) error {
 	var foreign file.Foreign
 	if !errors.As(err, &foreign) {
@@ -128,7 +128,7 @@ func notAFile(op string, u *url.URL, resp *http.Response, err error) error {
 	return err
 }
 
-// copyOwn stores a file of the organization as another file that shares its bytes.
+// copyOwn stores a new file that shares the bytes of one of the organization's files.
 func (s *Media) copyOwn(ctx context.Context, op string, p tenancy.Principal, key string) (publishing.Medium, error) {
 	known, err := mediastore.FindMedia(ctx, s.db, p.Org, nil, []string{key})
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Media) copyOwn(ctx context.Context, op string, p tenancy.Principal, key
 	return s.save(ctx, op, p, upload{name: m.OriginalName, r: file})
 }
 
-// remoteFile turns errors of the file's server into Invalid.
+// remoteFile converts errors from reading a remote file to Invalid.
 type remoteFile struct {
 	op string
 	r  io.Reader

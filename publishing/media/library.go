@@ -1,5 +1,5 @@
-// Package media stores the files of organizations, serves and deletes them, and collects files that
-// no row refers to.
+// Package media stores, serves and deletes organizations' files, and collects stored files that no
+// row refers to.
 package media
 
 import (
@@ -24,18 +24,18 @@ import (
 	"crier/tenancy"
 )
 
-// Config configures the use cases. The program sets BaseURL and UploadTimeout; they are not read
-// from the environment.
+// Config configures Media. BaseURL and UploadTimeout are set by the program and are not read from
+// the environment.
 type Config struct {
-	// BaseURL is the public address of this instance.
+	// BaseURL is this instance's public URL.
 	BaseURL string
-	// UploadTimeout is the longest time that an upload may take. CollectFiles treats older bytes
-	// without a row as orphans.
+	// UploadTimeout is the maximum duration of an upload. CollectFiles treats older files without a
+	// row as orphans.
 	UploadTimeout time.Duration
 
 	MaxImage int64 `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
 	MaxVideo int64 `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Largest video that may be uploaded, in bytes."`
-	// MaxStorage is how many bytes of uploaded files an organization may store; 0 means no limit.
+	// MaxStorage limits an organization's uploaded files, in bytes; 0 means no limit.
 	MaxStorage int64 `env:"ORG_MAX_STORAGE_BYTES, default=107374182400" doc:"Bytes of files of one organization; 0: no limit."`
 }
 
@@ -44,8 +44,7 @@ const (
 	maxStorage = 1 << 50 // bytes
 )
 
-// Validate returns all faults of the configuration, joined. errors.As finds an env.Fault in the
-// result.
+// Validate returns all configuration faults, joined. errors.As finds an env.Fault in the result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Number("MAX_IMAGE_BYTES", c.MaxImage, 1, maxFile)
@@ -64,32 +63,33 @@ type Deps struct {
 	Log   *slog.Logger
 }
 
-// Media implements the use cases of files. It is safe for concurrent use.
+// Media stores, serves, lists and deletes files. It is safe for concurrent use.
 type Media struct {
 	cfg  Config
 	deps Deps
 	db   *db.DB
-	// lookups has one element for each lookup of a file by its key that is in progress.
+	// lookups limits concurrent lookups by file key. It has one element for each lookup in
+	// progress.
 	lookups chan struct{}
 }
 
-// New returns the use cases of files. Files are served without authentication, so lookups by key
-// always leave one connection of pg.Gate to sign-ins, if it has more than one, as it does in pools
-// of 16 connections or more.
+// New returns a Media. Because files are served without authentication, lookups by file key leave
+// one connection of the role pg.Gate free for sign-ins. The exception is a role with a single
+// connection, as in pools of fewer than 16 connections.
 func New(cfg Config, deps Deps) *Media {
 	limit := max(1, deps.DB.Pool(pg.Gate).Config().MaxConns-1)
 	return &Media{cfg: cfg, deps: deps, db: deps.DB, lookups: make(chan struct{}, limit)}
 }
 
 const (
-	// lookupWait is how long the lookup of a file waits for others.
+	// lookupWait is how long a file lookup waits for other lookups.
 	lookupWait = 2 * time.Second
-	// keyLength is in base62 characters, which hold 142 bits.
+	// keyLength is the length of a file key in base62 characters, which hold 142 bits.
 	keyLength = 24
 )
 
-// Own returns a file of the organization by its id. Its public address is the base URL followed by
-// its Path. It returns NotFound if the organization has no such file, and Unavailable while the
+// Own returns one of the organization's files by id. The file's public URL is the base URL followed
+// by its Path. Own returns NotFound if the organization has no such file, and Unavailable while the
 // database is down.
 func (s *Media) Own(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, error) {
 	const op = "publishing.OwnFile"
@@ -107,10 +107,10 @@ func (s *Media) Own(ctx context.Context, p tenancy.Principal, medium string) (pu
 	return known[0], nil
 }
 
-// Open returns a file as it is published, given the two decoded parts of its public path. The name
-// may be in any Unicode normalization form. It returns NotFound if there is no such file. It
-// returns Unavailable if too many other files are being looked up, or while the file store or the
-// database is down.
+// Open opens a file in its published form. key and file are the two decoded parts of the file's
+// public path; file can be in any Unicode normalization form. Open returns NotFound if there is no
+// such file. It returns Unavailable if too many other files are being looked up, or while the file
+// store or the database is down.
 func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error) {
 	const op = "publishing.OpenFile"
 	if len(key) != keyLength || !publishing.Storable(key) {
@@ -130,8 +130,8 @@ func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, 
 	return m, f, nil
 }
 
-// Original returns a file of the organization as it was uploaded, with its metadata. It returns the
-// same errors as Own, and Unavailable while the file store is down.
+// Original opens one of the organization's files as it was uploaded, with its metadata. It returns
+// the same errors as Own, and Unavailable while the file store is down.
 func (s *Media) Original(
 	ctx context.Context, p tenancy.Principal, medium string,
 ) (publishing.Medium, blob.File, error) {
@@ -146,7 +146,7 @@ func (s *Media) Original(
 	return m, f, nil
 }
 
-// lookup returns a file by its key. It waits for other lookups, but at most lookupWait.
+// lookup returns a file by key. It waits at most lookupWait for other lookups.
 func (s *Media) lookup(ctx context.Context, op, key string) (publishing.Medium, error) {
 	wait, cancel := context.WithTimeout(ctx, lookupWait)
 	defer cancel()
@@ -166,8 +166,8 @@ func (s *Media) lookup(ctx context.Context, op, key string) (publishing.Medium, 
 	return m, pg.Fault(op, err)
 }
 
-// fileFault returns an error of the file store as Unavailable if the store is down or slow. Any
-// other error becomes Internal, because the file has a row and must exist.
+// fileFault converts an error from the file store to a fault. The fault is Unavailable if the store
+// is down or slow. Any other error becomes Internal, because a file with a row must exist.
 func fileFault(op string, err error) error {
 	switch {
 	case fault.Is(err, fault.Unavailable):

@@ -13,7 +13,7 @@ import (
 )
 
 // List returns a page of the organization's files, newest first. A page past the last one is empty.
-// It returns Invalid for an invalid page.
+// It returns Invalid if the page number or the search is invalid.
 func (s *Media) List(ctx context.Context, p tenancy.Principal, q publishing.ListMedia) (publishing.MediaPage, error) {
 	if err := q.Validate(); err != nil {
 		return publishing.MediaPage{}, err
@@ -22,10 +22,11 @@ func (s *Media) List(ctx context.Context, p tenancy.Principal, q publishing.List
 	return page, pg.Fault("publishing.ListMedia", err)
 }
 
-// SetAlt changes the alternative text of a file and returns the file. Later posts use this text for
-// attachments that specify none. It returns NotFound, and Invalid for a text that is too long.
+// SetAlt sets a file's alternative text and returns the file. Later posts use the text for
+// attachments that specify none. SetAlt returns NotFound if there is no such file, and Invalid if
+// the text is too long.
 //
-// It leaves no audit entry: the posts that use the text keep it.
+// SetAlt writes no audit entry, because the posts that use the text keep a copy.
 func (s *Media) SetAlt(ctx context.Context, p tenancy.Principal, medium, alt string) (publishing.Medium, error) {
 	const op = "publishing.SetAlt"
 	parsed, ok := id.Parse[publishing.MediaTag](medium)
@@ -50,17 +51,19 @@ func (s *Media) SetAlt(ctx context.Context, p tenancy.Principal, medium, alt str
 	return found[0], nil
 }
 
-// forgetAtOnce is how many rows of deleted files one call of Delete removes.
+// forgetAtOnce limits how many rows one call of ForgetMedia deletes.
 const forgetAtOnce = 100
 
-// Delete deletes a file. Files may share their bytes, which are deleted with the last of them.
-// Posts that were published with the file keep their record of it.
+// Delete deletes a file. Files can share their bytes, which are deleted with the last file that
+// uses them. Posts that were published with the file keep a record of it.
 //
-// It returns NotFound, and Conflict while the file belongs to a post that is scheduled, is being
-// sent or has an unknown outcome, or to the template of a running series. After a crash following
-// the commit, the file is deleted; CollectFiles deletes the rest.
+// Delete returns NotFound if there is no such file. It returns Conflict while the file belongs to
+// the template of a running series or to a post that is scheduled, is being sent or has an unknown
+// outcome. If the process crashes after the commit, the file is deleted, and CollectFiles later
+// deletes the rest.
 //
-// It leaves no audit entry: members delete files every day, and posts keep a record of theirs.
+// Delete writes no audit entry, because deleting files is routine and posts keep a record of their
+// files.
 func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) error {
 	const op = "publishing.DeleteMedia"
 	parsed, ok := id.Parse[publishing.MediaTag](medium)

@@ -18,8 +18,8 @@ import (
 // streamRedirects is how many redirects Stream follows.
 const streamRedirects = 5
 
-// OwnFile returns the two parts of the public path of a file, for Open. ours is false for an
-// address on another server.
+// OwnFile returns the two parts of a file's public path, for use with Open. ours is false for a URL
+// on another server.
 func (s *Media) OwnFile(address string) (key, file string, ours bool) {
 	key, ours = publishing.FileKey(s.cfg.BaseURL, address)
 	u, err := url.Parse(address)
@@ -29,12 +29,13 @@ func (s *Media) OwnFile(address string) (key, file string, ours bool) {
 	return key, u.Path[strings.LastIndex(u.Path, "/")+1:], true
 }
 
-// Stream opens the video at a public https address that ends in .mp4. requested is the Range header
-// of the request; "" requests the whole video. ctx limits the whole transfer, even after Stream has
-// returned.
+// Stream opens the video at a public https URL whose path ends in .mp4. requested is the value of a
+// Range header; "" requests the whole video. ctx applies to the entire transfer, even after Stream
+// has returned.
 //
-// It returns Invalid for any other address and for a file that is not a video or is too large,
-// Upstream if the server does not respond or has no such file, and Loop for too many redirects.
+// Stream returns Invalid for any other URL and for a file that is not an MP4 video or is too large.
+// It returns Upstream if the server does not respond or does not have the file, and Loop if there
+// are too many redirects.
 func (s *Media) Stream(ctx context.Context, address, requested string) (publishing.VideoStream, error) {
 	const op = "publishing.Stream"
 	u, err := file.ParseAddress(address)

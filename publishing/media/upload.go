@@ -18,16 +18,16 @@ import (
 	"crier/tenancy"
 )
 
-// originalName is the longest original name in characters.
+// originalName is the maximum length of an original name, in characters.
 const originalName = 255
 
-// Upload stores a file and returns its row. If the organization has a file with the same bytes, the
-// two share the stored bytes and nothing else. Upload returns Invalid for a file that is incomplete
-// or of an unknown kind. It returns TooLarge for a file above its own limit or above what is left
-// of the organization's storage.
+// Upload stores a file and returns its row. If the organization already has a file with the same
+// bytes, the two files share the stored bytes and nothing else. Upload returns Invalid if the file
+// is incomplete or has an unknown type. It returns TooLarge if the file exceeds the limit for its
+// type or the organization's remaining storage.
 //
-// The bytes are stored before the row. A crash in between leaves bytes that are never served and
-// that CollectFiles deletes.
+// The bytes are stored before the row. A crash in between leaves bytes that are never served, and
+// CollectFiles deletes them.
 func (s *Media) Upload(
 	ctx context.Context, p tenancy.Principal, filename string, r io.Reader,
 ) (publishing.Medium, error) {
@@ -37,8 +37,7 @@ func (s *Media) Upload(
 // upload is a file to be stored.
 type upload struct {
 	name string
-	// claims is a file name with an extension that must match the content; "" if there is none to
-	// check.
+	// claims is a file name whose extension must match the content, or "" to skip this check.
 	claims string
 	r      io.Reader
 }
@@ -104,9 +103,9 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 	return stored, nil
 }
 
-// unsaved returns the fault for a file whose row may be missing. It deletes the bytes if no row can
-// refer to them. Otherwise a row may exist, and other files may already share the bytes;
-// CollectFiles deletes them if no row refers to them.
+// unsaved returns the fault for a file whose row may not have been inserted. It deletes the bytes
+// if no row can refer to them. Otherwise the row may exist, and other files may already share the
+// bytes; if no row refers to the bytes, CollectFiles deletes them.
 func (s *Media) unsaved(ctx context.Context, op string, m publishing.Medium, err error) error {
 	failure := pg.Fault(op, err)
 	full := errors.Is(err, mediastore.ErrStorageFull)
@@ -119,16 +118,16 @@ func (s *Media) unsaved(ctx context.Context, op string, m publishing.Medium, err
 	return failure
 }
 
-// deleteBlob deletes the bytes of a file, even if ctx has ended. CollectFiles deletes what it could
-// not.
+// deleteBlob deletes a file's bytes, even if ctx has ended. If it fails, CollectFiles deletes them
+// later.
 func (s *Media) deleteBlob(ctx context.Context, m publishing.Medium) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTime)
 	defer cancel()
 	return s.deps.Blobs.Delete(ctx, m.BlobKey())
 }
 
-// storageLeft returns how many bytes the organization may still store. It returns TooLarge if none
-// are left.
+// storageLeft returns how many more bytes the organization can store. It returns TooLarge if the
+// storage is full.
 func (s *Media) storageLeft(ctx context.Context, op string, org tenancy.OrgID) (int64, error) {
 	if s.cfg.MaxStorage == 0 {
 		return math.MaxInt64, nil
@@ -155,8 +154,8 @@ func storageFull(op string) error {
 		"Your organization's storage is full. Ask whoever runs this instance for more.")
 }
 
-// storableName returns the beginning of the file name that the client sent, or "" if it cannot be
-// stored.
+// storableName returns the client's file name, truncated to originalName characters, or "" if the
+// name cannot be stored.
 func storableName(filename string) string {
 	runes := []rune(filename)
 	if len(runes) > originalName {
@@ -168,8 +167,8 @@ func storableName(filename string) string {
 	return ""
 }
 
-// uploadFault returns an error of an upload as a fault. It returns a fault that the reader wrapped
-// unchanged, makes an incomplete body Invalid, and any other error Unavailable or Internal.
+// uploadFault converts an upload error to a fault. It returns a fault from the reader unchanged,
+// Invalid for an incomplete body, and Unavailable or Internal for any other error.
 func uploadFault(op string, err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Kind != fault.Internal {

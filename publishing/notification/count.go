@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// orgsPerRound and eventsPerOrg bound one round. Organizations take turns.
+	// orgsPerRound and eventsPerOrg limit one round, so that organizations take turns.
 	orgsPerRound = 500
 	eventsPerOrg = 500
 )
 
-// Count adds events to the incidents of their organizations and deletes the events, for the
-// organizations in the shards of this process. more is true if there may be further events.
+// Count adds events to their organizations' incidents and deletes the events. It serves the
+// organizations in this process's shards. more is true if there may be further events.
 func (n *Notifier) Count(ctx context.Context) (more bool, err error) {
 	return n.events.Page(ctx, func(ctx context.Context, after tenancy.OrgID, limit int) ([]tenancy.OrgID, error) {
 		return notificationstore.IncidentOrgs(ctx, n.db, after, limit)
 	}, n.countOrg)
 }
 
-// countOrg counts the oldest events of an organization. An event that cannot be stored is logged
-// and dropped, so that it does not block the events behind it. countOrg does nothing while another
-// process counts the organization's events.
+// countOrg counts an organization's oldest events. An event that cannot be stored is logged and
+// dropped, to avoid blocking the events behind it. countOrg does nothing while another process is
+// counting the organization's events.
 func (n *Notifier) countOrg(ctx context.Context, org tenancy.OrgID) (full bool, err error) {
 	var seen int
 	err = n.inOrg(ctx, org, func(tx *db.Tx) error {
@@ -45,7 +45,7 @@ func (n *Notifier) countOrg(ctx context.Context, org tenancy.OrgID) (full bool, 
 	return true, n.dropRefused(ctx, org)
 }
 
-// inOrg runs fn in a transaction, unless another transaction is counting the organization's events.
+// inOrg runs fn in a transaction unless another transaction is counting the organization's events.
 func (n *Notifier) inOrg(ctx context.Context, org tenancy.OrgID, fn func(tx *db.Tx) error) error {
 	return n.db.InOrg(ctx, org, func(tx *db.Tx) error {
 		got, err := notificationstore.TryLockIncidents(ctx, tx)
@@ -56,7 +56,7 @@ func (n *Notifier) inOrg(ctx context.Context, org tenancy.OrgID, fn func(tx *db.
 	})
 }
 
-// add deletes events and stores the incidents of those that were still there.
+// add deletes events and adds the events that it deleted to their incidents.
 func (n *Notifier) add(
 	ctx context.Context, tx *db.Tx, org tenancy.OrgID, events []notificationstore.IncidentEvent,
 ) error {
@@ -103,8 +103,8 @@ func compare(a, b publishing.ChannelID) int {
 	return slices.Compare(x[:], y[:])
 }
 
-// dropRefused counts the oldest events in smaller batches and drops those that the database
-// refuses.
+// dropRefused counts the oldest events in smaller batches and drops events that the database
+// rejects.
 func (n *Notifier) dropRefused(ctx context.Context, org tenancy.OrgID) error {
 	var events []notificationstore.IncidentEvent
 	if err := n.inOrg(ctx, org, func(tx *db.Tx) (err error) {

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// publishedMailDelay is how long after midnight UTC the first mails about the previous day's
-	// posts are queued. The mails are spread by the shards of their organizations,
-	// publishedMailStep per shard.
+	// publishedMailDelay is how long after midnight UTC the first emails about the previous day's
+	// posts are queued. Emails are staggered by the organization's shard, publishedMailStep per
+	// shard.
 	publishedMailDelay = 5 * time.Minute
 	publishedMailStep  = 10 * time.Second
 )
@@ -37,28 +37,27 @@ func incidentKeyOf(kind publishing.NotificationKind, channel publishing.ChannelI
 	return key
 }
 
-// incidents adds events to the incidents of one organization. The caller loads the incidents that
-// the events may belong to, adds the events in order, and stores the changes. It is not safe for
+// incidents adds events to one organization's incidents. The caller loads the incidents that the
+// events may belong to, adds the events in order, and stores the changes. It is not safe for
 // concurrent use.
 type incidents struct {
 	org           tenancy.OrgID
 	now, activity time.Time
 	open          map[incidentKey]*publishing.Notification
-	// closed has the incidents that ended within IncidentReopening.
+	// closed holds the incidents that ended less than IncidentReopening ago.
 	closed map[incidentKey]*publishing.Notification
 	stored map[publishing.NotificationID]bool
-	// touched has the incidents that were changed or begun, in this order. dropped has the
-	// incidents to delete.
+	// touched holds the incidents that were changed or begun, in order of their first change.
+	// dropped holds the incidents to delete.
 	touched []*publishing.Notification
 	dropped []publishing.NotificationID
-	// published counts the added published posts by channel.
+	// published counts the newly published posts by channel.
 	published []notificationstore.ChannelPosts
 }
 
-// newIncidents returns the incidents of an organization. known has the stored incidents of the
-// events' channels that are open or ended within IncidentReopening, by id, and those of the events'
-// days. activity is now or, if that is not later than Notification.LastAt of every notification of
-// the organization, a time that is.
+// newIncidents returns an organization's incidents. known holds the result of OpenIncidents in the
+// store: the incidents to which the events may belong, ordered by id. activity is the time to store
+// as LastAt; see ActivityTime in the store.
 func newIncidents(org tenancy.OrgID, known []publishing.Notification, now, activity time.Time) *incidents {
 	s := &incidents{
 		org: org, now: now.UTC(), activity: activity.UTC(), stored: map[publishing.NotificationID]bool{},
@@ -75,12 +74,12 @@ func newIncidents(org tenancy.OrgID, known []publishing.Notification, now, activ
 	return s
 }
 
-// add adds an event.
+// add adds an event to its incident.
 //
-// An incident of failed or missed posts ends when the channel publishes again or is reconnected,
-// and after IncidentSilence. While a channel must be reconnected, its failed and missed posts count
-// in that incident, which ends only when the channel is reconnected. Unknown outcomes and published
-// posts are counted per day, in UTC.
+// An incident of failed or missed posts ends when the channel publishes again, when the channel is
+// reconnected, or after IncidentSilence. While a channel must be reconnected, its failed and missed
+// posts are added to the reconnect incident, which ends only when the channel is reconnected.
+// Unknown outcomes and published posts are counted per day, in UTC.
 func (s *incidents) add(e notificationstore.IncidentEvent) {
 	switch e.Kind {
 	case publishing.EventPostPublished:
@@ -104,7 +103,7 @@ func (s *incidents) add(e notificationstore.IncidentEvent) {
 	}
 }
 
-// publish adds a post to the published posts of its day.
+// publish counts a post among its day's published posts.
 func (s *incidents) publish(e notificationstore.IncidentEvent) {
 	n := s.count(publishing.NotifyPublished, e)
 	if n.Channel != e.Channel {
@@ -119,8 +118,9 @@ func (s *incidents) publish(e notificationstore.IncidentEvent) {
 	s.published = append(s.published, notificationstore.ChannelPosts{Notification: n.ID, Channel: e.Channel, Posts: 1})
 }
 
-// refuse begins the incident of a channel that must be reconnected. Incidents that the channel's
-// posts have begun become part of it if nobody was mailed about them.
+// refuse begins an incident for a channel that must be reconnected. The channel's incidents of
+// failed and missed posts are merged into that incident if an email about them is still to be
+// queued, and closed otherwise.
 func (s *incidents) refuse(e notificationstore.IncidentEvent) {
 	n := s.current(publishing.NotifyReconnect, e)
 	n.Reason = e.Reason
@@ -137,7 +137,7 @@ func (s *incidents) refuse(e notificationstore.IncidentEvent) {
 	}
 }
 
-// merge moves the posts of an open incident that nobody was mailed about to another incident.
+// merge moves the posts that no email has reported from an open incident to another incident.
 func (s *incidents) merge(to *publishing.Notification, key incidentKey) {
 	other := s.open[key]
 	to.Posts += other.Posts - other.EarlierPosts
@@ -153,7 +153,7 @@ func (s *incidents) merge(to *publishing.Notification, key incidentKey) {
 	s.close(key.Channel, key.Kind)
 }
 
-// count adds the post of an event to the incident of the given kind, and returns the incident.
+// count adds an event's post to the incident of the given kind and returns the incident.
 func (s *incidents) count(kind publishing.NotificationKind, e notificationstore.IncidentEvent) *publishing.Notification {
 	n := s.current(kind, e)
 	n.Posts++
@@ -168,9 +168,9 @@ func (s *incidents) count(kind publishing.NotificationKind, e notificationstore.
 	return n
 }
 
-// mailPosts schedules another mail about a channel that must be reconnected, for members who want
-// mails only about posts. They have had none if no post had failed, since the channel was last
-// refused, when the first mails were queued.
+// mailPosts schedules another email about a channel that must be reconnected, for members who want
+// emails only about posts. These members have received no email if, when the first emails were
+// queued, no post had failed since the channel was last refused.
 func (s *incidents) mailPosts(n *publishing.Notification) {
 	if n.Kind != publishing.NotifyReconnect || n.MailedPosts == nil || n.MailAt != nil {
 		return
@@ -180,8 +180,8 @@ func (s *incidents) mailPosts(n *publishing.Notification) {
 	}
 }
 
-// current returns the incident of the given kind for an event. It begins one if there is none or
-// the last one is over.
+// current returns the incident of the given kind to which an event belongs. If none is open,
+// current reopens or begins one. If the open incident is over, current begins a new one.
 func (s *incidents) current(kind publishing.NotificationKind, e notificationstore.IncidentEvent) *publishing.Notification {
 	key := incidentKeyOf(kind, e.Channel, e.At)
 	n := s.open[key]
@@ -204,9 +204,10 @@ func (s *incidents) current(kind publishing.NotificationKind, e notificationstor
 	return n
 }
 
-// reopen reopens and returns the incident that ended a short time ago, or nil if there is none. If
-// people were mailed about it, they are mailed again, no earlier than IncidentReopening after the
-// last mail, unless the incident ends harmlessly before.
+// reopen reopens and returns an incident that ended less than IncidentReopening ago, or returns nil
+// if there is none. If people were emailed about the incident, they are emailed again, unless the
+// incident ends harmlessly first. The new email is sent no earlier than IncidentReopening after the
+// last one.
 func (s *incidents) reopen(key incidentKey) *publishing.Notification {
 	n := s.closed[key]
 	if n == nil || s.now.Sub(*n.ClosedAt) >= publishing.IncidentReopening {
@@ -226,7 +227,7 @@ func (s *incidents) reopen(key incidentKey) *publishing.Notification {
 	return n
 }
 
-// nextMailAt returns when the mails of a reopened incident are queued.
+// nextMailAt returns when to queue the emails about a reopened incident.
 func (s *incidents) nextMailAt(n *publishing.Notification) *time.Time {
 	at := s.mailAt(n.Kind, s.now)
 	if n.MailedAt == nil {
@@ -238,12 +239,13 @@ func (s *incidents) nextMailAt(n *publishing.Notification) *time.Time {
 	return at
 }
 
-// isOver reports whether an open incident takes no further events.
+// isOver reports whether an open incident has been silent for too long to take further events.
 func (s *incidents) isOver(n publishing.Notification) bool {
 	return !n.Kind.IsDaily() && n.Kind != publishing.NotifyReconnect && s.now.Sub(n.LastAt) > publishing.IncidentSilence
 }
 
-// mailAt returns when to queue the mails of an incident whose first event was at began.
+// mailAt returns when to queue the emails about an incident. began is the time of the incident's
+// first event.
 func (s *incidents) mailAt(kind publishing.NotificationKind, began time.Time) *time.Time {
 	at := s.now.Add(publishing.IncidentMailDelay)
 	if kind == publishing.NotifyPublished {
@@ -253,8 +255,8 @@ func (s *incidents) mailAt(kind publishing.NotificationKind, began time.Time) *t
 	return &at
 }
 
-// close ends the open incidents of the given kinds. A harmless incident no longer needs a mail that
-// is not queued yet.
+// close ends a channel's open incidents of the given kinds. If an incident is harmless, close
+// cancels emails about it that have not been queued yet.
 func (s *incidents) close(channel publishing.ChannelID, kinds ...publishing.NotificationKind) {
 	for _, kind := range kinds {
 		key := incidentKey{Channel: channel, Kind: kind}
@@ -273,8 +275,8 @@ func (s *incidents) close(channel publishing.ChannelID, kinds ...publishing.Noti
 	}
 }
 
-// isHarmless reports whether no post has failed since people were last mailed or, if nobody was
-// mailed, no post has failed at all.
+// isHarmless returns true if no post has failed since the last email was queued or, if none was
+// queued, if no post has failed at all.
 func isHarmless(n *publishing.Notification) bool {
 	if n.Reopened > 0 && n.MailedPosts == nil {
 		return n.Posts == n.EarlierPosts
@@ -298,7 +300,7 @@ func (s *incidents) touch(n *publishing.Notification) {
 	}
 }
 
-// changes returns what the events changed.
+// changes returns the changes to store.
 func (s *incidents) changes() (out notificationstore.IncidentChanges) {
 	out.Deleted, out.Published = s.dropped, s.published
 	for _, n := range s.touched {

@@ -16,26 +16,27 @@ import (
 )
 
 const (
-	// maxShownName and maxShownReason bound the parts of a sentence, in bytes.
+	// maxShownName and maxShownReason limit the parts of a notification's sentence, in bytes.
 	maxShownName   = 128
 	maxShownReason = 300
 )
 
-// Notifications implements the use cases of the bell. It is safe for concurrent use.
+// Notifications lists the notifications in the bell and marks them as read. It is safe for
+// concurrent use.
 type Notifications struct {
 	deps        Deps
 	db          *db.DB
 	preferences Preferences
 }
 
-// NewNotifications returns the use cases of the bell.
+// NewNotifications returns Notifications. Unread and Read exclude the kinds muted in preferences.
 func NewNotifications(deps Deps, preferences Preferences) *Notifications {
 	return &Notifications{deps: deps, db: deps.DB, preferences: preferences}
 }
 
-// List returns a page of the organization's notifications: those for all members and those for the
-// principal's person. Pages start at 0. Activity between two calls moves notifications to the first
-// page. List returns Invalid if the page is out of range.
+// List returns a page of the organization's notifications that are addressed to all members or to
+// the principal's person. Pages start at 0. Activity between two calls moves notifications to the
+// first page. List returns Invalid if the page is out of range.
 func (s *Notifications) List(
 	ctx context.Context, p tenancy.Principal, page int,
 ) (publishing.NotificationPage, error) {
@@ -63,8 +64,7 @@ func checkNotificationPage(op string, page int) error {
 	}
 }
 
-// Unread returns how many notifications the person has not read, excluding the kinds that the
-// person has switched off.
+// Unread returns how many notifications the person has not read, excluding muted kinds.
 func (s *Notifications) Unread(ctx context.Context, p tenancy.Principal) (int, error) {
 	const op = "publishing.UnreadNotifications"
 	muted, err := s.preferences.MutedNotifications(ctx, p)
@@ -78,10 +78,10 @@ func (s *Notifications) Unread(ctx context.Context, p tenancy.Principal) (int, e
 	return n, nil
 }
 
-// Read returns a page of the notifications that the person wants to see, and the time up to which
-// the person had already read everything. Pages start at 0. The returned notifications then count
-// as read, unless an administrator of the instance is impersonating the person. Read returns
-// Invalid if the page is out of range.
+// Read returns a page of the notifications that the person has not muted, and the time up to which
+// the person had already read everything. Pages start at 0. Read marks the returned notifications
+// as read unless an instance administrator is impersonating the person. It returns Invalid if the
+// page is out of range.
 func (s *Notifications) Read(
 	ctx context.Context, p tenancy.Principal, page int,
 ) ([]publishing.ListedNotification, time.Time, error) {
@@ -103,15 +103,15 @@ func (s *Notifications) Read(
 	return out, before, nil
 }
 
-// describe sets the sentences of notifications and whether they are closed.
+// describe sets the notifications' Content and IsClosed.
 func (s *Notifications) describe(list []publishing.ListedNotification) {
 	for i := range list {
 		list[i].Content, list[i].IsClosed = s.sentence(list[i]), list[i].IsOver(s.deps.Clock.Now())
 	}
 }
 
-// sentence returns what a notification says. Names and reasons come from elsewhere, so they are cut
-// to a maximum length and cleaned of line breaks and control characters.
+// sentence returns a notification's text. Names and reasons come from outside, so they are
+// truncated and cleaned of line breaks and control characters.
 func (s *Notifications) sentence(n publishing.ListedNotification) string {
 	what := n.Report().What(s.channelName(n))
 	if n.Reason == nil {
@@ -124,7 +124,7 @@ func (s *Notifications) sentence(n publishing.ListedNotification) string {
 	return what + ": " + reason
 }
 
-// channelName returns the name of a channel with its platform.
+// channelName returns a channel's name and platform. Example: “News” (Bluesky)
 func (s *Notifications) channelName(n publishing.ListedNotification) string {
 	if n.Kind == publishing.NotifyPublished && n.Channel.IsZero() {
 		return "several channels"
@@ -140,7 +140,7 @@ func (s *Notifications) channelName(n publishing.ListedNotification) string {
 	return fmt.Sprintf("“%s” (%s)", name, platform)
 }
 
-// Add stores a notification in the transaction of the change that it reports.
+// Add stores a notification in tx, the transaction that makes the reported change.
 func (s *Notifications) Add(ctx context.Context, tx *db.Tx, n publishing.Notification) error {
 	return notificationstore.AddNotification(ctx, tx, n)
 }

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// mailsPerOrg bounds one round. Organizations take turns.
+	// mailsPerOrg limits one round, so that organizations take turns.
 	mailsPerOrg = 500
-	// maxWaiting bounds the count of waiting events.
+	// maxWaiting limits how many waiting events are counted.
 	maxWaiting = 100_000
 )
 
-// Mail passes due reports to the mailer, for the organizations in the shards of this process. more
+// Mail passes due reports to the mailer. It serves the organizations in this process's shards. more
 // is true if there may be further reports.
 func (n *Notifier) Mail(ctx context.Context) (more bool, err error) {
 	waiting, oldest, err := notificationstore.IncidentBacklog(ctx, n.db, maxWaiting)
@@ -36,7 +36,7 @@ func (n *Notifier) Mail(ctx context.Context) (more bool, err error) {
 	}, func(ctx context.Context, org tenancy.OrgID) (bool, error) { return n.mailOrg(ctx, org, now) })
 }
 
-// mailOrg reports the due incidents of an organization together, and one day of published posts.
+// mailOrg reports an organization's due incidents together, and then one day's published posts.
 func (n *Notifier) mailOrg(ctx context.Context, org tenancy.OrgID, now time.Time) (full bool, err error) {
 	due, err := notificationstore.IncidentMails(ctx, n.db, org, now, mailsPerOrg)
 	if err != nil {
@@ -55,8 +55,8 @@ func (n *Notifier) mailOrg(ctx context.Context, org tenancy.OrgID, now time.Time
 	return len(due) == mailsPerOrg, n.reportPublished(ctx, org, now)
 }
 
-// reportIncidents passes the reports of incidents to the mailer, and returns the incidents that it
-// could not report. A report that the database refuses is logged and dropped.
+// reportIncidents passes incident reports to the mailer and returns the incidents that it could not
+// report. A report that the database rejects is logged and dropped.
 func (n *Notifier) reportIncidents(
 	ctx context.Context, org tenancy.OrgID, due []publishing.ListedNotification,
 ) (left []publishing.ListedNotification, err error) {
@@ -75,10 +75,10 @@ func (n *Notifier) logRefused(ctx context.Context, org tenancy.OrgID, report str
 	)
 }
 
-// incidentReports returns the reports of an incident or an approval. A channel that must be
-// reconnected has one report for members who want mails about channels, sent once, and another for
-// the other members who want mails about posts, once posts have failed. A reopened incident has the
-// same reports again, with different ids.
+// incidentReports returns the reports about an incident or an approval. A channel that must be
+// reconnected is reported once to members who want emails about channels and, after posts have
+// failed, to the other members who want emails about posts. If the incident is reopened, the
+// reports are sent again with different ids.
 func (n *Notifier) incidentReports(org tenancy.OrgID, d publishing.ListedNotification) (out []tenancy.Report) {
 	if d.Kind == publishing.NotifyApproval {
 		return n.approvalReports(org, d)
@@ -107,9 +107,10 @@ func (n *Notifier) incidentReport(org tenancy.OrgID, d publishing.ListedNotifica
 	return r
 }
 
-// approvalReports returns the reports about an approval. A request is reported to everyone who can
-// answer it; an answer or an end is reported to the person of the notification. There is no report
-// of a request that has since been answered or ended, and none if it is unknown who asked.
+// approvalReports returns the reports about an approval. A pending request is reported to everyone
+// who can answer it except the person who made it. An answer, or the end of a request, is reported
+// to the notification's person, if there is one. If a request is no longer pending, only its answer
+// or its end is reported.
 func (n *Notifier) approvalReports(org tenancy.OrgID, d publishing.ListedNotification) []tenancy.Report {
 	r := n.incidentReport(org, d)
 	switch {
@@ -123,7 +124,7 @@ func (n *Notifier) approvalReports(org tenancy.OrgID, d publishing.ListedNotific
 	return []tenancy.Report{r}
 }
 
-// reportPublished reports the published posts of the oldest day that is due.
+// reportPublished reports the published posts of the oldest due day.
 func (n *Notifier) reportPublished(ctx context.Context, org tenancy.OrgID, now time.Time) error {
 	channels, err := notificationstore.PublishedMails(ctx, n.db, org, now, tenancy.MaxReportChannels)
 	if err != nil || len(channels) == 0 {
@@ -151,7 +152,7 @@ func (n *Notifier) reportPublished(ctx context.Context, org tenancy.OrgID, now t
 	return notificationstore.PublishedQueued(ctx, n.db, org, all.ID, now)
 }
 
-// platform returns the name of a platform for people.
+// platform returns a platform's display name.
 func (n *Notifier) platform(id string) string {
 	c, ok := n.deps.Connectors.Get(id)
 	if !ok {

@@ -1,12 +1,13 @@
-// Package notification implements the bell. It counts what happens to posts and channels in
-// incidents, which are notifications, and queues the mails about them.
+// Package notification implements the bell, a member's list of notifications. It groups post and
+// channel events into incidents, which are notifications, and queues emails about the incidents.
 //
-// An event is a row written by the transaction of the change. The loop of Notifier adds the events
-// of an organization to its incidents and deletes them, in one transaction. Each event is therefore
-// counted once, even after a crash.
+// An event is a row that is written in the same transaction as the reported change. The Notifier's
+// loop adds an organization's events to its incidents and deletes the events in one transaction.
+// Each event is therefore counted exactly once, even after a crash.
 //
-// Some time after an incident began, the loop passes its report to the mailer and then records that
-// it did so. After a crash in between, it passes the report again and the mailer ignores it.
+// Some time after an incident begins, the loop passes a report to the mailer and then records that
+// the report was queued. After a crash in between, the loop passes the report again, and the mailer
+// ignores it.
 package notification
 
 import (
@@ -22,10 +23,10 @@ import (
 )
 
 const (
-	// pollInterval is how often the database is asked for events.
+	// pollInterval is how often the loop queries the database for events.
 	pollInterval = 2 * time.Second
-	// mailInterval is how often the database is asked for due mails and for the number of waiting
-	// events.
+	// mailInterval is how often the loop queries the database for due emails and for the number of
+	// waiting events.
 	mailInterval = 5 * time.Second
 	// stepTimeout limits one call of Count or Mail.
 	stepTimeout = 30 * time.Second
@@ -38,12 +39,12 @@ type Deps struct {
 	Mailer     IncidentMailer
 	Clock      clock.Clock
 	Log        *slog.Logger
-	// Shards returns the shards that this process owns. The loop serves the organizations in them.
+	// Shards returns the shards that this process owns. The loop serves the organizations in these
+	// shards.
 	Shards func() []int16
 }
 
-// Notifier turns the events of all organizations into notifications and mails. It is safe for
-// concurrent use.
+// Notifier turns events into notifications and emails. It is safe for concurrent use.
 type Notifier struct {
 	deps Deps
 	db   *db.DB
@@ -72,7 +73,8 @@ func New(deps Deps) *Notifier {
 	return &Notifier{deps: deps, db: deps.DB, events: db.NewWalk(walk), mails: db.NewWalk(walk), loop: loop}
 }
 
-// Start starts the loop, which ends with Stop and not with ctx. Start must be called once.
+// Start starts the loop, which runs until Stop is called, even if ctx ends. Start must be called
+// only once.
 func (n *Notifier) Start(ctx context.Context) { n.loop.Start(ctx, n.Count, n.mailIfDue) }
 
 // mailIfDue calls Mail if the last call was at least mailInterval ago.
@@ -85,12 +87,13 @@ func (n *Notifier) mailIfDue(ctx context.Context) (more bool, err error) {
 	return n.Mail(ctx)
 }
 
-// Stop ends the loop and waits for it, or returns the error of ctx.
+// Stop ends the loop and waits for it. It returns ctx's error if ctx ends first.
 func (n *Notifier) Stop(ctx context.Context) error { return n.loop.Stop(ctx) }
 
-// Waiting returns how many events of all organizations wait to be counted, at most maxWaiting, as
-// of the last round of mails.
+// Waiting returns how many events are waiting to be counted in all organizations, at most
+// maxWaiting, as of the last call of Mail.
 func (n *Notifier) Waiting() int64 { return n.waiting.Load() }
 
-// OldestSeconds returns the age of the oldest waiting event at that time, in seconds.
+// OldestSeconds returns the age of the oldest waiting event in seconds, as of the last call of
+// Mail.
 func (n *Notifier) OldestSeconds() int64 { return n.oldest.Load() }

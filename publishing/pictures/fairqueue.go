@@ -16,15 +16,15 @@ type pictureJob struct {
 // fairQueue is a bounded queue that serves organizations in turn, regardless of how many jobs each
 // has. It contains each job at most once. It is not safe for concurrent use.
 type fairQueue struct {
-	each, all int // the maximum number of jobs of one organization, and of all together
+	each, all int // the maximum number of jobs per organization and in total
 
 	order []tenancy.OrgID // the organizations with jobs, in the order of their turns
 	jobs  map[tenancy.OrgID][]pictureJob
-	size  int // of all organizations together
+	size  int // the total number of jobs
 }
 
-// push adds a job behind the others of its organization. It returns false if the queue is full. A
-// job that is already in the queue keeps its place.
+// push appends a job to its organization's jobs. It returns false if the queue is full. A job that
+// is already in the queue keeps its place.
 func (q *fairQueue) push(j pictureJob) bool {
 	own := q.jobs[j.org]
 	switch {
@@ -44,8 +44,8 @@ func (q *fairQueue) push(j pictureJob) bool {
 	return true
 }
 
-// pop removes the first job of the organization that is next in turn. It returns false if the queue
-// is empty.
+// pop removes and returns the first job of the organization whose turn it is. It returns false if
+// the queue is empty.
 func (q *fairQueue) pop() (pictureJob, bool) {
 	if len(q.order) == 0 {
 		return pictureJob{}, false

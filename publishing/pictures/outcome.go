@@ -11,8 +11,8 @@ import (
 	picturesstore "crier/publishing/pictures/store"
 )
 
-// recordOutcome records the outcome of an attempt. If that fails, a search finds the picture again
-// after the lease has expired.
+// recordOutcome records the outcome of an attempt. If recording fails, a search finds the picture
+// again after the lease has expired.
 func (p *Maker) recordOutcome(
 	ctx context.Context, job pictureJob, taken picturesstore.TakenPicture, made picturesstore.MadePicture, cause error,
 ) {
@@ -56,8 +56,8 @@ func (p *Maker) recordOutcome(
 	p.writeOutcome(context.WithoutCancel(ctx), job, log, write)
 }
 
-// writeOutcome calls write, which records the outcome of an attempt. If the organization has all
-// its connections in use, writeOutcome returns, and a goroutine repeats write as soon as a
+// writeOutcome calls write, which records the outcome of an attempt. If all the organization's
+// connections are in use, writeOutcome returns, and a goroutine calls write again as soon as a
 // connection is free.
 func (p *Maker) writeOutcome(
 	ctx context.Context, job pictureJob, log *slog.Logger, write func(context.Context) (bool, error),
@@ -78,8 +78,9 @@ func (p *Maker) writeOutcome(
 	}
 }
 
-// deleteUnused deletes files that no row refers to: the files of the attempts before a kept one, or
-// the file of an attempt that was not kept, for example because its lease had expired.
+// deleteUnused deletes files that no row refers to. If the attempt's picture was kept, these are
+// the files of earlier attempts. If it was not kept, for example because the lease had expired,
+// this is the attempt's own file.
 func (p *Maker) deleteUnused(
 	ctx context.Context, taken picturesstore.TakenPicture, made picturesstore.MadePicture, kept bool,
 ) error {

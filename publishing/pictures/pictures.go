@@ -23,41 +23,40 @@ import (
 )
 
 const (
-	// picturesEach and picturesAll limit the jobs in memory, for one organization and for all. A
-	// job beyond the limits stays pending in the database, where a later search finds it.
+	// picturesEach and picturesAll limit the jobs in memory, per organization and in total. A job
+	// beyond the limits stays pending in the database, where a later search finds it.
 	picturesEach = 64
 	picturesAll  = 4096
 	// pictureSearch is the interval between searches of the database.
 	pictureSearch = 15 * time.Second
-	// pictureSlack is how much earlier than due a search may begin, so that every tick of the loop
-	// has one.
+	// pictureSlack is how early a search may begin, so that every tick of the loop runs one.
 	pictureSlack = time.Second
-	// pictureErrorPause is the pause after an error that would hit the next picture as well.
+	// pictureErrorPause is the pause after an error that would affect the next picture too.
 	pictureErrorPause = time.Second
 	// pictureLimit is the time limit for converting one picture.
 	pictureLimit = time.Minute
 	// storeTime is the time limit for one statement.
 	storeTime = 10 * time.Second
-	// pictureWait is how long a statement waits for a connection of its organization.
+	// pictureWait is how long a statement waits for one of its organization's connections.
 	pictureWait = time.Second
 	// pictureLease is how long an attempt owns its picture.
 	pictureLease = pictureLimit + 3*storeTime
 	// maxPictureCrashes is how many attempts in a row may end without a recorded outcome before a
 	// picture fails.
 	maxPictureCrashes = 3
-	// maxPictureAttempts is how many attempts in total a picture gets before it fails. They last
-	// about eight hours if the file store does not respond.
+	// maxPictureAttempts is how many attempts may be made in total before a picture fails. If the
+	// file store does not respond, these attempts take about eight hours.
 	maxPictureAttempts = 100
 	// maxPictureBackoff is the longest back-off between attempts.
 	maxPictureBackoff = 5 * time.Minute
 )
 
-// Maker converts pictures in the background, apart from requests and sends. It converts one at a
-// time in this process, and serves the organizations in turn. It is safe for concurrent use, and
-// Add and Await also work on a nil Maker.
+// Maker converts pictures in the background, independently of requests and sends. It converts one
+// picture at a time in this process and serves organizations in turn. It is safe for concurrent
+// use, and Add and Await also work on a nil Maker.
 //
 // The rows in the database are authoritative; the Maker keeps only their ids in memory. After a
-// crash, another attempt takes the picture once the lease of the last one has expired.
+// crash, another attempt takes the picture once the last attempt's lease has expired.
 type Maker struct {
 	deps Deps
 	db   *db.DB
@@ -83,8 +82,8 @@ type Maker struct {
 	searched               atomic.Int64       // when the database was last searched, by clock.Boot
 }
 
-// pictureWatch is shared by the posts that wait for a picture. The channel is closed when the state
-// of the picture may have changed.
+// pictureWatch is shared by the posts that wait for a picture. The channel is closed when the
+// picture's state may have changed.
 type pictureWatch struct {
 	changed  chan struct{}
 	watchers int
@@ -122,8 +121,8 @@ func (p *Maker) Start(ctx context.Context) {
 	p.loop.Start(ctx, p.step)
 }
 
-// Stop ends the conversion and makes the current picture pending again. It waits until that is
-// recorded, or returns the error of ctx.
+// Stop ends the conversion and makes the current picture pending again. It waits until this is
+// recorded, or returns ctx's error if ctx ends first.
 func (p *Maker) Stop(ctx context.Context) error {
 	if err := p.loop.Stop(ctx); err != nil {
 		return err
@@ -148,8 +147,8 @@ func (p *Maker) Add(org tenancy.OrgID, keys []picturesstore.PictureKey) {
 }
 
 // Await queues a pending picture ahead of pictures that no post waits for. The channel is closed
-// when the state of the picture may have changed. The caller must call done to stop waiting. On a
-// nil Maker the channel is nil and never ready.
+// when the picture's state may have changed. The caller must call done to stop waiting. On a nil
+// Maker, the channel is nil and never ready.
 func (p *Maker) Await(org tenancy.OrgID, key picturesstore.PictureKey) (changed <-chan struct{}, done func()) {
 	if p == nil {
 		return nil, func() {}
@@ -205,8 +204,8 @@ func (p *Maker) due(now time.Duration) bool {
 	return true
 }
 
-// next removes the first urgent job, or else the first of the others. more means that a search may
-// find jobs that are not in the queues.
+// next removes and returns the first urgent job or, if there is none, the first other job. more is
+// true if a search may find jobs that are not in the queues.
 func (p *Maker) next() (job pictureJob, found, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -217,7 +216,7 @@ func (p *Maker) next() (job pictureJob, found, more bool) {
 	return job, found, p.searchAgain
 }
 
-// postpone leaves the pictures of a busy organization pending until the next periodic search.
+// postpone leaves a busy organization's pictures pending until the next periodic search.
 func (p *Maker) postpone(org tenancy.OrgID) {
 	p.deps.Log.Warn("an organization has all its connections in use; its pictures will be made later", "org", org)
 	p.mu.Lock()
@@ -227,15 +226,15 @@ func (p *Maker) postpone(org tenancy.OrgID) {
 	p.ahead.drop(org)
 }
 
-// resume lets the next search queue the pictures of all organizations again.
+// resume lets the next search queue all organizations' pictures again.
 func (p *Maker) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.busy)
 }
 
-// search queues pending pictures from the database: those that other processes added, those that
-// did not fit into the queue, and those that a process was making when it died.
+// search queues pending pictures from the database. These pictures were added by other processes,
+// did not fit into the queue, or were being made by a process that died.
 func (p *Maker) search(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
@@ -256,13 +255,13 @@ func (p *Maker) search(ctx context.Context) {
 	for _, x := range pending {
 		p.ahead.push(pictureJob{org: x.Org, PictureKey: x.PictureKey})
 	}
-	// The result may have been cut at the limit for an organization, so step searches again when
+	// The result may have been truncated at one organization's limit, so step searches again when
 	// the queue is empty.
 	p.searchAgain = len(pending) >= picturesEach
 }
 
-// makePicture converts one picture, unless another process owns it, and notifies the posts that
-// wait for it. It returns only errors that would hit the next picture as well.
+// makePicture converts one picture, unless another process owns the picture, and notifies the posts
+// that are waiting for it. It returns only errors that would affect the next picture too.
 func (p *Maker) makePicture(ctx context.Context, job pictureJob) error {
 	defer p.notify(job)
 	taking, cancel := context.WithTimeout(ctx, storeTime)
@@ -295,8 +294,8 @@ func (p *Maker) makePicture(ctx context.Context, job pictureJob) error {
 	return nil
 }
 
-// derive stores the file of a picture under a key of this attempt, within pictureLimit. No row
-// refers to the file until recordOutcome.
+// derive converts a picture within pictureLimit and stores its file under a key that only this
+// attempt uses. No row refers to the file until recordOutcome.
 func (p *Maker) derive(ctx context.Context, taken picturesstore.TakenPicture) (picturesstore.MadePicture, error) {
 	spec, err := picture.ParseSpec(taken.Spec)
 	if err != nil {
@@ -322,8 +321,8 @@ func (p *Maker) derive(ctx context.Context, taken picturesstore.TakenPicture) (p
 	return made, err
 }
 
-// notify closes the channel that Await returned to the posts that wait for a picture. Every attempt
-// ends with it, even if the attempt failed.
+// notify closes the channel that Await returned to the posts waiting for a picture. Every attempt
+// ends with a call of notify, even if the attempt failed.
 func (p *Maker) notify(job pictureJob) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

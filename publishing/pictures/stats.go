@@ -9,17 +9,17 @@ import (
 	picturesstore "crier/publishing/pictures/store"
 )
 
-// Stats are the statistics of a Maker, for metrics and health checks.
+// Stats holds a Maker's statistics for metrics and health checks.
 type Stats struct {
 	// Waiting is the number of jobs in memory.
 	Waiting int
-	// Busy is how long the current picture has been in progress; 0 if there is none.
+	// Busy is how long the current picture has been in progress, or 0 if there is none.
 	Busy time.Duration
-	// Searched is the time since the last successful search of the database; 0 before the first
+	// Searched is the time since the last successful search of the database, or 0 before the first
 	// one.
 	Searched time.Duration
-	// Made, Failed and Returned count attempts since Start: those that produced a picture, those
-	// that failed permanently, and those that failed and will be retried.
+	// Made, Failed and Returned count the attempts since Start that produced a picture, failed
+	// permanently, or failed and will be retried.
 	Made, Failed, Returned int64
 }
 

@@ -31,8 +31,8 @@ func Want(ctx context.Context, tx *db.Tx, keys []Key) ([]Derived, error) {
 	return picturesstore.WantPictures(ctx, tx, keys)
 }
 
-// Order is like Want, in its own transaction. It may also return pg.ErrOrgBusy, and may be repeated
-// after an error.
+// Order is like Want, but in its own transaction. It can also return pg.ErrOrgBusy, and can be
+// repeated after an error.
 func Order(ctx context.Context, d *db.DB, org tenancy.OrgID, keys []Key) ([]Derived, error) {
 	return picturesstore.AddPictures(ctx, d, org, keys)
 }

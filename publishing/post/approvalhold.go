@@ -10,14 +10,14 @@ import (
 	"crier/tenancy"
 )
 
-// heldApproval is the effect of a change on an approval. The requester and the approver are
-// notified about ended at the end of the transaction (Approvals.NotifyEnded), because notifying
-// locks the organization's notifications.
+// heldApproval describes how a change affects an approval. If the approval has ended, the requester
+// and the approver are notified at the end of the transaction, because Approvals.NotifyEnded locks
+// the organization's notifications.
 type heldApproval struct {
 	publishing.ApprovalEffect
 	// approved means that the post is approved with its new content.
 	approved bool
-	// ended is the approval that has ended, nil if none has.
+	// ended is the approval that has ended, or nil if none has.
 	ended *publishing.Approval
 }
 
@@ -32,10 +32,11 @@ func (h heldApproval) template() poststore.TemplateMark {
 	return poststore.TemplateHeld
 }
 
-// holdApproval applies a change of a locked group's content to its approval. before is the content
+// holdApproval updates a locked group's approval after a change to the group. before is the content
 // before the change. If the content is the same, for example because only the time has changed, the
-// approval stays. Otherwise the approval ends, and a post in the queue becomes a draft unless the
-// principal overrides that. It returns Forbidden if the principal may not override.
+// approval stays in force. Otherwise the approval ends, and a post in the queue becomes a draft
+// unless override is set. It returns Forbidden if the principal may not override the approval of a
+// post in the queue.
 func (s *Posts) holdApproval(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID,
 	before poststore.Content, override bool,
@@ -46,7 +47,7 @@ func (s *Posts) holdApproval(
 	}
 	if content.IsApproved(before) {
 		out.approved = true
-		return out, poststore.ApproveContent(ctx, tx, group) // followers were inserted again
+		return out, poststore.ApproveContent(ctx, tx, group) // new follower rows lack the approval
 	}
 	posts, err := poststore.LockGroup(ctx, tx, group)
 	if err != nil {
@@ -79,7 +80,7 @@ func (s *Posts) holdApproval(
 const overridden = "The post was changed after its approval, and an administrator overrode the approval."
 
 // holdSchedule is like holdApproval, but for a locked draft that is about to be scheduled
-// unchanged. It returns Conflict if the content is not what was approved.
+// unchanged. It returns Conflict if the content is not what was approved and override is not set.
 func (s *Posts) holdSchedule(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID,
 	root publishing.PostID, override bool,
@@ -109,9 +110,10 @@ func (s *Posts) holdSchedule(
 	return out, err
 }
 
-// overrideApproval frees a locked group from its approval and records that in the audit log. It
-// returns the address of the administrator who answers for the override: the person, or the creator
-// of the key. It returns Forbidden if there is no such administrator.
+// overrideApproval allows a locked group to be published without approval, and records the override
+// in the audit log. It returns the email address of the administrator responsible for the override:
+// the person, or the creator of the API key. It returns Forbidden if there is no such
+// administrator.
 func (s *Posts) overrideApproval(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID, root publishing.PostID,
 ) (email string, err error) {

@@ -24,36 +24,36 @@ import (
 	"crier/tenancy"
 )
 
-// checked is one entry with everything that it refers to.
+// checked is one entry together with the channel, media and tags it refers to.
 type checked struct {
 	channel  publishing.Channel
 	settings json.RawMessage
 	parts    []checkedPart
 	group    string             // existing group, as sent
-	tags     []publishing.TagID // set by plan
-	// problems are what checkEntry found without the rules of the platform: missing files and texts
-	// that are too long.
+	tags     []publishing.TagID // set by makePlans
+	// problems holds what checkEntry finds before it applies the platform's rules: missing files
+	// and texts that are too long.
 	problems []connector.Problem
-	// badSettings is set by checkEntry if the settings break a rule.
+	// badSettings is set by checkEntry if the settings break one of the platform's rules.
 	badSettings bool
 }
 
 type checkedPart struct {
 	id      string // existing part, as sent
 	content publishing.Content
-	plain   string // content as sent to a platform without markup
+	plain   string // the text for the platform, without markup
 	media   []dispatch.AttachedMedium
 	delay   time.Duration
 	// tooLong means that the text is longer than any platform allows. The platform's rules are then
 	// not applied to the part.
 	tooLong bool
-	// lacking means that a file of the part was not found. The part is then not empty even if it
-	// looks so.
+	// lacking means that one of the part's files was not found. Such a part does not count as
+	// empty, even if it has no other content.
 	lacking bool
 }
 
-// checker finds what entries refer to and applies the rules for text and the rules of the
-// platforms. It is safe for concurrent use.
+// checker looks up what entries refer to, and applies the text rules and the platforms' rules. It
+// is safe for concurrent use.
 type checker struct {
 	db         *db.DB
 	blobs      blob.Store
@@ -61,9 +61,9 @@ type checker struct {
 	baseURL    string
 }
 
-// check finds the channels and media of every entry, and applies the rules for text and the rules
-// of the channels' platforms. It returns Invalid with the problems of all entries, and TooLarge if
-// checking takes longer than a request may.
+// check looks up every entry's channel and media, and applies the text rules and the platform's
+// rules. It returns Invalid with the problems of all entries, or TooLarge if the checks take longer
+// than a request is allowed to take.
 func (s *checker) check(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) ([]checked, error) {
 	known, err := s.lookup(ctx, p, cmd)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *checker) check(ctx context.Context, p tenancy.Principal, cmd publishing
 		problems = append(problems, bad...)
 		out = append(out, entry)
 		if len(problems) > fault.MaxListed {
-			// One more than a response lists, so that the response mentions that there are more.
+			// One more than a response lists, so that the response says there are more.
 			break
 		}
 	}
@@ -92,8 +92,7 @@ func (s *checker) check(ctx context.Context, p tenancy.Principal, cmd publishing
 	return out, checkTexts(out)
 }
 
-// checkTexts returns Invalid if the texts of all entries, as they are stored, are too large
-// together.
+// checkTexts returns Invalid if the entries' texts, as stored, are too large in total.
 func checkTexts(entries []checked) error {
 	size := 0
 	for _, e := range entries {
@@ -113,8 +112,8 @@ func checkTexts(entries []checked) error {
 
 const checkTooSlow = "Checking these posts takes longer than a request may take: send fewer at once."
 
-// catalogue holds the channels and media that the entries of a create name, keyed by what the
-// client sent.
+// catalogue holds the channels and media that a command's entries name, keyed by id or, in byKey,
+// by file key.
 type catalogue struct {
 	channels map[string]publishing.Channel
 	byID     map[string]publishing.Medium
@@ -153,7 +152,8 @@ func (s *checker) lookup(ctx context.Context, p tenancy.Principal, cmd publishin
 	return out, err
 }
 
-// checkEntry returns an entry with its channel, media and texts, and its problems.
+// checkEntry looks up an entry's channel and media, and returns the entry together with its
+// problems.
 func (s *checker) checkEntry(
 	ctx context.Context, known catalogue, e publishing.CreateEntry, t publishing.CreateType,
 ) (checked, []fault.Item) {
@@ -167,7 +167,7 @@ func (s *checker) checkEntry(
 		part := checkedPart{
 			id: strings.TrimSpace(v.ID), content: publishing.ReadContent(v.Content, v.Type),
 		}
-		// Clients send the delay with every part. The first part has nothing to wait for.
+		// Clients send a delay with every part, but the first part has nothing to wait for.
 		if i > 0 {
 			part.delay = time.Duration(v.Delay) * time.Minute
 		}
@@ -216,8 +216,8 @@ func (s *checker) medium(known catalogue, m publishing.CreateMedium) (publishing
 	return publishing.Medium{}, "There is no file with the id " + connector.Quote(m.ID) + "."
 }
 
-// rules returns the problems of an entry under the rules of its platform. For a draft, the only
-// such rule is that it must not be empty.
+// rules returns an entry's problems: those that checkEntry found, and violations of the platform's
+// rules. For a draft, the only rule is that it must not be empty.
 func (s *checker) rules(ctx context.Context, e checked, t publishing.CreateType) (problems []fault.Item, settings bool) {
 	if t == publishing.CreateDraft {
 		if first := e.parts[0]; first.empty() && !first.lacking {
@@ -229,9 +229,10 @@ func (s *checker) rules(ctx context.Context, e checked, t publishing.CreateType)
 	return s.channelRules(ctx, e)
 }
 
-// channelRules returns the problems of an entry under the rules of its platform, or the problem of
-// a channel that is disabled or whose platform is not offered here. The problems that checkEntry
-// found are included. settings is set if one of the problems is about the settings.
+// channelRules returns an entry's problems: those that checkEntry found, and violations of the
+// platform's rules. If the channel is disabled, or this instance does not support its platform,
+// channelRules reports that problem and does not apply the platform's rules. settings is set if a
+// problem concerns the settings.
 func (s *checker) channelRules(ctx context.Context, e checked) (problems []fault.Item, settings bool) {
 	whole := func(message string) ([]fault.Item, bool) {
 		others, _ := e.listed(nil)
@@ -272,8 +273,8 @@ func (s *checker) media(ctx context.Context, m publishing.Medium, alt string) co
 	})
 }
 
-// listed returns the problems that checkEntry found and those that break the platform's rules, in
-// the order of the parts. settings is set if one of them is about the settings.
+// listed returns the problems that checkEntry found together with those in rules, ordered by part.
+// settings is set if a problem concerns the settings.
 func (e checked) listed(rules []connector.Problem) (out []fault.Item, settings bool) {
 	all := slices.Concat(e.problems, rules)
 	slices.SortStableFunc(all, func(a, b connector.Problem) int { return cmp.Compare(a.Part, b.Part) })
@@ -287,7 +288,7 @@ func (e checked) listed(rules []connector.Problem) (out []fault.Item, settings b
 // empty reports whether a part has neither visible text nor a file that was found.
 func (p checkedPart) empty() bool { return publishing.Blank(p.plain) && len(p.media) == 0 }
 
-// problemOf returns the problem of one part. It names the part if the entry has several.
+// problemOf returns a problem with one part. The message names the part if the entry has several.
 func problemOf(c publishing.Channel, part, parts int, message string) fault.Item {
 	if parts > 1 {
 		message = fmt.Sprintf("Part %d: %s", part+1, message)
@@ -295,20 +296,20 @@ func problemOf(c publishing.Channel, part, parts int, message string) fault.Item
 	return fault.Item{ID: c.ID.String(), Kind: c.Connector, Name: c.Name, Message: message}
 }
 
-// entryFault returns Invalid with one problem of an entry.
+// entryFault returns Invalid with a single problem for an entry.
 func entryFault(e checked, message string) error {
 	return contentFault([]fault.Item{problemOf(e.channel, 0, 1, message)})
 }
 
-// contentFault returns Invalid with the problems of entries. There must be at least one problem.
+// contentFault returns Invalid with the given problems, of which there must be at least one.
 func contentFault(problems []fault.Item) error {
 	return &fault.Error{Kind: fault.Invalid, Op: "publishing.content", Message: problems[0].Message, Items: problems}
 }
 
 var tooLong = fmt.Sprintf("The text is longer than %d characters, markup included.", publishing.MaxText)
 
-// settingsFor returns the settings with the platform's name as __type. It replaces a __type that
-// the client sent.
+// settingsFor returns the settings with __type set to the platform's name, whatever __type the
+// client sent. Example: {"__type":"sandbox","reply":"all"}
 func settingsFor(c publishing.Channel, settings json.RawMessage) json.RawMessage {
 	members := map[string]json.RawMessage{}
 	if len(settings) > 0 {

@@ -10,11 +10,12 @@ import (
 	"crier/tenancy"
 )
 
-// Check returns what the rules find in each entry, as if it were to be scheduled, and stores
-// nothing. It does not consider the plan or stored posts.
+// Check returns the problems in each entry as if the entry were to be scheduled. It stores nothing,
+// and considers neither the plan's limits nor stored posts.
 //
-// It returns Invalid for a command that breaks a rule that does not depend on the channels,
-// TooLarge if checking takes longer than a request may, and Unavailable while the database is away.
+// It returns Invalid if the command breaks a rule that does not depend on the channels, TooLarge if
+// the checks take longer than a request is allowed to take, and Unavailable if the database cannot
+// be reached.
 func (s *Posts) Check(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) ([]publishing.Checked, error) {
@@ -42,7 +43,7 @@ func (s *Posts) Check(
 	return out, nil
 }
 
-// resultOf returns the result of an entry with the problems that were found.
+// resultOf returns an entry's result, with the problems that were found.
 func (s *checker) resultOf(e publishing.CreateEntry, entry checked, problems []fault.Item) publishing.Checked {
 	out := publishing.Checked{
 		ID: e.Channel, Connector: entry.channel.Connector, Name: entry.channel.Name, SettingsProblem: entry.badSettings,

@@ -14,16 +14,22 @@ import (
 	"crier/tenancy"
 )
 
-// Create creates one post per entry, or replaces the posts that entries name. It does all of this
-// or nothing. If an Idempotency-Key already has a result, Create does nothing and returns that
-// result with Replayed set.
+// Create creates one post per entry, or replaces the post that the entry names. Either all entries
+// are written or none is. If the Idempotency-Key already has a result, Create writes nothing and
+// returns the earlier result with Replayed set.
 //
-// It returns Invalid with the problems of all channels, Quota if the plan allows fewer posts in the
-// billing month of the date, Conflict while another request with the same key is running, TooLarge
-// if checking takes longer than a request may, and Unavailable if the database cannot be reached.
+// Create can return these errors:
 //
-// After Unavailable the posts may exist, because the connection may have broken during the commit.
-// Repeating the request with its key creates them once.
+//   - Invalid, listing the problems for every channel
+//   - Quota, if the plan does not allow that many posts in the date's billing month
+//   - Conflict, if another request with the same key is still running, or if an existing post
+//     cannot be replaced now
+//   - Forbidden, if the principal may not override an approval
+//   - TooLarge, if the checks take longer than a request is allowed to take
+//   - Unavailable, if the database cannot be reached
+//
+// After Unavailable, the posts may exist, because the connection may have been lost during the
+// commit. Repeating the request with the same key creates them only once.
 func (s *Posts) Create(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) (publishing.CreateResult, error) {
@@ -54,8 +60,8 @@ func (s *Posts) Create(
 	return out, nil
 }
 
-// write stores everything in one transaction: the idempotency key, the posts, the pictures that
-// they need, and the series that they begin. It returns when the first queued post is due.
+// write stores the idempotency key, the posts, the pictures they need and the series they begin,
+// all in one transaction. due is when the first queued post is due.
 func (s *Posts) write(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
 ) (out publishing.CreateResult, due *time.Time, err error) {
@@ -134,9 +140,9 @@ func (s *Posts) write(
 	return out, due, nil
 }
 
-// rewrite replaces the posts of a plan. It ends a pending request for their approval. It also ends
-// an approval of other content; the root of the plan then becomes a draft unless the command
-// overrides that.
+// rewrite replaces a plan's posts and ends any pending request for their approval. If the posts
+// were approved with other content, the approval ends too, and the plan's root becomes a draft
+// unless the command overrides the approval.
 func (s *Posts) rewrite(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, cmd publishing.CreatePosts, pl *plan,
 ) error {
@@ -166,7 +172,7 @@ func (s *Posts) rewrite(
 	return err
 }
 
-// dateOf returns when the posts of a command go out.
+// dateOf returns when a command's posts go out.
 func (s *Posts) dateOf(cmd publishing.CreatePosts) time.Time {
 	if cmd.Type == publishing.CreateNow {
 		return s.deps.Clock.Now()
@@ -174,8 +180,8 @@ func (s *Posts) dateOf(cmd publishing.CreatePosts) time.Time {
 	return s.goesOut(cmd.Date)
 }
 
-// goesOut returns when a post with the given publish date goes out, which is now if the date has
-// passed. The quota counts the post in the billing month of that time.
+// goesOut returns when a post with the given publish date goes out: on that date, or now if the
+// date has passed. The quota counts the post in the billing month of the returned time.
 func (s *Posts) goesOut(date time.Time) time.Time {
 	if now := s.deps.Clock.Now(); date.Before(now) {
 		return now
@@ -183,11 +189,12 @@ func (s *Posts) goesOut(date time.Time) time.Time {
 	return date
 }
 
-// contentChanged is the reason why a request for approval ends.
+// contentChanged is the reason given when a change to a post ends its approval or an approval
+// request.
 const contentChanged = "The post was changed."
 
-// holdChannels keeps the channels of the entries from being disconnected until the transaction
-// ends. It returns Invalid if one is gone.
+// holdChannels keeps the entries' channels from being disconnected until the transaction ends. It
+// returns Invalid if one of them has already been disconnected.
 func holdChannels(ctx context.Context, tx *db.Tx, entries []checked) error {
 	ids := map[publishing.ChannelID]bool{}
 	for _, e := range entries {
@@ -203,19 +210,19 @@ func holdChannels(ctx context.Context, tx *db.Tx, entries []checked) error {
 	return nil
 }
 
-// plan is what is written for one entry: new posts, or new content for existing posts.
+// plan holds what to write for one entry: new posts, or new content for existing posts.
 type plan struct {
 	posts []poststore.NewPost    // the root first
 	old   []poststore.PostStatus // the posts to replace; nil for new posts
-	// needsApproval is set if the replaced posts may be published only as approved. held is then
-	// the effect of the change on that approval.
+	// needsApproval is set if the replaced posts may be published only with approved content. held
+	// then describes how the change affects their approval.
 	needsApproval bool
 	held          heldApproval
 }
 
-// makePlans returns what is written for each entry, and locks the posts that entries replace. It
-// returns Invalid if an entry names no post, a post of another channel, or the post of another
-// entry, and Conflict if a post cannot be moved now.
+// makePlans returns what to write for each entry, and locks the posts to be replaced. It returns
+// Invalid if an entry names an unknown post, a post of another channel or the same post as another
+// entry, and also if an update names no post. It returns Conflict if a post cannot be moved now.
 func makePlans(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
 	tags []publishing.TagID,
@@ -264,7 +271,7 @@ func stateOf(t publishing.CreateType) publishing.State {
 	return publishing.StateQueue
 }
 
-// build returns the posts of one entry: a root, and a follower for every part with a delay. A
+// build returns the posts for one entry: a root, and a follower for each part with a delay. Each
 // follower waits for the post before it.
 func build(
 	p tenancy.Principal, cmd publishing.CreatePosts, e checked,
@@ -304,8 +311,8 @@ func build(
 	return out
 }
 
-// keptID returns the id that a part keeps. The first part has the id of its post, other parts keep
-// the id that was sent.
+// keptID returns the id that a part keeps: the root's id for the first part, and the id sent by the
+// client for any other part. It returns false if the client sent no valid id.
 func keptID(part checkedPart, index int, root publishing.PostID) (publishing.PartID, bool) {
 	if index == 0 {
 		return id.FromUUID[publishing.PartTag](root.UUID()), true
@@ -313,15 +320,15 @@ func keptID(part checkedPart, index int, root publishing.PostID) (publishing.Par
 	return id.Parse[publishing.PartTag](part.id)
 }
 
-// firstDue returns when the first queued post is due: the zero time if it is due now, nil if no
-// post is queued.
+// firstDue returns when the first queued post is due. It returns the zero time if that is now, and
+// nil if no post is queued.
 func firstDue(plans []plan) (first *time.Time) {
 	for _, pl := range plans {
 		root := pl.posts[0]
 		if root.State != publishing.StateQueue {
 			continue
 		}
-		at := time.Time{} // now by the database's clock, whatever this process's clock shows
+		at := time.Time{} // now by the database's clock, not this process's
 		if root.Due != nil {
 			at = *root.Due
 		}
@@ -332,8 +339,8 @@ func firstDue(plans []plan) (first *time.Time) {
 	return first
 }
 
-// wantedTags returns the tags of the posts that a create writes, or nil if existing posts keep
-// their own. Unknown names are ignored.
+// wantedTags returns the ids of the tags that a command names. It returns nil if cmd.Tags is nil,
+// so that existing posts keep their tags. Unknown names are ignored.
 func wantedTags(
 	ctx context.Context, tx *db.Tx, cmd publishing.CreatePosts,
 ) ([]publishing.TagID, error) {

@@ -11,9 +11,10 @@ import (
 	"crier/tenancy"
 )
 
-// Delete deletes the thread of a post. What is published stays on the platform, and a post that is
-// being published may still go out. For a repeated post, Delete skips this occurrence and stores
-// the next one before it returns. It returns NotFound.
+// Delete deletes a post's thread. Published parts stay on the platform, and a post that is being
+// published may still go out. For a repeated post, Delete skips this occurrence and stores the next
+// one before it returns; if that fails, the sweep stores it later. Delete returns NotFound if there
+// is no such post.
 func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) error {
 	const op = "publishing.DeletePost"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -36,9 +37,9 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 	return nil
 }
 
-// DeleteGroup deletes every post of a group. If the post is repeated, its series ends: the other
-// stored occurrences that have not ended are deleted too, and no more follow. It returns NotFound
-// if the group does not exist.
+// DeleteGroup deletes every post in a group. If the post is repeated, its series ends: the other
+// stored occurrences that have not ended are deleted too, and no more follow. DeleteGroup returns
+// NotFound if there is no such group.
 func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error {
 	const op = "publishing.DeleteGroup"
 	parsed, ok := id.Parse[publishing.GroupTag](group)
@@ -52,11 +53,11 @@ func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group stri
 	return db.PostFault(op, err)
 }
 
-// postDeleted is the reason why a request for approval ends.
+// postDeleted is the reason given when deleting a post ends its approval request.
 const postDeleted = "The post was deleted."
 
-// deleteGroup deletes the posts of a group, ends a request for their approval, and returns their
-// previous states. It returns NotFound if the group has no posts.
+// deleteGroup deletes a group's posts, ends any pending request for their approval, and returns the
+// posts' previous states. It returns NotFound if the group has no posts.
 func (s *Posts) deleteGroup(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID,
 ) ([]poststore.PostStatus, error) {
@@ -73,8 +74,8 @@ func (s *Posts) deleteGroup(
 	return posts, poststore.Delete(ctx, tx, posts)
 }
 
-// lockOrMaterialize locks the posts of a group. If the group is a later occurrence that is not
-// stored yet, it is stored first.
+// lockOrMaterialize locks a group's posts. If the group is a later occurrence that is not stored
+// yet, lockOrMaterialize stores it first.
 func lockOrMaterialize(
 	ctx context.Context, tx *db.Tx, group publishing.GroupID,
 ) ([]poststore.PostStatus, error) {
@@ -131,8 +132,8 @@ func (s *Posts) deletePending(
 	return nil
 }
 
-// follow stores the occurrences that come after deleted ones, so that a list shows them
-// immediately. Errors are only logged, because the sweep stores what is missing.
+// follow stores the occurrences that come after deleted ones, so that lists show them immediately.
+// Errors are only logged, because the sweep stores any missing occurrence later.
 func (s *Posts) follow(ctx context.Context, org tenancy.OrgID, deleted []poststore.PostStatus) {
 	for _, p := range deleted {
 		if p.Series.IsZero() {
@@ -145,8 +146,8 @@ func (s *Posts) follow(ctx context.Context, org tenancy.OrgID, deleted []poststo
 	}
 }
 
-// EndOfChannel ends the series of a channel that is being disconnected, and deletes its posts that
-// have not ended. The channel must be locked.
+// EndOfChannel ends every series of a channel that is being disconnected, and deletes the channel's
+// posts that are neither published nor failed. The caller must have locked the channel.
 func (s *Posts) EndOfChannel(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) error {
 	return poststore.EndOfChannel(ctx, tx, channel)
 }

@@ -1,5 +1,5 @@
-// Package post implements the use cases of posts, one per file, and owns their transactions. It
-// includes repeated posts.
+// Package post implements the use cases for posts, including repeated posts. Each use case has its
+// own file and runs its own transactions.
 package post
 
 import (
@@ -14,7 +14,7 @@ import (
 	"crier/publishing/pictures"
 )
 
-// Config configures the use cases.
+// Config configures a Posts.
 type Config struct {
 	// BaseURL is the public address of this instance.
 	BaseURL string
@@ -28,12 +28,12 @@ type Deps struct {
 	// Access opens and refreshes credentials.
 	Access *access.Keeper
 	Clock  clock.Clock
-	// Waker wakes an organization after a post was written for it.
+	// Waker wakes an organization after one of its posts has been written.
 	Waker publishing.Waker
 	Log   *slog.Logger
 	// Pictures makes smaller pictures in this process. It is nil if other processes make them.
 	Pictures *pictures.Maker
-	// Quota limits the posts of an organization. It is nil on an instance without plans.
+	// Quota limits an organization's posts. It is nil on an instance without plans.
 	Quota     db.Quota
 	Approvals Approvals
 }

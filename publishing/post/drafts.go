@@ -12,10 +12,10 @@ import (
 	"crier/tenancy"
 )
 
-// Drafts gives approvals access to posts. It is safe for concurrent use.
+// Drafts gives package approval access to posts. It is safe for concurrent use.
 type Drafts struct{ posts *Posts }
 
-// NewDrafts returns the access of approvals to posts.
+// NewDrafts returns a Drafts backed by posts.
 func NewDrafts(posts *Posts) *Drafts { return &Drafts{posts: posts} }
 
 // Lock implements approval.Drafts.
@@ -33,7 +33,7 @@ func (d *Drafts) Lock(
 	if len(posts) == 0 {
 		return root, publishDate, publishing.NoPost("publishing.lockDraft")
 	}
-	first := rootOf(posts) // the parts with a delay wait for it
+	first := rootOf(posts) // the followers wait for it
 	if first.State != publishing.StateDraft {
 		return root, publishDate, fault.New(fault.Conflict, "publishing.lockDraft", "Only a draft can be sent for approval.")
 	}
@@ -115,7 +115,7 @@ func (d *Drafts) Answer(
 	return due, pictures, err
 }
 
-// schedulable returns why a locked draft cannot be scheduled, nil if it can.
+// schedulable returns why a locked draft cannot be scheduled, or nil if it can.
 func schedulable(
 	ctx context.Context, tx *db.Tx, posts []poststore.PostStatus, group publishing.GroupID,
 	connected int,
@@ -134,8 +134,8 @@ func schedulable(
 	return problem, err
 }
 
-// approve stores what a reviewer approved: the content of a locked group, and the content of its
-// series if it is the same.
+// approve records that a reviewer approved a locked group's content. If the group's series has the
+// same content, the series is marked as approved too.
 func approve(
 	ctx context.Context, tx *db.Tx, group publishing.GroupID, root publishing.PostID,
 ) error {
@@ -179,8 +179,8 @@ func (d *Drafts) Unschedule(
 	return nil
 }
 
-// unscheduleGroup takes the posts of a group out of the queue if they are published under the given
-// approval, and frees them from it.
+// unscheduleGroup takes a group's posts out of the queue and records that they no longer need
+// approval. It does nothing if they are not published under the given approval.
 func (d *Drafts) unscheduleGroup(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID, approval publishing.ApprovalID,
 ) error {

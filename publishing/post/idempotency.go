@@ -15,10 +15,10 @@ import (
 	"crier/tenancy"
 )
 
-// writeOnce writes the posts and returns when the first of them is due, nil if none is queued. If
-// another process is writing under the same key, writeOnce waits for at most keyWait and returns
-// that process's result. If the write fails for another reason, the same request may have succeeded
-// on another process; writeOnce then returns that result.
+// writeOnce writes the posts and returns when the first queued post is due, or nil if none is
+// queued. If another process is writing under the same key, writeOnce waits up to keyWait and
+// returns the other process's result. If the write fails for any other reason, the same request may
+// have succeeded in another process; in that case, writeOnce returns that process's result.
 func (s *Posts) writeOnce(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
 ) (publishing.CreateResult, *time.Time, error) {
@@ -46,8 +46,8 @@ func (s *Posts) writeOnce(
 }
 
 const (
-	keyWait = 5 * time.Second        // how long a request waits for another one with its key
-	keyPoll = 100 * time.Millisecond // how often it checks whether another process's request ended
+	keyWait = 5 * time.Second        // how long a request waits for another one with the same key
+	keyPoll = 100 * time.Millisecond // how often it checks whether the other request has ended
 )
 
 func keyBusy() error {
@@ -57,15 +57,15 @@ func keyBusy() error {
 	}
 }
 
-// keys are the idempotency keys of the requests that are running in this process. Between
-// processes, a lock in Postgres does the same (poststore.ErrKeyBusy).
+// keys holds the idempotency keys of the requests running in this process. Across processes, a lock
+// in Postgres serves the same purpose (see poststore.ErrKeyBusy).
 type keys struct {
 	mu      sync.Mutex
 	running map[string]chan struct{} // closed when the request ends
 }
 
-// enter waits until no other request of this process is running under the key. It returns Conflict
-// if that takes longer than keyWait or ctx ends. leave must be called once.
+// enter waits until no other request in this process is using the key. It returns Conflict if that
+// takes longer than keyWait or ctx ends. The caller must call leave exactly once.
 func (k *keys) enter(ctx context.Context, org tenancy.OrgID, key string) (leave func(), err error) {
 	key = org.String() + "/" + key
 	ctx, cancel := context.WithTimeout(ctx, keyWait)
@@ -93,7 +93,7 @@ func (k *keys) enter(ctx context.Context, org tenancy.OrgID, key string) (leave 
 	}
 }
 
-// answer is what is stored with an idempotency key for each entry.
+// answer is the result for one entry, as stored with an idempotency key.
 type answer struct {
 	Post    publishing.PostID    `json:"post"`
 	Channel publishing.ChannelID `json:"channel"`
@@ -101,8 +101,8 @@ type answer struct {
 	Draft   bool                 `json:"draft,omitempty"`
 }
 
-// remembered returns the result that is already stored under a request's key. Mismatch is set if
-// the earlier request differed.
+// remembered returns the result that is already stored under a request's key. Mismatch is set in
+// the result if the earlier request was different.
 func (s *Posts) remembered(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) (out publishing.CreateResult, found bool, err error) {
@@ -124,9 +124,9 @@ func (s *Posts) remembered(
 	return out, true, nil
 }
 
-// remember stores the result under a request's key, in the transaction of its posts. It returns
-// poststore.ErrKeyBusy while another request has the key, and poststore.ErrKeyTaken if a result is
-// already stored.
+// remember stores the result under the request's key, in the same transaction as the posts. It
+// returns poststore.ErrKeyBusy if another request is using the key, and poststore.ErrKeyTaken if
+// the key already has a result.
 func remember(
 	ctx context.Context, tx *db.Tx, cmd publishing.CreatePosts, created []publishing.Created,
 ) error {

@@ -8,8 +8,9 @@ import (
 	"crier/publishing/pictures"
 )
 
-// wantPictures stores the pictures that an entry needs as pending, in the transaction of its posts,
-// and returns their keys. It returns Invalid if an image is known not to fit the platform.
+// wantPictures stores the pictures that an entry needs, initially pending, in the same transaction
+// as the entry's posts. It returns the pictures' keys. It returns Invalid if making one of the
+// pictures has already failed.
 func (s *checker) wantPictures(
 	ctx context.Context, tx *db.Tx, e checked,
 ) ([]pictures.Key, error) {
@@ -33,8 +34,8 @@ func (s *checker) wantPictures(
 	return keys, nil
 }
 
-// pictures returns the keys of the pictures that the parts of an entry need. If this process does
-// not offer the platform, there are none.
+// pictures returns the keys of the pictures that an entry's parts need, or none if this process
+// does not support the platform.
 func (s *checker) pictures(ctx context.Context, e checked) (keys []pictures.Key) {
 	c, ok := s.connectors.Get(e.channel.Connector)
 	if !ok {

@@ -9,18 +9,19 @@ import (
 	poststore "crier/publishing/post/store"
 )
 
-// Posts are the use cases of posts. They are safe for concurrent use.
+// Posts implements the post use cases. It is safe for concurrent use.
 type Posts struct {
 	cfg  Config
 	deps Deps
 	db   *db.DB
 	keys keys
-	// checker applies the rules for text and the rules of the platforms.
+	// checker applies the text rules and the platforms' rules.
 	checker *checker
 }
 
-// New returns the use cases of posts. Within one Posts, requests with the same Idempotency-Key wait
-// for each other. Across several Posts, the database decides.
+// New returns a Posts. Requests to one Posts with the same Idempotency-Key run one at a time. If
+// such requests go to several Posts, for example in different processes, the database lets only one
+// of them write.
 func New(cfg Config, deps Deps) *Posts {
 	return &Posts{
 		cfg: cfg, deps: deps, db: deps.DB, keys: keys{running: map[string]chan struct{}{}},
@@ -28,9 +29,9 @@ func New(cfg Config, deps Deps) *Posts {
 	}
 }
 
-// groupOf returns the group of a post. If the post is a later occurrence that is not stored yet,
-// groupOf stores it first, so that this occurrence alone can be skipped or changed. stored is then
-// 1, the number of posts that were added to the queue.
+// groupOf returns a post's group. If the post is a later occurrence that is not stored yet, groupOf
+// stores it first, so that it can be skipped or changed on its own. stored is the number of posts
+// that groupOf added to the queue: 0 or 1.
 func groupOf(
 	ctx context.Context, tx *db.Tx, post publishing.PostID,
 ) (group publishing.GroupID, stored int, err error) {

@@ -13,8 +13,8 @@ import (
 	"crier/tenancy"
 )
 
-// Get returns one post with its timeline. The id of a follower returns its whole thread. It returns
-// NotFound for an id that names no post.
+// Get returns a post's thread with its timeline. The post can be the root or any follower. Get
+// returns NotFound if there is no such post.
 func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publishing.PostDetail, error) {
 	const op = "publishing.GetPost"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -40,8 +40,8 @@ func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publ
 	return publishing.PostDetail{Thread: threads[0], Events: events, Approval: approval}, pg.Fault(op, err)
 }
 
-// rootsOf returns the root of a post's thread, stored or not yet stored, or nothing if there is no
-// such post.
+// rootsOf returns the root of a post's thread, even if the thread is not stored yet. It returns an
+// empty slice if there is no such post.
 func (s *Posts) rootsOf(ctx context.Context, org tenancy.OrgID, post publishing.PostID) ([]publishing.Post, error) {
 	roots, err := poststore.Root(ctx, s.db, org, post)
 	if err != nil || len(roots) > 0 {
@@ -80,13 +80,14 @@ func (s *Posts) FindThread(
 	return threads[0], true, nil
 }
 
-// List returns the threads of a date range or of a page. It returns Invalid if the range has more
-// than publishing.MaxListed posts, or the response more than publishing.MaxListedBytes.
+// List returns the threads in a date range or on a page. It returns Invalid if the range has more
+// than publishing.MaxListed posts, or if the response would be larger than
+// publishing.MaxListedBytes.
 func (s *Posts) List(ctx context.Context, p tenancy.Principal, q publishing.ListPosts) (publishing.ThreadPage, error) {
 	const op = "publishing.ListPosts"
 	customer, ok := id.Parse[publishing.CustomerTag](q.Customer)
 	if q.Customer != "" && !ok {
-		return publishing.ThreadPage{}, nil // no channel belongs to a group that cannot exist
+		return publishing.ThreadPage{}, nil // no channel belongs to a customer with an invalid id
 	}
 	var page publishing.ThreadPage
 	var roots []publishing.Post
@@ -119,9 +120,9 @@ func listFault(op string, err error) error {
 	return pg.Fault(op, err)
 }
 
-// threads reads the parts, followers, channels and media of roots. It returns poststore.ErrTooMuch
-// if they have more than publishing.MaxListedBytes, counting shared parts again for each later
-// occurrence.
+// threads returns the roots' threads with their parts, followers, channels and media. It returns
+// poststore.ErrTooMuch if the threads are larger than publishing.MaxListedBytes. Parts shared by
+// several later occurrences count for each of them.
 func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishing.Post) ([]publishing.Thread, error) {
 	if len(roots) == 0 {
 		return nil, nil
@@ -145,7 +146,7 @@ func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishi
 			}
 		}
 		if r.ReleaseID == nil && r.State == publishing.StateError && len(r.Parts) > 0 {
-			// The thread stopped midway: its published part can still be found.
+			// The thread failed midway. If its first part was published, show where.
 			r.ReleaseID, r.ReleaseURL = r.Parts[0].ReleaseID, r.Parts[0].ReleaseURL
 		}
 		out[i] = publishing.Thread{
@@ -165,8 +166,8 @@ func tagsOf(root publishing.Post, known map[publishing.TagID]publishing.Tag) (ou
 	return out
 }
 
-// projectedParts returns the parts that a later occurrence will have, with the ids that they will
-// keep when it is stored.
+// projectedParts returns the parts of a later occurrence, with the ids that they will have once the
+// occurrence is stored.
 func projectedParts(root publishing.Post, template []publishing.Part) []publishing.Part {
 	out := slices.Clone(template)
 	for i := range out {

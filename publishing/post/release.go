@@ -14,15 +14,15 @@ import (
 	"crier/tenancy"
 )
 
-// maxRecent is how many items of a platform are listed.
+// maxRecent is the maximum number of recent items to list from a platform.
 const maxRecent = 50
 
-// Missing returns what was recently published to the channel of a post, if the platform published
-// the post without naming its id. A person can find the post in that list. For other posts, and if
-// the platform has no such list, it returns nothing.
+// Missing helps a person find a post that the platform published without returning an id. It
+// returns what was recently published to the post's channel. It returns nothing for other posts, or
+// if the platform cannot list recent items.
 //
-// It returns NotFound, Unauthenticated if the channel must be reconnected, and Upstream if the
-// platform fails.
+// It returns NotFound if there is no such post, Unauthenticated if the channel must be reconnected,
+// and Upstream if the platform fails.
 func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) ([]publishing.RemoteItem, error) {
 	const op = "publishing.Missing"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -67,11 +67,13 @@ func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) (
 	return out, nil
 }
 
-// SetRelease stores the id under which the platform published a post. It returns NotFound, Invalid
-// for an id that cannot be stored, and Conflict if an id is already known or the post is scheduled
-// or being published.
+// SetRelease stores the id that the platform gave a published post. Example:
+// at://did:plc:abc/app.bsky.feed.post/3k...
 //
-// It leaves no audit entry: the timeline of the post has one.
+// It returns NotFound if there is no such post, Invalid for an id that cannot be stored, and
+// Conflict if the post already has an id or is scheduled or being published.
+//
+// It leaves no audit entry, because the post's timeline records the change.
 func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, release string) error {
 	const op = "publishing.SetRelease"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -102,7 +104,7 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 	return nil
 }
 
-// maxRelease is the longest release id, in bytes.
+// maxRelease is the maximum length of a release id, in bytes.
 const maxRelease = 1024
 
 // checkRelease returns an Invalid fault for a release id that cannot be stored.
@@ -118,9 +120,9 @@ func checkRelease(release string) error {
 	}
 }
 
-// isReleaseSettable reports whether people may set the release id of a post: no id is known, and
-// the post is not about to be published. A post with an id is published, so it is queued only with
-// republish.
+// isReleaseSettable reports whether people may set a post's release id: no id is known, and the
+// post is neither scheduled nor being published. A post with an id has been published, so it can be
+// queued only with republish.
 func isReleaseSettable(state publishing.State, release *string) bool {
 	switch state {
 	case publishing.StateQueue, publishing.StateWaiting, publishing.StatePublishing, publishing.StateUnknown:

@@ -13,7 +13,7 @@ import (
 // Series gives the scheduler access to repeated posts. It is safe for concurrent use.
 type Series struct {
 	DB *db.DB
-	// Quota limits the posts of an organization. It is nil on an instance without plans.
+	// Quota limits an organization's posts. It is nil on an instance without plans.
 	Quota db.Quota
 }
 

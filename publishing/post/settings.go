@@ -14,13 +14,14 @@ import (
 	"crier/tenancy"
 )
 
-// ChangeSettings changes the settings members named by cmd for a post and its followers; null
-// removes a member. For a repeated post, it changes this occurrence only. The posts keep their
-// states, except that approved posts in the queue become drafts unless cmd overrides that.
+// ChangeSettings merges the members of cmd.Settings into the settings of a post and its followers;
+// a null member is removed. For a repeated post, it changes this occurrence only. The posts keep
+// their states, except that approved posts in the queue become drafts unless cmd overrides the
+// approval.
 //
-// It returns NotFound, Invalid for settings that break the platform's rules unless the post is a
-// draft, Conflict for a post that is or may be published or is being published, and Forbidden if
-// the principal may not override.
+// It returns NotFound if there is no such post, and Forbidden if the principal may not override the
+// approval. It returns Invalid if the settings of a queued post break the platform's rules, and
+// Conflict if the post is being published, or has been or may have been published.
 func (s *Posts) ChangeSettings(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeSettings,
 ) (out publishing.SettingsChanged, err error) {
@@ -118,7 +119,8 @@ func rootOf(posts []poststore.PostStatus) poststore.PostStatus {
 	return posts[0]
 }
 
-// merged returns the stored settings with the members of a change. A null member is removed.
+// merged returns the stored settings with the members of change applied. A null member removes the
+// stored one.
 func merged(stored, change json.RawMessage) json.RawMessage {
 	members, changed := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if json.Unmarshal(stored, &members) != nil || json.Unmarshal(change, &changed) != nil || members == nil {

@@ -14,13 +14,19 @@ import (
 	"crier/tenancy"
 )
 
-// ChangeStatus moves all posts of a thread to DRAFT or QUEUE, and returns the new state of the
-// root. A post that is already queued keeps its place.
+// ChangeStatus moves all posts of a thread to DRAFT or QUEUE, and returns the root's new state. A
+// post that is already queued keeps its place in the queue.
 //
-// It returns NotFound, Quota if the plan allows no more posts in the billing month of the post, and
-// Invalid for an unknown status or a post that breaks its platform's rules. It returns Conflict if
-// the post is being published, if it is or may be published and Republish is not set, or if its
-// content is not what was approved and Override is not set.
+// ChangeStatus returns NotFound if there is no such post, Quota if the plan allows no more posts in
+// the post's billing month, and Invalid if the status is unknown or the post breaks its platform's
+// rules. It returns Conflict in these cases:
+//
+//   - The post is being published.
+//   - The post has been or may have been published, and Republish is not set.
+//   - The post's content is not what was approved, and Override is not set.
+//   - An approval request is pending, and the principal is not an administrator.
+//
+// It returns Forbidden if Override is set but the principal may not override the approval.
 func (s *Posts) ChangeStatus(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeStatus,
 ) (publishing.StatusChanged, error) {
@@ -75,17 +81,16 @@ type movement struct {
 	root publishing.PostID
 	// due is when the first post is due.
 	due *time.Time
-	// moved is false for a group that was already queued, which keeps its place in the queue.
+	// moved is false if the group was already queued and keeps its place in the queue.
 	moved bool
 	held  heldApproval
 }
 
-// move changes the state of the group of a post. If the group is queued, a pending request for
-// approval ends.
+// move changes the state of a post's group. Queuing the group ends any pending approval request.
 //
-// It returns NotFound if the post is gone, Invalid if its channel is gone, Conflict if the state
-// does not allow the move or an approval does not let the principal make it, and Quota if the plan
-// allows no more posts.
+// It returns NotFound if the post no longer exists, Invalid if its channel or one of its files no
+// longer exists, and Quota if the plan allows no more posts. It returns Conflict if the post's
+// state does not allow the move, or if its approval does not allow this principal to make it.
 func (s *Posts) move(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal,
 	post publishing.PostID, to publishing.State, cmd publishing.ChangeStatus,
@@ -158,7 +163,8 @@ func (s *Posts) move(
 	return out, quota.Check(ctx, op, at, before)
 }
 
-// checkStored checks the quota after the given number of posts was stored in the queue at a time.
+// checkStored checks the quota after posts have been added to the queue for the given time. stored
+// is the number of posts added.
 func checkStored(
 	ctx context.Context, quota poststore.PostQuota, op string, at time.Time, stored int,
 ) error {
@@ -179,8 +185,8 @@ func queued(posts []poststore.PostStatus) bool {
 	return true
 }
 
-// movable applies publishing.Move to every post of a group. If a part of one post is published, all
-// posts count as published.
+// movable applies publishing.Move to every post in a group. If part of any post is published, all
+// of the posts count as published.
 func movable(posts []poststore.PostStatus, to publishing.State, republish bool) error {
 	published := false
 	for _, p := range posts {
@@ -194,8 +200,7 @@ func movable(posts []poststore.PostStatus, to publishing.State, republish bool) 
 	return nil
 }
 
-// recheck applies the rules of a stored post's channel as if the post were new, and returns the
-// post.
+// recheck checks a stored post against its channel's rules as if it were new, and returns the post.
 func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (publishing.PostDetail, error) {
 	detail, err := s.Get(ctx, p, post)
 	if err != nil {
@@ -207,7 +212,7 @@ func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (
 	return detail, nil
 }
 
-// storedEntry returns a stored post in the form of a request's entry whose references were found.
+// storedEntry converts a stored post to a request entry whose references have been looked up.
 func storedEntry(d publishing.PostDetail) checked {
 	entry := checked{channel: d.Channel, settings: d.Root.Settings}
 	for _, part := range d.Root.Parts {

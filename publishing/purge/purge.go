@@ -17,11 +17,11 @@ import (
 	"crier/tenancy"
 )
 
-// errFile marks the errors of the blob store.
+// errFile marks errors from the blob store.
 var errFile = errors.New("the blob store did not delete a file")
 
 const (
-	// purgeSize is the number of rows in one transaction, or of files in one batch.
+	// purgeSize is the number of rows per transaction, or of files per batch.
 	purgeSize = 200
 	// purgeRest is the pause after a batch, as a multiple of the time the batch took.
 	purgeRest = 1
@@ -29,7 +29,7 @@ const (
 	fileTime = 10 * time.Second
 	// maxFileErrors is how many file deletions may fail before the blob store is considered down.
 	maxFileErrors = 1000
-	// purgeRetry is the Retry-After of a purge that must wait.
+	// purgeRetry is the Retry-After of the Conflict that Purge returns.
 	purgeRetry = time.Minute
 )
 
@@ -39,7 +39,7 @@ type Deps struct {
 	Blobs blob.Store
 }
 
-// Purger deletes the publishing data of organizations. It is safe for concurrent use.
+// Purger deletes organizations' publishing data. It is safe for concurrent use.
 type Purger struct {
 	deps Deps
 	db   *db.DB
@@ -48,20 +48,19 @@ type Purger struct {
 // New returns a Purger.
 func New(deps Deps) *Purger { return &Purger{deps: deps, db: deps.DB} }
 
-// Purge deletes everything that the organization has in publishing: posts with their timelines,
-// series, media with their files, channels with their credentials, and the rest. It returns the
-// number of deleted rows, without the rows that belong to them, even with an error. It is for a
-// background job. The caller must have called scheduler.Queue.Stop, and deletes the organization
-// itself after a call without an error.
+// Purge deletes all of an organization's publishing data, including files and credentials. It
+// returns the number of deleted rows, even if it returns an error. Rows that are deleted along with
+// another row do not count. Purge is meant for a background job. The caller must call
+// scheduler.Queue.Stop first, and deletes the organization itself after Purge has succeeded.
 //
-// Purge works in short transactions. After a crash, or if ctx has ended, the next call continues; a
-// call that finds nothing returns 0. Files are deleted before the rows that refer to them. A file
-// or row that cannot be deleted does not stop the others: its row stays, and the error is returned
+// Purge works in short transactions. After a crash, or if ctx ends, the next call continues. A call
+// that finds nothing returns 0. Files are deleted before the rows that refer to them. If a file or
+// row cannot be deleted, its row stays, and Purge continues with the others and returns the error
 // at the end.
 //
-// Purge returns Conflict, after it has deleted what it can, while a post is being sent or a picture
-// is being made: the caller must then call it again later. It returns Unavailable while the
-// database or the blob store is down, and the error of ctx.
+// While a post is being sent or a picture is being made, Purge deletes what it can and returns
+// Conflict; the caller must then call it again later. It returns Unavailable while the database or
+// the blob store is down, and ctx's error if ctx ends.
 func (s *Purger) Purge(ctx context.Context, org tenancy.OrgID) (rows int, err error) {
 	p := &purge{deps: s.deps, db: s.db, org: org}
 	err = p.run(ctx)
@@ -76,7 +75,7 @@ type purge struct {
 	deps Deps
 	db   *db.DB
 	org  tenancy.OrgID
-	// rows counts the deleted rows, and fileErrors the failed deletions of files.
+	// rows counts the deleted rows, and fileErrors counts the failed file deletions.
 	rows, fileErrors int
 }
 
@@ -114,7 +113,7 @@ func (p *purge) run(ctx context.Context) error {
 		purgestore.PurgePauses)
 }
 
-// endSeries ends all series, so that no occurrence is created after the posts were deleted.
+// endSeries ends all series, so that no occurrence is created after the posts have been deleted.
 func (p *purge) endSeries(ctx context.Context) error {
 	for {
 		n, err := purgestore.EndAllSeries(ctx, p.db, p.org, purgeSize)
@@ -124,7 +123,8 @@ func (p *purge) endSeries(ctx context.Context) error {
 	}
 }
 
-// each deletes the rows of several kinds. An error in one kind does not stop the others.
+// each deletes the rows of the given kinds. An error in one kind does not stop the deletion of the
+// other kinds.
 func (p *purge) each(ctx context.Context, kinds ...purgestore.Purgeable) (failed error) {
 	for _, kind := range kinds {
 		sweep := batch.Sweep[string]{
@@ -142,7 +142,7 @@ func (p *purge) each(ctx context.Context, kinds ...purgestore.Purgeable) (failed
 	return failed
 }
 
-// files deletes the files of a kind, and their rows.
+// files deletes the files of a kind and then their rows.
 func (p *purge) files(ctx context.Context, kind purgestore.FileKind) error {
 	sweep := batch.Sweep[purgestore.StoredFile]{
 		Size: purgeSize, PauseFactor: purgeRest, IsItemError: p.isFileOrRowError,
@@ -162,8 +162,8 @@ func (p *purge) files(ctx context.Context, kind purgestore.FileKind) error {
 	return p.count(ctx, string(kind), n, err)
 }
 
-// count adds the result of a sweep and returns its error with the kind. A sweep that was stopped by
-// the end of ctx is not finished, which is an error here.
+// count adds n to the deleted rows and returns a sweep's error with the kind. A sweep that was
+// stopped by ctx reports no error but is incomplete, so count returns ctx's error.
 func (p *purge) count(ctx context.Context, kind string, n int, err error) error {
 	p.rows += n
 	if err == nil {

@@ -13,20 +13,20 @@ import (
 	purgestore "crier/publishing/purge/store"
 )
 
-// Retention configures how long rows that are no longer needed are kept; 0 means forever.
+// Retention configures how long rows are kept after they are no longer needed; 0 means forever.
 type Retention struct {
-	// Keys is counted from the end or the last change of the posts of an Idempotency-Key.
+	// Keys is counted from when the posts created with an Idempotency-Key ended or last changed.
 	Keys time.Duration `env:"IDEMPOTENCY_KEY_RETENTION, default=720h" doc:"How long an Idempotency-Key is kept; 0s: forever."`
-	// Events is counted from the end of a post.
+	// Events is counted from when a post ended.
 	Events time.Duration `env:"EVENT_RETENTION, default=4320h" doc:"How long the timeline of a post is kept; 0s: forever."`
-	// Deleted is counted from the deletion. The default is longer than a billing month, because the
-	// quota of a month counts what was published in it.
+	// Deleted is counted from the deletion. The default is longer than a billing month, because a
+	// month's quota counts the posts published in that month.
 	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=768h" doc:"How long a deleted post is kept; 0s: forever."`
 	// Deliveries is counted from the event.
 	Deliveries time.Duration `env:"WEBHOOK_RETENTION, default=720h" doc:"How long a webhook delivery is kept; 0s: forever."`
-	// Figures is counted from the day that the metrics are for.
+	// Figures is counted from the day that the metrics describe.
 	Figures time.Duration `env:"ANALYTICS_RETENTION, default=17568h" doc:"How long daily metrics are kept; 0s: forever."`
-	// Notifications is counted from the last event of an incident.
+	// Notifications is counted from an incident's last event.
 	Notifications time.Duration `env:"NOTIFICATION_RETENTION, default=2160h" doc:"How long a notification is kept; 0s: forever."`
 }
 
@@ -52,11 +52,12 @@ func (r Retention) Validate() error {
 	return faults.Err()
 }
 
-// secretRetention exceeds the clock difference between processes, so that no process still signs
-// with the secret.
+// secretRetention exceeds the clock skew between processes, so that no process is still signing
+// with a deleted secret.
 const secretRetention = time.Hour
 
-// minRetention is longer than clients repeat requests, and longer than an outcome can be late.
+// minRetention exceeds the time for which clients repeat a request and the delay with which an
+// outcome can arrive.
 const minRetention = 24 * time.Hour
 
 const maxRetention = 10 * 365 * 24 * time.Hour
@@ -64,8 +65,8 @@ const maxRetention = 10 * 365 * 24 * time.Hour
 // Prunable is a kind of row that is deleted after its retention period.
 type Prunable = purgestore.Prunable
 
-// Pruner deletes rows after their retention period. It is safe for concurrent use, including by
-// several processes.
+// Pruner deletes rows after their retention period. It is safe for concurrent use, even by several
+// processes.
 type Pruner struct {
 	sweeps map[Prunable]*batch.Sweep[purgestore.OldRow]
 }
@@ -94,21 +95,22 @@ func NewPruner(cfg Retention, db *db.DB) *Pruner {
 // purgestore.PruneConnects and purgestore.PruneSecrets.
 func (p *Pruner) Kinds() []Prunable { return slices.Sorted(maps.Keys(p.sweeps)) }
 
-// Prune deletes the rows of one kind after their retention period, in short transactions with
-// pauses in between. It returns their number, without the rows that belong to a deleted post.
+// Prune deletes the rows of one kind that have passed their retention period, in short transactions
+// with pauses in between. It returns the number of deleted rows. Rows that belong to a deleted post
+// do not count.
 //
-// Reaching the deadline of ctx is not an error: the next call continues from there, and starts
-// again with the oldest row once all have been tried. A row that the database refuses to delete
-// does not stop the others; the first such error is returned at the end.
+// Reaching ctx's deadline is not an error. The next call continues from there and, once all rows
+// have been tried, starts over with the oldest. If the database rejects the deletion of a row,
+// Prune continues with the others and returns the first such error at the end.
 func (p *Pruner) Prune(ctx context.Context, kind Prunable) (int, error) {
 	return p.sweeps[kind].Run(ctx)
 }
 
 const (
-	// pruneSize is the number of rows, or of groups of posts, in one statement.
+	// pruneSize is the number of rows, or of post groups, per statement.
 	pruneSize = 100
-	// pruneRest is the pause after a batch, as a multiple of the time the batch took: pruning uses
-	// a twentieth of one connection.
+	// pruneRest is the pause after a batch, as a multiple of the time the batch took. Pruning
+	// therefore uses a twentieth of one connection.
 	pruneRest = 19
 )
 

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// HTML returns the document on one line of HTML that uses only the elements p h1 h2 h3 u strong a
+// HTML returns the document as one line of HTML that uses only the elements p h1 h2 h3 u strong a
 // ul ol li br. Parsing the result returns the same document.
 func (d Doc) HTML() string {
 	var w htmlWriter
@@ -51,7 +51,7 @@ func (w *htmlWriter) blocks(all []Block, inItem bool) {
 	}
 }
 
-// spans writes the text of a block. A break at its end is written twice, because browsers do not
+// spans writes the text of a block. A break at the end is written twice, because browsers do not
 // draw the last one.
 func (w *htmlWriter) spans(all []Span) {
 	var open form

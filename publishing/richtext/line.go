@@ -20,14 +20,14 @@ type line struct {
 	pending *form
 	// opened is set once the block has text or a break to draw.
 	opened bool
-	// written counts the characters of all blocks so far.
+	// written counts the characters in all blocks so far.
 	written int
-	// linked counts the bytes of the link addresses of all blocks so far.
+	// linked counts the bytes of the link URLs in all blocks so far.
 	linked int
 }
 
-// maxLinked limits the total length in bytes of all link addresses, because a link around many
-// blocks is written in each of them. Links beyond the limit keep only their text.
+// maxLinked limits the total length of all link URLs in bytes, because a link around many blocks is
+// written in each block. Links beyond the limit keep only their text.
 const maxLinked = 1 << 20
 
 // write adds text with its look.
@@ -53,8 +53,8 @@ func (b *line) char(r rune, l look) {
 	}
 }
 
-// kept writes white space that is drawn as it is. Every other space becomes a no-break space,
-// because HTML would collapse the spaces when it is read again.
+// kept writes white space that is drawn unchanged. Alternate spaces become no-break spaces, because
+// the spaces would otherwise collapse when the HTML is read again.
 func (b *line) kept(r rune, l look) {
 	b.writePending()
 	n := 1

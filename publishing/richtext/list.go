@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// list reads a list. A child that is not an item becomes part of the item before it.
+// list reads a list. A child that is not an item becomes part of the preceding item.
 func (r *reader) list(n *html.Node, l look) {
 	r.endBlock()
 	if r.flat || isUnmarked(n) {
@@ -40,7 +40,7 @@ func (r *reader) list(n *html.Node, l look) {
 	r.endBlock()
 }
 
-// isMarked reports whether a child of a list is an item with a marker.
+// isMarked reports whether a list's child is an item with a marker.
 func isMarked(n *html.Node) bool {
 	return n.DataAtom == atom.Li && displayOf(n) != displayNone && !isUnmarked(n)
 }
@@ -52,7 +52,7 @@ func (r *reader) plainItems(n *html.Node, l look) {
 	}
 }
 
-// stray reads a child of a list that is drawn without a marker.
+// stray reads a list's child that is drawn without a marker.
 func (r *reader) stray(n *html.Node, l look) {
 	if n.DataAtom != atom.Li {
 		r.node(n, l)
@@ -83,9 +83,10 @@ func (r *reader) inItem(item *Item, read func()) {
 
 func isBlank(b Block) bool { return !b.Kind.IsList() && len(b.Spans) == 0 }
 
-// addItem adds an item to the list at the end of blocks or, level levels down, to a list in its
-// last item. It continues the last list if that has the same kind as list and, for a numbered list,
-// the same form and list.Start as its next number; otherwise it begins list as a new one.
+// addItem adds an item to the list at the end of blocks. If level is positive, it first descends up
+// to that many levels through last items. It continues the list that it finds if that list has the
+// same kind as list. A numbered list must also have the same form, and list.Start must be its next
+// number. Otherwise, addItem begins list as a new list.
 func addItem(blocks *[]Block, level int, list Block) *Item {
 	if level > 0 {
 		if last := lastItem(*blocks); last != nil {
@@ -144,8 +145,7 @@ func countersOf(n *html.Node) *counters {
 	return c
 }
 
-// next returns an empty list of the kind that an item belongs to, starting with the number of the
-// item.
+// next returns an empty list of the kind to which an item belongs, starting with the item's number.
 func (c *counters) next(list, item *html.Node, level int) Block {
 	for len(c.at) <= level {
 		c.at = append(c.at, 1)
@@ -163,8 +163,8 @@ func (c *counters) next(list, item *html.Node, level int) Block {
 	return b
 }
 
-// markerOf returns the kind of list that an item belongs to, and the form of its numbers. Quill
-// writes every list as <ol> and names the kind in data-list.
+// markerOf returns the kind of list to which an item belongs, and the form of the list's numbers.
+// Quill writes every list as <ol> and names the kind in data-list.
 func markerOf(list, item *html.Node) (BlockKind, NumberForm) {
 	switch attr(item, "data-list") {
 	case "":
@@ -242,8 +242,8 @@ func (r *reader) wordItem(n *html.Node, level int, marker *html.Node, l look) {
 	r.inItem(item, func() { r.nodes(n, l) })
 }
 
-// wordList returns an empty list of the kind that a Word marker belongs to. Word draws bullets with
-// characters of symbol fonts.
+// wordList returns an empty list of the kind to which a Word marker belongs. Word draws bullets
+// with characters from symbol fonts.
 func wordList(marker, font string) Block {
 	for _, signs := range []string{"symbol", "wingdings", "courier"} {
 		if strings.Contains(font, signs) {

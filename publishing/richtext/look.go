@@ -11,13 +11,13 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// look is how the text of an element is drawn.
+// look is how an element's text is drawn.
 type look struct {
 	form
 	space spacing
 }
 
-// spacing says how white space is treated, as the CSS property white-space does.
+// spacing is how white space is treated; see the CSS property white-space.
 type spacing int
 
 const (
@@ -29,7 +29,7 @@ const (
 
 func (s spacing) keepsLines() bool { return s != collapse }
 
-// of returns the look of an element that is inside an element with the look l.
+// of returns the look of an element inside an element with look l.
 func (l look) of(n *html.Node) look {
 	switch n.DataAtom {
 	case atom.Strong, atom.B:
@@ -73,14 +73,14 @@ func (l look) of(n *html.Node) look {
 	return l
 }
 
-// maxAddress is the longest address of a link in bytes.
+// maxAddress is the maximum length of a link's URL in bytes.
 const maxAddress = 2048
 
 var addressSpace = strings.NewReplacer("\n", "", "\r", "", "\t", "", " ", "%20")
 
-// address returns the address of a link to a page or a mailbox, and "" for any other link. As in a
-// browser, line breaks and tabs in it are ignored, and spaces become %20. If the address begins
-// with www., it gets the scheme https.
+// address returns the URL of a link to a page or a mailbox, or "" for any other link. As in a
+// browser, line breaks and tabs are ignored, and spaces become %20. A URL that begins with www.
+// gets the scheme https.
 func address(href string) string {
 	href = strings.TrimFunc(href, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 	href = addressSpace.Replace(href)
@@ -160,7 +160,7 @@ func displayOfTag(n *html.Node) display {
 	return displayInline
 }
 
-// styleOf returns the declarations of the style attribute, in lower case.
+// styleOf returns the declarations in the style attribute, in lower case.
 func styleOf(n *html.Node) map[string]string {
 	style := attr(n, "style")
 	if style == "" {
@@ -176,13 +176,12 @@ func styleOf(n *html.Node) map[string]string {
 	return out
 }
 
-// shortcode matches the name of an emoji, such as :tada:, which Slack uses as the alternative text
-// of the emoji's picture.
+// shortcode matches an emoji name, such as :tada:, which Slack uses as the alternative text of an
+// emoji picture.
 var shortcode = regexp.MustCompile(`^(?::[\p{L}\p{M}\p{N}_+'-]{1,64}:){1,2}$`)
 
-// emojiOf returns the alternative text of a picture if it is an emoji or the name of one, and ""
-// for any other node. Editors write emoji as pictures, which would otherwise be missing from the
-// text.
+// emojiOf returns a picture's alternative text if the text is an emoji or an emoji name, and "" for
+// any other node. Editors write emoji as pictures, which would otherwise be missing from the text.
 func emojiOf(n *html.Node) string {
 	if n.DataAtom != atom.Img {
 		return ""
@@ -193,8 +192,8 @@ func emojiOf(n *html.Node) string {
 	return ""
 }
 
-// isEmoji reports whether text consists only of emoji, as the alternative text of an emoji picture
-// does.
+// isEmoji reports whether text contains an emoji and neither letters nor white space, as the
+// alternative text of an emoji picture does.
 func isEmoji(text string) bool {
 	found := false
 	for _, r := range text {

@@ -7,8 +7,9 @@ import (
 )
 
 // IsHTML reports whether text is HTML rather than plain text. HTML begins, after white space and
-// comments, with a tag that editors write, such as <div>, or contains an element of the subset with
-// its end tag. Merely mentioning a tag does not make a text HTML. The time is linear.
+// comments, with a tag that editors write, such as <div>. A text that contains an element of the
+// subset with its end tag is also HTML. Merely mentioning a tag does not make a text HTML. IsHTML
+// takes linear time.
 func IsHTML(text string) bool {
 	start := len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
 	tags := tagsOf(text)
@@ -48,10 +49,12 @@ func isOfText(name string) bool {
 	}
 }
 
-// escape escapes every < that does not begin markup, so that the parser does not mistake what
-// follows for a tag. A tag is not markup if its required end tag is missing, as in a<b and c>d; an
-// unclosed script would swallow the rest. The end tag of a paragraph that is not open only ends the
-// line; the parser would turn it into a blank line.
+// escape escapes every < that does not begin markup, to keep the parser from mistaking the text
+// after it for a tag. A tag is not markup if its required end tag is missing, as in a<b and c>d; an
+// unclosed script would swallow the rest.
+//
+// The end tag of a paragraph that is not open only ends the line. escape replaces such a tag,
+// because the parser would turn it into a blank line.
 func escape(sent string) string {
 	tags := tagsOf(sent)
 	ends := endsOf(tags)
@@ -87,8 +90,8 @@ func escape(sent string) string {
 	return out.String()
 }
 
-// tag is a piece of text that has the form of a tag, with any name. The name of a comment, a
-// doctype or an instruction is empty.
+// tag is a piece of text in the form of a tag with any name. The name of a comment, a doctype or an
+// instruction is empty.
 type tag struct {
 	start, end int
 	name       string // lower case
@@ -97,16 +100,15 @@ type tag struct {
 
 func (t tag) isComment() bool { return t.name == "" }
 
-// markup matches a whole comment, a doctype, a condition or an instruction as Word writes them, or
-// a tag that does not contain the beginning of another tag. The tokenizer of x/net/html is not
-// suitable: it extends every "<!", "<?" and incomplete tag to the next ">", across the tags and
-// text in between.
+// markup matches a whole comment, a doctype, a condition or instruction written by Word, or a tag
+// that does not contain the beginning of another tag. The x/net/html tokenizer is not suitable: it
+// extends every "<!", "<?" and incomplete tag to the next ">", across the tags and text in between.
 var markup = regexp.MustCompile(
 	`(?s)<!--.*?-->|<!(?i:doctype)[^>]*>|<!\[(?i:if|endif)[^>]*>|<\?(?i:xml)[^>]*>|` +
 		`<(/?)([a-zA-Z][a-zA-Z0-9]*(?:[:-][a-zA-Z0-9]+)*)(?:[ \t\r\n\f/](?:[^<>"']|"[^"]*"|'[^']*')*)?>`)
 
 func tagsOf(content string) (out []tag) {
-	// Comments without an end are hidden, because searching for the end of each one would take
+	// Unterminated comments are hidden, because searching for the end of each one would take
 	// quadratic time.
 	open := strings.LastIndex(content, "-->") + 1
 	searched := content[:open] + strings.ReplaceAll(content[open:], "<!--", "<!  ")
@@ -120,7 +122,7 @@ func tagsOf(content string) (out []tag) {
 	return out
 }
 
-// endsOf returns the position of the last end tag of each name.
+// endsOf returns the position of the last end tag for each name.
 func endsOf(tags []tag) map[string]int {
 	ends := map[string]int{}
 	for _, t := range tags {
@@ -140,8 +142,8 @@ type tagClass int
 const (
 	unknown     tagClass = iota
 	inSubset             // kept
-	endOptional          // another HTML element, which may have no end tag
-	endRequired          // another HTML element, which must have an end tag
+	endOptional          // another HTML element, whose end tag is optional
+	endRequired          // another HTML element, whose end tag is required
 )
 
 func classOf(name string) tagClass {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// NumberForm is how the numbers of a list are written: the type attribute of <ol>, or "" for
-// digits.
+// NumberForm is how a list's numbers are written: the type attribute of <ol>, or "" for digits.
 type NumberForm string
 
 // The forms of numbers other than digits.
@@ -34,7 +33,7 @@ func (f NumberForm) write(n int) string {
 	}
 }
 
-// letters returns a number as spreadsheets name their columns: a to z, aa, ab.
+// letters returns a number as spreadsheets name their columns: a to z, then aa, ab and so on.
 func letters(n int) (out string) {
 	for ; n > 0; n = (n - 1) / 26 {
 		out = string(rune('a'+(n-1)%26)) + out
@@ -57,7 +56,7 @@ func roman(n int) string {
 	return b.String()
 }
 
-// numberForm returns the form that a type attribute or a list-style-type names; "" for any other
+// numberForm returns the form named by a type attribute or a list-style-type, or "" for any other
 // name.
 func numberForm(name string) NumberForm {
 	switch f := NumberForm(name); f {

@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// Plain returns the text for a platform without markup. Blocks become lines, items get a dash or
-// their number, and nested lists are indented by two spaces per level. A link is followed by its
-// address unless its text already contains it.
+// Plain returns the document as text for a platform without markup. Blocks become lines, items get
+// a dash or a number, and nested lists are indented by two spaces per level. A link is followed by
+// its URL unless the link's text already contains the URL.
 func (d Doc) Plain() string {
 	var w plainWriter
 	w.blocks(d.Blocks, "", "")
 	return strings.Trim(w.String(), "\n")
 }
 
-// maxIndent limits the indentation, so that a few bytes of nested lists do not become megabytes of
+// maxIndent limits the indentation, to keep a few bytes of nested lists from becoming megabytes of
 // spaces.
 const maxIndent = 16
 
@@ -48,7 +48,7 @@ func (w *plainWriter) list(b Block, first, rest string) {
 		switch {
 		case len(item.Blocks) == 0:
 			w.lines("", first+marker, rest)
-		// browsers draw both markers on one line; only the inner one is kept
+		// browsers draw both markers on one line; only the inner marker is kept
 		case item.Blocks[0].Kind.IsList():
 			w.blocks(item.Blocks, indented(rest+"  "), indented(rest+"  "))
 		default:
@@ -58,7 +58,7 @@ func (w *plainWriter) list(b Block, first, rest string) {
 	}
 }
 
-// lines writes the lines of text, without spaces and no-break spaces at their ends.
+// lines writes the lines of text without trailing spaces and no-break spaces.
 func (w *plainWriter) lines(text, first, rest string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		w.WriteString(strings.TrimRight(first+line, " \u00a0") + "\n")
@@ -66,10 +66,10 @@ func (w *plainWriter) lines(text, first, rest string) {
 	}
 }
 
-// text returns the text of a block, with the addresses of its links.
+// text returns a block's text, with the URLs of links.
 func text(spans []Span) string {
 	var b strings.Builder
-	begin := 0 // where the text of the link begins
+	begin := 0 // where the link's text begins
 	for i, s := range spans {
 		if i == 0 || spans[i-1].Href != s.Href {
 			begin = b.Len()
@@ -85,9 +85,9 @@ func text(spans []Span) string {
 	return b.String()
 }
 
-// shows reports whether the text of a link contains its address: either unchanged, or as browsers
-// show it, with letters of other scripts decoded and without the slash after a host. In a mailto
-// address, only the mailbox counts.
+// shows reports whether a link's text contains its URL, either unchanged or as browsers show it:
+// with letters in other scripts decoded and without the slash after a host. For a mailto URL, only
+// the mailbox counts.
 func shows(text, href string) bool {
 	if mailbox, ok := strings.CutPrefix(href, "mailto:"); ok {
 		mailbox, _, _ = strings.Cut(mailbox, "?")
@@ -100,7 +100,7 @@ func shows(text, href string) bool {
 	return isHost && strings.Count(href, "/") == 3 && contains(text, readable(host))
 }
 
-// contains reports whether text contains an address that ends there.
+// contains reports whether text contains address as a whole, not as the beginning of a longer URL.
 func contains(text, address string) bool {
 	_, rest, found := strings.Cut(text, address)
 	next, _ := utf8.DecodeRuneInString(rest)
@@ -109,9 +109,8 @@ func contains(text, address string) bool {
 
 var encoded = regexp.MustCompile(`(?:%[89A-Fa-f][0-9A-Fa-f])+`)
 
-// readable returns an address with its percent-encoded letters, marks and digits outside ASCII
-// decoded. Everything else stays encoded, because decoding it would end the address or change its
-// meaning.
+// readable returns a URL with percent-encoded letters, marks and digits outside ASCII decoded.
+// Everything else stays encoded, because decoding it would end the URL or change its meaning.
 func readable(address string) string {
 	return encoded.ReplaceAllStringFunc(address, func(escapes string) string {
 		plain, err := url.PathUnescape(escapes)

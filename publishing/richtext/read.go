@@ -7,9 +7,9 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Parse reads HTML, a whole page or part of one, as a browser draws it. A < that does not begin
-// HTML markup is text. HTML that is nested too deeply keeps its text but loses its structure. The
-// time is linear.
+// Parse reads HTML, either a whole page or part of one, as a browser draws it. A < that does not
+// begin HTML markup is text. HTML that is nested too deeply keeps its text but loses its structure.
+// Parse takes linear time.
 func Parse(sent string) Doc {
 	body := &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body}
 	markup := escape(sent)
@@ -46,15 +46,15 @@ func parseFlat(markup string) Doc {
 	}
 }
 
-// reader collects the blocks of a tree.
+// reader collects blocks from an HTML tree.
 type reader struct {
-	// out is where the next block goes: the blocks of the document or of an item.
+	// out is where the next block goes: the blocks of the document or an item.
 	out *[]Block
 	// line is the open block.
 	line line
 	// kind is the kind of new paragraphs.
 	kind BlockKind
-	// flat is set in a row with several filled cells, where blocks are joined on one line.
+	// flat is set in a table row with several filled cells, where blocks are joined on one line.
 	flat bool
 }
 
@@ -119,7 +119,7 @@ func alone(n *html.Node) *html.Node {
 	return &c
 }
 
-// link reads a link. If the link has no text, its address becomes its text.
+// link reads a link. If the link has no text, its URL becomes the text.
 func (r *reader) link(n *html.Node, l look) {
 	before := r.line.written
 	r.nodes(n, l)
@@ -128,14 +128,15 @@ func (r *reader) link(n *html.Node, l look) {
 	}
 }
 
-// block calls read and puts what it reads on separate lines.
+// block calls read and puts the text that read adds on separate lines.
 func (r *reader) block(read func()) {
 	r.endBlock()
 	read()
 	r.endBlock()
 }
 
-// paragraph reads a paragraph or a heading. If it is empty, it is a blank line, as in editors.
+// paragraph reads a paragraph or a heading. An empty paragraph or heading becomes a blank line, as
+// in editors.
 func (r *reader) paragraph(n *html.Node, l look) {
 	if r.flat {
 		r.block(func() { r.nodes(n, l) })
@@ -172,7 +173,7 @@ func (r *reader) endBlock() {
 	}
 }
 
-// row reads a row of a table. If several cells have content, they are joined on one line; a single
+// row reads a table row. If several cells have content, they are joined on one line; a single
 // filled cell keeps its lines.
 func (r *reader) row(n *html.Node, l look) {
 	filled := 0

@@ -1,18 +1,18 @@
-// Package richtext reads the HTML that editors write, as a browser would draw it.
+// Package richtext reads HTML written by editors as a browser would draw it.
 //
 // Parse returns a Doc, which keeps paragraphs, headings, lists, bold and underlined text, and
 // links. A Doc can be written as the HTML subset that is stored, or as plain text.
 package richtext
 
-// Doc is a text with its structure.
+// Doc is a structured document.
 type Doc struct {
 	Blocks []Block
 }
 
-// BlockKind says what a block is.
+// BlockKind is the kind of a block.
 type BlockKind int
 
-// The kinds of blocks. Lists have items, other blocks have spans.
+// The kinds of blocks. Lists have items; other blocks have spans.
 const (
 	Paragraph BlockKind = iota
 	Heading1
@@ -22,7 +22,7 @@ const (
 	Numbers
 )
 
-// IsList reports whether a block of the kind has items.
+// IsList reports whether blocks of kind k have items.
 func (k BlockKind) IsList() bool { return k == Bullets || k == Numbers }
 
 // Block is a paragraph, a heading or a list. A block without spans is a blank line.
@@ -30,27 +30,25 @@ type Block struct {
 	Kind  BlockKind
 	Spans []Span
 	Items []Item
-	// Start is the number of the first item of a numbered list, and Form is how its numbers are
-	// written.
+	// Start is the first number in a numbered list, and Form is how the list's numbers are written.
 	Start int
 	Form  NumberForm
 }
 
-// Item is an item of a list. If it begins with a paragraph, the paragraph is drawn beside the
-// marker.
+// Item is a list item. A paragraph at the beginning of an item is drawn beside the marker.
 type Item struct {
 	Blocks []Block
 }
 
-// Span is a piece of text in one form. A line feed in it is a line break.
+// Span is a piece of text with a single form. A line feed in Text is a line break.
 type Span struct {
 	Text string
 	form
 }
 
-// form is how a text looks and where it links to.
+// form is how text looks and where it links.
 type form struct {
 	Strong, Underline bool
-	// Href is an http, https or mailto address; "" for text that is not a link.
+	// Href is an http, https or mailto URL; "" for text that is not a link.
 	Href string
 }

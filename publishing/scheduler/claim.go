@@ -19,26 +19,26 @@ func (s *Sender) claimRules(window int) schedulerstore.ClaimRules {
 	return schedulerstore.ClaimRules{Hold: s.claimHold(), MaxLate: s.cfg.MaxLateness, Window: window, Node: s.db.Node}
 }
 
-// Warmup executes the scheduler's statements with empty input on every connection, so that Postgres
-// caches their plans. It returns the error of pg.DB.Plan, which callers may ignore: the service
-// works without cached plans.
+// Warmup executes the scheduler's large statements with empty input on every idle connection, so
+// that Postgres caches their plans. Callers may ignore the error, because the service also works
+// without cached plans.
 func (s *Sender) Warmup(ctx context.Context) error { return schedulerstore.Plan(ctx, s.db) }
 
-// claimSplits bounds the statements that one call of Claim spends on finding rows that Postgres
-// refuses.
+// claimSplits limits how many statements one call of Claim may use to find rows that Postgres
+// rejects.
 const claimSplits = 64
 
-// Claim claims due posts of the wanted organizations, visiting at most window channels of each, and
-// returns when each organization has more posts due.
+// Claim claims due posts of the organizations in wants, visiting at most window channels of each.
+// The result also says when each organization has more posts due.
 //
-// If Postgres refuses the statement because of the rows of one channel, Claim claims the other
-// posts without it. It halves the organizations until one is left, then halves its channels. It
-// repairs the hold of that channel; if Postgres still refuses the claim, it sets the channel aside
-// for a while.
+// If Postgres rejects the statement because of one channel's rows, Claim still claims the other
+// posts. To find the channel, it repeatedly halves the list of organizations until one is left, and
+// then that organization's channels. It repairs the channel's hold. If Postgres still rejects the
+// claim, it sets the channel aside for a while.
 //
-// With an error, unanswered lists the numbers of the statements that may have claimed posts
-// although no response came; the caller passes them to GiveBack. It includes a claim that timed
-// out; the next claim should then visit fewer channels.
+// If Claim returns an error, unanswered lists the numbers of the statements that may have claimed
+// posts although no response arrived. The caller passes these numbers to GiveBack. If a claim timed
+// out, its number is included, and the next claim should visit fewer channels.
 func (s *Sender) Claim(
 	ctx context.Context, l dispatch.Lease, wants []dispatch.Want, window int, limits dispatch.ClaimLimits,
 ) (result dispatch.ClaimResult, unanswered []int64, err error) {
@@ -68,8 +68,8 @@ type claimCall struct {
 
 func (c *claimCall) maySplit(err error) bool { return pg.IsRefused(err) && c.splitsLeft > 0 }
 
-// claim executes one statement and adds its result to the call's. After an error that does not tell
-// whether posts were claimed, it adds the number of the statement to unanswered.
+// claim executes one statement and adds its result to the call's result. If an error leaves it
+// unclear whether posts were claimed, claim adds the statement's number to unanswered.
 func (c *claimCall) claim(ctx context.Context, wants []dispatch.Want, window int) error {
 	c.splitsLeft--
 	number := c.claimNumber.Add(1)
@@ -91,8 +91,8 @@ func (c *claimCall) claim(ctx context.Context, wants []dispatch.Want, window int
 	return nil
 }
 
-// claimChannels claims the channels of one organization whose claim was refused, half of the window
-// at a time. Once a single channel is left, it repairs the hold of that channel or sets the channel
+// claimChannels retries an organization's rejected claim with half of the window at a time. Once a
+// single channel is left, it repairs the channel's hold or, if that does not help, sets the channel
 // aside.
 func (c *claimCall) claimChannels(ctx context.Context, w dispatch.Want, window int, cause error) error {
 	if window > 1 {
@@ -124,8 +124,8 @@ func (c *claimCall) claimChannels(ctx context.Context, w dispatch.Want, window i
 	return nil
 }
 
-// claimHalves claims the two halves of a window of channels of one organization. It skips the
-// second half if the organization has no more channels.
+// claimHalves claims posts from each half of an organization's channel window. It skips the second
+// half if the organization has no more channels.
 func (c *claimCall) claimHalves(ctx context.Context, w dispatch.Want, window int) error {
 	before := len(c.result.Claimed)
 	for range 2 {
@@ -149,7 +149,8 @@ func (c *claimCall) claimHalves(ctx context.Context, w dispatch.Want, window int
 }
 
 // GiveBack returns the posts of unanswered claims to the queue and wakes their organizations. It
-// may be repeated after an error. Posts that it did not return are reaped when their claims expire.
+// can be repeated after an error. Posts that it does not return are reaped when their claims
+// expire.
 func (s *Sender) GiveBack(ctx context.Context, l dispatch.Lease, unanswered []int64) error {
 	orgs, err := schedulerstore.GiveBack(ctx, s.db, l, unanswered, s.db.Node)
 	for _, org := range orgs {
@@ -159,25 +160,26 @@ func (s *Sender) GiveBack(ctx context.Context, l dispatch.Lease, unanswered []in
 }
 
 const (
-	// maxLoads bounds the posts in one statement, and loadTime its duration.
+	// maxLoads limits the posts in one statement, and loadTime limits its duration.
 	maxLoads = 4096
 	loadTime = 4 * time.Second
-	// loadsTime is the deadline of one call of Load. The claims of the loaded posts last longer.
+	// loadsTime limits the duration of one call of Load. The loaded posts' claims last longer.
 	loadsTime = 20 * time.Second
 	// loadMisses is how many statements in a row may fail before Load leaves the remaining posts to
 	// the next call.
 	loadMisses = 4
-	// loadRetry is the wait before retrying a post that could not be loaded in time even alone.
+	// loadRetry is the wait before retrying a post that could not be loaded in time even on its
+	// own.
 	loadRetry = time.Minute
 )
 
-// Load reads what is needed to send the posts. A post that was deleted or that another process has
-// claimed since is in neither map. A post that cannot be read is in unreadable with its outcome and
-// does not affect the others.
+// Load reads what is needed to send the posts. A post that is no longer claimed is in neither map.
+// If another process has claimed a post since, its Work has that process's token. A post that
+// cannot be read is in unreadable with its outcome, and does not affect the others.
 //
-// An error means that the database is away or slow, and that the posts in neither map were not
-// loaded; later statements are then smaller. The posts are read in random order, so that a slow
-// post is not always read with the same others.
+// An error means that the database is slow or cannot be reached, and that the posts in neither map
+// were not loaded. Later statements then load fewer posts each. The posts are read in random order,
+// so that a slow post is not always read together with the same posts.
 func (s *Sender) Load(
 	ctx context.Context, claimed []dispatch.Claimed,
 ) (works map[publishing.PostID]dispatch.Work, unreadable map[publishing.PostID]dispatch.Outcome, err error) {

@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// maxKeptBack is how many posts one search for posts to give up returns.
+	// maxKeptBack limits how many posts one search for posts to abandon returns.
 	maxKeptBack = 20 * schedulerstore.MaxGiveUp
-	// maxRefused is how many posts the database may refuse to change before ending a pause fails.
+	// maxRefused is how many changes to posts the database may reject before ending a pause fails.
 	maxRefused = 1000
 )
 
-// endPause ends a pause or a stop. It first gives up the posts that were held back for too long. If
-// there are many, short transactions give them up; the transaction that deletes the pause gives up
-// the rest. After an error or a crash in between, the pause stays in force, nothing is claimed, and
-// the next call continues.
+// endPause ends a pause or a stop. It first abandons posts that have been held back for too long.
+// If there are many, they are abandoned in a series of short transactions; any that remain are
+// handled in the transaction that deletes the pause. After an error or a crash in between, the
+// pause stays in force, no paused post is claimed, and the next call continues.
 //
-// A post that the database refuses to give up is logged and stays in the queue, so that it does not
-// block the others. The parameter in runs a function in a transaction of the organization; that
-// function reports whether it has ended a pause whose subject exists.
+// A post that cannot be abandoned because the database rejects the change is logged and stays in
+// the queue, so that it does not block the others. The parameter in runs fn in a transaction for
+// the organization; fn reports whether it has ended a pause whose subject exists.
 //
-// missed is the number of posts that this call gave up, including followers; it is also set with an
-// error. known is false if there is no such subject or organization.
+// missed is the number of posts that this call abandoned, including followers. It is also valid if
+// endPause returns an error. known is false if there is no such subject or organization.
 func (s *Queue) endPause(
 	ctx context.Context, org tenancy.OrgID, end schedulerstore.PauseEnd,
 	in func(fn func(*db.Tx) (ended bool, err error)) error,
@@ -58,9 +58,9 @@ func (s *Queue) endPause(
 	}
 }
 
-// giveUpKeptBack gives up at most maxKeptBack posts of a pause that is about to end. It adds to
-// refused the posts that the database refuses to change. It returns how many posts it found and how
-// many it gave up.
+// giveUpKeptBack abandons at most maxKeptBack posts that were held back by a pause that is about to
+// end. Posts whose change the database rejects are added to refused. It returns how many posts it
+// found and how many it abandoned.
 func (s *Queue) giveUpKeptBack(
 	ctx context.Context, org tenancy.OrgID, end schedulerstore.PauseEnd, refused *[]publishing.PostID,
 ) (found, missed int, err error) {
@@ -91,8 +91,8 @@ func (s *Queue) giveUpKeptBack(
 	return len(posts), missed, nil
 }
 
-// isPostError reports whether a post may be the cause of an error. A lock held by another
-// transaction does not count, because it will be released.
+// isPostError reports whether a post may be the cause of err. A lock held by another transaction
+// does not count, because it will be released.
 func isPostError(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && pg.IsRowError(err) && !pg.IsLocked(err)
 }

@@ -6,5 +6,5 @@ import (
 	"time"
 )
 
-// claimGrace is added to the deadline of a request to get the duration of a claim.
+// claimGrace is how much longer a claim lasts than the platform calls that it covers.
 const claimGrace = 30 * time.Second

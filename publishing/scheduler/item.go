@@ -10,8 +10,8 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// item returns the connector's view of part i. Its Root and Parent refer to parts of the whole
-// thread, including those of earlier posts.
+// item returns the connector's view of part i. Its Root is the first part of the thread and its
+// Parent the part before part i; both may belong to earlier posts.
 func (r *run) item(ctx context.Context, i int) connector.Item {
 	x := r.work.Parts[i]
 	item := connector.Item{
@@ -29,12 +29,13 @@ func (r *run) item(ctx context.Context, i int) connector.Item {
 	return item
 }
 
-// claimDateAfter is how late a post must be to be dated by its claim instead of its due time.
+// claimDateAfter is how late a post must be to be dated with the time of its claim instead of its
+// due time.
 const claimDateAfter = 2 * time.Minute
 
-// createdAt returns the creation time that is sent to the platform. This is the due time, which is
-// part of the identity of the send. The exception is a late post on a platform that de-duplicates
-// by key alone: it gets the time of its first claim, which was stored before the first call.
+// createdAt returns the creation time to send to the platform. This is the due time, which is part
+// of the send's identity. The exception is a late post on a platform that deduplicates by key
+// alone: its creation time is that of its first claim, which was stored before the first call.
 func (r *run) createdAt(x dispatch.Publication) time.Time {
 	late := x.ClaimedAt.Sub(x.Due) > claimDateAfter
 	if late && r.connector.Describe().KeyOnly && r.work.Channel.Grade == publishing.GradeIdempotent {
@@ -43,8 +44,8 @@ func (r *run) createdAt(x dispatch.Publication) time.Time {
 	return x.Due.UTC()
 }
 
-// refOf returns the stored reference to a published part. If it cannot be decoded, refOf returns a
-// reference that has only the release id.
+// refOf returns the stored reference to a published part. If the reference cannot be decoded, refOf
+// returns one that has only the release id.
 func refOf(x dispatch.Publication) *connector.Ref {
 	var ref connector.Ref
 	if len(x.Ref) == 0 || json.Unmarshal(x.Ref, &ref) != nil {
@@ -56,8 +57,8 @@ func refOf(x dispatch.Publication) *connector.Ref {
 	return &ref
 }
 
-// encodeRef encodes a reference for storage. It returns {} if that fails, because the release id is
-// stored beside it.
+// encodeRef encodes a reference for storage. It returns {} if encoding fails, which loses little
+// because the release id is stored separately.
 func encodeRef(ref connector.Ref) json.RawMessage {
 	out, err := json.Marshal(ref)
 	if err != nil {

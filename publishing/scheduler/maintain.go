@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// setAsideFor is how long a row that Postgres refuses is left out, and maxSetAside how many
-	// rows are left out at most.
+	// setAsideFor is how long a row that Postgres rejects is left out, and maxSetAside is the
+	// maximum number of rows left out at once.
 	setAsideFor = 10 * time.Minute
 	maxSetAside = 1000
-	// maxRounds is the largest number of statements of one kind in one call of Maintain.
+	// maxRounds is the maximum number of statements of each kind in one call of Maintain.
 	maxRounds = 20
-	// ageSearchEvery is the interval between searches for stuck and orphaned posts. Their limits
-	// are hours, and each search reads every waiting part.
+	// ageSearchEvery is the interval between searches for stuck and orphaned posts. It is long
+	// because the age limits are hours and each search reads every waiting part.
 	ageSearchEvery = time.Minute
 	// expireEvery is the longest interval between searches for missed posts while there are none.
 	expireEvery = 15 * time.Second
 )
 
-// setAsidePosts holds the posts that Postgres refuses to change. They are left out for a while so
-// that they do not block the others. It is safe for concurrent use.
+// setAsidePosts holds posts whose changes Postgres rejects. These posts are left out for a while so
+// that they do not block the others. A setAsidePosts is safe for concurrent use.
 type setAsidePosts struct {
-	count atomic.Int64 // since the start
+	count atomic.Int64 // since the process started
 	mu    sync.Mutex   // protects until
 	until map[publishing.PostID]time.Time
 }
 
-// SetAsides returns how many rows were set aside since the process started because Postgres refused
-// them.
+// SetAsides returns how many rows have been set aside since the process started because Postgres
+// rejected them.
 func (s *Sender) SetAsides() int64 { return s.setAsides.count.Load() }
 
 func (a *setAsidePosts) add(post publishing.PostID, until time.Time) {
@@ -56,7 +56,7 @@ func (a *setAsidePosts) add(post publishing.PostID, until time.Time) {
 	}
 }
 
-// current returns the posts that are left out now, and forgets those whose time has passed.
+// current returns the posts that are left out now, and removes those whose time has passed.
 func (a *setAsidePosts) current(now time.Time) []publishing.PostID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,8 +64,8 @@ func (a *setAsidePosts) current(now time.Time) []publishing.PostID {
 	return slices.Collect(maps.Keys(a.until))
 }
 
-// setPostAside returns a function that sets aside a post that Postgres refuses to change, and adds
-// the reason to its timeline.
+// setPostAside returns a function that sets aside a post whose change Postgres rejected, and adds
+// the reason to the post's timeline.
 func (s *Sender) setPostAside(ctx context.Context, what string) func(publishing.PostID, error) {
 	return func(post publishing.PostID, cause error) {
 		s.setAsides.add(post, s.deps.Clock.Now().Add(setAsideFor))
@@ -79,7 +79,7 @@ func (s *Sender) setPostAside(ctx context.Context, what string) func(publishing.
 
 // Maintained counts what a call of Maintain changed.
 type Maintained struct {
-	// Expired is the number of posts given up because they were late, stuck or orphaned.
+	// Expired is the number of posts abandoned because they were late, stuck or orphaned.
 	Expired int
 	// Reaped is the number of claims ended because they had expired or their process was gone.
 	Reaped int
@@ -87,10 +87,10 @@ type Maintained struct {
 	More bool
 }
 
-// Maintain gives up posts in the lease's shards that are later than MAX_LATENESS, stuck in
-// preparation or orphaned, and ends claims that have expired or whose process is gone. The kinds of
-// work are independent: if one fails, the others are still done, and one bad post does not affect
-// other posts of its kind. It returns the joined errors.
+// Maintain abandons posts in the lease's shards that are later than MAX_LATENESS, stuck in
+// preparation or orphaned. It also ends claims that have expired or whose process is gone. If one
+// kind of work fails, the others are still done, and one bad post does not affect the other posts.
+// Maintain returns all errors, joined.
 func (s *Sender) Maintain(ctx context.Context, l dispatch.Lease) (m Maintained, err error) {
 	type step struct {
 		kind  schedulerstore.Upkeep
@@ -123,15 +123,15 @@ func (s *Sender) Maintain(ctx context.Context, l dispatch.Lease) (m Maintained, 
 	return m, err
 }
 
-// isDue reports whether rest has passed since last, measured by clock.Boot. A last of 0 means
-// never.
+// isDue reports whether rest has passed since last. Times are clock.Boot readings; if last is 0,
+// isDue returns true.
 func isDue(last int64, now, rest time.Duration) bool {
 	return last == 0 || now-time.Duration(last) >= rest
 }
 
-// upkeep does one kind of work until nothing is left to do or maxRounds statements were executed.
-// It returns how many posts it changed and how many it found. It leaves posts that another
-// transaction has locked to the next call.
+// upkeep does one kind of work until nothing is left to do or it has executed maxRounds statements.
+// It returns how many posts it changed and how many it found. Posts that another transaction has
+// locked are left for the next call.
 func (s *Sender) upkeep(
 	ctx context.Context, l dispatch.Lease, kind schedulerstore.Upkeep, after time.Duration,
 ) (changed, found int, err error) {
@@ -164,8 +164,9 @@ func (s *Sender) upkeep(
 
 func isRefusedOrLocked(err error) bool { return pg.IsRefused(err) || pg.IsLocked(err) }
 
-// Sweep returns when each organization in the lease's shards has its first post due within the
-// horizon, and the time of the database. It returns the error of the database.
+// Sweep returns when the first post of each organization in the lease's shards is due, leaving out
+// organizations with nothing due within the horizon. It also returns the database's time. It
+// returns any database error.
 func (s *Sender) Sweep(
 	ctx context.Context, l dispatch.Lease, horizon time.Duration,
 ) (map[tenancy.OrgID]time.Time, time.Time, error) {

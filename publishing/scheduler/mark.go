@@ -13,15 +13,15 @@ const (
 	maxMarks    = 512 // marks in one statement
 	markGather  = 10 * time.Millisecond
 	markTimeout = 10 * time.Second
-	// markPause and markTries bound the attempts to write the mark of a post that another
-	// transaction has locked.
+	// markPause is the wait between attempts to mark a post that another transaction has locked,
+	// and markTries limits their number.
 	markPause = 50 * time.Millisecond
 	markTries = 60
-	// markSpare is the age of a claim up to which its mark does not renew it.
+	// markSpare is the age up to which a claim is not renewed when its call is marked.
 	markSpare = claimGrace / 2
 )
 
-// pendingMark is a request for a mark, waiting for the next batch.
+// pendingMark is a mark that is waiting to be stored with the next batch.
 type pendingMark struct {
 	schedulerstore.Mark
 	stored bool
@@ -36,8 +36,8 @@ func (m *pendingMark) complete(stored bool, err error) {
 	close(m.done)
 }
 
-// newMarks returns the batcher of marks. An error that cannot be attributed to one mark fails every
-// mark of its statement, because any of them may be stored.
+// newMarks returns the batcher that stores marks. An error that cannot be attributed to one mark
+// fails every mark in the statement, because any of them may have been stored.
 func (s *Sender) newMarks() *batch.Batcher[*pendingMark] {
 	return batch.New(batch.Rules[*pendingMark]{
 		MaxItems: maxMarks, MaxWaiting: maxMarks, Gather: markGather, Timeout: markTimeout,
@@ -53,9 +53,9 @@ func (s *Sender) newMarks() *batch.Batcher[*pendingMark] {
 	})
 }
 
-// mark waits until the mark is stored. It returns false if the call must not be made, because the
-// claim is lost or the post was deleted, moved or paused. After an error, the mark may or may not
-// be stored, and the call must not be made either.
+// mark stores a mark and returns true if the call may be made. It returns false if the claim is
+// lost or the post was deleted, moved or paused. If it returns an error, the mark may have been
+// stored, but the call must not be made.
 func (s *Sender) mark(x schedulerstore.Mark) (bool, error) {
 	m := &pendingMark{Mark: x, done: make(chan struct{})}
 	s.marks.Add(m)
@@ -63,8 +63,8 @@ func (s *Sender) mark(x schedulerstore.Mark) (bool, error) {
 	return m.stored, m.err
 }
 
-// writeMarks stores marks in one statement, completes them, and returns those whose posts are
-// locked.
+// writeMarks stores marks in one statement. It returns the marks whose posts are locked, and
+// completes the others.
 func (s *Sender) writeMarks(ctx context.Context, pending []*pendingMark) (locked []*pendingMark, err error) {
 	marks := make([]schedulerstore.Mark, len(pending))
 	for i, m := range pending {

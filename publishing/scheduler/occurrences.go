@@ -12,41 +12,41 @@ import (
 	"crier/tenancy"
 )
 
-// Bounds of one call of WriteOccurrences.
+// The limits of one call of WriteOccurrences.
 const (
-	// occurrenceBatch is the largest number of series in one call.
+	// occurrenceBatch is the maximum number of series per call.
 	occurrenceBatch = 100
-	// occurrencesTime is the deadline of the whole call.
+	// occurrencesTime limits the duration of the whole call.
 	occurrencesTime = 5 * time.Second
 	// occurrenceWait is the longest wait for one of an organization's connections.
 	occurrenceWait = 200 * time.Millisecond
 )
 
-// Series gives the scheduler access to repeated posts, of which it knows only when the next
-// occurrence must be written.
+// Series gives the scheduler access to repeated posts. The scheduler knows only when to write a
+// series' next occurrence.
 type Series interface {
 	// Ended returns at most limit series in the lease's shards whose current occurrence has ended.
 	Ended(ctx context.Context, l dispatch.Lease, limit int) ([]publishing.SeriesRef, error)
-	// Advance writes the next occurrence of a series and reports whether it wrote one. It does
-	// nothing if another transaction has locked the series. It may be repeated after a crash and
-	// may run in several processes at once: each occurrence is written once. It returns Invalid for
-	// an unknown time zone, pg.ErrOrgBusy, or the Postgres error.
+	// Advance writes a series' next occurrence and reports whether it wrote one. It does nothing if
+	// another transaction has locked the series. It can be repeated after a crash and can run in
+	// several processes at once: each occurrence is written once. It returns Invalid for an unknown
+	// time zone, pg.ErrOrgBusy, or a Postgres error.
 	Advance(ctx context.Context, org tenancy.OrgID, series publishing.SeriesID) (wrote bool, err error)
-	// SetAside leaves a series for later; reason is for its timeline. It returns pg.ErrOrgBusy or
-	// the Postgres error.
+	// SetAside postpones a series; reason is for the series' timeline. It returns pg.ErrOrgBusy or
+	// a Postgres error.
 	SetAside(ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, reason string) error
 }
 
-// WriteOccurrences writes the next occurrence of each repeated post whose current one has ended, at
-// most 100 per call. It returns how many it wrote and whether it should be called again at once. An
-// error means that the database could not be reached.
+// WriteOccurrences writes the next occurrence of each series whose current occurrence has ended,
+// for at most 100 series per call. It returns how many occurrences it wrote, and whether it should
+// be called again at once. An error means that the database could not be reached.
 //
-// A series that fails is set aside for a while and does not affect the others; its timeline, the
-// log and SeriesSetAside show it. If all connections of an organization are in use, it is skipped
-// until the next call.
+// A series that fails is set aside for a while and does not affect the others. The failure is
+// visible in the series' timeline, in the log and in SeriesSetAside. If all of an organization's
+// connections are in use, the organization is skipped until the next call.
 //
-// A crash loses nothing: a series whose current occurrence has ended is found again, and the key of
-// the occurrence prevents a second insert.
+// A crash loses nothing: a series whose current occurrence has ended is found again, and the next
+// occurrence's key prevents a second insert.
 func (s *Sender) WriteOccurrences(ctx context.Context, l dispatch.Lease) (written int, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, occurrencesTime)
 	defer cancel()
@@ -90,8 +90,8 @@ func (s *Sender) OccurrencesWritten() int64 { return s.occurrencesWritten.Load()
 // could not be written.
 func (s *Sender) SeriesSetAside() int64 { return s.seriesSetAside.Load() }
 
-// setSeriesAside leaves a series for later. It returns an error if this could not be stored because
-// the database is away or all connections of the organization are in use.
+// setSeriesAside postpones a series. It returns an error if that could not be stored because the
+// database cannot be reached or all of the organization's connections are in use.
 func (s *Sender) setSeriesAside(ctx context.Context, of publishing.SeriesRef, cause error) error {
 	reason := "The next occurrence could not be written; Crier will try again."
 	if f := (*fault.Error)(nil); errors.As(cause, &f) && f.Kind == fault.Invalid {

@@ -11,16 +11,16 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
-// Finish stores outcomes by their claim tokens, in one statement, and returns what became of them.
-// It returns the error of schedulerstore.Finish. If pg.IsRefused or pg.IsLocked returns true for
-// the error, no outcome was stored; after any other error they may have been. Finish may be
-// repeated with the same outcomes.
+// Finish stores outcomes in one statement, matching them by claim token, and returns what changed.
+// If it returns an error for which pg.IsRefused or pg.IsLocked returns true, no outcome was stored.
+// After any other error, outcomes may have been stored. Finish can be repeated with the same
+// outcomes.
 func (s *Sender) Finish(ctx context.Context, outcomes []dispatch.Outcome) ([]dispatch.Finished, error) {
 	return schedulerstore.Finish(ctx, s.db, outcomes, s.cfg.CatchUpInterval, s.db.Node)
 }
 
-// WithoutTexts returns o without the texts of the platform and the connector, for an outcome that
-// Postgres refuses because of them.
+// WithoutTexts returns o without the texts from the platform and the connector. It is used if
+// Postgres rejects an outcome because of these texts.
 func WithoutTexts(o dispatch.Outcome) dispatch.Outcome {
 	o.Ref, o.ReleaseURL, o.RootURL = nil, "", ""
 	if o.Error != "" {
@@ -34,8 +34,8 @@ func WithoutTexts(o dispatch.Outcome) dispatch.Outcome {
 	return o
 }
 
-// SetAside adds to the timeline of a post that its outcome cannot be stored, and why. It returns
-// the error of the database.
+// SetAside adds an event to a post's timeline that says why the post's outcome cannot be stored. It
+// returns any database error.
 func (s *Sender) SetAside(ctx context.Context, o dispatch.Outcome, cause error) error {
 	s.setAsides.count.Add(1)
 	reason := "The database refuses the outcome of this post (" + string(o.Result) + "): " + pg.Reason(cause)
@@ -50,8 +50,8 @@ func Requeued(c dispatch.Claimed) dispatch.Outcome {
 	}
 }
 
-// outcome returns an outcome without a result. It has the release of the part, if the part is
-// published, and the release of the first part.
+// outcome returns the outcome for a part, without a result. It includes the release of the first
+// part and, if part x is published, that of x.
 func (r *run) outcome(x dispatch.Publication) dispatch.Outcome {
 	out := dispatch.Outcome{Org: r.work.Org, Post: r.work.Post, Token: r.work.Token, Publication: x.ID}
 	if x.Phase == dispatch.PhaseDone {
@@ -68,8 +68,9 @@ func (r *run) publishedOutcome(x dispatch.Publication) dispatch.Outcome {
 	return out
 }
 
-// panicOutcome logs a panic of Send with its stack. The outcome is unknown if the call of a part
-// was marked. Otherwise it is an error, so that the post does not cause the panic again.
+// panicOutcome logs a panic in Send with its stack, and returns the outcome. The outcome is unknown
+// if a part's call was marked. Otherwise it is an error, to keep the post from causing the panic
+// again.
 func (r *run) panicOutcome(cause any) dispatch.Outcome {
 	r.deps.Log.Error("publishing a post panicked",
 		"org", r.work.Org, "post", r.work.Post, "panic", cause, "stack", string(debug.Stack()))
@@ -86,7 +87,8 @@ func (r *run) panicOutcome(cause any) dispatch.Outcome {
 	return out
 }
 
-// releaseID returns a release id, or "missing" if the platform gave none. Clients know that word.
+// releaseID returns a release id, or "missing" if the platform returned none. Clients know this
+// value.
 func releaseID(id *string) string {
 	if id == nil || *id == "" {
 		return publishing.ReleaseMissing

@@ -11,7 +11,7 @@ import (
 	"crier/tenancy"
 )
 
-// Queue implements the use cases of the post queue: pauses, stops and statistics. It is safe for
+// Queue implements the use cases for the post queue: pauses, stops and statistics. It is safe for
 // concurrent use.
 type Queue struct {
 	cfg  Config
@@ -19,22 +19,23 @@ type Queue struct {
 	db   *db.DB
 }
 
-// NewQueue returns the use cases of the queue.
+// NewQueue returns a Queue, which uses only DB, Connectors and Log of deps.
 func NewQueue(cfg Config, deps Deps) *Queue {
 	return &Queue{cfg: cfg, deps: deps, db: deps.DB}
 }
 
 // Pause pauses or resumes an organization, a customer or a channel. A pause revokes claims that
-// have not reached their irreversible call; calls in progress run to their end. Pause returns what
-// is held back and, when resuming, how many posts were given up as missed.
+// have not reached their irreversible call; calls in progress run to completion. Pause returns what
+// is held back and, when resuming, how many posts were abandoned as missed.
 //
-// Resuming gives up those posts first, in several transactions if there are many. If ctx ends
-// before that is done, the pause stays in force and the next call continues.
+// Resuming first abandons the missed posts, in several transactions if there are many. If ctx ends
+// in the meantime, the pause stays in force and the next call continues.
 //
-// Only a principal who manages the organization may pause all of it; others get Forbidden. Pause
-// returns NotFound if there is no such customer or channel.
+// Only a principal who manages the organization may pause or resume the whole organization; for
+// anyone else, Pause returns Forbidden. It returns NotFound if there is no such customer or
+// channel.
 //
-// The audit entry is appended by setPause.
+// setPause appends the audit entry.
 func (s *Queue) Pause(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetPause,
 ) (out publishing.PauseResult, err error) {

@@ -13,15 +13,15 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
-// pictureRecheck is how long a post waits for a picture before reading its state again, because
-// another process may make it.
+// pictureRecheck is how long a post waits for a picture before it reads the picture's state again,
+// because another process may be making the picture.
 const pictureRecheck = 10 * time.Second
 
-// pictureTime is the deadline of a statement about pictures.
+// pictureTime limits the duration of a statement about pictures.
 const pictureTime = 10 * time.Second
 
 // prepareWithPictures waits for the pictures that a part needs, then prepares the part. The wait
-// does not count against the deadline of a call.
+// does not count toward the time limit of a call.
 func (r *run) prepareWithPictures(ctx context.Context, i int) error {
 	if err := r.waitForPictures(ctx, i); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (r *run) prepareWithPictures(ctx context.Context, i int) error {
 	return r.prepare(ctx, i)
 }
 
-// mediaOf returns the connector's view of a file, or of the picture derived from it.
+// mediaOf returns the connector's view of a file, or of the picture derived from that file.
 func (r *run) mediaOf(ctx context.Context, m publishing.Medium, alt string) connector.Media {
 	out := r.Sender.media(ctx, m, alt)
 	if d, made := r.pictures[m.ID]; made {
@@ -40,8 +40,8 @@ func (r *run) mediaOf(ctx context.Context, m publishing.Medium, alt string) conn
 	return out
 }
 
-// waitForPictures waits, without holding a permit, until the pictures that a part needs are made.
-// It keeps renewing the claim.
+// waitForPictures waits until the pictures that a part needs have been made. While waiting, it
+// holds no permit and keeps renewing the claim.
 func (r *run) waitForPictures(ctx context.Context, i int) error {
 	x := &r.work.Parts[i]
 	var keys []pictures.Key
@@ -64,8 +64,8 @@ func (r *run) waitForPictures(ctx context.Context, i int) error {
 	}
 }
 
-// findPictures reads the states of the pictures of a part. It returns a picture that is pending, or
-// nil if all are ready.
+// findPictures reads the states of a part's pictures. It returns a pending picture, or nil if all
+// are ready.
 func (r *run) findPictures(
 	ctx context.Context, keys []pictures.Key,
 ) (pending *pictures.Derived, err error) {
@@ -93,8 +93,9 @@ func (r *run) findPictures(
 	return pending, nil
 }
 
-// storedPictures reads the pictures with the given keys. It orders those that are missing because
-// the post is older than the connector's rule or has an image twice.
+// storedPictures reads the pictures with the given keys. If there are fewer pictures than keys, it
+// requests the missing pictures. That happens if the post is older than the connector's rule or has
+// an image twice.
 func (r *run) storedPictures(
 	ctx context.Context, keys []pictures.Key,
 ) ([]pictures.Derived, error) {
@@ -105,12 +106,12 @@ func (r *run) storedPictures(
 	return pictures.Order(ctx, r.db, r.work.Org, keys)
 }
 
-// awaitPicture waits, without holding a permit, until a pending picture may have changed.
+// awaitPicture waits until a pending picture may have changed. It holds no permit while waiting.
 func (r *run) awaitPicture(ctx context.Context, x *dispatch.Publication, key pictures.Key) error {
 	changed, done := r.deps.Pictures.Await(r.work.Org, key)
 	defer done()
 	if d, err := r.findPictures(ctx, []pictures.Key{key}); err != nil || d == nil {
-		return err // it became ready before the watch began
+		return err // the picture became ready before the watch began
 	}
 	saving, cancel := context.WithTimeout(ctx, pictureTime)
 	kept, err := schedulerstore.SaveHandle(

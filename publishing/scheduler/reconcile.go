@@ -22,29 +22,29 @@ type Unknown struct {
 	dispatch.Work
 	// HolderGone is set if the process that sent the post is gone.
 	HolderGone bool
-	// Now is the time of the database.
+	// Now is the database's time.
 	Now time.Time
-	// Destination is where the calls of the post go, as in dispatch.Claimed.
+	// Destination is where the post's calls go, as in dispatch.Claimed.
 	Destination string
-	// SkipPlatform is set if the platform is not asked, because its destination is resting and
+	// SkipPlatform is set if the platform must not be asked because the destination is resting and
 	// RECONCILE_WINDOW has passed.
 	SkipPlatform bool
-	// Unreadable is set if the stored post cannot be read. Only Org, Post, Token and Committing of
-	// Work are set then.
+	// Unreadable is set if the stored post cannot be read. Of Work's fields, only Org, Post, Token
+	// and Committing are then set.
 	Unreadable bool
 }
 
-// reconcileHold returns how long a claim for reconciliation lasts. It leaves time to refresh the
-// credential.
+// reconcileHold returns how long a claim for reconciliation lasts, which includes time to refresh
+// the credential.
 func (s *Sender) reconcileHold() time.Duration { return 2*s.cfg.PlatformTimeout + claimGrace }
 
-// ClaimUnknown claims posts with an unknown outcome whose platform must be asked now, and loads
-// what the question needs. It calls admit for each post before claiming it; if admit returns false,
-// the post is left for later. For resting destinations, it claims only posts that end without a
-// question to the platform, and does not call admit for them.
+// ClaimUnknown claims posts with an unknown outcome whose platform is due to be asked, and loads
+// what is needed to ask. It calls admit for each post before claiming the post; if admit returns
+// false, the post is left for later. For resting destinations, ClaimUnknown claims only posts that
+// end without asking the platform, and does not call admit.
 //
-// more means that there may be further posts. The errors of claiming and loading are joined; out
-// still has the posts that were claimed and loaded.
+// more is set if there may be further posts. Errors from claiming and loading are joined; even
+// then, out contains the posts that were claimed and loaded.
 func (s *Sender) ClaimUnknown(
 	ctx context.Context, l dispatch.Lease, resting []string, admit func(dispatch.UnknownPost) bool,
 ) (out []Unknown, more bool, err error) {
@@ -69,7 +69,7 @@ func (s *Sender) ClaimUnknown(
 		for _, c := range open {
 			u := admitted[c.Post]
 			u.HolderGone, u.Now = c.HolderGone, c.Now
-			// These four are needed if the post cannot be read.
+			// These four fields are needed if the post cannot be read.
 			u.Org, u.Post, u.Token, u.Committing = c.Org, c.Post, c.Token, c.Committing
 			admitted[c.Post] = u
 			claimed = append(claimed, dispatch.Claimed{Org: c.Org, Post: c.Post, Token: c.Token})
@@ -90,10 +90,10 @@ func (s *Sender) ClaimUnknown(
 	return out, len(found) >= schedulerstore.MaxUnknown && len(ids) > 0, errors.Join(claimErr, err)
 }
 
-// Reconcile asks the platform about an unknown outcome and returns the outcome that follows.
-// unanswered is why the destination did not answer; it is nil if the destination answered or was
-// not asked. After a panic, the outcome stays unknown or, past RECONCILE_WINDOW, the post is given
-// up.
+// Reconcile asks the platform about an unknown outcome and returns the resulting outcome.
+// unanswered is why the destination did not respond; it is nil if the destination responded or was
+// not asked. After a panic, the outcome stays unknown or, once RECONCILE_WINDOW has passed, the
+// post is abandoned.
 func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out dispatch.Outcome, unanswered error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.PlatformTimeout)
 	defer cancel()
@@ -156,8 +156,9 @@ func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out dispatch.Outcome
 	}
 }
 
-// askPlatform calls the connector's Reconcile. If the credential is refused, it refreshes it once
-// and asks again. The error is why the destination did not answer.
+// askPlatform calls the connector's Reconcile. If the platform rejects the credential, askPlatform
+// refreshes the credential once and asks again. It returns an error if the destination did not
+// respond.
 func (r *run) askPlatform(ctx context.Context, i int) (connector.Verdict, error) {
 	ctx = outbound.WithOwner(ctx, r.work.Org.String())
 	for {
@@ -178,7 +179,7 @@ func (r *run) askPlatform(ctx context.Context, i int) (connector.Verdict, error)
 }
 
 // unanswered logs why the outcome is still unknown. It returns err if the destination did not
-// answer. It returns nil if it did: then the cause is the account, the post or this process.
+// respond, and nil if the cause is the account, the post or this process.
 func (r *run) unanswered(err error) error {
 	r.deps.Log.Warn("cannot look up the outcome of a post yet", "post", r.work.Post, "error", err)
 	if kind := connector.KindOf(err, false); kind != connector.KindTransient && kind != connector.KindUnknown {
@@ -187,12 +188,12 @@ func (r *run) unanswered(err error) error {
 	return err
 }
 
-// Decide returns what follows from a verdict. If the platform says that the post is absent, the
-// post is sent again: at once on a platform that de-duplicates, elsewhere only once the absence is
-// proved.
+// Decide returns the result that follows from a verdict. If the platform reports that the post is
+// absent, the post is sent again: at once on a platform that deduplicates, elsewhere only once the
+// absence is proven.
 //
-// If RECONCILE_WINDOW passes without a decision, a post of GradeIdempotent is sent again under the
-// same key, without proof; any other post is given up.
+// If RECONCILE_WINDOW passes without a decision, a post on a channel of GradeIdempotent is sent
+// again under the same key, without proof. Any other post is abandoned.
 func Decide(found connector.Outcome, u Unknown, cfg Config) dispatch.Result {
 	age := u.Now.Sub(u.Committing)
 	switch {
@@ -211,13 +212,13 @@ func Decide(found connector.Outcome, u Unknown, cfg Config) dispatch.Result {
 	}
 }
 
-// ProvesAbsence reports whether a verdict proves that nothing of the post is on the platform and
-// that nothing can still arrive there. All of these must hold:
+// ProvesAbsence reports whether a verdict proves that no part of the post is on the platform and
+// that none can still arrive there. All of these conditions must hold:
 //
 //   - The server that was asked is the one that the post was sent to.
 //   - No process can still begin the call.
 //   - The call has had time to take effect.
-//   - A search that is not certain was repeated, because timelines lag.
+//   - A search whose result is not certain was repeated, because timelines lag.
 func ProvesAbsence(found connector.Outcome, u Unknown, cfg Config) bool {
 	if found != connector.NotPublished || u.sentElsewhere() {
 		return false
@@ -238,7 +239,7 @@ func (u Unknown) sentElsewhere() bool {
 }
 
 // ReconcileDelay returns how long to wait before asking the platform again. The delay grows with
-// the number of attempts. It is shortened if an absent post may be sent again earlier.
+// the number of attempts, but is shortened if an absent post can be sent again earlier.
 func ReconcileDelay(u Unknown, cfg Config) time.Duration {
 	delays := []time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second, 2 * time.Minute}
 	delay := delays[min(max(u.ReconcileAttempts-1, 0), len(delays)-1)]
@@ -249,13 +250,13 @@ func ReconcileDelay(u Unknown, cfg Config) time.Duration {
 	return delay
 }
 
-// resend returns the outcome that sends a post again. If its process ended during the call, the
-// post is sent again at once, or after a growing wait if that happens repeatedly. If the call
-// itself ended, the post is sent after the back-off of a failure. After schedulerstore.MaxReaps
-// processes in a row, it is given up.
+// resend returns the outcome that sends a post again. If the sending process ended during the call,
+// the post is sent again at once, or after a growing wait if that happens repeatedly. After
+// schedulerstore.MaxReaps such processes in a row, the post is abandoned. If the call itself ended,
+// the post is sent again after the back-off for a failure.
 //
-// If the absence is not proved, the key of the publication makes the repeat harmless. A post that
-// would be given up stays unknown while its absence may still be proved.
+// If the post's absence is not proven, the publication's key makes sending it again harmless. A
+// post that would be abandoned stays unknown while its absence may still be proven.
 func (r *run) resend(u Unknown, x dispatch.Publication, found connector.Outcome) dispatch.Outcome {
 	out := r.outcome(x)
 	out.Result, out.Proven = dispatch.ResultRetry, ProvesAbsence(found, u, r.cfg)
@@ -281,8 +282,8 @@ func (r *run) resend(u Unknown, x dispatch.Publication, found connector.Outcome)
 	return out
 }
 
-// laterOrGiveUp returns the outcome of a reconciliation that failed: it is retried until
-// RECONCILE_WINDOW has passed, and the post is given up after that.
+// laterOrGiveUp returns the outcome of a failed reconciliation. The reconciliation is retried until
+// RECONCILE_WINDOW has passed; after that, the post is abandoned.
 func (s *Sender) laterOrGiveUp(u Unknown) dispatch.Outcome {
 	out := dispatch.Outcome{
 		Org: u.Org, Post: u.Post, Token: u.Token, Result: dispatch.ResultLater, After: ReconcileDelay(u, s.cfg),
@@ -293,7 +294,7 @@ func (s *Sender) laterOrGiveUp(u Unknown) dispatch.Outcome {
 	return out
 }
 
-// giveUp turns an outcome into the error of a post that may have been published.
+// giveUp turns an outcome into an error that says the post may have been published.
 func giveUp(w dispatch.Work, out dispatch.Outcome) dispatch.Outcome {
 	out.Result, out.Code = dispatch.ResultError, publishing.CodeOutcomeUnknown
 	out.Error = "The platform never confirmed whether it published this. " +
@@ -315,7 +316,7 @@ func unknownPart(w dispatch.Work) int {
 	return -1
 }
 
-// withPublishedParts adds to the reason for a failed part which parts of the thread are published.
+// withPublishedParts adds a list of the thread's published parts to the reason why a part failed.
 func withPublishedParts(w dispatch.Work, part dispatch.Publication, reason string) string {
 	var published []int
 	for _, x := range slices.Concat(w.Before, w.Parts) {

@@ -13,8 +13,8 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// failedOutcome logs the error of a send and returns the outcome for its kind. Once the call is
-// marked, an error that is not a connector.Error makes the outcome unknown.
+// failedOutcome logs a send's error and returns the outcome for that kind of error. Once the call
+// is marked, an error that is not a connector.Error makes the outcome unknown.
 func (r *run) failedOutcome(ctx context.Context, x dispatch.Publication, err error) dispatch.Outcome {
 	out := r.outcome(x)
 	var e *connector.Error
@@ -44,8 +44,8 @@ func (r *run) failedOutcome(ctx context.Context, x dispatch.Publication, err err
 }
 
 // retryOrFail returns the result for a part that was certainly not sent, and the wait before the
-// next try. If that try would come after the retry window, it gives up, because the other posts of
-// the channel wait for this one.
+// next attempt. If that attempt would come after the retry window, retryOrFail gives up, because
+// the channel's other posts are waiting for this one.
 func (r *run) retryOrFail(e *connector.Error) (result dispatch.Result, wait time.Duration, message, code string) {
 	wait = max(e.After, Backoff(r.work.Attempt, rand.Float64()))
 	if r.work.Failing+wait <= r.cfg.RetryWindow {
@@ -63,7 +63,7 @@ func (r *run) retryOrFail(e *connector.Error) (result dispatch.Result, wait time
 }
 
 // inWords formats a duration for people, such as "30 days" or "90 minutes". It uses the largest
-// unit of which d has at least two and rounds up.
+// unit that fits into d at least twice, and rounds up.
 func inWords(d time.Duration) string {
 	for _, unit := range []struct {
 		size time.Duration
@@ -76,7 +76,7 @@ func inWords(d time.Duration) string {
 	return text.Count(int((d+time.Second-1)/time.Second), "second")
 }
 
-// The back-off between tries doubles from firstBackoff to longestBackoff. Half of it is jitter.
+// The back-off between attempts doubles from firstBackoff to longestBackoff. Half of it is jitter.
 const (
 	firstBackoff   = time.Second
 	longestBackoff = 5 * time.Minute
@@ -91,8 +91,8 @@ func Backoff(attempt int, jitter float64) time.Duration {
 	return top/2 + time.Duration(float64(top/2)*jitter)
 }
 
-// requireReconnect stores that the channel must be reconnected, which holds back its posts until
-// then. It returns the result for this post, which waits with them.
+// requireReconnect records that the channel must be reconnected. Until then, the channel's posts
+// are held back. requireReconnect returns the result for this post, which is held back too.
 func (r *run) requireReconnect(ctx context.Context, e *connector.Error) (dispatch.Result, string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimGrace)
 	defer cancel()

@@ -17,14 +17,14 @@ type run struct {
 	work      dispatch.Work
 	connector connector.Connector
 	session   *connector.Session
-	sealed    []byte // the credential as it is stored
+	sealed    []byte // the credential as stored
 	refreshed bool   // the credential was refreshed; at most once per run
-	// pictures has the derived pictures that replace images, by image.
+	// pictures holds the derived pictures that replace images, keyed by image.
 	pictures map[publishing.MediaID]pictures.Derived
 	yield    func(ctx context.Context, d time.Duration) error
 }
 
-// operatorWait is how long a post waits if the settings of this process are wrong.
+// operatorWait is how long a post waits if this process has the wrong settings.
 const operatorWait = time.Minute
 
 // newRun finds the connector and opens the credential. If the post cannot be sent now, it returns
@@ -43,8 +43,9 @@ func (s *Sender) newRun(w dispatch.Work) (*run, *dispatch.Outcome) {
 		out.Error, out.Code = "The post has no content.", publishing.CodeRejected
 		return nil, &out
 	}
-	// The settings of this process are wrong, not the post. The post waits until they are corrected
-	// or another process takes it: during a roll-out, others may have other settings.
+	// The fault lies with this process's settings, not with the post. The post waits until the
+	// settings are corrected or another process takes it: during a rollout, other processes may
+	// have different settings.
 	if !ok {
 		s.deps.Log.Error("this process does not support a channel's platform: "+
 			"check that its settings and version match those of the other processes",
@@ -68,7 +69,7 @@ func (s *Sender) newRun(w dispatch.Work) (*run, *dispatch.Outcome) {
 	return &run{Sender: s, work: w, connector: c, session: session, sealed: w.Credential}, nil
 }
 
-// refresh replaces the credential of the channel by a new one and stores it. See
+// refresh replaces the channel's credential with a new one and stores the new one. See
 // access.Keeper.Refresh.
 func (r *run) refresh(ctx context.Context) error {
 	r.refreshed = true

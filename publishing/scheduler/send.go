@@ -13,12 +13,12 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
-// Send sends a claimed post, part by part, and returns its outcome, which the caller stores with
-// Finish. yield waits without holding a permit. A panic ends only this post: with an unknown
-// outcome if its call may have been made, otherwise with an error.
+// Send sends a claimed post, part by part, and returns the outcome, which the caller stores with
+// Finish. yield must wait for d without holding a permit. A panic affects only this post: the
+// outcome is unknown if the call may have been made, and an error otherwise.
 //
-// If the process dies, a part whose call was not marked is sent again by the next claim. If the
-// call was marked, the outcome is unknown and the platform is asked.
+// If the process dies, a part whose call was not marked is sent under the next claim. If the call
+// was marked, the outcome is unknown and the platform is asked.
 func (s *Sender) Send(
 	ctx context.Context, w dispatch.Work, yield func(ctx context.Context, d time.Duration) error,
 ) (out dispatch.Outcome) {
@@ -55,8 +55,8 @@ func (s *Sender) Send(
 			return schedulerstore.PartDone(ctx, s.db, w.Post, w.Token, *x, s.claimHold(), s.db.Node)
 		})
 		if err != nil || !more {
-			// The part is published, but its release is not stored or the claim is lost: Finish
-			// stores the release.
+			// The part is published, but its release could not be stored or the claim is lost.
+			// Finish stores the release.
 			out := r.outcome(*x)
 			out.Result = dispatch.ResultResume
 			return out
@@ -78,8 +78,8 @@ func unapprovedOutcome(w dispatch.Work) dispatch.Outcome {
 // claimHold returns how long a claim lasts after each renewal.
 func (s *Sender) claimHold() time.Duration { return s.cfg.PlatformTimeout + claimGrace }
 
-// retryWrite retries write until it succeeds or claimGrace has passed. It ignores the cancellation
-// of ctx.
+// retryWrite retries write until it succeeds or claimGrace has passed. It ignores cancellation of
+// ctx.
 func (s *Sender) retryWrite(ctx context.Context, write func(context.Context) (bool, error)) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimGrace)
 	defer cancel()
@@ -95,8 +95,8 @@ func (s *Sender) retryWrite(ctx context.Context, write func(context.Context) (bo
 	}
 }
 
-// sendPart prepares and sends one part. After the mark, the phase of the part and the error
-// together tell whether the part is published, not published or unknown.
+// sendPart prepares and sends one part. Once the call is marked, the part's phase and the error
+// together show whether the part is published, not published or unknown.
 func (r *run) sendPart(ctx context.Context, i int) (connector.Ref, error) {
 	for {
 		ctx, err := r.prepareAndMark(ctx, i)
@@ -108,8 +108,8 @@ func (r *run) sendPart(ctx context.Context, i int) (connector.Ref, error) {
 		ref, err := r.commit(ctx, i)
 		failpoint.At(failpoint.Answered, r.work.Post.String())
 		if connector.KindOf(err, true) == connector.KindReauth && err != nil && !r.refreshed {
-			// A refused credential proves that nothing was published, so the mark is removed before
-			// the one repeat.
+			// A rejected credential proves that nothing was published, so the mark is removed and
+			// the part is sent once more.
 			if e := r.refresh(ctx); e != nil {
 				return ref, e
 			}
@@ -124,9 +124,9 @@ func (r *run) sendPart(ctx context.Context, i int) (connector.Ref, error) {
 	}
 }
 
-// prepareAndMark prepares a part, marks its call and returns the context of the call. The time
-// limit of the call starts before the mark, so that a process suspended after the mark does not
-// begin the call too late.
+// prepareAndMark prepares a part, marks its call and returns a context for the call. The call's
+// time limit starts before the mark, so that a process suspended after the mark does not begin the
+// call too late.
 func (r *run) prepareAndMark(ctx context.Context, i int) (context.Context, error) {
 	x := &r.work.Parts[i]
 	if err := r.prepareWithPictures(ctx, i); err != nil {
@@ -145,8 +145,8 @@ func (r *run) prepareAndMark(ctx context.Context, i int) (context.Context, error
 	return ctx, nil
 }
 
-// errClaimLost returns the error of a send that ends before its call, because the post was deleted,
-// paused or claimed by another process, or because the database did not answer. Nothing was sent.
+// errClaimLost returns the error for a send that ends before its call because the post was deleted,
+// paused or claimed by another process, or because the database did not respond. Nothing was sent.
 // If the claim is lost, Finish ignores the outcome.
 func errClaimLost(err error) error {
 	const message = "The post was changed while it was being published."
@@ -160,11 +160,11 @@ func (r *run) commit(ctx context.Context, i int) (connector.Ref, error) {
 	return r.connector.Commit(ctx, r.session, r.item(ctx, i))
 }
 
-// longestWait bounds how long a platform may take to process the media of one part.
+// longestWait limits how long a platform may take to process one part's media.
 const longestWait = 30 * time.Minute
 
-// prepare calls the connector until the part is ready. It stores the handle before each further
-// call; the last handle is stored with the mark.
+// prepare calls the connector until the part is ready. If the handle changes, prepare stores it
+// before the next call; the last handle is stored with the mark.
 func (r *run) prepare(ctx context.Context, i int) error {
 	x := &r.work.Parts[i]
 	waited := time.Duration(0)
@@ -210,8 +210,8 @@ func (r *run) prepareOnce(ctx context.Context, i int) (connector.Step, error) {
 	return r.connector.Prepare(ctx, r.session, r.item(ctx, i))
 }
 
-// waitForPlatform renews the claim for d plus a claim's usual duration, then waits for d, without
-// holding a permit, while the platform is processing.
+// waitForPlatform renews the claim for d plus a claim's usual duration, then waits for d while the
+// platform is processing. It holds no permit while waiting.
 func (r *run) waitForPlatform(ctx context.Context, x *dispatch.Publication, d time.Duration) error {
 	kept, err := schedulerstore.SaveHandle(ctx, r.db, r.work.Post, r.work.Token, x.ID, x.Handle, d+r.claimHold())
 	if err != nil || !kept {
@@ -223,7 +223,7 @@ func (r *run) waitForPlatform(ctx context.Context, x *dispatch.Publication, d ti
 	return nil
 }
 
-// errStopped returns the error of a send that ends because its process is stopping. Nothing was
+// errStopped returns the error for a send that ends because its process is stopping. Nothing was
 // sent.
 func errStopped(err error) error {
 	return &connector.Error{Kind: connector.KindTransient, Public: "Crier was stopped while publishing.", Err: err}

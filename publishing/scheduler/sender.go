@@ -1,6 +1,6 @@
 // Package scheduler publishes posts: it claims them, sends them to their platforms, stores the
-// outcomes, asks platforms about unknown outcomes, and gives up on posts that are late or stuck.
-// The worker calls it and decides when, and in which order.
+// outcomes, asks platforms about unknown outcomes, and abandons posts that are late or stuck. The
+// worker decides when each of these steps runs, and in which order.
 package scheduler
 
 import (
@@ -23,30 +23,31 @@ import (
 	"crier/publishing/pictures"
 )
 
-// Config configures a Sender.
+// Config configures a Sender or a Queue.
 type Config struct {
 	// BaseURL is the public address of this instance.
 	BaseURL string
 
-	// PlatformTimeout limits one call. For the irreversible call, the time starts before its mark.
+	// PlatformTimeout limits one call. For the irreversible call, the time starts before the call
+	// is marked.
 	PlatformTimeout time.Duration `env:"PLATFORM_TIMEOUT, default=60s" doc:"Longest time of one call to a platform."`
-	// SettleDelay counts from the end of PlatformTimeout. Until it has passed, a post that is not
-	// found is not sent again.
+	// SettleDelay is measured from the end of PlatformTimeout. A post that is not found on the
+	// platform is not sent again before the delay has passed.
 	SettleDelay time.Duration `env:"SETTLE_DELAY, default=60s" doc:"How long after PLATFORM_TIMEOUT a call may still take effect."`
-	// MaxLateness counts from the due time.
+	// MaxLateness is measured from the due time.
 	MaxLateness time.Duration `env:"MAX_LATENESS, default=24h" doc:"A post that is later than this is given up as missed."`
-	// CatchUpInterval separates the posts of a channel that became due while it could not publish.
+	// CatchUpInterval separates a channel's posts that became due while the channel could not
+	// publish.
 	CatchUpInterval time.Duration `env:"CATCH_UP_INTERVAL, default=30s" doc:"Pause between late posts of one channel."`
-	// RetryWindow counts from the first of several failures in a row, excluding times when the
-	// channel was held back. A part whose next try would come later has failed. Until then, the
-	// post keeps its channel.
+	// RetryWindow is measured from the first of several consecutive failures, excluding times when
+	// the channel was held back. A part has failed if its next attempt would come after the window.
+	// Until then, the post keeps its channel busy.
 	RetryWindow time.Duration `env:"RETRY_WINDOW, default=30m" doc:"How long a post that fails is retried."`
-	// ReconcileWindow counts from the irreversible call.
+	// ReconcileWindow is measured from the irreversible call.
 	ReconcileWindow time.Duration `env:"RECONCILE_WINDOW, default=12m" doc:"How long a platform is asked about an unknown outcome."`
-	// PrepareTimeout limits how long a post may be in the phase preparing, however often its claim
-	// is renewed.
+	// PrepareTimeout limits how long a post may be prepared, however often its claim is renewed.
 	PrepareTimeout time.Duration `env:"PREPARE_TIMEOUT, default=6h" doc:"How long a post may take to prepare its files."`
-	// FollowerTimeout counts from the end of the predecessor.
+	// FollowerTimeout is measured from the end of the predecessor.
 	FollowerTimeout time.Duration `env:"FOLLOWER_TIMEOUT, default=1h" doc:"How long a delayed part waits after its predecessor ended without it."`
 	// PauseMaxAge is measured from the due time to the end of a pause. Older posts end as missed;
 	// the others are published one by one. With 0, every post that became due during the pause ends
@@ -59,7 +60,8 @@ const (
 	year  = 365 * 24 * time.Hour
 )
 
-// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+// Validate returns all faults in the configuration, joined. errors.As finds an env.Fault in the
+// returned error.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Duration("PLATFORM_TIMEOUT", c.PlatformTimeout, time.Second, time.Hour)
@@ -99,20 +101,20 @@ type Sender struct {
 	deps Deps
 	db   *db.DB
 
-	// lastAgeSearch is when stuck and orphaned posts were last searched for. lastEmptyExpire is
-	// when a search for missed posts last found none. Both are measured by clock.Boot.
+	// lastAgeSearch is when the last search for stuck and orphaned posts began. lastEmptyExpire is
+	// when a search for missed posts last found none. Both are clock.Boot readings.
 	lastAgeSearch   atomic.Int64
 	lastEmptyExpire atomic.Int64
 
 	marks       *batch.Batcher[*pendingMark]
-	claimNumber atomic.Int64 // of the last claim statement
+	claimNumber atomic.Int64 // the last claim statement's number
 	setAsides   setAsidePosts
-	loadSize    batch.Size // posts in a statement of Load
+	loadSize    batch.Size // posts in one statement of Load
 
 	occurrencesWritten, seriesSetAside atomic.Int64
 }
 
-// New returns a Sender for one process. It starts no goroutine.
+// New returns a Sender for one process. It starts no goroutines.
 func New(cfg Config, deps Deps) *Sender {
 	s := &Sender{
 		cfg: cfg, deps: deps, db: deps.DB, loadSize: batch.Size{Max: maxLoads},

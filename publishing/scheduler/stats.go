@@ -9,11 +9,11 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
-// queueName and queueAlias name the queue of all platforms.
+// queueName and queueAlias are the names of the queue that covers all platforms.
 const queueName, queueAlias = "publish", "post"
 
-// QueueStats returns the statistics of a queue across all organizations. queue is "publish" or
-// "post" for all platforms, or the identifier of one. QueueStats returns NotFound for any other
+// QueueStats returns a queue's statistics across all organizations. queue is "publish" or "post"
+// for all platforms, or the name of a single platform. QueueStats returns NotFound for any other
 // name.
 func (s *Queue) QueueStats(ctx context.Context, queue string) (publishing.QueueStats, error) {
 	const op = "publishing.QueueStats"

@@ -10,16 +10,17 @@ import (
 	"crier/tenancy"
 )
 
-// Stop ends publishing for an organization until Resume, whatever its people do. Once Stop has
-// returned nil, no post of the organization begins a call, even on a channel that is connected
-// later. Stop revokes claims that have not reached their call; calls in progress run to their end.
+// Stop stops publishing for an organization until Resume is called, whatever the organization's
+// members do. Once Stop has returned nil, none of the organization's posts begins a call, even on a
+// channel that is connected later. Stop revokes claims that have not reached their call; calls in
+// progress run to completion.
 //
-// Only the instance itself stops an organization: when it is suspended and when its deletion is
-// requested. by says who stops it, for timelines.
+// Only the instance itself stops an organization, when the organization is suspended or its
+// deletion is requested. by says who stopped it, for timelines.
 //
 // Stop is idempotent. After a crash between its two transactions, posts are held back, but some may
-// stay claimed until their call is refused. Stop returns NotFound if there is no such organization,
-// and Unavailable while the database is away.
+// stay claimed until marking their call fails. Stop returns NotFound if there is no such
+// organization, and Unavailable if the database cannot be reached.
 func (s *Queue) Stop(ctx context.Context, org tenancy.OrgID, by string) error {
 	const op = "publishing.Stop"
 	err := s.db.InOrg(ctx, org, func(tx *db.Tx) error {
@@ -41,16 +42,16 @@ func (s *Queue) Stop(ctx context.Context, org tenancy.OrgID, by string) error {
 	return db.Fault(op, err)
 }
 
-// Resume ends a Stop. Pauses set by the people of the organization stay. It does nothing if the
-// organization is suspended or marked for deletion, is not stopped, or does not exist.
+// Resume ends a Stop. Pauses set by the organization's members stay in force. Resume does nothing
+// if the organization is suspended or marked for deletion, is not stopped, or does not exist.
 //
-// With catchUp, as after a suspension, the posts that became due during the stop are published one
-// by one, except those later than Config.PauseMaxAge. Without it, as after a canceled deletion, all
-// of them end as missed. by says who resumes it, for timelines.
+// If catchUp is set, as after a suspension, the posts that became due during the stop are published
+// one by one, except those later than Config.PauseMaxAge. Otherwise, as after a canceled deletion,
+// all of these posts end as missed. by says who resumed publishing, for timelines.
 //
-// Many posts are given up in many short transactions, and the last one ends the stop. After an
-// error, a crash or the end of ctx, the organization is still stopped and the next call continues.
-// Resume returns Unavailable while the database is away.
+// If there are many missed posts, they are abandoned in a series of short transactions, the last of
+// which ends the stop. After an error, a crash or the end of ctx, the organization is still stopped
+// and the next call continues. Resume returns Unavailable if the database cannot be reached.
 func (s *Queue) Resume(ctx context.Context, org tenancy.OrgID, by string, catchUp bool) error {
 	end := schedulerstore.PauseEnd{
 		Scope: publishing.PauseInstance, Subject: org, AllSince: !catchUp, By: by,
@@ -71,8 +72,8 @@ func (s *Queue) Resume(ctx context.Context, org tenancy.OrgID, by string, catchU
 	return db.Fault("publishing.Resume", err)
 }
 
-// Stopped returns which of the organizations are stopped. It returns Unavailable while the database
-// is away.
+// Stopped returns which of the organizations are stopped. It returns Unavailable if the database
+// cannot be reached.
 func (s *Queue) Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error) {
 	stopped, err := schedulerstore.Stopped(ctx, s.db, orgs)
 	return stopped, db.Fault("publishing.Stopped", err)

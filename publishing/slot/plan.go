@@ -12,8 +12,8 @@ import (
 	"crier/tenancy"
 )
 
-// Plan returns the queue plan of a channel. It returns NotFound for an id that names no channel. If
-// this server does not know the time zone, the plan has no next slots.
+// Plan returns a channel's queue plan. It returns NotFound if there is no such channel. If this
+// server does not know the plan's time zone, Plan returns no next slots.
 func (s *Slots) Plan(ctx context.Context, p tenancy.Principal, channel string) (publishing.ChannelPlan, error) {
 	const op = "publishing.QueuePlan"
 	parsed, ok := id.Parse[publishing.ChannelTag](channel)
@@ -30,11 +30,11 @@ func (s *Slots) Plan(ctx context.Context, p tenancy.Principal, channel string) (
 	return channelPlan(stored, s.clock.Now()), nil
 }
 
-// SetPlan replaces the queue plan of a channel, and its time zone if one is sent, and returns the
-// new plan. Posts that are already scheduled keep their times. It returns Invalid for invalid
-// times, and NotFound for an id that names no channel.
+// SetPlan replaces a channel's queue plan, and its time zone if cmd has one, and returns the new
+// plan. Posts that are already scheduled keep their times. SetPlan returns Invalid for invalid
+// times, and NotFound if there is no such channel.
 //
-// It leaves no audit entry: the channel shows its posting times.
+// It leaves no audit entry, because the channel shows its posting times.
 func (s *Slots) SetPlan(
 	ctx context.Context, p tenancy.Principal, channel string, cmd publishing.SetQueuePlan,
 ) (publishing.ChannelPlan, error) {

@@ -1,5 +1,5 @@
-// Package slot implements the use cases of posting times: queue plans, and finding free slots in
-// them.
+// Package slot implements the use cases for posting times: managing queue plans and finding free
+// slots in them.
 package slot
 
 import (
@@ -11,22 +11,23 @@ import (
 	"crier/publishing/db"
 )
 
-// Slots are the use cases of posting times. They are safe for concurrent use.
+// Slots manages queue plans and finds free slots. It is safe for concurrent use.
 type Slots struct {
 	db    *db.DB
 	clock clock.Clock
 	posts Posts
 }
 
-// Posts are the posts that take slots.
+// Posts finds the minutes that posts take.
 type Posts interface {
-	// TakenMinutes returns the minutes between two instants that are taken by posts and holds of a
-	// channel, or of all channels for the zero id. The slots of the organization must be locked. It
-	// returns Conflict if there are too many repeated posts, or the Postgres error.
+	// TakenMinutes returns the minutes between from and until that are taken by a channel's posts
+	// and holds. For the zero channel, it considers all channels. The caller must have locked the
+	// organization's slots. TakenMinutes returns Conflict if there are too many repeated posts, or
+	// a Postgres error.
 	TakenMinutes(
 		ctx context.Context, tx *db.Tx, channel publishing.ChannelID, from, until time.Time,
 	) (publishing.TakenMinutes, error)
 }
 
-// New returns the use cases of posting times.
+// New returns a Slots that looks up taken minutes in posts.
 func New(d *db.DB, c clock.Clock, posts Posts) *Slots { return &Slots{db: d, clock: c, posts: posts} }

@@ -1,4 +1,4 @@
-// Package tag implements the use cases of tags, the labels of posts.
+// Package tag implements the use cases for tags, which label posts.
 package tag
 
 import (
@@ -15,21 +15,21 @@ import (
 	"crier/tenancy"
 )
 
-// Tags are the use cases of tags. They are safe for concurrent use. Every method returns
-// Unavailable while the database is away.
+// Tags manages an organization's tags. It is safe for concurrent use. Every method returns
+// Unavailable if the database cannot be reached.
 type Tags struct{ db *db.DB }
 
-// New returns the use cases of tags.
+// New returns a Tags that stores tags in d.
 func New(d *db.DB) *Tags { return &Tags{db: d} }
 
-// List returns the tags of the organization, sorted by name.
+// List returns the organization's tags, sorted by name.
 func (s *Tags) List(ctx context.Context, p tenancy.Principal) ([]publishing.Tag, error) {
 	out, err := tagstore.List(ctx, s.db, p.Org)
 	return out, pg.Fault("publishing.Tags", err)
 }
 
-// Create creates a tag. It returns Invalid, and Conflict if another tag has the name or the
-// organization has reached its limit of tags.
+// Create creates a tag. It returns Invalid if the name or the color is invalid, and Conflict if
+// another tag has the same name or the organization has reached its tag limit.
 func (s *Tags) Create(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SaveTag,
 ) (publishing.Tag, error) {
@@ -42,8 +42,9 @@ func (s *Tags) Create(
 	})
 }
 
-// Update changes the name and color of a tag, and thereby what all its posts show. It returns
-// NotFound, Invalid, and Conflict if another tag has the name.
+// Update changes a tag's name and color, which then appear on all posts with the tag. It returns
+// NotFound if there is no such tag, Invalid if the name or the color is invalid, and Conflict if
+// another tag has the same name.
 func (s *Tags) Update(
 	ctx context.Context, p tenancy.Principal, tag string, cmd publishing.SaveTag,
 ) (publishing.Tag, error) {
@@ -61,7 +62,8 @@ func (s *Tags) Update(
 	})
 }
 
-// Delete deletes a tag, so that posts no longer show it, and returns the tag. It returns NotFound.
+// Delete deletes a tag and returns it. Posts no longer show the tag. Delete returns NotFound if
+// there is no such tag.
 func (s *Tags) Delete(ctx context.Context, p tenancy.Principal, tag string) (publishing.Tag, error) {
 	const op = "publishing.DeleteTag"
 	parsed, ok := id.Parse[publishing.TagTag](tag)
@@ -73,7 +75,7 @@ func (s *Tags) Delete(ctx context.Context, p tenancy.Principal, tag string) (pub
 	})
 }
 
-// change runs a change in a transaction. It leaves no audit entry: tags decide about nothing.
+// change runs a change in a transaction. It leaves no audit entry, because tags are only labels.
 func (s *Tags) change(ctx context.Context, p tenancy.Principal, op string,
 	change func(*db.Tx) (publishing.Tag, error)) (out publishing.Tag, err error) {
 	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {

@@ -13,7 +13,7 @@ import (
 	webhookstore "crier/publishing/webhook/store"
 )
 
-// post is the only element of the array that is sent.
+// post is the only element of the JSON array that is sent.
 type post struct {
 	ID          string                 `json:"id"`
 	Event       string                 `json:"event"`
@@ -22,7 +22,7 @@ type post struct {
 	State       string                 `json:"state"`
 	Content     string                 `json:"content"`
 	ContentType publishing.ContentType `json:"contentType"`
-	// Truncated is set if Content was cut to keep the body small enough.
+	// Truncated is set if Content was truncated to limit the size of the body.
 	Truncated   bool            `json:"contentTruncated,omitempty"`
 	PublishDate string          `json:"publishDate"`
 	ReleaseID   *string         `json:"releaseId"`
@@ -47,12 +47,12 @@ type customer struct {
 	Name string `json:"name"`
 }
 
-// maxText bounds each text of a body other than the content, in bytes. An error, for example,
-// quotes the server of a platform.
+// maxText limits each text in a body other than the content, in bytes. An error, for example,
+// quotes a platform's server.
 const maxText = 2000
 
-// render returns the body of an event, at most publishing.MaxWebhookBody bytes. If the body is too
-// long, the content is cut; if that is not enough, the approval is left out.
+// render returns an event's body, which has at most publishing.MaxWebhookBody bytes. If the body is
+// too long, render truncates the content. If that is not enough, it also omits the approval.
 func render(s webhookstore.WebhookSource) (string, error) {
 	p := post{
 		ID: s.Post.String(), Event: string(s.Event), OccurredAt: formatTime(s.At), Group: s.Group.String(),
@@ -76,7 +76,8 @@ func render(s webhookstore.WebhookSource) (string, error) {
 // errTooLarge is returned for a body that is too large even without its content and approval.
 var errTooLarge = errors.New("the body is too large even without its content")
 
-// fit encodes a body and cuts its content if the body is too large. It returns errTooLarge.
+// fit encodes a body. If the body is too large, fit shortens it as described for render, and
+// returns errTooLarge if that is not enough.
 func fit(p post) (string, error) {
 	body, err := encode([]post{p})
 	if err != nil || len(body) <= publishing.MaxWebhookBody {
@@ -99,7 +100,7 @@ func fit(p post) (string, error) {
 	return encode([]post{p})
 }
 
-// cutEncoded returns the longest prefix of text that adds no more than most bytes to an encoding.
+// cutEncoded returns the longest prefix of text whose JSON encoding adds no more than most bytes.
 func cutEncoded(text string, most int) string {
 	used := 0
 	for i, r := range text {
@@ -134,7 +135,7 @@ func cutText(s *string) *string {
 
 func formatTime(t time.Time) string { return t.UTC().Format(publishing.WireTime) }
 
-// TestBody returns the body of a test delivery. It describes a post that does not exist.
+// TestBody returns the body of a test delivery, which describes a post that does not exist.
 func TestBody(webhook publishing.WebhookID, now time.Time) (string, error) {
 	text := "This is a test of your webhook."
 	return fit(post{

@@ -23,23 +23,24 @@ import (
 
 // HTTP is the guarded client for outgoing calls.
 type HTTP interface {
-	// Do makes a call that may be repeated. It returns a redirect of a POST as the response.
+	// Do sends a request that may be repeated. If a POST is redirected, Do returns the redirect as
+	// the response.
 	Do(req *http.Request) (*http.Response, error)
-	// IsOpen reports whether the operator has opened the address of a URL.
+	// IsOpen reports whether the operator has explicitly allowed a URL's host and port.
 	IsOpen(u *url.URL) bool
 }
 
-// answer is the outcome of one call to an endpoint.
+// answer is the outcome of a call to an endpoint.
 type answer struct {
-	// status is 0 without a response.
+	// status is 0 if there was no response.
 	status int
-	// problem is why the call failed, for people; "" if it succeeded.
+	// problem explains to people why the call failed. It is "" if the call succeeded.
 	problem string
 	excerpt string
 	took    time.Duration
-	// after is the wait that the endpoint asked for with Retry-After and the status 429 or 503.
+	// after is the wait that the endpoint requested with status 429 or 503 and Retry-After.
 	after time.Duration
-	// cause is for the log, which gets it without the URL: see withoutURL.
+	// cause is the error to log. withoutURL removes its URL first.
 	cause error
 }
 
@@ -67,7 +68,7 @@ func exchange(
 		return answer{problem: explain(err), cause: err}
 	}
 	read, err := io.ReadAll(io.LimitReader(resp.Body, publishing.MaxWebhookAnswer))
-	// The rest of a long response is not read: closing the body ends its connection.
+	// The rest of a long response is not read; closing the body closes the connection.
 	err = errors.Join(err, resp.Body.Close())
 	out := answer{status: resp.StatusCode, excerpt: excerpt(read)}
 	switch {
@@ -86,7 +87,7 @@ func exchange(
 	return out
 }
 
-// retryAfter returns the wait that a Retry-After header asks for, or 0 if there is none.
+// retryAfter returns the wait requested by a Retry-After header, or 0 if there is none.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseInt(header, 10, 32); err == nil {
 		return max(0, time.Duration(seconds)*time.Second)
@@ -97,8 +98,8 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// explain returns why there was no response, in words that reveal nothing about the network of this
-// instance.
+// explain returns an explanation of why there was no response. The explanation reveals nothing
+// about this instance's network.
 func explain(err error) string {
 	var certificate *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
@@ -118,8 +119,8 @@ func explain(err error) string {
 	return "The connection to the endpoint failed."
 }
 
-// withoutURL returns the error inside the *url.Error in err, because receivers put secrets into the
-// paths of their URLs.
+// withoutURL returns the error wrapped by the *url.Error in err, because receivers put secrets into
+// URL paths.
 func withoutURL(err error) error {
 	for failed := (*url.Error)(nil); errors.As(err, &failed); {
 		err = failed.Err
@@ -127,7 +128,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// hostOf returns the host and port of a URL, or "" if it is not valid. Example:
+// hostOf returns a URL's host and port, or "" if the URL is invalid. Example:
 // hooks.example.com:8443
 func hostOf(address string) string {
 	u, err := url.Parse(address)
@@ -148,8 +149,8 @@ func excerpt(body []byte) string {
 	return text.CutBytes(shown, publishing.MaxWebhookExcerpt)
 }
 
-// Try posts a body to an address once, without a signature. It returns the status of the response,
-// or 0 without one, and why the call failed, or "" if it succeeded.
+// Try posts a body to a URL once, without a signature. It returns the response status, or 0 if
+// there was no response. problem explains to people why the call failed, and is "" if it succeeded.
 func Try(ctx context.Context, client HTTP, address, body string, now time.Time) (status int, problem string) {
 	header := http.Header{}
 	header.Set("Content-Type", "application/json")

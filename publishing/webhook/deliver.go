@@ -20,35 +20,36 @@ import (
 )
 
 const (
-	// drainTime is how long a task keeps sending to an endpoint that works before others have their
-	// turn.
+	// drainTime is how long a task keeps sending to a working endpoint before other endpoints have
+	// their turn.
 	drainTime = 15 * time.Second
 	// drainBatch is how many deliveries are read at a time.
 	drainBatch = 20
-	// inFlight is how many concurrent calls an endpoint gets while it works. An endpoint that fails
-	// gets one call per turn.
+	// inFlight is the number of concurrent calls to a working endpoint. A failing endpoint gets one
+	// call per turn.
 	inFlight = 2
-	// A call of at least slowAnswer milliseconds, however it ends, makes its endpoint slow for
-	// slowFor. A slow endpoint gets the workers of failing endpoints, so that it can occupy the
-	// workers of the others for at most one call.
+	// A call that takes slowAnswer milliseconds or longer, however it ends, marks its endpoint as
+	// slow for slowFor. Slow endpoints share the workers of failing endpoints. A slow endpoint can
+	// therefore occupy a worker of the working endpoints for at most one call.
 	slowAnswer = 2000
 	slowFor    = time.Hour
 	// hold is how long a process owns an endpoint. It is longer than a turn.
 	hold = TaskTimeout
 	// errorPause is how long an endpoint waits after a database error.
 	errorPause = time.Minute
-	// saveTimeout is the deadline for storing an attempt, even while the process stops.
+	// saveTimeout is the deadline for storing an attempt, even while the process is stopping.
 	saveTimeout = 5 * time.Second
 )
 
-// Deliver sends the due deliveries of one endpoint: for a while if the endpoint works, only one if
-// it fails. The next task, which the loop adds, sends the rest. Deliver does nothing if another
-// process is sending to the endpoint, or if this process already sends to as many endpoints of the
-// same creator as it may. After a crash, a call is repeated with the same id once hold has passed.
+// Deliver sends an endpoint's due deliveries. It sends for up to drainTime if the endpoint works,
+// and sends only one delivery if the endpoint fails. The next task, which the loop adds, sends the
+// rest. Deliver sends nothing if another process is sending to the endpoint, or if this process is
+// already sending to perCreator endpoints of the same creator in tasks of the same kind. After a
+// crash, a call is repeated with the same id once hold has passed.
 //
-// Each call uses the URL and the signing keys that are stored just before it. No call starts once
-// the endpoint is deleted or disabled, or its organization is suspended or deleted; a call in
-// flight is not stopped.
+// Each call uses the URL and the signing keys that are stored at its start. No call starts after
+// the endpoint has been deleted or disabled, or its organization has been suspended or deleted. A
+// call in flight is not stopped.
 func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID) error {
 	now := d.deps.Clock.Now()
 	turn, found, err := webhookstore.BeginWebhook(ctx, d.db, org, webhook, now, now.Add(hold))
@@ -70,7 +71,7 @@ func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publ
 			"webhook", webhook, "error", err)
 		notBefore, err = now.Add(inactiveFor), nil
 	case err != nil:
-		// Wait, so that a call is not repeated over and over.
+		// Wait, to avoid repeating a call over and over.
 		notBefore = r.deps.Clock.Now().Add(errorPause)
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
@@ -84,21 +85,21 @@ type share struct {
 	aside   bool
 }
 
-// run is one turn of an endpoint.
+// run is an endpoint's turn, during which this process sends to the endpoint.
 type run struct {
 	*Deliverer
 	webhookstore.WebhookTurn
 	org     tenancy.OrgID
 	webhook publishing.WebhookID
-	// began is when the turn began, by clock.Boot. After drainTime no further call begins. The turn
-	// thus ends within TaskTimeout and every call is stored, even if the endpoint responds slowly.
+	// began is when the turn began, by clock.Boot. No call begins after drainTime, so the turn ends
+	// within TaskTimeout and every call is stored, even if the endpoint responds slowly.
 	began time.Duration
 
 	mu sync.Mutex
-	// failing is set by the first attempt that fails, which ends the turn.
+	// failing is set by the first failed attempt and ends the turn.
 	failing bool
-	// slowed is set by the first slow response of an endpoint that is not aside. It also ends the
-	// turn.
+	// slowed is set by the first slow response of an endpoint that is not set aside. It also ends
+	// the turn.
 	slowed bool
 	err    error
 }
@@ -124,7 +125,7 @@ func (r *run) drain(ctx context.Context) error {
 // errClosed means that a secret cannot be opened.
 var errClosed = errors.New("closed")
 
-// openKeys opens sealed keys. It returns errClosed if one cannot be opened.
+// openKeys opens sealed keys. It returns errClosed if a key cannot be opened.
 func (r *run) openKeys(sealed [][]byte) ([][]byte, error) {
 	keys := make([][]byte, len(sealed))
 	for i, s := range sealed {
@@ -137,8 +138,8 @@ func (r *run) openKeys(sealed [][]byte) ([][]byte, error) {
 	return keys, nil
 }
 
-// sendAll sends deliveries with up to at concurrent calls, until one fails or the turn ends. It
-// sends at least the first one.
+// sendAll sends deliveries until a call fails or the turn ends, but always sends the first one. at
+// limits the concurrent calls.
 func (r *run) sendAll(ctx context.Context, due []webhookstore.DueDelivery, at int) {
 	var taken atomic.Int64
 	var senders sync.WaitGroup
@@ -163,8 +164,8 @@ func (r *run) isOver(ctx context.Context) bool {
 	return r.failing || r.slowed || r.err != nil || ctx.Err() != nil || clock.Boot()-r.began >= drainTime
 }
 
-// attempt sends one delivery once, if it should still be sent, and stores how it ended. An attempt
-// that was stopped by the end of ctx is not stored, and the delivery is sent again.
+// attempt sends one delivery once, if it must still be sent, and stores the outcome. An attempt
+// that was interrupted because ctx ended is not stored, and the delivery is sent again.
 func (r *run) attempt(ctx context.Context, one webhookstore.DueDelivery) {
 	failpoint.At(failpoint.WebhookSending, one.ID.String())
 	now := r.deps.Clock.Now()
@@ -191,14 +192,14 @@ func (r *run) attempt(ctx context.Context, one webhookstore.DueDelivery) {
 	r.ended(a.problem != "", result.SlowUntil != nil && !r.Aside, err)
 }
 
-// ended records what an attempt means for the turn.
+// ended records an attempt's consequences for the turn.
 func (r *run) ended(failing, slowed bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failing, r.slowed, r.err = r.failing || failing, r.slowed || slowed, errors.Join(r.err, err)
 }
 
-// result returns what follows from the response of a URL.
+// result returns the AttemptResult of a call to url.
 func (r *run) result(
 	one webhookstore.DueDelivery, url string, a answer, now time.Time,
 ) webhookstore.AttemptResult {

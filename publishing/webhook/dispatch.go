@@ -11,20 +11,21 @@ import (
 )
 
 const (
-	// duePerRound is how many endpoints get a task in one round.
+	// duePerRound limits how many endpoints get a task in one round.
 	duePerRound = 1000
-	// queuedFor is how long a task may wait for a worker before another one is added. If both run,
+	// queuedFor is how long a task may wait for a worker before another task is added. If both run,
 	// the second finds nothing to do.
 	queuedFor = 5 * time.Minute
 	// turnsPerRound is how many organizations have their turn in one round if more endpoints are
-	// due than a round looks at.
+	// due than a round considers.
 	turnsPerRound = 1000
-	// inactiveFor is how long an organization whose people have no access is left alone.
+	// inactiveFor is how long an endpoint is left alone if its organization is suspended or
+	// deleted, or if its secret cannot be opened.
 	inactiveFor = time.Hour
 )
 
-// dispatch adds a task for each endpoint that has something to send, within the limits of its
-// organization and of the organization's creator.
+// dispatch adds a task for each endpoint that has something to send, within the limits per
+// organization and per creator.
 func (d *Deliverer) dispatch(ctx context.Context) error {
 	now := d.deps.Clock.Now()
 	turns, err := webhookstore.WebhookTurns(ctx, d.db, now, d.turn, turnsPerRound)

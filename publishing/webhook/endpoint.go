@@ -23,18 +23,18 @@ import (
 
 // Config configures Webhooks.
 type Config struct {
-	// MaxWebhooks also counts disabled webhooks.
+	// MaxWebhooks limits an organization's webhooks, including disabled ones.
 	MaxWebhooks int `env:"ORG_MAX_WEBHOOKS, default=100" doc:"Webhooks that one organization may have, at most 10000."`
 }
 
-// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+// Validate returns all configuration faults, joined. errors.As finds an env.Fault in the result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Number("ORG_MAX_WEBHOOKS", int64(c.MaxWebhooks), 1, publishing.MaxWebhooks)
 	return faults.Err()
 }
 
-// Webhooks implements the use cases of an organization's endpoints. It is safe for concurrent use.
+// Webhooks manages organizations' webhook endpoints. It is safe for concurrent use.
 type Webhooks struct {
 	cfg    Config
 	deps   Deps
@@ -44,12 +44,12 @@ type Webhooks struct {
 	tries *limit.PerKey[tenancy.OrgID]
 }
 
-// NewWebhooks returns the use cases of webhooks.
+// NewWebhooks returns Webhooks that call endpoints through deps.HTTP.
 func NewWebhooks(cfg Config, deps Deps) *Webhooks {
 	return &Webhooks{cfg: cfg, deps: deps, db: deps.DB, client: deps.HTTP, tries: limit.New[tenancy.OrgID](1)}
 }
 
-// List returns the endpoints of the organization, the oldest first.
+// List returns the organization's endpoints, oldest first.
 func (s *Webhooks) List(ctx context.Context, p tenancy.Principal) ([]publishing.WebhookRecord, error) {
 	out, err := webhookstore.Webhooks(ctx, s.db, p.Org)
 	now := s.deps.Clock.Now()
@@ -60,8 +60,8 @@ func (s *Webhooks) List(ctx context.Context, p tenancy.Principal) ([]publishing.
 }
 
 // Create creates an endpoint and returns it with its secret, which is not shown again. It returns
-// Invalid with the invalid fields, Quota if the plan allows no more webhooks, and Conflict at the
-// limit of the instance.
+// Invalid with the invalid fields, Quota at the plan's webhook limit, and Conflict at
+// Config.MaxWebhooks.
 func (s *Webhooks) Create(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, shown string, err error) {
@@ -92,8 +92,7 @@ func (s *Webhooks) Create(
 	return w, publishing.FormatWebhookSecret(key), db.Fault(op, err)
 }
 
-// checkNumber returns Quota if the plan allows no more webhooks, and Conflict at the limit that
-// applies to every organization.
+// checkNumber returns Quota at the plan's webhook limit and Conflict at Config.MaxWebhooks.
 func (s *Webhooks) checkNumber(ctx context.Context, tx *db.Tx, op string) error {
 	limits, err := db.Limits(ctx, tx, s.deps.Quota)
 	if err != nil {
@@ -112,8 +111,8 @@ func (s *Webhooks) checkNumber(ctx context.Context, tx *db.Tx, op string) error 
 	return nil
 }
 
-// newKey returns the key of the given secret, or a random key if given is nil, both plain and
-// sealed for storage.
+// newKey returns the given secret's key, or a random key if given is nil. sealed is the same key,
+// encrypted for storage.
 func (s *Webhooks) newKey(org tenancy.OrgID, given *string) (key, sealed []byte, err error) {
 	key = make([]byte, publishing.NewWebhookSecret)
 	if given != nil {
@@ -128,7 +127,7 @@ func (s *Webhooks) newKey(org tenancy.OrgID, given *string) (key, sealed []byte,
 	return key, sealed, err
 }
 
-// apply applies a command to an endpoint, except for its channels and secret.
+// apply applies a command to an endpoint, except for the channels and the secret.
 func apply(w *publishing.Webhook, cmd publishing.SetWebhook, now time.Time) {
 	if cmd.Name != nil {
 		w.Name, _ = tenancy.CleanName(*cmd.Name, 1, publishing.MaxWebhookName)
@@ -152,9 +151,9 @@ func apply(w *publishing.Webhook, cmd publishing.SetWebhook, now time.Time) {
 	}
 }
 
-// chooseChannels sets the channels that a command chooses. Channels that the endpoint already has
-// may have been disconnected since, because a client sends back what it has read. It returns
-// Invalid for any other channel that the organization does not have.
+// chooseChannels sets the channels that a command selects. It accepts disconnected channels that
+// the endpoint already has, because a client sends back what it has read. For any other channel
+// that the organization has not connected, it returns Invalid.
 func chooseChannels(
 	ctx context.Context, tx *db.Tx, op string, w *publishing.Webhook, cmd publishing.SetWebhook,
 ) error {
@@ -181,12 +180,13 @@ func chooseChannels(
 	return nil
 }
 
-// Update changes an endpoint and returns it. A new secret replaces the previous one as in
-// RotateSecret. An endpoint that is enabled again starts afresh; deliveries that failed before can
-// be replayed. It returns NotFound, Invalid, and Conflict as RotateSecret does.
+// Update changes an endpoint and returns it. A new secret replaces the previous one in the same way
+// as RotateSecret. An endpoint that is enabled again starts afresh; deliveries that failed before
+// can be replayed. Update returns Invalid with the invalid fields, and otherwise the same errors as
+// RotateSecret.
 //
-// Once Update has returned, no call to the previous URL starts, and no call at all to an endpoint
-// that it disabled; a call in flight is not stopped.
+// After Update has returned, no call to the previous URL starts. If Update has disabled the
+// endpoint, no call starts at all. A call in flight is not stopped.
 func (s *Webhooks) Update(
 	ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, err error) {
@@ -226,9 +226,10 @@ func (s *Webhooks) Update(
 	return w, err
 }
 
-// rotate replaces the secret of a locked endpoint with the given one, or with a random one, and
-// returns the secret and the endpoint. If the endpoint already has the given secret, as in a
-// repeated request, nothing changes. It returns Conflict if too many earlier secrets still sign.
+// rotate replaces a locked endpoint's secret with the given secret, or with a random one if given
+// is nil, and returns the endpoint and the secret. If the endpoint already has the given secret,
+// for example because a request was repeated, nothing changes. rotate returns Conflict if too many
+// earlier secrets still sign deliveries.
 func (s *Webhooks) rotate(
 	ctx context.Context, tx *db.Tx, org tenancy.OrgID, w publishing.Webhook, given *string,
 ) (_ publishing.Webhook, shown string, err error) {
@@ -242,7 +243,7 @@ func (s *Webhooks) rotate(
 	}
 	shown = publishing.FormatWebhookSecret(key)
 	current, err := s.deps.Keyring.Open(stored, org.String())
-	// If the stored key cannot be opened because its encryption key is lost, it is replaced.
+	// A stored key that cannot be opened because its encryption key is lost is replaced.
 	if err == nil && hmac.Equal(current, key) {
 		return w, shown, nil
 	}
@@ -254,11 +255,11 @@ func (s *Webhooks) rotate(
 	return w, shown, webhookstore.RotateWebhook(ctx, tx, w.ID, sealed, now.Add(publishing.WebhookOverlap), now)
 }
 
-// change runs fn in a transaction that has locked an endpoint. fn gets the endpoint with the
-// earlier secrets that still sign. change returns NotFound if the organization has no such
+// change runs fn in a transaction that has locked an endpoint. The endpoint's PreviousUntil lists
+// only secrets that still sign deliveries. change returns NotFound if the organization has no such
 // endpoint.
 //
-// The audit entry is appended by its callers, which know what has changed.
+// The callers append the audit entry, because they know what has changed.
 func (s *Webhooks) change(
 	ctx context.Context, p tenancy.Principal, op, webhook string,
 	fn func(tx *db.Tx, w publishing.Webhook) error,
@@ -281,8 +282,8 @@ func (s *Webhooks) change(
 	return db.Fault(op, err)
 }
 
-// audit appends an entry about an endpoint to the audit log. The entry names only the host of the
-// URL, because the rest may contain a token.
+// audit appends an entry about an endpoint to the audit log. The entry names only the URL's host,
+// because the rest of the URL may contain a token.
 func (s *Webhooks) audit(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, action tenancy.Action, w publishing.Webhook,
 ) error {
@@ -295,8 +296,9 @@ func (s *Webhooks) audit(
 
 func noWebhook(op string) error { return fault.New(fault.NotFound, op, "There is no such webhook.") }
 
-// Delete deletes an endpoint with its deliveries and returns it. Once Delete has returned, no call
-// starts; a call in flight is not stopped. It returns NotFound.
+// Delete deletes an endpoint with its deliveries and returns the endpoint, or NotFound if there is
+// no such endpoint. After Delete has returned, no call to the endpoint starts. A call in flight is
+// not stopped.
 func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook string) (w publishing.Webhook, err error) {
 	err = s.change(ctx, p, "publishing.DeleteWebhook", webhook,
 		func(tx *db.Tx, stored publishing.Webhook) error {
@@ -309,11 +311,13 @@ func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook stri
 	return w, err
 }
 
-// RotateSecret replaces the secret of an endpoint by the given one, or by a random one, and returns
-// the endpoint and the secret, which is not shown again. Every call that starts later is signed
-// with it. The previous secret also signs until the last time in the endpoint's PreviousUntil;
-// earlier secrets keep their own ends. It returns NotFound, Invalid, and Conflict if too many
-// earlier secrets still sign.
+// RotateSecret replaces an endpoint's secret with the given secret, or with a random one if given
+// is nil. It returns the endpoint and the new secret, which is not shown again. Every call that
+// starts later is signed with the new secret. The previous secret also signs until the last time in
+// the endpoint's PreviousUntil; earlier secrets keep their own end times.
+//
+// RotateSecret returns NotFound if there is no such endpoint, Invalid if the given secret is
+// invalid, and Conflict if too many earlier secrets still sign deliveries.
 func (s *Webhooks) RotateSecret(
 	ctx context.Context, p tenancy.Principal, webhook string, given *string,
 ) (w publishing.Webhook, shown string, err error) {
@@ -333,8 +337,8 @@ func (s *Webhooks) RotateSecret(
 	return w, shown, err
 }
 
-// Deliveries returns the newest deliveries of an endpoint, including what was sent. It returns
-// NotFound, and Invalid if q.Before is not an id.
+// Deliveries returns an endpoint's newest deliveries, including their bodies. It returns NotFound
+// if there is no such endpoint and Invalid if q.Before is not an id.
 func (s *Webhooks) Deliveries(
 	ctx context.Context, p tenancy.Principal, webhook string, q publishing.ListDeliveries,
 ) ([]publishing.Delivery, error) {
@@ -361,9 +365,9 @@ func (s *Webhooks) Deliveries(
 	return out, nil
 }
 
-// Replay sends a delivery again, with the same id and body. A delivery that has ended gets a new
-// schedule of retries; one that is still pending keeps its own. Replay returns NotFound, and
-// Conflict while the endpoint is disabled.
+// Replay sends a delivery again with the same id and body. A delivery that has ended gets a new
+// retry schedule; a pending delivery keeps its schedule. Replay returns NotFound if the endpoint or
+// the delivery does not exist, and Conflict while the endpoint is disabled.
 func (s *Webhooks) Replay(ctx context.Context, p tenancy.Principal, webhook, delivery string) error {
 	const op = "publishing.ReplayDelivery"
 	none := fault.New(fault.NotFound, op, "There is no such delivery.")
@@ -386,8 +390,9 @@ func (s *Webhooks) Replay(ctx context.Context, p tenancy.Principal, webhook, del
 	})
 }
 
-// Test sends an example to an endpoint once, even if the endpoint is disabled. It returns the id of
-// the delivery, whose outcome is in the log, or NotFound.
+// Test sends an example to an endpoint once, even if the endpoint is disabled. It returns the
+// delivery's id, under which Deliveries reports the outcome. Test returns NotFound if there is no
+// such endpoint.
 func (s *Webhooks) Test(
 	ctx context.Context, p tenancy.Principal, hook string,
 ) (delivery publishing.DeliveryID, err error) {
@@ -405,10 +410,10 @@ func (s *Webhooks) Test(
 	return delivery, err
 }
 
-// TryURL posts a body to a URL once, without a signature. It returns the status of the response, or
-// 0 without one, and why the call failed. It stores nothing. It returns Invalid for a URL that no
-// endpoint can have or a body that is too large, and RateLimited while another call of the
-// organization waits for its response.
+// TryURL posts a body to a URL once, without a signature, and stores nothing. status and problem
+// are the results of Try. TryURL returns Invalid if the URL is not allowed for an endpoint or the
+// body is too large. It returns RateLimited while another of the organization's calls is waiting
+// for a response.
 func (s *Webhooks) TryURL(
 	ctx context.Context, p tenancy.Principal, address string, body []byte,
 ) (status int, problem string, err error) {
@@ -441,9 +446,9 @@ func (s *Webhooks) AddEvent(
 	return webhookstore.AddWebhookEvent(ctx, tx, event, post, data)
 }
 
-// TakeMade returns the webhooks in the organization of q that a person created, or whose URL or
-// secret the person chose. If revoke is true, it also deletes them. It runs in the transaction of q
-// and returns the Postgres error.
+// TakeMade returns the webhooks that a person created or whose URL or secret the person chose, in
+// the organization of q's transaction. If revoke is true, it also deletes these webhooks. It runs
+// in that transaction and returns the Postgres error.
 func (s *Webhooks) TakeMade(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID, revoke bool,
 ) ([]tenancy.MadeWebhook, error) {

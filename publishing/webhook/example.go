@@ -12,15 +12,15 @@ import (
 	webhookstore "crier/publishing/webhook/store"
 )
 
-// Example is a delivery as a receiver gets it, for the documentation.
+// Example is a delivery, as seen by its receiver, for use in the documentation.
 type Example struct {
-	// Secret is the secret of the webhook, which signs the delivery.
+	// Secret is the webhook's secret, which signs the delivery.
 	Secret string
 	Header http.Header
 	Body   string
 }
 
-// NewExample returns the delivery of a failed post, with fixed ids and times. It returns an error
+// NewExample returns a delivery about a failed post, with fixed ids and times. It returns an error
 // if the body cannot be encoded.
 func NewExample() (Example, error) {
 	at := time.Date(2026, 11, 26, 9, 30, 4, 0, time.UTC)

@@ -14,18 +14,19 @@ import (
 )
 
 const (
-	// orgsPerRound and eventsPerOrg bound one round. Organizations take turns.
+	// orgsPerRound and eventsPerOrg limit one round, so that organizations take turns.
 	orgsPerRound = 500
 	eventsPerOrg = 50
-	// deliveriesPerBatch bounds one transaction, together with eventsPerOrg.
+	// deliveriesPerBatch and eventsPerOrg limit one transaction.
 	deliveriesPerBatch = 1000
 )
 
-// TooMany is why the oldest pending deliveries of an endpoint are given up.
+// TooMany is the reason recorded for deliveries that are abandoned because an endpoint has too many
+// pending ones.
 const TooMany = "Too many deliveries are waiting for this webhook, so the oldest are given up."
 
-// expandOrg writes the deliveries for the oldest events of an organization. An event that cannot be
-// rendered or stored is logged and dropped, so that it does not block the events behind it.
+// expandOrg writes the deliveries for an organization's oldest events. An event that cannot be
+// rendered or stored is logged and dropped, to avoid blocking the events behind it.
 func (d *Deliverer) expandOrg(ctx context.Context, org tenancy.OrgID) (full bool, err error) {
 	var done int
 	err = d.db.InOrg(ctx, org, func(tx *db.Tx) error {
@@ -42,7 +43,7 @@ func (d *Deliverer) expandOrg(ctx context.Context, org tenancy.OrgID) (full bool
 	return true, d.dropRefused(ctx, org)
 }
 
-// write stores the deliveries of events and deletes the events.
+// write stores the deliveries for events and deletes the events.
 func (d *Deliverer) write(ctx context.Context, tx *db.Tx, sources []webhookstore.WebhookSource) error {
 	hooks, err := webhookstore.LockEnabledWebhooks(ctx, tx)
 	if err != nil {
@@ -77,7 +78,8 @@ func (d *Deliverer) write(ctx context.Context, tx *db.Tx, sources []webhookstore
 	return webhookstore.DeleteWebhookEvents(ctx, tx, ids)
 }
 
-// dropRefused expands the oldest events one by one, and drops those that the database refuses.
+// dropRefused expands the oldest events in smaller batches and drops events that the database
+// rejects.
 func (d *Deliverer) dropRefused(ctx context.Context, org tenancy.OrgID) error {
 	var sources []webhookstore.WebhookSource
 	if err := d.db.InOrg(ctx, org, func(tx *db.Tx) (err error) {

@@ -13,7 +13,7 @@ import (
 	"crier/publishing"
 )
 
-// The headers of a delivery. Headers that begin with webhook- are those of Standard Webhooks.
+// The headers of a delivery. Headers that begin with "webhook-" are defined by Standard Webhooks.
 const (
 	HeaderEvent     = "X-Service-Event"
 	HeaderDelivery  = "X-Service-Delivery"
@@ -26,15 +26,15 @@ const (
 	StandardSignature = "webhook-signature"
 )
 
-// call is one attempt of one delivery.
+// call is one attempt to send a delivery.
 type call struct {
 	id      publishing.DeliveryID
 	event   publishing.WebhookEvent
 	attempt int
 	at      time.Time
 	body    string
-	// keys are the signing keys: the current one first, then each earlier one that has not ended.
-	// Without keys, nothing is signed.
+	// keys are the signing keys: first the current key, and then each earlier key that has not
+	// expired. Without keys, nothing is signed.
 	keys [][]byte
 }
 

@@ -1,9 +1,9 @@
-// Package webhook delivers the events of an organization to its endpoints.
+// Package webhook delivers an organization's events to its webhook endpoints.
 //
-// An event is a row written by the transaction of the change. The loop of Deliverer turns events
-// into deliveries, whose bodies are rendered once, and adds a task for each endpoint that has
-// something to send. A task sends the deliveries of one endpoint. After a crash at any point, the
-// next run continues; a delivery may then be sent twice, with the same id.
+// An event is a row that is written in the same transaction as the reported change. The Deliverer's
+// loop turns events into deliveries, whose bodies are rendered once, and adds a task for each
+// endpoint that has something to send. A task sends one endpoint's deliveries. After a crash at any
+// point, the next run continues; a delivery may then be sent twice with the same id.
 package webhook
 
 import (
@@ -23,15 +23,15 @@ import (
 )
 
 // The kinds of tasks that Deliver handles. Endpoints that have never succeeded, whose last attempt
-// failed, or that respond slowly have their own workers, so that the others do not wait behind
+// failed, or that respond slowly have separate workers, to keep other endpoints from waiting behind
 // them.
 const (
 	TaskHealthy = "webhook"
 	TaskAside   = "webhook-aside"
 )
 
-// Workers is how many tasks of each kind a process runs at a time. Most of them only wait for a
-// response. It is a multiple of what one creator may have, so that no single person delays the
+// Workers is how many tasks of each kind a process runs concurrently. Most tasks only wait for a
+// response. Workers is a multiple of the limit per creator, so that no single person delays the
 // others.
 const Workers = 4 * perCreator
 
@@ -39,13 +39,12 @@ const Workers = 4 * perCreator
 const TaskTimeout = drainTime + publishing.WebhookTimeout + 15*time.Second
 
 const (
-	// perOrg is how many endpoints of one organization may be under way at once, separately for
-	// endpoints that work and endpoints set aside, and perCreator is the same limit for all
-	// organizations that one person created.
+	// perOrg limits how many endpoints of one organization are in progress at a time. perCreator
+	// limits the endpoints of all organizations that one person created, taken together. Working
+	// endpoints and endpoints set aside are counted separately.
 	perOrg     = 4
 	perCreator = 16
-	// pollInterval is how often the database is asked for events and for endpoints with something
-	// to send.
+	// pollInterval is how often the loop queries the database for events and due endpoints.
 	pollInterval = time.Second
 	// stepTimeout limits one round of the loop.
 	stepTimeout = 30 * time.Second
@@ -62,25 +61,26 @@ type Deps struct {
 	HTTP    HTTP
 	Clock   clock.Clock
 	Log     *slog.Logger
-	// Quota limits the webhooks of an organization. It is nil on an instance without plans. Only
+	// Quota limits an organization's webhooks. It is nil on an instance without plans. Only
 	// Webhooks uses it.
 	Quota db.Quota
-	// Chance returns a number between 0 and 1, for the jitter of waits.
+	// Chance returns a random number between 0 and 1, which adds jitter to waits.
 	Chance func() float64
-	// Shards returns the shards that this process owns. The loop serves the organizations in them.
+	// Shards returns the shards that this process owns. The loop serves the organizations in these
+	// shards.
 	Shards func() []int16
 }
 
-// Deliverer delivers the events of all organizations. It is safe for concurrent use.
+// Deliverer turns events into deliveries and sends them. It is safe for concurrent use.
 type Deliverer struct {
 	deps Deps
 	db   *db.DB
-	// shares counts the turns of this process by creator. The limits of dispatch alone are not
-	// enough: they do not see endpoints that were deleted during their turn.
+	// shares counts this process's turns by creator. The limits in dispatch are not enough, because
+	// they miss endpoints that were deleted during their turn.
 	shares *limit.PerKey[share]
 	walk   *db.Walk
-	// turn is the last organization whose endpoints had their turn, or zero if it was the last of
-	// all.
+	// turn is the organization whose endpoints had their turn last, or zero to start over with the
+	// first organization.
 	turn tenancy.OrgID
 
 	loop *lifecycle.Loop
@@ -101,16 +101,17 @@ func New(deps Deps) *Deliverer {
 	return &Deliverer{deps: deps, db: deps.DB, shares: limit.New[share](perCreator), walk: walk, loop: loop}
 }
 
-// Start starts the loop, which ends with Stop and not with ctx. Start must be called once.
+// Start starts the loop, which runs until Stop is called, even if ctx ends. Start must be called
+// only once.
 func (d *Deliverer) Start(ctx context.Context) { d.loop.Start(ctx, d.Step) }
 
-// Stop ends the loop and waits for it, or returns the error of ctx.
+// Stop ends the loop and waits for it. It returns ctx's error if ctx ends first.
 func (d *Deliverer) Stop(ctx context.Context) error { return d.loop.Stop(ctx) }
 
-// Step turns events into deliveries and adds tasks for endpoints with something to send, for the
-// organizations in the shards of this process. It reports whether there were more events than it
-// took. An organization whose rows the database refuses, or whose connections are all in use, does
-// not stop the others.
+// Step turns events into deliveries and adds tasks for endpoints with something to send. It serves
+// the organizations in this process's shards. more is true if there may be further events. If the
+// database rejects an organization's rows, or if all of an organization's connections are in use,
+// Step continues with the other organizations.
 func (d *Deliverer) Step(ctx context.Context) (more bool, err error) {
 	more, err = d.walk.Page(ctx, func(ctx context.Context, after tenancy.OrgID, limit int) ([]tenancy.OrgID, error) {
 		return webhookstore.WebhookOrgs(ctx, d.db, after, limit)

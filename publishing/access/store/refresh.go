@@ -1,5 +1,5 @@
-// Package store contains the statements for credentials and their refreshes. Only the parent
-// package imports it.
+// Package store reads and replaces channels' credentials in the database, and keeps track of
+// refreshes. Only the parent package imports it.
 package store
 
 import (
@@ -18,8 +18,8 @@ import (
 const appList = `-- publishing.PlatformAppList
 select family, client_id, sealed_secret, updated_at from platform_app where $1 = '' or family = $1 order by family`
 
-// PlatformApps returns the applications of an organization at one family, or at all families if
-// family is empty.
+// PlatformApps returns an organization's applications at one family of platforms, or at all
+// families if family is empty.
 func PlatformApps(ctx context.Context, d *db.DB, org tenancy.OrgID, family string) (out []db.PlatformApp, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(appList, family).Query(db.Into(&out, pgx.RowToStructByName[db.PlatformApp]))
@@ -38,8 +38,8 @@ moved as (
   update channel_queue q set destination = $4 from c where q.channel_id = c.id and $4 not in ('', q.destination))
 select exists (select 1 from c)`
 
-// Renewal is what changes when the credential of a channel is refreshed. An empty field leaves the
-// stored value unchanged.
+// Renewal is what changes about a channel when its credential is refreshed. An empty field leaves
+// the stored value unchanged.
 type Renewal struct {
 	// Destination is the new destination of the channel's posts.
 	Destination            string
@@ -47,12 +47,12 @@ type Renewal struct {
 }
 
 // SwapCredential replaces the sealed credential old with fresh, and ends a refresh that has begun.
-// It returns false and changes nothing if the channel has another credential or is disconnected. at
-// is when to refresh fresh, nil for never.
+// It returns false and changes nothing if the stored credential is not old or the channel is
+// disconnected. at is when to refresh fresh, or nil for never.
 //
-// A channel that was parked since the refresh began stays parked and must still be reconnected.
-// SwapCredential returns pg.ErrOrgBusy or the Postgres error. If pg.IsAway returns true for the
-// error, the credential may have been replaced.
+// A channel that has been parked since the refresh began stays parked and must still be
+// reconnected. SwapCredential returns pg.ErrOrgBusy or the Postgres error. If pg.IsAway returns
+// true for the error, the credential may have been replaced.
 func SwapCredential(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte, r Renewal,
 	at *time.Time,
@@ -71,9 +71,9 @@ with c as (
   where id = $1 and credential = $2 and deleted_at is null returning id)
 update channel_queue q set parked = true from c where q.channel_id = c.id`
 
-// Park keeps the posts of a channel in the queue until it is reconnected, because the platform
-// refused its credential. reason is a sentence for people. It does nothing if the channel has
-// another credential by then.
+// Park keeps a channel's posts in the queue until the channel is reconnected, because the platform
+// rejected its credential. refused is the rejected credential, sealed. reason is a human-readable
+// sentence. Park does nothing if the channel's credential has been replaced since.
 func Park(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, refused []byte, reason string,
 ) error {
@@ -102,13 +102,13 @@ type RefreshState struct {
 	// Begun means that the caller may refresh, and must then call SwapCredential, EndRefresh or
 	// Park.
 	Begun bool `db:"begun"`
-	// Run names the refresh that has begun, for EndRefresh. It is nil if none has.
+	// Run identifies the refresh to EndRefresh. It is nil if no refresh has begun.
 	Run *uuid.UUID `db:"run"`
-	// Interrupted is set if an earlier refresh of the same credential never ended, so the platform
-	// may have replaced it.
+	// Interrupted is set if an earlier refresh of the same credential never ended, in which case
+	// the platform may have replaced the credential.
 	Interrupted bool `db:"interrupted"`
-	// Credential is the sealed credential of the channel. It differs from the one passed to
-	// BeginRefresh if another process has refreshed it or reconnected the channel.
+	// Credential is the channel's sealed credential. It differs from the one passed to BeginRefresh
+	// if another process has refreshed the credential or reconnected the channel.
 	Credential []byte `db:"credential"`
 	// AppID is Channel.AppID.
 	AppID string `db:"app_id"`
@@ -130,8 +130,8 @@ select b.begun, (select refreshing from taken) as run, b.interrupted, b.credenti
   b.refresh_needed, b.refresh_problem from before b`
 
 // BeginRefresh begins a refresh of a channel that has the given sealed credential, unless another
-// refresh is running. For the time hold, no other refresh can begin. It returns pgx.ErrNoRows for a
-// disconnected channel.
+// refresh is running. No other refresh can begin for the duration of hold. BeginRefresh returns
+// pgx.ErrNoRows if the channel is disconnected.
 func BeginRefresh(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, credential []byte,
 	hold time.Duration,
@@ -155,10 +155,10 @@ update channel set
   refreshing = case when $4 then refreshing end, refreshing_until = case when $4 then now() end
 where id = $1 and credential = $2 and refreshing = $3`
 
-// EndRefresh ends the refresh run, which returned no new credential, so that another one may begin.
-// lost means that the platform may have replaced the credential: the next refresh then counts this
-// one as interrupted. EndRefresh does nothing if another refresh has begun by then, because this
-// one took longer than its hold.
+// EndRefresh ends the refresh run, which returned no new credential, so that another refresh can
+// begin. lost means that the platform may have replaced the credential, so the next refresh treats
+// this one as interrupted. EndRefresh does nothing if another refresh has begun because this one
+// exceeded its hold.
 func EndRefresh(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, run *uuid.UUID,
 	credential []byte, lost bool,
@@ -183,8 +183,9 @@ from due d
 where c.id = d.id and d.of_platform <= $1 and c.refresh_at <= now() and c.deleted_at is null and not c.refresh_needed
 returning c.org_id, c.id, c.connector`
 
-// RefreshDue returns at most each channels per platform whose credentials are to be refreshed now,
-// those that have waited longest. No other call returns them again for the time rest.
+// RefreshDue returns channels whose credentials are to be refreshed now. each is the maximum number
+// of channels per platform; the channels that have waited longest are chosen. No other call returns
+// these channels again for the duration of rest.
 func RefreshDue(ctx context.Context, d *db.DB, each int, rest time.Duration) (out []DueRefresh, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(refreshDue, each, rest.Milliseconds()).Query(db.Into(&out, pgx.RowToStructByName[DueRefresh]))

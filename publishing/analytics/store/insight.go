@@ -1,5 +1,5 @@
-// Package store contains the statements for statistics, snapshots and reports. Only the parent
-// folder uses them.
+// Package store reads and writes statistics, snapshots and reports in the database. Only the parent
+// package imports it.
 package store
 
 import (
@@ -21,8 +21,8 @@ type InsightOf struct {
 	Channel publishing.ChannelID
 	// Post is the first post of a thread; zero for the channel itself.
 	Post publishing.PostID
-	// Release is the id of the post on its platform. Statistics stored under an earlier id, from
-	// before the post was published again, are neither returned nor added to. Example:
+	// Release is the post's id on its platform. If the post was published again, statistics stored
+	// under an earlier id are neither returned nor updated. Example:
 	// at://did:plc:abc/app.bsky.feed.post/3k2a
 	Release string
 }
@@ -36,21 +36,21 @@ func (i InsightOf) subject() uuid.UUID {
 
 // Insight holds the stored statistics of a channel or a post.
 type Insight struct {
-	// ReadAt is when the platform was last read, or nil if never.
+	// ReadAt is when the platform was last read, or nil if it never was.
 	ReadAt *time.Time `db:"read_at"`
-	// TriedAt is when a reading was last tried. If it has failed since ReadAt, Problem says why, in
-	// a sentence for people.
+	// TriedAt is when a read was last tried. If reads have failed since ReadAt, Problem is a
+	// human-readable sentence that says why.
 	TriedAt *time.Time `db:"tried_at"`
 	Problem string     `db:"problem"`
-	// Empty is true if the last response had no figures, as for a post that the platform no longer
-	// has.
+	// Empty is true if the last response had no figures, for example because the platform no longer
+	// has the post.
 	Empty bool `db:"empty"`
-	// AgainAt is when the platform may be asked about the channel and its posts again, if it asked
-	// to wait.
+	// AgainAt is set if the platform requested a wait. It is when the platform may be queried about
+	// the channel and its posts again.
 	AgainAt *time.Time `db:"again_at"`
 	// LastDay is the last day with known figures, or nil if there is none.
 	LastDay *time.Time `db:"last_day"`
-	// Days has the requested days with known figures, the first day first.
+	// Days holds the requested days with known figures, earliest first.
 	Days []publishing.DayFigures `db:"-"`
 }
 
@@ -65,7 +65,7 @@ select d.day, d.counts, d.levels, d.whole
 from insight i join insight_day d on d.org_id = i.org_id and d.subject = i.subject
 where i.subject = $1 and i.release = $2 and d.day >= $3 and d.day <= $4 order by d.day`
 
-// FindInsight returns the stored statistics, with the figures of the days from first to last. If
+// FindInsight returns the stored statistics, with the figures for the days from first to last. If
 // nothing is stored, the result is zero.
 func FindInsight(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, of InsightOf, first, last time.Time,
@@ -103,17 +103,16 @@ func scanDay(row pgx.CollectableRow) (d publishing.DayFigures, err error) {
 //go:embed sql/insights_save.sql
 var insightsSave string
 
-// ReadInsight holds the statistics that were read of a channel or a post.
+// ReadInsight holds the statistics that were read for a channel or a post.
 type ReadInsight struct {
 	InsightOf
-	// Next is when the channel's next daily snapshot is due. If it is nil, as it must be for a
-	// post, the stored time stays.
+	// Next is when the channel's next daily snapshot is due. If it is nil, the stored time stays.
+	// It must be nil for a post.
 	Next *time.Time
 	Days []publishing.DayFigures
 }
 
-// insightForget deletes the statistics of posts that are stored under earlier ids on their
-// platform.
+// insightForget deletes statistics that are stored under a post's earlier platform ids.
 const insightForget = `-- publishing.InsightForget
 delete from insight i using unnest($1::uuid[], $2::text[]) u(post, release)
 where i.subject = u.post and i.release <> u.release
@@ -132,9 +131,9 @@ func queueForget(b *pgx.Batch, all ...InsightOf) {
 	}
 }
 
-// SaveInsights adds what was read at now, in one transaction. New figures replace stored ones of
-// the same day and label. It does not store statistics of a channel or post that is gone by then,
-// or of a post that was published again.
+// SaveInsights stores what was read at the time now, in one transaction. New figures replace stored
+// figures for the same day and label. SaveInsights ignores statistics of channels and posts that
+// are gone, and of posts that have been published again since they were read.
 func SaveInsights(ctx context.Context, s *db.DB, org tenancy.OrgID, now time.Time, all []ReadInsight) error {
 	return s.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		subjects := make([]InsightOf, len(all))
@@ -166,17 +165,18 @@ update insight set tried_at = $2::timestamptz, problem = $3, again_at = greatest
   next_at = greatest($4, $2::timestamptz + (2 + least(failures, 2)) * interval '1 hour')
 where subject = $1`
 
-// InsightFailure is why a platform could not be read.
+// InsightFailure says why a platform could not be read.
 type InsightFailure struct {
 	At time.Time
-	// Problem is a sentence for people of at most 1,000 bytes.
+	// Problem is a human-readable sentence of at most 1,000 bytes.
 	Problem string
-	// Again is when the platform may be asked again if it asked to wait, or nil.
+	// Again is when the platform may be queried again if it requested a wait, otherwise nil.
 	Again *time.Time
 }
 
-// SnapshotFailed is InsightFailed for the snapshot of a channel. The channel is due again after 2
-// hours, the next time after 3, and then after 4 each time, but not before f.Again.
+// SnapshotFailed is like InsightFailed, but for a channel's snapshot. The channel is due again
+// after 2 hours, after a second failure in a row after 3 hours, and from then on after 4 hours, but
+// never before f.Again.
 func SnapshotFailed(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, f InsightFailure,
 ) error {
@@ -199,8 +199,8 @@ select c.org_id, c.id, c.id, $2, $2 from channel c where c.id = $1 and c.deleted
 on conflict (org_id, subject) do update
   set again_at = greatest(insight.again_at, $2), next_at = greatest(insight.next_at, $2)`
 
-// InsightFailed stores that the platform could not be read. If the platform asked to wait, neither
-// the channel nor its posts are read before then.
+// InsightFailed records that the platform could not be read. Neither the channel nor its posts are
+// read before f.Again, if it is set.
 func InsightFailed(ctx context.Context, d *db.DB, org tenancy.OrgID, of InsightOf, f InsightFailure) error {
 	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		queueForget(b, of)
@@ -211,16 +211,16 @@ func InsightFailed(ctx context.Context, d *db.DB, org tenancy.OrgID, of InsightO
 	})
 }
 
-// Released is a post as its platform knows it.
+// Released is a post with its platform id and URL.
 type Released struct {
 	Post    publishing.PostID
 	Channel publishing.ChannelID
-	// PublishedOn is the day of publication, as the calendar shows it.
+	// PublishedOn is the publish date that the calendar shows, or the due time if that is later.
 	PublishedOn time.Time
-	// ID is empty for a post that is not published, and publishing.ReleaseMissing if the platform
-	// did not return one.
+	// ID is empty if the post is not published, and publishing.ReleaseMissing if the platform did
+	// not return an id.
 	ID, URL string
-	// Data is what a reply to the post needs, or nil if unknown.
+	// Data is what the connector needs to reply to the post, or nil if unknown.
 	Data []byte
 }
 
@@ -236,7 +236,7 @@ const releasedPost = `-- publishing.ReleasedPost
 select ` + releasedColumns + `
 where p.id = $1 and p.deleted_at is null`
 
-// FindReleased returns a post as its platform knows it. It returns pgx.ErrNoRows if there is no
+// FindReleased returns a post with its platform id and URL. It returns pgx.ErrNoRows if there is no
 // such post or it is deleted.
 func FindReleased(ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID) (out Released, err error) {
 	var found []Released
@@ -264,25 +264,26 @@ type DueSnapshot struct {
 	Org       tenancy.OrgID        `db:"org_id"`
 	Channel   publishing.ChannelID `db:"channel_id"`
 	Connector string               `db:"connector"`
-	// Destination has the hosts that may be asked, joined by commas, or the connector if no host is
-	// known. Example: bsky.social,pds.example.com
+	// Destination holds the hosts that may be queried, joined by commas, or the connector if no
+	// host is known. Example: bsky.social,pds.example.com
 	Destination string `db:"destination"`
 }
 
-// SnapshotBatch says which channels SnapshotsDue takes.
+// SnapshotBatch selects the channels that SnapshotsDue takes.
 type SnapshotBatch struct {
 	Platforms []string
-	// OfOrg, OfServer and Total are the most channels to take of one organization, of one server
-	// and in total.
+	// OfOrg, OfServer and Total limit how many channels are taken per organization, per server, and
+	// in total.
 	OfOrg, OfServer, Total int
 	Now                    time.Time
 	// Again is when the channels may be taken again.
 	Again time.Time
 }
 
-// SnapshotsDue returns channels of the platforms whose snapshot is due: those with the fewest
-// failures first, and among these the longest due. No call returns them again before q.Again,
-// unless SaveInsights, SnapshotFailed or PutOffSnapshot sets another time.
+// SnapshotsDue takes and returns channels of q.Platforms whose snapshot is due. Channels with fewer
+// failures are taken first and, among those with equally many failures, the channels that have been
+// due longest. No call returns the same channels again before q.Again, unless SaveInsights,
+// SnapshotFailed or PutOffSnapshot sets a different time.
 func SnapshotsDue(ctx context.Context, d *db.DB, q SnapshotBatch) (out []DueSnapshot, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(snapshotsDue, q.Platforms, q.OfOrg, q.OfServer, q.Total, q.Now, q.Again).
@@ -294,7 +295,7 @@ func SnapshotsDue(ctx context.Context, d *db.DB, q SnapshotBatch) (out []DueSnap
 const snapshotPutOff = `-- publishing.SnapshotPutOff
 update insight set next_at = $2 where subject = $1`
 
-// PutOffSnapshot postpones the snapshot of a channel until next.
+// PutOffSnapshot postpones a channel's snapshot until next.
 func PutOffSnapshot(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, next time.Time,
 ) error {
@@ -306,7 +307,7 @@ select exists (
   select from channel c join organization o on o.id = c.org_id
   where c.id = $1 and c.deleted_at is null and o.suspended_at is null and o.deleted_at is null)`
 
-// ChannelActive reports whether a channel is connected and its organization is accessible.
+// ChannelActive reports whether a channel is connected and its organization has access.
 func ChannelActive(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID,
 ) (active bool, err error) {
@@ -316,13 +317,13 @@ func ChannelActive(
 	return active, err
 }
 
-// SnapshotSource holds what a snapshot of a channel needs.
+// SnapshotSource holds what is needed to take a channel's snapshot.
 type SnapshotSource struct {
 	Access db.Access
-	// Active is false if the people of the organization have no access.
+	// Active is false if the organization has no access.
 	Active bool
-	// ReadAt is when the statistics of the channel were last read, or nil if never. LastDay is the
-	// last day with known figures, or nil if there is none.
+	// ReadAt is when the channel's statistics were last read, or nil if they never were. LastDay is
+	// the last day with known figures, or nil if there is none.
 	ReadAt, LastDay *time.Time
 	// Posts are the latest published posts.
 	Posts []Released
@@ -334,9 +335,9 @@ where p.channel_id = $1 and p.publish_date >= $2 and p.state = 'PUBLISHED' and p
   and p.deleted_at is null and p.release_id <> $3
 order by p.publish_date desc, p.id desc limit $4`
 
-// FindSnapshotSource returns what a snapshot of a channel needs, with the latest posts published
-// since the given time; posts is their largest number. It returns pgx.ErrNoRows if the channel is
-// disconnected.
+// FindSnapshotSource returns what is needed to take a channel's snapshot. It includes the latest
+// posts published since the given time; posts is the maximum number of posts. It returns
+// pgx.ErrNoRows if the channel is disconnected.
 func FindSnapshotSource(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, since time.Time, posts int,
 ) (out SnapshotSource, err error) {

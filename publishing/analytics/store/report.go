@@ -37,13 +37,13 @@ order by p.publish_date desc, p.id desc limit $4`
 const customerByID = `-- publishing.CustomerByID
 select c.id, c.name from customer c where c.id = $1`
 
-// PostCount is how many threads are in each state, where the state of a thread is
+// PostCount is the number of threads in each state. A thread's state is that of
 // publishing.Thread.Effective.
 type PostCount struct {
-	// Day is the index of the day, starting at 0. It is nil for all days together, and the number
-	// of days for everything after the last day.
+	// Day is the index of the day, starting at 0. It is nil for the total over all days. It equals
+	// the number of days for everything after the last day.
 	Day *int `db:"day"`
-	// Platform is nil for all platforms together.
+	// Platform is nil for the total over all platforms.
 	Platform  *string `db:"connector"`
 	Draft     int     `db:"draft"`
 	Scheduled int     `db:"scheduled"`
@@ -57,19 +57,19 @@ type PlatformChannels struct {
 	publishing.ChannelCounts
 }
 
-// ReportData is the data of a report.
+// ReportData is the data that a report is made from.
 type ReportData struct {
-	// Counts has the counts of each day and those of each platform.
+	// Counts holds one element for each day with threads and one for each platform with threads.
 	Counts   []PostCount
 	Channels []PlatformChannels
 	Errors   []publishing.PostFailure
-	// Customer is nil if there is none with the id.
+	// Customer is nil if no customer has the id.
 	Customer *publishing.Customer
 }
 
-// Report reads the posts since the start of the first day, and the channels. If customer is not
-// zero, it reads only those of the customer. days holds the start of each day, then the end of the
-// last one.
+// Report returns counts of the channels and of the posts since the start of the first day, and the
+// latest failures. If customer is not zero, only the customer's channels and their posts are
+// included. days holds the start of each day, followed by the end of the last day.
 func Report(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, customer publishing.CustomerID, days []time.Time,
 ) (out ReportData, err error) {

@@ -19,9 +19,9 @@ join organization o on o.id = m.org_id
 join approval a on a.org_id = m.org_id and a.id = $1
 where m.person_id = $2 and not m.disabled and u.deleted_at is null and o.deleted_at is null and o.suspended_at is null`
 
-// Shared returns the request whose link the member sharer passed on, even if its post is gone, and
-// its organization. It returns pgx.ErrNoRows if there is no such request, the organization has no
-// access, or the person is no longer a member.
+// Shared returns the request whose link the member sharer passed on, even if the post is gone, and
+// the request's organization. It returns pgx.ErrNoRows if there is no such request, the
+// organization has no access, or the person is no longer a member.
 func Shared(
 	ctx context.Context, d *db.DB, approval publishing.ApprovalID, sharer tenancy.PersonID,
 ) (a StoredApproval, org tenancy.OrgID, err error) {
@@ -44,13 +44,13 @@ select a.org_id, not exists (
 from approval a join organization o on o.id = a.org_id
 where a.token_hash = $1 and o.deleted_at is null and o.suspended_at is null`
 
-// ErrLinkEnded means that the mailed link of a request ended with the membership of the requester,
-// or of a member to whom it was mailed.
+// ErrLinkEnded means that a request's emailed link stopped working because the requester, or a
+// member the link was emailed to, is no longer a member.
 var ErrLinkEnded = errors.New("the review link ended because a membership did")
 
-// Reviewed returns the request whose mailed link has the hash, even if its post is gone, and its
-// organization. It returns ErrLinkEnded, and pgx.ErrNoRows if there is no such request or its
-// organization has no access.
+// Reviewed returns the request whose emailed link's token has the given hash, even if the post is
+// gone, and the request's organization. It returns ErrLinkEnded if the link no longer works, and
+// pgx.ErrNoRows if there is no such request or the organization has no access.
 func Reviewed(ctx context.Context, d *db.DB, hash []byte) (a StoredApproval, org tenancy.OrgID, err error) {
 	works := false
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
@@ -72,8 +72,9 @@ select not exists (
   where who.id is not null and not exists (select from person u where u.id = who.id))
 from approval a where a.id = $1`
 
-// LinkWorks reports whether the mailed link of a request works: the requester, and the members to
-// whom it was mailed, must still be members. The policy of the table person hides everybody else.
+// LinkWorks reports whether a request's emailed link works: the requester, and the members the link
+// was emailed to, must still be members. The row-level security policy of the table person hides
+// everybody else.
 func LinkWorks(ctx context.Context, tx *db.Tx, approval publishing.ApprovalID) (works bool, err error) {
 	err = tx.QueryRow(ctx, linkWorks, approval).Scan(&works)
 	return works, err
@@ -82,7 +83,7 @@ func LinkWorks(ctx context.Context, tx *db.Tx, approval publishing.ApprovalID) (
 const reviewable = `-- publishing.Reviewable
 select name, suspended_at is null and deleted_at is null from organization where id = $1`
 
-// Reviewable returns the name of an organization and whether its people have access, or
+// Reviewable returns an organization's name and whether its members have access. It returns
 // pgx.ErrNoRows if there is no such organization.
 func Reviewable(ctx context.Context, d *db.DB, org tenancy.OrgID) (name string, active bool, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
@@ -95,16 +96,16 @@ const reviewAbout = `-- publishing.ReviewAbout
 select o.name, o.timezone, coalesce((select u.name from person u where u.id = $2), '')
 from organization o where o.id = $1`
 
-// ReviewAbout is what a mail to a reviewer says about an organization.
+// ReviewAbout is what an email to a reviewer says about an organization.
 type ReviewAbout struct {
 	Organization, Timezone string
-	// Requester is the name of the requester, "" for a person without a name and for a former
+	// Requester is the requester's name. It is "" if the requester has no name or is a former
 	// member.
 	Requester string
 }
 
-// FindReviewAbout returns what a mail to a reviewer says about an organization, and pgx.ErrNoRows
-// if there is no such organization.
+// FindReviewAbout returns what an email to a reviewer says about an organization. It returns
+// pgx.ErrNoRows if there is no such organization.
 func FindReviewAbout(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, requester tenancy.PersonID,
 ) (out ReviewAbout, err error) {

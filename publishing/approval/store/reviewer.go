@@ -13,9 +13,9 @@ import (
 	"crier/tenancy"
 )
 
-// LockReviewMails locks the organization against other requests until the transaction ends. Like
-// PostQuota, it must come before the locks of series and posts, because two transactions could
-// deadlock in any other order.
+// LockReviewMails locks the organization until the transaction ends, so that concurrent requests
+// are counted one after another. Like PostQuota, it must be called before series and posts are
+// locked, because two transactions could deadlock in any other order.
 func LockReviewMails(ctx context.Context, tx *db.Tx) error {
 	_, err := db.LockOrganization(ctx, tx)
 	return err
@@ -24,14 +24,14 @@ func LockReviewMails(ctx context.Context, tx *db.Tx) error {
 const reviewMails = `-- publishing.ReviewMails
 select count(*) from approval a where a.reviewer_email is not null and a.requested_at > $1`
 
-// ReviewMails returns how many requests since the given time have a reviewer's address. The caller
-// must have called LockReviewMails.
+// ReviewMails returns how many requests made since the given time have a reviewer's address. The
+// caller must have called LockReviewMails.
 func ReviewMails(ctx context.Context, tx *db.Tx, since time.Time) (n int, err error) {
 	err = tx.QueryRow(ctx, reviewMails, since).Scan(&n)
 	return n, err
 }
 
-// AddReviewTask adds a task of the given kind about a request.
+// AddReviewTask queues a task of the given kind for a request.
 func AddReviewTask(
 	ctx context.Context, tx *db.Tx, queue *jobs.Queue, kind string, approval publishing.ApprovalID,
 ) error {
@@ -44,9 +44,10 @@ where status = 'PENDING' and reviewer_email is not null and requested_at > $2
   and (requested_by = $1 or $1 = any (reviewer_people))
 order by id limit 100`
 
-// ReviewsMailed returns at most 100 pending requests in the organization of q, made since the given
-// time, whose mailed link works only while the person is a member: the person's own requests, and
-// those mailed to the person. It is called in transactions of accounts.
+// ReviewsMailed returns pending requests whose emailed link works only while the person is a
+// member: requests made by the person, and requests emailed to the person. It returns at most 100
+// requests that were made since the given time, in q's organization. It is called in transactions
+// that change accounts.
 func ReviewsMailed(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID, since time.Time,
 ) ([]tenancy.EndedReview, error) {
@@ -60,7 +61,7 @@ func ReviewsMailed(
 const mailboxMembers = `-- publishing.MailboxMembers
 select id from person where mailbox = md5($1)::uuid order by id`
 
-// MailboxMembers returns the members whose verified addresses belong to a mailbox
+// MailboxMembers returns the members whose verified email addresses belong to the given mailbox
 // (tenancy.Mailbox).
 func MailboxMembers(ctx context.Context, tx *db.Tx, mailbox string) ([]tenancy.PersonID, error) {
 	rows, err := tx.Query(ctx, mailboxMembers, mailbox)
@@ -73,7 +74,7 @@ func MailboxMembers(ctx context.Context, tx *db.Tx, mailbox string) ([]tenancy.P
 const memberEmail = `-- publishing.MemberEmail
 select email from person where id = $1`
 
-// MemberEmail returns the address of a member, or "" for a person who is not a member.
+// MemberEmail returns a member's email address, or "" for a person who is not a member.
 func MemberEmail(ctx context.Context, tx *db.Tx, person tenancy.PersonID) (email string, err error) {
 	err = tx.QueryRow(ctx, memberEmail, person).Scan(&email)
 	if pg.IsNoRows(err) {
@@ -86,8 +87,8 @@ const managerEmail = `-- publishing.ManagerEmail
 select u.email from member m join person u on u.id = m.person_id
 where m.person_id = $1 and m.role in ('ADMIN', 'SUPERADMIN') and not m.disabled`
 
-// ManagerEmail returns the address of a person who is an administrator or the owner, or
-// pgx.ErrNoRows for anyone else.
+// ManagerEmail returns the email address of an administrator or the owner. It returns pgx.ErrNoRows
+// for anyone else.
 func ManagerEmail(ctx context.Context, tx *db.Tx, person tenancy.PersonID) (email string, err error) {
 	return email, tx.QueryRow(ctx, managerEmail, person).Scan(&email)
 }
@@ -95,7 +96,8 @@ func ManagerEmail(ctx context.Context, tx *db.Tx, person tenancy.PersonID) (emai
 const reviewerOrgs = `-- publishing.ReviewerOrgs
 select distinct org_id from approval where reviewer_email = $1 limit $2`
 
-// ReviewerOrgs returns at most limit organizations with requests that have the reviewer's address.
+// ReviewerOrgs returns at most limit organizations with requests that have the given reviewer's
+// address.
 func ReviewerOrgs(ctx context.Context, d *db.DB, email string, limit int) (out []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
 		b.Queue(reviewerOrgs, email, limit).Query(db.Into(&out, pgx.RowTo[tenancy.OrgID]))
@@ -106,7 +108,7 @@ func ReviewerOrgs(ctx context.Context, d *db.DB, email string, limit int) (out [
 const reviewerForget = `-- publishing.ReviewerForget
 update approval set reviewer_email = null where reviewer_email = $1`
 
-// ForgetReviewer deletes an address from the requests of an organization, and keeps the requests.
+// ForgetReviewer deletes an email address from an organization's requests. The requests are kept.
 // It returns pg.ErrOrgBusy or the Postgres error.
 func ForgetReviewer(ctx context.Context, d *db.DB, org tenancy.OrgID, email string) error {
 	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(reviewerForget, email) })

@@ -1,5 +1,5 @@
-// Package store contains the statements for channels, connects, applications and customers. Only
-// the parent folder uses them.
+// Package store reads and writes the rows of channels, connection attempts, applications and
+// customers. Only the parent package uses it.
 package store
 
 import (
@@ -19,9 +19,9 @@ from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer
 where c.deleted_at is null and ($1::uuid is null or c.customer_id = $1)
 order by c.created_at, c.id limit $2`
 
-// Channels returns the connected channels of an organization or, if customer is not zero, those of
-// one customer: the publishing.MaxChannels oldest, the oldest first. It returns pg.ErrOrgBusy or
-// the Postgres error.
+// Channels returns an organization's connected channels or, if customer is not zero, that
+// customer's connected channels. It returns at most publishing.MaxChannels, oldest first. It
+// returns pg.ErrOrgBusy or the Postgres error.
 func Channels(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, customer publishing.CustomerID,
 ) (out []publishing.Channel, err error) {
@@ -35,8 +35,9 @@ const channelOfAccount = `-- publishing.ChannelOfAccount
 select c.id from channel c
 where c.connector = $1 and c.deleted_at is null and (c.account_id = $2 or c.id::text = $2)`
 
-// ChannelOfAccount returns the connected channel with the given id, or with the given id of its
-// account on the platform, such as did:plc:abc. It returns pgx.ErrNoRows if there is none.
+// ChannelOfAccount returns the id of a connected channel. account is that id itself or the
+// account's id on the platform, such as did:plc:abc. ChannelOfAccount returns pgx.ErrNoRows if
+// there is no such channel.
 func ChannelOfAccount(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, connector, account string,
 ) (found publishing.ChannelID, err error) {
@@ -54,15 +55,15 @@ update channel set deleted_at = now(), credential = null, refresh_at = null, ref
   updated_at = now()
 where id = $1 and deleted_at is null`
 
-// EndPosts ends the series of a channel that is being disconnected and deletes its posts that have
-// not ended.
+// EndPosts ends the series of a channel that is being disconnected and deletes its unfinished
+// posts.
 type EndPosts func(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) error
 
-// Disconnect deletes a channel and its credential after end has ended its posts. It returns false
-// if the channel does not exist. It returns the first error of Postgres or of end, after which the
+// Disconnect calls end and then deletes the channel and its credential. It returns false if the
+// channel does not exist. It returns the first error from Postgres or end, after which the
 // transaction must be rolled back.
 func Disconnect(ctx context.Context, tx *db.Tx, channel publishing.ChannelID, end EndPosts) (found bool, err error) {
-	// The lock comes first. A transaction that writes a post for the channel thus either ends
+	// The lock must come first. A transaction that writes a post for the channel then either ends
 	// before the posts are read or finds the channel deleted.
 	if _, err := tx.Exec(ctx, channelLock, channel); err != nil {
 		return false, err
@@ -79,7 +80,7 @@ select o.name organization, c.name channel, c.connector, c.connected_at = $2 and
 from channel c join organization o on o.id = c.org_id where c.id = $1`
 
 // Disown disconnects a channel unless its account was connected again after at. It returns
-// pgx.ErrNoRows if there was never such a channel.
+// pgx.ErrNoRows if the channel never existed.
 func Disown(
 	ctx context.Context, tx *db.Tx, channel publishing.ChannelID, at time.Time, end EndPosts,
 ) (publishing.Disowned, error) {
@@ -127,7 +128,7 @@ values ($1, $2, $3, $4, $5, exists (select 1 from pause where subject = $2))
 on conflict (channel_id) do update set parked = false, destination = excluded.destination,
   resumed_at = case when channel_queue.parked then now() else channel_queue.resumed_at end`
 
-// insightAsk ends the wait that the platform asked for under the previous access.
+// insightAsk ends the wait that the platform requested under the previous credential.
 const insightAsk = `-- publishing.InsightAsk
 update insight set again_at = null where subject = $1 and again_at is not null`
 
@@ -146,24 +147,27 @@ func ConnectChannel(
 	return stored, next, err
 }
 
-// Connect stores a channel. It returns the channel as stored, and when its next post is due, or nil
-// if it has none. at is when the credential must be refreshed, or nil for never.
+// Connect stores a channel. It returns the stored channel and the time at which the channel's next
+// post is due, or nil if no post is scheduled. at is when the credential must be refreshed, or nil
+// for never.
 //
-// A connected channel of the same account gets the new credential and the names of the account, and
-// keeps its id and its queue, whose posts are published as planned. If a time zone is given, it
-// becomes the channel's; otherwise a new channel gets the zone of its organization, and an existing
-// one keeps its own. A new channel gets publishing.DefaultQueueTimes, chosen as if an organization
-// in UTC had no zone.
+// If the account is already connected, its channel gets the new credential and the account's
+// current names. The channel keeps its id and its queue, and queued posts are published as planned.
 //
-// Before it stores a new channel, Connect calls check with the number of connected channels. The
-// organization is locked then, so that channels connected at the same time are all counted. If
-// check returns an error, Connect returns it and stores nothing. A nil check allows everything.
+// c.Timezone becomes the channel's zone. If it is empty, a new channel gets its organization's zone
+// and an existing channel keeps its own. A new channel gets publishing.DefaultQueueTimes. For this
+// purpose, an organization in UTC counts as having chosen no zone.
+//
+// Before storing a new channel, Connect locks the organization and calls check with the number of
+// connected channels. The lock ensures that concurrently connected channels are all counted. If
+// check returns an error, Connect stores nothing and returns the error. A nil check allows
+// everything.
 func Connect(
 	ctx context.Context, t *db.Tx, c publishing.Channel, credential []byte, at *time.Time, check func(tx *db.Tx,
 		present int) error,
 ) (stored publishing.Channel, next *time.Time, err error) {
-	// The lock serializes the connects of one organization, so that each sees the pauses and
-	// channels of those before it.
+	// The lock serializes an organization's connection attempts, so that each attempt sees all
+	// earlier pauses and channels.
 	if _, err := db.LockOrganization(ctx, t); err != nil {
 		return c, nil, err
 	}

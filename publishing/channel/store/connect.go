@@ -13,49 +13,50 @@ import (
 	"crier/tenancy"
 )
 
-// ConnectState is a connect that was started and is not finished.
+// ConnectState is an unfinished connection attempt.
 type ConnectState struct {
 	Org  tenancy.OrgID `db:"org_id"`
 	Hash []byte        `db:"hash"`
-	// Connector is the identifier of the platform.
+	// Connector is the platform's identifier.
 	Connector string `db:"connector"`
 	// Channel is the channel to reconnect, or zero for a new one.
 	Channel publishing.ChannelID `db:"channel_id"`
-	// Person is who started it, or who made the API key that started it; zero if that person had
-	// left.
+	// Person is the person who started the attempt or, for an API key, who created the key. It is
+	// zero if the key's creator had left.
 	Person tenancy.PersonID `db:"person_id"`
-	// Key is zero if a person started it.
+	// Key is zero if a person started the attempt.
 	Key tenancy.KeyID `db:"key_id"`
-	// Actor is the address of the person or the name of the key at that time.
+	// Actor is the person's email address or the key's name when the attempt started.
 	Actor string `db:"actor"`
-	// Behind is the instance administrator who impersonated Person, and BehindName their address;
-	// both are zero if there was none.
+	// Behind is the instance administrator who impersonated Person, and BehindName is the
+	// administrator's address. Both are zero without impersonation.
 	Behind     tenancy.PersonID `db:"behind_id"`
 	BehindName string           `db:"behind"`
-	// Session is the session that started the connect, zero for a key. The connect ends with it.
+	// Session is the session that started the attempt, or zero for a key. The attempt ends with the
+	// session.
 	Session    tenancy.SessionID `db:"session_id"`
 	Onboarding bool              `db:"onboarding"`
 	ReturnURL  string            `db:"return_url"`
-	// Verifier is the sealed code verifier of a connect by OAuth, or nil for one with a form.
+	// Verifier is the sealed OAuth code verifier, or nil for a platform with a form.
 	Verifier []byte `db:"sealed_verifier"`
-	// AppID is the client id of the application of a connect by OAuth.
+	// AppID is the client id of the OAuth application.
 	AppID string `db:"app_id"`
-	// Pending is the id that the channel will have if its account must still be chosen; otherwise
-	// zero.
+	// Pending is the id that the channel will have if the account is still to be chosen, and
+	// otherwise zero.
 	Pending publishing.ChannelID `db:"pending_id"`
-	// Candidates are the accounts to choose from, as JSON, and Credential is the sealed access.
+	// Candidates are the accounts to choose from, as JSON, and Credential is the sealed credential
+	// with which the chosen account is opened.
 	Candidates json.RawMessage `db:"candidates"`
 	Credential []byte          `db:"credential"`
-	// Timezone is the requested time zone if the account must still be chosen.
+	// Timezone is the requested time zone if the account is still to be chosen.
 	Timezone string `db:"timezone"`
-	// StateUntil is until when the account can be chosen with the state alone. If it is nil, that
-	// is ExpiresAt.
+	// StateUntil is until when the account can be chosen with the state alone. Nil means ExpiresAt.
 	StateUntil *time.Time `db:"state_until"`
-	// ExpiresAt is when the connect expires, by the clock of the database.
+	// ExpiresAt is when the attempt expires, by the database clock.
 	ExpiresAt time.Time `db:"expires_at"`
 }
 
-// By returns the principal who started the connect, with the role that a connect needs.
+// By returns the principal who started the attempt, with the role needed to connect a channel.
 func (s ConnectState) By() tenancy.Principal {
 	p := tenancy.Principal{
 		Org: s.Org, Person: s.Person, Key: s.Key, Via: tenancy.ViaSession, Name: s.Actor, Behind: s.Behind,
@@ -74,8 +75,8 @@ insert into connect_state (org_id, hash, connector, channel_id, person_id, key_i
   sealed_verifier, app_id, pending_id, candidates, credential, timezone, state_until, actor, behind_id, behind, session_id)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
 
-// SaveState inserts a connect state under its hash. It returns pg.ErrOrgBusy or the Postgres error,
-// which is a unique violation if the hash exists.
+// SaveState inserts a connect state with the given hash. It returns pg.ErrOrgBusy or the Postgres
+// error, which is a unique violation if the hash already exists.
 func SaveState(ctx context.Context, d *db.DB, hash []byte, st ConnectState) error {
 	return d.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Key, st.Onboarding,
@@ -84,8 +85,8 @@ func SaveState(ctx context.Context, d *db.DB, hash []byte, st ConnectState) erro
 	})
 }
 
-// stateWanted is the condition that whoever started a connect still has access: a member, or an API
-// key, even if its creator has left.
+// stateWanted is true while the member or API key that started the attempt still has access. A key
+// keeps its access even if its creator has left.
 const stateWanted = `(s.person_id is null or s.key_id is not null
   or exists (select from member m where m.org_id = s.org_id and m.person_id = s.person_id and not m.disabled))
   and (s.key_id is null or exists (select from api_key k
@@ -102,9 +103,9 @@ where s.hash = $1 and coalesce(s.state_until, s.expires_at) > now() and o.delete
     where i.session_id = s.session_id and i.org_id = s.org_id and i.person_id = s.person_id))
   and ` + stateWanted
 
-// ownerOfState returns the organization of a connect state. It returns pgx.ErrNoRows if there is
-// none, it has expired, whoever started it has lost access, or the organization is suspended or
-// deleted.
+// ownerOfState returns a connect state's organization. It returns pgx.ErrNoRows if the state does
+// not exist or has expired, if whoever started the attempt has lost access, or if the organization
+// is suspended or deleted.
 func ownerOfState(ctx context.Context, d *db.DB, hash []byte) (org tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(stateOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&org) })
@@ -117,9 +118,9 @@ update connect_state s set tries = tries + 1
 where s.hash = $1 and s.connector = $2 and s.expires_at > now() and s.tries < $3 and s.sealed_verifier is null
 returning ` + stateColumns
 
-// TryState counts a try of a connect with a form and returns its state, whose organization it finds
-// by the hash. It returns pgx.ErrNoRows if there is none, it has expired, it was tried most times
-// already, whoever started it has lost access, or the organization is suspended or deleted.
+// TryState counts a try with a form and returns the connect state, which may belong to any
+// organization. It returns pgx.ErrNoRows once the number of counted tries has reached most, and in
+// the same cases as UseState.
 func TryState(
 	ctx context.Context, d *db.DB, hash []byte, connector string, most int,
 ) (st ConnectState, err error) {
@@ -130,8 +131,8 @@ func TryState(
 	return oneState(ctx, d, org, stateTry, hash, connector, most)
 }
 
-// oneState runs a statement that returns at most one state. It returns pgx.ErrNoRows if there is
-// none.
+// oneState runs a statement that returns at most one state. It returns pgx.ErrNoRows if the
+// statement returns none.
 func oneState(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, sql string, args ...any,
 ) (st ConnectState, err error) {
@@ -152,8 +153,8 @@ const stateTake = `-- publishing.ConnectStateTake
 delete from connect_state s where s.hash = $1 and s.expires_at > now() and ` + stateWanted + `
 returning s.connector`
 
-// TakeState deletes a connect state, so that it is used only once. It returns pgx.ErrNoRows if
-// there is none, it has expired, or whoever started it has lost access.
+// TakeState deletes a connect state, so that it is used only once. It returns pgx.ErrNoRows if the
+// state does not exist or has expired, or if whoever started the attempt has lost access.
 func TakeState(ctx context.Context, d *db.DB, org tenancy.OrgID, hash []byte) error {
 	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateTake, hash).QueryRow(func(row pgx.Row) error { return row.Scan(new(string)) })
@@ -165,12 +166,13 @@ delete from connect_state s where s.hash = $1 and s.connector = $2 and s.expires
   and s.sealed_verifier is not null and (s.pending_id is not null) = $3 and ` + stateWanted + `
 returning ` + stateColumns
 
-// UseState deletes and returns the state of a connect by OAuth, so that it is used only once. If
-// pending is true, the state must be one whose account is still to be chosen; otherwise, one that
-// waits for the platform's response.
+// UseState deletes and returns the state of an OAuth connection attempt, so that it is used only
+// once. If pending is true, the attempt must be waiting for a person to choose the account.
+// Otherwise, it must be waiting for the platform's redirect.
 //
-// It finds the organization by the hash. It returns pgx.ErrNoRows if there is no such state, it has
-// expired, whoever started it has lost access, or the organization is suspended or deleted.
+// The state may belong to any organization. UseState returns pgx.ErrNoRows if the state does not
+// exist or has expired, if whoever started the attempt has lost access, or if the organization is
+// suspended or deleted.
 func UseState(
 	ctx context.Context, d *db.DB, hash []byte, connector string, pending bool,
 ) (st ConnectState, err error) {
@@ -181,13 +183,13 @@ func UseState(
 	return oneState(ctx, d, org, stateUse, hash, connector, pending)
 }
 
-// StartedConnect describes a connect before it is finished.
+// StartedConnect is a ConnectState with the names to show to the person who finishes the attempt.
 type StartedConnect struct {
 	ConnectState
-	// Organization is the name of the organization.
+	// Organization is the organization's name.
 	Organization string `db:"organization" sql:"o.name"`
-	// KeyName is the name of the API key that started it, and Creator the address of the member who
-	// made the key. Either is empty if there is none.
+	// KeyName is the name of the API key that started the attempt, and Creator is the email address
+	// of the person who created the key. Each is empty if unknown or not applicable.
 	KeyName string `db:"key_name" sql:"coalesce(k.name, '')"`
 	Creator string `db:"creator" sql:"coalesce(p.email, '')"`
 }
@@ -198,8 +200,8 @@ from connect_state s join organization o on o.id = s.org_id
 left join api_key k on k.org_id = s.org_id and k.id = s.key_id left join person p on p.id = k.created_by
 where s.hash = $1 and s.expires_at > now()`
 
-// PeekState returns a connect by its state without using the state. It returns pgx.ErrNoRows if
-// UseState would not find it.
+// PeekState returns the connection attempt with the given state and leaves the state usable. It
+// returns pgx.ErrNoRows if UseState would not find the state.
 func PeekState(ctx context.Context, d *db.DB, hash []byte) (out StartedConnect, err error) {
 	org, err := ownerOfState(ctx, d, hash)
 	if err != nil {
@@ -218,8 +220,8 @@ var stateUsePending = `-- publishing.ConnectStateUsePending
 delete from connect_state s where s.pending_id = $1 and s.expires_at > now() and ` + stateWanted + `
 returning ` + stateColumns
 
-// UsePending is UseState for a connect whose account is still to be chosen, by the id that the
-// channel will have.
+// UsePending is UseState for an attempt whose account is still to be chosen. It finds the attempt
+// by pending, the id that the channel will have.
 func UsePending(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, pending publishing.ChannelID,
 ) (ConnectState, error) {

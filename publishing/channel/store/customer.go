@@ -10,13 +10,13 @@ import (
 	"crier/tenancy"
 )
 
-// maxCustomers bounds a list of customers, which is held in memory.
+// maxCustomers limits a list of customers, because the list is held in memory.
 const maxCustomers = 10_000
 
 const customerList = `-- publishing.CustomerList
 select id, name from customer order by lower(name), id limit $1`
 
-// Customers returns the customers of an organization, by name.
+// Customers returns an organization's customers, ordered by name.
 func Customers(ctx context.Context, d *db.DB, org tenancy.OrgID) (out []publishing.Customer, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(customerList, maxCustomers).Query(db.Into(&out, func(row pgx.CollectableRow) (c publishing.Customer, err error) {

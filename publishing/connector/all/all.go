@@ -1,4 +1,4 @@
-// Package all lists the connectors, one line each.
+// Package all lists the connectors of this build.
 package all
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 // New returns every connector of this instance. The two sandbox connectors are included only if
-// sandboxURL is not empty. way makes the requests to that address, and no others.
+// sandboxURL is not empty. way is used only for requests to sandboxURL.
 func New(sandboxURL string, way connector.HTTP) []connector.Connector {
 	out := []connector.Connector{bluesky.New(), nostr.New()}
 	if sandboxURL != "" {

@@ -1,5 +1,5 @@
-// Package bluesky publishes posts with images, and threads of them, on Bluesky and on any other AT
-// Protocol server. Each post is a record under a separate key, so it is published only once.
+// Package bluesky publishes posts with images, and threads of posts, on Bluesky and any other AT
+// Protocol server. Each publication has its own record key, so the server cannot store it twice.
 package bluesky
 
 import (
@@ -31,11 +31,11 @@ var _ interface {
 	connector.Analyst
 } = (*Connector)(nil)
 
-// New returns the connector.
+// New returns a Bluesky connector.
 func New() *Connector { return &Connector{} }
 
-// Describe returns the descriptor. Its Media and MaxLength do not contain the limits in bytes,
-// which Validate and Derived apply; only Rules states them.
+// Describe returns the descriptor. Its Media and MaxLength omit the byte limits, which Validate and
+// Derived apply. Only Rules states the byte limits.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "bluesky", Name: "Bluesky", ToolTip: "Connect with an app password, not with your account password.",
@@ -72,7 +72,7 @@ func (c *Connector) Describe() connector.Descriptor {
 	}
 }
 
-// Validate applies the rules of the descriptor, the limit in bytes, and the limits on images that
+// Validate applies the descriptor's rules, the text's byte limit, and the limits on images that
 // must be made smaller.
 func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	d := c.Describe()
@@ -93,7 +93,7 @@ func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	return out
 }
 
-// checkPart applies the rules that the descriptor does not state as data.
+// checkPart applies the rules that connector.Check does not cover.
 func checkPart(part connector.DraftPart) []connector.Problem {
 	var out []connector.Problem
 	add := func(format string, args ...any) {

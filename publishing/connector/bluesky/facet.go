@@ -13,10 +13,10 @@ import (
 
 const (
 	maxTag      = 64  // graphemes
-	maxTagBytes = 640 // of UTF-8
+	maxTagBytes = 640 // in UTF-8
 )
 
-// facet is a byte range of the text that points to one target: a URI, a tag or an account.
+// facet links a byte range of the text to one target: a URI, a tag or an account.
 type facet struct {
 	Start int    `json:"s"`
 	End   int    `json:"e"`
@@ -32,7 +32,7 @@ type facet struct {
 var handlePattern = regexp.MustCompile(
 	`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
 
-// findFacets returns the links, mentions and hashtags of the text, in order and without overlap.
+// findFacets returns the links, mentions and hashtags in the text, in order and without overlap.
 func findFacets(in string) []facet {
 	var out []facet
 	before, found := ' ', links.Find(in)
@@ -64,7 +64,7 @@ func findFacets(in string) []facet {
 }
 
 // facetAt returns the mention, hashtag or cashtag that starts at byte i. before is the visible
-// character before it.
+// character that precedes it.
 func facetAt(text string, i int, before rune) (facet, bool) {
 	switch text[i] {
 	case '@':
@@ -80,11 +80,11 @@ func facetAt(text string, i int, before rune) (facet, bool) {
 	return facet{}, false
 }
 
-// mentionAt returns the mention at byte i. Invisible characters, which a copied handle often has
-// around or inside it, are part of the facet but not of the handle.
+// mentionAt returns the mention at byte i. Invisible characters, often copied along with a handle,
+// are part of the facet but not of the handle.
 func mentionAt(text string, i int, before rune) (facet, bool) {
 	if asciiWord(before) || unicode.IsLetter(before) || strings.ContainsRune("@./-", before) {
-		return facet{}, false // part of an e-mail address or a path
+		return facet{}, false // part of an email address or a path
 	}
 	var name []byte
 	var ends []int // where each character of name ends in text
@@ -128,7 +128,7 @@ func tagAt(text string, i, word int, before rune) (facet, bool) {
 // cashtagPattern matches a stock symbol, such as $TSLA, and what may follow it.
 var cashtagPattern = regexp.MustCompile(`^(\$[A-Za-z][A-Za-z0-9]{0,4})(?:[\s\p{Cf}\p{Pe}\p{Pf}.,;:!?"']|$)`)
 
-// cashtagAt returns the cashtag at byte i: a tag in capitals that keeps its $.
+// cashtagAt returns the cashtag at byte i as an upper-case tag that keeps its $.
 func cashtagAt(text string, i int, before rune) (facet, bool) {
 	match := cashtagPattern.FindStringSubmatch(text[i:])
 	if match == nil || !unicode.IsSpace(before) && !unicode.In(before, unicode.Ps, unicode.Pi) {
@@ -137,8 +137,8 @@ func cashtagAt(text string, i int, before rune) (facet, bool) {
 	return facet{Start: i, End: i + len(match[1]), Tag: strings.ToUpper(match[1])}, true
 }
 
-// endsTag returns true for a character that no hashtag contains. ASCII punctuation ends a hashtag
-// only before a space.
+// endsTag returns true for a character that cannot be part of a hashtag. ASCII punctuation ends a
+// hashtag only before a space.
 func endsTag(r rune) bool {
 	if unicode.IsSpace(r) || unicode.IsControl(r) || text.Hidden(r) || strings.ContainsRune("#＃\u00ad\ufffd", r) {
 		return true

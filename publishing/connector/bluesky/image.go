@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	maxBlob = 1_000_000 // bytes of one image
-	maxSide = 2000      // pixels of an image that is made smaller
+	maxBlob = 1_000_000 // bytes per image
+	maxSide = 2000      // pixels per side of a derived picture
 )
 
-// Derived returns the JPEG that replaces an image above the limit. It returns none for a GIF,
-// because Validate refuses a large one.
+// Derived returns the spec of the JPEG that replaces an image over maxBlob. It returns none for a
+// GIF, because Validate rejects a large GIF.
 func (c *Connector) Derived(m connector.Media) (picture.Spec, bool) {
 	if m.Video || m.Size <= maxBlob || m.ContentType == "image/gif" {
 		return picture.Spec{}, false
@@ -26,7 +26,7 @@ func (c *Connector) Derived(m connector.Media) (picture.Spec, bool) {
 	return picture.Spec{MaxBytes: maxBlob, MaxSide: maxSide}, true
 }
 
-// upload uploads an image unchanged. Its bytes are read while they are sent.
+// upload uploads an image unchanged, streaming it from the store.
 func (c *Connector) upload(ctx context.Context, cl client, m connector.Media) (upload, error) {
 	width, height, err := displaySize(m)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *Connector) upload(ctx context.Context, cl client, m connector.Media) (u
 
 // displaySize returns the width and height at which an image is displayed. If it cannot parse the
 // header, it returns the stored size and leaves the decision to the server. It returns KindContent
-// for an empty image or one above the limit, and KindTransient if the file cannot be read.
+// for an empty or oversized image, and KindTransient if the file cannot be read.
 func displaySize(m connector.Media) (width, height int, err error) {
 	switch {
 	case m.Size > maxBlob:
@@ -64,7 +64,7 @@ func displaySize(m connector.Media) (width, height int, err error) {
 	if err != nil {
 		return 0, 0, fileError(err)
 	}
-	defer func() { _ = file.Close() }() // only read
+	defer func() { _ = file.Close() }() // opened for reading only
 	src := &imageFile{ReadCloser: file}
 	h, err := picture.Inspect(src)
 	if lost := src.failure(); lost != nil {
@@ -76,8 +76,8 @@ func displaySize(m connector.Media) (width, height int, err error) {
 	return h.Width, h.Height, nil
 }
 
-// imageFile is a file that records its own read error, so that the error is not mistaken for a
-// failure of the server. The HTTP client may read and close the file even after the response.
+// imageFile records its own read error, to keep the error from being mistaken for a server failure.
+// The mutex is needed because the HTTP client may read and close the file even after the response.
 type imageFile struct {
 	io.ReadCloser
 	mu  sync.Mutex

@@ -8,9 +8,9 @@ import (
 	"crier/publishing/connector"
 )
 
-// Channel returns the followers, the followed accounts and the posts of the account. Bluesky
-// reports only the current numbers, so each series has a single point, for today. It returns no
-// series if today is outside the range.
+// Channel returns how many followers, followed accounts and posts the account has. Bluesky reports
+// only current numbers, so each series has a single point, for today. Channel returns no series if
+// today is outside the range.
 func (c *Connector) Channel(
 	ctx context.Context, s *connector.Session, since, until time.Time,
 ) ([]connector.Series, error) {
@@ -30,8 +30,8 @@ func (c *Connector) Channel(
 	}), nil
 }
 
-// Post returns the current likes, reposts, replies and quotes of a post, in series like Channel's.
-// It returns no series for a deleted post.
+// Post returns how many likes, reposts, replies and quotes a post has, each as a series with a
+// single point for today. It returns no series for a deleted post or if today is outside the range.
 func (c *Connector) Post(
 	ctx context.Context, s *connector.Session, ref connector.Ref, since, until time.Time,
 ) ([]connector.Series, error) {
@@ -65,9 +65,9 @@ type level struct {
 	value *float64
 }
 
-// levels returns a series for each number that is present, with a point for the day of now if that
-// day is in the range. Within a minute after the end of the range, the point belongs to the last
-// day: midnight has passed since the call began.
+// levels returns a series for each number that is present, with a point for today if today is in
+// the range. Within a minute after the end of the range, the point belongs to the last day, because
+// midnight has passed since the call began.
 func levels(now, since, until time.Time, all []level) []connector.Series {
 	today := now.UTC().Truncate(24 * time.Hour)
 	if end := until.Add(24 * time.Hour); today.Equal(end) && now.Sub(end) < time.Minute {

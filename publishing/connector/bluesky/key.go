@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	base32Digits = "234567abcdefghijklmnopqrstuvwxyz" // base 32 in the order of ASCII
+	base32Digits = "234567abcdefghijklmnopqrstuvwxyz" // base 32 in ASCII order
 	keyLength    = 13
 	clockBits    = 10
 	perMilli     = 1000 // microseconds
 )
 
-// recordKey returns the key of a publication in the repository: a TID whose time is the due time.
-// It depends only on values that are frozen with the publication. Example: 3n2s7vov57eak
+// recordKey returns a publication's record key: a TID whose timestamp is the due time. The key
+// depends only on values that never change for a publication. Example: 3n2s7vov57eak
 //
-// Lists are sorted by key, so publications of different milliseconds keep their order. A hash
-// selects the microsecond within the millisecond, and the clock identifier, to tell apart
-// publications of the same millisecond.
+// Lists are sorted by key, so publications due in different milliseconds keep their order. A hash
+// of the publication ID selects the microsecond within the millisecond, and the clock identifier,
+// to tell apart publications due in the same millisecond.
 func recordKey(publication publishing.PublicationID, due time.Time) string {
 	sum := sha256.Sum256([]byte("crier record key " + publication.String()))
 	micros := uint64(due.UnixMicro()) + binary.BigEndian.Uint64(sum[:8])%perMilli

@@ -11,14 +11,13 @@ import (
 
 const maxLangs = 3
 
-// settingsSchema is the JSON schema of the settings of a post.
+// settingsSchema is the JSON Schema for a post's settings.
 const settingsSchema = `{"type":"object","properties":{"langs":{"type":["array","null"],"maxItems":3,` +
 	`"items":{"type":"string"},"description":"The languages of the text as BCP 47 tags, such as de or pt-BR."}},` +
 	`"additionalProperties":true}`
 
-// langsOf returns the languages in the settings of a post, in canonical form and without
-// duplicates; none if the settings name none. It returns KindContent for settings that Validate
-// refuses.
+// langsOf returns the languages in a post's settings, in canonical form and without duplicates. It
+// returns none if the settings list none, and KindContent if Validate would reject the settings.
 func langsOf(settings json.RawMessage) ([]string, error) {
 	var in struct {
 		Langs json.RawMessage `json:"langs"`

@@ -11,8 +11,8 @@ import (
 
 const maxURI = 2000 // bytes; a longer link stays plain text
 
-// asciiURI returns a link in the form that records require: scheme and host in ASCII, the rest
-// percent-encoded where necessary. It returns false for a link that has no host, contains
+// asciiURI returns a link in the form that records require: the scheme and host in ASCII, and the
+// rest percent-encoded where necessary. It returns false for a link that has no host, contains
 // credentials or is longer than maxURI.
 func asciiURI(link string) (string, bool) {
 	start := strings.Index(link, "://") + len("://")

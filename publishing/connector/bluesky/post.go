@@ -19,7 +19,7 @@ const (
 	maxUploadAge = 10 * time.Minute // servers delete an unreferenced upload after about an hour
 )
 
-// handle is what Prepare decides in addition to the item. It is stored as JSON between the calls.
+// handle holds what Prepare has found and uploaded for an item. It is stored as JSON between calls.
 type handle struct {
 	// Found is true once the facets have been found and resolved.
 	Found  bool     `json:"found"`
@@ -35,9 +35,9 @@ type upload struct {
 	At     int64 `json:"at"` // Unix seconds
 }
 
-// Prepare resolves the mentions, then uploads one image in each call. It repeats uploads that have
-// become too old; the same bytes get the same name. It returns the errors of the server, and
-// KindContent for an item that Bluesky would refuse.
+// Prepare resolves the mentions, then uploads one image per call. It repeats uploads that have
+// become too old; the same bytes always get the same blob reference. It returns the server's
+// errors, and KindContent for an item that Bluesky would reject.
 func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	cred, h, err := open(s, item)
 	if err != nil {
@@ -75,7 +75,8 @@ func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item conn
 	return connector.Step{Ready: h.nextUpload(item, s.Clock.Now()) == len(item.Media), Handle: raw}, nil
 }
 
-// nextUpload returns the index of the first medium that must be uploaded, or the number of media.
+// nextUpload returns the index of the first medium that must be uploaded, or len(item.Media) if
+// there is none.
 func (h handle) nextUpload(item connector.Item, now time.Time) int {
 	for i := range item.Media {
 		if i >= len(h.Images) || h.Images[i].stale(now) {
@@ -85,8 +86,8 @@ func (h handle) nextUpload(item connector.Item, now time.Time) int {
 	return len(item.Media)
 }
 
-// checkItem refuses an item that Bluesky would refuse or change although Validate has accepted it.
-// The server counts the graphemes itself.
+// checkItem rejects an item that Bluesky would reject or alter even though Validate accepted it. It
+// does not count graphemes, because the server counts them.
 func checkItem(item connector.Item) error {
 	switch {
 	case len(item.Text) > maxBytes:
@@ -104,8 +105,8 @@ func checkItem(item connector.Item) error {
 	return nil
 }
 
-// resolve replaces each mention with the account of its handle. A handle without an account stays
-// plain text.
+// resolve replaces the handle in each mention with the account's DID. A mention without an account
+// stays plain text.
 func (cl client) resolve(ctx context.Context, found []facet) ([]facet, error) {
 	dids := map[string]string{}
 	var out []facet
@@ -130,7 +131,7 @@ func (cl client) resolve(ctx context.Context, found []facet) ([]facet, error) {
 	return out, nil
 }
 
-// didOf returns the account of a handle, or "" if there is none.
+// didOf returns the DID of a handle's account, or "" if there is no such account.
 func (cl client) didOf(ctx context.Context, name string) (string, error) {
 	var answer struct{ DID string }
 	err := cl.query(ctx, "com.atproto.identity.resolveHandle", url.Values{"handle": {name}}, &answer)
@@ -147,9 +148,9 @@ func (cl client) didOf(ctx context.Context, name string) (string, error) {
 	return answer.DID, nil
 }
 
-// Commit creates the record under the key of the publication. The server refuses an existing key
-// unless its record is identical. If the key already holds the same post, an earlier call has
-// published it and Commit succeeds. If it holds another post, Commit returns KindContent.
+// Commit creates the record under the publication's key. The server rejects an existing key unless
+// the record is identical. If the key already holds the same post, an earlier call published it and
+// Commit succeeds. If the key holds a different post, Commit returns KindContent.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	cred, h, err := open(s, item)
 	if err != nil {
@@ -175,7 +176,7 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	if err != nil {
 		return connector.Ref{}, err
 	}
-	// On a kept connection an unsolicited response may arrive before the real one.
+	// On a kept connection, an unsolicited response may arrive before the real one.
 	if answer.CID == "" || !strings.HasSuffix(answer.URI, "/"+collection+"/"+rkey) {
 		err := errors.New("the response to a new record names no CID, or another record")
 		return connector.Ref{}, badAnswer(http.StatusOK, err, true)
@@ -183,9 +184,9 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	return refOf(cred, rkey, answer.CID)
 }
 
-// existing returns the Ref of the record that already has our key, if it is the same post from an
-// earlier Commit. It returns KindContent if it is another post, and KindUnknown if the record
-// cannot be read.
+// existing returns the Ref of the record that already has our key if an earlier Commit published
+// this post there. It returns KindContent if the record is a different post, and KindUnknown if the
+// record cannot be read.
 func existing(
 	ctx context.Context, s *connector.Session, cred credential, rkey string, rec json.RawMessage, cause error,
 ) (connector.Ref, error) {
@@ -205,11 +206,11 @@ func existing(
 	return refOf(cred, rkey, there.CID)
 }
 
-// Reconcile reads the record under the key of the publication. A missing record means NotPublished,
-// one with different content CannotTell. A record that differs only in createdAt is ours, from an
-// earlier Commit whose time was lost.
+// Reconcile reads the record under the publication's key. A missing record means NotPublished; a
+// record with different content means CannotTell. A record that differs only in createdAt is ours,
+// from an earlier Commit whose CreatedAt was lost.
 //
-// It returns the errors of the request, and KindOperator for an item that was not prepared.
+// It returns an error if the request fails, and KindOperator if the item was not prepared.
 func (c *Connector) Reconcile(
 	ctx context.Context, s *connector.Session, item connector.Item,
 ) (connector.Verdict, error) {
@@ -235,13 +236,13 @@ func (c *Connector) Reconcile(
 	return connector.Verdict{Outcome: connector.Published, Ref: ref}, err
 }
 
-// stored is a record as the server returns it; the zero value means none.
+// stored is a record as returned by the server. The zero value means that there is none.
 type stored struct {
 	CID   string
 	Value json.RawMessage
 }
 
-// getRecord returns the record with the key; the zero value if there is none.
+// getRecord returns the record under rkey, or the zero value if there is none.
 func getRecord(ctx context.Context, s *connector.Session, cred credential, rkey string) (stored, error) {
 	var there stored
 	query := url.Values{"repo": {cred.DID}, "collection": {collection}, "rkey": {rkey}}
@@ -259,8 +260,8 @@ func getRecord(ctx context.Context, s *connector.Session, cred credential, rkey 
 }
 
 // open decodes the credential and the handle. It returns KindReauth if it cannot decode the
-// credential, and KindOperator if it cannot decode the handle. An item without a Handle has the
-// zero handle.
+// credential, and KindOperator if it cannot decode the handle. It returns the zero handle for an
+// item without a Handle.
 func open(s *connector.Session, item connector.Item) (credential, handle, error) {
 	var h handle
 	cred, err := readCredential(s)
@@ -274,7 +275,7 @@ func open(s *connector.Session, item connector.Item) (credential, handle, error)
 	return cred, h, nil
 }
 
-// preparedRecord returns the record of a prepared item, and KindOperator for any other.
+// preparedRecord returns the record for item, or KindOperator if item has not been prepared.
 func preparedRecord(item connector.Item, h handle) (json.RawMessage, error) {
 	if !h.Found || len(h.Images) != len(item.Media) {
 		return nil, &connector.Error{Kind: connector.KindOperator, Public: "This post has not been prepared."}

@@ -69,14 +69,14 @@ type reply struct {
 	Parent strongRef `json:"parent"`
 }
 
-// strongRef identifies one version of a record. Ref.Data contains it.
+// strongRef identifies one version of a record. It is stored in Ref.Data.
 type strongRef struct {
 	URI string `json:"uri"`
 	CID string `json:"cid"`
 }
 
-// makeRecord returns the record of an item and its handle. The same input always gives the same
-// bytes.
+// makeRecord builds the record for an item from the item and its handle. The same input always
+// yields the same bytes.
 func makeRecord(item connector.Item, h handle) (json.RawMessage, error) {
 	rec := record{Type: collection, Text: item.Text, CreatedAt: item.CreatedAt.UTC().Format("2006-01-02T15:04:05.000Z")}
 	for _, f := range h.Facets {
@@ -157,8 +157,8 @@ func (r *strongRef) read(ref *connector.Ref) error {
 	return nil
 }
 
-// samePost compares the values of two records, ignoring createdAt and the JSON formatting: a send
-// is identified by the key of its record, not by its time.
+// samePost returns true if two records have equal values, ignoring JSON formatting and createdAt. A
+// send is identified by its record key, not by its time.
 func samePost(a, b json.RawMessage) bool {
 	var x, y any
 	if decodeExactly(a, &x) != nil || decodeExactly(b, &y) != nil {
@@ -180,14 +180,13 @@ func decodeExactly(raw json.RawMessage, into *any) error {
 	return dec.Decode(into)
 }
 
-// refOf returns the Ref of a published record. Its URL contains the DID, because a handle may
-// change and then belong to another account.
+// refOf returns the Ref of a published record. Its URL contains the DID, because a handle can
+// change and later belong to another account.
 func refOf(cred credential, rkey, cid string) (connector.Ref, error) {
 	uri := "at://" + cred.DID + "/" + collection + "/" + rkey
 	data, err := json.Marshal(strongRef{URI: uri, CID: cid})
 	return connector.Ref{ID: uri, URL: "https://bsky.app/profile/" + cred.DID + "/post/" + rkey, Data: data}, err
 }
 
-// stale returns true for an upload that the server may soon delete because no record refers to it
-// yet.
+// stale returns true if the server may soon delete an upload because no record refers to it yet.
 func (u upload) stale(now time.Time) bool { return now.Sub(time.Unix(u.At, 0)) > maxUploadAge }

@@ -19,9 +19,9 @@ import (
 
 // credential is the content of Session.Credential, which the engine seals.
 type credential struct {
-	// Service is the address for sign-in and refresh. Example: https://bsky.social
+	// Service is the URL for sign-in and refresh. Example: https://bsky.social
 	Service string `json:"service"`
-	// Server is the address of the server that holds the repository.
+	// Server is the URL of the server that holds the account's repository.
 	Server     string `json:"server"`
 	Identifier string `json:"identifier"`
 	// Password is an app password.
@@ -43,8 +43,8 @@ type session struct {
 	Status     string          `json:"status"`
 }
 
-// Connect signs in and returns the account. It returns KindContent if the address does not belong
-// to a Bluesky service, and KindReauth if the password is wrong.
+// Connect signs in and returns the account. It returns KindContent if there is no Bluesky service
+// at the address, and KindReauth if the password is wrong.
 func (c *Connector) Connect(
 	ctx context.Context, env connector.Env, fields map[string]string,
 ) (connector.Connected, error) {
@@ -71,11 +71,11 @@ func (c *Connector) Connect(
 	return connector.Connected{Account: account, Credential: raw}, err
 }
 
-// profileTime is how long a refresh waits for the account's profile.
+// profileTime is how long Refresh waits for the account's profile.
 const profileTime = 3 * time.Second
 
-// Refresh exchanges the refresh token, which can be used once, and reads the names of the account.
-// It signs in only if the server rejects the token, because the number of sign-ins per day is
+// Refresh exchanges the refresh token, which can be used only once, and reads the account's names.
+// It signs in again only if the server rejects the token, because the number of sign-ins per day is
 // limited.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cred, err := readCredential(s)
@@ -96,14 +96,14 @@ func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connecto
 	}
 	out := connector.Refreshed{Credential: raw, Destination: fresh.destination()}
 	if !fresh.hasHandle() {
-		// temporary, for instance because the domain of the handle does not respond
+		// temporary, for example because the handle's domain does not respond
 		return out, nil
 	}
 	out.Profile = fresh.Handle
 	ctx, cancel := context.WithTimeout(ctx, profileTime)
 	defer cancel()
-	// The new tokens must be stored in any case. If the profile cannot be read, the account keeps
-	// its name until the next refresh.
+	// The new tokens must be stored even if the profile cannot be read. The account then keeps its
+	// name until the next refresh.
 	if account, err := fetchAccount(ctx, s.Env, fresh); err == nil {
 		out.Name, out.Picture = account.Name, account.Picture
 	}
@@ -134,9 +134,9 @@ func refreshSession(ctx context.Context, env connector.Env, cred credential) (cr
 	return cred.withSession(answer)
 }
 
-// withSession returns the credential with the tokens of a session. It returns KindReauth for a
-// session of another account, because a handle may pass to another account, and KindDisconnect for
-// an inactive account.
+// withSession returns the credential with the tokens from a session. It returns KindReauth if the
+// session belongs to another account, because a handle can move between accounts, and
+// KindDisconnect if the account is inactive.
 func (cred credential) withSession(answer session) (credential, error) {
 	if !strings.HasPrefix(answer.DID, "did:") || answer.AccessJWT == "" || answer.RefreshJWT == "" {
 		return cred, badAnswer(http.StatusOK, errors.New("a session lacks its DID or a token"), false)
@@ -160,8 +160,8 @@ func (cred credential) withSession(answer session) (credential, error) {
 	return cred, nil
 }
 
-// serverOf returns the address of the server that the account's DID document names, or "". It
-// ignores an address without https, which may be valid only in the server's own network.
+// serverOf returns the server URL from the account's DID document, or "" if there is none. It
+// ignores a URL without https, which may be valid only inside the server's own network.
 func serverOf(answer session) string {
 	var doc struct {
 		ID      string
@@ -183,7 +183,8 @@ func serverOf(answer session) string {
 	return ""
 }
 
-// refusedSignIn replaces the public text of a refused sign-in with one for the connect form.
+// refusedSignIn replaces the public text of a rejected sign-in with one that suits the connect
+// form.
 func refusedSignIn(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -195,8 +196,8 @@ func refusedSignIn(err error) error {
 	return e
 }
 
-// tooLarge replaces the public text if a request is too large, because there is no post in the
-// connect form.
+// tooLarge replaces the public text of an error for a request that is too large. The usual text
+// mentions a post, and there is none in the connect form.
 func tooLarge(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -243,7 +244,7 @@ func fetchAccount(ctx context.Context, env connector.Env, cred credential) (conn
 	return out, nil
 }
 
-// hasHandle returns false for an account whose handle the server could not verify. The server then
+// hasHandle returns false if the server could not verify the account's handle. The server then
 // reports handle.invalid.
 func (cred credential) hasHandle() bool { return cred.Handle != "" && cred.Handle != "handle.invalid" }
 
@@ -256,12 +257,12 @@ func readCredential(s *connector.Session) (credential, error) {
 	return cred, nil
 }
 
-// destination returns both hosts that a post may wait for: the server of the repository and the
-// service that refreshes the session. The service tells us the server, so with the server alone, a
-// service could pose as the destination of any other.
+// destination returns both hosts on which publishing depends: the server that holds the repository
+// and the service that refreshes the session. The service itself names the server. If only the
+// server were returned, a service could pose as any other destination.
 func (cred credential) destination() string { return connector.Destination(cred.Server, cred.Service) }
 
-// client returns a client for the server of the repository, with the access token.
+// client returns a client for the repository's server, with the access token.
 func (cred credential) client(env connector.Env) client {
 	return client{
 		http: env.HTTP, clock: env.Clock, base: cred.Server, token: cred.AccessJWT,
@@ -269,8 +270,9 @@ func (cred credential) client(env connector.Env) client {
 	}
 }
 
-// parseService returns the typed address without a path: https, or http on loopback. The outbound
-// guard decides which hosts may be reached.
+// parseService returns the base URL of the service that a user typed, or the entryway if typed is
+// empty. The scheme must be https, or http on loopback. The outbound guard decides which hosts may
+// be reached.
 func parseService(typed string) (string, error) {
 	u, err := url.Parse(cmp.Or(strings.TrimSpace(typed), entryway))
 	if err != nil {
@@ -298,8 +300,8 @@ func badForm(public string, err error) *connector.Error {
 	return &connector.Error{Kind: connector.KindContent, Public: public, Err: err}
 }
 
-// identifierOf extracts the handle, the DID or the e-mail address from pasted text. People copy a
-// handle with its @, or the address of a profile.
+// identifierOf extracts the handle, DID or email address from pasted text. Users often paste a
+// handle with its @, or a profile URL.
 func identifierOf(pasted string) string {
 	word := paste.Word(pasted)
 	for _, before := range []string{"https://", "http://", "bsky.app/profile/", "at://", "@"} {
@@ -311,7 +313,7 @@ func identifierOf(pasted string) string {
 var appPasswordForm = regexp.MustCompile(`^[a-z0-9]{4}(-[a-z0-9]{4}){3}$`)
 
 // appPassword extracts an app password from pasted text. It returns any other password unchanged,
-// because it may contain spaces and dashes of every kind.
+// because it may contain any kind of space or dash.
 func appPassword(pasted string) string {
 	if word := paste.Word(pasted); appPasswordForm.MatchString(word) {
 		return word

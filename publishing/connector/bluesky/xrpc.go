@@ -53,7 +53,7 @@ func (cl client) request(
 	return req, nil
 }
 
-// query makes a call that only reads.
+// query makes a read-only call.
 func (cl client) query(ctx context.Context, method string, query url.Values, out any) error {
 	req, err := cl.request(ctx, http.MethodGet, method, query, http.NoBody)
 	if err != nil {
@@ -63,7 +63,7 @@ func (cl client) query(ctx context.Context, method string, query url.Values, out
 	return cl.read(resp, err, out, false)
 }
 
-// call makes a call that may be repeated. A nil body sends none.
+// call makes a call that can be repeated. If body is nil, it sends none.
 func (cl client) call(ctx context.Context, method, contentType string, body []byte, out any) error {
 	req, err := cl.post(ctx, method, contentType, body)
 	if err != nil {
@@ -73,14 +73,14 @@ func (cl client) call(ctx context.Context, method, contentType string, body []by
 	return cl.read(resp, err, out, false)
 }
 
-// stream is like call, with a body of size bytes. The body is read once, while it is sent, and is
-// always closed.
+// stream is like call but streams a body of size bytes. It reads the body once and always closes
+// it.
 func (cl client) stream(
 	ctx context.Context, method, contentType string, body io.ReadCloser, size int64, out any,
 ) error {
 	req, err := cl.request(ctx, http.MethodPost, method, nil, body)
 	if err != nil {
-		_ = body.Close() // it was only read
+		_ = body.Close() // opened for reading only
 		return err
 	}
 	req.ContentLength = size
@@ -89,8 +89,8 @@ func (cl client) stream(
 	return cl.read(resp, err, out, false)
 }
 
-// commit makes an irreversible call. Without a response, its error is KindUnknown unless nothing
-// was sent.
+// commit makes an irreversible call. If there is no response, the error is KindUnknown unless
+// nothing was sent.
 func (cl client) commit(ctx context.Context, method string, body []byte, out any) error {
 	req, err := cl.post(ctx, method, "application/json", body)
 	if err != nil {
@@ -111,7 +111,7 @@ func (cl client) post(ctx context.Context, method, contentType string, body []by
 	return req, nil
 }
 
-// read decodes a response into out. err is the error of a call that got no response.
+// read decodes a response into out. err is the error if the call got no response.
 func (cl client) read(resp *http.Response, err error, out any, committing bool) error {
 	if err != nil {
 		return connector.FromSend(err, committing)
@@ -130,8 +130,8 @@ func (cl client) read(resp *http.Response, err error, out any, committing bool) 
 	return nil
 }
 
-// badAnswer returns the error for a success with an unusable body. In a commit it is KindUnknown,
-// because the record probably exists.
+// badAnswer returns the error for a successful response with an unusable body. During a commit, the
+// error is KindUnknown because the record probably exists.
 func badAnswer(status int, err error, committing bool) *connector.Error {
 	kind := connector.KindTransient
 	if committing {
@@ -141,11 +141,12 @@ func badAnswer(status int, err error, committing bool) *connector.Error {
 	return &connector.Error{Kind: kind, Status: status, Public: public, Err: err}
 }
 
-// errorName matches the names that XRPC permits for errors: ASCII without white space. A response
-// with any other name does not come from an AT Protocol server, but for instance from a proxy.
+// errorName matches the error names that XRPC permits: ASCII without white space. A response with
+// any other error name does not come from an AT Protocol server but from something else, such as a
+// proxy.
 var errorName = regexp.MustCompile(`^[!-~]+$`)
 
-// refusal classifies a response other than a success, by the status and then by the server's error
+// refusal classifies an unsuccessful response, first by its status and then by the server's error
 // code.
 func (cl client) refusal(resp *http.Response, body []byte, committing bool) *connector.Error {
 	var answer struct{ Error, Message string }
@@ -155,7 +156,7 @@ func (cl client) refusal(resp *http.Response, body []byte, committing bool) *con
 	}
 	e := connector.FromStatus(resp, author, committing)
 	e.Code, e.Raw = answer.Error, cl.clean(answer.Message)
-	// a short password may be part of a known code
+	// a short password may occur within a known code
 	if !slices.Contains(codes, e.Code) {
 		e.Code = cl.clean(e.Code)
 	}
@@ -169,15 +170,15 @@ func (cl client) refusal(resp *http.Response, body []byte, committing bool) *con
 	return e
 }
 
-// codes are the error codes that refusal keeps even if a secret is part of one.
+// codes are the error codes that refusal keeps intact even if they contain a secret.
 var codes = []string{
 	"ExpiredToken", "InvalidToken", "AuthMissing", "AuthenticationRequired", "AuthFactorTokenRequired",
 	"AccountTakedown", "AccountSuspended", "RepoTakendown", "RepoSuspended", "AccountDeactivated", "RepoDeactivated",
 	"AccountNotFound", "RepoNotFound", "RateLimitExceeded", "BlobNotFound", "RecordNotFound", "InvalidSwap",
 }
 
-// byCode refines the result of connector.FromStatus. It leaves the kind unchanged for an unknown
-// code.
+// byCode refines the result of connector.FromStatus by the error code. An unknown code leaves the
+// kind unchanged.
 func byCode(e *connector.Error) {
 	switch e.Code {
 	case "ExpiredToken", "InvalidToken", "AuthMissing", "AuthenticationRequired":
@@ -214,8 +215,8 @@ func (cl client) clean(words string) string {
 	return text.Line(words, maxRaw)
 }
 
-// rateLimitReset returns the time until the rate limit's window ends, at most maxAfter; 0 if the
-// header is absent.
+// rateLimitReset returns the time until the rate-limit window ends, capped at maxAfter. It returns
+// 0 if the header is absent or invalid.
 func (cl client) rateLimitReset(h http.Header) time.Duration {
 	at, err := strconv.ParseInt(h.Get("RateLimit-Reset"), 10, 64)
 	if err != nil {

@@ -135,7 +135,7 @@ func (s Suite) open(t *testing.T, r *rig, fields map[string]string) connector.Co
 	return done
 }
 
-// refused checks that Connect refuses a form, with an error that is not KindUnknown and contains no
+// refused checks that Connect rejects a form with an error that is not KindUnknown and contains no
 // secret.
 func (s Suite) refused(t *testing.T, fields map[string]string) {
 	r := s.unconnected(t)

@@ -10,8 +10,8 @@ import (
 	"crier/publishing/connector"
 )
 
-// crash simulates a crash of the engine after every step, and continues with a new connector and
-// the stored data.
+// crash simulates an engine crash after every step, and continues with a new connector and the
+// stored data.
 func (s Suite) crash(t *testing.T) {
 	steps := s.countSteps(t)
 	for n := range steps + 1 {
@@ -52,7 +52,7 @@ func (s Suite) crash(t *testing.T) {
 	})
 }
 
-// countSteps returns how many calls of Prepare an item needs until it is Ready.
+// countSteps returns how many calls to Prepare an item needs.
 func (s Suite) countSteps(t *testing.T) int {
 	t.Helper()
 	r := s.onShared(t)
@@ -90,7 +90,7 @@ func (s Suite) crashAfter(t *testing.T, n int, lose bool) {
 	r.publishOnce(item)
 }
 
-// restart replaces the connector and the session with new ones made from stored data.
+// restart replaces the connector and the session with new ones built from stored data.
 func (r *rig) restart() {
 	r.t.Helper()
 	raw, err := json.Marshal(r.s.Account)

@@ -11,8 +11,7 @@ import (
 // Method is the name of a connector method that may call a server.
 type Method string
 
-// The methods that Suite.Offline may list. Commit is not one of them, because it always calls a
-// server.
+// The methods that Suite.Offline may list. Commit is excluded because it always calls a server.
 const (
 	MethodConnect   Method = "Connect"
 	MethodRefresh   Method = "Refresh"
@@ -20,8 +19,8 @@ const (
 	MethodReconcile Method = "Reconcile"
 )
 
-// checkDeclarations checks that the declarations of the suite agree with the descriptor and methods
-// of the connector.
+// checkDeclarations checks that the suite's declarations agree with the connector's descriptor and
+// methods.
 func (s Suite) checkDeclarations(t *testing.T) {
 	d := s.New().Describe()
 	if !s.Grade.Valid() {
@@ -38,8 +37,8 @@ func (s Suite) checkDeclarations(t *testing.T) {
 	}
 }
 
-// requireCall checks that a fault was injected into a call of the method. It skips the case if the
-// suite declares that the method never calls a server, and fails the case if that declaration is
+// requireCall checks that a fault was injected into a call made by the method. It skips the case if
+// the suite declares that the method never calls a server, and fails the case if the declaration is
 // wrong.
 func (r *rig) requireCall(m Method) {
 	r.t.Helper()
@@ -63,8 +62,8 @@ func undeclared(offline, called bool) string {
 	return ""
 }
 
-// arm sets the fault of the next Commit. It skips the case if the suite declares that the platform
-// cannot have the fault, and fails the case if that declaration is wrong.
+// arm sets the fault for the next Commit. It skips the case if the suite declares that the fault
+// cannot occur on the platform, and fails the case if the declaration is wrong.
 func (r *rig) arm(fault Fault) {
 	r.t.Helper()
 	spared := slices.Contains(r.Spared, fault)

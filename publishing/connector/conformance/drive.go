@@ -15,11 +15,11 @@ import (
 const (
 	maxHandle = 8 << 10 // bytes
 	maxSteps  = 2000
-	maxWait   = 20 * time.Millisecond // upper limit of Step.Wait, because a test platform is fast
+	maxWait   = 20 * time.Millisecond // upper limit for Step.Wait, because test platforms are fast
 )
 
-// Publish publishes one item as the engine does: it calls Prepare until it returns Ready, then
-// calls Commit once. The Handle is stored as JSON between the steps. It returns the error of
+// Publish publishes one item as the engine does: it calls Prepare until the Step is Ready, then
+// calls Commit once. The Handle is stored as JSON between steps. Publish returns the error from
 // Prepare or Commit.
 func Publish(
 	ctx context.Context, c connector.Connector, s *connector.Session, item connector.Item,
@@ -32,7 +32,7 @@ func Publish(
 	return c.Commit(ctx, s, item)
 }
 
-// Prepare calls the connector's Prepare until it returns Ready, and returns the item with its
+// Prepare calls the connector's Prepare until the Step is Ready, and returns the item with its
 // Handle. After an error, the Handle is the one from the last successful step.
 func Prepare(
 	ctx context.Context, c connector.Connector, s *connector.Session, item connector.Item,
@@ -53,8 +53,9 @@ func Prepare(
 	return item, fmt.Errorf("not ready after %d steps", maxSteps)
 }
 
-// store returns a Handle as a JSON column of a database would: without spaces and with its members
-// in another order. It returns an error if the Handle has more than maxHandle bytes or is not JSON.
+// store returns a Handle as a database's JSON column would: without spaces and with its members in
+// a different order. It returns an error if the Handle has more than maxHandle bytes or is not
+// JSON.
 func store(handle json.RawMessage) (json.RawMessage, error) {
 	if len(handle) == 0 {
 		return nil, nil

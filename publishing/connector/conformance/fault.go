@@ -48,8 +48,8 @@ func (r *rig) wantKind(err error, kind connector.Kind, after time.Duration) {
 	}
 }
 
-// recover does what the engine does after a failed Commit. It expects one post at the end, unless
-// the platform cannot be asked. acted says whether the platform has published.
+// recover handles a failed Commit as the engine does. It expects one post at the end unless the
+// platform cannot be queried. acted is true if the platform published the item.
 func (r *rig) recover(item connector.Item, kind connector.Kind, acted bool) {
 	r.t.Helper()
 	count := map[bool]int{true: 1}[acted]
@@ -70,7 +70,7 @@ func (r *rig) recover(item connector.Item, kind connector.Kind, acted bool) {
 }
 
 // settle reconciles a Commit with an unknown outcome, checks the verdict, and commits again if the
-// verdict and the grade permit it. acted says whether the platform has published.
+// verdict and the grade permit this. acted is true if the platform published the item.
 func (r *rig) settle(item connector.Item, acted bool) {
 	r.t.Helper()
 	before := len(r.published(item))
@@ -109,8 +109,8 @@ func (r *rig) settle(item connector.Item, acted bool) {
 	r.want(before+1, item)
 }
 
-// prepareFaults injects each fault into the first call of a Prepare and then publishes the item.
-// The kind is never KindUnknown, because the calls of Prepare are reversible.
+// prepareFaults injects each fault into the first call made by Prepare and then publishes the item.
+// The kind is never KindUnknown, because calls made by Prepare are reversible.
 func (s Suite) prepareFaults(t *testing.T) {
 	for _, k := range []struct {
 		fault Fault

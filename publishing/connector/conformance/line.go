@@ -21,20 +21,20 @@ const maxAnswer = 4 << 20 // bytes of a response that a fault replaces
 var errBroken = errors.New("the suite broke the connection")
 
 // Line is a connector.HTTP that injects faults and counts calls. Calls without a fault go through a
-// guarded client. It implements Faults. It is safe for concurrent use.
+// guarded client. It implements Faults and is safe for concurrent use.
 type Line struct {
 	client *outbound.Client
 
 	mu     sync.Mutex // protects the fields below
-	commit Fault      // the fault of the next Commit, or ""
-	call   Fault      // the fault of Do and Websocket
-	left   int        // how many further calls get the fault in call
+	commit Fault      // the fault for the next Commit, or ""
+	call   Fault      // the fault for Do and Websocket
+	left   int        // how many more calls get the fault in call
 	tally  tally
 }
 
 type tally struct {
-	commits int // calls of Commit
-	writes  int // calls of Do with a method other than GET and HEAD
+	commits int // calls to Commit
+	writes  int // calls to Do with a method other than GET or HEAD
 	faulted int // calls that got a fault
 }
 
@@ -42,8 +42,8 @@ func (a tally) since(b tally) tally {
 	return tally{commits: a.commits - b.commits, writes: a.writes - b.writes, faulted: a.faulted - b.faulted}
 }
 
-// NewLine returns a Line that may reach the given host:port addresses in addition to public ones.
-// It is closed when the test ends.
+// NewLine returns a Line that can reach the given host:port addresses in addition to public ones.
+// The Line is closed when the test ends.
 func NewLine(t *testing.T, allow ...string) *Line {
 	t.Helper()
 	client, err := outbound.New(outbound.Config{Allow: allow}, outbound.Deps{})
@@ -54,7 +54,8 @@ func NewLine(t *testing.T, allow ...string) *Line {
 	return &Line{client: client}
 }
 
-// Arm sets the fault of the next Commit. It returns true, because a Line can produce every fault.
+// Arm sets the fault for the next Commit. It always returns true, because a Line can produce every
+// fault.
 func (l *Line) Arm(_ *testing.T, fault Fault) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,8 +63,8 @@ func (l *Line) Arm(_ *testing.T, fault Fault) bool {
 	return true
 }
 
-// failCalls sets the fault for the next calls of Do and Websocket, as many as times says. If times
-// is 0, no call gets a fault.
+// failCalls sets the fault for the next calls to Do and Websocket; times is the number of calls. If
+// times is 0, no call gets a fault.
 func (l *Line) failCalls(fault Fault, times int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +77,7 @@ func (l *Line) counted() tally {
 	return l.tally
 }
 
-// Do sends a request that may be repeated. An injected fault is returned as a *url.Error, as
+// Do sends a request that can be repeated. An injected fault is returned as a *url.Error, as
 // outbound.Client would.
 func (l *Line) Do(req *http.Request) (*http.Response, error) {
 	fault := l.nextCall(req.Method != http.MethodGet && req.Method != http.MethodHead)
@@ -104,7 +105,7 @@ func (l *Line) Commit(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Websocket opens a websocket. It fails with any fault.
+// Websocket opens a websocket. Any fault makes it fail.
 func (l *Line) Websocket(ctx context.Context, address string) (*websocket.Conn, error) {
 	if l.nextCall(false) != "" {
 		return nil, errBroken
@@ -112,7 +113,7 @@ func (l *Line) Websocket(ctx context.Context, address string) (*websocket.Conn, 
 	return l.client.DialWebsocket(ctx, address)
 }
 
-// nextCall counts a call of Do or Websocket and returns its fault, or "".
+// nextCall counts a call to Do or Websocket and returns its fault, or "".
 func (l *Line) nextCall(write bool) Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,8 +128,8 @@ func (l *Line) nextCall(write bool) Fault {
 	return l.call
 }
 
-// send sends a request by calling through, unless the fault strikes before the platform acts, and
-// applies the fault to the response.
+// send sends a request by calling through and applies the fault to the response. If the fault
+// strikes before the platform acts, it sends nothing.
 func (l *Line) send(
 	req *http.Request, fault Fault, through func(*http.Request) (*http.Response, error),
 ) (*http.Response, error) {
@@ -155,9 +156,9 @@ func (l *Line) send(
 	return fault.answer(req)
 }
 
-// answer returns the response or the error that replaces the platform's own. The body contains the
-// access token, as it does on some platforms, so that the suite detects connectors that report
-// bodies unchanged.
+// answer returns the response or the error that replaces the platform's own. As on some platforms,
+// the body contains the access token, which lets the suite detect connectors that report bodies
+// unchanged.
 func (f Fault) answer(req *http.Request) (*http.Response, error) {
 	words := "broken, said " + req.Header.Get("Authorization")
 	resp := &http.Response{

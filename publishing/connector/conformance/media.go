@@ -94,7 +94,7 @@ func picture(shade uint8) image.Image {
 	return img
 }
 
-// film returns the smallest file that has the boxes of an MP4: a brand and some data.
+// film returns a minimal file with the boxes of an MP4: a brand and some data.
 func film(shade uint8) []byte {
 	box := func(kind string, body []byte) []byte {
 		return slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(8+len(body))), []byte(kind), body)
@@ -103,7 +103,7 @@ func film(shade uint8) []byte {
 	return slices.Concat(box("ftyp", brand), box("mdat", bytes.Repeat([]byte{shade}, 64)))
 }
 
-// sameMedia checks the alternative texts in their order, and the hashes if the platform shows the
+// sameMedia checks the alternative texts in order, and the hashes if the platform exposes the
 // bytes.
 func (r *rig) sameMedia(seen Seen, media []connector.Media) {
 	r.t.Helper()

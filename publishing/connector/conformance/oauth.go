@@ -10,20 +10,20 @@ import (
 	"crier/publishing/connector"
 )
 
-// OAuth says how the suite connects accounts of an Authorizer. It replaces Suite.Fields.
+// OAuth defines how the suite connects an Authorizer's accounts. It replaces Suite.Fields.
 type OAuth struct {
 	App connector.App
 	// RedirectURI is registered with the platform for App.
 	RedirectURI string
-	// Consent opens the address of the platform's page as a browser does, decides as the person
-	// would, and returns the address to which the platform then redirects the browser. It must not
-	// use the connector. Each call without a denial gives access to the same accounts.
+	// Consent opens the platform's page as a browser does, makes the user's decision, and returns
+	// the URL to which the platform then redirects the browser. It must not use the connector. Each
+	// call without a denial gives access to the same accounts.
 	Consent func(t *testing.T, address string, decision Decision) string
-	// Revoke ends, on the platform, every access that the person has granted.
+	// Revoke revokes, on the platform, all access that the user has granted.
 	Revoke func(t *testing.T)
 }
 
-// Decision is what a person does on the page of a platform.
+// Decision is what a user does on the platform's page.
 type Decision string
 
 // The decisions. Withhold grants access without one of the permissions that the connector needs.
@@ -33,14 +33,15 @@ const (
 	Withhold Decision = "withhold"
 )
 
-// authorized is the result of a consent, with its secrets.
+// authorized is the result of a consent, including its secrets.
 type authorized struct {
 	callback url.Values
 	state    string
 	code     connector.Code
 }
 
-// consent goes through the platform's page once. The callback holds what the platform sent.
+// consent goes through the platform's page once. The callback holds the parameters that the
+// platform sent.
 func (s Suite) consent(t *testing.T, r *rig, decision Decision) authorized {
 	t.Helper()
 	a, ok := r.c.(connector.Authorizer)
@@ -79,7 +80,7 @@ func (s Suite) exchange(t *testing.T, r *rig) connector.Authorized {
 	return got
 }
 
-// authorize connects the first account that a consent gives access to.
+// authorize connects the first account to which a consent gives access.
 func (s Suite) authorize(t *testing.T, r *rig) connector.Connected {
 	t.Helper()
 	r.s.App = s.OAuth.App
@@ -105,7 +106,7 @@ func (s Suite) choose(t *testing.T, r *rig, got connector.Authorized, candidate 
 	return done
 }
 
-// oauth runs the cases for connecting by OAuth and for an access that ends.
+// oauth runs the cases for connecting by OAuth, token rotation and revoked access.
 func (s Suite) oauth(t *testing.T) {
 	if s.OAuth == nil {
 		if _, ok := connector.AuthorizerOf(s.New()); ok {
@@ -187,7 +188,7 @@ func (s Suite) everyCandidate(t *testing.T) {
 			t.Errorf("the candidate has no ID or no name: %+v", c)
 		}
 		done := s.choose(t, r, got, c.ID)
-		// after a crash the call is repeated
+		// the engine repeats the call after a crash
 		again := s.choose(t, r, got, c.ID)
 		if done.Account.ID != again.Account.ID {
 			t.Errorf("a repeated Select returned %q, first %q", again.Account.ID, done.Account.ID)
@@ -231,8 +232,7 @@ func (s Suite) rotation(t *testing.T) {
 	r.wantRefusal("Refresh with a used refresh token", err, connector.KindReauth)
 }
 
-// wantRefusal checks that err is an error of the given kind, with a public message and without a
-// secret.
+// wantRefusal checks that err is an error of the given kind, with a public message and no secret.
 func (r *rig) wantRefusal(what string, err error, want connector.Kind) {
 	r.t.Helper()
 	if err == nil {

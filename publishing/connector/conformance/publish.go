@@ -35,7 +35,7 @@ func (s Suite) publish(t *testing.T) {
 			r.want(0, item)
 			return
 		}
-		r.want(1, item) // this platform has no limit of its own
+		r.want(1, item) // this platform sets no limit
 	})
 	for _, kind := range offered(d) {
 		t.Run(kind+" is published with its alternative text", func(t *testing.T) {
@@ -79,13 +79,13 @@ func (r *rig) images(count int) []connector.Media {
 	return out
 }
 
-// itemWithMedia returns an item with up to two images, so that Prepare has several steps.
+// itemWithMedia returns an item with up to two images, so that Prepare takes several steps.
 func (r *rig) itemWithMedia() connector.Item {
 	return r.item(r.images(min(r.c.Describe().Media.MaxImages, 2))...)
 }
 
-// publishOnce publishes an item and checks that the platform has exactly one post of it, with the
-// ID of the Ref and the item's media.
+// publishOnce publishes an item and checks that the platform has exactly one post for it, with the
+// Ref's ID and the item's media.
 func (r *rig) publishOnce(item connector.Item) connector.Ref {
 	r.t.Helper()
 	item = r.prepare(item)
@@ -134,7 +134,7 @@ func (s Suite) thread(t *testing.T) {
 	}
 }
 
-// repeat checks publications with equal contents, and publications that are sent again.
+// repeat checks publications with equal content, and publications that are sent again.
 func (s Suite) repeat(t *testing.T) {
 	t.Run("two publications with equal content are two posts", func(t *testing.T) {
 		r := s.onShared(t)
@@ -193,8 +193,8 @@ func (s Suite) repeat(t *testing.T) {
 	})
 }
 
-// sendWithoutHandle publishes an item, then sends it again without its Handle and with a CreatedAt
-// that is later by the given duration. Reconcile and Commit must return the first post.
+// sendWithoutHandle publishes an item, then sends it again without its Handle and with CreatedAt
+// advanced by later. Reconcile and Commit must return the first post.
 func (r *rig) sendWithoutHandle(later time.Duration) {
 	r.t.Helper()
 	item := r.prepare(r.itemWithMedia())
@@ -211,14 +211,14 @@ func (r *rig) sendWithoutHandle(later time.Duration) {
 	r.commitAgain(item, first.ID)
 }
 
-// twin returns another publication of the same content, due at the same time.
+// twin returns a new publication with the same content and due time.
 func twin(item connector.Item) connector.Item {
 	renew(&item.Publication)
 	item.Handle = nil
 	return item
 }
 
-// commitAgain sends a published item again and checks that it gets the first post.
+// commitAgain sends a published item again and checks that Commit returns the first post.
 func (r *rig) commitAgain(item connector.Item, id string) {
 	r.t.Helper()
 	again, err := r.commit(&item)

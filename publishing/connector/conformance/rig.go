@@ -42,7 +42,7 @@ func (s Suite) unconnected(t *testing.T) *rig {
 	return r
 }
 
-// connected returns a rig with a session from its own sign-in.
+// connected returns a rig with a session from a new sign-in.
 func (s Suite) connected(t *testing.T) *rig {
 	t.Helper()
 	r := s.unconnected(t)
@@ -56,8 +56,8 @@ func (s Suite) connected(t *testing.T) *rig {
 	return r
 }
 
-// onShared returns a rig with a session of the account that the cases share. They share one because
-// platforms limit sign-ins and hash passwords slowly.
+// onShared returns a rig with a session for the account that cases share. Cases share an account
+// because platforms limit sign-ins and hash passwords slowly.
 func (s Suite) onShared(t *testing.T) *rig {
 	t.Helper()
 	if s.shared.account.ID == "" {
@@ -66,7 +66,7 @@ func (s Suite) onShared(t *testing.T) *rig {
 	}
 	r := s.unconnected(t)
 	r.s.Account, r.s.Credential, r.secrets = s.shared.account, s.shared.credential, s.shared.secrets
-	// a case may refresh
+	// the case may refresh the credential
 	t.Cleanup(func() { s.shared.credential, s.shared.secrets = r.s.Credential, r.secrets })
 	return r
 }
@@ -78,7 +78,7 @@ type sharedAccount struct {
 	secrets    []string
 }
 
-// grade returns the declared grade. The Connect case checks that the account has it.
+// grade returns the declared grade. The connect case checks that the account has this grade.
 func (r *rig) grade() publishing.Grade { return r.Suite.Grade }
 
 // item returns a publication whose text is unique on the platform.
@@ -97,7 +97,7 @@ func (r *rig) prepared(media ...connector.Media) connector.Item {
 	return r.prepare(r.item(media...))
 }
 
-// prepare calls Prepare until the item is Ready and checks every step.
+// prepare calls Prepare until the Step is Ready and checks every step.
 func (r *rig) prepare(item connector.Item) connector.Item {
 	r.t.Helper()
 	item, err := Prepare(r.t.Context(), watched{Connector: r.c, r: r}, r.s, item)
@@ -167,7 +167,7 @@ func (r *rig) published(item connector.Item) []Seen {
 	return out
 }
 
-// want checks the number of posts that the platform has of an item, and returns them.
+// want checks how many posts of an item the platform has, and returns the posts.
 func (r *rig) want(count int, item connector.Item) []Seen {
 	r.t.Helper()
 	seen := r.published(item)
@@ -178,7 +178,7 @@ func (r *rig) want(count int, item connector.Item) []Seen {
 }
 
 // judgeError checks that an error is a *connector.Error of a known kind, with a public message and
-// without a secret.
+// no secret.
 func (r *rig) judgeError(call string, err error) {
 	r.t.Helper()
 	var e *connector.Error

@@ -7,11 +7,10 @@ import (
 	"crier/publishing/connector"
 )
 
-const minSecret = 8 // bytes; a shorter secret would be found in ordinary texts
+const minSecret = 8 // bytes; a shorter secret could occur in ordinary text
 
 // secretsOf returns the values that must not appear in texts: the values of password fields, and
-// the strings in the credential that are neither addresses nor part of the account or of other
-// fields.
+// the strings in the credential, except URLs and parts of the account or of other fields.
 func secretsOf(d connector.Descriptor, fields map[string]string, done connector.Connected) []string {
 	var secrets []string
 	open := []string{done.Account.ID, done.Account.Name, done.Account.Profile, done.Account.Picture}
@@ -25,7 +24,7 @@ func secretsOf(d connector.Descriptor, fields map[string]string, done connector.
 	known := strings.Join(open, "\n")
 	var doc any
 	if json.Unmarshal(done.Credential, &doc) != nil {
-		// the Connect case reports it
+		// the connect case reports it
 		return secrets
 	}
 	for _, s := range leaves(doc) {

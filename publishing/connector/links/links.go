@@ -1,4 +1,4 @@
-// Package links finds the web addresses in plain text.
+// Package links finds web addresses in plain text.
 package links
 
 import (
@@ -15,22 +15,24 @@ import (
 	"crier/platform/text"
 )
 
-// Link is a byte range of a text that links to an address.
+// Link is a byte range of a text that links to a URL.
 type Link struct {
 	Start, End int
-	// Address is the text of the link, with https:// added if it has no scheme. It may still be an
-	// address that nothing can open, such as one without a host.
+	// Address is the link's text, with https:// prepended if it has no scheme. It may still be
+	// unusable; for example, it may lack a host.
 	Address string
 }
 
-// Find returns the links of a text, in order and without overlap: addresses that begin with http://
-// or https://, and domain names under a known top-level domain, with what follows them.
+// Find returns the links in a text, in order and without overlap. A link is a URL that begins with
+// http:// or https://, or a domain name under a known top-level domain. A domain name may be
+// followed by a port, path, query and fragment.
 //
-// A link ends by the rules of UTS #58: before white space, before a closing bracket that was not
-// opened inside the link, and before trailing punctuation and quotation marks, in any script. Find
-// departs from the standard in two ways. The characters < > " and ` end a link, because no address
-// contains them. While the host, or what follows the host, is ASCII, wide punctuation and quotation
-// marks outside ASCII end it too, because Chinese and Japanese put no space after a link.
+// A link ends according to the rules of UTS #58: before white space, before a closing bracket that
+// was not opened inside the link, and before trailing punctuation and quotation marks, in any
+// script. Find departs from the standard in two ways. The characters < > " and ` end a link,
+// because no URL contains them. As long as the host, or the text after the host, is ASCII, wide
+// punctuation and non-ASCII quotation marks also end the link, because Chinese and Japanese put no
+// space after a link.
 func Find(in string) []Link {
 	var out []Link
 	before := ' '
@@ -111,8 +113,8 @@ func endsLink(r rune) bool {
 		strings.ContainsRune("<>\"`", r)
 }
 
-// endsASCII returns true for a character that ends an ASCII address. Typographic apostrophes do
-// not, because they are often part of a title.
+// endsASCII returns true for a character that ends an ASCII link. Typographic apostrophes do not
+// end a link, because titles often contain them.
 func endsASCII(r rune) bool {
 	if r < utf8.RuneSelf || r == '‘' || r == '’' {
 		return false
@@ -142,8 +144,7 @@ const (
 	closing
 )
 
-// bracket returns the kind of bracket that r is and, for an opening bracket, its closing
-// counterpart.
+// bracket returns r's kind and, for an opening bracket, its closing counterpart.
 func bracket(r rune) (closer rune, kind bracketKind) {
 	p, _ := bidi.LookupRune(r)
 	switch {
@@ -157,18 +158,18 @@ func bracket(r rune) (closer rune, kind bracketKind) {
 	return closer, opening
 }
 
-// mayPrecede returns true for a character after which a domain name may begin a link. A domain name
-// inside a word, a path, an e-mail address or a mention does not.
+// mayPrecede returns true for a character that can precede a link without a scheme. A domain name
+// inside a word, a path, an email address or a mention is not a link.
 func mayPrecede(r rune) bool {
 	return unicode.IsSpace(r) || unicode.In(r, unicode.Ps, unicode.Quotation_Mark, unicode.Pi) ||
 		unicode.IsPunct(r) && wide(r)
 }
 
 // bareEnd returns the end of the link that begins with a domain name at byte i. It returns false if
-// no domain name begins there, or if the name is part of an e-mail address or a longer word.
+// no domain name begins there, or if the name is part of an email address or a longer word.
 func bareEnd(text string, i int) (end int, ok bool) {
 	name := text[i : i+lengthOf(text[i:], inDomain)]
-	name = strings.TrimRight(name, ".") // these end the sentence
+	name = strings.TrimRight(name, ".") // trailing dots end the sentence
 	if !domain(name) {
 		return 0, false
 	}
@@ -191,12 +192,12 @@ func bareEnd(text string, i int) (end int, ok bool) {
 }
 
 const (
-	maxLocal  = 64   // bytes of an e-mail address before its @
+	maxLocal  = 64   // bytes of an email address before the @
 	maxDomain = 253  // bytes in ASCII
-	maxName   = 1000 // bytes of a domain name that may be in other scripts
+	maxName   = 1000 // bytes of a domain name in any script
 )
 
-// inLocal returns true for a character of an e-mail address before its @.
+// inLocal returns true for a character that can precede the @ of an email address.
 func inLocal(r rune) bool { return wordRune(r) || strings.ContainsRune(".!$%&'*+=^`{|}~-", r) }
 
 // lengthOf returns the number of bytes before the first character that is not in the set.
@@ -207,8 +208,8 @@ func lengthOf(text string, in func(rune) bool) int {
 	return len(text)
 }
 
-// inDomain returns true for a character of a domain name. It excludes scripts that do not use
-// spaces, because the words around a name cannot be told apart from it.
+// inDomain returns true for a character of a domain name. It excludes scripts without spaces, in
+// which a name cannot be told apart from the words around it.
 func inDomain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return wordRune(r) && r != '_' || r == '.' || r == '-'
@@ -216,10 +217,9 @@ func inDomain(r rune) bool {
 	return unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Mn) && !wide(r)
 }
 
-// domain returns true for a domain name under a top-level domain that ICANN knows. The first label
-// must contain a letter, so that a version such as 1.2 is not a domain. The top-level domain must
-// be in lower case, so that two sentences without a space between them are not: "Read it.It is
-// good."
+// domain returns true if name is a domain name under a top-level domain known to ICANN. The first
+// label must contain a letter, to exclude versions such as 1.2. The top-level domain must be in
+// lower case, to exclude sentences that lack a space between them, such as "Read it.It is good."
 func domain(name string) bool {
 	if len(name) > maxName {
 		return false

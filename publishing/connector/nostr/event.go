@@ -18,7 +18,7 @@ const (
 	kindAuth    = 22242
 )
 
-// event is the event object of NIP-01.
+// event is the event object defined by NIP-01.
 type event struct {
 	ID        string `json:"id"`
 	PubKey    string `json:"pubkey"`
@@ -29,7 +29,7 @@ type event struct {
 	Sig       string `json:"sig"`
 }
 
-// canonical returns the serialization that is hashed to get the id. NIP-01 escapes only these seven
+// canonical returns the serialization whose hash is the event ID. NIP-01 escapes only these seven
 // characters, which encoding/json cannot do.
 func (e event) canonical() []byte {
 	escape := strings.NewReplacer("\n", `\n`, `"`, `\"`, `\`, `\\`, "\r", `\r`, "\t", `\t`, "\b", `\b`, "\f", `\f`)
@@ -66,7 +66,7 @@ func (e event) signed(key *btcec.PrivateKey) (event, error) {
 	return e, nil
 }
 
-// valid returns true if the id is the hash of the event and its author signed it.
+// valid returns true if the ID is the event's hash and the author signed the event.
 func (e event) valid() bool {
 	hash := e.hash()
 	if e.ID != hex.EncodeToString(hash[:]) {

@@ -32,7 +32,7 @@ type signer struct {
 	relays []string
 }
 
-// open returns the signer of a session, or KindReauth if the credential cannot be used.
+// open returns the signer for a session, or KindReauth if the credential cannot be used.
 func open(s *connector.Session) (signer, error) {
 	var c credential
 	if err := json.Unmarshal(s.Credential, &c); err != nil {
@@ -83,8 +83,7 @@ func decodeNsec(s string) ([]byte, error) {
 	return raw, nil
 }
 
-// decodeBech32 decodes bech32 as in BIP-173, but without the limit of 90 characters, as NIP-19
-// requires.
+// decodeBech32 decodes bech32 (BIP-173) without the 90-character limit, as NIP-19 requires.
 func decodeBech32(s string) (prefix string, data []byte, err error) {
 	prefix, groups, version, err := bech32.DecodeNoLimitWithVersion(s)
 	if err != nil {
@@ -97,8 +96,8 @@ func decodeBech32(s string) (prefix string, data []byte, err error) {
 	return prefix, data, err
 }
 
-// parseRelays parses addresses separated by commas, spaces or line breaks, and removes duplicates.
-// It returns the default relays for an empty text.
+// parseRelays parses relay URLs separated by commas, spaces, tabs or line breaks, and removes
+// duplicates. If there is no text, it returns the default relays.
 func parseRelays(typed string) ([]string, error) {
 	if strings.TrimSpace(typed) == "" {
 		typed = defaultRelays
@@ -124,8 +123,8 @@ func parseRelays(typed string) ([]string, error) {
 	return out, nil
 }
 
-// publicAddress returns the address of a relay for publication, or "" if it has a query, which may
-// contain a token.
+// publicAddress returns a relay URL if it can be published. It returns "" if the URL has a query,
+// which may contain a token.
 func publicAddress(relay string) string {
 	if u, err := url.Parse(relay); err != nil || u.RawQuery != "" {
 		return ""
@@ -133,8 +132,8 @@ func publicAddress(relay string) string {
 	return relay
 }
 
-// host returns the part of a relay's address that messages show. The query is left out, because it
-// may contain a token.
+// host returns the part of a relay URL that can be shown in messages. It omits the query, which may
+// contain a token.
 func host(relay string) string {
 	u, err := url.Parse(relay)
 	if err != nil {

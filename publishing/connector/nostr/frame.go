@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// The largest arrays that are parsed. They keep the memory for a message in proportion to its
-// bytes. NIP-01 messages have at most four elements; our own notes have at most 77 tags of at most
-// six values.
+// The largest arrays that are parsed. These limits keep the memory used for a message in proportion
+// to its size. NIP-01 messages have at most four elements; our own notes have at most 77 tags of at
+// most six values.
 const (
 	maxElements = 8
 	maxTags     = 2000
@@ -19,12 +19,12 @@ const (
 
 var errShape = errors.New("not a message of the protocol")
 
-// labels are the labels of the messages that are parsed. Of any other message, such as NOTICE, only
-// the label is read.
+// labels are the labels of messages that are parsed in full. For any other message, such as NOTICE,
+// only the label is read.
 var labels = []string{"OK", "EVENT", "EOSE", "CLOSED", "AUTH"}
 
-// frame parses a message into its label and at least one more element. It returns errShape or a
-// JSON error for anything else. It may leave bytes of r unread.
+// frame parses a message into its label and its other elements, of which there must be at least
+// one. It returns errShape or a JSON error for any other input. It may leave bytes of r unread.
 func frame(r io.Reader) (label string, rest []json.RawMessage, err error) {
 	dec := json.NewDecoder(r)
 	first := true
@@ -52,8 +52,8 @@ func frame(r io.Reader) (label string, rest []json.RawMessage, err error) {
 	return label, rest, nil
 }
 
-// array parses an array and calls element for each of its elements. It returns errShape for any
-// other value, and at the first element beyond most.
+// array parses an array, calling element to decode each element. It returns errShape if the value
+// is not an array or has more than most elements.
 func array(dec *json.Decoder, most int, element func() error) error {
 	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
 		return errors.Join(errShape, err)
@@ -73,7 +73,8 @@ func array(dec *json.Decoder, most int, element func() error) error {
 type tags [][]string
 
 // UnmarshalJSON implements json.Unmarshaler. It returns errShape for more than maxTags tags, or
-// more than maxValues values in a tag, because empty elements take up more memory than bytes.
+// more than maxValues values in a tag, because an empty element takes more bytes in memory than in
+// JSON.
 func (t *tags) UnmarshalJSON(raw []byte) error {
 	*t = nil
 	if string(raw) == "null" {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxHashtags = 50 // in one note: relays refuse notes with very many tags
+	maxHashtags = 50 // per note; relays reject notes with too many tags
 	maxHashtag  = 64 // characters
 )
 
@@ -19,8 +19,8 @@ var hashtagPattern = regexp.MustCompile(
 	`(?:^|[\s\p{Ps}\p{Pi}"'])[#＃]([\p{L}\p{N}\p{So}_][\p{L}\p{M}\p{N}\p{So}\p{Sk}_\x{200d}-]*)`)
 
 // hashtags returns a "t" tag for each hashtag in the text, in lower case as NIP-24 requires, in
-// order and without duplicates. A number is not a hashtag, and neither is a word longer than
-// maxHashtag. Hashtags beyond maxHashtags stay plain text.
+// order and without duplicates. Numbers and words longer than maxHashtag are not hashtags. Hashtags
+// beyond maxHashtags stay plain text.
 func hashtags(text string) [][]string {
 	var tags [][]string
 	var words []string

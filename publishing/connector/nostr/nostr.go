@@ -21,18 +21,18 @@ const (
 	maxImages      = 20
 	maxVideos      = 4
 	maxName        = 100             // characters
-	connectTimeout = 8 * time.Second // a user waits for Connect
+	connectTimeout = 8 * time.Second // a user is waiting for Connect
 )
 
 // Connector is the Nostr connector. It holds no state. Its grade is GradeIdempotent.
 type Connector struct{}
 
-// New returns the connector. The key and the relays of a channel are in its credential.
+// New returns a Nostr connector. A channel's key and relays are in its credential.
 func New() *Connector { return &Connector{} }
 
 var _ connector.Connector = (*Connector)(nil)
 
-// Describe returns the descriptor. Relays with a lower limit may refuse a text within MaxLength.
+// Describe returns the descriptor. A relay with a lower limit may reject a text within MaxLength.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "nostr", Name: "Nostr", ToolTip: "Publishes notes with your key to the relays that you list.",
@@ -70,9 +70,9 @@ func (c *Connector) Describe() connector.Descriptor {
 	}
 }
 
-// Connect returns the account of the key. It fails if no relay can be reached. Name and picture
-// come from the form or, if it leaves them empty, from the profile on the relays. An invalid key,
-// relay, name or picture is KindContent.
+// Connect returns the account that belongs to the key. The name and picture come from the form or,
+// if they are empty there, from the profile on the relays. Connect fails if no relay can be
+// reached. It returns KindContent if the key, a relay, the name or the picture is invalid.
 func (c *Connector) Connect(
 	ctx context.Context, env connector.Env, fields map[string]string,
 ) (connector.Connected, error) {
@@ -132,7 +132,7 @@ func webAddress(s string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && len(s) <= 2000
 }
 
-// profile is the content of an event of kind 0. Any client may have written it.
+// profile is the content of a kind 0 event. Any client may have written it.
 type profile struct {
 	Display string `json:"display_name"`
 	Short   string `json:"name"`
@@ -153,7 +153,7 @@ func (p profile) name(otherwise string) string {
 // can be reached.
 func (w signer) fetchProfile(ctx context.Context, env connector.Env) (profile, error) {
 	type found struct {
-		err    error // from the connection
+		err    error // from connecting
 		events []event
 	}
 	all := askAll(ctx, w.relays, func(ctx context.Context, url string) found {
@@ -188,7 +188,7 @@ func (w signer) fetchProfile(ctx context.Context, env connector.Env) (profile, e
 	return shown, nil
 }
 
-// Validate applies the rules of the descriptor, and the rules for the text together with its media.
+// Validate applies the descriptor's rules and the rules for the text combined with its media.
 func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	d := c.Describe()
 	var out []connector.Problem

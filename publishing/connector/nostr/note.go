@@ -21,7 +21,7 @@ const (
 	maxHints  = 2       // relays in a nevent
 )
 
-// content returns the text followed by the address of each medium on a line of its own.
+// content returns the text followed by the media URLs, one per line.
 func content(text string, media []connector.Media) string {
 	lines := make([]string, 0, len(media))
 	for _, m := range media {
@@ -33,8 +33,9 @@ func content(text string, media []connector.Media) string {
 	return text + strings.Join(lines, "\n")
 }
 
-// textProblem returns a sentence if relays hash the text, or a text of the media, in different
-// ways, in which case some of them would reject the id. It returns "" if there is no problem.
+// textProblem returns a sentence for users if relays would hash the text, or a text in the media,
+// in different ways. Some relays would then reject the event ID. It returns "" if there is no
+// problem.
 func textProblem(text string, media []connector.Media) string {
 	all := []string{text}
 	for _, m := range media {
@@ -51,7 +52,7 @@ func textProblem(text string, media []connector.Media) string {
 	return ""
 }
 
-// note returns the signed event of an item. The same item always gives the same bytes.
+// note returns the signed event for an item. The same item always yields the same bytes.
 func (w signer) note(item connector.Item) (event, error) {
 	if unclear := textProblem(item.Text, item.Media); unclear != "" {
 		return event{}, contentError(unclear)
@@ -70,9 +71,9 @@ func (w signer) note(item connector.Item) (event, error) {
 	return e.signed(w.key)
 }
 
-// createdAt returns the time of a note in Unix seconds. Each part is later than the one before it,
-// because clients show notes of the same second in any order. Its inputs never change between
-// retries, so the id stays the same.
+// createdAt returns a note's creation time in Unix seconds. Each part is later than the previous
+// part, because clients show notes from the same second in any order. The inputs never change
+// between retries, so the event ID stays the same.
 func (w signer) createdAt(item connector.Item) int64 {
 	at := item.CreatedAt.Unix()
 	if item.Parent == nil {
@@ -81,17 +82,17 @@ func (w signer) createdAt(item connector.Item) int64 {
 	return max(at, parseRef(*item.Parent, w.pub).CreatedAt+1)
 }
 
-// nonce returns a tag that distinguishes equal texts of the same second, which would otherwise be
-// one event. It is the nonce tag of NIP-13, whose number exists to change the id. Clients do not
-// show it, and its target of 0 claims no proof of work. The number is a hash that reveals nothing
-// about our identifiers.
+// nonce returns a tag that distinguishes equal texts from the same second, which would otherwise be
+// a single event. It is the NIP-13 nonce tag, whose number exists to change the event ID. Clients
+// do not show the tag, and its target of 0 claims no proof of work. The number is a hash that
+// reveals nothing about our identifiers.
 func nonce(item connector.Item) []string {
 	sum := sha256.Sum256([]byte("crier publication " + item.Publication.String()))
 	return []string{"nonce", strconv.FormatUint(binary.BigEndian.Uint64(sum[:8]), 10), "0"}
 }
 
-// thread returns the NIP-10 tags of a reply. A reply to the first part has only the tag marked
-// "root".
+// thread returns the NIP-10 tags for a reply. A reply to the first part has only one "e" tag,
+// marked "root".
 func thread(item connector.Item, self string) [][]string {
 	if item.Parent == nil {
 		return [][]string{}
@@ -113,12 +114,12 @@ type refData struct {
 	PubKey string `json:"pubkey"`
 	// CreatedAt is in Unix seconds; 0 if unknown.
 	CreatedAt int64 `json:"created_at,omitempty"`
-	// Relays are the public addresses of the relays that have the event.
+	// Relays are the URLs of the relays that have the event, except URLs that must not be
+	// published.
 	Relays []string `json:"relays"`
 }
 
-// parseRef returns the data of a Ref. If there is none, the event is our own and its relays are
-// unknown.
+// parseRef returns a Ref's data. If there is none, the event is our own and its relays are unknown.
 func parseRef(ref connector.Ref, self string) refData {
 	var p refData
 	if json.Unmarshal(ref.Data, &p) != nil || p.PubKey == "" {
@@ -127,7 +128,7 @@ func parseRef(ref connector.Ref, self string) refData {
 	return p
 }
 
-// link returns an "e" tag of NIP-10: id, relay hint, marker and author.
+// link returns a NIP-10 "e" tag: event ID, relay hint, marker and author.
 func link(ref connector.Ref, marker, self string) []string {
 	at := parseRef(ref, self)
 	relay := ""
@@ -137,7 +138,7 @@ func link(ref connector.Ref, marker, self string) []string {
 	return []string{"e", ref.ID, relay, marker, at.PubKey}
 }
 
-// imeta returns the tag of NIP-92 for a medium.
+// imeta returns the NIP-92 tag for a medium.
 func imeta(m connector.Media) []string {
 	tag := []string{"imeta", "url " + m.URL, "m " + m.ContentType}
 	if m.Alt != "" {
@@ -152,7 +153,7 @@ func imeta(m connector.Media) []string {
 	return tag
 }
 
-// ref returns the Ref of a published event. relays are the relays that have it.
+// ref returns the Ref for a published event. relays are the relays that have the event.
 func ref(e event, relays []string) (connector.Ref, error) {
 	known := slices.DeleteFunc(slices.Clone(relays), func(r string) bool { return publicAddress(r) == "" })
 	data, err := json.Marshal(refData{ID: e.ID, PubKey: e.PubKey, CreatedAt: e.CreatedAt, Relays: known})
@@ -186,14 +187,14 @@ func nevent(e event, relays []string) (string, error) {
 	return bech32.EncodeFromBase256("nevent", b)
 }
 
-// handle is the prepared event, or only its id if the event is too large. In that case the same
-// event is made again and compared by id.
+// handle is the prepared event, or only its ID if the event is too large to be stored. In that
+// case, the event is built again and its ID is compared.
 type handle struct {
 	ID    string `json:"id"`
 	Event *event `json:"event,omitempty"`
 }
 
-// prepare returns the handle of an item. It has at most maxHandle bytes.
+// prepare returns the handle for an item, of at most maxHandle bytes.
 func (w signer) prepare(item connector.Item) (json.RawMessage, error) {
 	e, err := w.note(item)
 	if err != nil {
@@ -210,7 +211,7 @@ func (w signer) prepare(item connector.Item) (json.RawMessage, error) {
 }
 
 // prepared returns the event that Prepare made. It returns KindContent if the item has changed
-// since, and KindOperator if it was not prepared.
+// since, and KindOperator if the item was not prepared.
 func (w signer) prepared(item connector.Item) (event, error) {
 	var h handle
 	if err := json.Unmarshal(item.Handle, &h); err != nil {

@@ -13,8 +13,8 @@ import (
 	"crier/publishing/connector"
 )
 
-// Prepare makes and signs the event, without network calls. It fails if the credential cannot be
-// read or the event cannot be encoded.
+// Prepare builds and signs the event without making network calls. It fails if the credential
+// cannot be read or the event cannot be encoded.
 func (c *Connector) Prepare(_ context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	if item.Handle != nil {
 		return connector.Step{Ready: true, Handle: item.Handle}, nil
@@ -31,9 +31,9 @@ func (c *Connector) Prepare(_ context.Context, s *connector.Session, item connec
 }
 
 // Commit sends the event to every relay. It succeeds if at least one relay accepts it. A second
-// Commit is harmless, because the id is the hash of the event.
+// Commit is harmless, because the event ID is the event's hash.
 //
-// The error combines the errors of all relays. It is KindUnknown if any of them may have the event.
+// The error combines the failures of all relays. It is KindUnknown if any relay may have the event.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	who, err := open(s)
 	if err != nil {
@@ -71,8 +71,8 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 }
 
 // Reconcile queries every relay for the event. It concludes NotPublished only if every relay
-// responds that it does not have the event. A relay that fails makes the verdict CannotTell instead
-// of an error.
+// responds that it does not have the event. If a relay fails and no other relay has the event, the
+// verdict is CannotTell, without an error.
 func (c *Connector) Reconcile(
 	ctx context.Context, s *connector.Session, item connector.Item,
 ) (connector.Verdict, error) {
@@ -93,7 +93,7 @@ func (c *Connector) Reconcile(
 		defer l.close()
 		events, err := l.query(ctx, map[string]any{"ids": []string{e.ID}, "limit": 1})
 		for _, f := range events {
-			// a forged event does not prove that the relay has ours, or that it does not
+			// a forged event does not prove whether the relay has ours
 			if f.ID == e.ID {
 				return found{sure: f.valid(), has: f.valid()}
 			}
@@ -117,7 +117,7 @@ func (c *Connector) Reconcile(
 	return connector.Verdict{Outcome: connector.Published, Ref: published}, err
 }
 
-// failure is why one relay has not accepted the event.
+// failure describes why one relay did not accept the event.
 type failure struct {
 	relay  string // host
 	kind   connector.Kind
@@ -125,8 +125,9 @@ type failure struct {
 	err    error
 }
 
-// unreached returns the failure of a connection. The text is the same for a blocked address, so
-// that users cannot probe the names of the private network. Only a blocked port is named.
+// unreached returns the failure for a relay that cannot be reached. To keep users from probing host
+// names on the private network, a blocked host gets the same text as any other. Only a blocked port
+// is named.
 func unreached(relay string, err error) failure {
 	kind, reason := connector.FromSend(err, false).Kind, "cannot be reached"
 	if errors.Is(err, outbound.ErrPort) {
@@ -135,7 +136,7 @@ func unreached(relay string, err error) failure {
 	return failure{relay: host(relay), kind: kind, reason: reason, err: err}
 }
 
-// unanswered returns the failure of a relay that may have the event but sent no verdict.
+// unanswered returns the failure for a relay that may have the event but sent no verdict.
 func unanswered(relay string, err error) failure {
 	words := "did not answer"
 	if errors.Is(err, outbound.ErrTooMuch) || errors.Is(err, websocket.ErrMessageTooBig) {
@@ -167,9 +168,9 @@ func cleanReason(message string) string {
 	return text.Shorten(text.Line(message, len(message)), 200)
 }
 
-// combine returns one error for all relays. It is KindUnknown if any relay may have the event;
-// otherwise KindTransient if any relay may accept it later; otherwise KindOperator if any relay may
-// not be called; otherwise KindContent.
+// combine returns one error for all relays, with the first kind that applies: KindUnknown if any
+// relay may have the event, KindTransient if any may accept it later, KindOperator if any is
+// blocked, and KindContent otherwise.
 func combine(what string, failures []failure) error {
 	order := []connector.Kind{
 		connector.KindContent, connector.KindOperator, connector.KindTransient, connector.KindUnknown,

@@ -14,19 +14,18 @@ import (
 	"crier/publishing/connector/links"
 )
 
-// maxReferences is how many references in a note get tags, because relays refuse notes with very
-// many.
+// maxReferences is how many references in a note get tags. Relays reject notes with too many tags.
 const maxReferences = 50
 
-// reference is what a NIP-19 identifier refers to: an event, an address or, if target is empty, a
-// profile.
+// reference is what a NIP-19 identifier refers to: an event, a replaceable event's address or, if
+// target is empty, a profile.
 type reference struct {
-	// target is the id of an event, or the address of a replaceable event: its kind, author and
-	// name, separated by colons.
+	// target is an event ID, or a replaceable event's address: its kind, author and name, separated
+	// by colons.
 	target string
-	// author is the public key of the event's author or of the profile, in hex; "" if unknown.
+	// author is the public key of the event's author or the profile, in hex; "" if unknown.
 	author string
-	// relay is the address of a relay that has it, or "".
+	// relay is the URL of a relay that has the event or profile; "" if unknown.
 	relay   string
 	address bool
 }
@@ -34,9 +33,9 @@ type reference struct {
 // referencePattern matches a NIP-21 URI. It does not match private keys.
 var referencePattern = regexp.MustCompile(`(?i)nostr:((?:note|nevent|naddr|npub|nprofile)1[0-9a-z]+)`)
 
-// referenceTags returns the tags for the nostr: URIs in the text, each once and without those in
-// present: "q" for events (NIP-18), "p" for their authors and for profiles (NIP-27). A URI inside a
-// word or a link, or with a wrong checksum or content, is plain text.
+// referenceTags returns tags for the nostr: URIs in the text, without duplicates and without tags
+// that are in present. Events get "q" tags (NIP-18). Profiles and the authors of events get "p"
+// tags (NIP-27). A URI stays plain text if it is invalid or inside a word or a link.
 func referenceTags(text string, present [][]string) [][]string {
 	seen := map[string]bool{}
 	for _, tag := range present {
@@ -115,14 +114,14 @@ func decodeReference(identifier string) (reference, error) {
 
 // The field types of an identifier.
 const (
-	fieldSpecial = iota // the event, the profile or the name of an address
+	fieldSpecial = iota // the event, the profile or an address's name
 	fieldRelay
 	fieldAuthor
 	fieldKind
 )
 
-// decodeFields decodes type-length-value triples. It ignores unknown types and takes the first
-// value of each type. It takes the first relay that may be published.
+// decodeFields decodes type-length-value triples. It ignores unknown types and uses the first value
+// of each type. For relays, it uses the first one that can be published.
 func decodeFields(prefix string, data []byte) (reference, error) {
 	fields := map[byte][]byte{}
 	var r reference
@@ -171,7 +170,7 @@ func hexKey(raw []byte) (string, error) {
 	return hex.EncodeToString(raw), nil
 }
 
-// relayHint returns the address of a relay, or "" if it must not be published.
+// relayHint returns a relay URL, or "" if the URL must not be published.
 func relayHint(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Host == "" || u.User != nil ||

@@ -16,18 +16,18 @@ import (
 
 const (
 	askTimeout  = 20 * time.Second // for all relays together
-	grace       = 3 * time.Second  // for the other relays, once one response is enough
+	grace       = 3 * time.Second  // for the other relays, once one result is enough
 	maxAnswer   = 64 << 10         // bytes of a message without an event
 	maxFrame    = 2 << 20          // bytes of a message with an event: the longest note, escaped
 	maxMessages = 1000             // on one connection
-	maxEvents   = 10               // in one response; queries ask for one
+	maxEvents   = 10               // per response; queries request one
 )
 
 var errRefused = errors.New("the relay refused the query")
 
-// askAll calls one for all relays at once and returns the results in order. As soon as one result
-// is enough, the other calls have grace left before their context ends. If a call panics, failed
-// returns its result; the other relays are not affected.
+// askAll calls one concurrently for every relay and returns the results in order. Once enough
+// returns true for a result, the other calls have grace left before their context is canceled. If a
+// call panics, failed supplies its result; the other calls are not affected.
 func askAll[T any](ctx context.Context, relays []string, one func(context.Context, string) T, enough func(T) bool,
 	failed func(url string, err error) T) []T {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -61,7 +61,7 @@ func askAll[T any](ctx context.Context, relays []string, one func(context.Contex
 	return out
 }
 
-// line is an open connection to one relay. Only one goroutine uses it.
+// line is an open connection to one relay. It is not safe for concurrent use.
 type line struct {
 	conn          *websocket.Conn
 	reset         context.CancelFunc // resets the connection if it is open
@@ -74,7 +74,8 @@ type line struct {
 	authenticated bool   // a challenge was answered
 }
 
-// dial connects to a relay. The connection is reset when ctx ends, so nothing is sent after that.
+// dial connects to a relay. The connection is reset when ctx is done, so nothing is sent
+// afterwards.
 func dial(ctx context.Context, env connector.Env, who signer, url string) (*line, error) {
 	ctx, reset := context.WithCancel(ctx)
 	conn, err := env.HTTP.Websocket(ctx, url)
@@ -86,8 +87,9 @@ func dial(ctx context.Context, env connector.Env, who signer, url string) (*line
 	return &line{conn: conn, reset: reset, url: url, who: who, env: env}, nil
 }
 
-// close closes the connection. If a verdict is missing, it resets the connection instead, so that
-// the kernel sends no more of the event. Errors are ignored, because the exchange has ended.
+// close closes the connection. If a verdict is still pending, it resets the connection instead, to
+// keep the kernel from sending the rest of the event. Errors are ignored, because the exchange has
+// ended.
 func (l *line) close() {
 	if l.pending {
 		l.reset()
@@ -105,7 +107,7 @@ func (l *line) send(ctx context.Context, message ...any) error {
 }
 
 // next returns the next message with a known label. It stores challenges and skips other messages.
-// It returns the errors of the connection, and outbound.ErrTooMuch after maxMessages.
+// It returns connection errors, and outbound.ErrTooMuch after maxMessages messages.
 func (l *line) next(ctx context.Context) (label string, rest []json.RawMessage, err error) {
 	for {
 		l.messages++
@@ -186,8 +188,8 @@ func (l *line) submit(ctx context.Context, label string, e event) (ok bool, mess
 	}
 }
 
-// authenticate responds to the challenge of the relay (NIP-42). It returns true if the relay
-// accepts the response. It tries only once per connection.
+// authenticate responds to the relay's challenge (NIP-42) and returns true if the relay accepts the
+// response. It tries only once per connection.
 func (l *line) authenticate(ctx context.Context) bool {
 	if l.challenge == "" || l.authenticated {
 		return false
@@ -205,8 +207,8 @@ func (l *line) authenticate(ctx context.Context) bool {
 	return err == nil && ok
 }
 
-// query returns the stored events that match the filter. Without an error, the relay has no
-// others.
+// query returns the stored events that match the filter. If it returns no error, the relay has no
+// other matching events.
 func (l *line) query(ctx context.Context, filter map[string]any) ([]event, error) {
 	const name = "q"
 	l.conn.SetReadLimit(maxFrame)

@@ -39,7 +39,7 @@ type session struct {
 	} `json:"account"`
 }
 
-// client calls one sandbox. The token is the access token, or "" before the sign-in.
+// client calls one sandbox. token is the access token, or "" before sign-in.
 type client struct {
 	http  connector.HTTP
 	base  string
@@ -102,20 +102,20 @@ func (cl client) get(ctx context.Context, path string, out any) error {
 	return cl.do(req, out)
 }
 
-// do sends a request that may be repeated and decodes its response into out.
+// do sends a request that can be repeated and decodes its response into out.
 func (cl client) do(req *http.Request, out any) error {
 	resp, err := cl.http.Do(req)
 	return decode(resp, err, out, false)
 }
 
-// commit sends the irreversible request of a publication and decodes its response into out.
+// commit sends the irreversible request that publishes a post and decodes its response into out.
 func (cl client) commit(req *http.Request, out any) error {
 	resp, err := cl.http.Commit(req)
 	return decode(resp, err, out, true)
 }
 
-// decode decodes the response to a request into out, which may be nil. err is the error of the
-// request.
+// decode decodes the response to a request into out, which may be nil. err is the error from
+// sending the request.
 func decode(resp *http.Response, err error, out any, committing bool) error {
 	if err != nil {
 		return connector.FromSend(err, committing)
@@ -137,8 +137,8 @@ func decode(resp *http.Response, err error, out any, committing bool) error {
 	return nil
 }
 
-// refusal returns the error for a response other than a success. A body in the format of the
-// sandbox shows that the sandbox wrote it, not another server.
+// refusal returns the error for an unsuccessful response. A body in the sandbox's format shows that
+// the sandbox, not another server, wrote it.
 func refusal(resp *http.Response, body []byte, committing bool) *connector.Error {
 	var view struct {
 		Error struct {
@@ -155,8 +155,8 @@ func refusal(resp *http.Response, body []byte, committing bool) *connector.Error
 	return e
 }
 
-// unreadable returns the error for a success whose body cannot be read. In a commit it is
-// KindUnknown, because the post may have been published.
+// unreadable returns the error for a successful response whose body cannot be read. During a
+// commit, the error is KindUnknown because the post may have been published.
 func unreadable(resp *http.Response, err error, committing bool) *connector.Error {
 	e := &connector.Error{
 		Kind: connector.KindTransient, Status: resp.StatusCode,

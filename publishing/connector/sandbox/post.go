@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	poll     = 2 * time.Second // interval of polls while the platform processes a medium
-	pageSize = 100             // posts in one list of the platform, at most
+	poll     = 2 * time.Second // polling interval while the platform processes a medium
+	pageSize = 100             // posts per list, at most
 	maxPages = 20              // lists that Reconcile reads, at most
 	margin   = time.Minute     // how far the platform's clock may lag behind ours
 )
@@ -26,7 +26,7 @@ type handle struct {
 	Media []uploaded `json:"media"`
 }
 
-// uploaded is one uploaded medium. Media are uploaded in the order of the item.
+// uploaded is one uploaded medium. Media are uploaded in the item's order.
 type uploaded struct {
 	ID    string `json:"id"`
 	Ready bool   `json:"ready"`
@@ -45,9 +45,9 @@ func parseHandle(raw json.RawMessage) (handle, error) {
 	return h, nil
 }
 
-// Prepare uploads one medium in each call. Once all are uploaded, each call polls one that is still
-// being processed. It returns the errors of these requests, and KindOperator if the Handle cannot
-// be decoded.
+// Prepare uploads one medium per call. Once all media are uploaded, each call polls one medium that
+// is still being processed. It returns request errors, and KindOperator if the Handle cannot be
+// decoded.
 func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	failpoint.Panic(failpoint.Preparing, item.Text)
 	cl, _, err := c.open(s)
@@ -92,7 +92,7 @@ func (cl client) upload(ctx context.Context, m connector.Media) (uploaded, error
 			Kind: connector.KindTransient, Public: "A file of this post could not be read.", Err: err,
 		}
 	}
-	defer func() { _ = file.Close() }() // only read
+	defer func() { _ = file.Close() }() // opened for reading only
 	req, err := cl.request(ctx, http.MethodPost, "/api/media?alt="+url.QueryEscape(m.Alt), file)
 	if err != nil {
 		return uploaded{}, err
@@ -106,8 +106,8 @@ func (cl client) upload(ctx context.Context, m connector.Media) (uploaded, error
 	return uploaded{ID: view.ID, Ready: view.Status == "ready"}, nil
 }
 
-// processed reports whether the platform has processed a medium. If the processing failed, it
-// returns KindContent.
+// processed reports whether the platform has processed a medium. It returns KindContent if
+// processing failed.
 func (cl client) processed(ctx context.Context, id string) (bool, error) {
 	var view mediaView
 	if err := cl.get(ctx, "/api/media/"+url.PathEscape(id), &view); err != nil {
@@ -122,7 +122,7 @@ func (cl client) processed(ctx context.Context, id string) (bool, error) {
 	return view.Status == "ready", nil
 }
 
-// post is a post as it appears in requests to the platform and in its lists.
+// post is a post as it appears in requests to the platform and in the platform's lists.
 type post struct {
 	Text    string       `json:"text"`
 	Media   []attachment `json:"media,omitempty"`
@@ -137,8 +137,8 @@ type attachment struct {
 	Alt string `json:"alt"`
 }
 
-// encode returns the post of an item. The publication is the key with GradeIdempotent and the
-// marker with GradeMarked.
+// encode returns the post for an item. The publication ID is the key for GradeIdempotent and the
+// marker for GradeMarked.
 func encode(grade publishing.Grade, item connector.Item, h handle) post {
 	p := post{Text: item.Text, Topic: topicOf(item.Settings)}
 	for i, up := range h.Media {
@@ -156,13 +156,13 @@ func encode(grade publishing.Grade, item connector.Item, h handle) post {
 	return p
 }
 
-// topicOf returns the topic in the settings of a post, or "".
+// topicOf returns the topic in a post's settings, or "" if there is none.
 func topicOf(settings json.RawMessage) string {
 	var in struct {
 		Topic string `json:"topic"`
 	}
 	if len(settings) == 0 || json.Unmarshal(settings, &in) != nil {
-		// Validate has refused any other type
+		// Validate has rejected any other type
 		return ""
 	}
 	return in.Topic
@@ -173,15 +173,15 @@ type created struct {
 	ID        string    `json:"id"`
 	URL       string    `json:"url"`
 	CreatedAt time.Time `json:"createdAt"`
-	// Status is "accepted" if the platform has published the post without naming its id.
+	// Status is "accepted" if the platform has published the post without returning its ID.
 	Status string `json:"status"`
 }
 
 // Commit publishes the item. With GradeIdempotent, committing a publication again returns the first
-// post. If the sandbox has accepted the post without naming it, the Ref is empty.
+// post. If the sandbox accepts the post without returning its ID, the Ref is empty.
 //
-// It returns KindTransient if a medium is not uploaded yet, and KindUnknown if the sandbox did not
-// respond with a post.
+// It returns KindTransient if a medium has not been uploaded yet, and KindUnknown if the sandbox
+// did not respond with a post.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	cl, _, err := c.open(s)
 	if err != nil {
@@ -222,8 +222,8 @@ type listed struct {
 }
 
 // Reconcile searches the posts published since item.Committing for the publication. It returns
-// CannotTell for an account that cannot be read back, and if there are more than maxPages*pageSize
-// posts. It returns the errors of its requests, and KindOperator if the Handle cannot be decoded.
+// CannotTell if the account cannot be read back, or if maxPages full lists do not contain the
+// publication. It returns request errors, and KindOperator if the Handle cannot be decoded.
 func (c *Connector) Reconcile(
 	ctx context.Context, s *connector.Session, item connector.Item,
 ) (connector.Verdict, error) {
@@ -264,6 +264,6 @@ func (c *Connector) Reconcile(
 	return connector.Verdict{Outcome: connector.CannotTell}, nil
 }
 
-// matches reports whether p is the publication want: by its key with GradeIdempotent, by its marker
-// with GradeMarked.
+// matches reports whether p is the publication in want. It compares the key, which GradeIdempotent
+// sets, and the marker, which GradeMarked sets.
 func (p listed) matches(want post) bool { return p.Key == want.Key && p.Marker == want.Marker }

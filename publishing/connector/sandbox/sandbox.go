@@ -18,18 +18,19 @@ import (
 
 const (
 	maxLength = 500      // graphemes, unless the account has another limit
-	maxMedia  = 4        // images and videos of a post, together
+	maxMedia  = 4        // images and videos per post, combined
 	maxAlt    = 1500     // characters
 	maxImage  = 10 << 20 // bytes
 	maxVideo  = 1 << 30  // bytes
 )
 
-// Config says where this instance's own sandbox is.
+// Config configures access to this instance's own sandbox.
 type Config struct {
-	// URL is the default address in the form. It may be empty. Example: http://127.0.0.1:4009
+	// URL is the default service address in the connect form. It may be empty. Example:
+	// http://127.0.0.1:4009
 	URL string
-	// HTTP is the client for URL alone. It may reach addresses that are blocked if a user types
-	// them in a form. If it is nil, the client of the Env or Session is used.
+	// HTTP is the client for URL only. It can reach addresses that are blocked when users type them
+	// in the form. If it is nil, the Env's or Session's client is used.
 	HTTP connector.HTTP
 }
 
@@ -47,8 +48,8 @@ var (
 	_ connector.Refresher = (*Connector)(nil)
 )
 
-// Describe returns the descriptor. Its Grade is the default of the form; an account may have
-// GradeMarked or GradeOpaque instead.
+// Describe returns the descriptor. Its Grade is the form's default; an account may have GradeMarked
+// or GradeOpaque instead.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "sandbox", Name: "Sandbox", ToolTip: "A pretend platform: nothing leaves this instance.",
@@ -127,8 +128,8 @@ func (c *Connector) Connect(
 	return connector.Connected{Account: account, Credential: credential}, err
 }
 
-// httpFor returns the connector's own client for the sandbox of this instance, and the guarded
-// client for any other address.
+// httpFor returns the connector's own client for this instance's sandbox, and the guarded client
+// for any other address.
 func (c *Connector) httpFor(service string, guarded connector.HTTP) connector.HTTP {
 	own, err := c.service("")
 	if err != nil || own != service || c.http == nil {
@@ -137,7 +138,7 @@ func (c *Connector) httpFor(service string, guarded connector.HTTP) connector.HT
 	return c.http
 }
 
-// service parses the address in the form. An empty address means this instance's sandbox.
+// service parses the address typed in the form. An empty address means this instance's sandbox.
 func (c *Connector) service(typed string) (string, error) {
 	if typed == "" {
 		typed = c.url
@@ -152,8 +153,8 @@ func (c *Connector) service(typed string) (string, error) {
 	return u.String(), nil
 }
 
-// refusedForm sets the message of the error that the sandbox returned for a form. It returns other
-// errors unchanged.
+// refusedForm sets the public message of an error with which the sandbox rejected a form. It
+// returns other errors unchanged.
 func refusedForm(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -179,11 +180,11 @@ func refusedForm(err error) error {
 	return e
 }
 
-// Validate applies the rules of the platform and the account's own length limit.
+// Validate applies the platform's rules and the account's own length limit.
 func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	var data accountData
 	if len(draft.Account.Data) > 0 && json.Unmarshal(draft.Account.Data, &data) != nil {
-		// the limit of the descriptor applies
+		// the descriptor's limit applies
 		data = accountData{}
 	}
 	d := c.Describe()
@@ -231,9 +232,9 @@ func count(media []connector.Media) (images, videos int) {
 	return images, videos
 }
 
-// Refresh rotates the tokens. If the refresh token is no longer valid, because it has expired or
-// the response to an earlier rotation was lost, Refresh signs in with the password and returns any
-// error of the sign-in.
+// Refresh rotates the tokens. If the refresh token is no longer valid, Refresh signs in with the
+// password and returns any sign-in error. A token is invalid once it has expired or has been used,
+// even if the response to its use was lost.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cl, cred, err := c.open(s)
 	if err != nil {
@@ -255,7 +256,7 @@ func (cl client) signIn(ctx context.Context, name, password string) (session, er
 	return cl.session(ctx, "/api/session", map[string]string{"name": name, "password": password})
 }
 
-// session requests a session. An incomplete response is KindTransient.
+// session requests a session. It returns KindTransient if the response is incomplete.
 func (cl client) session(ctx context.Context, path string, in map[string]string) (session, error) {
 	var out session
 	if err := cl.post(ctx, path, in, &out); err != nil {

@@ -48,7 +48,7 @@ func parseCredential(raw json.RawMessage) (credential, error) {
 	return cred, nil
 }
 
-// token is the response of the token endpoint.
+// token is the response from the token endpoint.
 type token struct {
 	AccessToken  string `json:"access_token"`
 	ExpiresIn    int    `json:"expires_in"` // seconds
@@ -92,8 +92,8 @@ func (cl client) post(ctx context.Context, path string, in, out any) error {
 	return cl.do(ctx, http.MethodPost, path, "application/json", bytes.NewReader(body), out)
 }
 
-// token calls the token endpoint. A refusal is KindContent, with the code of RFC 6749; wrong
-// application credentials are KindOperator.
+// token calls the token endpoint. A rejection is KindContent with an RFC 6749 error code, or
+// KindOperator if the application credentials are wrong.
 func (cl client) token(ctx context.Context, app connector.App, form url.Values) (token, error) {
 	form.Set("client_id", app.ClientID)
 	form.Set("client_secret", app.Secret)
@@ -110,7 +110,7 @@ func (cl client) token(ctx context.Context, app connector.App, form url.Values) 
 	return out, err
 }
 
-// refused changes the kind and message of err if it is the refusal of a code or of a refresh token.
+// refused changes the kind and message of err if the sandbox rejected a code or a refresh token.
 func refused(err error, kind connector.Kind, public string) error {
 	var e *connector.Error
 	if errors.As(err, &e) && e.Code == "invalid_grant" {
@@ -147,8 +147,8 @@ func (cl client) do(ctx context.Context, method, path, contentType string, body 
 	return nil
 }
 
-// refusal returns the error for a response other than a success, in the format of the API or of RFC
-// 6749.
+// refusal returns the error for an unsuccessful response. The body may be in the API's format or in
+// that of RFC 6749.
 func refusal(resp *http.Response, raw []byte) *connector.Error {
 	var view struct {
 		Error       json.RawMessage `json:"error"`
@@ -158,7 +158,7 @@ func refusal(resp *http.Response, raw []byte) *connector.Error {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	// what cannot be decoded stays empty and counts as written by another server
+	// a body that cannot be decoded leaves the code empty and counts as another server's response
 	_ = json.Unmarshal(raw, &view)
 	if json.Unmarshal(view.Error, &inner.Code) != nil {
 		_ = json.Unmarshal(view.Error, &inner)
@@ -177,7 +177,7 @@ func refusal(resp *http.Response, raw []byte) *connector.Error {
 	return e
 }
 
-// unusable returns the error for a success that cannot be used. err may be nil.
+// unusable returns the error for a successful response that cannot be used. err may be nil.
 func unusable(err error) error {
 	return &connector.Error{
 		Kind: connector.KindTransient, Status: http.StatusOK, Err: err,

@@ -10,7 +10,7 @@ import (
 	"crier/publishing/connector"
 )
 
-// Tools returns the one tool of the sandbox.
+// Tools returns the sandbox's only tool.
 func (c *Connector) Tools() []connector.Tool {
 	return []connector.Tool{{
 		Name: "topics", Description: "Topics that a post can have, searched by part of their name.",
@@ -20,7 +20,7 @@ func (c *Connector) Tools() []connector.Tool {
 	}}
 }
 
-// Call runs the tool "topics", which returns a list of ids and names.
+// Call runs the tool "topics", which returns a list of IDs and names.
 func (c *Connector) Call(
 	ctx context.Context, s *connector.Session, name string, data map[string]any,
 ) (json.RawMessage, error) {
@@ -39,7 +39,7 @@ func (c *Connector) Call(
 	return out.Topics, err
 }
 
-// Recent returns the posts of the page, newest first.
+// Recent returns the page's posts, at most 100, newest first.
 func (c *Connector) Recent(ctx context.Context, s *connector.Session, limit int) ([]connector.RemoteItem, error) {
 	cl, err := c.open(s)
 	if err != nil {
@@ -61,14 +61,14 @@ func (c *Connector) Recent(ctx context.Context, s *connector.Session, limit int)
 	return out, nil
 }
 
-// Channel returns the followers, impressions and likes of the page.
+// Channel returns the page's followers, impressions and likes.
 func (c *Connector) Channel(
 	ctx context.Context, s *connector.Session, since, until time.Time,
 ) ([]connector.Series, error) {
 	return c.insights(ctx, s, "/api/insights", since, until)
 }
 
-// Post returns the impressions and likes of a post.
+// Post returns a post's impressions and likes.
 func (c *Connector) Post(
 	ctx context.Context, s *connector.Session, ref connector.Ref, since, until time.Time,
 ) ([]connector.Series, error) {
@@ -111,7 +111,7 @@ func (c *Connector) insights(
 	return out, nil
 }
 
-// open returns a client with the access token of a session.
+// open returns a client with a session's access token.
 func (c *Connector) open(s *connector.Session) (client, error) {
 	cred, err := parseCredential(s.Credential)
 	if err != nil {

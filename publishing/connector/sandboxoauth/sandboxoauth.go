@@ -1,6 +1,6 @@
-// Package sandboxoauth is the connector for the pages of the simulated platform in
-// apps/sim/sandbox, which are connected by OAuth 2. It lets tests cover OAuth, the choice of a
-// page, token rotation, statistics and tools without an account on a real platform.
+// Package sandboxoauth is the connector for pages on the simulated platform in apps/sim/sandbox,
+// which are connected by OAuth 2. It lets tests cover OAuth, page selection, token rotation,
+// statistics and tools without an account on a real platform.
 package sandboxoauth
 
 import (
@@ -16,11 +16,11 @@ import (
 	"crier/publishing/connector/sandbox"
 )
 
-// Config says where the sandbox is.
+// Config configures access to the sandbox.
 type Config struct {
-	// URL is the address of the sandbox. Example: http://127.0.0.1:4009
+	// URL is the sandbox's base URL. Example: http://127.0.0.1:4009
 	URL string
-	// HTTP is the client for URL. If it is nil, the client of the Env or Session is used.
+	// HTTP is the client for URL. If it is nil, the Env's or Session's client is used.
 	HTTP connector.HTTP
 }
 
@@ -49,10 +49,10 @@ var (
 	_ connector.Analyst    = (*Connector)(nil)
 )
 
-// refreshLead is a twelfth of the lifetime of an access token of the sandbox.
+// refreshLead is a twelfth of a sandbox access token's lifetime.
 const refreshLead = 5 * time.Minute
 
-// Describe returns the descriptor of the sandbox, changed for pages and without the form.
+// Describe returns the sandbox's descriptor, adapted for pages and without a form.
 func (c *Connector) Describe() connector.Descriptor {
 	d := c.posts.Describe()
 	d.ID, d.Name = "sandbox-oauth", "Sandbox page"
@@ -65,7 +65,7 @@ func (c *Connector) Describe() connector.Descriptor {
 	return d
 }
 
-// Family returns the family of application credentials.
+// Family returns the sandbox's family of application credentials.
 func (c *Connector) Family() connector.Family {
 	return connector.Family{ID: "sandbox-oauth", Name: "Sandbox"}
 }
@@ -77,13 +77,13 @@ func (c *Connector) Connect(context.Context, connector.Env, map[string]string) (
 	}
 }
 
-// required are the permissions that the connector needs, with the words that users see.
+// required maps the permissions that the connector needs to the words shown to users.
 var required = map[string]string{
 	"publish":  "publish to your pages",
 	"insights": "read the statistics of your pages",
 }
 
-// AuthorizeURL returns the address of the consent page.
+// AuthorizeURL returns the URL of the consent page.
 func (c *Connector) AuthorizeURL(r connector.Authorization) (string, error) {
 	q := url.Values{
 		"client_id": {r.App.ClientID}, "redirect_uri": {r.RedirectURI}, "response_type": {"code"}, "state": {r.State},
@@ -92,7 +92,7 @@ func (c *Connector) AuthorizeURL(r connector.Authorization) (string, error) {
 	return c.url + "/oauth/authorize?" + q.Encode(), nil
 }
 
-// Exchange redeems the code and returns the pages of the user.
+// Exchange redeems the code and returns the user's pages as candidates.
 func (c *Connector) Exchange(
 	ctx context.Context, env connector.Env, app connector.App, code connector.Code,
 ) (connector.Authorized, error) {
@@ -135,8 +135,8 @@ func missingFrom(scope string) []string {
 	return out
 }
 
-// Select makes a page the account of the credential. If the access token has expired since
-// Exchange, Select refreshes it first.
+// Select makes a page the credential's account. If the access token has expired since Exchange,
+// Select refreshes it first.
 func (c *Connector) Select(
 	ctx context.Context, env connector.Env, app connector.App, credential json.RawMessage, candidate string,
 ) (connector.Connected, error) {
@@ -204,8 +204,8 @@ func (c *Connector) rotate(
 	return fresh, nil
 }
 
-// Validate applies the rules of the platform and the page's own length limit, and checks the type
-// of the topic.
+// Validate applies the platform's rules and the page's own length limit, and checks that the topic
+// is a string.
 func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	out := c.posts.Validate(draft)
 	for i := range out {
@@ -223,17 +223,17 @@ func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	return out
 }
 
-// Prepare is the sandbox connector's Prepare.
+// Prepare calls the sandbox connector's Prepare.
 func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	return c.posts.Prepare(ctx, s, item)
 }
 
-// Commit is the sandbox connector's Commit.
+// Commit calls the sandbox connector's Commit.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	return c.posts.Commit(ctx, s, item)
 }
 
-// Reconcile is the sandbox connector's Reconcile.
+// Reconcile calls the sandbox connector's Reconcile.
 func (c *Connector) Reconcile(
 	ctx context.Context, s *connector.Session, item connector.Item,
 ) (connector.Verdict, error) {

@@ -1,10 +1,10 @@
-// Package metadata finds what a picture or a video reveals about its maker: where, when, by whom
-// and with what it was made, and small copies of it. It reads the file without that data. No
-// picture is encoded again.
+// Package metadata finds data in a picture or video that reveals its origin: where, when, by whom
+// and with what it was made. It also finds embedded thumbnails. It reads the file without any of
+// this, and does not re-encode any picture.
 //
 // The rules list what stays, not what is removed: the parts of a format that a decoder needs, the
 // color profile, and the orientation. Everything else is removed, including anything that nobody
-// has thought of.
+// has anticipated.
 package metadata
 
 import (
@@ -32,8 +32,8 @@ func (x Edit) continues(y Edit) bool {
 	return y.At+y.Cut == x.At && y.Zero == x.Zero && len(x.Put) == 0
 }
 
-// Grows returns by how many bytes the edits make a file longer. It is negative for nearly all
-// files.
+// Grows returns the number of bytes by which the edits make a file longer. The result is negative
+// for nearly all files.
 func (e Edits) Grows() (n int64) {
 	for _, x := range e {
 		n += int64(len(x.Put))
@@ -44,8 +44,8 @@ func (e Edits) Grows() (n int64) {
 	return n
 }
 
-// Bytes encodes the Edits for Parse, in a few bytes for each edit. It returns nil if there are
-// none.
+// Bytes encodes the Edits for Parse, with a few bytes per edit. It returns nil if there are no
+// edits.
 func (e Edits) Bytes() []byte {
 	var out []byte
 	var at int64
@@ -64,7 +64,7 @@ func (e Edits) Bytes() []byte {
 
 var errBroken = errors.New("metadata: the stored edits are broken")
 
-// Parse decodes Edits that Bytes has encoded.
+// Parse decodes Edits encoded by Bytes.
 func Parse(stored []byte) (Edits, error) {
 	var out Edits
 	var at int64

@@ -10,8 +10,9 @@ import (
 	"crier/platform/fault"
 )
 
-// Open opens a stored file as it is published, with the edits encoded in stored (see Edits.Bytes)
-// applied. It returns the errors of Store.Open.
+// Open opens a stored file in its published form, with the edits encoded in stored (see
+// Edits.Bytes) applied. It returns errors from Store.Open, and fault.Internal if stored cannot be
+// decoded.
 func Open(ctx context.Context, store blob.Store, key string, stored []byte) (blob.File, error) {
 	edits, err := Parse(stored)
 	if err != nil {
@@ -59,7 +60,7 @@ type piece struct {
 	put  []byte
 }
 
-// edited is a file made of pieces of a stored file and of the bytes that replace the rest.
+// edited is a file made of pieces of a stored file and the bytes that replace the rest.
 type edited struct {
 	file   blob.File
 	size   int64
@@ -128,8 +129,8 @@ func (f *edited) readFile(p []byte, from int64) (int, error) {
 	return n, err
 }
 
-// readOn is the distance up to which bytes are read and discarded rather than skipped, because each
-// Seek in a bucket costs a request.
+// readOn is the maximum number of bytes that are read and discarded rather than skipped, because
+// each Seek in a bucket costs a request.
 const readOn = 1 << 20
 
 func (f *edited) moveTo(from int64) error {

@@ -4,25 +4,25 @@ import (
 	"encoding/binary"
 )
 
-// The blocks and extensions of a GIF.
+// GIF blocks and extensions.
 const (
 	gifExtension, gifImage, gifTrailer           = 0x21, 0x2C, 0x3B
 	gifControl, gifApplication                   = 0xF9, 0xFF
 	gifHead, gifDescriptor, gifApplicationHeader = 13, 9, 11
-	// gifLoop is the length of an extension that only says how often an animation repeats.
+	// gifLoop is the length of an extension that contains only an animation's repeat count.
 	gifLoop = 19
 )
 
 type gifFormat struct {
 	w *walker
-	// end is the position after the trailer; -1 before it is reached.
+	// end is the position after the trailer; -1 before the trailer is reached.
 	end int64
-	// from is where the current extension begins. control is where the last extension begins that
-	// applies to the next image or text; -1 means none.
+	// from is where the current extension begins. control is where the last control extension
+	// begins, which applies to the next image or text; -1 means that there is none.
 	from, control int64
 	// keep means that the current extension stays.
 	keep bool
-	// loop is the number of repetitions in the current extension; -1 means none.
+	// loop is the repeat count in the current extension; -1 means that there is none.
 	loop int
 }
 
@@ -35,7 +35,7 @@ func newGIF(w *walker) *gifFormat {
 	return f
 }
 
-// gifTable returns the size in bytes of the color table that the flags of a descriptor declare.
+// gifTable returns the size in bytes of the color table declared by a descriptor's flags.
 func gifTable(flags byte) int64 {
 	if flags&0x80 == 0 {
 		return 0
@@ -98,8 +98,7 @@ func (f *gifFormat) application(length []byte) {
 	})
 }
 
-// repetitions parses the length of a data block in an extension that says how often an animation
-// repeats.
+// repetitions parses the length of a data block in an extension with an animation's repeat count.
 func (f *gifFormat) repetitions(length []byte) {
 	if length[0] != 3 {
 		f.data(length)

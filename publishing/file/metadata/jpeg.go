@@ -7,20 +7,20 @@ import (
 	"crier/publishing/file/picture"
 )
 
-// The markers of a JPEG: 0xFF and one of these.
+// JPEG marker codes. Each code follows a 0xFF byte.
 const (
 	jpegSOF0, jpegSOF15 = 0xC0, 0xCF // frames and code tables
 	jpegRST0, jpegRST7  = 0xD0, 0xD7
 	jpegSOI, jpegEOI    = 0xD8, 0xD9
 	jpegSOS             = 0xDA
-	jpegEXP             = 0xDF // the last segment for decoders
+	jpegEXP             = 0xDF // the last segment that decoders use
 	jpegAPP0            = 0xE0
 	jpegTEM             = 0x01
 )
 
 type jpegFormat struct {
 	w *walker
-	// end is the position after the end marker; -1 before it is reached.
+	// end is the position after the end marker; -1 before the marker is reached.
 	end int64
 	// scan means that bytes between segments belong to a scan. Otherwise decoders skip them.
 	scan bool

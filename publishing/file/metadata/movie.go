@@ -14,12 +14,13 @@ import (
 
 const (
 	boxHead = 8
-	// maxMovie is the largest movie or fragment box in bytes. Half a day of video has less.
+	// maxMovie is the maximum size of a movie or fragment box in bytes. Half a day of video needs
+	// less.
 	maxMovie = 32 << 20
 )
 
 // movieBoxes are the boxes that stay, keyed by the box that contains them; "" is the file. They are
-// the boxes of ISO/IEC 14496-12 that pictures, sound and closed captions need. All others become
+// the ISO/IEC 14496-12 boxes that pictures, sound and closed captions need. All other boxes become
 // free space of the same size, so that nothing moves.
 var movieBoxes = map[string]map[string]bool{
 	"":     names("ftyp styp sidx ssix mfra pdin moov moof mdat"),
@@ -36,8 +37,8 @@ var movieBoxes = map[string]map[string]bool{
 	"traf": names("tfhd tfdt trun sbgp sgpd subs saiz saio senc"),
 }
 
-// trackKinds are the handlers of the tracks that stay. Other tracks hold positions, sensor data,
-// titles, and faces that a camera has detected; cameras also write positions into subtitle tracks.
+// trackKinds are the handlers of the tracks that stay. Other tracks hold locations, sensor data,
+// titles, and faces detected by a camera. Cameras also write locations into subtitle tracks.
 var trackKinds = map[string]bool{"vide": true, "soun": true, "auxv": true, "clcp": true}
 
 func names(list string) map[string]bool {
@@ -59,7 +60,7 @@ type movieFormat struct {
 	samples samples
 	// free is the range of adjacent boxes that become free space; empty if there are none.
 	free span
-	// end is where bytes begin that are not a box; -1 if there are none.
+	// end is the start of any bytes that are not a box; -1 if there are none.
 	end int64
 	// open cleans a movie box that extends to the end of the file. unfinished means that a box has
 	// not fully arrived.
@@ -97,8 +98,8 @@ func (f *movieFormat) box(head []byte) {
 	}
 }
 
-// stop ends the list of boxes. Anything after it is removed: players ignore it, and cameras write
-// logs there.
+// stop ends the list of boxes. Anything after the list is removed, because players ignore it and
+// cameras write logs there.
 func (f *movieFormat) stop(at int64) { f.end, f.w.done = at, true }
 
 // body handles a top-level box of the given kind. size is the size of the whole box and head the
@@ -209,8 +210,8 @@ type movie struct {
 
 var errBoxes = errors.New("a box extends past the box that contains it")
 
-// child is a box inside another. A child without a kind is what follows the last box of a list; it
-// is empty if a box extends past the end of its list.
+// child is a box inside another box. A child without a kind holds the bytes after the last box of a
+// list. It is empty if a box extends past the end of the list.
 type child struct {
 	kind string
 	head int64
@@ -219,8 +220,9 @@ type child struct {
 
 func (c child) body() span { return span{from: c.from + c.head, to: c.to} }
 
-// boxes returns the boxes in a part of the data, and then what follows them: either fewer bytes
-// than a header, or everything after the zeros that end a QuickTime list.
+// boxes returns the boxes in a part of the data, and then any bytes that follow the boxes. These
+// are either fewer bytes than a header, or everything from the zeros that end a QuickTime list
+// onward.
 func (m movie) boxes(in span) iter.Seq[child] {
 	return func(yield func(child) bool) {
 		at := in.from
@@ -269,7 +271,7 @@ func (m movie) zero(in span, from, size int64) {
 	m.f.w.zero(m.at+from, min(size, in.to-from))
 }
 
-// clean cleans the boxes inside parent, which is one of movieBoxes.
+// clean cleans the boxes inside parent, which must be a key of movieBoxes.
 func (m movie) clean(parent string, in span) error {
 	if err := m.readSamples(parent, in); err != nil {
 		return err
@@ -316,7 +318,7 @@ func (m movie) cleanChild(c child) error {
 	return nil
 }
 
-// cleanTimes removes the times at which something was created and modified.
+// cleanTimes removes creation and modification times.
 func (m movie) cleanTimes(body span) {
 	size := int64(2 * 4)
 	if body.to > body.from && m.data[body.from] == 1 {
@@ -325,7 +327,7 @@ func (m movie) cleanTimes(body span) {
 	m.zero(body, body.from+4, size)
 }
 
-// listHead is the size of the version and the number of entries, which precede a list of boxes.
+// listHead is the size of the version and the entry count, which precede a list of boxes.
 const listHead = 8
 
 const (
@@ -335,8 +337,8 @@ const (
 	videoFormat      = formatCompressor + compressorSize + 4
 )
 
-// cleanFormats removes the names of encoders and their makers from the formats of a track, and
-// boxes that hold no format.
+// cleanFormats removes the names of encoders and their makers from a track's formats, and removes
+// boxes that do not describe a format.
 func (m movie) cleanFormats(body span) error {
 	for c := range m.boxes(span{from: body.from + listHead, to: body.to}) {
 		if c.kind == "" && c.to == 0 {
@@ -361,8 +363,7 @@ func (m movie) cleanFormats(body span) error {
 	return nil
 }
 
-// cleanPlaces removes the names of files and folders from the locations of samples that are in this
-// file.
+// cleanPlaces removes file and folder names from data references that point to this file.
 func (m movie) cleanPlaces(body span) error {
 	for c := range m.boxes(span{from: body.from + listHead, to: body.to}) {
 		const flags, inThisFile = boxHead + 3, 1
@@ -386,7 +387,7 @@ func (m movie) handler(trak span) string {
 	return string(m.data[body.from+kind : body.from+kind+4])
 }
 
-// trackOf returns the id of the track that a fragment belongs to; 0 if it names none.
+// trackOf returns the ID of the track to which a fragment belongs, or 0 if the fragment names none.
 func (m movie) trackOf(traf span) uint32 {
 	body, ok := m.find(traf, "tfhd")
 	if !ok || body.to-body.from < 8 {

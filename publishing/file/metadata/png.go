@@ -7,27 +7,27 @@ import (
 	"crier/publishing/file/picture"
 )
 
-// pngChunks are the chunks that stay: what the pixels and their colors need, and the frames of an
-// animation.
+// pngChunks are the chunks that stay: those needed for the pixels and their colors, and animation
+// frames.
 var pngChunks = map[string]bool{
 	"IHDR": true, "PLTE": true, "IDAT": true, "tRNS": true, "acTL": true, "fcTL": true, "fdAT": true, "cHRM": true,
 	"gAMA": true, "iCCP": true, "sBIT": true, "sRGB": true, "bKGD": true, "pHYs": true, "cICP": true, "mDCV": true,
 	"cLLI": true, "mDCv": true, "cLLi": true, "IEND": true,
 }
 
-// KeepsChunk reports whether a chunk of a PNG is published.
+// KeepsChunk reports whether a PNG chunk of this kind is published.
 func KeepsChunk(kind string) bool { return pngChunks[kind] }
 
-// maxExif is in bytes. The orientation in larger EXIF data is ignored.
+// maxExif is the maximum size in bytes of EXIF data from which the orientation is read.
 const maxExif = 1 << 20
 
 const pngHead, pngSum = 8, 4 // length and type, and the checksum
 
 type pngFormat struct {
 	w *walker
-	// end is the position after IEND; -1 before it is reached.
+	// end is the position after IEND; -1 before IEND is reached.
 	end int64
-	// pixels means that an IDAT was seen, after which browsers ignore an orientation.
+	// pixels means that an IDAT was seen. Browsers ignore an orientation that follows one.
 	pixels, turned bool
 }
 

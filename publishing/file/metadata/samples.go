@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// maxSpans is the maximum number of pieces that the samples of a video may be in, and of its
-	// media boxes. Two hours with one sample in each chunk have fewer.
+	// maxSpans limits the number of pieces that hold a video's samples, and the number of its media
+	// boxes. Two hours of video with one sample per chunk have fewer.
 	maxSpans = 1 << 20
-	// minGap is in bytes. A smaller gap cannot hold a position, and some programs leave one after
-	// each chunk.
+	// minGap is the smallest gap in bytes that is zeroed. A smaller gap cannot hold a location, and
+	// some programs leave one after each chunk.
 	minGap = 8
 )
 
-// samples says where a video has the frames and the sound of the tracks that stay.
+// samples records where a video holds the frames and sound of the tracks that stay.
 type samples struct {
 	// media are the bodies of media boxes, and spans the parts of them that stay. A span without an
 	// end extends to the next one.
 	media, spans []span
-	// kept holds the ids of the tracks that stay, and sizes the default size of a sample in the
-	// fragments of a track.
+	// kept holds the IDs of the tracks that stay, and sizes the default sample size in each track's
+	// fragments.
 	kept  map[uint32]bool
 	sizes map[uint32]int64
 	// many means that there are more than maxSpans spans.
@@ -58,7 +58,7 @@ func (s *samples) append(to []span, x span) []span {
 	return append(to, x)
 }
 
-// gaps returns Edits that zero the bytes in the media boxes of a file that belong to no sample.
+// gaps returns Edits that zero the bytes in the file's media boxes that belong to no sample.
 func (s *samples) gaps(size int64) ([]Edit, error) {
 	if s.many {
 		return nil, fault.New(
@@ -103,8 +103,8 @@ func (m movie) table(in span, path ...string) (table, bool) {
 
 var errTable = errors.New("a table of a track is shorter than it says")
 
-// count returns the number of entries, which stands at position at. It returns errTable if the
-// table is too short for that many entries of size bytes after the head.
+// count returns the number of entries, which is stored at position at. It returns errTable if the
+// table is too short for that many entries of size bytes each after the head.
 func (t table) count(at, head, size int) (int, error) {
 	if len(t) < head {
 		return 0, errTable
@@ -121,7 +121,7 @@ func (t table) word(at int) int64 { return int64(binary.BigEndian.Uint32(t[at:])
 // flag reports whether one of the table's flags is set.
 func (t table) flag(bit uint32) bool { return binary.BigEndian.Uint32(t)&bit != 0 }
 
-// readSamples records the samples of the tracks that stay, of a movie or of a fragment.
+// readSamples records the samples in a movie or fragment for the tracks that stay.
 func (m movie) readSamples(parent string, in span) error {
 	switch parent {
 	case "moov":
@@ -191,7 +191,7 @@ func (m movie) readTrack(trak span) error {
 		if run >= number {
 			return nil
 		}
-		// in QuickTime the size may be the size of a part of a sample
+		// in QuickTime, the size may be that of a part of a sample
 		if constant {
 			m.f.samples.spans = m.f.samples.append(m.f.samples.spans, span{from: at, to: noEnd})
 			continue
@@ -210,7 +210,7 @@ func (m movie) readTrack(trak span) error {
 	return nil
 }
 
-// readChunks returns the positions at which the chunks of a track begin.
+// readChunks returns the positions at which a track's chunks begin.
 func (m movie) readChunks(list span) ([]int64, error) {
 	const head = 8
 	width := 4
@@ -273,8 +273,8 @@ func (m movie) readSizes(list span) (size func(i int) (int64, bool), constant bo
 	}, false, nil
 }
 
-// readFragments records the samples of the parts of a fragment. If a part does not say where its
-// samples begin, they follow the samples of the part before it.
+// readFragments records the samples in a fragment's parts. If a part does not say where its samples
+// begin, they follow the samples of the previous part.
 func (m movie) readFragments(moof span) error {
 	end := m.from
 	for c := range m.boxes(moof) {
@@ -289,8 +289,8 @@ func (m movie) readFragments(moof span) error {
 	return nil
 }
 
-// readFragment returns the end of the samples of a part. They begin at base if the part does not
-// say where they begin.
+// readFragment records the samples in a part and returns where they end. They begin at base if the
+// part does not say where they begin.
 func (m movie) readFragment(traf span, base int64) (end int64, err error) {
 	const hasBase, hasFormat, hasDuration, hasSize, fromMoof = 0x1, 0x2, 0x8, 0x10, 0x20000
 	header, ok := m.table(traf, "tfhd")
@@ -337,8 +337,8 @@ func (m movie) readFragment(traf span, base int64) (end int64, err error) {
 	return end, nil
 }
 
-// run returns where the samples of a run begin, and their total size. usual is the size of a sample
-// if the run specifies none.
+// run returns where a run's samples begin, and their total size. usual is the sample size if the
+// run specifies none.
 func (t table) run(base, end, usual int64) (from, size int64, err error) {
 	const hasOffset, hasFlags, hasDuration, hasSize, hasSampleFlags, hasTime = 0x1, 0x4, 0x100, 0x200, 0x400, 0x800
 	if len(t) < 8 {

@@ -57,24 +57,23 @@ func (s *Scanner) Edits() (Edits, error) {
 	return all, nil
 }
 
-// walker passes the headers of a file to the steps of a format that ask for them, and skips the
-// rest.
+// walker passes a file's headers to the steps of a format that request them, and skips the rest.
 type walker struct {
 	// at is the position after the bytes written so far.
 	at    int64
-	skip  int64        // remaining bytes that no step has asked for
+	skip  int64        // remaining bytes that no step has requested
 	seek  bool         // skip everything before the next 0xFF
-	need  int          // size of what step takes
-	have  []byte       // what has arrived of those bytes
+	need  int          // number of bytes that step takes
+	have  []byte       // the bytes for step that have arrived
 	step  func([]byte) // takes need bytes, which it must not retain, and sets what follows
-	done  bool         // the format has ended; what follows is only counted
+	done  bool         // the format has ended; further bytes are only counted
 	edits []Edit
 }
 
 func (w *walker) expect(n int, step func([]byte)) { w.need, w.step = n, step }
 
-// maxEdits is the maximum number of edits in a file. They are stored in the file's row and read
-// whenever it is served.
+// maxEdits is the maximum number of edits in a file. The edits are stored in the file's row and
+// read whenever the file is served.
 const maxEdits = 1 << 14
 
 // cut replaces n bytes, starting at a position, with put.
@@ -89,8 +88,8 @@ func (w *walker) zero(at, n int64) {
 	}
 }
 
-// add appends an Edit, or merges it into the last one that it continues. Past maxEdits the rest of
-// the file is only counted: see Scanner.Edits.
+// add appends an Edit, or merges it into the last Edit if it continues that Edit. Past maxEdits,
+// the rest of the file is only counted; see Scanner.Edits.
 func (w *walker) add(x Edit) {
 	if last := len(w.edits) - 1; last >= 0 && x.continues(w.edits[last]) {
 		w.edits[last].Cut += x.Cut

@@ -12,11 +12,11 @@ import (
 	"io"
 )
 
-// Header is what the header of an image file says about the image and the cost of decoding it.
+// Header describes an image and the cost of decoding it, as read from the file's header.
 type Header struct {
 	// Format is jpeg, png or gif.
 	Format string
-	// Width and Height are in pixels, of the image as it is shown.
+	// Width and Height are the dimensions in pixels of the image as shown.
 	Width, Height int
 	// Orientation is the EXIF orientation, 1 to 8. It is 1 if the file has none.
 	Orientation int
@@ -30,8 +30,8 @@ var (
 	errBroken = errors.New("the header is damaged")
 )
 
-// Inspect parses the header of an image. It reads at most 4 KB of r past the header. It returns an
-// error for a file in any other format.
+// Inspect parses the header of a PNG, JPEG or GIF. It reads at most 4 KB of r past the header. It
+// returns an error for a file in any other format.
 func Inspect(r io.Reader) (Header, error) {
 	b := bufio.NewReaderSize(r, 4<<10)
 	first, err := b.Peek(8)
@@ -50,7 +50,7 @@ func Inspect(r io.Reader) (Header, error) {
 }
 
 // inspectPNG parses the header of a PNG. Header.decoded is an upper bound: a gray image needs 1 or
-// 2 bytes per pixel, but 4 or 8 with a transparent color, which is in a later chunk.
+// 2 bytes per pixel, but 4 or 8 with a transparent color, which a later chunk declares.
 func inspectPNG(b *bufio.Reader) (Header, error) {
 	const interlaceAt = 28 // offset of the last byte of the first chunk
 	first, err := b.Peek(interlaceAt + 1)
@@ -64,7 +64,7 @@ func inspectPNG(b *bufio.Reader) (Header, error) {
 		case "IHDR", "PLTE", "tRNS": // what DecodeConfig needs
 			writeChunk(head, kind, body)
 		case "eXIf":
-			// later ones are ignored
+			// later eXIf chunks are ignored
 			if !turned {
 				h.Orientation, turned = Orientation(body), true
 			}
@@ -83,19 +83,18 @@ func inspectPNG(b *bufio.Reader) (Header, error) {
 	case color.Gray16Model, color.RGBA64Model, color.NRGBA64Model:
 		perPixel, h.costly = 8, true
 	}
-	// The decoder allocates two rows in addition to the image. Two columns are added for an image
-	// that is one pixel wide, because the first scaling step reduces such an image to a half and
-	// others to a quarter.
+	// The decoder allocates two rows in addition to the image. Two columns are added to account for
+	// an image one pixel wide: the first scaling step leaves half of its pixels, but only a quarter
+	// of the pixels in other images.
 	h.decoded = perPixel * (int64(c.Width) + 2) * (int64(c.Height) + 2)
 	if interlaced {
-		h.decoded *= 2 // the seven passes have as many pixels as the image
+		h.decoded *= 2 // the seven passes together have as many pixels as the image
 	}
 	h.setSize(c.Width, c.Height)
 	return h, nil
 }
 
-// setSize sets the dimensions of the image as it is shown, given the dimensions of the stored
-// pixels.
+// setSize sets the dimensions of the image as shown, given the dimensions of the stored pixels.
 func (h *Header) setSize(width, height int) {
 	h.Width, h.Height = width, height
 	if h.Orientation > 4 {
@@ -110,7 +109,7 @@ const (
 	maxChunk = 1 << 20
 )
 
-// pngChunks calls visit for each chunk before the pixels, except large ones.
+// pngChunks calls visit for each chunk before the pixels, except chunks larger than maxChunk.
 func pngChunks(b *bufio.Reader, visit func(kind string, body []byte)) error {
 	if _, err := b.Discard(pngSignature); err != nil {
 		return err
@@ -145,7 +144,7 @@ func writeChunk(to *bytes.Buffer, kind string, body []byte) {
 	to.Write(binary.BigEndian.AppendUint32(append(out, chunk...), crc32.ChecksumIEEE(chunk)))
 }
 
-// The markers of a JPEG: 0xff and one of these.
+// JPEG marker codes. Each code follows a 0xff byte.
 const (
 	markerSOF0  = 0xc0 // baseline
 	markerSOF2  = 0xc2 // progressive
@@ -160,8 +159,8 @@ const (
 	markerAPP14 = 0xee // Adobe
 )
 
-// inspectJPEG parses the segments before the scan data of a JPEG itself, because image/jpeg returns
-// neither the orientation nor the properties that determine the cost of decoding.
+// inspectJPEG parses the segments before a JPEG's scan data. It does not use image/jpeg, which
+// returns neither the orientation nor the properties that determine the cost of decoding.
 func inspectJPEG(b *bufio.Reader) (Header, error) {
 	h := Header{Format: "jpeg", Orientation: 1}
 	var frame jpegFrame
@@ -199,10 +198,11 @@ func isFrame(marker byte) bool {
 		marker != markerDHT && marker != markerJPG && marker != markerDAC
 }
 
-// segment returns the next marker that has a body, and the body, or the end or scan marker.
+// segment returns the next marker that has a body, with its body. It also returns the end and scan
+// markers, without a body.
 func segment(b *bufio.Reader) (marker byte, body []byte, err error) {
 	for {
-		// bytes between segments are ignored, as image/jpeg does
+		// bytes between segments are ignored, as in image/jpeg
 		for marker != 0xff {
 			marker, err = b.ReadByte()
 			if err != nil {
@@ -235,14 +235,15 @@ func segment(b *bufio.Reader) (marker byte, body []byte, err error) {
 	return marker, body, err
 }
 
-// jpegFrame is the frame header of a JPEG. An Adobe segment before or after it can set rgb as well.
+// jpegFrame is the frame header of a JPEG. An Adobe segment before or after the frame header can
+// also set rgb.
 type jpegFrame struct {
 	width, height int
 	components    int
 	progressive   bool
 	rgb           bool
-	across, down  int   // number of 8 x 8 pixel blocks of the first component in a coding unit
-	unit          int64 // number of blocks of all components in a coding unit
+	across, down  int   // 8 x 8 pixel blocks of the first component per coding unit
+	unit          int64 // blocks of all components per coding unit
 }
 
 // parse parses the body of a frame segment. It returns errBroken for a second frame, and for

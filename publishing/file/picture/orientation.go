@@ -54,7 +54,7 @@ func applyOrientation(src *image.RGBA, orientation int) *image.RGBA {
 	return dst
 }
 
-// uprightPosition returns the position in the upright image of the pixel x, y of the file. right
+// uprightPosition returns the position, in the upright image, of the file's pixel at x, y. right
 // and bottom are the largest x and y in the file.
 func uprightPosition(x, y, right, bottom, orientation int) image.Point {
 	switch orientation {

@@ -1,7 +1,7 @@
-// Package picture converts an image to a JPEG that fits the limits of a platform, turned upright
-// and with its color profile.
+// Package picture converts an image to a JPEG that fits a platform's limits, turned upright and
+// with its color profile.
 //
-// It decodes an image only if, according to the header, the decoder allocates at most MaxDecoded
+// It decodes an image only if the header shows that the decoder will allocate at most MaxDecoded
 // bytes.
 package picture
 
@@ -18,17 +18,19 @@ import (
 const (
 	// MaxPixels is the maximum number of pixels, width times height, of an image that Fit decodes.
 	MaxPixels = 40_000_000
-	// MaxPNGPixels is the same for a PNG, for which the decoder allocates four bytes per pixel.
+	// MaxPNGPixels is the corresponding limit for a PNG, for which the decoder allocates four bytes
+	// per pixel.
 	MaxPNGPixels = 33_500_000
 	// MaxDecoded is the maximum number of bytes that the decoder may allocate for an image. A
 	// baseline JPEG of MaxPixels pixels needs less. So does a PNG of MaxPNGPixels pixels that is
 	// not interlaced, has 8 bits per channel and is at most 20 times as long as it is wide.
 	MaxDecoded = 128 << 20
 
-	// largeDecoded is in bytes. For larger images, memory is returned to the system at once.
+	// largeDecoded is the decoded size in bytes at or above which an image's memory is returned to
+	// the system at once.
 	largeDecoded = 16 << 20
-	// smallestSide is the longer side, in pixels, at which an image that still does not fit is
-	// refused.
+	// smallestSide is the length of the longer side, in pixels, at which an image that still does
+	// not fit is rejected.
 	smallestSide = 16
 )
 
@@ -67,25 +69,24 @@ type Picture struct {
 // Refusal is the permanent error for an image that can never be made to fit. Other errors are
 // temporary.
 type Refusal struct {
-	// Reason is the end of a sentence for users that begins with the name of the file. It has no
-	// period.
+	// Reason is the end of a sentence for users that begins with the file name. It has no period.
 	Reason string
 	Err    error
 }
 
-// Error returns a text for logs, with the cause. Users see only Reason.
+// Error returns text for logs, including the cause. Users see only Reason.
 func (r *Refusal) Error() string { return fmt.Sprintf("the picture %s: %v", r.Reason, r.Err) }
 
-// Unwrap returns the cause, such as the error of the decoder, for errors.Is and errors.As.
+// Unwrap returns the cause, such as the decoder's error, for errors.Is and errors.As.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// Fit reads an image from its beginning and returns it in the format s. The same bytes always give
-// the same picture. Fit returns a *Refusal for an image that cannot be made to fit or makes the
-// decoder panic. It returns errors of r and of ctx unchanged.
+// Fit reads an image from r, which must be at its beginning, and returns a picture that meets s.
+// The same bytes always yield the same picture. Fit returns a *Refusal for an image that cannot be
+// made to fit or makes the decoder panic. It returns errors from r and ctx unchanged.
 //
 // A large image needs up to MaxDecoded bytes plus about 40 MB, so the caller must limit concurrent
 // calls. Fit collects garbage before and after a large image, because a process that rarely
-// collects would keep several of them in memory.
+// collects would keep several large images in memory.
 func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	src := &source{ctx: ctx, r: r}
 	defer func() {
@@ -151,8 +152,8 @@ func (h Header) checkAffordable() error {
 	return nil
 }
 
-// source is the reader of the file. It fails when its context ends. It stores its error, because
-// decoders report a read error as a broken image.
+// source reads the file. It fails once its context is done. It records its error, because decoders
+// report a read error as a broken image.
 type source struct {
 	ctx context.Context
 	r   io.ReadSeeker

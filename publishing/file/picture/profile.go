@@ -10,21 +10,22 @@ import (
 
 const (
 	markerAPP2 = 0xe2 // a part of a color profile
-	// profileParts is the maximum number of parts in a JPEG. partSize is how many bytes of a
-	// profile a part may hold.
+	// profileParts is the maximum number of profile parts in a JPEG. partSize is the maximum number
+	// of profile bytes per part.
 	profileParts = 255
 	partSize     = 1<<16 - 1 - 2 - len(profileName) - 2
-	// profileName begins each segment of a color profile. The number of the part and the number of
-	// parts follow.
+	// profileName begins each color profile segment. It is followed by the part's number and the
+	// total number of parts.
 	profileName = "ICC_PROFILE\x00"
-	// A profile may take up at most 1/profileShare of the bytes that a picture may have.
+	// profileShare limits a profile to 1/profileShare of a picture's maximum size.
 	profileShare = 4
-	// maxProfile is in bytes. Profiles of cameras and screens have a few hundred.
+	// maxProfile is the maximum size of a profile in bytes. Camera and screen profiles have a few
+	// hundred bytes.
 	maxProfile = 1 << 20
 )
 
-// readProfile returns the color profile of an image. It returns nil if there is none, if it is
-// broken or large, or if it is not for red, green and blue, which the resulting picture uses.
+// readProfile returns the color profile of an image. It returns nil if the profile is missing,
+// broken or too large, or if its color space is not RGB, which the resulting picture uses.
 func readProfile(r io.Reader, format string) []byte {
 	b := bufio.NewReaderSize(r, 4<<10)
 	var profile []byte
@@ -34,7 +35,7 @@ func readProfile(r io.Reader, format string) []byte {
 	case "png":
 		profile = pngProfile(b)
 	}
-	const colors = 16 // where a profile names its color space
+	const colors = 16 // offset of the profile's color space
 	if len(profile) < colors+4 || string(profile[colors:colors+4]) != "RGB " {
 		return nil
 	}
@@ -89,7 +90,7 @@ func withProfile(picture, profile []byte) []byte {
 	return append(append(out, segments...), picture[2:]...)
 }
 
-// profileSegments returns the segments of a color profile; nil if the profile is empty.
+// profileSegments returns the JPEG segments for a color profile, or nil if the profile is empty.
 func profileSegments(profile []byte) (out []byte) {
 	of := (len(profile) + partSize - 1) / partSize
 	for i := range of {

@@ -14,10 +14,12 @@ import (
 	"golang.org/x/image/draw"
 )
 
-// decodeSmall decodes an image and scales it down to maxSide. For a large image it collects garbage
-// three times: before decoding, so that garbage from earlier images does not add to the peak; after
-// the first step, which leaves at most a quarter of the pixels; and at the end, because the heap
-// size at that time sets the heap goal.
+// decodeSmall decodes an image and scales it down to maxSide. For a large image, it collects
+// garbage three times:
+//
+//   - before decoding, to keep garbage from earlier images from adding to the peak
+//   - after the first step, which leaves at most a quarter of the pixels
+//   - at the end, because the heap size at that time sets the heap goal
 func decodeSmall(ctx context.Context, src io.Reader, h Header, maxSide int) (*image.RGBA, error) {
 	large := h.decoded >= largeDecoded
 	if large {
@@ -34,8 +36,8 @@ func decodeSmall(ctx context.Context, src io.Reader, h Header, maxSide int) (*im
 	return reduce(ctx, img, size)
 }
 
-// decodeHalf decodes an image and takes the first scaling step, so that the decoded original is
-// garbage by the time it returns. It also returns the size that the image has at maxSide.
+// decodeHalf decodes an image and takes the first scaling step. The decoded original is garbage by
+// the time decodeHalf returns. It also returns the image's size at maxSide.
 func decodeHalf(r io.Reader, h Header, maxSide int) (img *image.RGBA, size image.Point, err error) {
 	decode := jpeg.Decode
 	if h.Format == "png" {
@@ -57,8 +59,8 @@ func limited(size image.Point, maxSide int) image.Point {
 	return image.Pt(max(1, size.X*to/long), max(1, size.Y*to/long))
 }
 
-// reduce scales an image down to size, in steps of at most a half: see halve. It returns the error
-// of ctx.
+// reduce scales an image down to size in steps that at most halve the sides; see halve. It returns
+// ctx's error once ctx is done.
 func reduce(ctx context.Context, img *image.RGBA, size image.Point) (*image.RGBA, error) {
 	for img.Rect.Size() != size {
 		if err := ctx.Err(); err != nil {
@@ -69,9 +71,9 @@ func reduce(ctx context.Context, img *image.RGBA, size image.Point) (*image.RGBA
 	return img, nil
 }
 
-// halve draws an image on white with sides of half the length, or of size if that is more.
-// ApproxBiLinear interpolates between four pixels, so every pixel of the source contributes as long
-// as a step at most halves the sides.
+// halve draws an image on white with its sides halved, or at size if that is larger. ApproxBiLinear
+// interpolates between four pixels, so every source pixel contributes as long as a step at most
+// halves the sides.
 func halve(src image.Image, size image.Point) *image.RGBA {
 	from := src.Bounds()
 	dst := image.NewRGBA(image.Rect(0, 0, max(size.X, (from.Dx()+1)/2), max(size.Y, (from.Dy()+1)/2)))

@@ -1,4 +1,4 @@
-// Package store contains the statements for files. Only the parent folder uses them.
+// Package store reads and writes the rows of files. Only the parent package uses it.
 package store
 
 import (
@@ -13,16 +13,16 @@ import (
 	"crier/tenancy"
 )
 
-// storedBytes counts shared bytes once. It uses the condition of the index media_blob, which has
-// every column that it reads.
+// storedBytes counts shared bytes once. It has the same condition as the index media_blob, which
+// contains all columns that the query reads.
 const storedBytes = `select coalesce(sum(stored), 0)::bigint from (
   select distinct on (blob) stored from media where org_id = $1 and deleted_at is null and size > 0 order by blob) x`
 
 const mediaStored = `-- publishing.MediaStored
 ` + storedBytes
 
-// StoredBytes returns how many bytes an organization has in the file store. Files with the same
-// bytes count once. It returns pg.ErrOrgBusy or the Postgres error.
+// StoredBytes returns how many bytes an organization has in the file store. Bytes shared by several
+// files count once. It returns pg.ErrOrgBusy or the Postgres error.
 func StoredBytes(ctx context.Context, d *db.DB, org tenancy.OrgID) (bytes int64, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(mediaStored, org).QueryRow(func(row pgx.Row) error { return row.Scan(&bytes) })
@@ -30,8 +30,8 @@ func StoredBytes(ctx context.Context, d *db.DB, org tenancy.OrgID) (bytes int64,
 	return bytes, err
 }
 
-// mediaShare serializes the uploads and deletions of an organization, so that no upload starts to
-// share bytes that are about to be deleted.
+// mediaShare serializes an organization's uploads and deletions, so that no upload starts to share
+// bytes that are about to be deleted.
 const mediaShare = `-- publishing.MediaShare
 select pg_advisory_xact_lock(hashtextextended('media/' || $1, 0))`
 
@@ -44,16 +44,16 @@ select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, coalesce((select 
 where $14::bigint = 0 or exists (select from same) or (` + storedBytes + `) + $16::bigint <= $14
 returning blob`
 
-// ErrStorageFull means that a file would exceed the limit given to SaveMedium, which has then
-// inserted no row. The bytes of the file are still stored.
+// ErrStorageFull means that a file would exceed the limit given to SaveMedium. No row was inserted,
+// but the file's bytes are still stored.
 var ErrStorageFull = errors.New("the organization's storage is full")
 
-// SaveMedium inserts a file and returns it. Its bytes must already be stored as m.Blob. If the
-// organization has a file with the same SHA-256, the returned file has that file's Blob, and no row
-// refers to the given one. A file without a hash never equals another file.
+// SaveMedium inserts the row of a file whose bytes are already stored as m.Blob, and returns the
+// file. If the organization already has a file with the same SHA-256 hash, the returned file has
+// that file's Blob, and no row refers to m.Blob. A file without a hash never equals another file.
 //
-// SaveMedium returns ErrStorageFull if the organization would have more than most bytes in the file
-// store; 0 means no limit.
+// SaveMedium returns ErrStorageFull if the organization would then have more than most bytes in the
+// file store. If most is 0, there is no limit.
 func SaveMedium(
 	ctx context.Context, d *db.DB, m publishing.Medium, hash []byte, most int64,
 ) (publishing.Medium, error) {
@@ -77,8 +77,8 @@ func SaveMedium(
 const mediaByKey = `-- publishing.MediaByKey
 select org_id, id, key, blob, name, ext, content_type, size, edits from media where key = $1 and deleted_at is null`
 
-// MediumByKey returns the file with an unguessable key, of any organization, or pgx.ErrNoRows.
-// Width, Height, OriginalName and CreatedAt are not set.
+// MediumByKey returns the file with the given unguessable key in any organization, or pgx.ErrNoRows
+// if there is none. Width, Height, OriginalName and CreatedAt are not set.
 func MediumByKey(ctx context.Context, d *db.DB, key string) (m publishing.Medium, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(mediaByKey, key).QueryRow(func(row pgx.Row) error {
@@ -88,8 +88,8 @@ func MediumByKey(ctx context.Context, d *db.DB, key string) (m publishing.Medium
 	return m, err
 }
 
-// FindMedia returns the existing files of an organization with the given ids or keys. It returns
-// pg.ErrOrgBusy or the Postgres error.
+// FindMedia returns an organization's files with the given ids or keys, except deleted ones. It
+// returns pg.ErrOrgBusy or the Postgres error.
 func FindMedia(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, media []publishing.MediaID, keys []string,
 ) (found []publishing.Medium, err error) {

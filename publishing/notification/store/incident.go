@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// incidentOrgs goes from organization to organization along the index, and reads one event of each.
+// incidentOrgs skips along the index from organization to organization and reads one event of each.
 const incidentOrgs = `-- publishing.IncidentOrgs
 with recursive org as (
   (select e.org_id from incident_event e where e.org_id > $1 order by e.org_id limit 1)
@@ -22,8 +22,8 @@ with recursive org as (
   from org o where o.org_id is not null)
 select o.org_id from org o where o.org_id is not null limit $2`
 
-// IncidentOrgs returns organizations with events that are not counted yet, by id, after the given
-// one. A zero after starts with the first organization.
+// IncidentOrgs returns the organizations that have uncounted events, ordered by id, starting after
+// the given organization. If after is zero, it starts with the first one.
 func IncidentOrgs(ctx context.Context, d *db.DB, after tenancy.OrgID, limit int) (out []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(incidentOrgs, pgtype.UUID{Bytes: after.UUID(), Valid: true}, limit).
@@ -32,8 +32,8 @@ func IncidentOrgs(ctx context.Context, d *db.DB, after tenancy.OrgID, limit int)
 	return out, err
 }
 
-// mailOrgs is incidentOrgs for notifications whose mails are due. One scan of the index
-// notification_mail reads those of all organizations that the limit allows.
+// mailOrgs is incidentOrgs for notifications whose emails are due. In total, it scans the index
+// notification_mail at most once, and stops at the limit.
 const mailOrgs = `-- publishing.MailOrgs
 with recursive org as (
   (select n.org_id from notification n where n.mail_at <= $2 and n.org_id > $1 order by n.org_id limit 1)
@@ -42,8 +42,8 @@ with recursive org as (
   from org o where o.org_id is not null)
 select o.org_id from org o where o.org_id is not null limit $3`
 
-// MailOrgs returns organizations with notifications whose mails are due, by id, after the given
-// one.
+// MailOrgs returns the organizations that have notifications with due emails, ordered by id,
+// starting after the given organization.
 func MailOrgs(
 	ctx context.Context, d *db.DB, after tenancy.OrgID, now time.Time, limit int,
 ) (out []tenancy.OrgID, err error) {
@@ -54,13 +54,13 @@ func MailOrgs(
 	return out, err
 }
 
-// incidentBacklog reads a limited number of rows, so that it stays cheap if many events wait.
+// incidentBacklog reads a limited number of rows, to stay cheap when many events are waiting.
 const incidentBacklog = `-- publishing.IncidentBacklog
 select count(*), coalesce(extract(epoch from clock_timestamp() - min(e.at)), 0)::bigint
 from (select at from incident_event limit $1) e`
 
-// IncidentBacklog returns how many events wait to be counted, at most limit, and the age of the
-// oldest of them in seconds.
+// IncidentBacklog returns how many events are waiting to be counted, at most limit, and the age of
+// the oldest one in seconds.
 func IncidentBacklog(ctx context.Context, d *db.DB, limit int) (rows, seconds int64, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(incidentBacklog, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&rows, &seconds) })
@@ -71,9 +71,9 @@ func IncidentBacklog(ctx context.Context, d *db.DB, limit int) (rows, seconds in
 const incidentsTryLock = `-- publishing.IncidentsTryLock
 select pg_try_advisory_xact_lock(hashtextextended('incidents/' || $1, 0)) and set_config('lock_timeout', '100ms', true) <> ''`
 
-// TryLockIncidents returns true to only one transaction at a time that counts the organization's
-// events or adds a notification. The rest of the transaction waits at most 100 ms for any lock, so
-// that one organization does not delay the others.
+// TryLockIncidents tries to take the lock that an organization's transactions need to count events
+// or add a notification. It returns false if another transaction has the lock. The rest of the
+// transaction waits at most 100 ms for any lock, to keep one organization from delaying the others.
 func TryLockIncidents(ctx context.Context, tx *db.Tx) (got bool, err error) {
 	err = tx.QueryRow(ctx, incidentsTryLock, tx.Org.String()).Scan(&got)
 	return got, err
@@ -83,43 +83,43 @@ const activityTime = `-- publishing.ActivityTime
 select greatest($2::timestamptz, (select n.last_at + interval '1 microsecond' from notification n
   where n.org_id = $1 order by n.last_at desc, n.id desc limit 1))`
 
-// ActivityTime returns now or, if that is not later than Notification.LastAt of every notification
-// of the organization, a time that is. The transaction must be the only one that writes these
-// notifications; see TryLockIncidents. A reader who has read everything up to a time has then read
-// all that can ever be there.
+// ActivityTime returns now or, if the organization has a notification whose LastAt is now or later,
+// the microsecond after the latest LastAt. New activity therefore never falls into a period that a
+// reader has already read. The transaction must have the lock of TryLockIncidents.
 func ActivityTime(ctx context.Context, tx *db.Tx, now time.Time) (at time.Time, err error) {
 	err = tx.QueryRow(ctx, activityTime, tx.Org, now).Scan(&at)
 	return at, err
 }
 
-// IncidentEvent is one event, which is counted in an incident.
+// IncidentEvent is an event that is counted in an incident.
 type IncidentEvent struct {
 	ID      int64                        `db:"id"`
 	At      time.Time                    `db:"at"`
 	Kind    publishing.IncidentEventKind `db:"kind"`
 	Channel publishing.ChannelID         `db:"channel_id"`
-	// Post is zero for an event of the channel.
+	// Post is zero for an event that concerns only the channel.
 	Post publishing.PostID `db:"post_id"`
-	// Code and Reason belong to the post that failed. Reason is for people.
+	// Code and Reason say why the post failed, or why the channel must be reconnected. Reason is
+	// shown to people.
 	Code   *string `db:"code"`
 	Reason *string `db:"reason"`
 }
 
-// ChannelPosts counts the posts of one channel in a notification about several channels.
+// ChannelPosts counts one channel's posts in a notification about several channels.
 type ChannelPosts struct {
 	Notification publishing.NotificationID
 	Channel      publishing.ChannelID
 	Posts        int
 }
 
-// IncidentChanges are the changes to store.
+// IncidentChanges holds the changes that SaveIncidents stores.
 type IncidentChanges struct {
-	// The incidents in Deleted are deleted first, then those in Changed are updated, then those in
-	// Begun are inserted, because a channel may have only one open incident of a kind.
+	// Deleted is applied first, then Changed, and then Begun, because a channel can have only one
+	// open incident of each kind.
 	Deleted []publishing.NotificationID
 	Changed []publishing.Notification
 	Begun   []publishing.Notification
-	// Published has posts to add to the counts of their channels.
+	// Published holds the numbers of posts to add to the channels' counts.
 	Published []ChannelPosts
 }
 
@@ -127,7 +127,7 @@ const incidentEvents = `-- publishing.IncidentEvents
 select e.id, e.at, e.kind, e.channel_id, e.post_id, e.code, e.reason from incident_event e
 where e.org_id = $1 order by e.id limit $2 for update skip locked`
 
-// IncidentEvents locks and returns the oldest events of the organization.
+// IncidentEvents locks and returns the organization's oldest events.
 func IncidentEvents(ctx context.Context, tx *db.Tx, most int) ([]IncidentEvent, error) {
 	rows, err := tx.Query(ctx, incidentEvents, tx.Org, most)
 	if err != nil {
@@ -139,8 +139,8 @@ func IncidentEvents(ctx context.Context, tx *db.Tx, most int) ([]IncidentEvent, 
 const incidentEventsDelete = `-- publishing.IncidentEventsDelete
 delete from incident_event where org_id = $1 and id = any ($2) returning id`
 
-// DeleteIncidentEvents deletes events and returns the ids of those that it deleted. Only these may
-// be counted in the transaction: the others were counted by another one.
+// DeleteIncidentEvents deletes events and returns the ids of the events that it deleted. The
+// transaction may count only these; the others were counted by another transaction.
 func DeleteIncidentEvents(ctx context.Context, tx *db.Tx, events []int64) ([]int64, error) {
 	rows, err := tx.Query(ctx, incidentEventsDelete, tx.Org, events)
 	if err != nil {
@@ -151,8 +151,8 @@ func DeleteIncidentEvents(ctx context.Context, tx *db.Tx, events []int64) ([]int
 
 var notificationColumns = db.Columns[publishing.Notification]("n")
 
-// openIncidents does not wait for locks: if it meets one, the organization is left for the next
-// round.
+// openIncidents fails instead of waiting for a locked row. The organization is then left for the
+// next round.
 var openIncidents = `-- publishing.OpenIncidents
 select ` + notificationColumns + ` from notification n
 where n.org_id = $1 and n.id = any (array(
@@ -168,10 +168,10 @@ where n.org_id = $1 and n.id = any (array(
     and (d.created_at at time zone 'UTC')::date >= $3))
 order by n.id for no key update nowait`
 
-// OpenIncidents locks and returns the incidents of the channels that are open or that ended after
-// the given time. For each day starting with the day of since, it also returns the unknown outcomes
-// of the channels and the published posts. If pg.IsLocked returns true for the error, another
-// transaction has locked one of them.
+// OpenIncidents locks and returns the channels' incidents that are open or that ended after the
+// given time. From the day of since on, it also returns the channels' incidents of unknown outcomes
+// and the organization's incidents of published posts. If another transaction has locked one of
+// these incidents, OpenIncidents returns an error for which pg.IsLocked is true.
 func OpenIncidents(
 	ctx context.Context, tx *db.Tx, channels []publishing.ChannelID, since, ended time.Time,
 ) ([]publishing.Notification, error) {
@@ -206,11 +206,12 @@ const notificationsTrim = `-- publishing.NotificationsTrim
 delete from notification where org_id = $1 and id in (
   select n.id from notification n where n.org_id = $1 order by n.last_at desc, n.id desc offset $2 limit $3)`
 
-// trimAtOnce bounds how many old notifications a transaction that adds some deletes.
+// trimAtOnce limits how many old notifications one call of SaveIncidents deletes.
 const trimAtOnce = 1000
 
-// SaveIncidents stores changes of incidents and keeps the number of notifications within
-// publishing.MaxNotifications. LastAt of the incidents must come from ActivityTime.
+// SaveIncidents stores incident changes. To keep the number of notifications within
+// publishing.MaxNotifications, it deletes the oldest. The incidents' LastAt must come from
+// ActivityTime.
 func SaveIncidents(ctx context.Context, tx *db.Tx, c IncidentChanges) error {
 	b := &pgx.Batch{}
 	if len(c.Deleted) > 0 {
@@ -233,9 +234,9 @@ func SaveIncidents(ctx context.Context, tx *db.Tx, c IncidentChanges) error {
 const incidentsLock = `-- publishing.IncidentsLock
 select pg_advisory_xact_lock(hashtextextended('incidents/' || $1, 0))`
 
-// AddNotification stores a notification as SaveIncidents does. It waits for any transaction that
-// counts the organization's events or adds a notification, and may move Notification.LastAt as
-// ActivityTime does.
+// AddNotification inserts a notification with SaveIncidents. It waits for any transaction that is
+// counting the organization's events or adding a notification, and adjusts LastAt with
+// ActivityTime.
 func AddNotification(ctx context.Context, tx *db.Tx, n publishing.Notification) (err error) {
 	if _, err := tx.Exec(ctx, incidentsLock, tx.Org.String()); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package store contains the statements for notifications, incidents and their mails. Only the
-// parent folder uses them.
+// Package store reads and writes the rows of notifications, incidents and incident events. Only the
+// parent package uses it.
 package store
 
 import (
@@ -13,9 +13,9 @@ import (
 	"crier/tenancy"
 )
 
-// shownWith are the columns of publishing.ListedNotification that are not in the table. They show
-// the channel's current name, even if the channel was disconnected. An approval has the channel of
-// its post.
+// shownWith lists the columns of publishing.ListedNotification that are not in the table. The
+// channel's current name is shown even if the channel was disconnected. An approval shows its
+// post's channel.
 const shownWith = `coalesce(c.name, '') as channel_name, coalesce(c.connector, '') as connector,
   coalesce(c.picture, '') as channel_picture, p.publish_date as post_date, a.requested_by as asked_by,
   coalesce(a.status = 'PENDING', false) as waits`
@@ -36,8 +36,8 @@ order by n.last_at desc, n.id desc`
 const notificationCount = `-- publishing.NotificationCount
 select count(*) from notification n where n.org_id = $1 and (n.person_id is null or n.person_id = $2)`
 
-// Notifications returns a page of the notifications that a person of the organization sees, and the
-// number of notifications on all pages.
+// Notifications returns a page of the notifications that a member can see, and the number of
+// notifications on all pages.
 func Notifications(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, person tenancy.PersonID, page, limit int,
 ) (out publishing.NotificationPage, err error) {
@@ -55,13 +55,13 @@ func Notifications(
 const readUntil = `coalesce((select r.read_at from notification_read r where r.org_id = $1 and r.person_id = $2),
   (select m.created_at from member m where m.org_id = $1 and m.person_id = $2), 'epoch'::timestamptz)`
 
-// wantedBy takes the muted kinds as $3. A channel that must be reconnected is muted only while no
-// post has failed.
+// wantedBy takes the muted kinds as $3. A reconnect notification is muted only while no post has
+// failed.
 const wantedBy = `(n.person_id is null or n.person_id = $2)
   and (n.kind <> all ($3::text[]) or n.kind = 'reconnect' and n.posts > 0)`
 
-// unreadBy is true for notifications after readUntil that were not read, or were counted again
-// since they were read.
+// unreadBy is true for notifications after readUntil that were never read, or that have had new
+// activity since they were read.
 const unreadBy = `n.last_at > ` + readUntil + ` and not exists (select from notification_seen s
   where s.org_id = $1 and s.person_id = $2 and s.notification_id = n.id and s.last_at >= n.last_at)`
 
@@ -80,7 +80,7 @@ func UnreadNotifications(
 	return n, err
 }
 
-// notificationsRead is one statement, so that it marks exactly what it returns.
+// notificationsRead is one statement, so that it marks exactly the notifications that it returns.
 var notificationsRead = `-- publishing.NotificationsRead
 with n as (
   select n.org_id, ` + notificationColumns + ` from notification n
@@ -92,8 +92,8 @@ with n as (
 select ` + notificationColumns + `, ` + shownWith + ` from n` + withChannel + `
 order by n.last_at desc, n.id desc`
 
-// notificationsReadUntil moves the time up to which everything was read forward to just before the
-// oldest unread notification, and deletes the records of single notifications before it.
+// notificationsReadUntil advances readUntil to just before the oldest unread notification, and
+// deletes the notification_seen rows that become redundant.
 const notificationsReadUntil = `-- publishing.NotificationsReadUntil
 with until as (
   select max(n.last_at) as at from notification n
@@ -108,18 +108,18 @@ delete from notification_seen s using until u where s.org_id = $1 and s.person_i
 const notificationsLastRead = `-- publishing.NotificationsLastRead
 select ` + readUntil
 
-// NotificationsRead asks for a page, starting at 0, of the notifications that a member wants to
-// see.
+// NotificationsRead requests a page of the notifications that a member has not muted. Pages start
+// at 0.
 type NotificationsRead struct {
 	Person      tenancy.PersonID
 	Muted       []publishing.NotificationKind
 	Page, Limit int
-	// Mark records that the member has read what is returned.
+	// Mark marks the returned notifications as read.
 	Mark bool
 }
 
-// ReadNotifications returns a page of the notifications that a member wants to see, the newest
-// first. before is the time up to which the member had already read everything.
+// ReadNotifications returns a page of the notifications that a member has not muted, newest first.
+// before is the time up to which the member had already read everything.
 func ReadNotifications(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, q NotificationsRead,
 ) (out []publishing.ListedNotification, before time.Time, err error) {
@@ -143,11 +143,12 @@ left join lateral (
 ) w on true
 where n.org_id = $1 and n.mail_at <= $2 and n.kind <> 'published' order by n.mail_at, n.id limit $3`
 
-// excerptOf is how many characters of a post, including markup, are read for its first words.
+// excerptOf is how many characters of a post, including markup, are read to find the post's first
+// words.
 const excerptOf = 2000
 
-// IncidentMails returns the incidents whose mails are due, except published posts, with the first
-// words of their posts.
+// IncidentMails returns the incidents whose emails are due, with their posts' first words. It
+// excludes published posts.
 func IncidentMails(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, now time.Time, limit int,
 ) (out []publishing.ListedNotification, err error) {
@@ -167,7 +168,7 @@ func scanIncidentMail(row pgx.CollectableRow) (publishing.ListedNotification, er
 	return r.ListedNotification, err
 }
 
-// publishedMails reads the oldest day.
+// publishedMails reads only the oldest due day.
 const publishedMails = `-- publishing.PublishedMails
 with due as (
   select n.id, n.posts, n.created_at from notification n
@@ -178,8 +179,8 @@ from due d join notification_posts p on p.org_id = $1 and p.notification_id = d.
 left join channel c on c.org_id = $1 and c.id = p.channel_id
 order by p.posts desc, p.channel_id limit $3`
 
-// PublishedOn is a channel with its posts of one day. Channels and AllPosts are totals of the
-// organization.
+// PublishedOn counts the posts that a channel published on one day. Channels and AllPosts are the
+// organization's totals for that day.
 type PublishedOn struct {
 	ID        publishing.NotificationID `db:"id"`
 	Day       time.Time                 `db:"day"`
@@ -191,7 +192,7 @@ type PublishedOn struct {
 }
 
 // PublishedMails returns the channels with the most posts, at most limit, on the oldest day whose
-// mails are due.
+// emails are due.
 func PublishedMails(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, now time.Time, limit int,
 ) (out []PublishedOn, err error) {
@@ -201,9 +202,9 @@ func PublishedMails(
 	return out, err
 }
 
-// Rows that another transaction has locked are skipped: their report is repeated later and ignored.
-// The mails stay due if posts have failed since the mails about their channel were queued, or if
-// the incident was reopened in the meantime.
+// Rows that another transaction has locked are skipped; their reports are repeated later and
+// ignored by the mailer. An email stays due if the first post failed after the email about the
+// channel was queued, or if the incident was reopened in the meantime.
 const mailsQueued = `-- publishing.MailsQueued
 update notification n set mailed_posts = x.posts, mailed_at = $5,
   mail_at = case when n.kind = 'reconnect' and x.posts = n.earlier_posts and n.posts > x.posts then n.mail_at end
@@ -211,8 +212,8 @@ from unnest($2::uuid[], $3::integer[], $4::integer[]) x (id, posts, reopened)
 where n.org_id = $1 and n.id = x.id and n.reopened = x.reopened and n.id in (
   select o.id from notification o where o.org_id = $1 and o.id = any ($2) order by o.id for no key update skip locked)`
 
-// MailsQueued records that the mails of incidents were queued at the given time, and how many posts
-// they name.
+// MailsQueued records that emails about incidents were queued at the given time, and how many posts
+// the emails count.
 func MailsQueued(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, of []publishing.ListedNotification, at time.Time,
 ) error {
@@ -233,9 +234,9 @@ with queued as (
   returning id)
 delete from notification_posts p using queued q where p.org_id = $1 and p.notification_id = q.id`
 
-// PublishedQueued records that the mails about the published posts of a notification were queued at
-// the given time. If another transaction has locked the notification, PublishedQueued does nothing:
-// the report is repeated later and ignored.
+// PublishedQueued records that the emails about a notification's published posts were queued at the
+// given time. If another transaction has locked the notification, PublishedQueued does nothing; the
+// report is repeated later and ignored by the mailer.
 func PublishedQueued(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, of publishing.NotificationID, at time.Time,
 ) error {

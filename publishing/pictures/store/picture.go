@@ -1,4 +1,4 @@
-// Package store contains the statements for derived pictures. Only the parent folder uses them.
+// Package store reads and writes the rows of derived pictures. Only the parent package uses it.
 package store
 
 import (
@@ -16,7 +16,8 @@ import (
 	"crier/tenancy"
 )
 
-// PictureState is a value of derived_picture.state, which has a CHECK with the same list.
+// PictureState is a value of the column derived_picture.state, whose CHECK constraint has the same
+// list.
 type PictureState string
 
 // The states of a picture. PictureReady and PictureFailed are final.
@@ -26,7 +27,7 @@ const (
 	PictureFailed  PictureState = "failed"
 )
 
-// PictureKey identifies a derived picture of an organization.
+// PictureKey identifies one of an organization's derived pictures.
 type PictureKey struct {
 	// Media is the image that the picture is derived from.
 	Media publishing.MediaID `db:"media_id"`
@@ -38,10 +39,10 @@ type PictureKey struct {
 type DerivedPicture struct {
 	PictureKey
 	State PictureState `db:"state"`
-	// Wait is the time until a pending picture may be taken; zero if it may be taken now.
+	// Wait is the time until a pending picture can be taken, or zero if it can be taken now.
 	Wait time.Duration `db:"wait"`
-	// Error is a sentence for users. It says why the picture failed or, if it is pending and not
-	// being made, why the last attempt failed.
+	// Error is a sentence for users. It says why the picture failed or, if the picture is pending
+	// and not being made, why the last attempt failed.
 	Error string `db:"error"`
 	MadePicture
 }
@@ -81,8 +82,8 @@ func queueFind(b *pgx.Batch, keys []PictureKey, all *[]DerivedPicture) {
 	b.Queue(pictureFind, media, specs).Query(db.Into(all, pgx.RowToStructByName[DerivedPicture]))
 }
 
-// pictureArrays returns the keys in an order that is the same for all transactions, so that two
-// transactions never wait for each other.
+// pictureArrays returns the keys in the same order for all transactions, so that two transactions
+// never wait for each other.
 func pictureArrays(keys []PictureKey) (media [][16]byte, specs []string) {
 	sorted := slices.SortedFunc(slices.Values(keys), func(a, b PictureKey) int {
 		return cmp.Or(cmp.Compare(a.Media.String(), b.Media.String()), cmp.Compare(a.Spec, b.Spec))
@@ -102,8 +103,8 @@ func WantPictures(ctx context.Context, tx *db.Tx, keys []PictureKey) (all []Deri
 	return all, tx.SendBatch(ctx, b).Close()
 }
 
-// AddPictures is like WantPictures, in its own transaction. It may also return pg.ErrOrgBusy, and
-// may be repeated after an error.
+// AddPictures is like WantPictures, but in its own transaction. It can also return pg.ErrOrgBusy,
+// and can be repeated after an error.
 func AddPictures(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, keys []PictureKey,
 ) (all []DerivedPicture, err error) {
@@ -131,7 +132,7 @@ type TakenPicture struct {
 	// made.
 	State PictureState
 	// Attempt is the number of this attempt, starting with 1. The statements that end the attempt
-	// compare it.
+	// require the row to have this number.
 	Attempt int
 }
 
@@ -149,7 +150,7 @@ func scanTaken(row pgx.CollectableRow) (TakenPicture, error) {
 
 // PictureLimits limits the attempts at one picture.
 type PictureLimits struct {
-	// Lease is how long no other process takes the picture.
+	// Lease is how long the attempt owns the picture.
 	Lease time.Duration
 	// Unfinished is how many attempts in a row may end without a result. Attempts is the maximum
 	// number of attempts in total.
@@ -159,7 +160,7 @@ type PictureLimits struct {
 }
 
 // pictureTake counts the attempt before it begins, so that a picture that crashes its process is
-// given up eventually.
+// eventually abandoned.
 var pictureTake = `-- publishing.PictureTake
 update derived_picture d set attempts = d.attempts + 1, unfinished = d.unfinished + 1,
   not_before = now() + $4 * interval '1 millisecond',
@@ -170,8 +171,8 @@ where d.org_id = $1 and d.media_id = $2 and d.spec = $3 and d.state = 'pending' 
   and m.org_id = d.org_id and m.id = d.media_id
 returning d.media_id, d.spec, ` + db.MediaColumns + `, d.state, d.attempts`
 
-// TakePicture takes a pending picture for one attempt. found is false if there is nothing to take:
-// the picture is ready, failed, deleted or not yet due, or another process has taken it.
+// TakePicture takes a pending picture for one attempt. found is false if the picture is ready,
+// failed, deleted or not yet due, or if another process has taken it.
 func TakePicture(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, l PictureLimits,
 ) (taken TakenPicture, found bool, err error) {
@@ -206,8 +207,8 @@ const pictureFail = `-- publishing.PictureFail
 update derived_picture set state = 'failed', unfinished = 0, error = $5
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// FailPicture ends an attempt and gives up the picture. reason is a sentence for users. It returns
-// false and errors as KeepPicture does.
+// FailPicture ends an attempt and marks the picture as failed. reason is a sentence for users.
+// FailPicture returns the same results as KeepPicture.
 func FailPicture(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, reason string,
 ) (bool, error) {
@@ -219,10 +220,10 @@ update derived_picture set unfinished = case when $6 then unfinished else 0 end,
   not_before = now() + $5 * interval '1 millisecond', error = $7
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// ReturnPicture ends an attempt that failed for a transient reason. The picture may be taken again
+// ReturnPicture ends an attempt that failed for a transient reason. The picture can be taken again
 // after the given time. If unfinished is true, the attempt counts toward PictureLimits.Unfinished.
-// reason is a sentence for users, empty if nothing failed. It returns false and errors as
-// KeepPicture does.
+// reason is a sentence for users, or empty if nothing failed. ReturnPicture returns the same
+// results as KeepPicture.
 func ReturnPicture(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, after time.Duration, unfinished bool,
 	reason string,
@@ -245,8 +246,9 @@ func endPicture(ctx context.Context, d *db.DB, org tenancy.OrgID, sql string, ar
 	return ended, err
 }
 
-// picturePending returns at most $2 pictures of each organization. The first picture of each
-// organization comes first, so that one organization with many pictures does not hide the others.
+// picturePending returns at most $2 pictures per organization. All organizations' first pictures
+// come before any second picture, to keep an organization with many pictures from crowding out the
+// others.
 const picturePending = `-- publishing.PicturePending
 select org_id, media_id, spec from (
   select d.org_id, d.media_id, d.spec, row_number() over (partition by d.org_id order by d.not_before) as nth
@@ -262,8 +264,9 @@ type PendingPicture struct {
 	PictureKey
 }
 
-// PendingPictures returns pictures that may be taken, of the organizations in the given shards: at
-// most most of each organization, and at most all in total. It returns the Postgres error.
+// PendingPictures returns pictures that can be taken, for organizations in the given shards. most
+// limits the pictures per organization, and all limits the total. PendingPictures returns the
+// Postgres error.
 func PendingPictures(
 	ctx context.Context, d *db.DB, shards []int16, most, all int,
 ) (out []PendingPicture, err error) {

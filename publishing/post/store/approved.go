@@ -10,25 +10,24 @@ import (
 	"crier/publishing/db"
 )
 
-// postDigest is the SHA-256 of what the post p publishes: its channel, delay and settings, its
-// texts, and its files with their alternative texts, in order. It does not cover the ids of parts,
-// the date and the tags. load_work.sql has a copy.
+// postDigest is the SHA-256 hash of what the post p publishes: its channel, delay, settings, texts,
+// and files with their alt texts, in order. It does not cover part ids, the date or the tags.
+// load_work.sql has a copy of this expression.
 const postDigest = `sha256(convert_to(jsonb_build_array(p.channel_id, p.delay_minutes, p.settings, (
   select jsonb_agg(jsonb_build_array(a.content, a.html, (
     select jsonb_agg(jsonb_build_array(t.media_id, t.alt) order by t.position) from attachment t
     where t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true)) order by a.position)
   from part a where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true))::text, 'UTF8'))`
 
-// postPlace orders the posts of a group.
+// postPlace is the position of the post p in its group.
 const postPlace = `(select min(a.position) from part a
   where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true)`
 
-// Content holds the digests of what the posts of a group publish, in order.
+// Content holds the digests of what a group's posts publish, in order.
 type Content []PostContent
 
 // PostContent holds the digest of what one post publishes, and the digest that was approved.
-// Approved is nil if nobody was asked for approval, and empty if the content needs an approval but
-// has none.
+// Approved is nil if the post needs no approval, and empty if it needs an approval but has none.
 type PostContent struct {
 	Digest   []byte `db:"digest"`
 	Approved []byte `db:"approved"`
@@ -37,8 +36,8 @@ type PostContent struct {
 // NeedsApproval reports whether the group may be published only with approved content.
 func (c Content) NeedsApproval() bool { return len(c) > 0 && c[0].Approved != nil }
 
-// IsApproved reports whether the content of the group is what was approved according to before, the
-// content of the group before a change.
+// IsApproved reports whether the group's content equals what was approved according to before,
+// which is the group's content before a change.
 func (c Content) IsApproved(before Content) bool {
 	if len(c) != len(before) {
 		return false
@@ -55,7 +54,7 @@ const contentOf = `-- publishing.ContentOf
 select ` + postDigest + ` as digest, p.approved from post p
 where p.group_id = $1 and p.deleted_at is null order by ` + postPlace
 
-// ContentOf returns the content of a group. It returns the Postgres error.
+// ContentOf returns a group's content, or a Postgres error.
 func ContentOf(ctx context.Context, tx *db.Tx, group publishing.GroupID) (Content, error) {
 	rows, err := tx.Query(ctx, contentOf, group)
 	if err != nil {
@@ -67,8 +66,7 @@ func ContentOf(ctx context.Context, tx *db.Tx, group publishing.GroupID) (Conten
 const contentApprove = `-- publishing.ContentApprove
 update post p set approved = ` + postDigest + ` where p.group_id = $1 and p.deleted_at is null`
 
-// ApproveContent stores that the content of a locked group is approved. It returns the Postgres
-// error.
+// ApproveContent records that a locked group's content is approved. It returns any Postgres error.
 func ApproveContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) error {
 	_, err := tx.Exec(ctx, contentApprove, group)
 	return err
@@ -77,8 +75,8 @@ func ApproveContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) er
 const contentReject = `-- publishing.ContentReject
 update post set approved = '\x' where group_id = $1`
 
-// RejectContent stores that a locked group, whatever its content, is published only after a new
-// approval. It returns the Postgres error.
+// RejectContent records that a locked group needs a new approval, whatever its content. It returns
+// any Postgres error.
 func RejectContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) error {
 	_, err := tx.Exec(ctx, contentReject, group)
 	return err
@@ -87,26 +85,26 @@ func RejectContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) err
 const contentFree = `-- publishing.ContentFree
 update post set approved = null where group_id = $1`
 
-// FreeContent stores that a locked group needs no approval. It returns the Postgres error.
+// FreeContent records that a locked group needs no approval. It returns any Postgres error.
 func FreeContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) error {
 	_, err := tx.Exec(ctx, contentFree, group)
 	return err
 }
 
-// TemplateMark says whether the template of a series, and the occurrences written from it later,
-// need an approval.
+// TemplateMark says whether a series' template, and the occurrences later written from it, need
+// approval.
 type TemplateMark string
 
 const (
-	// TemplateAsked means that approval was requested. A template that already has another mark
-	// keeps it.
+	// TemplateAsked means that approval was requested. It does not replace TemplateHeld or
+	// TemplateApproved.
 	TemplateAsked TemplateMark = "asked"
 	// TemplateHeld means that nobody has approved the content, so occurrences are drafts.
 	TemplateHeld TemplateMark = "held"
 	// TemplateApproved means that the content is approved.
 	TemplateApproved TemplateMark = "approved"
-	// TemplateFree means that the content needs no approval after all. An approved template stays
-	// approved.
+	// TemplateFree means that the content needs no approval after all. It does not replace
+	// TemplateApproved.
 	TemplateFree TemplateMark = "free"
 )
 
@@ -123,8 +121,8 @@ where p.group_id = s.template
   select array_agg(` + postDigest + ` order by ` + postPlace + `) from post p
   where p.group_id = s.group_id and p.deleted_at is null)`
 
-// MarkTemplate marks the template of the series of a root if the template has the content of the
-// root's group. It does nothing for a post that is not repeated. It returns the Postgres error.
+// MarkTemplate marks the template of a root's series if the template has the same content as the
+// root's group. It does nothing if the post is not repeated. It returns any Postgres error.
 func MarkTemplate(ctx context.Context, tx *db.Tx, root publishing.PostID, mark TemplateMark) error {
 	_, err := tx.Exec(ctx, templateMark, root, mark)
 	return err
@@ -136,7 +134,7 @@ select exists (
   join post t on t.org_id = s.org_id and t.group_id = s.template
   where r.id = $1 and t.approved is not null)`
 
-// TemplateMarked reports whether later occurrences of a root's series need approval. It returns the
+// TemplateMarked reports whether later occurrences of a root's series need approval. It returns any
 // Postgres error.
 func TemplateMarked(ctx context.Context, tx *db.Tx, root publishing.PostID) (marked bool, err error) {
 	return marked, tx.QueryRow(ctx, templateMarked, root).Scan(&marked)
@@ -145,8 +143,8 @@ func TemplateMarked(ctx context.Context, tx *db.Tx, root publishing.PostID) (mar
 const templateApproved = `-- publishing.TemplateApproved
 select p.id, p.approved from post p where p.group_id = $1`
 
-// templateApprovals returns the approved digests of the posts of a template. held means that nobody
-// has approved it.
+// templateApprovals returns the approved digests of a template's posts. held is set if the template
+// still needs an approval.
 func templateApprovals(
 	ctx context.Context, tx *db.Tx, template publishing.GroupID,
 ) (approved map[publishing.PostID][]byte, held bool, err error) {

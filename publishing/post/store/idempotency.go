@@ -16,15 +16,15 @@ import (
 const idempotencyRead = `-- publishing.IdempotencyRead
 select body, request_hash from idempotency where key = $1`
 
-// Remembered is the first result of an idempotency key.
+// Remembered is the result stored for an idempotency key.
 type Remembered struct {
 	Body json.RawMessage
-	// Mismatch is set if the request differs from the one that had this result.
+	// Mismatch is set if the current request differs from the one that produced the result.
 	Mismatch bool
 }
 
-// FindRemembered returns the stored result of a key. found is false if there is none yet. It
-// returns pg.ErrOrgBusy or the Postgres error.
+// FindRemembered returns the result stored for a key. found is false if there is none yet.
+// FindRemembered returns pg.ErrOrgBusy or a Postgres error.
 func FindRemembered(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key string, requestHash []byte,
 ) (r Remembered, found bool, err error) {
@@ -51,15 +51,15 @@ const idempotencyInsert = `-- publishing.IdempotencyInsert
 insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4) on conflict do nothing`
 
 var (
-	// ErrKeyBusy means that another transaction is using the key. When that transaction has ended,
-	// Remember returns ErrKeyTaken, or succeeds if the transaction was rolled back.
+	// ErrKeyBusy means that another transaction is using the key. Once that transaction ends,
+	// Remember returns ErrKeyTaken if it was committed, and succeeds if it was rolled back.
 	ErrKeyBusy = errors.New("idempotency key is in use")
 	// ErrKeyTaken means that the key already has a result, which FindRemembered returns.
 	ErrKeyTaken = errors.New("idempotency key already has a response")
 )
 
-// Remember locks a key until the transaction ends and stores its result, which counts once the
-// transaction is committed. It returns ErrKeyBusy while another transaction is using the key, and
+// Remember locks a key until the transaction ends and stores its result, which takes effect when
+// the transaction is committed. It returns ErrKeyBusy if another transaction is using the key, and
 // ErrKeyTaken if the key already has a result.
 func Remember(ctx context.Context, tx *db.Tx, key string, requestHash []byte, body json.RawMessage) error {
 	var free bool

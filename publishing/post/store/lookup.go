@@ -15,15 +15,15 @@ select ` + db.ChannelColumns + `
 from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id
 where c.deleted_at is null and c.id = any($1)`
 
-// Known holds the channels and media that a create names and that exist.
+// Known holds the existing channels and media that a create names.
 type Known struct {
 	Channels []publishing.Channel
 	Media    []publishing.Medium
 }
 
-// Lookup returns the given channels and media that exist in an organization, in one round trip. A
-// medium is given by its id or its key. Missing channels and media are left out. Lookup returns
-// pg.ErrOrgBusy or the Postgres error.
+// Lookup reads the given channels and media of an organization in one round trip. Each medium is
+// identified by its id or its key. Channels and media that do not exist are left out. Lookup
+// returns pg.ErrOrgBusy or a Postgres error.
 func Lookup(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channels []publishing.ChannelID, media []publishing.MediaID,
 	keys []string,

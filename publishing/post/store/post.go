@@ -1,4 +1,4 @@
-// Package store contains the statements for posts and series. Only the parent package imports it.
+// Package store reads and writes posts and series. Only the parent package imports it.
 package store
 
 import (
@@ -14,8 +14,8 @@ import (
 	"crier/publishing/db"
 )
 
-// NewPost is a post to be written. A Due that is nil or in the past means now by the database's
-// clock, and so does a zero PublishDate. A follower has no Due.
+// NewPost is a post to be written. A zero PublishDate, or a Due that is nil or in the past, means
+// now by the database's clock. A follower has no Due.
 type NewPost struct {
 	publishing.Post
 	// By is the person or key that wrote the post, for the timeline.
@@ -30,12 +30,13 @@ func (p *NewPost) publishDate() *time.Time {
 	return &p.PublishDate
 }
 
-// Insert writes posts with their parts and one event for each root, and deletes the slot holds at
-// their times, in one round trip. The posts of a group must be adjacent, with the root first. The
+// Insert writes posts with their parts and one event per root, and deletes the slot holds at the
+// posts' times. It takes one round trip. A group's posts must be adjacent, with the root first. The
 // channels must exist; see HoldChannels.
 //
-// Insert returns the Postgres error: a unique violation for an id that exists, and a foreign key
-// violation for a channel or medium without a row.
+// Insert returns Invalid if a medium has been deleted. It returns any Postgres error, such as a
+// unique violation if an id already exists, or a foreign key violation if a channel or medium has
+// no row.
 func Insert(ctx context.Context, tx *db.Tx, posts []NewPost) error {
 	b := &pgx.Batch{}
 	queueWritten(tx, b, posts)
@@ -47,7 +48,7 @@ const eventsWritten = `-- publishing.EventsWritten
 insert into post_event (org_id, post_id, event, by, node)
 select $1, u.post, 'written', u.by, nullif($4, '') from unnest($2::uuid[], $3::text[]) u(post, by)`
 
-// queueWritten queues the insertion of posts with their parts, and of the event "written" for each
+// queueWritten queues statements that insert posts with their parts, and a "written" event for each
 // root.
 func queueWritten(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	queueHidden(tx, b, posts)
@@ -63,8 +64,8 @@ func queueWritten(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	}
 }
 
-// queueHidden is like queueWritten, but without an event: a template needs none, and the event of
-// an occurrence has a reason.
+// queueHidden is like queueWritten, but queues no events. A template needs none, and the event for
+// an occurrence has a reason, so the caller adds it.
 func queueHidden(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	queuePosts(tx, b, posts)
 	queueParts(tx, b, posts)
@@ -103,14 +104,14 @@ func queueParts(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	}
 }
 
-// PostStatus is the locked state of one post of a group. Whether people may change the post depends
-// on it.
+// PostStatus is the state of one locked post in a group. It determines whether people may change
+// the post.
 type PostStatus struct {
 	ID      publishing.PostID    `db:"id"`
 	Channel publishing.ChannelID `db:"channel_id"`
 	State   publishing.State     `db:"state"`
 	// OutcomeUnknown is set if a call under the current republish number may have reached the
-	// platform: the outcome is unknown, or a call began and was not answered.
+	// platform: its outcome is unknown, or it began and got no response.
 	OutcomeUnknown bool `db:"outcome_unknown"`
 	// Published is set if a part sent under the current republish number is on the platform.
 	Published bool `db:"published"`
@@ -118,19 +119,19 @@ type PostStatus struct {
 	After publishing.PostID `db:"after_post"`
 	// PublishDate is the time that the calendar shows.
 	PublishDate time.Time `db:"publish_date"`
-	// Tags are the tags of the root.
+	// Tags are the root's tags.
 	Tags []publishing.TagID `db:"tags"`
 	// Series is zero for a post that is not repeated.
 	Series publishing.SeriesID `db:"series_id"`
-	// Occurrence is the number of the post in its series; the first is 0.
+	// Occurrence is the post's number in its series, starting at 0.
 	Occurrence int `db:"occurrence"`
 }
 
 const groupLock = `-- publishing.GroupLock
 select 1 from post p where p.group_id = $1 and p.deleted_at is null order by p.id for no key update of p`
 
-// groupStatus is a separate statement because the transaction that the lock waited for may have
-// sent a part, which only a later snapshot sees.
+// groupStatus is a separate statement because the transaction that previously held the lock may
+// have sent a part, which only a later snapshot shows.
 const groupStatus = `-- publishing.GroupStatus
 select p.id, p.channel_id, p.state, p.maybe_sent or coalesce(x.begun, false) as outcome_unknown,
   coalesce(x.out, false) or p.release_id is not null as published, p.after_post, p.publish_date, p.tags, p.series_id,
@@ -140,11 +141,11 @@ from post p left join lateral (
   where x.org_id = p.org_id and x.post_id = p.id and x.number = p.republish) x on true
 where p.group_id = $1 and p.deleted_at is null order by p.id`
 
-// LockGroup locks the posts of a group until the transaction ends, and returns them in the order of
-// their ids. Deleted posts are left out. If there is no such group, it returns no posts.
+// LockGroup locks a group's posts until the transaction ends, and returns them ordered by id.
+// Deleted posts are left out. If there is no such group, LockGroup returns no posts.
 //
-// It returns the Postgres error, for which pg.IsLocked returns true if another transaction keeps a
-// post locked for too long.
+// If another transaction keeps a post locked for too long, LockGroup returns a Postgres error for
+// which pg.IsLocked returns true.
 func LockGroup(ctx context.Context, tx *db.Tx, group publishing.GroupID) ([]PostStatus, error) {
 	var out []PostStatus
 	b := &pgx.Batch{}
@@ -160,22 +161,25 @@ const groupOfPart = `-- publishing.GroupOfPart
 select p.group_id from part a join post p on p.org_id = a.org_id and p.id = a.post_id
 where a.id = $1 and p.deleted_at is null`
 
-// GroupOf returns the group of a post that is not deleted, or pgx.ErrNoRows.
+// GroupOf returns a post's group. It returns pgx.ErrNoRows if the post does not exist or is
+// deleted.
 func GroupOf(ctx context.Context, tx *db.Tx, post publishing.PostID) (g publishing.GroupID, err error) {
 	return g, tx.QueryRow(ctx, groupOfPost, post).Scan(&g)
 }
 
-// GroupOfPart returns the group of a part of a post that is not deleted, or pgx.ErrNoRows.
+// GroupOfPart returns a part's group. It returns pgx.ErrNoRows if the part does not exist or its
+// post is deleted.
 func GroupOfPart(ctx context.Context, tx *db.Tx, part publishing.PartID) (g publishing.GroupID, err error) {
 	return g, tx.QueryRow(ctx, groupOfPart, part).Scan(&g)
 }
 
-// holdRelease releases the channels that posts hold. A post that backs off still holds its channel.
+// holdRelease releases the channels held by posts. A post that is backing off still holds its
+// channel.
 const holdRelease = `-- publishing.HoldRelease
 update channel_queue set busy_post = null where busy_post = any($1)`
 
-// queueRelease queues the release of the channels held by the posts for which of returns true. It
-// sets tx.Freed if a channel was released.
+// queueRelease queues a statement that releases the channels held by the posts for which of returns
+// true. It sets tx.Freed if a channel was released.
 func queueRelease(tx *db.Tx, b *pgx.Batch, posts []PostStatus, of func(PostStatus) bool) {
 	b.Queue(holdRelease, db.UUIDs(idsOf(posts, of))).Exec(func(tag pgconn.CommandTag) error {
 		tx.Freed = tx.Freed || tag.RowsAffected() > 0
@@ -198,8 +202,8 @@ const postDelete = `-- publishing.PostDelete
 update post set deleted_at = now(), updated_at = now() where id = any($1)`
 
 // Delete marks locked posts as deleted. A claimed post keeps its channel until its sender has
-// finished it; the others release theirs. It returns the Postgres error, after which the
-// transaction must be rolled back.
+// finished; the other posts release theirs. After a Postgres error, the transaction must be rolled
+// back.
 func Delete(ctx context.Context, tx *db.Tx, posts []PostStatus) error {
 	b := &pgx.Batch{}
 	b.Queue(postDelete, db.UUIDs(idsOf(posts, everyPost)))
@@ -215,10 +219,12 @@ var movePostsFile string
 
 var movePosts = db.Expand(movePostsFile, "postReset", postReset)
 
-// Move moves all posts of a locked group to DRAFT or QUEUE; followers wait. It returns when the
-// root is due. With keepUnknown, a post that may have been sent stays marked as such. Without it,
-// the caller accepts that the post may be published twice. It returns the Postgres error, after
-// which neither the posts nor their timelines have changed.
+// Move moves all posts of a locked group to DRAFT or QUEUE, and returns when the root is due.
+// Followers of a queued root are set to WAITING.
+//
+// If keepUnknown is set, a post that may have been sent stays marked as such. Otherwise, the caller
+// accepts that the post may be published twice. After a Postgres error, neither the posts nor their
+// timelines have changed.
 func Move(
 	ctx context.Context, tx *db.Tx, posts []PostStatus, to publishing.State, keepUnknown bool, by string,
 ) (*time.Time, error) {
@@ -268,10 +274,9 @@ select $1, $2, 'moved', $3, nullif($6, ''),
   || ' to ' || to_char(coalesce($5::timestamptz, now()) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
 where $4::timestamptz <> coalesce($5::timestamptz, now())`
 
-// Rewrite replaces the content of a locked group with posts, the root first. old are the present
-// posts of the group. The root keeps its id; its parts and all followers are deleted and written
-// again. New parts may reuse the ids of old parts. It returns the Postgres error, as Insert does
-// for ids, channels and media.
+// Rewrite replaces a locked group's content with posts, the root first. old holds the group's
+// current posts. The root keeps its id; its parts and all followers are deleted and written again.
+// New parts may reuse the ids of old parts. Rewrite returns the same errors as Insert.
 func Rewrite(ctx context.Context, tx *db.Tx, group publishing.GroupID, old []PostStatus, posts []NewPost) error {
 	root := posts[0]
 	b := &pgx.Batch{}
@@ -302,9 +307,9 @@ const settingsSet = `-- publishing.SettingsSet
 update post set settings = $2, revision = revision + 1, updated_at = now()
 where group_id = $1 and deleted_at is null and exists (select from post r where r.id = $3 and r.settings = $4::jsonb)`
 
-// SetSettings replaces the settings of the posts of a locked group and adds an event to the
-// timeline of the root. A claim that has read the old settings skips the post. If the settings of
-// the root differ from before, SetSettings does nothing and returns false.
+// SetSettings replaces the settings of all posts in a locked group, and adds an event to the root's
+// timeline. A claim that has already read the old settings skips the post. If the root's settings
+// no longer equal before, SetSettings does nothing and returns false.
 func SetSettings(
 	ctx context.Context, tx *db.Tx, group publishing.GroupID, root publishing.PostID, before,
 	settings json.RawMessage, by string,
@@ -326,9 +331,9 @@ order by p.id for no key update of p`
 const channelSeriesEnd = `-- publishing.ChannelSeriesEnd
 update series set stopped_at = now(), stopped_for = 'deleted' where channel_id = $1 and stopped_at is null`
 
-// EndOfChannel ends the series of a channel that is being disconnected, and deletes its posts that
-// have not ended. A post that is being sent ends when its sender finishes it. The channel must be
-// locked.
+// EndOfChannel ends every series of a channel that is being disconnected, and deletes the channel's
+// posts that are neither published nor failed. A post that is being sent ends when its sender
+// finishes it. The caller must have locked the channel.
 func EndOfChannel(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) error {
 	rows, err := tx.Query(ctx, channelUnended, channel)
 	if err != nil {

@@ -27,7 +27,7 @@ var (
 	findSeriesByID    = db.Expand(findSeriesByIDFile, "projectedColumns", projectedColumns)
 )
 
-// projectedRow is a series with what its projected occurrences have in common.
+// projectedRow is a series together with the data that all its projected occurrences share.
 type projectedRow struct {
 	seriesRow
 	templateRow
@@ -37,7 +37,7 @@ type projectedRow struct {
 	Current time.Time `db:"current"`
 	// Now is the database's time.
 	Now time.Time `db:"now"`
-	// Stored are the numbers after the current one that have a row.
+	// Stored holds the occurrence numbers after the current one that have a row.
 	Stored []int `db:"stored"`
 }
 
@@ -48,8 +48,8 @@ type projectedSeries struct {
 	recurrence.Rule
 }
 
-// collectProjected reads series into out. It leaves out series in an unknown zone, so that the
-// others can still be listed.
+// collectProjected reads series into out. It leaves out series with an unknown time zone, so that
+// the others can still be listed.
 func collectProjected(out *[]projectedSeries) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[projectedRow])
@@ -65,8 +65,8 @@ func collectProjected(out *[]projectedSeries) func(pgx.Rows) error {
 	}
 }
 
-// next returns the first number after the given one that is not before an instant, still lies in
-// the future and has no row. ok is false if there is none.
+// next returns the first occurrence with a number greater than after that is due at or after from,
+// is still in the future and has no row. ok is false if there is none.
 func (s projectedSeries) next(after int, from time.Time) (number int, at time.Time, ok bool) {
 	number = max(after, s.Number, s.Rule.Base) + 1
 	from = from.Add(-time.Nanosecond)
@@ -82,8 +82,8 @@ func (s projectedSeries) next(after int, from time.Time) (number int, at time.Ti
 	return number, s.At(number), number <= maxNumber && s.Has(number)
 }
 
-// occurrence returns a projected occurrence without its settings and parts; ThreadData holds those
-// of the template.
+// occurrence returns a projected occurrence without settings and parts; ThreadData holds the
+// template's settings and parts.
 func (s projectedSeries) occurrence(number int, at time.Time) publishing.Post {
 	p := s.post()
 	p.ID = publishing.Occurrence(id.FromUUID[publishing.PostTag](s.ID.UUID()), number)
@@ -102,8 +102,8 @@ type upcoming struct {
 	at     time.Time
 }
 
-// upcomingHeap is a heap (container/heap) of the next projected occurrences of all series, the
-// earliest first.
+// upcomingHeap is a heap (see container/heap) of each series' next projected occurrence, earliest
+// first.
 type upcomingHeap []*upcoming
 
 func (h upcomingHeap) Len() int { return len(h) }
@@ -126,8 +126,7 @@ func (h *upcomingHeap) Pop() any {
 	return last
 }
 
-// occurrencesBetween returns at most limit projected occurrences of series from start to end, the
-// earliest first.
+// occurrencesBetween returns at most limit projected occurrences from start to end, earliest first.
 func occurrencesBetween(series []projectedSeries, start, end time.Time, limit int) (out []publishing.Post) {
 	var h upcomingHeap
 	for _, s := range series {
@@ -150,9 +149,9 @@ func occurrencesBetween(series []projectedSeries, start, end time.Time, limit in
 	return out
 }
 
-// Projected returns the projected occurrence with an id. It returns nothing if there is no such
-// occurrence, if it is stored, or if its series has an unknown time zone. It returns pg.ErrOrgBusy
-// or the Postgres error.
+// Projected returns the projected occurrence whose root has the given id. It returns nothing if
+// there is no such occurrence, if the occurrence is already stored, or if its series has an unknown
+// time zone. It returns pg.ErrOrgBusy or a Postgres error.
 func Projected(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID,
 ) (out []publishing.Post, err error) {

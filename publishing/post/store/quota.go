@@ -11,16 +11,17 @@ import (
 	"crier/tenancy"
 )
 
-// PostQuota counts the posts of an organization in one transaction. Its zero value limits nothing.
+// PostQuota counts an organization's posts in one transaction and compares them with the plan's
+// limit. The zero value sets no limit.
 type PostQuota struct {
 	tx     *db.Tx
 	limits tenancy.Limits
 }
 
-// ReadPostQuota returns the quota of posts. If the plan limits posts, it locks the organization
-// until the transaction ends, so that transactions that count run one after the other. It must come
-// before the locks of channels, series and posts, because two transactions could deadlock in any
-// other order.
+// ReadPostQuota returns the organization's post quota. If the plan limits posts, it locks the
+// organization until the transaction ends, so that transactions that count posts run one at a time.
+// Call it before locking channels, series or posts: in any other order, two transactions could
+// deadlock.
 func ReadPostQuota(ctx context.Context, tx *db.Tx, q db.Quota) (PostQuota, error) {
 	limits, err := db.Limits(ctx, tx, q)
 	if err != nil || limits.Posts == tenancy.Unlimited {
@@ -30,12 +31,12 @@ func ReadPostQuota(ctx context.Context, tx *db.Tx, q db.Quota) (PostQuota, error
 	return PostQuota{tx: tx, limits: limits}, err
 }
 
-// monthPosts counts threads by when their first posts go out. For a publish date that had already
-// passed, that is the due time.
+// monthPosts counts threads by when their first posts go out. For a post that was queued after its
+// publish date, the due time counts.
 //
-// A thread that went out still counts if it was later deleted, made a draft or queued again, or if
-// it failed with a part that is or may be published. The two selects of the union use the indexes
-// post_range and post_late.
+// A thread that went out still counts if it is later deleted, made a draft or queued again. A
+// failed thread counts if one of its parts is or may be published. The two selects in the union use
+// the indexes post_range and post_late.
 const monthPosts = `-- publishing.MonthPosts
 select count(distinct m.group_id) + (
   select coalesce(sum(r.posts), 0) from republished r
@@ -53,9 +54,9 @@ where m.state in ('PUBLISHING', 'UNKNOWN', 'PUBLISHED') or m.state = 'QUEUE' and
   or m.state = 'ERROR' and (m.outcome_unknown or exists (
     select from publication x where x.post_id = any (array[m.id]) and x.number = m.republish and x.phase = 'done'))`
 
-// Count returns the number of threads that go out in the billing month of an instant and are
-// queued, being sent or published. A thread that was published several times counts as often. The
-// instant must not be before now. Count returns 0 if nothing is limited.
+// Count returns the number of threads that go out in the billing month containing at and are
+// queued, being sent or published. A thread that was published several times counts each time. at
+// must not be in the past. Count returns 0 if the plan does not limit posts.
 func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
 	if q.tx == nil {
 		return 0, nil
@@ -64,7 +65,7 @@ func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
 	return n, q.tx.QueryRow(ctx, monthPosts, q.tx.Org, from, to).Scan(&n)
 }
 
-// Check returns fault.Quota if the billing month of an instant has more threads than the plan
+// Check returns fault.Quota if the billing month containing at has more threads than the plan
 // allows and more than before, which Count returned earlier in the transaction.
 func (q PostQuota) Check(ctx context.Context, op string, at time.Time, before int) error {
 	if q.tx == nil {
@@ -77,7 +78,7 @@ func (q PostQuota) Check(ctx context.Context, op string, at time.Time, before in
 	return q.over(op, at, before)
 }
 
-// Room returns fault.Quota if the plan allows no further thread in the billing month of an instant.
+// Room returns fault.Quota if the plan allows no more threads in the billing month containing at.
 func (q PostQuota) Room(ctx context.Context, op string, at time.Time) error {
 	n, err := q.Count(ctx, at)
 	if err != nil || q.tx == nil || n < q.limits.Posts {
@@ -92,7 +93,7 @@ func (q PostQuota) over(op string, at time.Time, n int) error {
 		"The month began on "+from.Format(time.DateOnly)+". Keep drafts, choose a later date,")
 }
 
-// allows reports whether the plan allows one more thread in the billing month of an instant.
+// allows reports whether the plan allows one more thread in the billing month containing at.
 func (q PostQuota) allows(ctx context.Context, at time.Time) (bool, error) {
 	n, err := q.Count(ctx, at)
 	return q.tx == nil || n < q.limits.Posts, err
@@ -100,7 +101,7 @@ func (q PostQuota) allows(ctx context.Context, at time.Time) (bool, error) {
 
 const (
 	overQuota = "The plan allows no more posts in this billing month."
-	// followerOverQuota is the error of the posts after the first.
+	// followerOverQuota is the error stored for the followers of a post over quota.
 	followerOverQuota = "The post before this one was not published."
 )
 
@@ -114,7 +115,7 @@ where group_id = $1`
 const occurrenceFailed = `-- publishing.OccurrenceFailed
 insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'failed', nullif($3, ''), $4)`
 
-// refuseOccurrence ends an occurrence that was just written but that the plan does not allow.
+// refuseOccurrence fails an occurrence that was just written but exceeds the plan's limit.
 func refuseOccurrence(
 	ctx context.Context, tx *db.Tx, series publishing.SeriesID, template publishing.GroupID, number int,
 ) error {

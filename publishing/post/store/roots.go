@@ -14,8 +14,8 @@ import (
 	"crier/tenancy"
 )
 
-// ofCustomer is the condition that a post's channel belongs to a customer. The parameter follows
-// it.
+// ofCustomer is the condition that a post's channel belongs to a customer. The caller appends the
+// customer parameter and the closing parenthesis.
 const ofCustomer = `exists (
   select from channel c where c.org_id = p.org_id and c.id = p.channel_id and c.customer_id = `
 
@@ -26,18 +26,18 @@ where p.after_post is null and p.deleted_at is null and p.publish_date >= $1 and
   and ($3::uuid is null or ` + ofCustomer + `$3))
 order by p.publish_date, p.id limit $4`
 
-// Roots returns at most limit roots with a publish date in the range of q, in the order of
-// publishing.ListPosts. Roots that are not stored yet are included. Unless customer is zero, only
-// roots of that customer are returned.
+// Roots returns at most limit roots with a publish date in q's range, ordered as in
+// publishing.ListPosts. They include roots that are not stored yet. If customer is not zero, Roots
+// returns only that customer's roots.
 //
 // Roots returns ErrTooMuch if the settings are larger than publishing.MaxListedBytes, or if there
-// are limit series or more.
+// are limit or more series.
 func Roots(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, q publishing.ListPosts, customer publishing.CustomerID, limit int,
 ) ([]publishing.Post, error) {
 	var rows []publishing.Post
 	var series []projectedSeries
-	// Series are read first, so an occurrence that is stored in between is found twice, not missed.
+	// Series are read first, so that an occurrence stored in between is found twice, not missed.
 	err := readWithin(ctx, d, org, func(b *pgx.Batch, most *budget) {
 		b.Queue(
 			findSeriesInRange, q.Start, q.End.UTC(), customer, limit, publishing.ChannelID{},
@@ -75,17 +75,17 @@ from post p
 where p.after_post is null and p.deleted_at is null and ($1::uuid is null or ` + ofCustomer + `$1))
 order by p.publish_date, p.id offset $2 limit $3`
 
-// rootsCount stops at a limit, so that no page reads everything that an organization has ever
-// posted.
+// rootsCount stops at a limit to avoid reading everything that an organization has ever posted.
 const rootsCount = `-- publishing.RootsCount
 select count(*) from (
   select from post p
   where p.after_post is null and p.deleted_at is null and ($1::uuid is null or ` + ofCustomer + `$1))
   limit $2) counted`
 
-// RootPage returns one page of all stored roots, or of a customer's roots unless customer is zero,
-// and the number of roots. Roots are counted up to publishing.CountAhead after the end of the page.
-// It returns ErrTooMuch if the settings of the page are larger than publishing.MaxListedBytes.
+// RootPage returns one page of stored roots, and the number of roots, counted up to
+// publishing.CountAhead beyond the end of the page. If customer is not zero, RootPage considers
+// only that customer's roots. It returns ErrTooMuch if the settings on the page are larger than
+// publishing.MaxListedBytes.
 func RootPage(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, page publishing.Page, customer publishing.CustomerID,
 ) (out []publishing.Post, total int, err error) {
@@ -107,7 +107,7 @@ where p.after_post is null and p.deleted_at is null
   and p.group_id = (select q.group_id from post q where q.id = $1 and q.deleted_at is null)`
 
 // Root returns the root of a stored post's group, or nothing if there is no such post. It returns
-// pg.ErrOrgBusy or the Postgres error.
+// pg.ErrOrgBusy or a Postgres error.
 func Root(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID,
 ) (out []publishing.Post, err error) {
@@ -115,18 +115,17 @@ func Root(
 	return out, err
 }
 
-// ErrTooMuch means that a list would read more than publishing.MaxListedBytes or, for Roots, too
-// many series.
+// ErrTooMuch means that a read would return more than publishing.MaxListedBytes or too many series.
 var ErrTooMuch = errors.New("the list contains too many bytes")
 
-// budget is the number of bytes of user content that the statements of a read may still return.
+// budget is how many more bytes of user content a read may return.
 type budget struct {
 	left int
 	stop context.CancelFunc
 }
 
-// take returns ErrTooMuch if the budget is spent. It then cancels the read, because Postgres would
-// otherwise send the rest too.
+// take deducts bytes from the budget. If the budget is exceeded, it returns ErrTooMuch and cancels
+// the read, because Postgres would otherwise send the remaining rows too.
 func (b *budget) take(bytes int) error {
 	b.left -= bytes
 	if b.left < 0 {
@@ -136,7 +135,7 @@ func (b *budget) take(bytes int) error {
 	return nil
 }
 
-// within returns a scan that takes bytes of each row from a budget.
+// within returns a scan function that deducts each row's bytes from a budget.
 func within[T any](b *budget, scan pgx.RowToFunc[T], bytes func(T) int) pgx.RowToFunc[T] {
 	return func(row pgx.CollectableRow) (T, error) {
 		x, err := scan(row)
@@ -150,7 +149,7 @@ func within[T any](b *budget, scan pgx.RowToFunc[T], bytes func(T) int) pgx.RowT
 func settingsBytes(p publishing.Post) int { return len(p.Settings) }
 
 // readWithin executes a batch of queries as one organization, with a budget of
-// publishing.MaxListedBytes. It returns ErrTooMuch if the results need more.
+// publishing.MaxListedBytes. It returns ErrTooMuch if the results exceed the budget.
 func readWithin(ctx context.Context, d *db.DB, org tenancy.OrgID, queue func(*pgx.Batch, *budget)) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -14,7 +14,7 @@ import (
 	"crier/tenancy"
 )
 
-// seriesRow has the columns of series that determine the times of occurrences.
+// seriesRow holds the series columns that determine when occurrences are due.
 type seriesRow struct {
 	ID       publishing.SeriesID  `db:"id"`
 	Template publishing.GroupID   `db:"template"`
@@ -48,8 +48,8 @@ set series_id = coalesce(p.series_id, p.id), occurrence = coalesce(p.occurrence,
   series_passed = false
 where p.id = $1`
 
-// seriesChange sets the base to the largest number that has a row, so that no number is used again
-// with the new anchor.
+// seriesChange sets the base to the largest number that has a row, so that no number is reused with
+// the new anchor.
 const seriesChange = `-- publishing.SeriesChange
 update series s set template = $2, anchor = $3::timestamp, timezone = $4, days = $5, until_at = $6, times = $7,
   base = greatest(p.occurrence,
@@ -63,9 +63,10 @@ update post set deleted_at = now() where group_id = $1`
 const publishDate = `-- publishing.PublishDate
 select publish_date from post where id = $1`
 
-// Repeat makes a stored post the current occurrence of a series in a time zone, or changes its
-// series. Later occurrences are copies of template, whose posts are inserted as deleted posts. It
-// returns Invalid for an unknown zone, and pgx.ErrNoRows if there is no such post.
+// Repeat makes a stored post the current occurrence of a new series or, if the post already has a
+// series, changes that series. Later occurrences are copies of template, whose posts are inserted
+// as deleted posts. Repeat returns Invalid if the time zone is unknown, and pgx.ErrNoRows if there
+// is no such post.
 func Repeat(
 	ctx context.Context, tx *db.Tx, root publishing.PostID, r publishing.Repeat, timezone string, template []NewPost,
 ) error {
@@ -96,8 +97,8 @@ select p.group_id from post p
 where p.series_id = $1 and p.occurrence <> $2 and p.deleted_at is null and p.state not in ('PUBLISHED', 'ERROR')
 order by p.id`
 
-// Pending returns the groups of the stored occurrences of a series that have not ended, except the
-// occurrence other. If the series does not exist, there are none. It returns the Postgres error.
+// Pending returns the groups of a series' stored occurrences that have not ended, except occurrence
+// other. It returns none if the series does not exist. It returns any Postgres error.
 func Pending(ctx context.Context, tx *db.Tx, series publishing.SeriesID, other int) ([]publishing.GroupID, error) {
 	rows, err := tx.Query(ctx, seriesLater, series, other)
 	if err != nil {
@@ -109,8 +110,8 @@ func Pending(ctx context.Context, tx *db.Tx, series publishing.SeriesID, other i
 const seriesEnd = `-- publishing.SeriesEnd
 update series set stopped_at = now(), stopped_for = 'deleted' where id = $1 and stopped_at is null`
 
-// EndSeries stops a series, so that no occurrence follows. It does nothing if the series has
-// stopped or does not exist. It returns the Postgres error.
+// EndSeries stops a series, so that no more occurrences follow. It does nothing if the series has
+// already stopped or does not exist. It returns any Postgres error.
 func EndSeries(ctx context.Context, tx *db.Tx, series publishing.SeriesID) error {
 	_, err := tx.Exec(ctx, seriesEnd, series)
 	return err
@@ -119,14 +120,14 @@ func EndSeries(ctx context.Context, tx *db.Tx, series publishing.SeriesID) error
 const seriesNumber = `-- publishing.SeriesNumber
 select number, stopped_at is not null from series where id = $1`
 
-// NextOf returns the number of the current occurrence of a series, and whether the series has
-// stopped. It returns pgx.ErrNoRows if there is no such series.
+// NextOf returns the number of a series' current occurrence, and whether the series has stopped. It
+// returns pgx.ErrNoRows if there is no such series.
 func NextOf(ctx context.Context, tx *db.Tx, series publishing.SeriesID) (number int, over bool, err error) {
 	return number, over, tx.QueryRow(ctx, seriesNumber, series).Scan(&number, &over)
 }
 
-// around returns the smallest and the largest id that differ from the given one only in the number
-// of the occurrence.
+// around returns the smallest and the largest id that differ from the given one only in the
+// occurrence number.
 func around(of uuid.UUID) (low, high uuid.UUID) {
 	low, high = of, of
 	binary.BigEndian.PutUint32(low[12:], 0)
@@ -134,18 +135,18 @@ func around(of uuid.UUID) (low, high uuid.UUID) {
 	return low, high
 }
 
-// numberOf returns the number of the occurrence that an id names. first is the id that the same
-// object has in the first occurrence.
+// numberOf returns the occurrence number encoded in an id. first is the id of the same object in
+// the first occurrence.
 func numberOf(of, first uuid.UUID) int {
 	return int(binary.BigEndian.Uint32(of[12:]) ^ binary.BigEndian.Uint32(first[12:]))
 }
 
-// maxNumber is the largest number that an id may name: more than 2000 years of days.
+// maxNumber is the largest occurrence number allowed in an id: more than 2000 years of daily posts.
 const maxNumber = 1 << 20
 
-// Materialize inserts a projected occurrence and returns its group and its series. named is the id
-// of its root or, with isGroup, of its group. It returns pgx.ErrNoRows if there is no such
-// occurrence, or if it already has a row.
+// Materialize inserts a projected occurrence and returns its group and series. named is the id of
+// the occurrence's root or, if isGroup is set, of its group. Materialize returns pgx.ErrNoRows if
+// there is no such occurrence, or if the occurrence already has a row.
 func Materialize(
 	ctx context.Context, tx *db.Tx, named uuid.UUID, isGroup bool,
 ) (publishing.GroupID, publishing.SeriesID, error) {
@@ -164,14 +165,14 @@ func Materialize(
 	}
 	s, err := row.series()
 	if err != nil || row.Stopped || number <= max(s.Number, s.Base) || number > maxNumber {
-		return row.Template, row.ID, pgx.ErrNoRows // an unknown zone has no later occurrences
+		return row.Template, row.ID, pgx.ErrNoRows // with an unknown zone, no occurrence follows
 	}
 	if !s.Has(number) || !s.At(number).After(row.Now) {
 		return row.Template, row.ID, pgx.ErrNoRows
 	}
 	for _, o := range row.stored {
 		if o.Number == number {
-			return row.Template, row.ID, pgx.ErrNoRows // it was deleted
+			return row.Template, row.ID, pgx.ErrNoRows // the occurrence was deleted
 		}
 	}
 	_, err = writeOccurrence(ctx, tx, row, number, s.At(number))

@@ -23,10 +23,12 @@ import (
 //go:embed sql/find_ended_series.sql
 var findEndedSeries string
 
-// EndedSeries returns at most limit series of the lease's shards whose current occurrence has
-// ended, or that have stopped since they were last advanced. Organizations take turns, and within
-// an organization the series that have waited longest come first. Series that were set aside are
-// left out until their time has come. It returns the Postgres error. A stale lease finds nothing.
+// EndedSeries returns at most limit series in the lease's shards whose current occurrence has
+// ended, or that have stopped since they were last advanced. Organizations take turns; within an
+// organization, the series that have waited longest come first. Series that were set aside are left
+// out until they may be retried.
+//
+// With a stale lease, EndedSeries returns no series. It returns any Postgres error.
 func EndedSeries(ctx context.Context, d *db.DB, l dispatch.Lease, limit int) (out []publishing.SeriesRef, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(findEndedSeries, l.Shards, l.Holder, limit).Query(
@@ -36,17 +38,18 @@ func EndedSeries(ctx context.Context, d *db.DB, l dispatch.Lease, limit int) (ou
 	return out, err
 }
 
-// seriesLock holds the statements that lock and read one series, which a range of ids names.
+// seriesLock holds the statements that lock and read one series, identified by a range of ids.
 type seriesLock struct{ channel, series, stored string }
 
-// lockBy returns the statements for a condition. wait is how the lock of the series waits.
+// lockBy returns the statements for the series that where selects. wait ends the locking clause for
+// the series: it is empty or " skip locked".
 //
-// The channel is locked before the series, as everywhere, and only against being disconnected. A
-// separate statement reads the stored occurrences, because only a later snapshot sees what the lock
-// waited for.
+// The channel is locked first, to keep it from being disconnected; all code locks channels before
+// series. The stored occurrences are read by a separate statement, because only a later snapshot
+// shows what changed while waiting for the lock.
 //
-// If an occurrence was given up with an unknown outcome, and thus counted as failed, but turns out
-// to be published, it ends the run of failures.
+// An occurrence that was abandoned with an unknown outcome counts as failed. If it turns out to be
+// published, it resets the number of consecutive failures.
 func lockBy(where, wait string) seriesLock {
 	return seriesLock{
 		channel: `-- publishing.SeriesChannel
@@ -89,13 +92,13 @@ type lockedSeries struct {
 	Failures  int  `db:"failures"`
 	Stopped   bool `db:"stopped"`
 	Connected bool `db:"connected"`
-	// Now is the database's time, read after the lock.
+	// Now is the database's time, read after the series was locked.
 	Now time.Time `db:"now"`
-	// stored are the occurrences from the current one on that have a row.
+	// stored holds the occurrences that have a row, from the current one on.
 	stored []publishing.StoredOccurrence
 }
 
-// series returns the series as publishing defines it. It returns Invalid for an unknown zone.
+// series converts the row to a publishing.Series. It returns Invalid if the time zone is unknown.
 func (r lockedSeries) series() (publishing.Series, error) {
 	zone, err := tenancy.LoadZone(r.Timezone)
 	if err != nil {
@@ -109,7 +112,8 @@ func (r lockedSeries) series() (publishing.Series, error) {
 }
 
 // lockSeries locks a series and reads its stored occurrences from the current one on. It returns
-// pgx.ErrNoRows if there is no such series, or if it is locked and by does not wait.
+// pgx.ErrNoRows if there is no such series, or if another transaction has locked the series and by
+// does not wait.
 func lockSeries(ctx context.Context, tx *db.Tx, by seriesLock, low, high uuid.UUID) (lockedSeries, error) {
 	var locked []lockedSeries
 	var stored []publishing.StoredOccurrence
@@ -133,8 +137,9 @@ set number = $2, failures = $3, stopped_at = case when $4 <> '' then now() end, 
   retries = 0, retry_at = $5
 where id = $1`
 
-// occurrencesPass leaves rows that another transaction has locked to the next step. Waiting for
-// them in this order could deadlock.
+// occurrencesPass marks the occurrences that their series has moved past. It skips rows that
+// another transaction has locked, because waiting for them in this order could deadlock. A later
+// call of Advance marks the skipped rows.
 const occurrencesPass = `-- publishing.OccurrencesPass
 update post set series_passed = true where id in (
   select p.id from post p where p.series_id = $1 and not p.series_passed and (p.occurrence < $2 or $3)
@@ -143,15 +148,16 @@ update post set series_passed = true where id in (
 const seriesStopped = `-- publishing.SeriesStopped
 insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'stopped', nullif($3, ''), $4)`
 
-// Advance moves a series past its occurrences that have ended, and inserts the next one
-// (publishing.Series). It returns whether it inserted one. Unless wait is set, it does nothing if
-// another transaction has locked the series. It returns Invalid for an unknown zone.
+// Advance moves a series past the occurrences that have ended, and inserts the next one (see
+// publishing.Series). It reports whether it inserted one. If another transaction has locked the
+// series, Advance waits if wait is set, and otherwise does nothing. It returns Invalid if the time
+// zone is unknown.
 //
-// Advance may be repeated after a crash and run in several processes at once: the lock on the
-// series and the unique key of the number ensure that each occurrence is inserted once.
+// Advance can be repeated after a crash, and can run in several processes at once: the lock on the
+// series and the unique occurrence number ensure that each occurrence is inserted once.
 //
 // If the quota has no room for an occurrence, the occurrence ends as ERROR. The series continues
-// once its time has passed, so each date fails once and independently of the others.
+// once the occurrence's time has passed, so that each date fails once, independently of the others.
 func Advance(
 	ctx context.Context, tx *db.Tx, series publishing.SeriesID, wait bool, quota PostQuota,
 ) (written bool, err error) {
@@ -211,13 +217,13 @@ func Advance(
 	return next.Write, tx.SendBatch(ctx, b).Close()
 }
 
-// advanceTime limits the transaction of AdvanceSeries, which locks a series and its channel.
+// advanceTime limits AdvanceSeries' transaction, which locks a series and its channel.
 const advanceTime = 3 * time.Second
 
-// AdvanceSeries is like Advance, but runs in its own transaction, which takes at most advanceTime.
-// It returns the errors of Advance and ReadPostQuota, and pg.ErrOrgBusy. After a commit error for
-// which pg.IsAway returns true, the occurrence may have been inserted, and the next call continues
-// from there.
+// AdvanceSeries calls Advance in a transaction of its own, which takes at most advanceTime. It
+// returns the errors of Advance and ReadPostQuota, and pg.ErrOrgBusy. If the commit fails with an
+// error for which pg.IsAway returns true, the occurrence may have been inserted, and the next call
+// continues from there.
 func AdvanceSeries(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, series publishing.SeriesID, wait bool, q db.Quota,
 ) (written bool, err error) {
@@ -237,7 +243,7 @@ func AdvanceSeries(
 	return written, nil
 }
 
-// occurrenceOf returns the id of the root of an occurrence. A series has the id of its first root.
+// occurrenceOf returns the id of an occurrence's root. A series has the same id as its first root.
 func occurrenceOf(series publishing.SeriesID, number int) publishing.PostID {
 	return publishing.Occurrence(id.FromUUID[publishing.PostTag](series.UUID()), number)
 }
@@ -245,10 +251,12 @@ func occurrenceOf(series publishing.SeriesID, number int) publishing.PostID {
 //go:embed sql/set_aside_series.sql
 var setAsideSeries string
 
-// SetAsideSeries keeps a series whose next occurrence could not be inserted out of EndedSeries for
-// a while, which grows with each consecutive failure. The first of these failures adds reason,
-// which is for people, to the timeline of the current occurrence. A series that another transaction
-// has locked is not changed. It returns pg.ErrOrgBusy or the Postgres error.
+// SetAsideSeries makes EndedSeries leave out a series whose next occurrence could not be inserted.
+// The wait grows with each consecutive failure, up to an hour. On the first failure, SetAsideSeries
+// adds reason, a human-readable sentence, to the current occurrence's timeline.
+//
+// It changes nothing if another transaction has locked the series. It returns pg.ErrOrgBusy or a
+// Postgres error.
 func SetAsideSeries(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, series publishing.SeriesID, reason string,
 ) error {
@@ -258,8 +266,8 @@ func SetAsideSeries(
 var templatePosts = `-- publishing.TemplatePosts
 select ` + rootColumns + ` from post p where p.group_id = $1`
 
-// template returns the posts that occurrences are copied from, each after its predecessor. Every
-// post has a part.
+// template returns the posts from which occurrences are copied, each after its predecessor. Every
+// post has at least one part.
 func template(ctx context.Context, tx *db.Tx, group publishing.GroupID) ([]publishing.Post, error) {
 	var posts []publishing.Post
 	parts := map[publishing.PostID][]publishing.Part{}
@@ -289,9 +297,9 @@ func template(ctx context.Context, tx *db.Tx, group publishing.GroupID) ([]publi
 const occurrenceWritten = `-- publishing.OccurrenceWritten
 insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'written', nullif($3, ''), $4)`
 
-// writeOccurrence inserts an occurrence of a locked series as a copy of its template. If nobody has
-// approved the template, the occurrence is a draft and held is true. It returns a unique violation
-// if the number already has a row.
+// writeOccurrence inserts an occurrence of a locked series as a copy of its template. If the
+// template still needs an approval, the occurrence is a draft and held is true. writeOccurrence
+// returns a unique violation if the number already has a row.
 func writeOccurrence(
 	ctx context.Context, tx *db.Tx, s lockedSeries, number int, at time.Time,
 ) (held bool, err error) {
@@ -329,8 +337,8 @@ func writeOccurrence(
 	return held, tx.SendBatch(ctx, b).Close()
 }
 
-// copyOf returns a post of a template with the ids that it has in an occurrence. The id of the root
-// of an occurrence is derived from the series, and its first part has the id of the root.
+// copyOf returns a template's post with the ids that it has in an occurrence. The root's id is
+// derived from the series, and the root's first part has the same id as the root.
 func copyOf(p publishing.Post, root publishing.PostID, series publishing.SeriesID, number int) publishing.Post {
 	idOf := func(post publishing.PostID) publishing.PostID {
 		if post == root {

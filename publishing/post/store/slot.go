@@ -10,9 +10,9 @@ import (
 	"crier/publishing/db"
 )
 
-// takenBy returns the posts and holds that take a minute. One statement reads both, because a
-// create writes its post and deletes the hold in one transaction, and two statements could each see
-// the wrong half. A post in ERROR does not go out, and takes nothing.
+// takenBy returns a statement that reads the minutes taken by posts and holds. It reads both at
+// once, because a create writes its post and deletes the hold in one transaction, and two separate
+// statements could miss both. A post in ERROR takes no minute, because it does not go out.
 func takenBy(name, ofPost, ofHold string) string {
 	return `-- publishing.` + name + `
 select date_trunc('minute', p.publish_date) as at
@@ -23,17 +23,17 @@ select h.at from slot_hold h
 where ` + ofHold + ` and h.at >= $1 and h.at < $2 and h.expires_at > clock_timestamp()`
 }
 
-// $3 is the channel. allTaken tests that it is null, so that both statements have the same
+// $3 is the channel. allTaken tests that $3 is null, so that both statements have the same
 // parameters.
 var (
 	channelTaken = takenBy("ChannelTaken", `p.channel_id = $3::uuid`, `h.subject in ($3, h.org_id)`)
 	allTaken     = takenBy("AllTaken", `$3::uuid is null`, `true`)
 )
 
-// TakenMinutes returns the minutes, from the minute of one instant to another instant, in which the
-// channel has a post, a projected occurrence or a hold. For the zero channel it considers all
-// channels. The slots of the organization must be locked. It returns ErrTooMuch if there are
-// publishing.MaxListed repeated posts or more.
+// TakenMinutes returns the minutes between from and until, including the minute of from, in which
+// the channel has a post, a projected occurrence or a hold. For the zero channel, it considers all
+// channels. The caller must have locked the organization's slots. TakenMinutes returns ErrTooMuch
+// if there are publishing.MaxListed or more repeated posts.
 func TakenMinutes(
 	ctx context.Context, tx *db.Tx, channel publishing.ChannelID, from, until time.Time,
 ) (publishing.TakenMinutes, error) {
@@ -45,7 +45,7 @@ func TakenMinutes(
 		statement = allTaken
 	}
 	b := &pgx.Batch{}
-	// Series are read first, so an occurrence that is stored in between is found twice, not missed.
+	// Series are read first, so that an occurrence stored in between is found twice, not missed.
 	b.Queue(findSeriesInRange, from, until.UTC(), publishing.CustomerID{}, publishing.MaxListed, channel).
 		Query(collectProjected(&series))
 	b.Queue(statement, from, until, channel).Query(db.Into(&times, pgx.RowTo[time.Time]))
@@ -67,7 +67,7 @@ func TakenMinutes(
 	return taken, nil
 }
 
-// holdsRelease locks in the order of the key, so that two creates do not deadlock.
+// holdsRelease locks rows in key order to keep two creates from deadlocking.
 const holdsRelease = `-- publishing.HoldsRelease
 with held as (
   select h.subject, h.at from unnest($2::uuid[], $3::timestamptz[]) u(channel, at)
@@ -76,8 +76,8 @@ with held as (
 )
 delete from slot_hold h using held where h.org_id = $1 and h.subject = held.subject and h.at = held.at`
 
-// queueHoldsRelease queues the deletion of the holds at the times of roots, because a post takes
-// the held time itself.
+// queueHoldsRelease queues a statement that deletes the holds at the roots' times, because the
+// posts now take those times.
 func queueHoldsRelease(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	var channels [][16]byte
 	var dates []time.Time

@@ -13,8 +13,8 @@ const tagsByName = `-- publishing.TagsByName
 select t.id from unnest($1::text[]) with ordinality u(name, n) join tag t on lower(t.name) = lower(u.name)
 order by u.n`
 
-// TagsByName returns the tags with these names, ignoring case, in the order of the names. Unknown
-// names are left out.
+// TagsByName returns the ids of the tags with the given names, in the order of names. It ignores
+// case, and leaves out unknown names.
 func TagsByName(ctx context.Context, tx *db.Tx, names []string) ([]publishing.TagID, error) {
 	rows, err := tx.Query(ctx, tagsByName, names)
 	if err != nil {

@@ -13,16 +13,17 @@ import (
 	"crier/tenancy"
 )
 
-// ThreadData is what the threads of some roots have besides their roots, by group.
+// ThreadData holds everything in a set of threads except the roots.
 type ThreadData struct {
 	Followers map[publishing.GroupID][]publishing.Post
-	// Settings are the settings of templates.
+	// Settings holds the templates' settings.
 	Settings map[publishing.GroupID]json.RawMessage
-	// Parts are in order, with their attachments. The first part of a follower has its delay.
+	// Parts holds the parts in order, with their attachments. A follower's first part has the
+	// follower's delay.
 	Parts    map[publishing.GroupID][]publishing.Part
 	Media    map[publishing.MediaID]publishing.Medium
 	Channels map[publishing.ChannelID]publishing.Channel
-	// Tags are the existing tags of the roots.
+	// Tags holds those of the roots' tags that still exist.
 	Tags map[publishing.TagID]publishing.Tag
 }
 
@@ -52,9 +53,9 @@ type settingsRow struct {
 	Settings json.RawMessage    `db:"settings"`
 }
 
-// ReadThreadData returns what belongs to some roots, in one round trip. The parts and settings of
-// projected occurrences are keyed by the groups of their templates. It returns ErrTooMuch if the
-// data is larger than publishing.MaxListedBytes.
+// ReadThreadData reads the roots' threads in one round trip. The parts and settings of projected
+// occurrences are keyed by their templates' groups. ReadThreadData returns ErrTooMuch if the data
+// is larger than publishing.MaxListedBytes.
 func ReadThreadData(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, roots []publishing.Post,
 ) (w ThreadData, err error) {
@@ -122,7 +123,7 @@ type partRow struct {
 	Position int                `db:"position"`
 	Text     string             `db:"content"`
 	HTML     bool               `db:"html"`
-	// Delay is the delay of the post.
+	// Delay is the post's delay.
 	Delay      time.Duration `db:"delay"`
 	ReleaseID  *string       `db:"release_id"`
 	ReleaseURL *string       `db:"release_url"`
@@ -138,9 +139,9 @@ join media m on m.org_id = t.org_id and m.id = t.media_id
 where p.group_id = any($1) and (p.deleted_at is null or p.group_id = any($2))
 order by t.part_id, t.position`
 
-// readParts queues the reading of the parts of groups. It calls do with each part and its row, in
-// the order of the positions, and adds the media of all parts to media. It leaves out the parts of
-// deleted posts, except in the groups in hidden.
+// readParts queues statements that read the parts of groups. It calls do with each part and its
+// row, ordered by position, and adds the parts' media to media. It leaves out the parts of deleted
+// posts, except in the groups in hidden.
 func readParts(
 	b *pgx.Batch, most *budget, groups, hidden [][16]byte, media map[publishing.MediaID]publishing.Medium,
 	do func(partRow, publishing.Part),
@@ -176,8 +177,8 @@ select at, event as kind, node, by, reason from (
   order by e.at desc, e.id desc limit 1000) newest
 order by at, id`
 
-// Events returns the newest 1000 events in the timeline of a group, oldest first. If the group does
-// not exist, there are none. It returns pg.ErrOrgBusy or the Postgres error.
+// Events returns the newest 1000 events in a group's timeline, oldest first. It returns none if the
+// group does not exist. It returns pg.ErrOrgBusy or a Postgres error.
 func Events(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, group publishing.GroupID,
 ) (out []publishing.Event, err error) {

@@ -1,5 +1,5 @@
-// Package store contains the statements that delete organizations and old rows. Only the parent
-// folder uses them.
+// Package store finds and deletes an organization's rows, and rows that have passed their retention
+// period. Only the parent package uses it.
 package store
 
 import (
@@ -16,46 +16,45 @@ import (
 )
 
 // Purgeable is a kind of row that belongs to an organization and is deleted with it. FindOwned
-// finds such rows, and Purge deletes them. Files have separate statements: FindFiles and
-// PurgeFiles.
+// finds such rows, and Purge deletes them. For rows with files, see FileKind.
 type Purgeable string
 
 // The order of the kinds satisfies the foreign keys. Posts come before files, and files before the
 // other kinds.
 const (
-	// PurgePosts are posts with their parts, publications and timelines, including templates of
-	// series and deleted posts.
+	// PurgePosts are posts with their parts, publications and timelines, including series templates
+	// and deleted posts.
 	PurgePosts Purgeable = "posts"
 	// PurgeKeys are idempotency keys.
 	PurgeKeys Purgeable = "idempotency-keys"
 	// PurgeConnects are unfinished attempts to connect a channel.
 	PurgeConnects Purgeable = "connects"
-	// PurgeDeliveries are deliveries to webhooks, and PurgeWebhooks the webhooks themselves.
+	// PurgeDeliveries are webhook deliveries, and PurgeWebhooks are the webhooks.
 	PurgeDeliveries Purgeable = "webhook-deliveries"
 	PurgeWebhooks   Purgeable = "webhooks"
-	// PurgeNotifications are the notifications in the bell, and PurgeIncidentEvents the events that
-	// they do not count yet. All posts and channels must be deleted before them, because events
-	// come from posts and channels, and nothing else deletes these rows.
+	// PurgeNotifications are the notifications in the bell, and PurgeIncidentEvents are the events
+	// that have not been counted yet. All posts and channels must be deleted before these rows,
+	// because posts and channels create events, and nothing else deletes events that are created
+	// later.
 	PurgeNotifications  Purgeable = "notifications"
 	PurgeIncidentEvents Purgeable = "incident-events"
-	// PurgeSeries are series. All posts must be deleted before them.
+	// PurgeSeries are series. All posts must be deleted first.
 	PurgeSeries Purgeable = "series"
 	// PurgeChannels are channels with their credentials and queues. All posts and series must be
-	// deleted before them.
+	// deleted first.
 	PurgeChannels Purgeable = "channels"
-	// PurgeCustomers are customers. All channels must be deleted before them.
+	// PurgeCustomers are customers. All channels must be deleted first.
 	PurgeCustomers Purgeable = "customers"
-	// PurgePauses are pauses, including the stop of the organization. They come last, so that
-	// nothing is published in the meantime.
+	// PurgePauses are pauses, including the one that stops the organization. They come last, so
+	// that nothing is published in the meantime.
 	PurgePauses Purgeable = "pauses"
 )
 
-// beforeAll is the smallest uuid if the parameter $2 is empty.
+// beforeAll is the parameter $2 or, if $2 is empty, the smallest uuid.
 const beforeAll = `coalesce(nullif($2::text, ''), '00000000-0000-0000-0000-000000000000')::uuid`
 
-// The rows of an organization are found in the order of their keys, after the key $2. This includes
-// the posts of a group with a post that is being sent; the statement that deletes them tests for
-// that.
+// These statements return an organization's rows in key order, after the key $2. They also return
+// posts whose group has a post that is being sent; the deleting statement skips these.
 const (
 	findOwnedPosts = `-- publishing.FindOwnedPosts
 select id::text from post where org_id = $1 and id > ` + beforeAll + ` order by id limit $3`
@@ -88,14 +87,15 @@ select id::text from channel where org_id = $1 and id > ` + beforeAll + ` order 
 	findOwnedCustomers = `-- publishing.FindOwnedCustomers
 select id::text from customer where org_id = $1 and id > ` + beforeAll + ` order by id limit $3`
 
-	// All rows of one subject have the same key here.
+	// All rows of a subject share one key here.
 	findOwnedPauses = `-- publishing.FindOwnedPauses
 select subject::text from pause where org_id = $1 and subject > ` + beforeAll + `
 group by subject order by subject limit $3`
 )
 
-// FindOwned returns the keys of at most limit rows of a kind, in order, starting after the key
-// after; "" starts at the first. It returns pg.ErrOrgBusy or the Postgres error.
+// FindOwned returns the keys of at most limit rows of a kind, in key order, starting after the
+// given key. If after is empty, it starts with the first row. FindOwned returns pg.ErrOrgBusy or
+// the Postgres error.
 func FindOwned(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, after string, limit int,
 ) (keys []string, err error) {
@@ -147,10 +147,12 @@ delete from customer where org_id = $1 and id = any ($2::text[]::uuid[])`
 delete from pause where org_id = $1 and subject = any ($2::text[]::uuid[])`
 )
 
-// Purge deletes, in one statement, the rows of a kind with the given keys, and returns their number
-// without the rows that belong to them. Locked posts stay, and so do all posts of a group with a
-// post that is being sent. If Postgres refuses one row, as it does while rows of another kind refer
-// to it, none is deleted and the error is returned: see batch.Sweep.
+// Purge deletes the rows of a kind with the given keys in one statement and returns how many it
+// deleted. Rows that are deleted along with them do not count. Purge skips locked posts, and all
+// posts of a group with a post that is being sent.
+//
+// If Postgres rejects the deletion of one row, for example because rows of another kind refer to
+// it, Purge deletes nothing and returns the error; see batch.Sweep.
 func Purge(ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, keys []string) (n int, err error) {
 	sql := map[Purgeable]string{
 		PurgePosts: purgePosts, PurgeKeys: purgeKeys, PurgeConnects: purgeConnects, PurgeSeries: purgeSeries,
@@ -161,7 +163,7 @@ func Purge(ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, key
 	return purge(ctx, d, org, sql, org, keys)
 }
 
-// purge executes a statement as the organization and returns the number of rows that it wrote.
+// purge executes a statement as the organization and returns the number of affected rows.
 func purge(ctx context.Context, d *db.DB, org tenancy.OrgID, sql string, args ...any) (n int, err error) {
 	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
@@ -177,19 +179,20 @@ update series set stopped_at = now(), stopped_for = 'deleted'
 where org_id = $1 and stopped_at is null
   and id in (select id from series where org_id = $1 and stopped_at is null order by id limit $2)`
 
-// EndAllSeries ends at most limit series and returns their number. No further occurrences of these
-// series are created. It returns pg.ErrOrgBusy or the Postgres error.
+// EndAllSeries ends at most limit series and returns how many it ended. No further occurrences of
+// these series are created. It returns pg.ErrOrgBusy or the Postgres error.
 func EndAllSeries(ctx context.Context, d *db.DB, org tenancy.OrgID, limit int) (n int, err error) {
 	return purge(ctx, d, org, seriesEndAll, org, limit)
 }
 
-// FileKind is a kind of row that has files in the blob store.
+// FileKind is a kind of row that has files in the blob store. FindFiles finds such rows, and
+// PurgeFiles deletes them.
 type FileKind string
 
-// Pictures must be deleted before media: they are derived from media, and their rows are deleted
-// along with them.
+// Pictures must be deleted before the media from which they are derived, because deleting a medium
+// also deletes its pictures' rows.
 const (
-	// FilePictures are derived pictures. Each attempt at a picture may have left a file.
+	// FilePictures are derived pictures. Each attempt to make a picture may have left a file.
 	FilePictures FileKind = "pictures"
 	// FileMedia are uploaded files.
 	FileMedia FileKind = "media"
@@ -197,19 +200,19 @@ const (
 	FileDeletedMedia FileKind = "deleted-media"
 )
 
-// StoredFile is a row of an organization that has files in the blob store.
+// StoredFile identifies a row that has files in the blob store.
 type StoredFile struct {
 	Media publishing.MediaID `db:"media_id"`
-	// Spec is what was derived from the medium; empty for the medium itself.
+	// Spec says which picture was derived from the medium. It is empty for the medium itself.
 	Spec string `db:"spec"`
-	// Attempts is the number of attempts at a picture.
+	// Attempts is how many attempts were made to derive the picture.
 	Attempts int `db:"attempts"`
-	// Key is, for a picture, the publishing.Medium.Key of its medium. For a medium it is the Blob,
-	// or empty if another medium keeps the bytes.
+	// Key is the medium's Blob, or empty if another medium keeps the bytes. For a picture, it is
+	// the publishing.Medium.Key of the picture's medium.
 	Key string `db:"key"`
 }
 
-// String returns the ids of the row, for errors.
+// String returns the row's ids for use in error messages.
 func (f StoredFile) String() string {
 	if f.Spec == "" {
 		return fmt.Sprintf("the medium %s", f.Media)
@@ -217,8 +220,8 @@ func (f StoredFile) String() string {
 	return fmt.Sprintf("the picture %s of the medium %s", f.Spec, f.Media)
 }
 
-// BlobKeys returns the keys under which the row may have files. For a picture, there is one key for
-// each attempt, and most of these files do not exist.
+// BlobKeys returns the keys under which the row may have files. For a picture, it returns one key
+// per attempt; most of these files do not exist.
 func (f StoredFile) BlobKeys(org tenancy.OrgID) []string {
 	m := publishing.Medium{Org: org, Key: f.Key, Blob: f.Key}
 	switch {
@@ -234,15 +237,14 @@ func (f StoredFile) BlobKeys(org tenancy.OrgID) []string {
 	return keys
 }
 
-// keptBytes is the condition that another medium keeps the bytes of the medium m: one that a part
-// uses, or one that is deleted later. Shared bytes are therefore deleted with the last of their
-// media.
+// keptBytes is true if the bytes of the medium m are kept by another medium that a part uses or
+// that is deleted later. Shared bytes are therefore deleted with the last medium that uses them.
 const keptBytes = `exists (select from media o
   where o.org_id = m.org_id and o.blob = m.blob and o.id <> m.id and o.deleted_at is null and o.size > 0
     and (o.id > m.id or m.deleted_at is not null
       or exists (select from attachment a where a.org_id = o.org_id and a.media_id = o.id)))`
 
-// findOwnedPictures leaves out a picture while a process may be writing its file.
+// findOwnedPictures skips pictures whose file a process may be writing.
 const findOwnedPictures = `-- publishing.FindOwnedPictures
 select d.media_id, d.spec, d.attempts, m.key
 from derived_picture d join media m on m.org_id = d.org_id and m.id = d.media_id
@@ -250,8 +252,8 @@ where d.org_id = $1 and (d.media_id, d.spec) > (` + beforeAll + `, $3)
   and (d.state = 'pending' and d.unfinished > 0 and d.not_before > now()) is not true and ` + db.Unattached + `
 order by d.media_id, d.spec limit $4`
 
-// ownedMedia selects the media of one of the two kinds. "offset 0" makes Postgres find them by
-// organization, instead of scanning the media of all organizations in the order of their ids. Media
+// ownedMedia returns the statement for one of the two kinds of media. "offset 0" makes Postgres
+// find the media by organization instead of scanning all organizations' media in id order. Media
 // that are marked as deleted have no index.
 func ownedMedia(name, kind string) string {
 	return `-- publishing.` + name + `
@@ -267,10 +269,10 @@ var (
 	findOwnedDeletedMedia = ownedMedia("FindOwnedDeletedMedia", "deleted_at is not null")
 )
 
-// FindFiles returns at most limit rows of a kind in the order of their keys, starting after the row
-// after; the zero StoredFile starts at the first. It leaves out media that are attached to a part
-// and the pictures derived from them, media with derived pictures, and pictures that are being
-// made. It returns pg.ErrOrgBusy or the Postgres error.
+// FindFiles returns at most limit rows of a kind, in key order, starting after the given row. If
+// after is zero, it starts with the first row. FindFiles skips media that are attached to a part,
+// and their derived pictures. It also skips media that still have derived pictures, and pictures
+// that are being made. It returns pg.ErrOrgBusy or the Postgres error.
 func FindFiles(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind FileKind, after StoredFile, limit int,
 ) (files []StoredFile, err error) {
@@ -287,8 +289,8 @@ func FindFiles(
 	return files, err
 }
 
-// purgePictures compares the number of attempts, so that a picture keeps its row if it was taken in
-// the meantime.
+// purgePictures compares the number of attempts, so that a picture that was taken in the meantime
+// keeps its row.
 const purgePictures = `-- publishing.PurgePictures
 delete from derived_picture d using unnest($2::uuid[], $3::text[], $4::integer[]) f(media, spec, attempts)
 where d.org_id = $1 and d.media_id = f.media and d.spec = f.spec and d.attempts = f.attempts`
@@ -297,9 +299,10 @@ const purgeMedia = `-- publishing.PurgeMedia
 delete from media m where m.org_id = $1 and m.id = any ($2::uuid[]) and ` + db.Unattached + `
   and not exists (select from derived_picture d where d.org_id = m.org_id and d.media_id = m.id)`
 
-// PurgeFiles deletes the rows of files that are gone from the blob store, and returns their number.
-// If a picture was taken since FindFiles, its row stays, because the attempt may write a file. It
-// returns pg.ErrOrgBusy or the Postgres error, and has then deleted nothing.
+// PurgeFiles deletes the rows of files that have been deleted from the blob store, and returns how
+// many rows it deleted. It skips pictures that were taken after FindFiles, because the new attempt
+// may write a file. If it returns an error, pg.ErrOrgBusy or the Postgres error, it has deleted
+// nothing.
 func PurgeFiles(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind FileKind, files []StoredFile,
 ) (n int, err error) {
@@ -318,8 +321,8 @@ select exists (select from post where org_id = $1),
   exists (select from media where org_id = $1 and deleted_at is null and size > 0)
     or exists (select from derived_picture where org_id = $1)`
 
-// OwnedLeft reports whether the organization has posts, and whether it has media or pictures. It
-// returns pg.ErrOrgBusy or the Postgres error.
+// OwnedLeft reports whether the organization still has posts, and whether it still has media or
+// pictures. It returns pg.ErrOrgBusy or the Postgres error.
 func OwnedLeft(ctx context.Context, d *db.DB, org tenancy.OrgID) (posts, files bool, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(ownedLeft, org).QueryRow(func(row pgx.Row) error { return row.Scan(&posts, &files) })

@@ -18,40 +18,41 @@ import (
 type Prunable string
 
 const (
-	// PruneKeys are idempotency keys. A key stays while a post of its request has not ended.
+	// PruneKeys are idempotency keys. A key stays until all posts created with it have ended.
 	PruneKeys Prunable = "idempotency-keys"
 	// PruneEvents are the timelines of posts that have ended.
 	PruneEvents Prunable = "events"
 	// PruneDeleted are groups of deleted posts, with everything that belongs to them.
 	PruneDeleted Prunable = "deleted-posts"
-	// PruneConnects are attempts to connect a channel that were not finished in time.
+	// PruneConnects are expired attempts to connect a channel.
 	PruneConnects Prunable = "connects"
-	// PruneDeliveries are deliveries to webhooks.
+	// PruneDeliveries are webhook deliveries.
 	PruneDeliveries Prunable = "webhook-deliveries"
-	// PruneSecrets are former secrets of webhooks that no longer sign.
+	// PruneSecrets are former webhook secrets that no longer sign deliveries.
 	PruneSecrets Prunable = "webhook-secrets"
-	// PruneFigures are the metrics of a channel or a post for one day.
+	// PruneFigures are a channel's or post's metrics for one day.
 	PruneFigures Prunable = "analytics"
 	// PruneNotifications are the notifications in the bell.
 	PruneNotifications Prunable = "notifications"
 )
 
-// OldRow identifies a row that is old enough to be deleted. Of and ID are parts of its key.
+// OldRow identifies a row that is old enough to be deleted. Of and ID are parts of the row's key.
 type OldRow struct {
 	// At is the time from which the row's age is counted.
 	At time.Time `db:"at"`
-	// Of is the organization of the row, or the post of an event.
+	// Of is the row's organization or, for an event, its post.
 	Of uuid.UUID `db:"of"`
 	ID string    `db:"id"`
 }
 
-// Old rows are found by their time alone, after the row given by $2 and $3. The statement that
-// deletes them tests whether each may be deleted, so that a row that cannot be judged does not stop
-// the others. Each statement reads in the order of its index, because any number of rows may have
-// the same time.
+// These statements find old rows by time alone, starting after the row given by $2 and $3. The
+// deleting statement tests whether a row can be deleted, so that a row that cannot be tested does
+// not stop the others. Each statement reads in index order, because any number of rows can have the
+// same time.
 //
-// If a statement orders by an expression of a key, so does its index: with the key itself in the
-// index, the planner would use the index to find a row by its key, and read all of it.
+// Some statements and their indexes order by an expression instead of a key. If the index contained
+// the key itself, the planner would use that index to look up a row by key, and would read the
+// whole index.
 const (
 	findOldKeys = `-- publishing.FindOldKeys
 select i.created_at as at, i.org_id as of, i.key as id from idempotency i
@@ -65,8 +66,9 @@ where e.at < now() - $1 * interval '1 millisecond'
   and (e.at, e.id + 0) > ($2::timestamptz, coalesce(nullif($3::text, ''), '0')::bigint)
 order by e.at, e.id + 0 limit $4`
 
-	// One row for each group, its root. Every follower has a delay, even one that an edit dropped.
-	// Nothing is found for a group while its root exists, however many followers were dropped.
+	// Finds one row per group: its first post. All other posts of a group have a delay, even posts
+	// that an edit dropped. Until the first post is deleted, nothing is found for the group,
+	// however many other posts were dropped.
 	findOldDeleted = `-- publishing.FindOldDeleted
 select p.deleted_at as at, p.org_id as of, p.id::text as id from post p
 where p.deleted_at < now() - $1 * interval '1 millisecond' and p.delay_minutes = 0
@@ -103,8 +105,8 @@ order by n.last_at, n.id::text limit $4`
 )
 
 // FindOld returns at most limit rows of a kind that are older than age, oldest first, starting
-// after the row after. The zero OldRow starts at the oldest. Some of the rows may still be needed:
-// see Prune. It returns the Postgres error.
+// after the given row. If after is zero, it starts with the oldest row. Some of the rows may still
+// be needed; see Prune. FindOld returns the Postgres error.
 func FindOld(
 	ctx context.Context, d *db.DB, kind Prunable, age time.Duration, after OldRow, limit int,
 ) (rows []OldRow, err error) {
@@ -156,7 +158,7 @@ with old as (
 )
 delete from webhook_old_key k using old where k.org_id = any (array[old.org_id]) and k.id = any (array[old.id])`
 
-// $4 holds the days, because a subject has many.
+// $4 holds the days, because a subject has a row for each day.
 const pruneFigures = `-- publishing.PruneFigures
 with old as (
   select d.org_id, d.subject, d.day from unnest($1::uuid[], $2::text[], $4::timestamptz[]) u(org, subject, at)
@@ -177,11 +179,13 @@ with old as (
 )
 delete from notification n using old where n.org_id = any (array[old.org_id]) and n.id = any (array[old.id])`
 
-// Prune deletes, in one statement, the given rows of a kind that are older than age and no longer
+// Prune deletes the given rows in one statement, except rows that are newer than age or still
 // needed, and returns the number of deleted rows. It skips rows that another transaction has
-// locked. A deleted post is deleted with its group. The number then counts all posts of the groups,
-// so it may exceed the number of the given rows. If Postgres refuses one row, none is deleted and
-// the error is returned: see batch.Sweep.
+// locked. If Postgres rejects the deletion of one row, Prune deletes nothing and returns the error;
+// see batch.Sweep.
+//
+// A deleted post is pruned together with its group. The result then counts all posts of the groups,
+// so it can exceed the number of given rows.
 func Prune(ctx context.Context, d *db.DB, kind Prunable, age time.Duration, rows []OldRow) (n int, err error) {
 	sql := map[Prunable]string{
 		PruneKeys: pruneKeys, PruneEvents: pruneEvents, PruneDeleted: pruneDeleted, PruneConnects: pruneConnects,

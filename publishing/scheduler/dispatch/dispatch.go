@@ -1,5 +1,5 @@
-// Package dispatch contains what the scheduler, the actors and the worker pass to each other: leases, claims, the work of
-// a send, and outcomes.
+// Package dispatch contains what the scheduler, the actors and the worker pass to each other:
+// leases, claims, the work for a send, and outcomes.
 package dispatch
 
 import (
@@ -14,43 +14,43 @@ import (
 	"crier/tenancy"
 )
 
-// Lease is the right of one process start to schedule the posts of some shards. Every statement
-// that schedules checks in the database that the shards still belong to Holder, so a stale Lease
-// changes nothing.
+// Lease is one process's right to schedule the posts in some shards. Every scheduling statement
+// checks in the database that the shards still belong to Holder, so a stale Lease has no effect.
 type Lease struct {
-	// Holder is the id of the process start.
+	// Holder identifies this run of the process. A process that restarts is a new holder.
 	Holder uuid.UUID
 	Shards []int16
 }
 
-// Want is how many posts of one organization a claim may take.
+// Want says how many of an organization's posts a claim may take.
 type Want struct {
 	Org tenancy.OrgID
-	// Permits is the largest number of posts to claim.
+	// Permits is the maximum number of posts to claim.
 	Permits int
 	// After is the channel after which the claim starts; channels are visited in id order. The zero
 	// value starts with the first channel.
 	After publishing.ChannelID
 }
 
-// ClaimWindow is how many channels of one organization a claim usually visits. It bounds the cost
+// ClaimWindow is how many of an organization's channels a claim usually visits. It limits the cost
 // of a claim for an organization with thousands of channels.
 const ClaimWindow = 256
 
-// ClaimLimits are the limits that a claim shares with the other posts of its process.
+// ClaimLimits holds the limits that a claim shares with all other posts in the process.
 type ClaimLimits struct {
 	// Platforms is the number of posts that may be claimed for each platform. A platform that is
-	// missing has no limit.
+	// not in the map has no limit.
 	Platforms map[string]int
-	// Busy is the number of permits that the posts of each destination hold. A key is "@" and a
-	// host. Example: @bsky.social
+	// Busy is the number of permits that posts hold for each destination. A key is "@" followed by
+	// a host. Example: @bsky.social
 	Busy map[string]int
-	// Free is the number of permits that no post holds. A destination gets a permit only while it
-	// holds fewer than are free, so one destination never holds more than half of them.
+	// Free is the number of permits that no post holds. A destination gets a permit only if it
+	// holds fewer permits than are free, so one destination never holds more than half of all
+	// permits.
 	Free int
 }
 
-// NoClaimLimits returns the limits of a process that is sending nothing.
+// NoClaimLimits returns the limits for a process that is sending nothing.
 func NoClaimLimits() ClaimLimits { return ClaimLimits{Free: math.MaxInt32} }
 
 // Claimed is a post that one process may send as long as Token is the claim token in the post's
@@ -60,40 +60,40 @@ type Claimed struct {
 	Post      publishing.PostID
 	Channel   publishing.ChannelID
 	Connector string
-	// Destination is where its calls go, in the form of a key of ClaimLimits.Busy.
+	// Destination is where the post's calls go, in the form of a ClaimLimits.Busy key.
 	Destination string
 	Token       uuid.UUID
 	// Attempt is the number of this claim of the post, starting at 1.
 	Attempt int
-	// Due is when the post was to be published. That may be long ago.
+	// Due is when the post was to be published, which may be long ago.
 	Due time.Time
 }
 
 // ClaimResult is the result of one claim, or of several merged by Add.
 type ClaimResult struct {
 	Claimed []Claimed
-	// Next is when each organization has a post due on a visited channel that is free. An
-	// organization without such a channel is missing.
+	// Next is when each organization next has a post due on a visited channel that is free.
+	// Organizations with no such post are missing.
 	Next map[tenancy.OrgID]time.Time
 	// More is the last visited channel of each organization that may have more channels.
 	More map[tenancy.OrgID]publishing.ChannelID
-	// AtLimit lists for each organization the platforms and destinations that are at their limit
-	// although something is due for them. Their posts are not in Next.
+	// AtLimit lists, for each organization, the platforms and destinations that have posts due but
+	// are at their limit. Those posts are not in Next.
 	AtLimit map[tenancy.OrgID][]string
 	// Now is the database's time.
 	Now time.Time
 }
 
-// NewClaimResult returns an empty result with the maps that Add writes to. The zero value has no
-// maps.
+// NewClaimResult returns an empty result whose maps are ready for Add. In the zero value, the maps
+// are nil.
 func NewClaimResult() ClaimResult {
 	return ClaimResult{
 		Next: map[tenancy.OrgID]time.Time{}, More: map[tenancy.OrgID]publishing.ChannelID{}, AtLimit: map[tenancy.OrgID][]string{},
 	}
 }
 
-// Add merges the result of another claim of the same process into r. It keeps the earliest time of
-// Next and the latest Now. In More, the channel of other wins.
+// Add merges the result of another claim by the same process into r. It keeps the earliest times in
+// Next and the latest Now. In More, the channels in other win.
 func (r *ClaimResult) Add(other ClaimResult) {
 	r.Claimed = append(r.Claimed, other.Claimed...)
 	for org, at := range other.Next {
@@ -110,8 +110,8 @@ func (r *ClaimResult) Add(other ClaimResult) {
 	}
 }
 
-// Phase is how far the send of one part has come. A CHECK constraint of the table carries the same
-// list.
+// Phase is how far the send of one part has progressed. A CHECK constraint in the database lists
+// the same values.
 type Phase string
 
 const (
@@ -121,42 +121,42 @@ const (
 	PhaseFailed     Phase = "failed"     // the part is not on the platform and is not sent again
 )
 
-// Publication is one send of one part. Its identity survives a restore of the database, because ID
-// is derived from the post, the part, the number of the republication and the due time.
+// Publication is one send of one part. It keeps its identity if the database is restored, because
+// ID is derived from the post, the part, the republish number and the due time.
 type Publication struct {
 	ID   publishing.PublicationID
 	Post publishing.PostID
 	Part publishing.PartID
-	// Position is the position of the part in its group; the first is 0.
+	// Position is the part's position in its group, starting at 0.
 	Position int
-	// Due is the time for which the send was booked. It never changes, because it is part of the
+	// Due is the time for which the send was scheduled. It never changes, because it is part of the
 	// send's identity.
 	Due time.Time
 	// ClaimedAt is the time of the first claim. It is stored before the first call.
 	ClaimedAt time.Time
-	// MarkedAt is when the first irreversible call was announced, zero before that.
+	// MarkedAt is when the first irreversible call was marked, or zero before that.
 	MarkedAt time.Time
-	// SentTo is the destination of the calls that may have arrived. It is "*" for several
-	// destinations and "" before the first call.
+	// SentTo is the host to which calls that may have arrived were sent. It is "*" if there are
+	// several hosts, and "" before the first call. Example: bsky.social
 	SentTo string
 	Phase  Phase
 	// Handle is what the connector's last Prepare returned.
 	Handle    json.RawMessage
 	ReleaseID *string
 	URL       *string
-	// Ref is the connector's reference to the published part, which follow-up parts are based on.
+	// Ref is the connector's reference to the published part, which later parts build on.
 	Ref     json.RawMessage
 	Content publishing.Content
 	Media   []AttachedMedium
 }
 
-// AttachedMedium is an Attachment whose medium is loaded.
+// AttachedMedium is an Attachment with its medium loaded.
 type AttachedMedium struct {
 	publishing.Medium
 	Alt string
 }
 
-// Work is everything that sending one claimed post needs.
+// Work holds everything needed to send one claimed post.
 type Work struct {
 	Org   tenancy.OrgID
 	Post  publishing.PostID
@@ -165,8 +165,8 @@ type Work struct {
 	Token uuid.UUID
 	// Attempt is the number of this claim of the post, starting at 1.
 	Attempt int
-	// Failing is the time since the first of the current run of transient failures, zero on a first
-	// try.
+	// Failing is the time since the first of the current consecutive transient failures, or zero if
+	// there are none.
 	Failing time.Duration
 	// Due is when the post was to be published. A retry does not change it.
 	Due      time.Time
@@ -175,20 +175,20 @@ type Work struct {
 	// Disconnected is set if the channel was disconnected. The post then fails with
 	// CodeChannelDisabled.
 	Disconnected bool
-	// Unapproved is set if the post was approved with other content. The post then fails with
+	// Unapproved is set if the post's content is not what was approved. The post then fails with
 	// CodeUnapproved.
 	Unapproved bool
-	// Credential is sealed with the keyring of the credentials.
+	// Credential is the channel's credential, sealed with the credential keyring.
 	Credential []byte
 	// Parts are the publications of this post, in order.
 	Parts []Publication
-	// Before are the published parts of the posts that precede this one in the thread, in order.
+	// Before holds the published parts of the posts that precede this one in the thread, in order.
 	Before []Publication
-	// Committing is when the latest irreversible call was announced, zero before that.
+	// Committing is when the latest irreversible call was marked, or zero before that.
 	Committing time.Time
 	// CallEnded is set if the sender saw its call end, so that no call is in progress.
 	CallEnded bool
-	// ReconcileAttempts is how often the platform was asked about the unknown outcome.
+	// ReconcileAttempts is how many times the platform has been asked about the unknown outcome.
 	ReconcileAttempts int
 	// Reaps is the number of consecutive claims that ended because their process did.
 	Reaps int
@@ -205,10 +205,10 @@ const (
 	ResultPublished Result = "published"
 	// ResultResume means that this part is on the platform and later ones are not.
 	ResultResume Result = "resume"
-	// ResultError means that the post was given up.
+	// ResultError means that the post was abandoned.
 	ResultError Result = "error"
-	// ResultRetry means that nothing was sent and the post goes back to the queue. Without a
-	// publication it does not count as a failure.
+	// ResultRetry means that nothing was sent and the post goes back to the queue. If the outcome
+	// has no publication, this does not count as a failure.
 	ResultRetry Result = "retry"
 	// ResultUnknown means that the platform may have published the part.
 	ResultUnknown Result = "unknown"
@@ -216,19 +216,20 @@ const (
 	ResultLater Result = "later"
 )
 
-// Outcome is how the claim of one post ended. Publication is the part that it concerns, zero if no
-// part was reached.
+// Outcome is how a post's claim ended. Publication identifies the part that the outcome concerns;
+// it is zero if no part was reached.
 type Outcome struct {
 	Org    tenancy.OrgID
 	Post   publishing.PostID
 	Token  uuid.UUID
 	Result Result
-	// Error is a sentence for people. Code is one of the error codes.
+	// Error is a human-readable sentence. Code is one of the error codes, such as
+	// publishing.CodeRejected.
 	Error string
 	Code  string
-	// After is the time until the next try, or until the platform is asked again.
+	// After is the time until the next attempt, or until the platform is asked again.
 	After time.Duration
-	// CallEnded is set with ResultUnknown if the call of this process has ended.
+	// CallEnded is set with ResultUnknown if this process's call has ended.
 	CallEnded bool
 	// Proven is set with ResultRetry and ResultError if it is proven that no earlier call published
 	// anything.
@@ -238,7 +239,7 @@ type Outcome struct {
 	ReleaseID  string
 	ReleaseURL string
 	Ref        json.RawMessage
-	// RootID and RootURL are the release of the first part of the post.
+	// RootID and RootURL are the release id and URL of the post's first part.
 	RootID  string
 	RootURL string
 }
@@ -247,22 +248,22 @@ type Outcome struct {
 type Finished struct {
 	Org  tenancy.OrgID
 	Post publishing.PostID
-	// State is the new state of the post, empty if its claim had already ended.
+	// State is the post's new state, or empty if its claim had already ended.
 	State publishing.State
 	// Due is when the post is due, if State is StateQueue.
 	Due time.Time
 	// PublishedTwice is set if the platform published the part twice, under two release ids.
 	PublishedTwice bool
-	// Locked is set if another transaction has locked the post. The outcome is then not stored, and
-	// storing it must be retried.
+	// Locked is set if another transaction has locked the post. The outcome has then not been
+	// stored, and must be stored again.
 	Locked bool
 }
 
-// UnknownPost is a post with an unknown outcome about which the platform must be asked now.
+// UnknownPost is a post with an unknown outcome whose platform is due to be asked.
 type UnknownPost struct {
 	Post publishing.PostID
 	Org  tenancy.OrgID
-	// Destination is where its calls go, as in Claimed.
+	// Destination is where the post's calls go, as in Claimed.
 	Destination string
 	// Stale is set if the outcome has been unknown for longer than RECONCILE_WINDOW.
 	Stale bool

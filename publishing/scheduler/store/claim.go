@@ -1,5 +1,5 @@
-// Package store contains the statements for claims, sends, sweeps and pauses. Only the parent
-// folder uses them.
+// Package store executes the statements for claims, sends, sweeps and pauses. Only the parent
+// package imports it.
 package store
 
 import (
@@ -14,25 +14,25 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// ClaimRules are the settings that all claims of a process share.
+// ClaimRules holds the settings that all of a process's claims share.
 type ClaimRules struct {
 	// Hold is how long a claim lasts unless it is extended.
 	Hold time.Duration
 	// MaxLate is how late a due post may be and still be claimed.
 	MaxLate time.Duration
-	// Window is the number of channels of each organization that one claim visits.
+	// Window is how many of each organization's channels one claim visits.
 	Window int
-	// Node is the name of the process in timelines.
+	// Node is the process's name in timelines.
 	Node string
 }
 
 //go:embed sql/claim.sql
 var claim string
 
-// Claim claims due posts, at most one per channel, and returns them and when each organization has
-// more posts due. A stale lease claims nothing. number identifies the statement among those of the
-// process: after an error, pass it to GiveBack to return the posts that the statement may have
-// claimed.
+// Claim claims due posts, at most one per channel. It returns the posts, and when each organization
+// has more posts due. With a stale lease, it claims nothing. number identifies the statement within
+// the process. After an error, pass number to GiveBack to return the posts that the statement may
+// have claimed.
 func Claim(
 	ctx context.Context, d *db.DB, l dispatch.Lease, wants []dispatch.Want, limits dispatch.ClaimLimits,
 	number int64,
@@ -55,7 +55,7 @@ func Claim(
 	return r, err
 }
 
-// claimRow is a claimed post or, without a post, what else an organization has due.
+// claimRow is a claimed post or, if it has no post, what else an organization has due.
 type claimRow struct {
 	dispatch.Claimed
 	connector, destination *string
@@ -64,7 +64,7 @@ type claimRow struct {
 	atLimit                []string
 }
 
-// columns must be in the order of the columns of claim.sql, because db.Collect scans by position.
+// columns must match the column order of claim.sql, because db.Collect scans by position.
 func (r *claimRow) columns() []db.Column {
 	return []db.Column{
 		db.Col("org_id", &r.Org), db.Col("id", &r.Post), db.Col("channel_id", &r.Channel), db.Col("connector", &r.connector),
@@ -113,8 +113,8 @@ func platformLimits(l dispatch.ClaimLimits) (names []string, most []int32, spent
 	return names, most, spent
 }
 
-// fullDestinations returns the destinations that hold at least as many permits as are free. They
-// get no more.
+// fullDestinations returns the destinations that hold at least as many permits as are free. These
+// destinations get no more permits.
 func fullDestinations(l dispatch.ClaimLimits) (out []string) {
 	for name, n := range l.Busy {
 		if n >= l.Free {

@@ -13,20 +13,20 @@ import (
 	"crier/tenancy"
 )
 
-// MaxGiveUp bounds the posts that EndPause gives up in its transaction. Callers of GiveUpKeptBack
-// must keep to it too; GiveUpKeptBack does not check it.
+// MaxGiveUp limits how many posts EndPause abandons in its transaction. Callers of GiveUpKeptBack
+// must observe the same limit, which GiveUpKeptBack does not check.
 const MaxGiveUp = 1000
 
-// PauseEnd says how a pause ends. With the scope publishing.PauseInstance, it ends a stop, and the
-// subject is the organization.
+// PauseEnd says which pause ends, and how. With the scope publishing.PauseInstance, a stop ends,
+// and the subject is the organization.
 type PauseEnd struct {
 	Scope   publishing.PauseScope
 	Subject any
-	// Hold is how long a post may have been held back and still be published. Posts held back for
-	// longer are given up, except those that another pause still holds back.
+	// Hold is the longest time that a post may have been held back and still be published. Posts
+	// held back for longer are abandoned, except those that another pause still holds back.
 	Hold time.Duration
-	// AllSince gives up every post that became due since the pause began, even where another pause
-	// remains.
+	// AllSince means that every post that became due since the pause began is abandoned, even if
+	// another pause still covers the post.
 	AllSince bool
 	// By says who ends the pause, for timelines.
 	By string
@@ -38,18 +38,17 @@ var findKeptBack string
 //go:embed sql/expire_paused.sql
 var expirePaused string
 
-// EndPause gives up the posts that must be given up when the pause ends, deletes the pause, and
-// updates the flags of the channels that the pause covered. A channel that another pause covers
-// stays paused. EndPause leaves out the posts in except. missed is the number of posts given up,
-// including followers.
+// EndPause ends a pause. It abandons the posts that e selects, except those in except, then deletes
+// the pause and updates the flags of the channels that the pause covered. A channel that another
+// pause covers stays paused. missed is the number of posts abandoned, including followers.
 //
-// If MaxGiveUp posts or more must be given up, EndPause changes nothing and returns done false:
-// call GiveUpKeptBack, then EndPause again in another transaction. Until a transaction in which
-// EndPause returned done true is committed, no post that the pause covers is claimed.
+// If MaxGiveUp or more posts must be abandoned, EndPause changes nothing and done is false: call
+// GiveUpKeptBack, then EndPause again in another transaction. No post that the pause covers is
+// claimed until EndPause has returned done and the transaction is committed.
 //
 // known is false if the subject or the organization does not exist. A stop does not end while the
 // organization is suspended or marked for deletion. In that case, and if there is no stop, EndPause
-// changes nothing and returns done true. It returns the errors of Pause.
+// changes nothing and done is true. EndPause returns the same errors as Pause.
 func EndPause(
 	ctx context.Context, tx *db.Tx, e PauseEnd, except []publishing.PostID,
 ) (missed int, known, done bool, err error) {
@@ -86,7 +85,7 @@ func (e PauseEnd) expire(posts []publishing.PostID, node string) []any {
 	return []any{e.Scope, e.Subject, e.Hold.Milliseconds(), e.AllSince, db.UUIDs(posts), e.By, node}
 }
 
-// written stores in n the number of rows that a statement wrote.
+// written returns a callback that stores the number of rows written by a statement in n.
 func written(n *int) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		*n = int(tag.RowsAffected())
@@ -94,8 +93,8 @@ func written(n *int) func(pgconn.CommandTag) error {
 	}
 }
 
-// FindKeptBack returns at most limit posts that must be given up when the pause ends, in no order
-// and without the posts in except. It returns pg.ErrOrgBusy or the Postgres error.
+// FindKeptBack returns at most limit posts that must be abandoned when the pause ends, in no
+// particular order and without the posts in except. It returns pg.ErrOrgBusy or a Postgres error.
 func FindKeptBack(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, e PauseEnd, except []publishing.PostID, limit int,
 ) (posts []publishing.PostID, err error) {
@@ -105,10 +104,10 @@ func FindKeptBack(
 	return posts, err
 }
 
-// GiveUpKeptBack gives up, in one statement, the given posts that must still be given up when the
-// pause ends, and returns how many it gave up, including followers. It does not end the pause: see
-// EndPause. If Postgres refuses one post, none is changed. It returns pg.ErrOrgBusy or the Postgres
-// error.
+// GiveUpKeptBack abandons, in one statement, those of the given posts that must still be abandoned
+// when the pause ends. It returns how many posts it abandoned, including followers. It does not end
+// the pause: see EndPause. If Postgres rejects the change to one post, none is changed.
+// GiveUpKeptBack returns pg.ErrOrgBusy or a Postgres error.
 func GiveUpKeptBack(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, e PauseEnd, posts []publishing.PostID,
 ) (missed int, err error) {

@@ -18,12 +18,12 @@ import (
 //go:embed sql/finish.sql
 var finish string
 
-// Finish stores outcomes by their claim tokens, in one statement, and returns what changed. There
-// must be at most one outcome per post.
+// Finish stores outcomes in one statement, matching them by claim token, and returns what changed.
+// There must be at most one outcome per post.
 //
-// If an outcome is missing from the results, or has no state there, its claim was lost; a success
-// is stored for its part nevertheless. If Postgres refuses one outcome, it stores none: see
-// batch.Isolate. The same outcomes may be stored again after an error.
+// If a post is missing from done, or has no State there, its claim was lost. Even then, a success
+// is stored for the part. If Postgres rejects one outcome, none is stored: see batch.Isolate. After
+// an error, Finish can be repeated with the same outcomes.
 func Finish(
 	ctx context.Context, d *db.DB, outcomes []dispatch.Outcome, lateGap time.Duration, node string,
 ) (done []dispatch.Finished, err error) {
@@ -48,8 +48,7 @@ func Finish(
 	return done, err
 }
 
-// finishedColumns must be in the order of the columns of finish.sql, because db.Collect scans by
-// position.
+// finishedColumns must match the column order of finish.sql, because db.Collect scans by position.
 func finishedColumns(f *dispatch.Finished) []db.Column {
 	return []db.Column{
 		db.Col("org_id", &f.Org), db.Col("id", &f.Post), db.Col("state", &f.State), db.Col("due", &f.Due),
@@ -57,7 +56,7 @@ func finishedColumns(f *dispatch.Finished) []db.Column {
 	}
 }
 
-// MaxUnknown is the largest number of unknown outcomes that FindUnknown returns.
+// MaxUnknown is the maximum number of unknown outcomes that FindUnknown returns.
 const MaxUnknown = 1000
 
 //go:embed sql/find_unknown.sql
@@ -75,11 +74,13 @@ func scanUnknown(row pgx.CollectableRow) (dispatch.UnknownPost, error) {
 	return dispatch.UnknownPost(r), err
 }
 
-// FindUnknown returns unknown outcomes in the lease's shards whose platform must be asked now.
-// Organizations take turns, as do the destinations of each. It leaves out the posts in except and,
-// for the destinations in resting, outcomes that have been unknown for at most unknownFor.
+// FindUnknown returns posts in the lease's shards that have an unknown outcome and whose platform
+// is due to be asked. Organizations take turns, as do the destinations within an organization.
+// FindUnknown leaves out the posts in except. For the destinations in resting, it also leaves out
+// posts whose outcome has been unknown for at most unknownFor.
 //
-// It locks nothing: see ClaimUnknown. A stale lease finds nothing. It returns the Postgres error.
+// FindUnknown takes no locks: see ClaimUnknown. With a stale lease, it finds nothing. It returns
+// any Postgres error.
 func FindUnknown(
 	ctx context.Context, d *db.DB, l dispatch.Lease, except []publishing.PostID, resting []string,
 	unknownFor time.Duration,
@@ -95,8 +96,8 @@ func FindUnknown(
 //go:embed sql/claim_unknown.sql
 var claimUnknown string
 
-// ClaimedUnknown is a post with an unknown outcome that this process has claimed, to ask its
-// platform.
+// ClaimedUnknown is a post with an unknown outcome that this process has claimed in order to ask
+// the platform.
 type ClaimedUnknown struct {
 	Org   tenancy.OrgID     `db:"org_id"`
 	Post  publishing.PostID `db:"id"`
@@ -105,14 +106,14 @@ type ClaimedUnknown struct {
 	Committing time.Time `db:"committing_at"`
 	// HolderGone is set if the lease of the process that sent the post has expired.
 	HolderGone bool `db:"holder_gone"`
-	// Now is the time of the database.
+	// Now is the database's time.
 	Now time.Time `db:"now"`
 }
 
-// ClaimUnknown claims the given posts whose outcome is still unknown and due to be looked up, and
-// returns them. No other process claims them for hold from now. Posts that another transaction has
-// locked are left out. It returns the Postgres error; the posts may still have been claimed then,
-// and are found again after hold.
+// ClaimUnknown claims those of the given posts whose outcome is still unknown and due to be looked
+// up, and returns them. No other process claims these posts for the duration hold. Posts that
+// another transaction has locked are left out. After a Postgres error, posts may have been claimed;
+// FindUnknown finds them again after hold.
 func ClaimUnknown(
 	ctx context.Context, d *db.DB, posts []publishing.PostID, hold time.Duration,
 ) (out []ClaimedUnknown, err error) {

@@ -17,8 +17,8 @@ import (
 //go:embed sql/load_work.sql
 var loadWork string
 
-// Load returns the given posts that are claimed, with everything needed to send them. It never
-// returns an incomplete post: on an error it returns none.
+// Load returns those of the given posts that are claimed, with everything needed to send them. It
+// never returns an incomplete post: if there is an error, it returns no posts.
 func Load(ctx context.Context, d *db.DB, posts []publishing.PostID) (out []dispatch.Work, err error) {
 	var rows []workRow
 	err = d.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
@@ -49,7 +49,7 @@ func Load(ctx context.Context, d *db.DB, posts []publishing.PostID) (out []dispa
 	return out, nil
 }
 
-// workRow is a post with one of its publications, or with none.
+// workRow is a post with one of its publications, or with no publication.
 type workRow struct {
 	work        dispatch.Work
 	committing  *time.Time
@@ -59,8 +59,7 @@ type workRow struct {
 	attached bool
 }
 
-// columns must be in the order of the columns of load_work.sql, because db.Collect scans by
-// position.
+// columns must match the column order of load_work.sql, because db.Collect scans by position.
 func (r *workRow) columns() []db.Column {
 	w, c, x := &r.work, &r.work.Channel, &r.publication
 	return []db.Column{
@@ -102,8 +101,8 @@ func (r *workRow) part() dispatch.Publication {
 	return x
 }
 
-// sentPart identifies a part. It includes the organization, so that a part cannot be mistaken for
-// one of another organization.
+// sentPart identifies a part. It includes the organization, so that the part cannot be mistaken for
+// another organization's part.
 type sentPart struct {
 	org  tenancy.OrgID
 	part publishing.PartID
@@ -116,8 +115,8 @@ join attachment t on t.part_id = any (array[want.part]) and (t.org_id = want.org
 join media m on m.id = any (array[t.media_id]) and (m.org_id = t.org_id) is true
 order by t.position`
 
-// loadMedia returns the media of the parts that have any. Media do not change while their post is
-// claimed.
+// loadMedia returns the media of the parts that have any. A post's media do not change while the
+// post is claimed.
 func loadMedia(ctx context.Context, d *db.DB, rows []workRow) (map[sentPart][]dispatch.AttachedMedium, error) {
 	var orgs, parts [][16]byte
 	for _, row := range rows {

@@ -14,36 +14,38 @@ import (
 )
 
 // Upkeep is a kind of periodic work on posts. Each kind takes two steps: Find lists the posts that
-// need it, without locks, and Do changes them by id in one statement, which checks each post again.
-// A post that Postgres refuses to change can thus be left out without blocking the others.
+// need the work, without locking them, and Do changes them by id in one statement, which checks
+// each post again. A post whose change Postgres rejects can thus be left out without blocking the
+// others.
 type Upkeep string
 
 // The kinds of upkeep.
 const (
 	// UpkeepReap ends claims that have expired or whose process is gone.
 	UpkeepReap Upkeep = "reap"
-	// UpkeepExpire gives up queued posts that are too late.
+	// UpkeepExpire abandons queued posts that are too late.
 	UpkeepExpire Upkeep = "expire"
-	// UpkeepStuck gives up posts whose claims keep being extended without reaching the irreversible
+	// UpkeepStuck abandons posts whose claims keep being extended without reaching the irreversible
 	// call.
 	UpkeepStuck Upkeep = "stuck"
-	// UpkeepOrphans gives up followers whose predecessor has ended.
+	// UpkeepOrphans abandons followers whose predecessor has ended.
 	UpkeepOrphans Upkeep = "orphans"
 )
 
 // MaxUpkeep is the largest limit that callers may pass to Find, and thus the largest number of
-// posts for one Do. Neither checks it.
+// posts that they may pass to Do. Neither function checks it.
 const MaxUpkeep = 1000
 
-// held selects the shards in $1 that the process $2 owns while its lease is valid.
+// held selects the shards in $1 that process $2 owns, or none if the process's lease has expired.
 const held = `select s.shard from shard s
   where s.shard = any ($1::smallint[]) and s.owner = $2
     and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())`
 
-// mine is the condition that a post belongs to one of those shards.
+// mine is the condition that a post is in one of the shards selected by held.
 const mine = `p.shard = any (array(` + held + `))`
 
-// The conditions of the kinds: $3 is the age in milliseconds, $4 lists the posts to leave out.
+// The conditions for the kinds of upkeep. $3 is the age in milliseconds, and $4 lists the posts to
+// leave out.
 const (
 	reapable = `p.state = 'PUBLISHING'
   and (p.claim_until < now() or not exists (select from node n where n.id = p.claim_holder))`
@@ -58,8 +60,7 @@ select p.id from post p
 where ` + mine + ` and ` + reapable + ` and $3::bigint >= 0 and ` + isLeftOut + `
 order by p.claim_until, p.id limit $5`
 
-// findExpire goes shard by shard, in the order of the index, so that it reads at most $5 posts per
-// shard.
+// findExpire reads shard by shard, in index order, so that it reads at most $5 posts per shard.
 const findExpire = `-- publishing.FindExpire
 select x.id from (` + held + `) h cross join lateral (
   select p.id, p.due from post p
@@ -83,10 +84,9 @@ where ` + mine + ` and ` + orphaned + `
   and coalesce(b.updated_at, p.updated_at) < now() - $3 * interval '1 millisecond'
 order by p.updated_at, p.id limit $5`
 
-// Find returns at most limit posts in the lease's shards that need one kind of upkeep, the most
-// urgent first, without the posts in except. after is the age from which a post needs it;
-// UpkeepReap ignores after. A stale lease finds nothing. With a Postgres error, Find returns no
-// posts.
+// Find returns at most limit posts in the lease's shards that need one kind of upkeep, most urgent
+// first and without the posts in except. after is the age from which a post needs upkeep; it is
+// ignored for UpkeepReap. With a stale lease or after a Postgres error, Find returns no posts.
 func Find(
 	ctx context.Context, d *db.DB, l dispatch.Lease, kind Upkeep, after time.Duration, except []publishing.PostID,
 	limit int,
@@ -113,13 +113,13 @@ var failStuck string
 //go:embed sql/fail_orphans.sql
 var failOrphans string
 
-// MaxReaps is how many processes in a row may end while preparing a post. After that the post is
-// given up, because it may be what ends them.
+// MaxReaps is how many processes in a row may end while preparing a post. After that, the post is
+// abandoned, because it may be the cause.
 const MaxReaps = 8
 
-// Do does one kind of upkeep on the given posts that still need it, and returns how many it
-// changed. after is the age that was passed to Find, and node is the name of the process in
-// timelines. If Postgres refuses one post, Do changes none.
+// Do performs one kind of upkeep on those of the given posts that still need it, and returns how
+// many posts it changed. after is the age that was passed to Find, and node is the process's name
+// in timelines. If Postgres rejects the change to one post, Do changes none.
 func Do(
 	ctx context.Context, d *db.DB, kind Upkeep, posts []publishing.PostID, after time.Duration, node string,
 ) (n int, err error) {
@@ -141,7 +141,7 @@ insert into post_event (org_id, post_id, event, node, reason)
 select p.org_id, p.id, 'set_aside', $2, $3
 from unnest(array[$1::uuid]) u(id) join post p on p.id = any (array[u.id]) and (p.shard >= 0) is true`
 
-// SetAside adds to the timeline of a post that Postgres refuses to change the post, and why.
+// SetAside adds an event to a post's timeline that says why Postgres rejects changes to the post.
 func SetAside(ctx context.Context, d *db.DB, post publishing.PostID, node, reason string) error {
 	return d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) { b.Queue(setAside, post, node, reason) })
 }

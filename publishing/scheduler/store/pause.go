@@ -13,8 +13,8 @@ import (
 	"crier/tenancy"
 )
 
-// reached selects the channels that a pause covers: all channels of the organization, those of a
-// customer, or a single one. $1 is the scope and $2 the subject, which for a stop is the
+// reached selects the channels that a pause covers: all of the organization's channels, those of a
+// customer, or a single channel. $1 is the scope and $2 the subject. For a stop, the subject is the
 // organization.
 const reached = `select c.id from channel c
   where c.deleted_at is null
@@ -31,19 +31,19 @@ insert into pause (org_id, subject, scope, by) values ($1, $2, $3, $4) on confli
 const pauseClear = `-- publishing.PauseClear
 delete from pause where subject = $1 and scope = $2`
 
-// stopMayEnd also checks whether the organization is suspended or marked for deletion.
-// LockOrganization keeps both unchanged until the stop is deleted.
+// stopMayEnd reports whether there is a stop and the organization is neither suspended nor marked
+// for deletion. LockOrganization keeps this state from changing until the stop is deleted.
 const stopMayEnd = `-- publishing.StopMayEnd
 select exists (
   select from pause u join organization o on o.id = u.org_id
   where u.subject = $1 and u.scope = 'instance' and o.suspended_at is null and o.deleted_at is null)`
 
-// pauseApply sets the flag of each covered channel to whether any pause covers it. When the last
-// pause of a channel ends, everything that was due until then counts as held back, including posts
-// claimed before the pause.
+// pauseApply sets the flag of each covered channel to whether any pause covers the channel. When a
+// channel's last pause ends, everything that became due until then counts as held back, including
+// posts claimed before the pause.
 //
-// held_until is two minutes ahead because a post within two minutes of its time is otherwise not
-// late, and after a pause every post is.
+// held_until is two minutes ahead because a post is normally not late within two minutes of its
+// time, but after a pause every post must count as late.
 const pauseApply = `-- publishing.PauseApply
 update channel_queue x set paused = s.paused,
   held_until = case when x.paused and not s.paused then now() + interval '2 minutes' else x.held_until end,
@@ -55,13 +55,13 @@ from (
   from (` + reached + `) r) s
 where x.channel_id = s.id`
 
-// Pause sets one pause and updates the flags of the channels that it covers. known is false if the
-// subject or the organization does not exist. With the scope publishing.PauseInstance, the subject
-// is the organization. A second Pause changes nothing.
+// Pause sets one pause and updates the flags of the channels that the pause covers. known is false
+// if the subject or the organization does not exist. With the scope publishing.PauseInstance, the
+// subject is the organization. Setting the same pause again changes nothing.
 //
-// Once the pause is committed, no claim takes a post that it covers; Revoke ends earlier claims.
-// Pause returns the Postgres error. pg.IsLocked returns true for it if other transactions of the
-// organization that change pauses or connect channels take too long.
+// Once the pause is committed, no claim takes a post that the pause covers; Revoke ends earlier
+// claims. Pause returns any Postgres error. If it waits too long for another transaction that
+// changes the organization's pauses or connects a channel, pg.IsLocked returns true for the error.
 func Pause(
 	ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any, by string,
 ) (known bool, err error) {
@@ -74,8 +74,8 @@ func Pause(
 	return true, tx.SendBatch(ctx, b).Close()
 }
 
-// lockPauses locks the pauses of the organization until the end of the transaction. known is false
-// if the subject or the organization does not exist.
+// lockPauses locks the organization's pauses until the transaction ends. known is false if the
+// subject or the organization does not exist.
 func lockPauses(ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any) (known bool, err error) {
 	if known, err = db.LockOrganization(ctx, tx); err != nil || !known {
 		return false, err
@@ -87,9 +87,9 @@ func lockPauses(ctx context.Context, tx *db.Tx, scope publishing.PauseScope, sub
 const stoppedOrgs = `-- publishing.StoppedOrgs
 select org_id from pause where org_id = any ($1::uuid[]) and subject = org_id and scope = 'instance'`
 
-// Stopped returns which of the organizations are stopped, in no order. It uses the scheduler's
-// role, which sees the stops of all organizations and no other pauses. It returns the Postgres
-// error.
+// Stopped returns which of the organizations are stopped, in no particular order. It uses the
+// scheduler's role, which sees the stops of all organizations but no other pauses. It returns any
+// Postgres error.
 func Stopped(ctx context.Context, d *db.DB, orgs []tenancy.OrgID) (stopped []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(stoppedOrgs, db.UUIDs(orgs)).Query(db.Into(&stopped, pgx.RowTo[tenancy.OrgID]))
@@ -100,10 +100,12 @@ func Stopped(ctx context.Context, d *db.DB, orgs []tenancy.OrgID) (stopped []ten
 //go:embed sql/revoke_paused_claims.sql
 var revokePausedClaims string
 
-// Revoke ends the claims that a pause covers and whose call has not begun. It does nothing if the
-// pause is already deleted. It must run in a different transaction than Pause, which has locked
-// rows of channel_queue: posts are locked before those rows. Once Revoke is committed, no post that
-// the pause covers begins a call. With a Postgres error, no claim is ended.
+// Revoke ends the claims that a pause covers and whose calls have not begun. It does nothing if the
+// pause has already been deleted. Once Revoke is committed, no post that the pause covers begins a
+// call. If it returns a Postgres error, no claim has been ended.
+//
+// Revoke must not run in the same transaction as Pause, which locks rows in channel_queue: posts
+// must be locked before those rows.
 func Revoke(ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any, by string) error {
 	_, err := tx.Exec(ctx, revokePausedClaims, scope, subject, by, tx.Node)
 	return err
@@ -136,7 +138,7 @@ type heldRow struct {
 
 // Held returns what a pause of the subject holds back, or would hold back: the number of due posts,
 // the number of posts in flight, and the first publishing.MaxHeldShown queued posts by due time. If
-// the subject covers no channel, the numbers are 0. It returns the Postgres error.
+// the subject covers no channels, the numbers are 0. Held returns any Postgres error.
 func Held(
 	ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any,
 ) (out publishing.PauseResult, err error) {

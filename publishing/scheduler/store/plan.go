@@ -8,9 +8,9 @@ import (
 	"crier/publishing/db"
 )
 
-// Plan makes every idle connection of the scheduler plan its large statements, because planning a
-// claim or a finish takes ten to twenty times as long as executing it. It returns the Postgres
-// errors, joined; the statements also work without Plan.
+// Plan makes all of the scheduler's idle connections plan the large statements in advance, because
+// planning a claim or a finish takes ten to twenty times as long as executing it. It returns all
+// Postgres errors, joined. The statements also work without Plan.
 func Plan(ctx context.Context, d *db.DB) error {
 	return errors.Join(
 		d.Plan(ctx, pg.Clock, claim, markCommitting, finish, sweep),

@@ -17,9 +17,9 @@ import (
 //go:embed sql/give_back_claims.sql
 var giveBackClaims string
 
-// GiveBack returns to the queue the posts claimed by statements of this process whose response was
-// lost. numbers identifies those statements: see Claim. None of the posts was sent. GiveBack
-// returns the organizations of the posts. After a Postgres error, it may be repeated with the same
+// GiveBack requeues the posts that were claimed by statements of this process whose responses were
+// lost. numbers identifies these statements: see Claim. None of the posts was sent. GiveBack
+// returns the posts' organizations. After a Postgres error, it can be repeated with the same
 // numbers.
 func GiveBack(
 	ctx context.Context, d *db.DB, l dispatch.Lease, numbers []int64, node string,
@@ -40,9 +40,9 @@ from (
   from channel_queue c where c.org_id = $1 and c.channel_id > $2 order by c.channel_id limit 1) h
 where q.channel_id = any (array[h.channel_id]) and h.id is not null and q.busy_post is distinct from h.id`
 
-// RepairHold makes the claimed post of a channel hold the channel. The channel is the first one of
-// the organization after the given one, by id. RepairHold reports whether it changed the channel.
-// With a Postgres error, the result is not reliable.
+// RepairHold makes a channel's claimed post hold the channel. It repairs the organization's first
+// channel after the given one, in id order, and reports whether it changed that channel. If it
+// returns a Postgres error, the result is not reliable.
 func RepairHold(ctx context.Context, d *db.DB, org tenancy.OrgID, after publishing.ChannelID) (bool, error) {
 	return clockRow(ctx, d, holdRepair, org, after.UUID())
 }
@@ -50,10 +50,9 @@ func RepairHold(ctx context.Context, d *db.DB, org tenancy.OrgID, after publishi
 //go:embed sql/set_aside_channel.sql
 var setAsideChannel string
 
-// SetAsideChannel keeps a channel from being claimed for pause from now, and adds the reason to the
-// timeline of the first post in its queue. The channel is the first one of the organization after
-// the given one, by id. SetAsideChannel returns the channel. It returns pgx.ErrNoRows if there is
-// none.
+// SetAsideChannel keeps the organization's first channel after the given one, in id order, from
+// being claimed for the duration pause. It adds reason to the timeline of the first post in that
+// channel's queue, and returns the channel. It returns pgx.ErrNoRows if there is no such channel.
 func SetAsideChannel(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, after publishing.ChannelID, pause time.Duration, reason,
 	node string,

@@ -26,11 +26,11 @@ update publication x set handle = $5 from mine
 where x.id = $3 and x.post_id = any (array[mine.id]) and x.phase = 'preparing'`
 
 // SaveHandle stores the handle of a publication that is being prepared, and extends the claim to
-// hold from now. It returns false if the claim is lost: then nothing is stored, and nothing may be
-// sent.
+// last for hold from now. It returns false if the claim is lost; nothing is then stored, and
+// nothing may be sent.
 //
-// After a Postgres error, the handle may be stored, but nothing may be sent until a later call has
-// returned true.
+// After a Postgres error, the handle may have been stored, but nothing may be sent until a later
+// call returns true.
 func SaveHandle(
 	ctx context.Context, d *db.DB, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID,
 	handle json.RawMessage, hold time.Duration,
@@ -39,7 +39,7 @@ func SaveHandle(
 }
 
 // clockRow executes a statement as the role that works across organizations (pg.Clock). changed is
-// true only if it changed exactly one row.
+// true only if the statement changed exactly one row.
 func clockRow(ctx context.Context, d *db.DB, sql string, args ...any) (changed bool, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
@@ -58,34 +58,35 @@ type Mark struct {
 	Post        publishing.PostID
 	Token       uuid.UUID
 	Publication publishing.PublicationID
-	// Destination is the host that the call goes to, such as bsky.social. It is stored as the
-	// SentTo of the publication.
+	// Destination is the host that the call goes to. It is stored as the publication's SentTo.
+	// Example: bsky.social
 	Destination string
-	// Handle is the new handle of the publication, or empty if it has not changed.
+	// Handle is the publication's new handle, or empty if the handle has not changed.
 	Handle json.RawMessage
 }
 
-// markRow is a mark that was stored or, if busy is set, one whose post another transaction has
+// markRow is a mark that was stored or, if busy is set, a mark whose post another transaction has
 // locked.
 type markRow struct {
 	token uuid.UUID
 	busy  bool
 }
 
-// columns must be in the order of the columns of mark_committing.sql, because db.Collect scans by
-// position.
+// columns must match the column order of mark_committing.sql, because db.Collect scans by position.
 func (r *markRow) columns() []db.Column {
 	return []db.Column{db.Col("token", &r.token), db.Col("busy", &r.busy)}
 }
 
-// MarkCommitting stores, in one statement, that irreversible calls come next, and the handles of
-// their publications. It extends each claim to hold from now, unless the claim would gain at most
-// spare.
+// MarkCommitting records that irreversible calls come next, and stores their publications' handles,
+// in one statement. It extends each claim to last for hold from now, unless the claim would gain at
+// most spare.
 //
 // For each mark, may is true if the call may be made. busy is true if another transaction has
 // locked the post; the mark must then be requested again. If both are false, the claim is lost or
-// the call is forbidden. On an error all are false, but marks may be stored: the mark of a call
-// that was not made must then be removed, or the outcome of the call is unknown.
+// the call is forbidden.
+//
+// After an error, all values are false, but marks may have been stored. If a call is then not made,
+// its mark must be removed, or its outcome counts as unknown.
 func MarkCommitting(
 	ctx context.Context, d *db.DB, marks []Mark, hold, spare time.Duration,
 ) (may, busy []bool, err error) {
@@ -118,12 +119,13 @@ func MarkCommitting(
 //go:embed sql/save_part_done.sql
 var savePartDone string
 
-// PartDone stores that a part with successors is published, and extends the claim to hold from now.
-// It returns false if no further part may be sent, because the claim is lost or the post is
-// deleted; the sender then finishes the post with what it knows. The part is stored in both cases.
+// PartDone records that a part with successors is published, and extends the claim to last for hold
+// from now. It returns false if no further part may be sent, because the claim is lost or the post
+// is deleted; the sender then finishes the post with what it knows. In either case, the part is
+// recorded as published.
 //
-// After a Postgres error, it must be repeated until it succeeds or the claim ends, because what is
-// published must be stored.
+// After a Postgres error, PartDone must be repeated until it succeeds or the claim ends, because a
+// published part must be recorded.
 func PartDone(
 	ctx context.Context, d *db.DB, post publishing.PostID, token uuid.UUID, x dispatch.Publication,
 	hold time.Duration,
@@ -135,12 +137,12 @@ func PartDone(
 //go:embed sql/unmark_committing.sql
 var unmarkCommitting string
 
-// Unmark removes the mark of a call after a response that proves that the call published nothing,
-// and extends the claim to hold from now. It returns false if it changed nothing, because the claim
-// is lost or an earlier call is known to have published the part: then nothing more may be sent.
+// Unmark removes a call's mark after a response that proves that the call published nothing, and
+// extends the claim to last for hold from now. It returns false if it changed nothing, because the
+// claim is lost or an earlier call is known to have published the part. Nothing more may then be
+// sent.
 //
-// After a Postgres error, the mark may remain, so that the outcome of the part is unknown to the
-// next claim.
+// After a Postgres error, the mark may remain. The part's outcome then counts as unknown.
 func Unmark(
 	ctx context.Context, d *db.DB, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID,
 	hold time.Duration,

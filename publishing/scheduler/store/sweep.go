@@ -19,22 +19,24 @@ var sweep string
 //go:embed sql/sweep_channels.sql
 var sweepChannels string
 
-// sweepPosts is how many due posts a sweep reads before it goes by channels instead, because an
-// organization may schedule any number of posts for the same time. On 100,000 channels, reading
-// 500,000 due posts takes 0.6 seconds and 2,000,000 take 2 to 3 seconds. Going by channels takes
-// 0.3 seconds, even if nothing is due.
+// sweepPosts is how many due posts a sweep reads before it searches channel by channel instead,
+// because an organization may schedule any number of posts for the same time. With 100,000
+// channels, reading 500,000 due posts takes 0.6 seconds, and reading 2,000,000 takes 2 to 3
+// seconds. Searching channel by channel takes 0.3 seconds, even if nothing is due.
 const sweepPosts = 500_000
 
-// Sweep returns when each organization in the lease's shards has a post due on a free channel, if
-// that is at most horizon from now and at most maxLate ago. now is the time of the database, or
-// zero if nothing is due. A stale lease finds nothing. It returns the Postgres error.
+// Sweep returns when each organization in the lease's shards first has a post due on a free
+// channel. It considers only posts that are due at most horizon from now and at most maxLate ago.
+// now is the database's time, or zero if nothing is due. With a stale lease, Sweep finds nothing.
+// It returns any Postgres error.
 func Sweep(
 	ctx context.Context, d *db.DB, l dispatch.Lease, horizon, maxLate time.Duration,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
 	return sweepUnless(ctx, d, l, horizon, maxLate, sweepPosts)
 }
 
-// sweepUnless is Sweep with a threshold: it goes by channels if most or more posts are due.
+// sweepUnless is Sweep with a threshold: it searches channel by channel if most or more posts are
+// due.
 func sweepUnless(
 	ctx context.Context, d *db.DB, l dispatch.Lease, horizon, maxLate time.Duration, most int64,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
@@ -49,20 +51,21 @@ func sweepUnless(
 // sweepRow is an organization for which the statement read a due post.
 type sweepRow struct {
 	org tenancy.OrgID
-	// at is nil if all its channels with due posts are busy, paused or parked.
+	// at is nil if all of the organization's channels with due posts are busy, paused or parked.
 	at  *time.Time
 	now time.Time
-	// posts is how many due posts of the organization the statement read.
+	// posts is how many of the organization's due posts the statement read.
 	posts int64
 }
 
-// columns must be in the order of the columns of sweep.sql and sweep_channels.sql, because
-// db.Collect scans by position.
+// columns must match the column order of sweep.sql and sweep_channels.sql, because db.Collect scans
+// by position.
 func (r *sweepRow) columns() []db.Column {
 	return []db.Column{db.Col("org_id", &r.org), db.Col("at", &r.at), db.Col("now", &r.now), db.Col("posts", &r.posts)}
 }
 
-// sweepBy executes sweep.sql or sweep_channels.sql. read is the number of due posts that it read.
+// sweepBy executes sweep.sql or sweep_channels.sql. read is the number of due posts that the
+// statement read.
 func sweepBy(
 	ctx context.Context, d *db.DB, sql string, l dispatch.Lease, horizon, maxLate time.Duration, most int64,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, read int64, err error) {

@@ -1,5 +1,4 @@
-// Package store contains the statements for queue plans and for holds of slots. Only the parent
-// package imports it.
+// Package store reads and writes queue plans and slot holds. Only the parent package imports it.
 package store
 
 import (
@@ -13,9 +12,9 @@ import (
 	"crier/tenancy"
 )
 
-// StoredPlan holds posting times with their time zone, which tenancy.LoadZone may not know.
+// StoredPlan holds posting times and their time zone, which tenancy.LoadZone may not know.
 type StoredPlan struct {
-	Timezone string
+	Timezone string // Example: Europe/Vienna
 	Times    []publishing.QueueTime
 }
 
@@ -34,7 +33,7 @@ func scanPlan(row pgx.CollectableRow) (p StoredPlan, err error) {
 const channelPlan = `-- publishing.ChannelPlan
 select timezone, queue_plan from channel where id = $1 and deleted_at is null`
 
-// Plan returns the queue plan of a channel, or pgx.ErrNoRows if there is no such channel.
+// Plan returns a channel's queue plan, or pgx.ErrNoRows if there is no such channel.
 func Plan(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID,
 ) (p StoredPlan, err error) {
@@ -50,8 +49,8 @@ func Plan(
 const planLock = `-- publishing.PlanLock
 select timezone from channel where id = $1 and deleted_at is null for no key update`
 
-// LockPlan locks the queue plan and the time zone of a channel until the transaction ends, and
-// returns the zone. It returns pgx.ErrNoRows if there is no such channel.
+// LockPlan locks a channel's queue plan and time zone until the transaction ends, and returns the
+// zone. It returns pgx.ErrNoRows if there is no such channel.
 func LockPlan(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) (zone string, err error) {
 	return zone, tx.QueryRow(ctx, planLock, channel).Scan(&zone)
 }
@@ -59,18 +58,17 @@ func LockPlan(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) (zon
 const planSet = `-- publishing.PlanSet
 update channel set timezone = $2, queue_plan = $3, updated_at = now() where id = $1 and deleted_at is null`
 
-// SetPlan replaces the queue plan and the time zone of a locked channel. Repeated posts keep their
-// zone.
+// SetPlan replaces a locked channel's queue plan and time zone. Repeated posts keep their zone.
 func SetPlan(ctx context.Context, tx *db.Tx, channel publishing.ChannelID, p StoredPlan) error {
 	_, err := tx.Exec(ctx, planSet, channel, p.Timezone, db.StoredTimes(p.Times))
 	return err
 }
 
-// slotsLock serializes the calls that search for a slot of an organization.
+// slotsLock serializes an organization's searches for slots.
 const slotsLock = `-- publishing.SlotsLock
 select from organization where id = $1 for no key update`
 
-// allPlans has one row for each time zone.
+// allPlans returns one row per time zone.
 const allPlans = `-- publishing.AllPlans
 select c.timezone, jsonb_agg(distinct t.at) as queue_plan
 from channel c cross join lateral jsonb_array_elements(c.queue_plan) t(at)
@@ -80,10 +78,10 @@ group by c.timezone`
 const slotsNow = `-- publishing.SlotsNow
 select clock_timestamp()`
 
-// Lock locks the slots of the organization until the transaction ends, so that only one caller in
-// all processes continues at a time. It returns the queue plan of the channel, or none if there is
-// no such channel. For the zero channel it returns the plans of all channels that are not disabled,
-// merged into one per time zone. now is the database's time.
+// Lock locks the organization's slots until the transaction ends, so that only one caller at a time
+// proceeds, across all processes. It returns the channel's queue plan, or none if there is no such
+// channel. For the zero channel, it returns the plans of all enabled channels, merged into one plan
+// per time zone. now is the database's time.
 func Lock(
 	ctx context.Context, tx *db.Tx, channel publishing.ChannelID,
 ) (plans []StoredPlan, now time.Time, err error) {
@@ -109,8 +107,9 @@ delete from slot_hold where (org_id, subject, at) in (
   select h.org_id, h.subject, h.at from slot_hold h
   where h.org_id = $1 and h.expires_at <= clock_timestamp() for update skip locked)`
 
-// Hold holds a slot of a channel for a time, or of all channels for the zero channel, and deletes
-// expired holds. The transaction must have locked the slots. Losing a hold in a crash does no harm.
+// Hold holds a channel's slot for the duration life, and deletes expired holds. For the zero
+// channel, it holds the slot for all channels. The transaction must have locked the slots. Losing a
+// hold in a crash does no harm.
 func Hold(ctx context.Context, tx *db.Tx, channel publishing.ChannelID, at time.Time, life time.Duration) error {
 	subject := channel.UUID()
 	if channel.IsZero() {

@@ -1,4 +1,4 @@
-// Package store contains the statements for tags. Only the parent package imports it.
+// Package store reads and writes tags. Only the parent package imports it.
 package store
 
 import (
@@ -13,10 +13,10 @@ import (
 	"crier/tenancy"
 )
 
-// ErrTagName means that another tag of the organization has the name.
+// ErrTagName means that another tag in the organization has the same name.
 var ErrTagName = errors.New("another tag has this name")
 
-// ErrTooManyTags means that the organization has publishing.MaxTags tags.
+// ErrTooManyTags means that the organization already has publishing.MaxTags tags.
 var ErrTooManyTags = errors.New("the organization has too many tags")
 
 const tagNameIndex = "tag_name"
@@ -26,7 +26,7 @@ var tagColumns = db.Columns[publishing.Tag]("t")
 var tagsList = `-- publishing.Tags
 select ` + tagColumns + ` from tag t order by lower(t.name), t.id`
 
-// List returns the tags of an organization, sorted by name. There are at most publishing.MaxTags.
+// List returns an organization's tags, sorted by name. There are at most publishing.MaxTags.
 func List(ctx context.Context, d *db.DB, org tenancy.OrgID) (out []publishing.Tag, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(tagsList).Query(db.Into(&out, pgx.RowToStructByName[publishing.Tag]))
@@ -43,7 +43,8 @@ insert into tag as t (org_id, id, name, color)
 select $1, $2, $3, $4 where (select count(*) from tag) < $5
 returning ` + tagColumns
 
-// Create inserts a tag. It returns ErrTagName and ErrTooManyTags.
+// Create inserts a tag. It returns ErrTagName if another tag has the same name, and ErrTooManyTags
+// if the organization has reached its limit.
 func Create(ctx context.Context, tx *db.Tx, tag publishing.TagID, cmd publishing.SaveTag) (publishing.Tag, error) {
 	b := &pgx.Batch{}
 	var out []publishing.Tag
@@ -62,7 +63,8 @@ func Create(ctx context.Context, tx *db.Tx, tag publishing.TagID, cmd publishing
 var tagUpdate = `-- publishing.TagUpdate
 update tag t set name = $2, color = $3, updated_at = now() where t.id = $1 returning ` + tagColumns
 
-// Update changes a tag. It returns ErrTagName, and pgx.ErrNoRows if there is no such tag.
+// Update changes a tag. It returns pgx.ErrNoRows if there is no such tag, and ErrTagName if another
+// tag has the same name.
 func Update(ctx context.Context, tx *db.Tx, tag publishing.TagID, cmd publishing.SaveTag) (publishing.Tag, error) {
 	return one(ctx, tx, tagUpdate, tag, cmd.Name, cmd.Color)
 }
@@ -70,8 +72,8 @@ func Update(ctx context.Context, tx *db.Tx, tag publishing.TagID, cmd publishing
 var tagDelete = `-- publishing.TagDelete
 delete from tag t where t.id = $1 returning ` + tagColumns
 
-// Delete deletes a tag and returns it, or pgx.ErrNoRows. Posts keep its id, which no longer names
-// anything.
+// Delete deletes a tag and returns it, or pgx.ErrNoRows if there is no such tag. Posts keep the
+// tag's id, which no longer refers to anything.
 func Delete(ctx context.Context, tx *db.Tx, tag publishing.TagID) (publishing.Tag, error) {
 	return one(ctx, tx, tagDelete, tag)
 }

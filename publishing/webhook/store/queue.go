@@ -20,10 +20,10 @@ const webhookEventInsert = `-- publishing.WebhookEventInsert
 insert into webhook_event (org_id, event, post_id, data)
 select $1, $2, $3, $4::jsonb where exists (select from webhook w where w.org_id = $1 and w.disabled_at is null)`
 
-// AddWebhookEvent records an event about a thread for the endpoints of the organization. post is
-// the first post of the thread. data is encoded as JSON and becomes the member approval of the
-// body. AddWebhookEvent does nothing if the organization has no enabled endpoint. Changes of a
-// post's state are recorded by the trigger post_webhook instead.
+// AddWebhookEvent records an event about a thread for the organization's endpoints. post is the
+// thread's first post. data is encoded as JSON and becomes the body's approval member.
+// AddWebhookEvent does nothing if the organization has no enabled endpoint. Post state changes are
+// recorded by the trigger post_webhook instead.
 func AddWebhookEvent(
 	ctx context.Context, tx *db.Tx, event publishing.WebhookEvent, post publishing.PostID, data any,
 ) error {
@@ -35,7 +35,7 @@ func AddWebhookEvent(
 	return err
 }
 
-// webhookOrgs goes from organization to organization along the index, and reads one event of each.
+// webhookOrgs skips along the index from organization to organization and reads one event of each.
 const webhookOrgs = `-- publishing.WebhookOrgs
 with recursive org as (
   (select e.org_id from webhook_event e where e.org_id > $1 order by e.org_id limit 1)
@@ -44,8 +44,8 @@ with recursive org as (
   from org o where o.org_id is not null)
 select o.org_id from org o where o.org_id is not null limit $2`
 
-// WebhookOrgs returns organizations with events that have no deliveries yet, by id, after the given
-// one. A zero after starts with the first organization.
+// WebhookOrgs returns the organizations whose events have no deliveries yet, ordered by id,
+// starting after the given organization. If after is zero, it starts with the first one.
 func WebhookOrgs(ctx context.Context, d *db.DB, after tenancy.OrgID, limit int) (out []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(webhookOrgs, pgtype.UUID{Bytes: after.UUID(), Valid: true}, limit).
@@ -57,7 +57,7 @@ func WebhookOrgs(ctx context.Context, d *db.DB, after tenancy.OrgID, limit int) 
 //go:embed sql/webhook_sources.sql
 var webhookSources string
 
-// WebhookSource is an event with the fields of its post that its body shows.
+// WebhookSource is an event with the post's fields that the body shows.
 type WebhookSource struct {
 	ID           int64                   `db:"id"`
 	At           time.Time               `db:"at"`
@@ -81,8 +81,8 @@ type WebhookSource struct {
 	CustomerName *string                 `db:"customer_name"`
 }
 
-// WebhookSources locks and returns the oldest events of the organization, without the events in
-// except. The Group of an event is zero if its post is gone.
+// WebhookSources locks and returns the organization's oldest events, excluding the events in
+// except. An event's Group is zero if the post is gone.
 func WebhookSources(ctx context.Context, tx *db.Tx, most int, except []int64) ([]WebhookSource, error) {
 	rows, err := tx.Query(ctx, webhookSources, tx.Org, most, append([]int64{}, except...))
 	if err != nil {
@@ -94,7 +94,7 @@ func WebhookSources(ctx context.Context, tx *db.Tx, most int, except []int64) ([
 var webhooksEnabled = `-- publishing.WebhooksEnabled
 select ` + webhookColumns + ` from webhook w where w.disabled_at is null order by w.id for no key update`
 
-// LockEnabledWebhooks locks and returns the endpoints that get events.
+// LockEnabledWebhooks locks and returns the organization's enabled endpoints.
 func LockEnabledWebhooks(ctx context.Context, tx *db.Tx) ([]publishing.Webhook, error) {
 	rows, err := tx.Query(ctx, webhooksEnabled)
 	if err != nil {
@@ -103,7 +103,7 @@ func LockEnabledWebhooks(ctx context.Context, tx *db.Tx) ([]publishing.Webhook, 
 	return pgx.CollectRows(rows, scanWebhook)
 }
 
-// NewDelivery is an event for one endpoint.
+// NewDelivery is an event to be delivered to one endpoint.
 type NewDelivery struct {
 	ID      publishing.DeliveryID
 	Webhook publishing.WebhookID
@@ -126,9 +126,10 @@ const deliveriesTrim = `-- publishing.DeliveriesTrim
 delete from webhook_delivery d using webhook w
 where w.id = any ($1) and d.org_id = w.org_id and d.webhook_id = w.id and d.number <= w.last_number - $2`
 
-// AddDeliveries inserts deliveries for locked endpoints and enforces the bounds of each endpoint:
-// it gives up the oldest pending deliveries, with a reason for people, and deletes the oldest rows
-// of the log.
+// AddDeliveries inserts deliveries for locked endpoints. If an endpoint then has more than
+// publishing.MaxWebhookPending deliveries, the older ones are abandoned if they are still pending,
+// and reason is recorded as the explanation for people. Deliveries beyond publishing.MaxWebhookLog
+// are deleted, oldest first.
 func AddDeliveries(ctx context.Context, tx *db.Tx, list []NewDelivery, now time.Time, reason string) error {
 	if len(list) == 0 {
 		return nil
@@ -150,7 +151,7 @@ func AddDeliveries(ctx context.Context, tx *db.Tx, list []NewDelivery, now time.
 const webhookEventsDelete = `-- publishing.WebhookEventsDelete
 delete from webhook_event where org_id = $1 and id = any ($2)`
 
-// DeleteWebhookEvents deletes events whose deliveries are written or that are dropped.
+// DeleteWebhookEvents deletes events that are dropped or whose deliveries have been written.
 func DeleteWebhookEvents(ctx context.Context, tx *db.Tx, events []int64) error {
 	_, err := tx.Exec(ctx, webhookEventsDelete, tx.Org, events)
 	return err
@@ -165,20 +166,20 @@ type DueWebhook struct {
 	Webhook publishing.WebhookID `db:"id"`
 }
 
-// WebhookShares limits how many endpoints may be under way at once. Endpoints that work and
+// WebhookShares limits how many endpoints are in progress at a time. Working endpoints and
 // endpoints set aside are counted separately.
 type WebhookShares struct {
-	// PerCreator is the limit for all organizations that one person created.
+	// PerCreator is the limit for all organizations that one person created, taken together.
 	PerOrg, PerCreator int
 }
 
-// dueFirst is how many of the endpoints that have been due longest DueWebhooks looks at, separately
-// for endpoints that work and endpoints set aside.
+// dueFirst is how many of the longest due endpoints DueWebhooks considers, separately for working
+// endpoints and endpoints set aside.
 const dueFirst = 1000
 
-// DueWebhooks returns at most limit endpoints with something to send that no task has taken, within
-// the shares. It looks only at the dueFirst endpoints that have been due longest and at the
-// endpoints of the organizations that turns lists, however many are due.
+// DueWebhooks returns at most limit endpoints that have something to send and no task, within the
+// shares. However many endpoints are due, it considers only the dueFirst longest due ones and the
+// endpoints of the organizations that turns lists.
 func DueWebhooks(
 	ctx context.Context, d *db.DB, now time.Time, shares WebhookShares, turns []tenancy.OrgID, limit int,
 ) (out []DueWebhook, err error) {
@@ -192,9 +193,10 @@ func DueWebhooks(
 //go:embed sql/webhook_turns.sql
 var webhookTurns string
 
-// WebhookTurns returns the next organizations after the given one, by id, that have something to
-// send, so that organizations whose endpoints have been due longest do not delay the others. It
-// returns none while DueWebhooks looks at everything that is due.
+// WebhookTurns returns the organizations that have something to send, ordered by id, starting after
+// the given organization. These organizations get turns, so that organizations with the longest due
+// endpoints do not delay them. While DueWebhooks considers all due endpoints, WebhookTurns returns
+// no organizations.
 func WebhookTurns(
 	ctx context.Context, d *db.DB, now time.Time, after tenancy.OrgID, limit int,
 ) (out []tenancy.OrgID, err error) {
@@ -219,9 +221,10 @@ type takenWebhook struct {
 	Aside bool                 `db:"aside"`
 }
 
-// QueueWebhooks adds a task, of the kind healthy or aside, for each endpoint that still needs one.
-// No process adds another task for the endpoint before until. If the organization is not
-// accessible, nothing is sent, and all its endpoints are checked again at later.
+// QueueWebhooks adds a task for each endpoint that still needs one. healthy and aside are the kinds
+// of tasks. No process adds another task for such an endpoint before the time until. If the
+// organization is suspended or deleted, QueueWebhooks adds no tasks and postpones the
+// organization's due endpoints to the time later.
 func QueueWebhooks(
 	ctx context.Context, tx *db.Tx, queue *jobs.Queue, webhooks []publishing.WebhookID, healthy, aside string,
 	now, until, later time.Time,

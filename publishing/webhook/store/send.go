@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// WebhookTurn is the state of an endpoint at the start of a turn.
+// WebhookTurn is an endpoint's state at the start of its turn.
 type WebhookTurn struct {
 	Name string `db:"name"`
 	// Creator is the person who created the organization, or the organization itself if that person
@@ -31,8 +31,8 @@ from organization o
 where w.id = $1 and o.id = w.org_id and coalesce(w.running_until <= $2, true)
 returning w.name, coalesce(o.created_by, o.id) as creator, w.failing_since is not null as failing, w.aside`
 
-// BeginWebhook makes this process the only one that sends to an endpoint until a given time. It
-// returns false if there is no such endpoint or another process has it.
+// BeginWebhook gives this process the exclusive right to send to an endpoint until the given time.
+// It returns false if there is no such endpoint or another process has this right.
 func BeginWebhook(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, now, until time.Time,
 ) (turn WebhookTurn, found bool, err error) {
@@ -51,8 +51,8 @@ type DueDelivery struct {
 	ID    publishing.DeliveryID   `db:"id"`
 	Event publishing.WebhookEvent `db:"event"`
 	Body  string                  `db:"body"`
-	// Attempts is the number of earlier calls, and PlannedFrom the number of calls before the last
-	// replay.
+	// Attempts is the number of earlier calls, and PlannedFrom is the number of calls before the
+	// last replay.
 	Attempts    int `db:"attempts"`
 	PlannedFrom int `db:"planned_from"`
 }
@@ -65,9 +65,8 @@ where d.webhook_id = $1 and d.state = 'pending' and d.next_at <= $2 and coalesce
   and o.suspended_at is null and o.deleted_at is null
 order by d.next_at, d.number limit $3`
 
-// DueDeliveries returns deliveries of an endpoint that may be sent, the longest due first. It
-// returns none during a pause that the endpoint asked for, or if the organization is suspended or
-// deleted.
+// DueDeliveries returns an endpoint's deliveries that may be sent, longest due first. It returns
+// none during a pause that the endpoint requested, or if the organization is suspended or deleted.
 func DueDeliveries(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, now time.Time, limit int,
 ) (out []DueDelivery, err error) {
@@ -77,10 +76,10 @@ func DueDeliveries(
 	return out, err
 }
 
-// WebhookTarget is where and how a delivery is sent.
+// WebhookTarget is the URL and the signing keys with which a delivery is sent.
 type WebhookTarget struct {
 	URL string `db:"url"`
-	// Keys are the sealed signing keys: the current one, and each earlier one that has not ended.
+	// Keys are the sealed signing keys: the current key, and each earlier key that has not expired.
 	Keys [][]byte `db:"keys"`
 }
 
@@ -94,9 +93,9 @@ join organization o on o.id = d.org_id
 where d.webhook_id = $1 and d.id = $2 and d.state = 'pending' and d.attempts = $3
   and (w.disabled_at is null or d.event = 'webhook.test') and o.suspended_at is null and o.deleted_at is null`
 
-// DeliveryTarget returns where a delivery is sent now. It returns false if the delivery must not be
-// sent: the endpoint was deleted or disabled, the organization is suspended or deleted, or the
-// delivery was given up or sent since the caller read it.
+// DeliveryTarget returns a delivery's current target. It returns false if the delivery must not be
+// sent because the endpoint was deleted or disabled, the organization is suspended or deleted, or
+// the delivery was abandoned or sent after the caller read it.
 func DeliveryTarget(
 	ctx context.Context, s *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, d DueDelivery, now time.Time,
 ) (target WebhookTarget, found bool, err error) {
@@ -112,29 +111,29 @@ func DeliveryTarget(
 	return rows[0], true, nil
 }
 
-// AttemptResult is how one attempt ended, and what follows from it.
+// AttemptResult is an attempt's outcome with its consequences for the delivery and the endpoint.
 type AttemptResult struct {
 	Delivery publishing.DeliveryID
-	// URL is the URL that was called. If the endpoint has another URL now, the result does not
-	// affect it.
+	// URL is the URL that was called. If the endpoint now has a different URL, the result does not
+	// affect the endpoint.
 	URL     string
 	Attempt publishing.WebhookAttempt
 	State   publishing.DeliveryState
 	// NextAt is nil unless State is pending.
 	NextAt *time.Time
-	// Error is why the delivery is given up, if the error of the attempt does not say it all;
-	// otherwise "".
+	// Error explains why the delivery was abandoned. It is "" if the attempt's error is a
+	// sufficient explanation.
 	Error string
-	// IsTest is set for a test delivery, which says nothing about the health of the endpoint.
+	// IsTest is set for a test delivery, which says nothing about the endpoint's health.
 	IsTest bool
-	// SlowUntil is set if the call took long: until then the endpoint counts as slow.
+	// SlowUntil is set if the call was slow. The endpoint counts as slow until then.
 	SlowUntil *time.Time
-	// NotBefore is the end of the pause that the endpoint asked for, or nil if it asked for none.
+	// NotBefore is the end of the pause that the endpoint requested, or nil if it requested none.
 	NotBefore *time.Time
 }
 
-// The number of the attempt is the fence: an attempt of a process that was presumed dead changes
-// nothing once another attempt is stored.
+// The attempt number is the fence: an attempt by a process that was presumed dead changes nothing
+// once another attempt is stored.
 const deliverySave = `-- publishing.DeliverySave
 update webhook_delivery d set attempts = $3, state = $4, next_at = $5, error = nullif($6, ''),
   ended_at = case when $4 = 'pending' then null else $7::timestamptz end,
@@ -153,8 +152,8 @@ update webhook w set failing_since = coalesce(w.failing_since, $3), not_before =
   slow_until = coalesce($5, w.slow_until), aside = true
 where w.id = $1 and w.url = $2`
 
-// webhookTested is for a test delivery. It is not a sign of health, but it shows when an endpoint
-// succeeds for the first time.
+// webhookTested updates the endpoint after a test delivery. A test is not a sign of health, but it
+// can be the endpoint's first success.
 const webhookTested = `-- publishing.WebhookTested
 update webhook w set slow_until = coalesce($4, w.slow_until),
   aside = $4::timestamptz is not null or w.aside
@@ -164,8 +163,8 @@ where w.id = $1 and w.url = $2 and (w.aside or $4::timestamptz is not null)`
 const webhookFailing = `-- publishing.WebhookFailing
 select w.failing_since from webhook w where w.id = $1 and w.url = $2`
 
-// SaveAttempt stores an attempt and updates the endpoint, unless the endpoint has another URL now.
-// It returns since when the endpoint has been failing, or nil if it works.
+// SaveAttempt stores an attempt and updates the endpoint, unless the endpoint now has a different
+// URL. It returns the time at which the endpoint began to fail, or nil if the endpoint works.
 func SaveAttempt(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, r AttemptResult, now time.Time,
 ) (failing *time.Time, err error) {
@@ -204,8 +203,8 @@ where w.id = $1`
 const webhookHold = `-- publishing.WebhookHold
 select from webhook w where w.id = $1 for no key update`
 
-// EndWebhook releases an endpoint for other processes, and stores when it has something to send
-// again, but not earlier than notBefore.
+// EndWebhook releases an endpoint for other processes and stores when the next delivery is due, but
+// no earlier than notBefore.
 func EndWebhook(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, notBefore time.Time,
 ) error {
@@ -221,9 +220,9 @@ const webhookDisable = `-- publishing.WebhookDisable
 update webhook set disabled_at = $2, disabled_for = $3, updated_at = $2
 where id = $1 and url = $4 and disabled_at is null`
 
-// DisableWebhook disables an endpoint that still has the given URL and gives up its pending
-// deliveries. explanation is for people. It returns false if the endpoint is already disabled, is
-// gone, or has another URL now.
+// DisableWebhook disables an endpoint that still has the given URL and abandons its pending
+// deliveries. explanation is shown to people. DisableWebhook returns false if the endpoint is
+// already disabled, is gone, or now has a different URL.
 func DisableWebhook(
 	ctx context.Context, tx *db.Tx, webhook publishing.WebhookID, url string, reason publishing.WebhookDisabled,
 	explanation string, now time.Time,

@@ -1,5 +1,5 @@
-// Package store contains the statements for webhooks, their events and deliveries. Only the parent
-// folder uses them.
+// Package store reads and writes the rows of webhooks, webhook events and deliveries. Only the
+// parent package uses it.
 package store
 
 import (
@@ -17,7 +17,7 @@ import (
 	"crier/tenancy"
 )
 
-// webhookRow is a row of webhook as lists read it. It must have the same fields as
+// webhookRow is a row of the table webhook as read by lists. It must have the same fields as
 // publishing.Webhook, to which it is converted.
 type webhookRow struct {
 	ID           publishing.WebhookID        `db:"id"`
@@ -30,7 +30,7 @@ type webhookRow struct {
 	DisabledAt   *time.Time                  `db:"disabled_at"`
 	DisabledFor  *publishing.WebhookDisabled `db:"disabled_for"`
 	FailingSince *time.Time                  `db:"failing_since"`
-	// PreviousUntil must be read in a separate statement after a lock: see LockWebhook.
+	// PreviousUntil must be read in a separate statement after a lock; see LockWebhook.
 	PreviousUntil []time.Time `db:"previous_until" sql:"array(select k.ends_at from webhook_old_key k where k.org_id = w.org_id and k.webhook_id = w.id order by k.ends_at)"`
 }
 
@@ -50,8 +50,7 @@ select ` + db.ChannelColumns + `
 from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id
 where c.id in (select unnest(w.integrations) from webhook w)`
 
-// Webhooks returns the endpoints of an organization, the oldest first, with the channels that they
-// have chosen.
+// Webhooks returns an organization's endpoints, oldest first, with the channels selected for each.
 func Webhooks(ctx context.Context, d *db.DB, org tenancy.OrgID) ([]publishing.WebhookRecord, error) {
 	var hooks []publishing.Webhook
 	var channels []publishing.Channel
@@ -79,8 +78,8 @@ insert into webhook (org_id, id, name, url, events, integrations, signing_key, c
   disabled_at, disabled_for, created_by, known_to)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, array_remove(array[$11::uuid], null))`
 
-// CountWebhooks returns the number of endpoints of the organization. It locks the organization
-// until the transaction ends, so that two transactions cannot count at the same time.
+// CountWebhooks returns the number of the organization's endpoints. It locks the organization until
+// the transaction ends, so that two transactions cannot count at the same time.
 func CountWebhooks(ctx context.Context, tx *db.Tx) (n int, err error) {
 	if _, err := db.LockOrganization(ctx, tx); err != nil {
 		return 0, err
@@ -88,8 +87,8 @@ func CountWebhooks(ctx context.Context, tx *db.Tx) (n int, err error) {
 	return n, tx.QueryRow(ctx, webhookCount).Scan(&n)
 }
 
-// AddWebhook inserts an endpoint with its sealed signing key. by is the person who made it, or zero
-// if nobody did.
+// AddWebhook inserts an endpoint with its sealed signing key. by is the person who created the
+// endpoint, or zero if no person did.
 func AddWebhook(ctx context.Context, tx *db.Tx, w publishing.Webhook, sealed []byte, by tenancy.PersonID) error {
 	_, err := tx.Exec(ctx, webhookInsert, tx.Org, w.ID, w.Name, w.URL, db.Texts(w.Events), db.UUIDs(w.Integrations), sealed,
 		w.CreatedAt, w.DisabledAt, w.DisabledFor, by)
@@ -115,9 +114,9 @@ func WebhookKnownTo(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID
 	return err
 }
 
-// WebhooksBy returns the endpoints in the organization of q that a person made, or whose URL or
-// secret the person chose. If remove is true, it also deletes them. It runs in transactions of
-// accounts.
+// WebhooksBy returns the endpoints that a person created or whose URL or secret the person chose,
+// in the organization of q's transaction. If remove is true, it also deletes these endpoints. It is
+// called in transactions of accounts.
 func WebhooksBy(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool,
 ) ([]tenancy.MadeWebhook, error) {
@@ -135,7 +134,7 @@ func WebhooksBy(
 const channelsKnown = `-- publishing.ChannelsKnown
 select count(*) from channel c where c.id = any ($1) and c.deleted_at is null`
 
-// ChannelsConnected reports whether all the channels are connected channels of the organization.
+// ChannelsConnected reports whether all the channels are connected and belong to the organization.
 func ChannelsConnected(ctx context.Context, tx *db.Tx, channels []publishing.ChannelID) (bool, error) {
 	var n int
 	err := tx.QueryRow(ctx, channelsKnown, db.UUIDs(channels)).Scan(&n)
@@ -145,9 +144,9 @@ func ChannelsConnected(ctx context.Context, tx *db.Tx, channels []publishing.Cha
 var webhookRead = `-- publishing.WebhookRead
 select ` + webhookColumns + ` from webhook w where w.id = $1`
 
-// LockWebhook locks an endpoint until the transaction ends and returns it, or pgx.ErrNoRows. It
-// reads in a second statement, which sees what the previous holder of the lock wrote to other
-// tables.
+// LockWebhook locks an endpoint until the transaction ends and returns it, or pgx.ErrNoRows if
+// there is no such endpoint. It reads the endpoint in a second statement, which sees what the
+// previous holder of the lock wrote to other tables.
 func LockWebhook(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID) (w publishing.Webhook, err error) {
 	b := &pgx.Batch{}
 	b.Queue(webhookHold, webhook)
@@ -158,9 +157,9 @@ func LockWebhook(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID) (
 	return w, tx.SendBatch(ctx, b).Close()
 }
 
-// An endpoint that a person enables starts afresh: earlier failures do not count. A new URL resets
-// everything: how the previous URL responded, and the pause that it asked for, say nothing about
-// the new one.
+// An endpoint that a person enables starts afresh; earlier failures do not count. A new URL resets
+// everything, because the previous URL's responses and requested pause say nothing about the new
+// URL.
 const webhookUpdate = `-- publishing.WebhookUpdate
 update webhook w set name = $2, url = $3, events = $4, integrations = $5, updated_at = $6, disabled_at = $7,
   disabled_for = $8, failing_since = $9,
@@ -181,7 +180,8 @@ func UpdateWebhook(ctx context.Context, tx *db.Tx, w publishing.Webhook) error {
 const webhookKey = `-- publishing.WebhookKey
 select w.signing_key from webhook w where w.id = $1`
 
-// WebhookKey returns the sealed signing key of an endpoint, or pgx.ErrNoRows.
+// WebhookKey returns an endpoint's sealed signing key, or pgx.ErrNoRows if there is no such
+// endpoint.
 func WebhookKey(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID) (sealed []byte, err error) {
 	return sealed, tx.QueryRow(ctx, webhookKey, webhook).Scan(&sealed)
 }
@@ -193,8 +193,8 @@ select w.org_id, $2, w.id, w.signing_key, $3 from webhook w where w.id = $1`
 const webhookRotate = `-- publishing.WebhookRotate
 update webhook set signing_key = $2, updated_at = $3 where id = $1`
 
-// RotateWebhook replaces the signing key of a locked endpoint. The previous key also signs until
-// the given time, and earlier keys until their own ends.
+// RotateWebhook replaces a locked endpoint's signing key. The previous key also signs until the
+// given time; earlier keys keep their own end times.
 func RotateWebhook(
 	ctx context.Context, tx *db.Tx, webhook publishing.WebhookID, sealed []byte, until, now time.Time,
 ) error {
@@ -207,13 +207,14 @@ func RotateWebhook(
 const webhookDelete = `-- publishing.WebhookDelete
 delete from webhook where id = $1`
 
-// DeleteWebhook deletes an endpoint with its deliveries. It returns false if there is none.
+// DeleteWebhook deletes an endpoint with its deliveries. It returns false if there is no such
+// endpoint.
 func DeleteWebhook(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID) (bool, error) {
 	tag, err := tx.Exec(ctx, webhookDelete, webhook)
 	return tag.RowsAffected() > 0, err
 }
 
-// webhookStopped fails the pending deliveries of an endpoint.
+// webhookStopped marks an endpoint's pending deliveries as failed.
 const webhookStopped = `-- publishing.WebhookStopped
 update webhook_delivery set state = 'failed', next_at = null, ended_at = $2, error = $3
 where webhook_id = $1 and state = 'pending'`
@@ -221,7 +222,7 @@ where webhook_id = $1 and state = 'pending'`
 const webhookIdle = `-- publishing.WebhookIdle
 update webhook set next_at = null where id = $1`
 
-// StopDeliveries gives up the pending deliveries of an endpoint. The reason is for people.
+// StopDeliveries abandons an endpoint's pending deliveries. reason is shown to people.
 func StopDeliveries(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID, now time.Time, reason string) error {
 	b := &pgx.Batch{}
 	b.Queue(webhookStopped, webhook, now, reason)
@@ -259,8 +260,8 @@ where d.webhook_id = $1 and ($2::uuid is null or d.number < (
   select x.number from webhook_delivery x where x.id = $2 and x.webhook_id = $1))
 order by d.number desc limit $3`
 
-// Deliveries returns the newest deliveries of an endpoint. If before is not zero, it returns only
-// deliveries older than that one. known is false if there is no such endpoint.
+// Deliveries returns an endpoint's newest deliveries or, if before is not zero, the newest
+// deliveries that are older than before. known is false if there is no such endpoint.
 func Deliveries(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, before publishing.DeliveryID,
 	limit int,
@@ -272,7 +273,7 @@ func Deliveries(
 	return out, known, err
 }
 
-// A pending delivery keeps its schedule of retries; one that has ended gets a new one.
+// A pending delivery keeps its retry schedule; a delivery that has ended gets a new schedule.
 const deliveryReplay = `-- publishing.DeliveryReplay
 update webhook_delivery set state = 'pending', next_at = $3, ended_at = null, error = null,
   planned_from = case when state = 'pending' then planned_from else attempts end
@@ -281,7 +282,7 @@ where webhook_id = $1 and id = $2`
 const webhookNext = `-- publishing.WebhookNext
 update webhook set next_at = least(next_at, $2) where id = $1`
 
-// Replay makes a delivery due now. It returns false if the endpoint has no delivery with the id.
+// Replay makes a delivery due now. It returns false if the endpoint has no such delivery.
 func Replay(
 	ctx context.Context, tx *db.Tx, webhook publishing.WebhookID, delivery publishing.DeliveryID, now time.Time,
 ) (found bool, err error) {
