@@ -7,10 +7,10 @@ import (
 	"crier/platform/text"
 )
 
-// Action is what was done, in the audit log.
+// Action names what an audit log entry records. Example: key.rotated
 type Action string
 
-// The actions of the audit log of an organization.
+// The actions in an organization's audit log.
 const (
 	ActionOrganizationCreated  Action = "organization.created"
 	ActionOrganizationChanged  Action = "organization.changed"
@@ -51,17 +51,17 @@ const (
 )
 
 const (
-	// ActionChannelDisowned means that the person who granted access to an account disconnected its
-	// channel.
+	// ActionChannelDisowned means that a channel was disconnected by the person who granted access
+	// to its account.
 	ActionChannelDisowned Action = "channel.disowned"
-	// ActionImpersonatedRequest is a request to change something, made by an instance administrator
-	// while impersonating the person. The subject has the request's method, the id of its operation
-	// in the API document, and its path.
+	// ActionImpersonatedRequest is a mutating request that an instance administrator made while
+	// impersonating a person. The subject consists of the request's method, operation id in the API
+	// document, and path.
 	ActionImpersonatedRequest Action = "impersonation.request"
 )
 
-// The actions of a person. They are recorded in the audit log of every organization that the person
-// is a member of.
+// A person's actions. They are recorded in the audit log of every organization in which the
+// person's membership is not disabled.
 const (
 	ActionSignedIn         Action = "person.signed-in"
 	ActionSignedOut        Action = "person.sessions-ended"
@@ -75,15 +75,15 @@ const (
 	ActionIdentityLinked   Action = "person.identity-linked"
 	ActionIdentityUnlinked Action = "person.identity-unlinked"
 	ActionAccountDeleted   Action = "person.deletion-requested"
-	// ActionProfileChanged and ActionNotificationsChanged are recorded only when an instance
-	// administrator makes the change while impersonating the person, in the organization of that
-	// membership.
+	// ActionProfileChanged and ActionNotificationsChanged are recorded only if an instance
+	// administrator makes the change while impersonating the person. The entry belongs to the
+	// impersonated membership's organization.
 	ActionProfileChanged       Action = "person.profile-changed"
 	ActionNotificationsChanged Action = "person.notifications-changed"
 	ActionAccountRestored      Action = "person.restored"
 )
 
-// The actions of the operator, in the events of the instance.
+// The actions of the operator and of the service itself, recorded as instance events.
 const (
 	ActionPersonCreated      Action = "instance.person-created"
 	ActionPasswordSet        Action = "instance.password-reset"
@@ -97,31 +97,31 @@ const (
 	ActionInstanceAdminEnded Action = "instance.administrator-removed"
 )
 
-// AuditEvent is an entry of the audit log of an organization.
+// AuditEvent is an entry in an organization's audit log.
 type AuditEvent struct {
 	ID AuditID   `db:"id"`
 	At time.Time `db:"at"`
 	// Person is zero for the operator and for the service itself.
 	Person PersonID `db:"person_id"`
-	// Actor is the principal's name at the time: an address, "API key" with the key's first
-	// characters, or "agent for address". Example: API key crier_Ab3x
+	// Actor is the principal's name when the action was taken: an email address, "API key" followed
+	// by the first characters of the key, or "agent for address". Example: API key crier_Ab3x
 	Actor string `db:"actor"`
 	Via   Via    `db:"via"`
 	Key   KeyID  `db:"key_id"`
-	// Behind is the instance administrator who impersonated the person, or "" if the person acted.
+	// Behind is the email address of the instance administrator who was impersonating the person,
+	// or "" if nobody was.
 	Behind string `db:"behind"`
 	Action Action `db:"action"`
-	// Subject is what the action was done to, in words for people.
+	// Subject is a human-readable description of what the action was done to.
 	Subject string `db:"subject"`
 	Address string `db:"address"`
 }
 
-// AuditQuery selects entries of the audit log. A zero From, To, Actor or Action matches every
-// entry.
+// AuditQuery selects audit log entries. A zero From, To, Actor or Action matches every entry.
 type AuditQuery struct {
 	// From is inclusive and To is exclusive.
 	From, To time.Time
-	// Actor is a person's id, or a substring of AuditEvent.Actor, ignoring case.
+	// Actor is a person's id or, ignoring case, a substring of AuditEvent.Actor.
 	Actor  string
 	Action string
 	// Page counts from 0.
@@ -133,7 +133,7 @@ type AuditQuery struct {
 // MaxAuditPage is the maximum number of entries that a query returns.
 const MaxAuditPage = 1000
 
-// InstanceEvent is an entry about what the operator did, or what was purged.
+// InstanceEvent records an action of the operator or of the service itself, such as a purge.
 type InstanceEvent struct {
 	At      time.Time `db:"at"`
 	Actor   string    `db:"actor"`
@@ -141,7 +141,7 @@ type InstanceEvent struct {
 	Subject string    `db:"subject"`
 }
 
-// Event returns an entry for what a principal did.
+// Event returns an audit entry for an action that the principal took.
 func (p Principal) Event(action Action, subject string) AuditEvent {
 	return AuditEvent{
 		Person: p.Person, Actor: p.actor(), Via: p.Via, Key: p.Key, Behind: p.BehindName, Action: action,
@@ -149,15 +149,14 @@ func (p Principal) Event(action Action, subject string) AuditEvent {
 	}
 }
 
-// The maximum lengths of an entry's texts, in characters. The table has CHECK constraints with the
-// same lengths.
+// The maximum lengths of an entry's actor and subject, in characters. The table's CHECK constraints
+// set the same limits.
 const (
 	maxActor   = 320
 	maxSubject = 320
 )
 
-// CutSubject returns a subject that an entry can hold: valid UTF-8, truncated to the maximum
-// length.
+// CutSubject returns the subject as valid UTF-8, truncated to the length that an entry can hold.
 func CutSubject(subject string) string {
 	return text.Cut(strings.ToValidUTF8(subject, "\uFFFD"), maxSubject)
 }

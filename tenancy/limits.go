@@ -11,17 +11,17 @@ import (
 // Unlimited is a limit that is never reached.
 const Unlimited = math.MaxInt
 
-// Limits are what the plan of an organization allows. Each limit is a number or Unlimited.
+// Limits holds what an organization's plan allows. Each limit is a number or Unlimited.
 type Limits struct {
-	// Plan is the name of the plan.
+	// Plan is the plan's name. Example: FREE
 	Plan string
-	// Channels counts connected channels, including disabled ones.
+	// Channels limits connected channels, including disabled ones.
 	Channels int
-	// Posts counts the posts of one billing month; see Month.
+	// Posts limits the posts in one billing month; see Month.
 	Posts int
-	// Webhooks counts all webhooks, including disabled ones.
+	// Webhooks limits webhooks, including disabled ones.
 	Webhooks int
-	// Members counts the members. When an invitation is created, open invitations count too.
+	// Members limits the members. When an invitation is created, open invitations count as members.
 	Members int
 	// Since is when the first billing month began.
 	Since time.Time
@@ -32,9 +32,9 @@ func NoLimits() Limits {
 	return Limits{Channels: Unlimited, Posts: Unlimited, Webhooks: Unlimited, Members: Unlimited}
 }
 
-// Month returns the billing month that contains an instant: from is the first instant of the month,
-// and to is the first instant of the next one. Months begin at 0:00 UTC on Since's day of the
-// month, or on the last day of a month that is too short.
+// Month returns the billing month that contains a given time: from is the first instant of that
+// month, and to is the first instant of the next. Billing months begin at 0:00 UTC on the same day
+// of the month as Since, or on the last day of a shorter month.
 func (l Limits) Month(at time.Time) (from, to time.Time) {
 	at = at.UTC()
 	day := l.Since.UTC().Day()
@@ -46,7 +46,8 @@ func (l Limits) Month(at time.Time) (from, to time.Time) {
 	return from, monthFrom(year, month+1, day)
 }
 
-// monthFrom returns 0:00 UTC on a day of a month, or on its last day. The month may be 0 or 13.
+// monthFrom returns 0:00 UTC on a day of the month, or on the last day if the month is shorter. The
+// month may be 0 or 13.
 func monthFrom(year int, month time.Month, day int) time.Time {
 	last := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
 	return time.Date(year, month, min(day, last), 0, 0, 0, 0, time.UTC)
@@ -55,19 +56,19 @@ func monthFrom(year int, month time.Month, day int) time.Time {
 // LimitName is the name of a limit in responses and messages.
 type LimitName string
 
-// The limits.
+// The names of the limits.
 const (
 	LimitChannels LimitName = "channels"
 	LimitPosts    LimitName = "posts"
 	LimitWebhooks LimitName = "webhooks"
 	LimitMembers  LimitName = "members"
-	// LimitOrganizations is the number of organizations with the default plan that one person may
-	// create.
+	// LimitOrganizations limits how many organizations on the default plan one person can create.
 	LimitOrganizations LimitName = "organizations"
 )
 
-// OverLimit returns the Quota fault of an organization that has current items of a kind and may
-// have allowed. The text advice begins the sentence that ends with "or choose a larger plan."
+// OverLimit returns the Quota fault for an organization that has reached a limit. current is how
+// many items it has, and allowed is how many its plan allows. advice begins the sentence that ends
+// with "or choose a larger plan." Example: Delete one first,
 func (l Limits) OverLimit(op string, name LimitName, current, allowed int, advice string) error {
 	what := string(name)
 	if name == LimitPosts {

@@ -7,7 +7,7 @@ import (
 	"crier/platform/id"
 )
 
-// Organization is a tenant. Row-level security separates the rows of organizations.
+// Organization is a tenant. Row-level security isolates each organization's rows.
 type Organization struct {
 	ID          OrgID  `db:"id"`
 	Name        string `db:"name"`
@@ -18,7 +18,7 @@ type Organization struct {
 	RequiresMFA bool `db:"mfa_required"`
 	// SuspendedAt is nil unless the operator has suspended the organization.
 	SuspendedAt *time.Time `db:"suspended_at"`
-	// DeletedAt is when the deletion of the organization was requested, or nil.
+	// DeletedAt is when the organization's deletion was requested, or nil.
 	DeletedAt *time.Time `db:"deleted_at"`
 	// CreatedAt is in UTC, like all times of the service.
 	CreatedAt time.Time `db:"created_at"`
@@ -26,14 +26,14 @@ type Organization struct {
 	Creator PersonID `db:"-"`
 }
 
-// OrganizationChange holds the settings that a request changes. A nil field leaves a setting
+// OrganizationChange holds the settings that a request changes. A nil field leaves its setting
 // unchanged.
 type OrganizationChange struct {
 	Name, Description *string
 	Timezone          *ZoneRequest
 }
 
-// OrganizationOf is an organization with the role that one member has in it.
+// OrganizationOf is an organization and one person's membership in it.
 type OrganizationOf struct {
 	Organization
 	Role     Role
@@ -43,42 +43,43 @@ type OrganizationOf struct {
 // Invitation lets a person join an organization.
 type Invitation struct {
 	ID InvitationID `db:"id"`
-	// Email is the only address that can use the invitation, or "" if anybody with the link can.
+	// Email is the only address that can accept the invitation, or "" if anybody with the link can.
 	Email string `db:"email"`
 	Role  Role   `db:"role"`
-	// InvitedBy is the address of the inviter, or "" if that account is gone.
+	// InvitedBy is the inviter's email address, or "" if that account is gone.
 	InvitedBy string    `db:"invited_by"`
 	CreatedAt time.Time `db:"created_at"`
 	ExpiresAt time.Time `db:"expires_at"`
 }
 
-// MadeBy lists what a member created as an administrator, and may know the secrets of.
+// MadeBy lists the items that a member created as an administrator and whose secrets the member may
+// know.
 type MadeBy struct {
-	// Keys and Webhooks keep working unless they were revoked with the member.
+	// Keys and Webhooks keep working unless they were revoked together with the member's rights.
 	Keys     []APIKey
 	Webhooks []MadeWebhook
 	// Invitations no longer work.
 	Invitations []Invitation
-	// Apps are the families of platforms whose current credentials the member entered. They are
-	// kept.
+	// Apps lists the platform families whose current credentials the member entered. The
+	// credentials are kept.
 	Apps []string
-	// Reviews are pending approval requests whose mailed link stopped working because the member
-	// left: requests made by the member, and requests mailed to the member.
+	// Reviews lists pending approval requests whose emailed link stopped working because the member
+	// left: the requests that the member made, and the requests that were emailed to the member.
 	Reviews []EndedReview
 }
 
-// IsEmpty reports whether the member made nothing that still exists or has just ended.
+// IsEmpty reports whether all lists are empty.
 func (m MadeBy) IsEmpty() bool {
 	return len(m.Keys)+len(m.Webhooks)+len(m.Invitations)+len(m.Apps)+len(m.Reviews) == 0
 }
 
-// EndedReview is an approval request whose mailed link has stopped working, and its post.
+// EndedReview is an approval request whose emailed link has stopped working, with its post.
 type EndedReview struct {
 	ID   string `db:"id"`
 	Post string `db:"post_id"`
 }
 
-// Maker is a person who is losing the rights of an administrator, or who is leaving or has left the
+// Maker is a person who is losing administrator rights, or who is leaving or has left the
 // organization.
 type Maker struct {
 	Person PersonID
@@ -88,45 +89,46 @@ type Maker struct {
 	Leaves bool
 }
 
-// MadeWebhook is a webhook that a member made, or whose URL or secret the member chose.
+// MadeWebhook is a webhook that a member created, or whose URL or secret the member chose.
 type MadeWebhook struct {
 	ID   string `db:"id"`
 	Name string `db:"name"`
-	// URL is the address that the webhook delivers to.
+	// URL is where the webhook delivers.
 	URL string `db:"url"`
 }
 
 // RoleChange is the input for changing a member's role.
 type RoleChange struct {
 	Role Role
-	// Proof is required to hand the organization over.
+	// Proof is required if Role is RoleSuperAdmin, which hands the organization over to the member.
 	Proof Proof
-	// Revoke deletes the API keys and webhooks that the member made. It is valid only for RoleUser.
+	// Revoke deletes the API keys and webhooks that the member created. It is valid only for
+	// RoleUser.
 	Revoke bool
 }
 
-// Offer is what an invitation offers to a person who can accept it.
+// Offer describes an invitation to a person who can accept it.
 type Offer struct {
-	// Organization is the name of the organization.
+	// Organization is the organization's name.
 	Organization string
 	Role         Role
 }
 
 // NewInvitation is the input for creating an invitation.
 type NewInvitation struct {
-	// Email is required if Send is set. If Email is set, only the person with that address,
-	// verified, can join.
+	// Email is required if Send is set. If Email is set, only a person who has verified that
+	// address can join.
 	Email string
 	// Role is RoleAdmin or RoleUser.
 	Role Role
 	Send bool
 }
 
-// FormatMembership returns the id of a membership: the ids of the organization and the person,
+// FormatMembership returns a membership's id, which is the organization's id and the person's id,
 // joined by an underscore.
 func FormatMembership(org OrgID, person PersonID) string { return org.String() + "_" + person.String() }
 
-// ParseMembership parses a result of FormatMembership. It returns false for any other text.
+// ParseMembership parses an id that FormatMembership returned. ok is false for any other text.
 func ParseMembership(text string) (org OrgID, person PersonID, ok bool) {
 	first, second, found := strings.Cut(text, "_")
 	org, known := id.Parse[OrgTag](first)
@@ -134,7 +136,7 @@ func ParseMembership(text string) (org OrgID, person PersonID, ok bool) {
 	return org, person, found && known && valid
 }
 
-// Clean checks and normalizes the settings. It returns Invalid if a setting breaks a rule or if
+// Clean validates and normalizes the settings. It returns Invalid if a setting is invalid or if
 // there are no settings.
 func (c *OrganizationChange) Clean(op string) error {
 	var in Inputs
@@ -155,7 +157,7 @@ func (c *OrganizationChange) Clean(op string) error {
 	return in.Err(op)
 }
 
-// Clean checks and normalizes the input. It returns Invalid if the input breaks a rule.
+// Clean validates and normalizes the input. It returns Invalid if a field is invalid.
 func (n *NewInvitation) Clean(op string) error {
 	var in Inputs
 	if n.Email != "" {

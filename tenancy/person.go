@@ -11,48 +11,49 @@ type Person struct {
 	Bio   string `db:"bio"`
 	// Picture is zero if the person has no picture.
 	Picture Picture `db:"-"`
-	// PasswordHash is argon2id in PHC format. It is empty if the person signs in only with an
-	// identity provider.
+	// PasswordHash is an argon2id hash in PHC format. It is empty if the person signs in only with
+	// an identity provider.
 	PasswordHash string `db:"password_hash"`
-	// Verified means that the person has followed a link sent to the address.
+	// Verified means that the person has followed a link that was emailed to the address.
 	Verified bool `db:"verified"`
 	// Instance means that the person is an administrator of the instance.
 	Instance bool `db:"instance_admin"`
-	// DeletedAt is when the deletion of the account was requested, or nil.
+	// DeletedAt is when the account's deletion was requested, or nil.
 	DeletedAt *time.Time `db:"deleted_at"`
 	// CreatedAt is in UTC, like all times of the service.
 	CreatedAt time.Time `db:"created_at"`
 }
 
-// Picture is an uploaded picture of a person.
+// Picture is a person's uploaded picture.
 type Picture struct {
-	// ID is the id of the media item, as text.
+	// ID is the media item's id.
 	ID string
-	// Path is its public address.
+	// Path is the picture's public URL.
 	Path string
 }
 
 // Profile is what a person publishes about themselves.
 type Profile struct {
 	Name, Bio string
-	// Picture replaces the stored one; the zero Picture removes it.
+	// Picture replaces the stored picture; the zero Picture removes it.
 	Picture Picture
 }
 
-// Delivery is where a kind of notification goes.
+// Delivery says where a kind of notification goes.
 type Delivery string
 
-// The deliveries. The bell is the list in the dashboard, which also shows whatever is mailed.
+// The deliveries. The bell is the notification list in the dashboard, which also shows everything
+// that is emailed.
 const (
 	DeliveryMail Delivery = "mail"
 	DeliveryBell Delivery = "bell"
 	DeliveryOff  Delivery = "off"
 )
 
-// Valid reports whether the delivery is one of the three.
+// Valid reports whether the delivery is one of the constants.
 func (d Delivery) Valid() bool { return d == DeliveryMail || d == DeliveryBell || d == DeliveryOff }
 
-// Notifications are a person's notification settings. They are stored as JSON.
+// Notifications holds a person's notification settings. It is stored as JSON.
 type Notifications struct {
 	Success bool `json:"success"`
 	Failure bool `json:"failure"`
@@ -63,12 +64,12 @@ type Notifications struct {
 	Comment  Delivery `json:"comment"`
 	Channel  Delivery `json:"channel"`
 	Billing  Delivery `json:"billing"`
-	// Team is about the person's own membership, such as a new role.
+	// Team covers changes to the person's own membership, such as a new role.
 	Team Delivery `json:"team"`
 }
 
-// DefaultNotifications returns the settings of a person who has never changed them: mails about
-// failures and about everything else that needs the person to act.
+// DefaultNotifications returns the settings of a person who has never changed them: emails about
+// failures and about everything else that the person must act on.
 func DefaultNotifications() Notifications {
 	return Notifications{
 		Failure: true, Approval: DeliveryMail, Comment: DeliveryBell, Channel: DeliveryMail, Billing: DeliveryMail,
@@ -76,7 +77,7 @@ func DefaultNotifications() Notifications {
 	}
 }
 
-// Member is a person in an organization, as the other members see them.
+// Member is a person in an organization, as seen by other members.
 type Member struct {
 	Person    PersonID  `db:"id"`
 	Email     string    `db:"email"`
@@ -85,11 +86,11 @@ type Member struct {
 	Role      Role      `db:"role"`
 	Disabled  bool      `db:"disabled"`
 	CreatedAt time.Time `db:"created_at"`
-	// Notifications are what the person wants to be notified of.
+	// Notifications holds the person's notification settings.
 	Notifications Notifications `db:"-"`
 }
 
-// Impersonable is a membership that an administrator of the instance may act as.
+// Impersonable is a membership that an instance administrator may impersonate.
 type Impersonable struct {
 	// ID is the value of the impersonate cookie; see ParseMembership.
 	ID           string
@@ -98,11 +99,11 @@ type Impersonable struct {
 	Person       Person
 }
 
-// Setup is what a new person enters. An empty field leaves a setting unchanged.
+// Setup holds what a new person enters. An empty field leaves its setting unchanged.
 type Setup struct {
 	Name string
-	// Company is the name of the organization.
+	// Company is the organization's name.
 	Company string
-	// Timezone is the zone of the organization.
+	// Timezone is the organization's time zone.
 	Timezone ZoneRequest
 }

@@ -6,11 +6,11 @@ import (
 	"crier/platform/text"
 )
 
-// ReportKind is what a mail to the members of an organization is about. Its values are the same as
-// in publishing.NotificationKind.
+// ReportKind says what an email to an organization's members is about. Its values are the same as
+// those of publishing.NotificationKind.
 type ReportKind string
 
-// The kinds.
+// The kinds of report.
 const (
 	ReportReconnect ReportKind = "reconnect"
 	ReportFailed    ReportKind = "failed"
@@ -25,18 +25,18 @@ func ReportKinds() []ReportKind {
 	return []ReportKind{ReportReconnect, ReportFailed, ReportMissed, ReportUnknown, ReportPublished, ReportApproval}
 }
 
-// Report is mailed to the members of an organization who want mails of its kind. It is stored as
-// JSON with the mails. The names in it were chosen by tenants.
+// Report is emailed to the members of an organization who want emails of its kind. It is stored as
+// JSON with the queued emails. Tenants chose the names in it.
 type Report struct {
 	// ID identifies the report. A second report with the same id is not queued.
 	ID   string     `json:"id"`
 	Org  OrgID      `json:"org,omitzero"`
 	Kind ReportKind `json:"kind"`
 	// OnlyPosts turns a ReportReconnect into a report about the posts that failed, for members who
-	// want no mails about channels.
+	// want no emails about channels.
 	OnlyPosts bool `json:"onlyPosts,omitempty"`
-	// To is the only member who gets the report, or zero for all members. Except is a member who
-	// does not get it.
+	// To is the only member who receives the report, or zero for all members. Except is a member
+	// who does not receive it.
 	To     PersonID `json:"to,omitzero"`
 	Except PersonID `json:"except,omitzero"`
 	// Approved is the response to an approval request, or nil while the request is pending.
@@ -45,37 +45,38 @@ type Report struct {
 	// withdrawn.
 	Void bool `json:"void,omitempty"`
 	// Channel, Platform and Reason describe an incident or an approval. Reason may be empty. For an
-	// approval, it is a note.
+	// approval, Reason is a note.
 	Channel  string `json:"channel,omitempty"`
 	Platform string `json:"platform,omitempty"`
 	Reason   string `json:"reason,omitempty"`
-	// Posts is the number of posts so far. Again means that the incident had ended and has begun
-	// again; Posts then counts only the posts since members were last mailed.
+	// Posts is the number of posts so far. Again means that the incident has recurred after it had
+	// ended; Posts then counts only the posts since members were last emailed.
 	Posts int       `json:"posts"`
 	Again bool      `json:"again,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// Post is the id of the first post, or "" while there is none. Words are the beginning of its
-	// text, or "" if it has none. PostAt is its date, or zero if the post was deleted.
+	// Post is the first post's id, or "" while there is none. Words is the beginning of that post's
+	// text, or "" if it has none. PostAt is that post's date, or zero if the post was deleted.
 	Post   string    `json:"post,omitempty"`
 	Words  string    `json:"words,omitempty"`
 	PostAt time.Time `json:"postAt,omitzero"`
-	// Channels are the channels of a ReportPublished that have the most posts, at most
+	// Channels lists, for a ReportPublished, the channels with the most posts, at most
 	// MaxReportChannels. More is the number of other channels.
 	Channels []ReportChannel `json:"channels,omitempty"`
 	More     int             `json:"more,omitempty"`
 }
 
 const (
-	// MaxListedReports is how many reports a mail lists. It only gives the number of the others.
+	// MaxListedReports is how many reports an email lists. For any further reports, the email gives
+	// only their number.
 	MaxListedReports = 20
-	// MaxReportMails is how many mails about problems a person gets within ReportWindow. It applies
-	// separately to mails about published posts and approvals. Reports beyond the limit are listed
-	// in the next mail.
+	// MaxReportMails is how many emails about problems a person receives within ReportWindow.
+	// Emails about published posts and approvals have a separate limit of the same size. Reports
+	// beyond a limit are listed in the next email.
 	MaxReportMails = 10
 	ReportWindow   = time.Hour
 )
 
-// MaxReportChannels is how many channels a mail lists.
+// MaxReportChannels is how many channels an email lists.
 const MaxReportChannels = 20
 
 // ReportChannel is a channel and the number of its posts.
@@ -85,10 +86,10 @@ type ReportChannel struct {
 	Posts    int    `json:"posts"`
 }
 
-// MailTopic is a kind of mail that a person can turn off. It contains no comma and no space.
+// MailTopic is a kind of email that a person can turn off. It must not contain a comma or a space.
 type MailTopic string
 
-// The topics.
+// The email topics.
 const (
 	TopicTeam    MailTopic = "team"
 	TopicFailure MailTopic = "failure"
@@ -98,7 +99,7 @@ const (
 	TopicApproval MailTopic = "approval"
 )
 
-// Topic returns the topic of the report's mails.
+// Topic returns the topic of emails about the report.
 func (r Report) Topic() MailTopic {
 	switch {
 	case r.Kind == ReportReconnect && !r.OnlyPosts:
@@ -111,8 +112,8 @@ func (r Report) Topic() MailTopic {
 	return TopicFailure
 }
 
-// What returns a phrase that says what the report is about, for the bell and for mails. The
-// parameter on is the name of the channel.
+// What returns a phrase that says what the report is about, for the bell and for emails. The
+// parameter on is the channel's name.
 func (r Report) What(on string) string {
 	posts := text.Count(r.Posts, "post")
 	switch {
@@ -138,8 +139,8 @@ func (r Report) What(on string) string {
 	return posts + " on " + on + " failed"
 }
 
-// IsFor reports whether a member with these settings should get the report, at the time it is
-// queued. No two reports of one incident are for the same settings.
+// IsFor reports whether a member with the given settings should receive the report. It is called
+// when the report is queued. No two reports about the same incident are for the same settings.
 func (r Report) IsFor(member PersonID, n Notifications) bool {
 	if !r.To.IsZero() && r.To != member || r.Except == member {
 		return false
@@ -150,9 +151,9 @@ func (r Report) IsFor(member PersonID, n Notifications) bool {
 	return n.Mails(r.Topic())
 }
 
-// For returns the report as a person with these settings gets it, at the time it is sent. ok is
-// false if the person no longer wants it. A report about a channel that must be reconnected becomes
-// a report about its posts if the person wants mails only about posts.
+// For returns the report as a person with the given settings should receive it. It is called when
+// the report is sent. ok is false if the person no longer wants the report. For a person who wants
+// emails about posts but not about channels, a ReportReconnect becomes a report about its posts.
 func (r Report) For(n Notifications) (out Report, ok bool) {
 	if r.Kind == ReportReconnect && r.Posts > 0 && !n.Mails(TopicChannel) {
 		r.OnlyPosts = true
@@ -160,7 +161,8 @@ func (r Report) For(n Notifications) (out Report, ok bool) {
 	return r, n.Mails(r.Topic())
 }
 
-// About describes the mails of a topic for people. It returns "" for an unknown topic.
+// About returns a description of a topic for people, or "" for an unknown topic. Example: failed
+// posts
 func (t MailTopic) About() string {
 	switch t {
 	case TopicTeam:
@@ -177,7 +179,7 @@ func (t MailTopic) About() string {
 	return ""
 }
 
-// Mails reports whether the person wants mails of a topic.
+// Mails reports whether the person wants emails about a topic.
 func (n Notifications) Mails(topic MailTopic) bool {
 	switch topic {
 	case TopicTeam:
@@ -194,7 +196,7 @@ func (n Notifications) Mails(topic MailTopic) bool {
 	return false
 }
 
-// WithoutMails returns the settings with the mails of a topic turned off. The bell is unchanged. ok
+// WithoutMails returns the settings with emails about a topic turned off. The bell is unchanged. ok
 // is false for an unknown topic.
 func (n Notifications) WithoutMails(topic MailTopic) (out Notifications, ok bool) {
 	switch topic {

@@ -1,4 +1,4 @@
-// Package tenancy defines the types of identity and access: organizations, people, members, API
+// Package tenancy defines the types for identity and access: organizations, people, members, API
 // keys, sessions and the principal of a request. It does no I/O.
 package tenancy
 
@@ -9,7 +9,7 @@ import (
 	"crier/platform/id"
 )
 
-// The tags make the ids of this domain distinct types; see platform/id.
+// The tags make the ids distinct types; see platform/id.
 type (
 	OrgTag        struct{}
 	PersonTag     struct{}
@@ -43,8 +43,8 @@ type (
 	GrantID = id.ID[GrantTag]
 )
 
-// Shards is the number of shards that organizations are distributed over. It must never change:
-// posts are stored with their shard.
+// Shards is the number of shards that organizations are distributed over. It must never change,
+// because posts are stored with their shard.
 const Shards = 256
 
 // Shard returns the shard, from 0 to Shards-1, that schedules an organization. It depends only on
@@ -57,24 +57,24 @@ func Shard(org OrgID) int {
 	return int((sum ^ sum>>32) % Shards)
 }
 
-// Role is the set of rights of a member in an organization.
+// Role determines a member's rights in an organization.
 type Role string
 
-// The roles, from the highest to the lowest. The table member has a CHECK with the same list.
+// The roles, from highest to lowest. The member table has a CHECK constraint with the same values.
 const (
 	RoleSuperAdmin Role = "SUPERADMIN"
 	RoleAdmin      Role = "ADMIN"
 	RoleUser       Role = "USER"
 )
 
-// Valid reports whether the role is one that the table member can store.
+// Valid reports whether the role is one of the constants.
 func (r Role) Valid() bool { return r == RoleSuperAdmin || r == RoleAdmin || r == RoleUser }
 
 // Manages reports whether the role may change settings, keys and members.
 func (r Role) Manages() bool { return r == RoleSuperAdmin || r == RoleAdmin }
 
 // Outranks reports whether the role may change or remove members with the other role. Owners and
-// administrators outrank everybody except the owner.
+// administrators outrank everyone except the owner.
 func (r Role) Outranks(other Role) bool {
 	return r == RoleSuperAdmin && other != RoleSuperAdmin || r == RoleAdmin && other != RoleSuperAdmin
 }
@@ -82,7 +82,7 @@ func (r Role) Outranks(other Role) bool {
 // Covers reports whether the role may do everything that the other role may.
 func (r Role) Covers(other Role) bool { return r == other || r.Outranks(other) }
 
-// Membership is the role of a person in an organization. A disabled membership gives no access.
+// Membership is a person's role in an organization. A disabled membership gives no access.
 type Membership struct {
 	Org      OrgID
 	Person   PersonID
@@ -90,13 +90,13 @@ type Membership struct {
 	Disabled bool
 }
 
-// KeyPrefix is the prefix of every API key. A credential without it is rejected without a look-up.
+// KeyPrefix is the prefix of every API key. A credential without it is rejected without a lookup.
 const KeyPrefix = "crier_"
 
 // KeyLength is the number of base62 characters after KeyPrefix.
 const KeyLength = 40
 
-// APIKey is a credential of one organization with full access to it. Only its hash is stored.
+// APIKey is a credential with full access to one organization. Only the hash of the key is stored.
 type APIKey struct {
 	ID   KeyID
 	Org  OrgID
@@ -104,9 +104,9 @@ type APIKey struct {
 	// Prefix is the beginning of the key, by which people recognize it. Example: crier_Ab3x
 	Prefix    string
 	CreatedBy PersonID
-	// CreatedAt is when the key was created. The key itself was shown only then.
+	// CreatedAt is when the key was created, which is the only time the full key was shown.
 	CreatedAt time.Time
-	// UsedAt is when the key was last used, to the minute, or nil if it never was.
+	// UsedAt is when the key was last used, to the minute, or nil if it was never used.
 	UsedAt *time.Time
 	// ExpiresAt is the expiry that a person chose, or nil if the key does not expire.
 	ExpiresAt *time.Time
@@ -115,7 +115,7 @@ type APIKey struct {
 	OverlapUntil *time.Time
 }
 
-// Ends returns when the key stops working, or nil if it does not.
+// Ends returns when the key stops working, or nil if it never does.
 func (k APIKey) Ends() *time.Time {
 	if k.OverlapUntil != nil && (k.ExpiresAt == nil || k.OverlapUntil.Before(*k.ExpiresAt)) {
 		return k.OverlapUntil
@@ -123,13 +123,13 @@ func (k APIKey) Ends() *time.Time {
 	return k.ExpiresAt
 }
 
-// Label returns the name and the first characters of the key, because several keys may share a
-// name. Example: Zapier (crier_Ab3x…)
+// Label returns the key's name and first characters, because several keys may share a name.
+// Example: Zapier (crier_Ab3x…)
 func (k APIKey) Label() string { return k.Name + " (" + k.Prefix + "…)" }
 
-// Rotation is a key that has replaced another one.
+// Rotation is the result of replacing a key.
 type Rotation struct {
-	// Full is the new key in full. It cannot be read later.
+	// Full is the full new key. It cannot be retrieved later.
 	Full string
 	New  APIKey
 	// Old is the replaced key, or zero if there was none.
@@ -145,7 +145,7 @@ type NewKey struct {
 	Proof Proof
 }
 
-// KeyOf is an API key with the address of its creator, or "" if that account is gone.
+// KeyOf is an API key with its creator's email address, or "" if the creator's account is gone.
 type KeyOf struct {
 	APIKey
 	CreatedByEmail string

@@ -10,17 +10,17 @@ import (
 	"crier/platform/paste"
 )
 
-// Storable reports whether a text column of Postgres can hold the text: it must be valid UTF-8
-// without NUL.
+// Storable reports whether a Postgres text column can hold the text, that is, whether the text is
+// valid UTF-8 without NUL.
 func Storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// CleanName returns the name of a person, an organization or a key without the spaces around it. If
-// the name breaks a rule, it returns the rule instead. Example: must be 3 to 128 characters
+// CleanName returns the name of a person, an organization or a key without surrounding spaces. If
+// the name breaks a rule, CleanName returns the rule instead. Example: must be 3 to 128 characters
 //
-// A name has from least to most characters. Unless it is empty, at least one of them is visible. It
-// must not contain control characters, or characters that end a line, change the direction of text
-// or have no width. Zero-width joiners are allowed because scripts and emoji need them, but they do
-// not count toward least.
+// A name has from least to most characters, at least one of them visible unless the name is empty.
+// It must not contain control characters, line separators, or characters that change the direction
+// of text or have no width. Zero-width joiners are allowed because scripts and emoji need them, but
+// they do not count toward least.
 func CleanName(name string, least, most int) (clean, rule string) {
 	clean = strings.TrimSpace(name)
 	if !utf8.ValidString(clean) || strings.ContainsFunc(clean, isHidden) {
@@ -39,7 +39,7 @@ func CleanName(name string, least, most int) (clean, rule string) {
 // The zero-width characters that names may contain.
 const joiner, nonJoiner = "\u200d", "\u200c"
 
-// isHidden reports whether a character of a name is invisible.
+// isHidden reports whether a character in a name is invisible.
 func isHidden(r rune) bool {
 	if string(r) == joiner || string(r) == nonJoiner {
 		return false
@@ -54,19 +54,19 @@ func isShape(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && r != emptyBraille
 }
 
-// isFiller reports whether a character is a letter without a shape, or stands for one that was
-// invalid.
+// isFiller reports whether a character is a letter that looks blank, or the replacement character
+// for invalid text.
 func isFiller(r rune) bool {
 	return r == 0x115f || r == 0x1160 || r == 0x3164 || r == 0xffa0 || r == 0xfffd
 }
 
-// Mailbox returns the mailbox of an address, in lower case. It removes the tag of local+tag@domain.
-// At Gmail it also removes the dots in the local part and replaces googlemail.com, because Gmail
-// delivers all of these to one mailbox. Example: Anna.Lee+news@googlemail.com becomes
-// annalee@gmail.com.
+// Mailbox returns the mailbox that an email address belongs to, in lower case. It removes the tag
+// from local+tag@domain. For Gmail, it also removes the dots from the local part and replaces
+// googlemail.com, because Gmail delivers all these addresses to one mailbox. Example:
+// Anna.Lee+news@googlemail.com becomes annalee@gmail.com.
 //
-// The result is only for counting and comparing; mails go to the address itself. The column
-// person.mailbox follows the same rules.
+// The result is used only for counting and comparing; emails go to the original address. The
+// person.mailbox column follows the same rules.
 func Mailbox(email string) string {
 	local, domain, _ := strings.Cut(strings.ToLower(strings.TrimSpace(email)), "@")
 	if untagged, _, _ := strings.Cut(local, "+"); untagged != "" {
@@ -78,11 +78,11 @@ func Mailbox(email string) string {
 	return local + "@" + domain
 }
 
-// CleanEmail returns an address in its stored form: in lower case, without spaces and hidden
-// characters around it. It returns false if the text cannot be the address of a mailbox.
+// CleanEmail returns an email address in its stored form: in lower case, without surrounding spaces
+// or hidden characters. It returns false if the text cannot be a mailbox's address.
 //
-// An address with hidden characters inside is rejected, because without them it would be the
-// address of another mailbox.
+// An address with hidden characters inside is rejected, because removing them would produce another
+// mailbox's address.
 func CleanEmail(email string) (string, bool) {
 	trimmed := paste.Trim(email)
 	clean := strings.ToLower(trimmed)
@@ -105,7 +105,7 @@ func CleanEmail(email string) (string, bool) {
 	return clean, true
 }
 
-// foldsToASCII reports whether a text has a letter outside of ASCII whose lower case is in ASCII,
+// foldsToASCII reports whether a text contains a non-ASCII letter with an ASCII lower-case form,
 // such as the Kelvin sign. In lower case, the address would belong to another mailbox.
 func foldsToASCII(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
@@ -113,17 +113,17 @@ func foldsToASCII(text string) bool {
 	})
 }
 
-// Limits of texts, in characters.
+// Text limits, in characters.
 const (
 	maxEmail    = 254
 	MinPassword = 8
 	MaxPassword = 128
 )
 
-// Inputs collects the faults of the fields of an input.
+// Inputs collects the faults in an input's fields.
 type Inputs struct{ list fault.List }
 
-// Name returns the cleaned name and notes a fault of the field; see CleanName.
+// Name returns the cleaned name, and records a fault if the name breaks a rule; see CleanName.
 func (i *Inputs) Name(field, name string, least, most int) string {
 	clean, rule := CleanName(name, least, most)
 	if rule != "" {
@@ -132,7 +132,7 @@ func (i *Inputs) Name(field, name string, least, most int) string {
 	return clean
 }
 
-// Email returns the cleaned address and notes a fault of the field; see CleanEmail.
+// Email returns the cleaned address, and records a fault if the address is invalid; see CleanEmail.
 func (i *Inputs) Email(field, email string) string {
 	clean, ok := CleanEmail(email)
 	if !ok {
@@ -141,8 +141,8 @@ func (i *Inputs) Email(field, email string) string {
 	return clean
 }
 
-// Text returns the text without the spaces around it. It notes a fault of the field if the text has
-// more than most characters or cannot be stored. Line breaks are allowed.
+// Text returns the text without surrounding spaces. It records a fault if the text has more than
+// most characters or cannot be stored. Line breaks are allowed.
 func (i *Inputs) Text(field, text string, most int) string {
 	clean := strings.TrimSpace(text)
 	if !Storable(clean) {
@@ -154,24 +154,24 @@ func (i *Inputs) Text(field, text string, most int) string {
 	return clean
 }
 
-// Password notes a fault of a new password if its length is out of bounds or it is not valid UTF-8.
+// Password records a fault if a new password is too short, too long or not valid UTF-8.
 func (i *Inputs) Password(field, password string) {
 	if n := utf8.RuneCountInString(password); n < MinPassword || n > MaxPassword || !utf8.ValidString(password) {
 		i.list.Add(field, "must be "+between(MinPassword, MaxPassword))
 	}
 }
 
-// Check notes a fault of the field unless ok.
+// Check records a fault in the field unless ok is true.
 func (i *Inputs) Check(ok bool, field, rule string) {
 	if !ok {
 		i.list.Add(field, rule)
 	}
 }
 
-// Err returns nil, or Invalid with the faults.
+// Err returns Invalid with the recorded faults, or nil if there are none.
 func (i *Inputs) Err(op string) error { return i.list.Err(op, "The input is not valid.") }
 
-// between returns the rule for a length in characters.
+// between returns the rule for a length in characters. Example: 3 to 128 characters
 func between(least, most int) string {
 	if least == 0 {
 		return "at most " + strconv.Itoa(most) + " characters"

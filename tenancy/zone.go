@@ -11,38 +11,37 @@ import (
 	"crier/platform/fault"
 )
 
-// The fixed offsets that exist, in minutes east of UTC.
+// The range of fixed offsets, in minutes east of UTC.
 const (
 	minOffset = -12 * 60
 	maxOffset = 14 * 60
 )
 
-// maxZoneName is the maximum length of a zone name in bytes. It is longer than every IANA name.
+// maxZoneName is the maximum length of a zone name, in bytes. Every IANA name is shorter.
 const maxZoneName = 64
 
 const zoneUTC = "UTC"
 
-// The formats that clients send and that are stored. Every part of an IANA name begins with a
-// capital letter.
+// The accepted formats of a zone. Every part of an IANA name begins with a capital letter.
 var (
 	minutesForm = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,2})$`)
 	offsetForm  = regexp.MustCompile(`^([+-])([0-9]{2}):([0-5][0-9])$`)
 	nameForm    = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*)*$`)
 )
 
-// ZoneRequest is a time zone as a client sent it: a zone, or the current offset of the client's
-// clock.
+// ZoneRequest is a time zone as a client sent it: either a zone, or the current offset of the
+// client's clock.
 type ZoneRequest struct {
 	// Name is an IANA name or a fixed offset. It is empty if the client sent no zone.
 	Name string
-	// Minutes is the offset in minutes east of UTC. It is valid only when IsOffset is true.
+	// Minutes is the offset in minutes east of UTC. It is valid only if IsOffset is true.
 	Minutes  int
 	IsOffset bool
 }
 
 // ParseZone parses an IANA name ("Europe/Berlin"), a fixed offset ("+05:30") or minutes east of UTC
-// ("330"). It returns the zero ZoneRequest for an empty text. For any other text it returns
-// fault.Invalid, with a message for the client.
+// ("330"). It returns the zero ZoneRequest for empty text, and fault.Invalid with a message for the
+// client for any other text.
 func ParseZone(text string) (ZoneRequest, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -62,9 +61,10 @@ func ParseZone(text string) (ZoneRequest, error) {
 	return ZoneRequest{Name: zone.String()}, nil
 }
 
-// Resolve returns the name of the zone to store for a channel or for the organization itself. An
-// offset becomes the organization's zone if that zone has the offset at the time now, and otherwise
-// a fixed offset. The zero ZoneRequest becomes the organization's zone.
+// Resolve returns the name of the zone to store for a channel or for the organization itself. The
+// zero ZoneRequest resolves to organization, the name of the organization's zone. An offset also
+// resolves to organization if that zone has the same offset at now, and to a fixed offset
+// otherwise.
 func (r ZoneRequest) Resolve(organization string, now time.Time) string {
 	if !r.IsOffset {
 		if r.Name == "" {
@@ -95,11 +95,11 @@ func FixedZone(minutes int) string {
 	return fmt.Sprintf("%c%02d:%02d", sign, minutes/60, minutes%60)
 }
 
-// LoadZone returns the location of a zone name: an IANA name, or a fixed offset in the format of
-// FixedZone. The location's String method returns that name.
+// LoadZone returns the location for a zone name, which is an IANA name or a fixed offset in the
+// format of FixedZone. The location's String method returns the name to store.
 //
-// LoadZone returns fault.Invalid for an unknown zone. Names whose meaning depends on the machine
-// ("Local", "localtime", "posixrules") are unknown.
+// LoadZone returns fault.Invalid for an unknown zone. It treats names whose meaning depends on the
+// machine ("Local", "localtime", "posixrules") as unknown.
 func LoadZone(name string) (*time.Location, error) {
 	if fixed := offsetForm.FindStringSubmatch(name); fixed != nil {
 		hours, _ := strconv.Atoi(fixed[2]) // offsetForm has matched two digits

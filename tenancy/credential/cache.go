@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	// trustReceiving is how long a found credential is used without another look-up while this
+	// trustReceiving is how long a cached credential is used without another lookup while this
 	// process receives revocations.
 	trustReceiving = time.Minute
-	// trustAlone is the same duration while this process does not receive revocations.
+	// trustAlone is how long a cached credential is used while this process does not receive
+	// revocations.
 	trustAlone = 5 * time.Second
-	// unknownFor is how long a credential that does not exist is refused without another look-up.
+	// unknownFor is how long a hash without a credential is rejected without another lookup.
 	unknownFor = 2 * time.Second
 
 	maxCached  = 100_000
 	maxUnknown = 10_000
 )
 
-// Credential is what a look-up finds.
+// Credential is the result of a lookup.
 type Credential interface {
-	// Of returns the organization of the credential.
+	// Of returns the organization that the credential belongs to.
 	Of() tenancy.OrgID
 }
 
@@ -37,23 +38,23 @@ type cached[V Credential] struct {
 	found time.Time
 }
 
-// Cache caches look-ups of one kind of credential, such as API keys. Credentials that do not exist
-// are cached separately, so that they cannot evict the others. A Cache is safe for concurrent use.
+// Cache caches lookups of one kind of credential, such as API keys. Hashes without a credential are
+// cached separately, so that they cannot evict credentials. A Cache is safe for concurrent use.
 type Cache[V Credential] struct {
 	clock       clock.Clock
-	revocations Revocations // nil: none are received
+	revocations Revocations // nil if this process receives none
 	lookUps     *LookUps[V]
 
 	mu      sync.Mutex // protects the fields below
 	known   boundedCache[cached[V]]
-	unknown boundedCache[time.Time] // the values are the times of the look-ups
-	// epoch is the number of revocations. The result of a look-up that began at an earlier epoch is
-	// not cached, since it may contain a revoked credential.
+	unknown boundedCache[time.Time] // hashes without a credential, with the times of their lookups
+	// epoch counts revocations. If it changes during a lookup, the result is not cached, because
+	// the credential may have been revoked.
 	epoch uint64
 }
 
-// NewCache returns an empty Cache of the credentials that find returns. r is nil in a process that
-// receives no revocations.
+// NewCache returns an empty Cache that looks up credentials with find. r is nil in a process that
+// does not receive revocations.
 func NewCache[V Credential](c clock.Clock, r Revocations, find Find[V]) *Cache[V] {
 	return &Cache[V]{
 		clock: c, revocations: r, lookUps: NewLookUps(find),
@@ -62,8 +63,8 @@ func NewCache[V Credential](c clock.Clock, r Revocations, find Find[V]) *Cache[V
 	}
 }
 
-// Find returns the credential that has the hash; found is false if none has it. After an error, it
-// is not known whether one has.
+// Find returns the credential with the given hash; found is false if there is none. After an error,
+// it is unknown whether the credential exists.
 func (c *Cache[V]) Find(ctx context.Context, hash []byte) (value V, found bool, err error) {
 	name := hexOf(hash)
 	now := c.clock.Now()
@@ -89,7 +90,7 @@ func (c *Cache[V]) Find(ctx context.Context, hash []byte) (value V, found bool, 
 		c.known.drop(name)
 	}
 	switch {
-	case epoch != c.epoch: // a revocation came during the look-up
+	case epoch != c.epoch: // something was revoked during the lookup
 	case found:
 		c.known.put(name, cached[V]{value: value, found: now}, now)
 	default:
@@ -98,7 +99,7 @@ func (c *Cache[V]) Find(ctx context.Context, hash []byte) (value V, found bool, 
 	return value, found, nil
 }
 
-// trust returns how long a found credential is used without another look-up.
+// trust returns how long a cached credential is used without another lookup.
 func (c *Cache[V]) trust() time.Duration {
 	if c.revocations != nil && c.revocations.Healthy() {
 		return trustReceiving
@@ -106,7 +107,8 @@ func (c *Cache[V]) trust() time.Duration {
 	return trustAlone
 }
 
-// Forget removes the credential that has the hash. Look-ups in progress do not cache their results.
+// Forget removes the credential with the given hash. Lookups in progress do not cache their
+// results.
 func (c *Cache[V]) Forget(hash []byte) { c.forget(hexOf(hash)) }
 
 func (c *Cache[V]) forget(name string) {
@@ -117,9 +119,9 @@ func (c *Cache[V]) forget(name string) {
 	c.unknown.drop(name)
 }
 
-// ForgetOrgs removes the credentials of organizations and everything known about credentials that
-// were not found, so that the credentials of a restored organization are found again. It goes
-// through the whole cache.
+// ForgetOrgs removes the credentials of the given organizations. It also removes every hash without
+// a credential, so that a restored organization's credentials are found again. It scans the whole
+// cache.
 func (c *Cache[V]) ForgetOrgs(orgs ...tenancy.OrgID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,8 +130,8 @@ func (c *Cache[V]) ForgetOrgs(orgs ...tenancy.OrgID) {
 	c.unknown.clear()
 }
 
-// ForgetRevoked removes what a revocation names: a credential by its hash in hexadecimal, or the
-// credentials of an organization by its id.
+// ForgetRevoked handles a revocation, which is either a credential's hash in hexadecimal or an
+// organization's id. It removes that credential, or that organization's credentials.
 func (c *Cache[V]) ForgetRevoked(revoked string) {
 	if org, ok := id.Parse[tenancy.OrgTag](revoked); ok {
 		c.ForgetOrgs(org)
@@ -147,9 +149,9 @@ func (c *Cache[V]) ForgetAll() {
 	c.unknown.clear()
 }
 
-// boundedCache is a cache of no more than most values. A value stays for at least life unless the
-// cache is full, and for at most twice life as long as values are put. The values are in two maps,
-// and the older map is dropped as a whole.
+// boundedCache holds up to most values in two maps. When the young map is full or older than life,
+// it replaces the old map, whose values are dropped. A value therefore stays for at least life
+// unless the cache is full, and for at most twice life while values are being added.
 type boundedCache[V any] struct {
 	life       time.Duration
 	most       int
@@ -189,5 +191,5 @@ func (a *boundedCache[V]) dropIf(drop func(V) bool) {
 
 func (a *boundedCache[V]) clear() { a.young, a.old = nil, nil }
 
-// hexOf returns the name of a hash in the cache and in revocations.
+// hexOf returns a hash in hexadecimal, the form that the cache and revocations use.
 func hexOf(hash []byte) string { return hex.EncodeToString(hash) }

@@ -7,13 +7,13 @@ import (
 	"crier/tenancy/db"
 )
 
-// Claim is what an identity provider stated about a person without an account.
+// Claim holds what an identity provider reported about a person without an account.
 type Claim struct {
 	db.IdentityKey
 	Email string `db:"email"`
 	Name  string `db:"name"`
-	// Verified is false if the provider does not call the address verified. Nobody can register
-	// with such an address.
+	// Verified is false unless the provider confirms that the address is verified. An unverified
+	// address cannot be used to register.
 	Verified  bool      `db:"verified"`
 	ExpiresAt time.Time `db:"expires_at"`
 }
@@ -22,7 +22,7 @@ const claimInsert = `-- tenancy.ClaimInsert
 insert into identity_claim (hash, provider, issuer, subject, email, name, verified, expires_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8)`
 
-// CreateClaim inserts the hash of a claim's token.
+// CreateClaim stores a claim under the hash of its token.
 func CreateClaim(ctx context.Context, tx *db.GateTx, hash []byte, c Claim) error {
 	_, err := db.Exec(ctx, tx, claimInsert,
 		hash, c.Provider, c.Issuer, c.Subject, c.Email, c.Name, c.Verified, c.ExpiresAt)
@@ -33,7 +33,7 @@ const claimTake = `-- tenancy.ClaimTake
 delete from identity_claim where hash = $1 and expires_at > $2
 returning provider, issuer, subject, email, name, verified, expires_at`
 
-// TakeClaim deletes an unexpired claim and returns it, or returns pgx.ErrNoRows if there is none.
+// TakeClaim deletes and returns an unexpired claim, or returns pgx.ErrNoRows if there is none.
 func TakeClaim(ctx context.Context, tx *db.GateTx, hash []byte, now time.Time) (Claim, error) {
 	return db.One[Claim](ctx, tx, claimTake, hash, now)
 }

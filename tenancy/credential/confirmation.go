@@ -15,27 +15,27 @@ func CreateConfirmation(ctx context.Context, tx *db.GateTx, c Confirmation) erro
 	return err
 }
 
-// ConfirmationByHash returns the confirmation of a link, or pgx.ErrNoRows if the link is invalid or
-// of another kind.
+// ConfirmationByHash returns the confirmation whose link has the given token hash. It returns
+// pgx.ErrNoRows if the link is invalid or belongs to another kind of confirmation.
 func ConfirmationByHash(
 	ctx context.Context, tx *db.GateTx, hash []byte, kind ConfirmationKind, now time.Time,
 ) (Confirmation, error) {
 	return db.One[Confirmation](ctx, tx, confirmationFind, hash, kind, now)
 }
 
-// ReadConfirmation returns an unexpired confirmation, or pgx.ErrNoRows.
+// ReadConfirmation returns an unexpired confirmation, or pgx.ErrNoRows if there is none.
 func ReadConfirmation(
 	ctx context.Context, tx *db.GateTx, confirmation tenancy.ConfirmationID, now time.Time,
 ) (Confirmation, error) {
 	return db.One[Confirmation](ctx, tx, confirmationGet, confirmation, now)
 }
 
-// Registrations returns the two newest unexpired registrations of an address, newest first.
+// Registrations returns the two newest unexpired registrations for an email address, newest first.
 func Registrations(ctx context.Context, tx *db.GateTx, email string, now time.Time) ([]Confirmation, error) {
 	return db.List[Confirmation](ctx, tx, confirmationsByEmail, email, now)
 }
 
-// AddConfirmationLink inserts the hash of a link's token.
+// AddConfirmationLink adds a link to a confirmation. hash is the hash of the link's token.
 func AddConfirmationLink(
 	ctx context.Context, tx *db.GateTx, confirmation tenancy.ConfirmationID, hash []byte, side Side,
 ) error {
@@ -43,16 +43,16 @@ func AddConfirmationLink(
 	return err
 }
 
-// LockConfirmation returns the confirmation of a link and locks it until the end of the
-// transaction. It returns pgx.ErrNoRows if the link is invalid or of another kind.
+// LockConfirmation is like ConfirmationByHash, but also returns the link's side and locks the
+// confirmation until the end of the transaction.
 func LockConfirmation(
 	ctx context.Context, tx *db.GateTx, hash []byte, kind ConfirmationKind, now time.Time,
 ) (ConfirmationOf, error) {
 	return db.One[ConfirmationOf](ctx, tx, confirmationByHash, hash, kind, now)
 }
 
-// FollowLink records that a link was followed, and returns the number of sides on which a link has
-// been followed. It returns pgx.ErrNoRows if there is no such link.
+// FollowLink records that a link was followed. It returns the number of the confirmation's sides on
+// which a link has been followed, or pgx.ErrNoRows if there is no such link.
 func FollowLink(ctx context.Context, tx *db.GateTx, hash []byte, c Confirmation, now time.Time) (sides int, err error) {
 	if err := db.Change(ctx, tx, confirmationFollow, hash, now); err != nil {
 		return 0, err
@@ -61,7 +61,7 @@ func FollowLink(ctx context.Context, tx *db.GateTx, hash []byte, c Confirmation,
 	return sides, err
 }
 
-// DeleteConfirmation deletes a confirmation with its links.
+// DeleteConfirmation deletes a confirmation and its links.
 func DeleteConfirmation(ctx context.Context, tx *db.GateTx, confirmation tenancy.ConfirmationID) error {
 	_, err := db.Exec(ctx, tx, confirmationDelete, confirmation)
 	return err
@@ -73,8 +73,8 @@ func DeleteConfirmations(ctx context.Context, tx *db.GateTx, person tenancy.Pers
 	return err
 }
 
-// ConfirmationKind is what a confirmation completes. The table confirmation has a CHECK with the
-// same list.
+// ConfirmationKind is what a confirmation completes. The confirmation table has a CHECK constraint
+// with the same values.
 type ConfirmationKind string
 
 // The kinds of confirmation.
@@ -84,17 +84,18 @@ const (
 	ConfirmAddress      ConfirmationKind = "address"
 )
 
-// Side says which of the two addresses a link for a change of address was sent to. Links of other
-// confirmations have SideNew.
+// Side says whether a link for an address change was sent to the old or the new address. Links for
+// other confirmations have SideNew.
 type Side string
 
-// The sides.
+// The two sides of an address change.
 const (
 	SideOld Side = "old"
 	SideNew Side = "new"
 )
 
-// Confirmation is something that takes effect when a mailed link is followed.
+// Confirmation is a registration, password reset or address change that takes effect when an
+// emailed link is followed.
 type Confirmation struct {
 	ID           tenancy.ConfirmationID `db:"id"`
 	Kind         ConfirmationKind       `db:"kind"`
@@ -103,9 +104,9 @@ type Confirmation struct {
 	Name         string                 `db:"name"`
 	Organization string                 `db:"organization"`
 	PasswordHash string                 `db:"password_hash"`
-	// Invitation is the hash of an invitation's token, or nil if there is none.
+	// Invitation is the hash of the invitation token, or nil if there is no invitation.
 	Invitation []byte `db:"invitation"`
-	// Device is the hash of the token in the cookie device of the browser that registered.
+	// Device is the hash of the token in the registering browser's device cookie.
 	Device    []byte    `db:"device"`
 	Provider  string    `db:"provider"`
 	Issuer    string    `db:"issuer"`
@@ -140,7 +141,7 @@ const confirmationByHash = `-- tenancy.ConfirmationByHash
 select ` + confirmationColumns + `, l.side from confirmation_link l join confirmation c on c.id = l.confirmation_id
 where l.hash = $1 and c.kind = $2 and c.expires_at > $3 for update of c`
 
-// ConfirmationOf is a confirmation with the side of one of its links.
+// ConfirmationOf is a confirmation and the side of one of its links.
 type ConfirmationOf struct {
 	Confirmation
 	Side Side `db:"side"`

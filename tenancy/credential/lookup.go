@@ -11,52 +11,53 @@ import (
 )
 
 const (
-	// lookUpTime limits a batch, including its repeats. Callers share a batch, so their contexts do
-	// not end it.
+	// lookUpTime is the deadline of a batch, including retries. Callers share a batch, so a batch
+	// does not end when a caller's context does.
 	lookUpTime = 10 * time.Second
 	// maxLookUps is the maximum number of hashes in one statement.
 	maxLookUps = 500
-	// MissPause is the delay before the next statement after one that found nothing.
+	// MissPause is the delay between a statement that found nothing and the next statement.
 	MissPause = 20 * time.Millisecond
 )
 
-// Find returns the credentials that have one of the hashes, keyed by hash. The map omits hashes
-// without a credential.
+// Find returns the credentials with the given hashes, keyed by hash. Hashes without a credential
+// are not in the map.
 type Find[V any] func(ctx context.Context, hashes [][]byte) (map[string]V, error)
 
 // LookUps finds credentials, such as API keys or sessions, by hash. It executes one statement at a
-// time; calls that arrive in the meantime share the next statement. A call never gets the result of
-// a statement that began before the call, because that result may contain a credential that has
-// been revoked since.
+// time, and calls that arrive in the meantime share the next statement. A call never receives the
+// result of a statement that began before the call, because that result may contain a credential
+// that has been revoked since.
 //
-// The cost of guessing credentials is bounded: one statement at a time, and one in MissPause while
-// nothing is found. The look-up of a valid credential waits for the running statement, one pause
-// and its own statement, unless more than maxLookUps others are queued before it.
+// The cost of guessing credentials is bounded: one statement at a time, and at most one per
+// MissPause while nothing is found. Looking up a valid credential takes no longer than the running
+// statement, one pause and the lookup's own statement, unless maxLookUps or more others are queued
+// ahead.
 type LookUps[V any] struct {
 	find Find[V]
 
 	mu      sync.Mutex               // protects the fields below
 	running bool                     // run is active
-	queue   list.List                // of *lookUp[V] that have callers and are in no statement yet
-	waiting map[string]*list.Element // the elements of queue by hash
+	queue   list.List                // *lookUp[V] values that have callers and are in no statement yet
+	waiting map[string]*list.Element // the queue's elements, by hash
 }
 
-// NewLookUps returns LookUps that use find.
+// NewLookUps returns a LookUps that uses find.
 func NewLookUps[V any](find Find[V]) *LookUps[V] { return &LookUps[V]{find: find} }
 
-// lookUp is the look-up of one hash, which several callers may share.
+// lookUp is a lookup of one hash. Several callers can share it.
 type lookUp[V any] struct {
 	hash    string
-	callers int // number of waiting callers while it is queued; protected by LookUps.mu
-	// done is closed when the fields below are set.
+	callers int // number of waiting callers while queued; protected by LookUps.mu
+	// done is closed once the fields below are set.
 	done  chan struct{}
 	value V
 	found bool
 	err   error
 }
 
-// Get returns the credential that has the hash; found is false if none has it. If ctx ends first,
-// Get returns its error.
+// Get returns the credential with the given hash; found is false if there is none. If ctx ends
+// first, Get returns ctx.Err().
 func (l *LookUps[V]) Get(ctx context.Context, hash []byte) (value V, found bool, err error) {
 	e := l.enqueue(string(hash))
 	one := e.Value.(*lookUp[V])
@@ -69,7 +70,7 @@ func (l *LookUps[V]) Get(ctx context.Context, hash []byte) (value V, found bool,
 	}
 }
 
-// enqueue adds a caller to the queued look-up of a hash. If there is none, it queues one. It starts
+// enqueue adds a caller to the queued lookup of a hash, or queues one if there is none. It starts
 // run unless run is active.
 func (l *LookUps[V]) enqueue(hash string) *list.Element {
 	l.mu.Lock()
@@ -90,8 +91,8 @@ func (l *LookUps[V]) enqueue(hash string) *list.Element {
 	return e
 }
 
-// leave removes a caller. A queued look-up without callers is dropped, so that a database that was
-// unreachable gets no statements for callers that have given up.
+// leave removes a caller from a lookup. It drops a queued lookup that has no callers left, so that
+// a database that becomes reachable again gets no statements for them.
 func (l *LookUps[V]) leave(e *list.Element) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +102,7 @@ func (l *LookUps[V]) leave(e *list.Element) {
 	}
 }
 
-// take removes a look-up from the queue. The caller has locked mu.
+// take removes a lookup from the queue. The caller must hold mu.
 func (l *LookUps[V]) take(e *list.Element) *lookUp[V] {
 	one := l.queue.Remove(e).(*lookUp[V])
 	delete(l.waiting, one.hash)
@@ -118,8 +119,9 @@ func (l *LookUps[V]) run() {
 	}
 }
 
-// lookUp completes all look-ups of a batch and returns the number of credentials found. A look-up
-// whose row makes the statement fail gets the error alone; the others are repeated without it.
+// lookUp completes all lookups in a batch and returns the number of credentials found. If a
+// lookup's row makes the statement fail, only that lookup gets the error, and the others are
+// retried without it.
 func (l *LookUps[V]) lookUp(all []*lookUp[V]) (found int) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookUpTime)
 	defer cancel()
@@ -146,8 +148,8 @@ func (l *LookUps[V]) lookUp(all []*lookUp[V]) (found int) {
 	return found
 }
 
-// next removes up to maxLookUps look-ups from the queue, the oldest first. It returns nil, and run
-// ends, when the queue is empty.
+// next removes up to maxLookUps lookups from the queue, oldest first. If the queue is empty, next
+// returns nil and run ends.
 func (l *LookUps[V]) next() (all []*lookUp[V]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,23 +14,23 @@ import (
 	"crier/tenancy/db"
 )
 
-// Revocations reports whether this process receives the revocations of keys; see Listen.
+// Revocations reports whether this process receives key revocations; see Listen.
 type Revocations interface {
 	// Healthy returns false within five seconds after the connection is lost.
 	Healthy() bool
 }
 
 const (
-	// lostAfter is the time without an answer after which the connection counts as lost: the
-	// interval between checks plus the deadline of a check, with some slack.
+	// lostAfter is how long after the last response the connection counts as lost: the interval
+	// between checks plus the deadline of a check, with some slack.
 	lostAfter   = 2*revocationPing + revocationPing/4
 	listenAgain = 250 * time.Millisecond
 )
 
-// Listening is the Revocations of a process that calls Listen. The zero value has heard nothing. It
-// is safe for concurrent use.
+// Listening implements Revocations for a process that calls Listen. The zero value is not healthy.
+// A Listening is safe for concurrent use.
 type Listening struct {
-	heard atomic.Int64 // the database's last answer, Unix nanoseconds; 0 while disconnected
+	heard atomic.Int64 // the database's last response, in Unix nanoseconds; 0 while disconnected
 }
 
 // Healthy reports whether the process receives revocations.
@@ -43,19 +43,19 @@ func (l *Listening) markHeard() { l.heard.Store(clock.System{}.Now().UnixNano())
 
 // Revocable is a cache of credentials that can be revoked.
 type Revocable interface {
-	// ForgetRevoked removes what a revocation names.
+	// ForgetRevoked removes the credential or credentials that a revocation names.
 	ForgetRevoked(revoked string)
-	// ForgetOrgs removes the credentials of organizations and everything known about credentials
-	// that were not found.
+	// ForgetOrgs removes the credentials of the given organizations, and every hash without a
+	// credential.
 	ForgetOrgs(orgs ...tenancy.OrgID)
 	// ForgetAll empties the cache.
 	ForgetAll()
 }
 
-// Listen receives the credential revocations of all processes from the database until ctx ends.
-// Postgres sends a revocation when its transaction commits, so none is lost if the revoking process
-// stops. After losing the connection, Listen empties the cache before l is healthy again, because
-// revocations may have been missed.
+// Listen receives the credential revocations of all processes from the database, and applies them
+// to cache, until ctx ends. Postgres sends a revocation when its transaction commits, so a
+// revocation is not lost if the revoking process stops. After losing the connection, Listen empties
+// the cache before l becomes healthy again, because it may have missed revocations.
 func Listen(ctx context.Context, d *db.DB, log *slog.Logger, l *Listening, cache Revocable) {
 	defer l.heard.Store(0)
 	for ctx.Err() == nil {
@@ -68,10 +68,10 @@ func Listen(ctx context.Context, d *db.DB, log *slog.Logger, l *Listening, cache
 	}
 }
 
-// listen receives the revocations of all processes on its own connection. It calls started when it
-// can no longer miss one, received for each revocation, and alive after each answer of the server,
-// at least every four seconds. It calls one function at a time. It returns the error that ended the
-// connection, or the error of ctx.
+// listen receives the revocations of all processes on a dedicated connection. It calls started once
+// it can no longer miss a revocation, received for each revocation, and alive after each response
+// from the server, at least every four seconds. The calls never overlap. listen returns the error
+// that ended the connection, or ctx.Err().
 func listen(ctx context.Context, d *db.DB, started func(), received func(string), alive func()) error {
 	c, err := openListener(ctx, d)
 	if err != nil {
@@ -80,7 +80,7 @@ func listen(ctx context.Context, d *db.DB, started func(), received func(string)
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), revocationDeadline)
 		defer cancel()
-		_ = c.Close(end) // the connection has ended for the server too, or soon will
+		_ = c.Close(end) // the server closes its end in any case
 	}()
 	started()
 	for {
@@ -109,7 +109,7 @@ func openListener(ctx context.Context, d *db.DB) (c *pgx.Conn, err error) {
 			return err
 		}
 		if _, err = c.Exec(ctx, "-- tenancy.RevocationListen\nlisten "+db.RevocationChannel); err != nil {
-			_ = c.Close(ctx) // the error of the statement is the one that counts
+			_ = c.Close(ctx) // the statement's error is the one to report
 		}
 		return err
 	})
@@ -119,7 +119,8 @@ func openListener(ctx context.Context, d *db.DB) (c *pgx.Conn, err error) {
 const (
 	// revocationPing is how often an idle connection that receives revocations is checked.
 	revocationPing = 2 * time.Second
-	// revocationDeadline limits each statement of that connection.
+	// revocationDeadline limits each operation on the revocation connection, such as connecting or
+	// pinging.
 	revocationDeadline = 2 * time.Second
 )
 

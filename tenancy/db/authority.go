@@ -15,10 +15,10 @@ select pg_advisory_xact_lock(hashtextextended('crier.authority ' || $1::uuid, 0)
 const authorityShare = `-- tenancy.AuthorityShare
 select pg_advisory_xact_lock_shared(hashtextextended('crier.authority ' || $1::uuid, 0))`
 
-// LockAuthority locks the permissions in an organization until the end of the transaction:
-// exclusively (alone) for a transaction that takes something away, and otherwise shared with other
-// commands. Postgres grants the lock in the order of the requests, so commands cannot keep a
-// removal waiting as they could with row locks. A transaction must lock its session first.
+// LockAuthority locks the permissions in an organization until the end of the transaction. The lock
+// is exclusive if alone is set, as it must be for a transaction that takes a permission away;
+// otherwise, commands share it. Postgres grants the lock in request order, so commands cannot keep
+// a removal waiting, as they could with row locks. A transaction must lock its session first.
 func LockAuthority(ctx context.Context, q pg.Querier, org tenancy.OrgID, alone bool) error {
 	sql := authorityShare
 	if alone {
@@ -43,8 +43,8 @@ type ConfirmedSession struct {
 	Instance bool `db:"instance_admin"`
 }
 
-// ConfirmSession returns a session that has not ended, or pgx.ErrNoRows. The session cannot end
-// before the transaction does. It runs as pg.Gate.
+// ConfirmSession returns a session that has not ended, or pgx.ErrNoRows. It locks the session, so
+// nobody can end it before the transaction ends. It must run as pg.Gate.
 func ConfirmSession(ctx context.Context, q pg.Querier, session tenancy.SessionID, now time.Time) (
 	ConfirmedSession, error) {
 	return One[ConfirmedSession](ctx, q, sessionConfirm, session, now)
@@ -53,7 +53,7 @@ func ConfirmSession(ctx context.Context, q pg.Querier, session tenancy.SessionID
 const impersonationConfirm = `-- tenancy.ImpersonationConfirm
 select exists (select from impersonation where session_id = $1 and org_id = $2 and person_id = $3)`
 
-// IsImpersonated reports whether a session is impersonating a member. It runs as pg.Gate.
+// IsImpersonated reports whether a session is impersonating a member. It must run as pg.Gate.
 func IsImpersonated(
 	ctx context.Context, q pg.Querier, session tenancy.SessionID, org tenancy.OrgID, person tenancy.PersonID,
 ) (is bool, err error) {
@@ -68,11 +68,11 @@ select m.role, m.disabled, o.suspended_at is not null suspended, o.deleted_at is
 from member m join organization o on o.id = m.org_id
 where m.org_id = $1 and m.person_id = $2`
 
-// ConfirmedMember is a membership with the restrictions on access to its organization.
+// ConfirmedMember describes a membership and any restrictions on access to the organization.
 type ConfirmedMember struct {
 	Role     tenancy.Role `db:"role"`
 	Disabled bool         `db:"disabled"`
-	// Suspended and Deleted mean that the operator has suspended the organization, or that its
+	// Suspended means that the operator has suspended the organization. Deleted means that the
 	// owner has requested its deletion.
 	Suspended bool `db:"suspended"`
 	Deleted   bool `db:"deleted"`
@@ -80,7 +80,8 @@ type ConfirmedMember struct {
 	Unenrolled bool `db:"unenrolled"`
 }
 
-// ConfirmMember returns a membership, or pgx.ErrNoRows. It runs as pg.Gate, after LockAuthority.
+// ConfirmMember returns a membership, or pgx.ErrNoRows. It must run as pg.Gate, after
+// LockAuthority.
 func ConfirmMember(ctx context.Context, q pg.Querier, org tenancy.OrgID, person tenancy.PersonID) (
 	ConfirmedMember, error) {
 	return One[ConfirmedMember](ctx, q, memberConfirm, org, person)
@@ -93,16 +94,16 @@ select exists (
       select from member m join person u on u.id = m.person_id
       where m.org_id = o.id and m.person_id = $2 and not m.disabled and u.deleted_at is null)))`
 
-// ConfirmGuest reports whether an organization is accessible and the person who passed a link on is
-// still a member of it. The person is zero for a link that no member passed on. It runs as pg.Gate,
-// after LockAuthority.
+// ConfirmGuest reports whether a guest's link still works: the organization is accessible, and the
+// member who passed the link on, if any, still belongs to the organization. sharer is that member,
+// or zero. ConfirmGuest must run as pg.Gate, after LockAuthority.
 func ConfirmGuest(ctx context.Context, q pg.Querier, org tenancy.OrgID, sharer tenancy.PersonID) (
 	works bool, err error) {
 	err = q.QueryRow(ctx, guestConfirm, org, sharer).Scan(&works)
 	return works, err
 }
 
-// KeyWorks is the SQL condition that a key has not ended at the time $1.
+// KeyWorks is the SQL condition that key k has not ended at time $1.
 const KeyWorks = `coalesce(least(k.expires_at, k.overlap_until) > $1, true)`
 
 const keyConfirm = `-- tenancy.KeyConfirm
@@ -110,42 +111,43 @@ select o.suspended_at is not null suspended, o.deleted_at is not null deleted
 from api_key k join organization o on o.id = k.org_id
 where k.org_id = $2 and k.id = $3 and ` + KeyWorks
 
-// ConfirmedKey describes the organization of an API key that works.
+// ConfirmedKey says whether the organization of a working API key is suspended or marked for
+// deletion.
 type ConfirmedKey struct {
 	Suspended bool `db:"suspended"`
 	Deleted   bool `db:"deleted"`
 }
 
-// ConfirmKey returns the organization of a key that has not ended, or pgx.ErrNoRows. It runs as
-// pg.Gate, after LockAuthority.
+// ConfirmKey returns the state of a key's organization, or pgx.ErrNoRows if the key has ended. It
+// must run as pg.Gate, after LockAuthority.
 func ConfirmKey(ctx context.Context, q pg.Querier, org tenancy.OrgID, key tenancy.KeyID, now time.Time) (
 	ConfirmedKey, error) {
 	return One[ConfirmedKey](ctx, q, keyConfirm, now, org, key)
 }
 
-// Confirm returns nil if a principal still has the permissions that it had when its request was
-// permitted: the session or the key has not ended, the person is a member with at least the same
-// role, and the organization is accessible.
+// Confirm returns nil if a principal still has the permissions with which its request was admitted:
+// the session or key has not ended, the person is a member with at least the same role, and the
+// organization is accessible.
 //
-// It is called at the beginning of each transaction that acts for the principal, and what it
-// confirms remains true until the transaction ends: a removal, a demotion, a log-out, a suspension
-// or a deletion has either taken effect already, or waits and then finds what was written. It runs
+// Every transaction that acts for the principal begins with Confirm, and what Confirm establishes
+// remains true until the transaction ends. A removal, demotion, logout, suspension or deletion has
+// either taken effect already, or waits and then sees what the transaction wrote. Confirm must run
 // as pg.Gate.
 //
-// For a principal without a session, such as a person who started something that a link finishes,
-// only the membership is confirmed. For a guest, whose link the use case looks up, Confirm checks
-// the organization, and the membership of the person who passed the link on, if any. The operator
-// is not confirmed.
+// For a person without a session, such as one who began something that a link completes, Confirm
+// checks only the membership. For a guest, it checks the organization and, if a member passed the
+// link on, that member's membership; the caller looks up the link itself. Confirm does not check
+// the operator.
 //
-// Confirm returns fault.Unauthenticated if the session or the key has ended, fault.Forbidden if the
-// person or the organization has lost the permission, fault.NotFound if a guest's link no longer
-// works, and the errors of Postgres.
+// Confirm returns fault.Unauthenticated if the session or key has ended, fault.Forbidden if the
+// person or the organization has lost access, and fault.NotFound if a guest's link no longer works.
+// It returns Postgres errors unchanged.
 func (d *DB) Confirm(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
 	return d.confirmPrincipal(ctx, q, p, false)
 }
 
-// confirmPrincipal is Confirm. If alone is set, the transaction takes a permission away, so it
-// waits for all confirmed commands in the organization.
+// confirmPrincipal implements Confirm. If alone is set, the transaction takes a permission away, so
+// it waits for all confirmed commands in the organization.
 func (d *DB) confirmPrincipal(ctx context.Context, q pg.Querier, p tenancy.Principal, alone bool) error {
 	if p.Via == tenancy.ViaInstance {
 		return nil
@@ -181,9 +183,9 @@ func (d *DB) confirmKey(ctx context.Context, q pg.Querier, p tenancy.Principal) 
 	return nil
 }
 
-// ConfirmSession returns Unauthenticated if the session of a principal has ended, and Forbidden if
-// it may no longer act as the principal's person. It locks the session until the end of the
-// transaction. It returns nil for a principal without a session.
+// ConfirmSession returns Unauthenticated if the principal's session has ended, and Forbidden if the
+// session may no longer impersonate the principal's person. It locks the session until the end of
+// the transaction. It returns nil for a principal without a session.
 func (d *DB) ConfirmSession(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
 	const op = "tenancy.Confirm"
 	if p.Session.IsZero() {
@@ -203,15 +205,15 @@ func (d *DB) ConfirmSession(ctx context.Context, q pg.Querier, p tenancy.Princip
 	return err
 }
 
-// InOrgAs is InOrg for a command of a principal. The transaction begins with Confirm.
+// InOrgAs is like InOrg for a principal's command: the transaction begins with Confirm.
 func (d *DB) InOrgAs(ctx context.Context, op string, p tenancy.Principal,
 	fn func(tx *OrgTx) error) error {
 	return d.inOrgConfirmed(ctx, op, p, false, fn)
 }
 
-// InOrgAlone is InOrgAs for a command that takes a permission away from a member, a key, an
-// invitation or the organization. While fn runs, it sees everything that other commands in the
-// organization have written, and they write nothing more until it ends.
+// InOrgAlone is like InOrgAs for a command that takes a permission away from a member, a key, an
+// invitation or the organization. fn sees everything that other commands in the organization have
+// written, and no other command can write until the transaction ends.
 func (d *DB) InOrgAlone(ctx context.Context, op string, p tenancy.Principal,
 	fn func(tx *OrgTx) error) error {
 	return d.inOrgConfirmed(ctx, op, p, true, fn)
@@ -228,10 +230,10 @@ func (d *DB) inOrgConfirmed(ctx context.Context, op string, p tenancy.Principal,
 	})
 }
 
-// InPerson runs fn in a transaction of the gate role that has locked the principal's person. It
-// returns Unauthenticated if the session has ended since the request was permitted or the account
-// is marked for deletion, and Forbidden if an instance administrator is no longer impersonating the
-// person.
+// InPerson runs fn as pg.Gate in a transaction that has locked the principal's person. It returns
+// Unauthenticated if the session has ended since the request was admitted or if the account is
+// marked for deletion. It returns Forbidden if the instance administrator who made the request is
+// no longer impersonating the person.
 func (d *DB) InPerson(ctx context.Context, op string, p tenancy.Principal,
 	fn func(tx *GateTx, person tenancy.Person) error) error {
 	return d.InGate(ctx, op, func(tx *GateTx) error {
@@ -269,7 +271,7 @@ func confirmMember(ctx context.Context, q pg.Querier, p tenancy.Principal) error
 	return nil
 }
 
-// confirmGuest returns NotFound if the link of a guest no longer works.
+// confirmGuest returns NotFound if a guest's link no longer works.
 func confirmGuest(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
 	works, err := ConfirmGuest(ctx, q, p.Org, p.Person)
 	if err == nil && !works {
@@ -282,8 +284,8 @@ func suspended(op string) error {
 	return fault.New(fault.Forbidden, op, "The operator of this service has suspended the organization.")
 }
 
-// Unenrolled returns Forbidden for a person without the second factor that the organization
-// requires.
+// Unenrolled returns the Forbidden fault for a person without the second factor that the
+// organization requires.
 func Unenrolled(op string) error {
 	refusal := fault.New(fault.Forbidden, op, "The organization requires a second factor: enable one first.")
 	refusal.Remedy = fault.RemedyEnroll

@@ -14,7 +14,7 @@ import (
 const databaseTime = `-- tenancy.DatabaseTime
 select clock_timestamp()`
 
-// DatabaseTime returns the time of the database, or the error of Postgres.
+// DatabaseTime returns the database's current time, or the Postgres error.
 func DatabaseTime(ctx context.Context, d *DB) (now time.Time, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(databaseTime).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
@@ -22,8 +22,8 @@ func DatabaseTime(ctx context.Context, d *DB) (now time.Time, err error) {
 	return now, err
 }
 
-// Time returns the time of the database, which all processes share. If the clock was injected, it
-// returns the time of that clock.
+// Time returns the database's current time, which all processes share. If a clock was injected,
+// Time returns that clock's time instead.
 func (d *DB) Time(ctx context.Context, op string) (time.Time, error) {
 	if d.ClockInjected {
 		return d.clock.Now(), nil
@@ -32,11 +32,11 @@ func (d *DB) Time(ctx context.Context, op string) (time.Time, error) {
 	return now, Fault(op, err)
 }
 
-// MaxSkew is how much the clock of a process that purges may differ from the database's clock.
+// MaxSkew is how far the clock of a process that purges may differ from the database's clock.
 const MaxSkew = 5 * time.Minute
 
-// CheckClock returns fault.Unavailable if the clock of the process differs from the database's
-// clock by more than MaxSkew: rows that look expired may not be.
+// CheckClock returns fault.Unavailable if this process's clock differs from the database's clock by
+// more than MaxSkew, because rows that look expired may not be.
 func (d *DB) CheckClock(ctx context.Context, op string) error {
 	database, err := d.Time(ctx, op)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package db contains what the packages of tenancy share: the database, its transactions, the
-// confirmation of principals, audit entries, and the rows that several nouns read or lock.
+// Package db contains what the tenancy packages share: the database and its transactions, the
+// confirmation of principals, audit entries, and the rows that several packages read or lock.
 package db
 
 import (
@@ -16,18 +16,19 @@ import (
 	"crier/tenancy"
 )
 
-// DB is the database as the use cases of tenancy see it. A statement is a function that takes the
-// transaction, or the DB if it runs in its own transaction. Unless a statement documents another
-// error, it returns the Postgres error, which Fault converts. A DB is safe for concurrent use.
+// DB is the database as the tenancy packages see it. A statement is a function that takes a
+// transaction, or the DB if the statement runs in its own transaction. Unless a statement documents
+// another error, it returns the Postgres error, which Fault converts. A DB is safe for concurrent
+// use.
 type DB struct {
 	*pg.DB
 	queue *jobs.Queue
 	clock clock.Clock
-	// ClockInjected is clock.IsInjected of the clock, except in tests.
+	// ClockInjected is the result of clock.IsInjected, except in tests.
 	ClockInjected bool
 }
 
-// New returns a DB. It returns the error of jobs.NewQueue.
+// New returns a DB, or the error from jobs.NewQueue.
 func New(db *pg.DB, c clock.Clock) (*DB, error) {
 	queue, err := jobs.NewQueue()
 	if err != nil {
@@ -36,15 +37,14 @@ func New(db *pg.DB, c clock.Clock) (*DB, error) {
 	return &DB{DB: db, queue: queue, clock: c, ClockInjected: clock.IsInjected(c)}, nil
 }
 
-// GateTx is a transaction, or a part of one, in the role pg.Gate. Its statements can reach the rows
-// of people, but only those parts of organizations that decide access. It is not safe for
-// concurrent use.
+// GateTx is a transaction, or part of one, that runs as pg.Gate. Its statements can access people,
+// but only the parts of organizations that determine access. It is not safe for concurrent use.
 type GateTx struct {
 	pgx.Tx
 	db *DB
 }
 
-// OrgTx is a transaction, or a part of one, in which all statements see one organization. It is not
+// OrgTx is a transaction, or part of one, whose statements see only one organization. It is not
 // safe for concurrent use.
 type OrgTx struct {
 	pgx.Tx
@@ -52,19 +52,20 @@ type OrgTx struct {
 	db  *DB
 }
 
-// InGate runs fn in a transaction of the role pg.Gate and commits when fn returns nil. fn may run
-// again after a deadlock or a lock timeout, so it must overwrite what it sets. InGate returns a
-// fault of fn unchanged, and other errors of fn or of the commit as converted by Fault.
+// InGate runs fn in a transaction as pg.Gate and commits if fn returns nil. It can run fn again
+// after a deadlock or a lock timeout, so fn must overwrite whatever it sets. InGate returns a fault
+// from fn unchanged. It converts other errors, from fn or from the commit, with Fault.
 func (d *DB) InGate(ctx context.Context, op string, fn func(tx *GateTx) error) error {
 	return Fault(op, d.InRole(ctx, pg.Gate, func(tx pgx.Tx) error { return fn(&GateTx{Tx: tx, db: d}) }))
 }
 
-// InOrg is InGate for the rows of one organization.
+// InOrg is like InGate, but fn sees only the rows of one organization.
 func (d *DB) InOrg(ctx context.Context, op string, org tenancy.OrgID, fn func(tx *OrgTx) error) error {
 	return Fault(op, d.DB.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return fn(&OrgTx{Tx: tx, Org: org, db: d}) }))
 }
 
-// Enter continues the transaction in an organization. The GateTx must not be used before Leave.
+// Enter continues the transaction in an organization. The GateTx must not be used until Leave is
+// called.
 func (t *GateTx) Enter(ctx context.Context, org tenancy.OrgID) (*OrgTx, error) {
 	if err := t.db.EnterOrg(ctx, t.Tx, org.UUID()); err != nil {
 		return nil, err
@@ -90,8 +91,7 @@ func (t *GateTx) AddTask(ctx context.Context, task jobs.Task) error {
 	return t.db.queue.Add(ctx, t.Tx, task)
 }
 
-// Fault returns the fault in an error, such as one that a transaction's function returned, and
-// otherwise the result of pg.Fault.
+// Fault returns the fault that an error wraps, if any, and otherwise the result of pg.Fault.
 func Fault(op string, err error) error {
 	if f := AsFault(err); f != nil {
 		return f
@@ -99,7 +99,7 @@ func Fault(op string, err error) error {
 	return pg.Fault(op, err)
 }
 
-// AsFault returns the fault in an error, or nil.
+// AsFault returns the fault that an error wraps, or nil.
 func AsFault(err error) *fault.Error {
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -108,7 +108,7 @@ func AsFault(err error) *fault.Error {
 	return nil
 }
 
-// One returns the row of a query, or pgx.ErrNoRows.
+// One returns the only row of a query, or pgx.ErrNoRows.
 func One[T any](ctx context.Context, q pg.Querier, sql string, args ...any) (T, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
@@ -118,7 +118,7 @@ func One[T any](ctx context.Context, q pg.Querier, sql string, args ...any) (T, 
 	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
 }
 
-// List returns the rows of a query.
+// List returns all rows of a query.
 func List[T any](ctx context.Context, q pg.Querier, sql string, args ...any) ([]T, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
@@ -127,7 +127,7 @@ func List[T any](ctx context.Context, q pg.Querier, sql string, args ...any) ([]
 	return pgx.CollectRows(rows, pgx.RowToStructByName[T])
 }
 
-// Column returns the values of a query that has one column.
+// Column returns the values of a single-column query.
 func Column[T any](ctx context.Context, q pg.Querier, sql string, args ...any) ([]T, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
@@ -142,7 +142,7 @@ func Exec(ctx context.Context, tx pgx.Tx, sql string, args ...any) (int, error) 
 	return int(tag.RowsAffected()), err
 }
 
-// Change executes a statement and returns pgx.ErrNoRows if it changed no row.
+// Change executes a statement and returns pgx.ErrNoRows if it changed no rows.
 func Change(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	n, err := Exec(ctx, tx, sql, args...)
 	if err == nil && n == 0 {
@@ -151,7 +151,7 @@ func Change(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	return err
 }
 
-// Written returns a function that stores in n the number of rows that a statement wrote.
+// Written returns a function that sets *n to the number of rows that a statement wrote.
 func Written(n *int) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		*n = int(tag.RowsAffected())

@@ -8,10 +8,10 @@ import (
 	"crier/tenancy"
 )
 
-// Operator is what audit logs and events call the operator of the instance.
+// Operator is the operator's name in audit logs and instance events.
 const Operator = "the operator"
 
-// AddInstanceEvent adds an entry to the events of the instance for something that the operator did.
+// AddInstanceEvent adds an instance event for an action of the operator.
 func (d *DB) AddInstanceEvent(ctx context.Context, tx *GateTx, action tenancy.Action,
 	subject string) error {
 	return AddInstanceEvent(ctx, tx, tenancy.InstanceEvent{
@@ -19,8 +19,8 @@ func (d *DB) AddInstanceEvent(ctx context.Context, tx *GateTx, action tenancy.Ac
 	})
 }
 
-// OfPerson runs fn in a transaction that has locked the person with the given address. It returns
-// fault.NotFound if nobody has the address.
+// OfPerson runs fn in a transaction that has locked the person with the given email address. It
+// returns fault.NotFound if there is no such person.
 func (d *DB) OfPerson(ctx context.Context, op, email string,
 	fn func(tx *GateTx, person tenancy.Person) error) error {
 	clean, _ := tenancy.CleanEmail(email)

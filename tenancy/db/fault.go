@@ -5,7 +5,8 @@ import (
 	"crier/platform/pg"
 )
 
-// AccountFault returns Conflict if an address or an identity is already in use.
+// AccountFault returns Conflict if err means that an email address or an identity is already in
+// use, and err otherwise.
 func AccountFault(op string, err error) error {
 	if pg.IsUnique(err, "person_email_key") {
 		return fault.New(fault.Conflict, op, "This e-mail address is taken.")

@@ -19,8 +19,8 @@ type IdentityKey struct {
 const identityInsert = `-- tenancy.IdentityInsert
 insert into identity (id, issuer, subject, person_id, provider, created_at) values ($1, $2, $3, $4, $5, $6)`
 
-// AddIdentity inserts an identity of a person. It returns a violation of identity_pkey if a person
-// already has it.
+// AddIdentity adds an identity to a person. It returns a violation of identity_pkey if the identity
+// already belongs to a person.
 func AddIdentity(ctx context.Context, tx *GateTx, k IdentityKey, person tenancy.PersonID, now time.Time) error {
 	_, err := Exec(ctx, tx, identityInsert, id.New[tenancy.IdentityTag](), k.Issuer, k.Subject, person, k.Provider, now)
 	return err
@@ -29,7 +29,7 @@ func AddIdentity(ctx context.Context, tx *GateTx, k IdentityKey, person tenancy.
 const identityDeleteAll = `-- tenancy.IdentityDeleteAll
 delete from identity where person_id = $1`
 
-// DeleteIdentities deletes all identities of a person.
+// DeleteIdentities deletes all of a person's identities.
 func DeleteIdentities(ctx context.Context, tx *GateTx, person tenancy.PersonID) error {
 	_, err := Exec(ctx, tx, identityDeleteAll, person)
 	return err

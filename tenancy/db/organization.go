@@ -10,7 +10,7 @@ const organizationGet = `-- tenancy.OrganizationGet
 select id, name, description, timezone, mfa_required, suspended_at, deleted_at, created_at from organization
 where id = $1`
 
-// ReadOrganization returns the organization of the transaction, or pgx.ErrNoRows.
+// ReadOrganization returns the transaction's organization, or pgx.ErrNoRows.
 func ReadOrganization(ctx context.Context, tx *OrgTx) (tenancy.Organization, error) {
 	return One[tenancy.Organization](ctx, tx, organizationGet, tx.Org)
 }
@@ -24,8 +24,8 @@ func LockOrganization(ctx context.Context, tx *OrgTx) (tenancy.Organization, err
 const organizationUpdate = `-- tenancy.OrganizationUpdate
 update organization set name = $2, description = $3, mfa_required = $4 where id = $1`
 
-// UpdateOrganization stores the settings of the transaction's organization except the time zone, or
-// returns pgx.ErrNoRows.
+// UpdateOrganization stores the settings of the transaction's organization, except for the time
+// zone. It returns pgx.ErrNoRows if there is no such organization.
 func UpdateOrganization(ctx context.Context, tx *OrgTx, o tenancy.Organization) error {
 	return Change(ctx, tx, organizationUpdate, tx.Org, o.Name, o.Description, o.RequiresMFA)
 }
@@ -33,19 +33,19 @@ func UpdateOrganization(ctx context.Context, tx *OrgTx, o tenancy.Organization) 
 const organizationZone = `-- tenancy.OrganizationZone
 update organization set timezone = $2, timezone_chosen = true where id = $1 and not (timezone_chosen and $3)`
 
-// SetTimezone stores the time zone that somebody chose for the transaction's organization.
+// SetTimezone sets the time zone of the transaction's organization and marks it as chosen.
 func SetTimezone(ctx context.Context, tx *OrgTx, zone string) error {
 	return Change(ctx, tx, organizationZone, tx.Org, zone, false)
 }
 
-// FillTimezone is like SetTimezone, but it changes nothing and returns false if somebody has
-// already chosen a time zone.
+// FillTimezone is like SetTimezone, but it changes nothing and returns false if a time zone has
+// already been chosen.
 func FillTimezone(ctx context.Context, tx *OrgTx, zone string) (bool, error) {
 	n, err := Exec(ctx, tx, organizationZone, tx.Org, zone, true)
 	return n > 0, err
 }
 
-// ZoneOf returns the name of the zone to store for a request, or "" for none.
+// ZoneOf returns the name of the time zone to store for a request, or "" if the request has none.
 func ZoneOf(z tenancy.ZoneRequest) string {
 	if z.IsOffset {
 		return tenancy.FixedZone(z.Minutes)

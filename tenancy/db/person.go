@@ -14,21 +14,21 @@ const personInsert = `-- tenancy.PersonInsert
 insert into person (id, email, name, password_hash, verified, instance_admin, created_at)
 values ($1, $2, $3, $4, $5, $6, $7)`
 
-// CreatePerson inserts a person. It returns the Postgres error, which is a violation of the unique
-// constraint person_email_key (pg.IsUnique) if the address is in use.
+// CreatePerson inserts a person. If the email address is in use, it returns a violation of the
+// unique constraint person_email_key; see pg.IsUnique.
 func CreatePerson(ctx context.Context, tx *GateTx, p tenancy.Person) error {
 	_, err := Exec(ctx, tx, personInsert, p.ID, p.Email, p.Name, p.PasswordHash, p.Verified, p.Instance, p.CreatedAt)
 	return err
 }
 
-// PersonRow is a row of person. Its columns are PersonColumns.
+// PersonRow is a row of the person table with the columns in PersonColumns.
 type PersonRow struct {
 	tenancy.Person
 	PictureID string `db:"picture_id"`
 	Path      string `db:"picture"`
 }
 
-// PersonColumns are the columns of PersonRow.
+// PersonColumns lists the columns of PersonRow.
 const PersonColumns = `id, email, name, bio, coalesce(picture_id::text, '') picture_id, picture, password_hash, verified,
 instance_admin, deleted_at, created_at`
 
@@ -44,7 +44,8 @@ func ReadPerson(ctx context.Context, tx *GateTx, person tenancy.PersonID) (tenan
 const personByEmail = `-- tenancy.PersonByEmail
 select ` + PersonColumns + ` from person where email = $1`
 
-// PersonByEmail returns the person with an address, which must be in lower case, or pgx.ErrNoRows.
+// PersonByEmail returns the person with an email address, which must be in lower case, or
+// pgx.ErrNoRows.
 func PersonByEmail(ctx context.Context, tx *GateTx, email string) (tenancy.Person, error) {
 	row, err := One[PersonRow](ctx, tx, personByEmail, email)
 	return row.Value(), err
@@ -53,9 +54,9 @@ func PersonByEmail(ctx context.Context, tx *GateTx, email string) (tenancy.Perso
 const personLock = `-- tenancy.PersonLock
 select ` + PersonColumns + ` from person where id = $1 for no key update`
 
-// LockPerson returns a person and locks the row until the end of the transaction, or returns
-// pgx.ErrNoRows. Rows that refer to the person can still be inserted. A transaction that also locks
-// a second factor must lock the person first.
+// LockPerson is like ReadPerson, but also locks the row until the end of the transaction. Rows that
+// refer to the person can still be inserted. A transaction that also locks a second factor must
+// lock the person first.
 func LockPerson(ctx context.Context, tx *GateTx, person tenancy.PersonID) (tenancy.Person, error) {
 	row, err := One[PersonRow](ctx, tx, personLock, person)
 	return row.Value(), err
@@ -64,8 +65,8 @@ func LockPerson(ctx context.Context, tx *GateTx, person tenancy.PersonID) (tenan
 const personNotifications = `-- tenancy.PersonNotifications
 select notifications from person where id = $1`
 
-// ReadNotifications returns what a person wants to be notified about, with the defaults for what
-// was never chosen.
+// ReadNotifications returns a person's notification settings, with the defaults for settings that
+// were never chosen.
 func ReadNotifications(ctx context.Context, tx *GateTx, person tenancy.PersonID) (tenancy.Notifications, error) {
 	n := tenancy.DefaultNotifications()
 	var raw []byte
@@ -78,7 +79,7 @@ func ReadNotifications(ctx context.Context, tx *GateTx, person tenancy.PersonID)
 const personNotificationsUpdate = `-- tenancy.PersonNotificationsUpdate
 update person set notifications = $2 where id = $1`
 
-// SetNotifications stores what a person wants to be notified about.
+// SetNotifications stores a person's notification settings.
 func SetNotifications(ctx context.Context, tx *GateTx, person tenancy.PersonID, n tenancy.Notifications) error {
 	raw, err := json.Marshal(n)
 	if err != nil {
@@ -87,8 +88,7 @@ func SetNotifications(ctx context.Context, tx *GateTx, person tenancy.PersonID, 
 	return Change(ctx, tx, personNotificationsUpdate, person, raw)
 }
 
-// PersonWithEmail returns the person with an address, which must be in lower case, or
-// pgx.ErrNoRows.
+// PersonWithEmail is like PersonByEmail, but runs in its own transaction.
 func PersonWithEmail(ctx context.Context, d *DB, email string) (p tenancy.Person, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(personByEmail, email).Query(func(rows pgx.Rows) error {
@@ -100,8 +100,8 @@ func PersonWithEmail(ctx context.Context, d *DB, email string) (p tenancy.Person
 	return p, err
 }
 
-// NotificationsOf parses stored notification settings. It returns the defaults for what was never
-// chosen, and for everything if they cannot be parsed.
+// NotificationsOf parses stored notification settings, with the defaults for settings that were
+// never chosen. If parsing fails, it returns all defaults.
 func NotificationsOf(chosen []byte) tenancy.Notifications {
 	n := tenancy.DefaultNotifications()
 	if json.Unmarshal(chosen, &n) != nil {
@@ -110,7 +110,7 @@ func NotificationsOf(chosen []byte) tenancy.Notifications {
 	return n
 }
 
-// Value returns the person of a row.
+// Value returns the row as a person.
 func (r PersonRow) Value() tenancy.Person {
 	r.Picture = tenancy.Picture{ID: r.PictureID, Path: r.Path}
 	return r.Person

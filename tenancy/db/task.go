@@ -1,8 +1,9 @@
 package db
 
-// PublishingTask is the kind of the task that stops or resumes an organization's publishing. The
-// task has the organization's id.
+// PublishingTask is the kind of task that stops or resumes an organization's publishing. The task's
+// id is the organization's id.
 const PublishingTask = "organization-publishing"
 
-// InstanceName is what timelines call the party that stopped an organization's publishing.
+// InstanceName is how timelines name the instance when it stops or resumes an organization's
+// publishing.
 const InstanceName = "the instance"

@@ -6,9 +6,9 @@ import (
 	"crier/platform/env"
 )
 
-// Config holds the settings of deletions.
+// Config configures deletions.
 type Config struct {
-	// DeleteGrace is counted from the request.
+	// DeleteGrace is counted from the request for deletion.
 	DeleteGrace time.Duration `env:"DELETE_GRACE, default=168h" doc:"How long the deletion of an account or organization can be undone."`
 }
 

@@ -1,5 +1,5 @@
-// Package deletion implements the end of accounts and organizations: requesting it, undoing it, and
-// the purge that follows.
+// Package deletion implements the deletion of accounts and organizations: requesting it, undoing
+// it, and the purge that follows.
 package deletion
 
 import (
@@ -21,16 +21,16 @@ type Access interface {
 	AccessChanged(ctx context.Context, orgs ...tenancy.OrgID) error
 }
 
-// Publishing ends the publishing of organizations and deletes their data.
+// Publishing stops organizations from publishing and deletes their data.
 type Publishing interface {
-	// Stop ends the publishing of an organization: once it returns, no further call to a platform
-	// can begin.
+	// Stop stops an organization from publishing: once it returns, no further platform call can
+	// begin.
 	Stop(ctx context.Context, org tenancy.OrgID, by string) error
-	// ForgetReviewer removes the address of a person who is being purged from the approval requests
-	// of all organizations.
+	// ForgetReviewer removes a person's email address from the approval requests of all
+	// organizations. It is called before the person is purged.
 	ForgetReviewer(ctx context.Context, email string) error
-	// Purge deletes all posts, channels and files of an organization and returns how many rows it
-	// deleted. It returns Conflict if a call to a platform is still in progress.
+	// Purge deletes all of an organization's posts, channels and files, and returns how many rows
+	// it deleted. It returns Conflict if a platform call is still in progress.
 	Purge(ctx context.Context, org tenancy.OrgID) (int, error)
 }
 
@@ -46,7 +46,7 @@ type Deps struct {
 	Log        *slog.Logger
 }
 
-// Deletions are the use cases of deleting and restoring. They are safe for concurrent use.
+// Deletions deletes and restores accounts and organizations. It is safe for concurrent use.
 type Deletions struct {
 	cfg        Config
 	db         *db.DB
@@ -64,7 +64,7 @@ type Deletions struct {
 	purgeShare time.Duration
 }
 
-// New returns Deletions.
+// New returns a Deletions with the given configuration and dependencies.
 func New(cfg Config, d Deps) *Deletions {
 	s := &Deletions{
 		cfg: cfg, db: d.DB, clock: d.Clock, notices: d.Notices, proofs: d.Proofs, access: d.Access,

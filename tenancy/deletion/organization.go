@@ -50,7 +50,7 @@ func (s *Deletions) DeleteOrganization(ctx context.Context, p tenancy.Principal,
 }
 
 // RestoreOrganization undoes the deletion of an organization that the principal's person owns.
-// Posts that fell due in the meantime are given up as missed. It returns fault.NotFound if there is
+// Posts that became due in the meantime are marked as missed. It returns fault.NotFound if there is
 // no such organization to restore.
 func (s *Deletions) RestoreOrganization(ctx context.Context, p tenancy.Principal, org string) error {
 	const op = "tenancy.RestoreOrganization"
@@ -97,8 +97,8 @@ func (s *Deletions) RestoreOrganization(ctx context.Context, p tenancy.Principal
 	return s.access.AccessChanged(ctx, parsed)
 }
 
-// graceIsOver reports whether it is too late to undo a deletion. It uses the time of the database,
-// because a slow process clock must not allow an undo after a purge has begun: see dueBefore.
+// graceIsOver reports whether it is too late to undo a deletion. now is the database's time,
+// because a slow process clock must not allow an undo after a purge has begun; see dueBefore.
 func (s *Deletions) graceIsOver(deletedAt *time.Time, now time.Time) bool {
 	return !now.Before(deletedAt.Add(s.cfg.DeleteGrace))
 }

@@ -19,26 +19,26 @@ const (
 	purgeSize = 1000
 	// purgeRest is the pause after a batch, as a multiple of the time that the batch took.
 	purgeRest = 1
-	// purgeShare limits how much of a run one organization takes. The next run continues with it.
+	// purgeShare limits how long a run spends on one organization. The next run continues with it.
 	purgeShare = 3 * time.Minute
-	// organizationsTime limits how much of a run all organizations take, so that some time is left
-	// for people.
+	// organizationsTime limits how long a run spends on all organizations, so that some time is
+	// left for people.
 	organizationsTime = 20 * time.Minute
 )
 
-// isItsOwn attributes every error to one organization or person. The Sweep itself handles the end
+// isItsOwn attributes every error to a single organization or person. Sweep itself handles the end
 // of the run's context.
 func isItsOwn(error) bool { return true }
 
 // Purge deletes the organizations and accounts whose deletion was requested more than DELETE_GRACE
-// and MaxSkew ago, with everything that belongs to them, and returns their number. If one of them
-// cannot be purged, Purge still purges the others and returns the first such error at the end; a
-// later call tries again. A crash leaves the request in place.
+// plus MaxSkew ago, with everything that belongs to them, and returns how many it deleted. If one
+// cannot be purged, Purge still purges the others and then returns the first such error; a later
+// call tries again. After a crash, the request is still in place.
 //
-// An organization that takes longer than its share of a call is continued by the next call. If the
+// If an organization takes longer than its share of a call, the next call continues with it. If the
 // time for organizations runs out, the next call in this process begins after the last organization
-// that had its share. Purge deletes nothing and returns an error if the clock of the process is
-// wrong; see CheckClock.
+// that had its share. Purge deletes nothing and returns an error if the process's clock is wrong;
+// see CheckClock.
 func (s *Deletions) Purge(ctx context.Context) (int, error) {
 	if err := s.db.CheckClock(ctx, "tenancy.Purge"); err != nil {
 		return 0, err
@@ -55,8 +55,8 @@ func (s *Deletions) purgeOrganizations(ctx context.Context) (int, error) {
 	return s.purgeOrgs.Run(ctx)
 }
 
-// orgSweep returns a sweep that purges organizations one by one, so that each run continues where
-// the previous one ended.
+// orgSweep returns a sweep that purges organizations one by one. Each run continues where the
+// previous one ended.
 func (s *Deletions) orgSweep() *batch.Sweep[tenancy.OrgID] {
 	return &batch.Sweep[tenancy.OrgID]{
 		Size: 1, IsItemError: isItsOwn,
@@ -71,13 +71,12 @@ func (s *Deletions) orgSweep() *batch.Sweep[tenancy.OrgID] {
 	}
 }
 
-// dueBefore returns the time before which a deletion must have been requested. A restore is
-// possible for DELETE_GRACE by the database's clock, and this process may be ahead of that clock by
-// MaxSkew.
+// dueBefore returns the time before which a deletion must have been requested to be due. By the
+// database's clock, an account or organization can be restored for DELETE_GRACE, and this process
+// may be MaxSkew ahead of that clock.
 func (s *Deletions) dueBefore() time.Time { return s.clock.Now().Add(-s.cfg.DeleteGrace - db.MaxSkew) }
 
-// purgeInShare runs purgeOrganization for at most purgeShare. Running out of that time is not an
-// error.
+// purgeInShare runs purgeOrganization for at most purgeShare. Running out of time is not an error.
 func (s *Deletions) purgeInShare(ctx context.Context, org tenancy.OrgID) (int, error) {
 	own, cancel := context.WithTimeout(ctx, s.purgeShare)
 	defer cancel()
@@ -90,7 +89,7 @@ func (s *Deletions) purgeInShare(ctx context.Context, org tenancy.OrgID) (int, e
 	return n, err
 }
 
-// purgeOrganization deletes what an organization has, and then the organization's own row. It first
+// purgeOrganization deletes an organization's data, and then the organization itself. It first
 // stops publishing again, in case the process that should have done so died.
 func (s *Deletions) purgeOrganization(ctx context.Context, org tenancy.OrgID, before time.Time) (int, error) {
 	const op = "tenancy.Purge"
@@ -114,7 +113,7 @@ func (s *Deletions) purgeOrganization(ctx context.Context, org tenancy.OrgID, be
 			At: now, Actor: "the service", Action: tenancy.ActionOrgPurged, Subject: org.String(),
 		})
 	})
-	if pg.IsNoRows(err) { // the deletion was undone meanwhile
+	if pg.IsNoRows(err) { // the deletion was undone in the meantime
 		return 0, nil
 	}
 	if err != nil {
@@ -123,7 +122,7 @@ func (s *Deletions) purgeOrganization(ctx context.Context, org tenancy.OrgID, be
 	return 1, nil
 }
 
-// purgeOwned deletes, in short transactions, the rows that an organization may have many of.
+// purgeOwned deletes, in short transactions, the rows that an organization can have many of.
 func (s *Deletions) purgeOwned(ctx context.Context, org tenancy.OrgID, before time.Time) error {
 	var faults []error
 	for _, kind := range []deletionstore.Purgeable{
@@ -145,7 +144,7 @@ func (s *Deletions) purgeOwned(ctx context.Context, org tenancy.OrgID, before ti
 	return db.Fault("tenancy.Purge", errors.Join(append(faults, ctx.Err())...))
 }
 
-// personSweep is orgSweep for people.
+// personSweep is like orgSweep, but purges people.
 func (s *Deletions) personSweep() *batch.Sweep[tenancy.PersonID] {
 	return &batch.Sweep[tenancy.PersonID]{
 		Size: 1, IsItemError: isItsOwn,
@@ -162,9 +161,9 @@ func (s *Deletions) personSweep() *batch.Sweep[tenancy.PersonID] {
 	}
 }
 
-// purgePerson deletes a person. It first removes the person's address wherever an organization has
-// entered it for a review. An owner is deleted after the organization, so that no organization is
-// left without an owner.
+// purgePerson deletes a person. It first removes the person's email address from approval requests.
+// It deletes an owner only after the owner's organizations, so that no organization is left without
+// an owner.
 func (s *Deletions) purgePerson(ctx context.Context, person tenancy.PersonID, before time.Time) (int, error) {
 	const op = "tenancy.Purge"
 	now := s.clock.Now()
@@ -186,7 +185,7 @@ func (s *Deletions) purgePerson(ctx context.Context, person tenancy.PersonID, be
 			At: now, Actor: "the service", Action: tenancy.ActionPersonPurged, Subject: person.String(),
 		})
 	})
-	if pg.IsNoRows(err) { // the deletion was undone meanwhile
+	if pg.IsNoRows(err) { // the deletion was undone in the meantime
 		return 0, nil
 	}
 	if err != nil {
@@ -195,8 +194,8 @@ func (s *Deletions) purgePerson(ctx context.Context, person tenancy.PersonID, be
 	return 1, nil
 }
 
-// forgetReviewer removes a person's address from the approval requests of all organizations. It
-// returns pgx.ErrNoRows if the person is gone.
+// forgetReviewer removes a person's email address from the approval requests of all organizations.
+// It returns pgx.ErrNoRows if the person is gone.
 func (s *Deletions) forgetReviewer(ctx context.Context, op string, person tenancy.PersonID) error {
 	if s.publishing == nil {
 		return nil

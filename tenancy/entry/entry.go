@@ -1,5 +1,5 @@
-// Package entry implements how a sign-in ends: with a further step, or with a session in a browser
-// that is remembered.
+// Package entry completes a sign-in, either with a session or with a further step, and remembers
+// the browser.
 package entry
 
 import (
@@ -15,12 +15,12 @@ type Deps struct {
 	DB      *db.DB
 	Clock   clock.Clock
 	Notices *notice.Queue
-	// DeleteGrace is how long the deletion of an account can be undone.
+	// DeleteGrace is how long an account's deletion can be undone.
 	DeleteGrace time.Duration
 }
 
-// Entry begins the sessions, or the further sign-in steps, of people who have proved their first
-// factor. It is safe for concurrent use.
+// Entry begins sessions, or further sign-in steps, for people whose first factor has been verified.
+// It is safe for concurrent use.
 type Entry struct {
 	db      *db.DB
 	clock   clock.Clock

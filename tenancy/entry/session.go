@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// maxSignIns is how many sign-ins of a person succeed in signInWindow. Each creates a session
-	// and audit entries.
+	// maxSignIns is how many times a person can sign in within signInWindow. Each sign-in creates a
+	// session and audit entries.
 	maxSignIns   = 100
 	signInWindow = time.Hour
-	// maxDeviceMails is how many mails about new browsers a person gets in signInWindow.
+	// maxDeviceMails is how many emails about new browsers a person receives within signInWindow.
 	maxDeviceMails = 10
 )
 
-// StartSession creates a session and, if the browser is not known yet, a device. A mail tells the
-// person about a sign-in in a new browser, but not about the first browser. StartSession returns
-// fault.RateLimited after too many sign-ins of the person. Only proved sign-ins count, so nobody
-// else can cause that.
+// StartSession creates a session and, if the browser is unknown, a device. It emails the person
+// about a new browser, unless it is the person's first. It returns fault.RateLimited after too many
+// sign-ins by the person. Only successful sign-ins count, so nobody else can exhaust the limit.
 func (s *Entry) StartSession(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	from tenancy.Source) (out tenancy.SignIn, err error) {
 	session, hash, err := credential.New(op)
@@ -58,8 +57,8 @@ func (s *Entry) StartSession(ctx context.Context, tx *db.GateTx, op string, pers
 	return out, db.AuditPerson(ctx, tx, person.ID, db.PersonEvent(person, from, tenancy.ActionSignedIn), now)
 }
 
-// rememberDevice returns a token for a browser that is new for the person, or "" for a known one.
-// If inform is set, a mail tells the person about the new browser, unless it is the first.
+// rememberDevice returns a token for a browser that is new to the person, or "" for a known one. If
+// inform is set, it emails the person about a new browser, unless it is the person's first.
 func (s *Entry) rememberDevice(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	from tenancy.Source, inform bool) (string, error) {
 	now := s.clock.Now()

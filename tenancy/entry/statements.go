@@ -15,8 +15,8 @@ import (
 const deviceSeen = `-- tenancy.DeviceSeen
 update device set seen_at = $3, expires_at = $4 where hash = $1 and person_id = $2 and expires_at > $3`
 
-// seeDevice reports whether a browser is one of the person's and, if so, extends how long it is
-// remembered.
+// seeDevice reports whether a browser is known for a person and, if so, remembers it for another
+// DeviceMemory.
 func seeDevice(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, hash []byte, now time.Time) (bool, error) {
 	n, err := db.Exec(ctx, tx, deviceSeen, hash, person, now, now.Add(tenancy.DeviceMemory))
 	return n > 0, err
@@ -32,8 +32,8 @@ const deviceForget = `-- tenancy.DeviceForget
 delete from device where hash in
   (select hash from device where person_id = $1 order by seen_at desc, hash offset $2)`
 
-// addDevice inserts a browser of a person and returns whether the person had others. If there are
-// too many, it forgets the least recently seen ones.
+// addDevice adds a browser to a person's known browsers, and reports whether there were others. If
+// there are too many, it forgets the least recently seen ones.
 func addDevice(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, hash []byte, now time.Time) (bool, error) {
 	var others bool
 	const any = `-- tenancy.DeviceAny
@@ -52,7 +52,7 @@ select exists (select from device where person_id = $1)`
 type newSession struct {
 	ID     tenancy.SessionID
 	Person tenancy.PersonID
-	// Hash is the hash of the token.
+	// Hash is the hash of the session token.
 	Hash               []byte
 	CreatedAt, Expires time.Time
 	From               tenancy.Source
@@ -63,16 +63,16 @@ insert into session (id, person_id, hash, created_at, seen_at, expires_at, addre
 values ($1, $2, $3, $4, $4, $5, $6, $7,
   exists (select from mfa where person_id = $2 and confirmed_at is not null))`
 
-// maxSessions is the maximum number of sessions of a person.
+// maxSessions is the maximum number of sessions per person.
 const maxSessions = 100
 
 const sessionForget = `-- tenancy.SessionForget
 delete from session where id in
   (select id from session where person_id = $1 order by seen_at desc, id offset $2)`
 
-// createSession inserts a session of a person who has proved the second factor, if there is one. If
-// the person has too many sessions, it deletes the least recently used ones. It returns the
-// Postgres error, which is a foreign-key violation if the person does not exist.
+// createSession inserts a session. If the person has a second factor, it must have been verified.
+// If the person has too many sessions, it deletes the least recently used ones. It returns a
+// foreign-key violation if the person does not exist.
 func createSession(ctx context.Context, tx *db.GateTx, s newSession) error {
 	if _, err := db.Exec(ctx, tx, sessionForget, s.Person, maxSessions-1); err != nil {
 		return err
@@ -87,8 +87,8 @@ update person set sign_ins = case when sign_ins_since > $2 then sign_ins + 1 els
   sign_ins_since = case when sign_ins_since > $2 then sign_ins_since else $3 end
 where id = $1 returning sign_ins, sign_ins_since`
 
-// countSignIn counts a sign-in of a person. It returns how many there have been since the returned
-// time, which is at most one window ago.
+// countSignIn counts a person's sign-in. It returns the number of sign-ins since the returned time,
+// which is at most one window ago.
 func countSignIn(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, now time.Time, window time.Duration) (
 	n int, since time.Time, err error) {
 	err = tx.QueryRow(ctx, signInCount, person, now.Add(-window), now).Scan(&n, &since)
@@ -101,10 +101,10 @@ delete from session where person_id = $1 and id is distinct from $2`
 const deviceForgetOthers = `-- tenancy.DeviceForgetOthers
 delete from device where person_id = $1 and hash <> $2`
 
-// EndSessions deletes all sessions of a person except the one to keep, which may be zero, and
-// returns how many it deleted. It also ends what was begun with the person's old credentials: the
-// steps of sign-ins, and mailed links for a new password or a change of address. It forgets all
-// browsers except the one with the token device.
+// EndSessions deletes all of a person's sessions except keep, which may be zero, and returns how
+// many it deleted. It also invalidates what was begun with the person's old credentials: sign-in
+// steps, and emailed links for a new password or an address change. It forgets all of the person's
+// browsers except the one whose token is device.
 func EndSessions(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, keep tenancy.SessionID, device string) (
 	int, error) {
 	for _, sql := range []string{
@@ -124,7 +124,7 @@ func EndSessions(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, ke
 const sessionFactor = `-- tenancy.SessionFactor
 update session set by_factor = true where id = $1`
 
-// SetSessionByFactor stores that the person of a session has proved the second factor in it.
+// SetSessionByFactor records that the second factor was verified in a session.
 func SetSessionByFactor(ctx context.Context, tx *db.GateTx, session tenancy.SessionID) error {
 	_, err := db.Exec(ctx, tx, sessionFactor, session)
 	return err
@@ -133,7 +133,8 @@ func SetSessionByFactor(ctx context.Context, tx *db.GateTx, session tenancy.Sess
 const stepInsert = `-- tenancy.StepInsert
 insert into sign_in_step (hash, person_id, purpose, expires_at) values ($1, $2, $3, $4)`
 
-// createStep inserts the hash of a token that proves the steps of a sign-in so far.
+// createStep inserts a sign-in step with the hash of its token, which proves the steps completed so
+// far.
 func createStep(
 	ctx context.Context, tx *db.GateTx, hash []byte, person tenancy.PersonID, purpose tenancy.Step, expires time.Time,
 ) error {
@@ -145,7 +146,7 @@ const deviceOf = `-- tenancy.DeviceOf
 select exists (select from device d join person p on p.id = d.person_id
   where d.hash = $1 and p.email = $2 and d.expires_at > $3)`
 
-// IsDeviceOf reports whether a browser is known for the person with the address.
+// IsDeviceOf reports whether a browser is known for the person with the given email address.
 func IsDeviceOf(ctx context.Context, d *db.DB, hash []byte, email string, now time.Time) (known bool, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(deviceOf, hash, email, now).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })

@@ -10,8 +10,8 @@ import (
 	"crier/tenancy/proof"
 )
 
-// NextStep begins the step that a locked person's sign-in needs after the first factor, or the
-// session if it needs none.
+// NextStep begins the step that a person's sign-in needs after the first factor, or the session if
+// no step is needed. The person must be locked.
 func (s *Entry) NextStep(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	from tenancy.Source) (tenancy.SignIn, error) {
 	factor, err := proof.LockFactor(ctx, tx, person.ID)
@@ -31,8 +31,8 @@ func (s *Entry) NextStep(ctx context.Context, tx *db.GateTx, op string, person t
 	return s.LastStep(ctx, tx, op, person, from)
 }
 
-// LastStep begins the session of a person whose factors are proved. If the account is marked for
-// deletion, it begins StepRestore instead.
+// LastStep begins a session for a person whose factors have all been verified. If the account is
+// marked for deletion, it begins StepRestore instead.
 func (s *Entry) LastStep(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	from tenancy.Source) (tenancy.SignIn, error) {
 	if person.DeletedAt != nil {

@@ -12,10 +12,10 @@ import (
 	"crier/tenancy/proof"
 )
 
-// DisableMFA deletes the second factor and the recovery codes. It requires the proof and a code. It
-// returns fault.Forbidden if an organization of the person requires a second factor, unless the
-// code is a recovery code: a person who has lost the authenticator can then enroll another one, and
-// has no access to that organization until then.
+// DisableMFA deletes the person's second factor and recovery codes. It requires a proof with a
+// code. If one of the person's organizations requires a second factor, DisableMFA returns
+// fault.Forbidden unless the code is a recovery code. A person who has lost the authenticator can
+// thus enroll another one, but has no access to that organization until then.
 func (s *Factors) DisableMFA(ctx context.Context, p tenancy.Principal, given tenancy.Proof) error {
 	const op = "tenancy.DisableMFA"
 	if _, _, err := s.proofs.ProvePassword(ctx, op, p, given.Password); err != nil {
@@ -40,9 +40,9 @@ func (s *Factors) DisableMFA(ctx context.Context, p tenancy.Principal, given ten
 	})
 }
 
-// DisableMFAOf deletes the second factor of the person with the given address and ends all of the
-// person's sessions. It is for the operator. It returns fault.NotFound if no account has the
-// address.
+// DisableMFAOf deletes the second factor of the person with the given email address and ends all of
+// that person's sessions. It is an operator command. It returns fault.NotFound if no account has
+// the address.
 func (s *Factors) DisableMFAOf(ctx context.Context, email string) error {
 	const op = "tenancy.DisableMFAOf"
 	return s.db.OfPerson(ctx, op, email, func(tx *db.GateTx, person tenancy.Person) error {

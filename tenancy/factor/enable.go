@@ -20,7 +20,7 @@ import (
 )
 
 // BeginMFA returns a new second factor, which takes effect once ConfirmMFA has received a code from
-// it. A session that calls BeginMFA twice gets the same factor both times. BeginMFA returns
+// it. Calling BeginMFA again in the same session returns the same factor. BeginMFA returns
 // fault.Conflict if the person has a confirmed factor.
 func (s *Factors) BeginMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) (tenancy.Secret, error) {
 	const op = "tenancy.BeginMFA"
@@ -36,8 +36,8 @@ func (s *Factors) BeginMFA(ctx context.Context, p tenancy.Principal, proof tenan
 	return out, err
 }
 
-// BeginFactor begins a second factor. by is the hash of the session or the sign-in that begins it;
-// if the same one begins again, it gets the same factor.
+// BeginFactor begins the enrollment of a second factor. by is the hash of the session or sign-in
+// that begins it; another call with the same hash returns the same factor.
 func (s *Factors) BeginFactor(
 	ctx context.Context, tx *db.GateTx, op string, person tenancy.Person, by []byte,
 ) (tenancy.Secret, error) {
@@ -69,8 +69,8 @@ func (s *Factors) BeginFactor(
 	return tenancy.Secret{Text: string(begun), URL: link}, nil
 }
 
-// ConfirmMFA enables the second factor that was begun, if code is a code from it, and returns the
-// recovery codes.
+// ConfirmMFA enables the second factor from BeginMFA if code is a valid code from that factor, and
+// returns the recovery codes.
 func (s *Factors) ConfirmMFA(ctx context.Context, p tenancy.Principal, code string) (codes []string, err error) {
 	const op = "tenancy.ConfirmMFA"
 	if err := db.RefuseBehind(op, p); err != nil {
@@ -88,7 +88,7 @@ func (s *Factors) ConfirmMFA(ctx context.Context, p tenancy.Principal, code stri
 }
 
 // ConfirmFactor enables a second factor and returns the recovery codes. The caller must commit the
-// transaction even after a refusal, because the attempt counts.
+// transaction even if refusal is set, because the attempt counts.
 func (s *Factors) ConfirmFactor(ctx context.Context, tx *db.GateTx, op string, id tenancy.PersonID,
 	code string, from tenancy.Source) (codes []string, refusal, err error) {
 	f, err := proof.LockFactor(ctx, tx, id)

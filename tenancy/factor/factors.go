@@ -1,4 +1,4 @@
-// Package factor implements second factors: enabling one, its recovery codes, and disabling it.
+// Package factor enables and disables second factors and manages their recovery codes.
 package factor
 
 import (
@@ -16,15 +16,15 @@ import (
 type Deps struct {
 	DB    *db.DB
 	Clock clock.Clock
-	// Keyring seals the secrets of second factors.
+	// Keyring seals second-factor secrets.
 	Keyring *secret.Keyring
 	Notices *notice.Queue
 	Proofs  *proof.Proofs
-	// BaseURL is the address of the service. Authenticators show its host.
+	// BaseURL is the service's URL. Authenticators show its host.
 	BaseURL string
 }
 
-// Factors are the use cases of second factors. They are safe for concurrent use.
+// Factors enables and disables second factors. It is safe for concurrent use.
 type Factors struct {
 	db      *db.DB
 	clock   clock.Clock
@@ -34,7 +34,7 @@ type Factors struct {
 	baseURL string
 }
 
-// New returns Factors.
+// New returns a Factors with the given dependencies.
 func New(d Deps) *Factors {
 	return &Factors{
 		db: d.DB, clock: d.Clock, keyring: d.Keyring, notices: d.Notices, proofs: d.Proofs, baseURL: d.BaseURL,
@@ -43,7 +43,7 @@ func New(d Deps) *Factors {
 
 var portForm = regexp.MustCompile(`[:/].*$`)
 
-// host returns the host of the service without its port.
+// host returns the service's host without the port.
 func (s *Factors) host() string {
 	return portForm.ReplaceAllString(strings.TrimPrefix(strings.TrimPrefix(s.baseURL, "https://"), "http://"), "")
 }

@@ -14,7 +14,7 @@ import (
 
 const recoveryCodes = 10
 
-// newRecoveryCodes replaces the recovery codes of a person and returns the new ones.
+// newRecoveryCodes replaces a person's recovery codes and returns the new ones.
 func (s *Factors) newRecoveryCodes(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID) (
 	[]string, error) {
 	codes, hashes := make([]string, recoveryCodes), make([][]byte, recoveryCodes)
@@ -28,8 +28,8 @@ func (s *Factors) newRecoveryCodes(ctx context.Context, tx *db.GateTx, op string
 	return codes, factorstore.ReplaceRecoveryCodes(ctx, tx, person, hashes)
 }
 
-// ReplaceRecoveryCodes replaces all recovery codes of the principal's person. It requires a code of
-// the second factor.
+// ReplaceRecoveryCodes replaces all recovery codes of the principal's person and returns the new
+// ones. It requires a code from the second factor.
 func (s *Factors) ReplaceRecoveryCodes(
 	ctx context.Context, p tenancy.Principal, code string,
 ) (codes []string, err error) {

@@ -10,7 +10,7 @@ import (
 	"crier/tenancy/proof"
 )
 
-// MFAStatus returns the state of the second factor of the principal's person.
+// MFAStatus returns the state of the principal's second factor.
 func (s *Factors) MFAStatus(ctx context.Context, p tenancy.Principal) (out tenancy.MFAStatus, err error) {
 	const op = "tenancy.MFAStatus"
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {

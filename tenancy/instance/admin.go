@@ -8,9 +8,9 @@ import (
 	instancestore "crier/tenancy/instance/store"
 )
 
-// SetInstanceAdmin makes the person with the given address an instance administrator. If instance
-// is false, it ends that role, and with it every impersonation by the person's sessions. It is for
-// the operator. It returns fault.NotFound if no account has the address.
+// SetInstanceAdmin makes the person with the given email address an instance administrator. If
+// instance is false, it removes that role and ends every impersonation by the person's sessions. It
+// is an operator command. It returns fault.NotFound if no account has the address.
 func (s *Instance) SetInstanceAdmin(ctx context.Context, email string, instance bool) error {
 	action := tenancy.ActionInstanceAdminEnded
 	if instance {
@@ -30,8 +30,8 @@ func (s *Instance) SetInstanceAdmin(ctx context.Context, email string, instance 
 		})
 }
 
-// AllOrganizations returns, in id order, at most limit organizations of the instance with an id
-// greater than after. It is for the operator.
+// AllOrganizations returns at most limit organizations, in id order, starting after the given id.
+// It is an operator command.
 func (s *Instance) AllOrganizations(ctx context.Context, after tenancy.OrgID, limit int) (
 	out []tenancy.Organization, err error) {
 	const op = "tenancy.AllOrganizations"
@@ -42,7 +42,7 @@ func (s *Instance) AllOrganizations(ctx context.Context, after tenancy.OrgID, li
 	return out, err
 }
 
-// Events returns the newest events of the instance, at most limit. It is for the operator.
+// Events returns at most limit instance events, newest first. It is an operator command.
 func (s *Instance) Events(ctx context.Context, limit int) (out []tenancy.InstanceEvent, err error) {
 	const op = "tenancy.Events"
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {

@@ -8,7 +8,7 @@ import (
 
 // Retention configures how long rows that are no longer needed are kept.
 type Retention struct {
-	// Sessions is counted from the expiry of a session. 0 means forever.
+	// Sessions is counted from a session's expiry. 0 means forever.
 	Sessions time.Duration `env:"SESSION_RETENTION, default=168h" doc:"How long an expired session is kept; 0s: forever."`
 }
 

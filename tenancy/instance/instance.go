@@ -1,6 +1,6 @@
-// Package instance implements what the operator and the service itself do across organizations:
-// administrators and events of the instance, suspending organizations, stopping and resuming their
-// publishing, and deleting what has expired.
+// Package instance implements what the operator and the service itself do across organizations. It
+// manages instance administrators and instance events, suspends organizations, stops and resumes
+// publishing, and deletes what has expired.
 package instance
 
 import (
@@ -14,25 +14,25 @@ import (
 
 // Sessions ends impersonations.
 type Sessions interface {
-	// EndActingOf ends, and records the end of, every impersonation by an administrator's sessions.
+	// EndActingOf ends every impersonation by an administrator's sessions and records each end.
 	EndActingOf(ctx context.Context, tx *db.GateTx, admin tenancy.Person) error
 }
 
-// Keys are the cached API keys of this process.
+// Keys is this process's cache of API keys.
 type Keys interface {
-	// ForgetOrgs removes the keys of organizations from the cache.
+	// ForgetOrgs removes the organizations' keys from the cache.
 	ForgetOrgs(orgs ...tenancy.OrgID)
 }
 
-// Publishing stops and resumes the publishing of organizations.
+// Publishing stops organizations from publishing and lets them resume.
 type Publishing interface {
-	// Stop ends the publishing of an organization: once it returns, no further call to a platform
-	// can begin.
+	// Stop stops an organization from publishing: once it returns, no further platform call can
+	// begin.
 	Stop(ctx context.Context, org tenancy.OrgID, by string) error
-	// Resume undoes Stop. Posts that fell due in the meantime are given up as missed, unless
+	// Resume undoes Stop. Posts that became due in the meantime are marked as missed, unless
 	// catchUp is set.
 	Resume(ctx context.Context, org tenancy.OrgID, by string, catchUp bool) error
-	// Stopped returns which of the organizations are stopped by Stop.
+	// Stopped returns which of the organizations are currently stopped by Stop.
 	Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error)
 }
 
@@ -47,7 +47,8 @@ type Deps struct {
 	Log        *slog.Logger
 }
 
-// Instance are the use cases of the operator. They are safe for concurrent use.
+// Instance implements operator commands and the service's own maintenance. It is safe for
+// concurrent use.
 type Instance struct {
 	db         *db.DB
 	clock      clock.Clock

@@ -19,9 +19,9 @@ const (
 	pruneRest = 19
 )
 
-// PruneSessions deletes the sessions that expired longer than keep ago and returns their number. It
-// uses short transactions with pauses between them. If the database refuses to delete a session,
-// PruneSessions still deletes the others and returns the first such error at the end. Reaching the
+// PruneSessions deletes the sessions that expired more than keep ago and returns how many it
+// deleted. It uses short transactions with pauses between them. If a session cannot be deleted,
+// PruneSessions still deletes the others and then returns the first such error. Reaching the
 // deadline of ctx is not an error.
 func (s *Instance) PruneSessions(ctx context.Context, keep time.Duration) (int, error) {
 	sweep := batch.Sweep[instancestore.OldSession]{
@@ -36,19 +36,20 @@ func (s *Instance) PruneSessions(ctx context.Context, keep time.Duration) (int, 
 	return sweep.Run(ctx)
 }
 
-// PruneExpired deletes links, sign-in steps, states, devices and used requests that have expired
-// for every process, and returns their number. It uses short transactions with pauses between them.
-// If the database refuses to delete a row, PruneExpired still deletes the others and returns the
-// first such error of each kind at the end.
+// PruneExpired deletes rows that have expired for every process, such as links, sign-in steps,
+// devices and used requests, and returns how many it deleted. It uses short transactions with
+// pauses between them. If a row cannot be deleted, PruneExpired still deletes the others and then
+// returns the first such error of each kind of row.
 //
-// It deletes nothing and returns an error if the clock of the process is wrong; see CheckClock.
+// PruneExpired deletes nothing and returns an error if the process's clock is wrong; see
+// CheckClock.
 func (s *Instance) PruneExpired(ctx context.Context) (total int, err error) {
 	const op = "tenancy.PruneExpired"
 	if err := s.db.CheckClock(ctx, op); err != nil {
 		return 0, err
 	}
 	var faults []error
-	// Other processes that use these rows may be as far behind as this one is ahead.
+	// Other processes that use these rows may be as far behind the database as this one is ahead.
 	before := s.clock.Now().Add(-2 * db.MaxSkew)
 	for _, kind := range instancestore.Expirables() {
 		n, err := s.pruneExpired(ctx, kind, before)

@@ -15,24 +15,24 @@ import (
 	instancestore "crier/tenancy/instance/store"
 )
 
-// PublishingTask is the kind of the tasks whose ids are passed to SyncPublishing.
+// PublishingTask is the kind of task whose id is passed to SyncPublishing.
 const PublishingTask = db.PublishingTask
 
-// maxSyncs limits how often SyncPublishing applies another change that was made while it applied
-// the last one.
+// maxSyncs limits how often SyncPublishing starts over because the organization changed in the
+// meantime.
 const maxSyncs = 5
 
 const (
 	// syncPage is the number of organizations that are compared at once.
 	syncPage = 500
-	// syncShare limits how much of a run one organization takes. The next run continues with it.
+	// syncShare limits how long a run spends on one organization. The next run continues with it.
 	syncShare = 3 * time.Minute
 )
 
-// SyncPublishing stops the publishing of an organization that is suspended or to be deleted, and
-// resumes the publishing of any other organization. It may be repeated. It is called at once after
-// a change and by a task that the change adds, so that neither a crash nor an error in between
-// leaves an organization publishing.
+// SyncPublishing stops an organization from publishing if it is suspended or marked for deletion,
+// and otherwise lets it resume. It may be repeated. It is called immediately after a change, and by
+// a task that the change adds, so that neither a crash nor an error in between leaves the
+// organization publishing.
 //
 // SyncPublishing returns nil if the organization is gone. It returns fault.Conflict if the
 // organization keeps changing; the task then repeats the call.
@@ -58,10 +58,10 @@ func (s *Instance) SyncPublishing(ctx context.Context, org tenancy.OrgID) error 
 	return fault.New(fault.Conflict, op, "The organization changes too often; its publishing will be updated later.")
 }
 
-// SyncAllPublishing calls SyncPublishing for each organization that is suspended or to be deleted
-// but not stopped, or stopped without being either, and returns their number. It finds
-// organizations whose task was given up. If it fails for one organization, it continues with the
-// others and returns the errors joined.
+// SyncAllPublishing calls SyncPublishing for each organization that should be stopped but is not,
+// or is stopped but should not be, and returns how many there were. It finds organizations whose
+// task was abandoned. If one organization fails, it continues with the others and returns all
+// errors, joined.
 func (s *Instance) SyncAllPublishing(ctx context.Context) (int, error) {
 	if s.publishing == nil {
 		return 0, nil
@@ -134,9 +134,9 @@ func (s *Instance) applyMarks(ctx context.Context, org tenancy.OrgID, m instance
 	return s.publishing.Resume(ctx, org, db.InstanceName, m.CatchUp)
 }
 
-// AccessChanged removes the keys of organizations from the cache of this process and calls
-// SyncPublishing for each of the organizations. It is called after a suspension, a deletion, or the
-// undo of either has been committed.
+// AccessChanged removes the organizations' keys from this process's cache and calls SyncPublishing
+// for each organization. It is called once a suspension or deletion, or the undoing of either, has
+// been committed.
 func (s *Instance) AccessChanged(ctx context.Context, orgs ...tenancy.OrgID) error {
 	s.keys.ForgetOrgs(orgs...)
 	var faults []error

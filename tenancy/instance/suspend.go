@@ -11,10 +11,10 @@ import (
 	instancestore "crier/tenancy/instance/store"
 )
 
-// Suspend denies access to the members and keys of an organization and stops its publishing, or
-// undoes both. Posts that fell due in the meantime are handled as after a pause. It is for the
-// operator, and may be repeated. It returns fault.NotFound if there is no organization with this
-// id.
+// Suspend denies access to an organization's members and keys and stops the organization from
+// publishing, or undoes both. Posts that became due in the meantime are handled as they are after a
+// pause. Suspend is an operator command and may be repeated. It returns fault.NotFound if there is
+// no organization with this id.
 func (s *Instance) Suspend(ctx context.Context, org string, suspended bool) error {
 	const op = "tenancy.Suspend"
 	parsed, _ := id.Parse[tenancy.OrgTag](org)

@@ -11,8 +11,8 @@ import (
 	keystore "crier/tenancy/key/store"
 )
 
-// Authenticate returns the principal of the API key in an Authorization header. It returns
-// fault.Unauthenticated if the value is not a live key, and fault.Forbidden if the operator has
+// Authenticate returns the principal for the API key in an Authorization header. It returns
+// fault.Unauthenticated if the value is not a working key, and fault.Forbidden if the operator has
 // suspended the key's organization. It returns fault.Unavailable if the database cannot be queried
 // and no cached result is recent enough.
 func (s *Keys) Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error) {

@@ -12,8 +12,7 @@ import (
 	"crier/tenancy/notice"
 )
 
-// RenameKey changes the name of a key. It returns fault.NotFound if the organization has no such
-// key.
+// RenameKey changes a key's name. It returns fault.NotFound if the organization has no such key.
 func (s *Keys) RenameKey(ctx context.Context, p tenancy.Principal, key, name string) (k tenancy.APIKey, err error) {
 	const op = "tenancy.RenameKey"
 	var in tenancy.Inputs
@@ -32,8 +31,8 @@ func (s *Keys) RenameKey(ctx context.Context, p tenancy.Principal, key, name str
 	return k, err
 }
 
-// changeKey runs fn in a transaction that has locked a key, using InOrgAlone. It returns NotFound
-// if the organization has no such key or the key has ended.
+// changeKey runs fn within InOrgAlone, after locking the key. It returns NotFound if the
+// organization has no such key or the key has ended.
 func (s *Keys) changeKey(ctx context.Context, op string, p tenancy.Principal, key string,
 	fn func(tx *db.OrgTx, stored keystore.Key) error) error {
 	parsed, ok := id.Parse[tenancy.KeyTag](key)
@@ -53,9 +52,9 @@ func (s *Keys) changeKey(ctx context.Context, op string, p tenancy.Principal, ke
 	return err
 }
 
-// DeleteKey revokes a key. This process refuses the key at once. Other processes refuse it when
+// DeleteKey revokes a key. This process rejects the key at once. Other processes reject it once
 // they receive the revocation, which Postgres sends with the commit, or within five seconds if they
-// receive none. DeleteKey returns fault.NotFound if the organization has no such key.
+// receive no revocations. DeleteKey returns fault.NotFound if the organization has no such key.
 func (s *Keys) DeleteKey(ctx context.Context, p tenancy.Principal, key string) error {
 	var hash []byte
 	err := s.changeKey(ctx, "tenancy.DeleteKey", p, key, func(tx *db.OrgTx, stored keystore.Key) error {
@@ -71,8 +70,8 @@ func (s *Keys) DeleteKey(ctx context.Context, p tenancy.Principal, key string) e
 	return err
 }
 
-// ForgetRevoked makes this process refuse the keys with these hashes, unless err means that the
-// keys still exist.
+// ForgetRevoked makes this process reject the keys with these hashes. err is the result of revoking
+// them: if it means that the keys still exist, ForgetRevoked does nothing.
 func (s *Keys) ForgetRevoked(err error, hashes [][]byte) {
 	if err != nil && !mayBeStored(err) {
 		return
@@ -82,7 +81,7 @@ func (s *Keys) ForgetRevoked(err error, hashes [][]byte) {
 	}
 }
 
-// mayBeStored reports whether a change that failed with the error may have been committed.
+// mayBeStored reports whether a change that failed with err may nevertheless have been committed.
 func mayBeStored(err error) bool { return pg.IsAway(err) || fault.Is(err, fault.Unavailable) }
 
 func noKey(op string) error { return fault.New(fault.NotFound, op, "There is no such API key.") }

@@ -1,5 +1,4 @@
-// Package key implements API keys: creating, rotating and revoking them, and finding the principal
-// of a key.
+// Package key creates, rotates and revokes API keys, and authenticates requests with them.
 package key
 
 import (
@@ -18,11 +17,11 @@ type Deps struct {
 	Notices *notice.Queue
 	Proofs  *proof.Proofs
 	// Revocations is nil in a process that does not call credential.Listen. Such a process caches a
-	// found key for only five seconds.
+	// key for only five seconds.
 	Revocations credential.Revocations
 }
 
-// Keys are the use cases of API keys. They are safe for concurrent use.
+// Keys manages API keys. It is safe for concurrent use.
 type Keys struct {
 	db      *db.DB
 	clock   clock.Clock
@@ -31,12 +30,12 @@ type Keys struct {
 	cache   *credential.Cache[keystore.FoundKey]
 }
 
-// New returns Keys.
+// New returns a Keys with an empty cache.
 func New(d Deps) *Keys {
 	s := &Keys{db: d.DB, clock: d.Clock, notices: d.Notices, proofs: d.Proofs}
 	s.cache = credential.NewCache(d.Clock, d.Revocations, s.findKeys)
 	return s
 }
 
-// Cached returns the cache of the keys. Revocations remove keys from it.
+// Cached returns the key cache, from which revocations remove keys.
 func (s *Keys) Cached() credential.Revocable { return s.cache }

@@ -8,7 +8,7 @@ import (
 	keystore "crier/tenancy/key/store"
 )
 
-// TakeMade locks and returns the keys that a person made. If maker.Revoke is set, it deletes the
+// TakeMade locks and returns the keys that a person created. If maker.Revoke is set, it deletes the
 // keys and also returns their hashes, which must be passed to ForgetRevoked after the commit.
 func (s *Keys) TakeMade(ctx context.Context, tx *db.OrgTx, maker tenancy.Maker) (
 	keys []tenancy.APIKey, revoked [][]byte, err error) {

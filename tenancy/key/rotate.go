@@ -16,14 +16,14 @@ import (
 // maxOverlap is the maximum overlap in hours.
 const maxOverlap = 72
 
-// RotateKey replaces a key with a new one of the same name and expiry. With the id "" it replaces
+// RotateKey replaces a key with a new one of the same name and expiry. If key is "", it replaces
 // the oldest key that has not been replaced, or creates the first key if there is none. The old key
-// works for overlap more hours, from 0 to 72; with 0 it ends at once. RotateKey requires the same
-// sign-in or proof as CreateKey.
+// works for another 0 to 72 hours, as given by overlap; with 0, it ends at once. RotateKey requires
+// the same sign-in or proof as CreateKey.
 //
 // RotateKey returns fault.NotFound if the key has ended. It returns fault.Conflict if the key has
-// been replaced and still works. With "", it also returns fault.Conflict if the oldest key was made
-// by a rotation in the last ten minutes.
+// been replaced and still works. If key is "", it also returns fault.Conflict if the oldest key was
+// created by a rotation in the last ten minutes.
 func (s *Keys) RotateKey(ctx context.Context, p tenancy.Principal, key string, overlap int, proof tenancy.Proof) (
 	out tenancy.Rotation, err error) {
 	const op = "tenancy.RotateKey"
@@ -62,7 +62,7 @@ func (s *Keys) RotateKey(ctx context.Context, p tenancy.Principal, key string, o
 		return s.recordKey(ctx, tx, p, tenancy.ActionKeyRotated, notice.KeyRotated, stored.APIKey)
 	})
 	if hash != nil {
-		s.ForgetRevoked(err, [][]byte{hash}) // the cache still has the old end
+		s.ForgetRevoked(err, [][]byte{hash}) // the cached key has the old expiry
 	}
 	if pg.IsNoRows(err) {
 		return out, noKey(op)
@@ -70,7 +70,7 @@ func (s *Keys) RotateKey(ctx context.Context, p tenancy.Principal, key string, o
 	return out, err
 }
 
-// makeFirstKey makes the first key of an organization.
+// makeFirstKey creates an organization's first key.
 func (s *Keys) makeFirstKey(ctx context.Context, tx *db.OrgTx, op string, p tenancy.Principal,
 	out *tenancy.Rotation) (err error) {
 	if out.Full, out.New, err = s.makeKey(ctx, tx, op, p, tenancy.NewKey{Name: "default"}, true); err != nil {
@@ -79,13 +79,13 @@ func (s *Keys) makeFirstKey(ctx context.Context, tx *db.OrgTx, op string, p tena
 	return s.recordKey(ctx, tx, p, tenancy.ActionKeyCreated, notice.KeyCreated, out.New)
 }
 
-// rotationRest is how long RotateKey without an id refuses to replace a key that was made by a
-// rotation. Without this pause, a second click, or a retry after a lost response, would end the key
-// that the first request returned.
+// rotationRest is how long RotateKey without an id does not replace a key that a rotation created.
+// Otherwise, a second click, or a retry after a lost response, would end the key that the first
+// request returned.
 const rotationRest = 10 * time.Minute
 
-// keyToRotate locks and returns a key, or the oldest key for the zero id. It returns pgx.ErrNoRows
-// if there is none, and Conflict for a key that must not be replaced now.
+// keyToRotate locks and returns a key, or the oldest key if the id is zero. It returns
+// pgx.ErrNoRows if there is no such key, and Conflict if the key must not be replaced now.
 func (s *Keys) keyToRotate(ctx context.Context, tx *db.OrgTx, op string, key tenancy.KeyID) (
 	stored keystore.Key, err error) {
 	chosen := !key.IsZero()

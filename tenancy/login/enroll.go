@@ -27,8 +27,8 @@ func (s *Logins) BeginEnrollment(ctx context.Context, token string) (out tenancy
 	return out, cmp.Or(err, refusal)
 }
 
-// ConfirmEnrollment completes a sign-in at StepEnroll with the first code of the second factor. The
-// result has the recovery codes. It returns fault.Unauthenticated if the code is wrong.
+// ConfirmEnrollment completes a sign-in at StepEnroll with the first code from the second factor.
+// The result includes the recovery codes. It returns fault.Unauthenticated if the code is wrong.
 func (s *Logins) ConfirmEnrollment(ctx context.Context, token, code string, from tenancy.Source) (
 	out tenancy.SignIn, err error) {
 	const op = "tenancy.ConfirmEnrollment"

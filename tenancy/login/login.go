@@ -11,13 +11,13 @@ import (
 	"crier/tenancy/entry"
 )
 
-// Login checks an address and a password, and returns a new session or the next step of the
-// sign-in. For a wrong password and for an unknown address it returns fault.Invalid, with the same
-// message and after the same work.
+// Login checks an email address and a password, and returns a new session or the sign-in's next
+// step. For a wrong password and for an unknown address, it returns fault.Invalid with the same
+// message after the same amount of work.
 //
-// Sites, the networks of clients, take turns hashing passwords, so that many log-ins from one site
-// hardly delay log-ins from others. Login returns fault.RateLimited if too many log-ins of the site
-// are waiting, or if this one has waited for 3 seconds.
+// Sites, which are the clients' networks, take turns hashing passwords, so that many logins from
+// one site hardly delay logins from others. Login returns fault.RateLimited if too many logins from
+// the site are waiting, or if this login has waited for 3 seconds.
 func (s *Logins) Login(ctx context.Context, email, password string, from tenancy.Source) (tenancy.SignIn, error) {
 	const op = "tenancy.Login"
 	var person tenancy.Person
@@ -39,10 +39,10 @@ func (s *Logins) Login(ctx context.Context, email, password string, from tenancy
 	return s.signIn(ctx, op, person, from)
 }
 
-// signIn begins a session, or the step that is still needed, for a person whose password was
-// compared. A password that was replaced since the comparison counts as wrong, so that a reset
-// leaves no session of the old password behind. An account whose deletion can no longer be undone
-// is treated like an unknown address.
+// signIn begins a session, or the step that is still needed, for a person whose password matched. A
+// password that has been replaced since it was compared counts as wrong, so that no session that
+// was begun with the old password survives a reset. An account whose deletion can no longer be
+// undone is treated like an unknown address.
 func (s *Logins) signIn(ctx context.Context, op string, compared tenancy.Person, from tenancy.Source) (
 	out tenancy.SignIn, err error) {
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -59,8 +59,8 @@ func (s *Logins) signIn(ctx context.Context, op string, compared tenancy.Person,
 	return out, err
 }
 
-// KnownDevice reports whether the person with the address has signed in before in the browser of
-// from.
+// KnownDevice reports whether the browser in from is known for the person with the given email
+// address.
 func (s *Logins) KnownDevice(ctx context.Context, email string, from tenancy.Source) (bool, error) {
 	clean, ok := tenancy.CleanEmail(email)
 	if !ok || from.Device == "" {

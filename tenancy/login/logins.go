@@ -1,4 +1,4 @@
-// Package login implements the steps of a sign-in: with an address and a password, at an identity
+// Package login implements signing in with an email address and a password, or at an identity
 // provider, and the further steps until there is a session.
 package login
 
@@ -17,18 +17,19 @@ import (
 
 // Factors enrolls a second factor during a sign-in.
 type Factors interface {
-	// BeginFactor begins a second factor. by is the hash of the sign-in.
+	// BeginFactor begins the enrollment of a second factor. by is the hash of the sign-in that
+	// begins it.
 	BeginFactor(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person, by []byte) (tenancy.Secret, error)
 	// ConfirmFactor enables a second factor and returns the recovery codes. The caller must commit
-	// the transaction even after a refusal, because the attempt counts.
+	// the transaction even if refusal is set, because the attempt counts.
 	ConfirmFactor(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID, code string, from tenancy.Source) (
 		codes []string, refusal, err error)
 }
 
-// Deletions undoes the deletion of an account.
+// Deletions restores accounts that are marked for deletion.
 type Deletions interface {
 	// RestoreAccount undoes the deletion of an account and of the organizations that were deleted
-	// with it, and returns those organizations. now is the time of the database.
+	// with it, and returns those organizations. now is the database's time.
 	RestoreAccount(ctx context.Context, tx *db.GateTx, person tenancy.Person, now time.Time, from tenancy.Source) (
 		restored []tenancy.OrgID, err error)
 }
@@ -47,7 +48,7 @@ type Deps struct {
 	Notices *notice.Queue
 	Proofs  *proof.Proofs
 	Entry   *entry.Entry
-	// FrontendURL is the address of the dashboard, without a slash at the end.
+	// FrontendURL is the dashboard's URL, without a trailing slash.
 	FrontendURL string
 	// Providers is nil on an instance without identity providers.
 	Providers Providers
@@ -56,7 +57,7 @@ type Deps struct {
 	Access    Access
 }
 
-// Logins are the use cases of sign-ins. They are safe for concurrent use.
+// Logins implements signing in. It is safe for concurrent use.
 type Logins struct {
 	db          *db.DB
 	clock       clock.Clock
@@ -71,7 +72,7 @@ type Logins struct {
 	access      Access
 }
 
-// New returns Logins.
+// New returns a Logins with the given dependencies.
 func New(d Deps) *Logins {
 	return &Logins{
 		db: d.DB, clock: d.Clock, keyring: d.Keyring, notices: d.Notices, proofs: d.Proofs, entry: d.Entry,

@@ -16,20 +16,20 @@ import (
 	"crier/tenancy/signin"
 )
 
-// Providers are the identity providers of the instance; see signin.Providers.
+// Providers gives access to the instance's identity providers; see signin.Providers.
 type Providers interface {
 	Has(p signin.Provider) bool
 	Begin(ctx context.Context, p signin.Provider, redirectURI string) (signin.Start, error)
 	Finish(ctx context.Context, p signin.Provider, c signin.Callback) (signin.Identity, error)
 }
 
-// sealedFor binds sealed PKCE verifiers to their use.
+// sealedFor binds sealed PKCE verifiers to their purpose.
 const sealedFor = "sign-in state"
 
-// BeginSignIn returns the address at the provider, and the state to be kept in a cookie of the
-// browser. If redirectURI is empty, the provider returns to the dashboard. If p has a session, the
-// identity will be linked to its person; for the zero Principal, the person will be signed in.
-// BeginSignIn returns fault.NotFound if the instance does not have the provider.
+// BeginSignIn returns the URL to open at the provider, and the state to keep in a browser cookie.
+// If redirectURI is empty, the provider redirects to the dashboard. If p has a session,
+// FinishSignIn links the identity to the session's person; for the zero Principal, it signs the
+// person in. BeginSignIn returns fault.NotFound if the instance does not have the provider.
 func (s *Logins) BeginSignIn(ctx context.Context, provider, redirectURI string, p tenancy.Principal) (
 	url, state string, err error) {
 	const op = "tenancy.BeginSignIn"
@@ -59,14 +59,15 @@ func (s *Logins) BeginSignIn(ctx context.Context, provider, redirectURI string, 
 	})
 }
 
-// FinishSignIn completes the sign-in of a state, and uses up the state. It returns fault.Invalid if
-// the state is not the browser's, has expired, was used or belongs to another provider, and if the
-// provider refuses. A person without an account gets a claim to register with.
+// FinishSignIn completes the sign-in that a state belongs to, and uses up the state. It returns
+// fault.Invalid if the provider rejects the sign-in or the state is invalid: a state must belong to
+// this browser and this provider, and must not have expired or been used. A person without an
+// account receives a claim to register with.
 //
-// An identity is linked to an account only if its person has a live session and both have the same
-// verified address. If the addresses differ or one of them is not verified, linking returns
-// fault.Forbidden. A sign-in returns fault.Conflict if the verified address belongs to an account
-// that does not have the identity; linking does so if the identity belongs to another person.
+// FinishSignIn links an identity only to the account of a live session with the same verified
+// address. Linking returns fault.Forbidden if the addresses differ or one of them is not verified,
+// and fault.Conflict if the identity belongs to another person. A sign-in returns fault.Conflict if
+// the verified address belongs to an account that does not have the identity.
 func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.Callback, p tenancy.Principal) (
 	out tenancy.ProviderSignIn, err error) {
 	const op = "tenancy.FinishSignIn"
@@ -101,7 +102,7 @@ func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.C
 	return out, db.AccountFault(op, err)
 }
 
-// takeState uses up the state of a callback and checks that it belongs to the browser.
+// takeState uses up a callback's state and checks that the state belongs to the browser.
 func (s *Logins) takeState(ctx context.Context, op, provider string, cb tenancy.Callback, p tenancy.Principal) (
 	state loginstore.SignInState, err error) {
 	refused := fault.New(fault.Invalid, op, "This sign-in was not started in this browser, or has expired; start again.")
@@ -127,8 +128,8 @@ func (s *Logins) takeState(ctx context.Context, op, provider string, cb tenancy.
 	return state, nil
 }
 
-// useIdentity signs in the person of an identity, links the identity to the person link unless link
-// is zero, or returns a claim.
+// useIdentity links an identity to the person in link. If link is zero, it signs in the identity's
+// person, or returns a claim if the identity is not linked to a person.
 func (s *Logins) useIdentity(ctx context.Context, tx *db.GateTx, op string, identity signin.Identity,
 	link tenancy.PersonID, from tenancy.Source) (out tenancy.ProviderSignIn, err error) {
 	key := db.IdentityKey{
@@ -161,7 +162,7 @@ func (s *Logins) useIdentity(ctx context.Context, tx *db.GateTx, op string, iden
 	return s.claimIdentity(ctx, tx, op, identity, key)
 }
 
-// linkIdentity adds an identity to the person of a live session, who must have the same verified
+// linkIdentity adds an identity to a live session's person, who must have the same verified
 // address.
 func (s *Logins) linkIdentity(ctx context.Context, tx *db.GateTx, op string, identity signin.Identity,
 	key db.IdentityKey, link tenancy.PersonID, from tenancy.Source) error {
@@ -191,7 +192,8 @@ func (s *Logins) linkIdentity(ctx context.Context, tx *db.GateTx, op string, ide
 	})
 }
 
-// claimIdentity returns a token with which a person without an account can register.
+// claimIdentity returns a token with which a person without an account can register. It returns
+// Conflict if the identity's verified address belongs to an account.
 func (s *Logins) claimIdentity(ctx context.Context, tx *db.GateTx, op string, identity signin.Identity,
 	key db.IdentityKey) (out tenancy.ProviderSignIn, err error) {
 	if identity.EmailVerified {

@@ -13,11 +13,12 @@ import (
 	"crier/tenancy/proof"
 )
 
-// maxStepTries is how often the token of a step can be used.
+// maxStepTries is how often a step's token can be used.
 const maxStepTries = 5
 
-// takeStep counts a use of a token and returns the token's person, locked. The refusal is
-// Unauthenticated if the token has expired or has another purpose, and RateLimited after five uses.
+// takeStep counts a use of a step's token, locks the token's person and returns that person.
+// refusal is Unauthenticated if the token has expired or is for another step, and RateLimited after
+// five uses.
 func (s *Logins) takeStep(ctx context.Context, tx *db.GateTx, op string, hash []byte, step tenancy.Step) (
 	person tenancy.Person, refusal, err error) {
 	person, tries, err := loginstore.TryStep(ctx, tx, hash, step, s.clock.Now())
@@ -33,10 +34,10 @@ func (s *Logins) takeStep(ctx context.Context, tx *db.GateTx, op string, hash []
 	return person, nil, err
 }
 
-// VerifyMFA completes a sign-in at StepMFA with a code of the second factor or with a recovery
+// VerifyMFA completes a sign-in at StepMFA with a code from the second factor, or with a recovery
 // code, which is used up. It returns fault.Unauthenticated for a wrong code. It returns
-// fault.RateLimited after five tries of a token, and after five wrong codes for the account within
-// 15 minutes.
+// fault.RateLimited after five tries with a token, and after five wrong codes for the account
+// within 15 minutes.
 func (s *Logins) VerifyMFA(ctx context.Context, token, code, recovery string, from tenancy.Source) (
 	out tenancy.SignIn, err error) {
 	const op = "tenancy.VerifyMFA"
@@ -60,11 +61,11 @@ func (s *Logins) VerifyMFA(ctx context.Context, token, code, recovery string, fr
 	return out, cmp.Or(err, refusal)
 }
 
-// checkFactor checks a code of a person, or the recovery code if there is one.
+// checkFactor checks the person's code, or the recovery code if one is given.
 func (s *Logins) checkFactor(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	code, recovery string, from tenancy.Source) (refusal, err error) {
 	f, err := proof.LockFactor(ctx, tx, person.ID)
-	if pg.IsNoRows(err) || err == nil && f.ConfirmedAt == nil { // the factor was disabled meanwhile
+	if pg.IsNoRows(err) || err == nil && f.ConfirmedAt == nil { // the factor was disabled in the meantime
 		return fault.New(fault.Unauthenticated, op, "This sign-in is no longer valid; start again."), nil
 	}
 	if err != nil {

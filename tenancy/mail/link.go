@@ -13,8 +13,9 @@ import (
 	"crier/tenancy/notice"
 )
 
-// renderRegistration creates the link of a registration. A person who has an account gets another
-// mail.
+// renderRegistration creates an activation link and returns the email that contains it. If the
+// address already has an account, it returns a different email, without such a link. It also does
+// so for a Resend email if the address has more than one registration.
 func (s *Mails) renderRegistration(
 	ctx context.Context, m mailstore.Mail, n notice.Notice,
 ) (out mail.Message, err error) {
@@ -43,8 +44,8 @@ func (s *Mails) renderRegistration(
 	return out, notice.Obsolete(err)
 }
 
-// registration returns the registration that a mail is about. several means that the address has
-// several registrations.
+// registration returns the registration that an email is about. For a Resend email, several reports
+// whether the address has more than one registration.
 func (s *Mails) registration(ctx context.Context, tx *db.GateTx, m mailstore.Mail, n notice.Notice) (
 	c credential.Confirmation, several bool, err error) {
 	if notice.Kind(m.Kind) != notice.Resend {
@@ -61,7 +62,7 @@ func (s *Mails) registration(ctx context.Context, tx *db.GateTx, m mailstore.Mai
 	return found[0], len(found) > 1, nil
 }
 
-// confirmationLink creates a link and returns its token.
+// confirmationLink creates a confirmation link and returns its token.
 func (s *Mails) confirmationLink(ctx context.Context, tx *db.GateTx, op string,
 	c credential.Confirmation, side credential.Side) (string, error) {
 	t, hash, err := credential.New(op)
@@ -71,7 +72,8 @@ func (s *Mails) confirmationLink(ctx context.Context, tx *db.GateTx, op string,
 	return t, credential.AddConfirmationLink(ctx, tx, c.ID, hash, side)
 }
 
-// renderReset creates the link for a new password, if there is a person with the address.
+// renderReset creates a password reset link and returns the email that contains it. It returns
+// ErrObsolete if nobody has the address.
 func (s *Mails) renderReset(ctx context.Context, m mailstore.Mail) (out mail.Message, err error) {
 	const op = "tenancy.renderReset"
 	now := s.clock.Now()
@@ -94,8 +96,8 @@ func (s *Mails) renderReset(ctx context.Context, m mailstore.Mail) (out mail.Mes
 	return out, notice.Obsolete(err)
 }
 
-// renderAddress creates the link for one side of a change of address. The owner of an address that
-// is already in use gets no link.
+// renderAddress creates the link for one side of an address change and returns the email that
+// contains it. If the new address is already in use, its owner gets an email without a link.
 func (s *Mails) renderAddress(ctx context.Context, m mailstore.Mail, n notice.Notice) (out mail.Message, err error) {
 	const op = "tenancy.renderAddress"
 	side := credential.SideNew

@@ -1,5 +1,5 @@
-// Package mail renders and sends queued mails, with the links in them, and turns off mails that a
-// person does not want.
+// Package mail renders and sends queued emails, creates the links in them, and lets people
+// unsubscribe.
 package mail
 
 import (
@@ -16,21 +16,21 @@ import (
 	"crier/tenancy/notice"
 )
 
-// Mailer sends mails.
+// Mailer sends emails.
 type Mailer interface {
-	// Send returns nil if the mail was accepted. mail.IsPermanent reports whether a retry is
-	// useless.
+	// Send returns nil if the email was accepted. After an error, mail.IsPermanent reports whether
+	// retrying is pointless.
 	Send(ctx context.Context, m mail.Message) error
 }
 
-// Invitations creates the links of invitations.
+// Invitations creates invitation links.
 type Invitations interface {
-	// InvitationMail creates a link of an invitation and returns the message with it, or
-	// notice.ErrObsolete.
+	// InvitationMail creates a new link for an invitation and returns an email that contains the
+	// link. It returns notice.ErrObsolete if the invitation can no longer be used.
 	InvitationMail(ctx context.Context, to string, n notice.Notice) (mail.Message, error)
 }
 
-// Mails are the use cases of mails. They are safe for concurrent use.
+// Mails renders and sends emails and handles unsubscribing. It is safe for concurrent use.
 type Mails struct {
 	db          *db.DB
 	clock       clock.Clock
@@ -40,28 +40,28 @@ type Mails struct {
 	mails       mails.Instance
 	invitations Invitations
 	log         *slog.Logger
-	// sending limits first attempts to send mails, by the domain of the recipient. sendingLater
-	// does the same for the second queue. sendingOrg limits the mails to members in the second
-	// queue, by organization.
+	// sending limits first attempts to send an email, per recipient domain. sendingLater does the
+	// same for the second queue. sendingOrg limits emails to members in the second queue, per
+	// organization.
 	sending, sendingLater *limit.PerKey[string]
 	sendingOrg            *limit.PerKey[tenancy.OrgID]
 }
 
-// Deps are the dependencies of New.
+// Deps holds the dependencies of New.
 type Deps struct {
 	DB    *db.DB
 	Clock clock.Clock
-	// Keyring seals the tokens of List-Unsubscribe.
+	// Keyring seals the tokens in List-Unsubscribe links.
 	Keyring *secret.Keyring
 	Notices *notice.Queue
-	// Mailer is nil on an instance that sends no mail.
+	// Mailer is nil on an instance that sends no email.
 	Mailer      Mailer
 	Mails       mails.Instance
 	Invitations Invitations
 	Log         *slog.Logger
 }
 
-// New returns Mails.
+// New returns a new Mails.
 func New(d Deps) *Mails {
 	return &Mails{
 		db: d.DB, clock: d.Clock, keyring: d.Keyring, notices: d.Notices, mailer: d.Mailer, mails: d.Mails,

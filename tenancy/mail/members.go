@@ -12,8 +12,8 @@ import (
 	"crier/tenancy/notice"
 )
 
-// MailDisowned queues a mail to each administrator of an organization about a channel that was
-// disconnected by the person who had granted access to its account.
+// MailDisowned queues an email to each administrator of an organization. The email says that a
+// channel was disconnected by the person who had granted access to the channel's account.
 func (s *Mails) MailDisowned(ctx context.Context, org tenancy.OrgID, channel string) error {
 	return s.db.InGate(ctx, "tenancy.MailDisowned", func(tx *db.GateTx) error {
 		in, err := tx.Enter(ctx, org)
@@ -34,13 +34,13 @@ func (s *Mails) MailDisowned(ctx context.Context, org tenancy.OrgID, channel str
 	})
 }
 
-// membersPage is how many members one transaction queues a mail for.
+// membersPage is the number of members for whom one transaction queues emails.
 const membersPage = 100
 
-// mailPage replaces a mail of the kind Members with the mails to the members of its page and a mail
-// for the next page. It does so in one transaction, so that a retry after a crash creates no second
-// mail. If the organization is gone, or what the mails say is no longer true, it only deletes the
-// mail.
+// mailPage replaces an email of kind Members with the emails to the members on its page and an
+// email of kind Members for the next page. It does this in one transaction, so that a retry after a
+// crash queues nothing twice. If the organization no longer exists, or the emails would no longer
+// be true, mailPage just deletes the email.
 func (s *Mails) mailPage(ctx context.Context, queued tenancy.MailID) error {
 	const op = "tenancy.mailPage"
 	err := s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -78,7 +78,8 @@ func (s *Mails) mailPage(ctx context.Context, queued tenancy.MailID) error {
 	return err
 }
 
-// mailAll queues the mails of a page, and the mail for the next page if there may be one.
+// mailAll queues the emails for a page of members. If there may be another page, it also queues an
+// email of kind Members for that page.
 func (s *Mails) mailAll(ctx context.Context, tx *db.GateTx, n notice.Notice, page []mailstore.Recipient) error {
 	for _, to := range page {
 		if err := s.mailMember(ctx, tx, n, to); err != nil {
@@ -92,7 +93,7 @@ func (s *Mails) mailAll(ctx context.Context, tx *db.GateTx, n notice.Notice, pag
 	return s.notices.AddForMembers(ctx, tx, n.Kind, n)
 }
 
-// mailMember queues the mail of a member, if the member should get one.
+// mailMember queues the email to a member, if the member should get one.
 func (s *Mails) mailMember(ctx context.Context, tx *db.GateTx, n notice.Notice, to mailstore.Recipient) error {
 	each := notice.Notice{Org: n.Org, Name: n.Name, Zone: n.Zone, Channel: n.Channel, By: n.By, Until: n.Until, Role: to.Role}
 	if n.Kind == notice.ChannelDisowned && (to.Disabled || !to.Role.Manages()) {
@@ -107,7 +108,7 @@ func (s *Mails) mailMember(ctx context.Context, tx *db.GateTx, n notice.Notice, 
 	return s.mailReports(ctx, tx, to, each)
 }
 
-// reportsFor returns those reports of a mail that a member should get.
+// reportsFor returns the reports in a notice that a member should get.
 func reportsFor(n notice.Notice, to mailstore.Recipient) (out []tenancy.Report) {
 	for _, r := range n.Reports {
 		if !to.Disabled && r.IsFor(to.Person, to.Notifications) {

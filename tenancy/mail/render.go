@@ -17,7 +17,7 @@ import (
 	"crier/tenancy/notice"
 )
 
-// render returns the message of a mail, or ErrObsolete.
+// render returns the message for a queued email, or ErrObsolete.
 func (s *Mails) render(ctx context.Context, m mailstore.Mail) (mail.Message, error) {
 	var n notice.Notice
 	if err := json.Unmarshal(m.Data, &n); err != nil {
@@ -45,8 +45,8 @@ func (s *Mails) render(ctx context.Context, m mailstore.Mail) (mail.Message, err
 	return s.renderNotice(s.mails, notice.Kind(m.Kind), m.Email, n)
 }
 
-// nameSender replaces the address of the person who caused a mail with the person's name, if it is
-// known, because recipients know each other by name.
+// nameSender replaces an email address in n.By with the person's name, because recipients know each
+// other by name. It leaves n.By unchanged if the name is unknown.
 func (s *Mails) nameSender(ctx context.Context, n *notice.Notice) error {
 	email, ok := tenancy.CleanEmail(n.By)
 	if !ok {
@@ -62,8 +62,9 @@ func (s *Mails) nameSender(ctx context.Context, n *notice.Notice) error {
 	})
 }
 
-// addZone sets the zone of a mail about an account to the zone of the person's first organization,
-// because people have no zone of their own. For a person without an organization, the zone is UTC.
+// addZone fills in the time zone of an email about an account. People have no time zone setting, so
+// addZone uses the time zone of the person's first organization. If there is no organization, the
+// email shows UTC.
 func (s *Mails) addZone(ctx context.Context, email string, n *notice.Notice) error {
 	if n.Zone != "" {
 		return nil
@@ -91,7 +92,7 @@ func (s *Mails) addZone(ctx context.Context, email string, n *notice.Notice) err
 	return err
 }
 
-// renderNotice returns the message of a mail without a link.
+// renderNotice returns the message for an email that needs no new link.
 func (s *Mails) renderNotice(from mails.Instance, kind notice.Kind, to string, n notice.Notice) (mail.Message, error) {
 	from = mails.Zoned(from, n.Zone)
 	switch kind {
@@ -141,7 +142,9 @@ func (s *Mails) renderNotice(from mails.Instance, kind notice.Kind, to string, n
 	return mail.Message{}, fault.New(fault.Internal, "tenancy.renderNotice", "There is no mail of kind "+string(kind)+".")
 }
 
-// renderOptional returns a message that the person may have turned off.
+// renderOptional returns the message for an email that people can turn off. It returns ErrObsolete
+// if the person has turned it off, or if the email contains reports and the person can no longer
+// use the organization.
 func (s *Mails) renderOptional(ctx context.Context, m mailstore.Mail, n notice.Notice) (out mail.Message, err error) {
 	const op = "tenancy.renderOptional"
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -178,7 +181,7 @@ func (s *Mails) renderOptional(ctx context.Context, m mailstore.Mail, n notice.N
 	return out, notice.Obsolete(err)
 }
 
-// isStillMember returns ErrObsolete if a person can no longer use the organization.
+// isStillMember returns ErrObsolete if the person can no longer use the organization.
 func isStillMember(
 	ctx context.Context, tx *db.GateTx, person tenancy.PersonID, org tenancy.OrgID,
 ) error {

@@ -15,18 +15,20 @@ import (
 )
 
 const (
-	// reportMemory is how long the id of a report is remembered. It is longer than any caller
-	// retries a report.
+	// reportMemory is how long a report id is remembered. It is longer than any caller keeps
+	// retrying a report.
 	reportMemory = 14 * 24 * time.Hour
-	// heldMargin is how long before the end of its wait a mail stops taking reports, so that none
-	// is added while it is being sent.
+	// heldMargin is how close to its send time a held email stops accepting reports. Otherwise a
+	// report could be added while the email is being sent.
 	heldMargin = time.Minute
 )
 
-// QueueReports queues one mail with reports of an organization to each active member who wants some
-// of them. It works page by page: a task of the second queue queues the mails of the first page. A
-// report whose id was queued before is left out, so the caller may retry after a crash or an error.
-// It does nothing on an instance without mail.
+// QueueReports emails reports to the active members of an organization. Each member who wants at
+// least one of the reports gets a single email. QueueReports queues a task in the second queue.
+// That task queues the emails for the first page of members and a task for the next page.
+//
+// Reports whose ids have been queued before are left out, so that a caller can retry after a crash
+// or an error. On an instance that sends no email, QueueReports does nothing.
 func (s *Mails) QueueReports(ctx context.Context, of tenancy.OrgID, list []tenancy.Report) error {
 	const op = "tenancy.QueueReports"
 	if s.mailer == nil || len(list) == 0 {
@@ -58,7 +60,7 @@ func (s *Mails) QueueReports(ctx context.Context, of tenancy.OrgID, list []tenan
 	return err
 }
 
-// unused records the ids of reports, and returns the reports whose ids had not been used before.
+// unused records the report ids and returns the reports whose ids had not been recorded before.
 func (s *Mails) unused(ctx context.Context, tx *db.GateTx, list []tenancy.Report) ([]tenancy.Report, error) {
 	ids := make([]string, len(list))
 	for i, r := range list {
@@ -73,10 +75,11 @@ func (s *Mails) unused(ctx context.Context, tx *db.GateTx, list []tenancy.Report
 	}), nil
 }
 
-// mailReports queues a mail with reports to a member. If the member has had tenancy.MaxReportMails
-// within the hour, the mail waits for the next hour, and further reports of the organization are
-// added to it. Mails that are only about published posts and approvals are counted separately, so
-// that they never delay a mail about a problem. A member whose account is gone gets no mail.
+// mailReports queues an email with reports to a member. If the member has already had
+// tenancy.MaxReportMails emails within the hour, the email is held until the next hour, and further
+// reports about the organization are added to it. Emails that contain only published posts and
+// approvals are counted separately, so that they never delay an email about a problem. A member
+// whose account no longer exists gets no email.
 func (s *Mails) mailReports(ctx context.Context, tx *db.GateTx, to mailstore.Recipient, n notice.Notice) error {
 	n.Bound()
 	now, first := s.clock.Now(), n.Reports[0].Kind
@@ -107,7 +110,7 @@ func (s *Mails) mailReports(ctx context.Context, tx *db.GateTx, to mailstore.Rec
 	return notice.AddMail(ctx, tx, string(notice.Report), to.Email, n, now, true)
 }
 
-// addToHeld adds the reports of a mail to a mail that is waiting.
+// addToHeld adds a notice's reports to an email that is being held.
 func (s *Mails) addToHeld(ctx context.Context, tx *db.GateTx, held mailstore.Mail, n notice.Notice) error {
 	var all notice.Notice
 	if err := json.Unmarshal(held.Data, &all); err != nil {

@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	// deleteTimeout limits the deletion of a mail that was sent.
+	// deleteTimeout limits how long deleting a sent email may take.
 	deleteTimeout = 5 * time.Second
-	// sendingPerDomain is how many mails to one mail domain this process sends at once from each of
-	// the two queues. It is smaller than the number of workers of a queue, so that a domain whose
-	// server stalls does not delay mails to others.
+	// sendingPerDomain is the maximum number of emails that this process sends concurrently to one
+	// email domain from each of the two queues. It is smaller than a queue's number of workers, so
+	// that a domain whose server stalls does not delay email to other domains.
 	sendingPerDomain = 3
-	// sendingPerOrg is how many mails to the members of one organization this process sends at once
-	// from the second queue.
+	// sendingPerOrg is the maximum number of emails from the second queue that this process sends
+	// concurrently to members of any one organization.
 	sendingPerOrg = 2
 )
 
-// SendMail renders and sends a queued mail and deletes it. It returns nil if the mail is gone. It
-// also returns nil, and logs the mail, if the recipient's server refuses it permanently. After
-// another error the caller retries, and a link then gets a new token. After a crash the mail may be
-// sent twice.
+// SendMail renders and sends a queued email, then deletes it. It returns nil if the email no longer
+// exists. If the recipient's server permanently rejects the email, SendMail logs it and returns
+// nil. After any other error the caller retries, and the retry creates a new token for any link in
+// the email. After a crash, the email may be sent twice.
 //
-// SendMail returns jobs.ErrLater in a process without a mail server, because others may have one.
-// It also does so while too many mails to the recipient's domain are being sent from the mail's
-// queue, which is the first if first is set and otherwise the second. In the second queue, the
-// limit of mails to the members of one organization applies too.
+// SendMail returns jobs.ErrLater in a process without a mail server, because other processes may
+// have one. It also returns jobs.ErrLater if too many emails to the recipient's domain are already
+// being sent from the same queue. The second queue also limits emails to members of one
+// organization. first is true if the email comes from the first queue.
 func (s *Mails) SendMail(ctx context.Context, queued tenancy.MailID, first bool) error {
 	const op = "tenancy.SendMail"
 	m, err := s.queuedMail(ctx, op, queued)
@@ -71,14 +71,13 @@ func (s *Mails) SendMail(ctx context.Context, queued tenancy.MailID, first bool)
 	default:
 		return err
 	}
-	// The mail is out, so a stop of the process must not leave it in the queue.
+	// The email is sent, so delete it even if the process is stopping.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTimeout)
 	defer cancel()
 	return s.db.InGate(ctx, op, func(tx *db.GateTx) error { return mailstore.DeleteMail(ctx, tx, m.ID) })
 }
 
-// enterSending reserves the slots that a mail needs while it is being sent. ok is false if one of
-// them is not free.
+// enterSending reserves the slots needed to send an email. ok is false if a slot is not free.
 func (s *Mails) enterSending(m mailstore.Mail, first bool) (leave func(), ok bool) {
 	if first {
 		return s.sending.TryEnter(domainOf(m.Email))
@@ -100,8 +99,8 @@ func (s *Mails) enterSending(m mailstore.Mail, first bool) (leave func(), ok boo
 	return func() { leaveOrg(); leaveDomain() }, true
 }
 
-// MailGivenUp logs the recipient of a mail that will not be retried. The mail's row stays until it
-// is pruned.
+// MailGivenUp logs the recipient of an email that will not be retried. The email's row is kept
+// until it is pruned.
 func (s *Mails) MailGivenUp(ctx context.Context, queued tenancy.MailID) {
 	m, err := s.queuedMail(ctx, "tenancy.MailGivenUp", queued)
 	if err != nil {
@@ -119,8 +118,8 @@ func (s *Mails) queuedMail(ctx context.Context, op string, queued tenancy.MailID
 	return m, err
 }
 
-// domainOf returns the domain of a mail address.
+// domainOf returns the domain of an email address.
 func domainOf(email string) string { return email[strings.LastIndexByte(email, '@')+1:] }
 
-// MailTask is the kind of the tasks whose ids are passed to SendMail.
+// MailTask is the kind of task that SendMail runs. The task has the same id as the email.
 const MailTask = notice.MailTask

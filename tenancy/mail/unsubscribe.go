@@ -24,9 +24,10 @@ func (s *Mails) UnsubscribeTopics(token string) ([]tenancy.MailTopic, error) {
 	return topics, nil
 }
 
-// Unsubscribe turns off mails of the topics in the token of a List-Unsubscribe link. The bell is
-// unchanged. It returns fault.NotFound if the token is invalid. Tokens are not stored: a token is
-// the id of the person and the topics, sealed for this use.
+// Unsubscribe turns off email for the topics in the token of a List-Unsubscribe link. Notifications
+// in the bell are not affected. It returns fault.NotFound if the token is invalid.
+//
+// Tokens are not stored. A token contains the person's id and the topics, sealed for this purpose.
 func (s *Mails) Unsubscribe(ctx context.Context, token string) error {
 	const op = "tenancy.Unsubscribe"
 	person, topics, err := s.openUnsubscribe(token)
@@ -49,7 +50,7 @@ func (s *Mails) Unsubscribe(ctx context.Context, token string) error {
 	return err
 }
 
-// stopLinks returns the footer links that turn off the mails of some topics.
+// stopLinks returns footer links, each of which turns off email about one topic.
 func (s *Mails) stopLinks(person tenancy.PersonID, topics []tenancy.MailTopic) (out []mails.StopLink, err error) {
 	for _, t := range topics {
 		address, err := s.unsubscribeURL(person, t)
@@ -61,9 +62,9 @@ func (s *Mails) stopLinks(person tenancy.PersonID, topics []tenancy.MailTopic) (
 	return out, nil
 }
 
-// headerLink returns the List-Unsubscribe link, which turns off the mails of all topics of a
-// message. It returns "" if a message may not have such a link. footer has the links of the single
-// topics.
+// headerLink returns the List-Unsubscribe link, which turns off email about all topics of a
+// message. It returns "" if the instance does not use https, which the header requires. footer
+// holds the links for the individual topics.
 func (s *Mails) headerLink(
 	person tenancy.PersonID, topics []tenancy.MailTopic, footer []mails.StopLink,
 ) (string, error) {
@@ -76,10 +77,10 @@ func (s *Mails) headerLink(
 	return s.unsubscribeURL(person, topics...)
 }
 
-// unsubscribeFor binds the tokens of unsubscribeURL to their use.
+// unsubscribeFor is the purpose for which unsubscribeURL seals its tokens.
 const unsubscribeFor = "unsubscribe"
 
-// unsubscribeURL returns the address of Unsubscribe for a person and some topics.
+// unsubscribeURL returns the URL at which a person can unsubscribe from the given topics.
 func (s *Mails) unsubscribeURL(person tenancy.PersonID, topics ...tenancy.MailTopic) (string, error) {
 	text := person.String() + " "
 	for i, t := range topics {
@@ -95,8 +96,8 @@ func (s *Mails) unsubscribeURL(person tenancy.PersonID, topics ...tenancy.MailTo
 	return s.mails.URL + "/auth/unsubscribe?token=" + base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
-// openUnsubscribe returns the person and the topics in a token of unsubscribeURL. All of the topics
-// exist.
+// openUnsubscribe returns the person and the topics in a token made by unsubscribeURL. It returns
+// an error if the token is invalid or contains an unknown topic.
 func (s *Mails) openUnsubscribe(token string) (person tenancy.PersonID, topics []tenancy.MailTopic, err error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {

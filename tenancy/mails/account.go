@@ -7,11 +7,11 @@ import (
 	"crier/platform/mail"
 )
 
-// ignore is part of messages that people who do not own the address can cause.
+// ignore is a note in messages that somebody other than the address's owner can trigger.
 const ignore = "If this was not you, you can ignore this message: nothing changes unless the link is used."
 
-// Activation asks a new person to confirm the address. It contains nothing that was typed in the
-// registration, because anybody can register any address.
+// Activation returns a message that asks a new person to confirm their address. The message repeats
+// nothing that was entered at registration, because anybody can register any address.
 func (i Instance) Activation(to, link string) mail.Message {
 	return i.message(content{
 		To:         to,
@@ -23,9 +23,9 @@ func (i Instance) Activation(to, link string) mail.Message {
 	})
 }
 
-// RegisterAgain responds to a request for another link for an address that was registered more than
-// once. It contains no activation link, because the link could be for a registration that somebody
-// else made.
+// RegisterAgain returns the message for a person who requested another activation link but whose
+// address was registered more than once. The message contains no activation link, because the link
+// could belong to a registration that somebody else made.
 func (i Instance) RegisterAgain(to, registerURL string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -41,8 +41,8 @@ func (i Instance) RegisterAgain(to, registerURL string) mail.Message {
 	})
 }
 
-// AlreadyRegistered responds to a registration with an address that has an account. Only the owner
-// of the address learns about the account.
+// AlreadyRegistered returns the message sent when somebody tries to register an address that
+// already has an account. Only the address's owner learns that the account exists.
 func (i Instance) AlreadyRegistered(to, loginURL, forgotURL string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -58,7 +58,8 @@ func (i Instance) AlreadyRegistered(to, loginURL, forgotURL string) mail.Message
 	})
 }
 
-// ResetPassword contains the link for choosing a new password, and says how long the link is valid.
+// ResetPassword returns a message with a link for choosing a new password. The message says how
+// long the link is valid.
 func (i Instance) ResetPassword(to, link string, valid time.Duration) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -71,7 +72,7 @@ func (i Instance) ResetPassword(to, link string, valid time.Duration) mail.Messa
 	})
 }
 
-// ConfirmNewAddress asks a person, at the new address, whether the address is theirs.
+// ConfirmNewAddress returns a message that asks the owner of the new address to confirm the change.
 func (i Instance) ConfirmNewAddress(to, link string) mail.Message {
 	return i.message(content{
 		To:         to,
@@ -83,7 +84,8 @@ func (i Instance) ConfirmNewAddress(to, link string) mail.Message {
 	})
 }
 
-// ConfirmOldAddress asks a person, at the current address, whether it may be replaced.
+// ConfirmOldAddress returns a message that asks the owner of the current address to allow the
+// change.
 func (i Instance) ConfirmOldAddress(to, newAddress, link string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -98,7 +100,8 @@ func (i Instance) ConfirmOldAddress(to, newAddress, link string) mail.Message {
 	})
 }
 
-// AddressChanged tells a person, at the old address, that the account has a new one.
+// AddressChanged returns a message that tells the owner of the old address that the account has a
+// new one.
 func (i Instance) AddressChanged(to, newAddress string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -112,8 +115,8 @@ func (i Instance) AddressChanged(to, newAddress string) mail.Message {
 	})
 }
 
-// AccountDeletion tells a person that the account will be deleted, and until when the deletion can
-// be undone.
+// AccountDeletion returns a message that tells a person that their account will be deleted, and
+// until when they can undo the deletion.
 func (i Instance) AccountDeletion(to string, until time.Time) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -127,8 +130,8 @@ func (i Instance) AccountDeletion(to string, until time.Time) mail.Message {
 	})
 }
 
-// DeletionUndone tells a person that an account or organization will not be deleted. It names what,
-// or "your account" if what is empty.
+// DeletionUndone returns a message saying that an account or organization will not be deleted. what
+// names the account or organization. If what is empty, the message says "your account".
 func (i Instance) DeletionUndone(to, what string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -140,7 +143,7 @@ func (i Instance) DeletionUndone(to, what string) mail.Message {
 	})
 }
 
-// Impersonated tells a person that an operator used the account.
+// Impersonated returns a message that tells a person that an operator used their account.
 func (i Instance) Impersonated(to, by string, when time.Time) mail.Message {
 	return i.message(content{
 		To:      to,

@@ -1,10 +1,9 @@
 // Package mails writes the messages that people get about their accounts and organizations. It
-// sends nothing: each method of Instance returns a message with its text and the same content as
-// HTML.
+// sends nothing: each method of Instance returns a message as plain text and as HTML.
 //
-// Names of people, organizations, keys and devices come from tenants. They are shown on one line,
-// in at most 128 characters, without control characters, and in a form in which mail clients do not
-// turn addresses into links.
+// The names of people, organizations, keys and devices come from tenants. Messages show each name
+// on one line, truncated to 128 characters and without control characters. They also break up URLs
+// in names, so that mail clients do not turn them into links.
 package mails
 
 import (
@@ -19,42 +18,42 @@ import (
 	"crier/platform/text"
 )
 
-// Instance is the installation of the service that the messages are about.
+// Instance describes the installation of the service that the messages are about.
 type Instance struct {
 	// Name is what the service calls itself in the messages.
 	Name string
-	// URL is the public http or https address of the service.
+	// URL is the service's public http or https URL.
 	URL string
-	// Frontend is the address of the dashboard.
+	// Frontend is the dashboard's URL.
 	Frontend string
-	// Zone is the time zone of the reader, or nil for UTC. A message names it with each time.
+	// Zone is the reader's time zone, or nil for UTC. Messages name the zone next to each time.
 	Zone *time.Location
-	// Stop are the footer links that turn off mails. There are none in mails that nobody can turn
+	// Stop holds the footer links that turn off emails. It is empty in emails that cannot be turned
 	// off.
 	Stop []StopLink
 }
 
-// StopLink turns off the mails about what Words say.
+// StopLink turns off emails about the topic that Words describes.
 type StopLink struct{ Words, URL string }
 
-// content is what the layout shows.
+// content is the data that the layouts render.
 type content struct {
-	// To is the address of the recipient.
+	// To is the recipient's address.
 	To string
-	// Name is the name of the recipient. It may be empty.
+	// Name is the recipient's name. It may be empty.
 	Name    string
 	Subject string
 	// Paragraphs come before the buttons, and Notes after them.
 	Paragraphs []string
 	Buttons    []button
 	Notes      []string
-	// Reason is the sentence in the footer that says why the person got the message.
+	// Reason is the footer sentence that explains why the person got the message.
 	Reason   string
 	Instance Instance
 }
 
-// button is a button in HTML and an address on its own line in text. Its URL belongs to the
-// service, never to a tenant.
+// button is rendered as a button in HTML, and as a URL on its own line in plain text. The URL
+// always points to the service, never to a tenant's site.
 type button struct{ Label, URL string }
 
 var (
@@ -67,17 +66,18 @@ var (
 	textLayout = texttemplate.Must(texttemplate.New("text").Parse(textSource))
 )
 
-// maxSubject is in characters. The limit of platform/mail is 500 bytes.
+// maxSubject is the maximum length of a subject, in characters. platform/mail allows 500 bytes.
 const maxSubject = 120
 
-// message returns c as text and as HTML.
+// message renders c as plain text and as HTML.
 func (i Instance) message(c content) mail.Message {
 	c.Instance = Instance{Name: text.Shorten(clean(i.Name), maxName), URL: i.URL, Stop: i.Stop}
 	c.Subject = text.Shorten(clean(c.Subject), maxSubject)
 	return mail.Message{To: c.To, Subject: c.Subject, Text: execute(textLayout, c), HTML: execute(htmlLayout, c)}
 }
 
-// execute returns "" if the layout has a fault. The mail sender rejects a message without text.
+// execute returns "" if the layout fails. The mail sender then rejects the message because it has
+// no text.
 func execute(layout interface{ Execute(io.Writer, any) error }, c content) string {
 	var out strings.Builder
 	if err := layout.Execute(&out, c); err != nil {
@@ -86,7 +86,7 @@ func execute(layout interface{ Execute(io.Writer, any) error }, c content) strin
 	return out.String()
 }
 
-// at formats a time in the zone of the reader, such as "2 January 2026, 16:04 (Europe/Berlin)".
+// at formats a time in the reader's time zone. Example: 2 January 2026, 16:04 (Europe/Berlin)
 func (i Instance) at(t time.Time) string {
 	if i.Zone == nil || i.Zone.String() == "UTC" {
 		return t.UTC().Format("2 January 2006, 15:04 UTC")

@@ -11,19 +11,21 @@ import (
 	"crier/tenancy"
 )
 
-// maxName is the maximum number of characters of a name in a message.
+// maxName is the maximum length, in characters, of a name in a message.
 const maxName = 128
 
-// plainAddress matches an e-mail address and nothing else. People without a name are shown by their
-// address.
+// plainAddress matches a string that is an email address and nothing else. A person without a name
+// is shown by their address.
 var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`)
 
-// name returns a tenant's name as messages show it, or fallback if nothing is left of the name.
+// name returns a tenant's name as messages show it. It returns fallback if nothing is left of the
+// name.
 func name(s, fallback string) string {
 	return cmp.Or(text.Shorten(unlink(clean(s)), maxName), fallback)
 }
 
-// quoted returns name in quotation marks, or fallback without them.
+// quoted returns the name in quotation marks. It returns fallback, without quotation marks, if
+// nothing is left of the name.
 func quoted(s, fallback string) string {
 	shown := name(s, "")
 	if shown == "" {
@@ -32,7 +34,7 @@ func quoted(s, fallback string) string {
 	return "“" + quotationMarks.Replace(shown) + "”"
 }
 
-// roleName returns a role in words.
+// roleName returns the word that messages use for a role.
 func roleName(role string) string {
 	switch tenancy.Role(role) {
 	case tenancy.RoleSuperAdmin:
@@ -45,12 +47,13 @@ func roleName(role string) string {
 	return quoted(role, someRole)
 }
 
-// quotationMarks replaces typographic quotation marks with plain ones, so that a quoted text cannot
-// seem to end early.
+// quotationMarks replaces typographic quotation marks with plain ones, so that quoted text cannot
+// appear to end early.
 var quotationMarks = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‟", `"`)
 
-// excerpt returns at most the given number of characters of a tenant's text in quotation marks, on
-// one line and without hidden characters and links, or "" if the text has no visible characters.
+// excerpt returns the beginning of a tenant's text in quotation marks, on one line, without hidden
+// characters or links. most is the maximum length in characters. excerpt returns "" if the text has
+// no visible characters.
 func excerpt(s string, most int) string {
 	shown := text.Shorten(unlink(clean(paste.Line(quotationMarks.Replace(s)))), most)
 	if shown == "" {
@@ -63,7 +66,7 @@ func excerpt(s string, most int) string {
 func clean(s string) string { return text.Line(s, len(s)) }
 
 // unlink adds a space after "://", and after a dot between a word and a letter, so that mail
-// clients find no address in s to turn into a link. A plain e-mail address is left unchanged.
+// clients find nothing in s to turn into a link. It leaves a plain email address unchanged.
 // Example: "see evil.example" becomes "see evil. example".
 func unlink(s string) string {
 	if plainAddress.MatchString(s) {

@@ -7,7 +7,7 @@ import (
 	"crier/platform/mail"
 )
 
-// The names that replace empty ones.
+// Placeholders for empty names.
 const (
 	someOrganization = "an organization"
 	someone          = "Someone"
@@ -15,7 +15,8 @@ const (
 	someRole         = "member"
 )
 
-// Invitation asks someone, who may have no account, to join an organization.
+// Invitation returns a message that invites somebody, who may not have an account, to join an
+// organization.
 func (i Instance) Invitation(to, organization, inviter, role, link string, expires time.Time) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{
@@ -34,17 +35,17 @@ func (i Instance) Invitation(to, organization, inviter, role, link string, expir
 	})
 }
 
-// KeyCreated tells an owner that an organization has a new API key.
+// KeyCreated returns a message that tells an owner that their organization has a new API key.
 func (i Instance) KeyCreated(to, organization, key, by string, when time.Time) mail.Message {
 	return i.key(to, organization, key, by, "created", when)
 }
 
-// KeyRotated tells an owner that an API key has a new secret.
+// KeyRotated returns a message that tells an owner that an API key has a new secret.
 func (i Instance) KeyRotated(to, organization, key, by string, when time.Time) mail.Message {
 	return i.key(to, organization, key, by, "rotated", when)
 }
 
-// KeyRevoked tells an owner that an API key is no longer valid.
+// KeyRevoked returns a message that tells an owner that an API key is no longer valid.
 func (i Instance) KeyRevoked(to, organization, key, by string, when time.Time) mail.Message {
 	return i.key(to, organization, key, by, "revoked", when)
 }
@@ -64,8 +65,8 @@ func (i Instance) key(to, organization, key, by, done string, when time.Time) ma
 	})
 }
 
-// ChannelDisowned tells an administrator that the person who granted access to a channel's account
-// took the access back.
+// ChannelDisowned returns a message that tells an administrator that the person who granted access
+// to a channel's account has withdrawn it.
 func (i Instance) ChannelDisowned(to, organization, channel string, when time.Time) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{
@@ -81,7 +82,7 @@ func (i Instance) ChannelDisowned(to, organization, channel string, when time.Ti
 	})
 }
 
-// RoleChanged tells a member about a new role.
+// RoleChanged returns a message that tells a member their new role.
 func (i Instance) RoleChanged(to, organization, role, by string) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{
@@ -94,7 +95,7 @@ func (i Instance) RoleChanged(to, organization, role, by string) mail.Message {
 	})
 }
 
-// RemovedFromOrganization tells a former member about the removal.
+// RemovedFromOrganization returns a message that tells a former member that they were removed.
 func (i Instance) RemovedFromOrganization(to, organization string) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{
@@ -105,7 +106,7 @@ func (i Instance) RemovedFromOrganization(to, organization string) mail.Message 
 	})
 }
 
-// OwnershipReceived tells a member that they now own an organization.
+// OwnershipReceived returns a message that tells a member that they now own an organization.
 func (i Instance) OwnershipReceived(to, organization, by string) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{
@@ -119,8 +120,8 @@ func (i Instance) OwnershipReceived(to, organization, by string) mail.Message {
 	})
 }
 
-// OrganizationDeletion tells a member that the organization will be deleted, and until when the
-// deletion can be undone.
+// OrganizationDeletion returns a message that tells a member that the organization will be deleted,
+// and until when the deletion can be undone.
 func (i Instance) OrganizationDeletion(to, organization, by string, until time.Time) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{

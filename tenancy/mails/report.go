@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// maxReason is how many characters of a reason or a note a message shows.
+	// maxReason is the maximum length, in characters, of a reason or note in a message.
 	maxReason = 300
-	// maxWords is how many characters of a post's text a message shows.
+	// maxWords is the maximum length, in characters, of a quotation from a post.
 	maxWords = 80
 )
 
-// someChannel replaces an empty name.
+// someChannel replaces an empty channel name.
 const someChannel = "a channel"
 
-// Report tells a member about an incident of a channel, about the posts that were published on a
-// day, or about an approval.
+// Report returns a message that tells a member about a channel incident, the posts published on a
+// day, or an approval.
 func (i Instance) Report(to, organization string, r tenancy.Report) mail.Message {
 	var c content
 	switch org := quoted(organization, someOrganization); r.Kind {
@@ -37,8 +37,9 @@ func (i Instance) Report(to, organization string, r tenancy.Report) mail.Message
 	return i.message(c)
 }
 
-// Reports tells a member about several incidents and approvals. If there is only one, the message
-// is the same as for Report. more is the number of reports that are not in the list.
+// Reports returns a message that tells a member about several incidents and approvals. If there is
+// only one, it returns the same message as Report. more is the number of reports that are not in
+// list.
 func (i Instance) Reports(to, organization string, list []tenancy.Report, more int) mail.Message {
 	if len(list) == 1 && more == 0 {
 		return i.Report(to, organization, list[0])
@@ -65,7 +66,7 @@ func (i Instance) Reports(to, organization string, list []tenancy.Report, more i
 	return i.message(c)
 }
 
-// line describes a report in one or two sentences, with its reason and its first post.
+// line describes a report, with its reason and its first post, in up to three sentences.
 func (i Instance) line(r tenancy.Report) string {
 	what := r.What(channelName(r.Channel, r.Platform)) + "."
 	if reason := text.Shorten(unlink(clean(r.Reason)), maxReason); reason != "" {
@@ -77,7 +78,7 @@ func (i Instance) line(r tenancy.Report) string {
 	return what
 }
 
-// reasonOf returns the words before the reason of a report.
+// reasonOf returns the label in front of a report's reason.
 func reasonOf(r tenancy.Report) string {
 	if r.Kind == tenancy.ReportApproval && !r.Void {
 		return "Note: "
@@ -85,8 +86,9 @@ func reasonOf(r tenancy.Report) string {
 	return "Reason: "
 }
 
-// firstPost returns a sentence that identifies the first post of a report, or "". People recognize
-// a post by its words and its date, not by its id.
+// firstPost returns a sentence that identifies a report's first post, or "" if the report has none.
+// The sentence quotes the post and gives its date, because people do not recognize a post by its
+// id.
 func (i Instance) firstPost(r tenancy.Report) string {
 	which := "The first post"
 	if r.Kind == tenancy.ReportApproval {
@@ -104,7 +106,7 @@ func (i Instance) firstPost(r tenancy.Report) string {
 	return fmt.Sprintf("%s is %s, dated %s.", which, words, i.at(r.PostAt))
 }
 
-// approval returns the content of a report about an approval request or its answer.
+// approval returns the content of a message about an approval request or the response to it.
 func (i Instance) approval(org string, r tenancy.Report) content {
 	on := channelName(r.Channel, r.Platform)
 	c := content{
@@ -124,7 +126,7 @@ func (i Instance) approval(org string, r tenancy.Report) content {
 	return c
 }
 
-// incident returns the content of a report about an incident.
+// incident returns the content of a message about an incident.
 func (i Instance) incident(org string, r tenancy.Report) content {
 	on := channelName(r.Channel, r.Platform)
 	n := text.Count(r.Posts, "post")
@@ -170,7 +172,7 @@ func (i Instance) incident(org string, r tenancy.Report) content {
 	return c
 }
 
-// published returns the content of a report about the posts that were published on a day.
+// published returns the content of a message about the posts published on a day.
 func published(org string, r tenancy.Report) content {
 	c := content{
 		Subject: fmt.Sprintf("%s published for %s", text.Count(r.Posts, "post"), org),
@@ -188,7 +190,7 @@ func published(org string, r tenancy.Report) content {
 	return c
 }
 
-// channelName returns the name of a channel with its platform.
+// channelName returns a channel's name followed by its platform.
 func channelName(channel, platform string) string {
 	return fmt.Sprintf("%s (%s)", quoted(channel, someChannel), cmp.Or(name(platform, ""), "a platform"))
 }

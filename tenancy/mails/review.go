@@ -8,34 +8,33 @@ import (
 	"crier/tenancy"
 )
 
-// Review is the content of a mail to a reviewer.
+// Review is the content of an email to a reviewer.
 type Review struct {
 	To           string
 	Organization string
-	// By is the name of the requester, or the address of a requester without a name. It may be
-	// empty.
+	// By is the requester's name, or the requester's address if they have no name. It may be empty.
 	By string
-	// Note is what the requester wrote to the reviewer. It may be empty.
+	// Note is the requester's note to the reviewer. It may be empty.
 	Note string
-	// Words are the beginning of the post's text. They may be empty.
+	// Words is the beginning of the post's text. It may be empty.
 	Words string
-	// Channel is the name of the channel, and Platform is the name of its platform.
+	// Channel and Platform are the names of the channel and its platform.
 	Channel, Platform string
-	// Zone is the time zone of the organization, in which the times are shown.
+	// Zone is the organization's time zone, in which times are shown.
 	Zone string
 	Link string
 	// PublishDate is when the post is to be published.
 	PublishDate time.Time
 	// ExpiresAt is when the link expires.
 	ExpiresAt time.Time
-	// Reminder is set on the second mail.
+	// Reminder is true in the second email about a request.
 	Reminder bool
-	// Ended is set on the mail to a guest whose approval no longer applies.
+	// Ended is true in the email to a guest whose approval no longer applies.
 	Ended bool
 }
 
-// Review returns a mail about an approval request: the request itself, a reminder, or the news that
-// the approval no longer applies.
+// Review returns an email about an approval request: the request, a reminder, or a notice that the
+// approval no longer applies.
 func (i Instance) Review(r Review) mail.Message {
 	if zone, err := tenancy.LoadZone(r.Zone); err == nil { // else UTC
 		i.Zone = zone
@@ -61,9 +60,9 @@ func (i Instance) reviewEnded(r Review) mail.Message {
 	})
 }
 
-// reviewRequest asks a person, who may have no account, to approve a post. It shows the beginning
-// of the post and the note only as short quotations without links, because the recipient has not
-// asked for them.
+// reviewRequest returns a message that asks a person, who may not have an account, to approve a
+// post. The message quotes the post and the note only briefly and without links, because the
+// recipient did not request the message.
 func (i Instance) reviewRequest(r Review) mail.Message {
 	org := quoted(r.Organization, someOrganization)
 	subject := fmt.Sprintf("%s asks you to review a post", org)

@@ -7,9 +7,9 @@ import (
 	"crier/platform/mail"
 )
 
-// security returns a message about a change to an account that its owner should know about.
-// happened is a sentence without its end, such as "The password was changed"; when and the network
-// address follow it.
+// security returns a message about an account change that the account's owner should know about.
+// happened is the beginning of a sentence, such as "The password was changed". The message
+// completes the sentence with the time and the network address.
 func (i Instance) security(to, subject, happened string, when time.Time, address string) mail.Message {
 	return i.message(content{
 		To: to, Subject: subject,
@@ -23,45 +23,47 @@ func (i Instance) security(to, subject, happened string, when time.Time, address
 	})
 }
 
-// NewDevice tells a person about a login from a device that the person had not used before. device
-// describes it, such as a browser and an operating system.
+// NewDevice returns a message that tells a person about a login from a device that they had not
+// used before. device describes the device, such as its browser and operating system.
 func (i Instance) NewDevice(to string, when time.Time, device, address string) mail.Message {
 	return i.security(to, "New login to "+i.Name,
 		"Someone logged in to your account with a new device, "+quoted(device, "unknown")+",", when, address)
 }
 
-// PasswordChanged tells a person that the account has a new password.
+// PasswordChanged returns a message that tells a person that their account has a new password.
 func (i Instance) PasswordChanged(to string, when time.Time, address string) mail.Message {
 	return i.security(to, "Your password at "+i.Name+" was changed",
 		"The password of your account was changed", when, address)
 }
 
-// SecondFactorOn tells a person that logins need a second factor.
+// SecondFactorOn returns a message that tells a person that logins now need a second factor.
 func (i Instance) SecondFactorOn(to string, when time.Time, address string) mail.Message {
 	return i.security(to, "Two-factor login at "+i.Name+" is on",
 		"Two-factor login was turned on for your account", when, address)
 }
 
-// SecondFactorOff tells a person that logins no longer need a second factor.
+// SecondFactorOff returns a message that tells a person that logins no longer need a second factor.
 func (i Instance) SecondFactorOff(to string, when time.Time, address string) mail.Message {
 	return i.security(to, "Two-factor login at "+i.Name+" is off",
 		"Two-factor login was turned off for your account", when, address)
 }
 
-// RecoveryCodesReplaced tells a person that the old recovery codes are no longer valid.
+// RecoveryCodesReplaced returns a message that tells a person that their old recovery codes are no
+// longer valid.
 func (i Instance) RecoveryCodesReplaced(to string, when time.Time, address string) mail.Message {
 	return i.security(to, "Your recovery codes at "+i.Name+" were replaced",
 		"The recovery codes of your account were replaced", when, address)
 }
 
-// IdentityUnlinked tells a person that an account of another provider can no longer log in.
+// IdentityUnlinked returns a message that tells a person that they can no longer log in with an
+// account at another provider.
 func (i Instance) IdentityUnlinked(to, provider string, when time.Time, address string) mail.Message {
 	return i.security(to, "A login was removed from your account at "+i.Name,
 		"The login with "+quoted(provider, "another service")+" was removed from your account", when, address)
 }
 
-// IdentityLinked tells a person that an account of another provider can now log in to their
-// account.
+// IdentityLinked returns a message that tells a person that an account at another provider can now
+// log in to their account.
 func (i Instance) IdentityLinked(to, provider string, when time.Time, address string) mail.Message {
 	return i.security(to, "A login was added to your account at "+i.Name,
 		"The login with "+quoted(provider, "another service")+" was added to your account", when, address)

@@ -15,13 +15,13 @@ import (
 	"crier/tenancy/notice"
 )
 
-// Invite creates an invitation and returns the token of a link for the inviter. If n.Email is set,
-// the invitation is for the person with that address, verified. If n.Send is set, a mail brings a
-// separate link. Earlier invitations of the organization for the same address end, with their
-// links.
+// Invite creates an invitation and returns it with the token of a link for the inviter. If n.Email
+// is set, the invitation is only for the person with that verified address. If n.Send is set, the
+// invitation is also emailed, with a separate link. Earlier invitations from the organization to
+// the same address end, and so do their links.
 //
-// Invite returns fault.Conflict if the address belongs to a member, and fault.Quota if the plan
-// allows no more members, open invitations included.
+// Invite returns fault.Conflict if the address belongs to a member. It returns fault.Quota if the
+// plan does not allow another member. Open invitations count as members.
 func (s *Members) Invite(ctx context.Context, p tenancy.Principal, n tenancy.NewInvitation) (
 	out tenancy.Invitation, link string, err error) {
 	const op = "tenancy.Invite"
@@ -71,9 +71,9 @@ func (s *Members) Invite(ctx context.Context, p tenancy.Principal, n tenancy.New
 	return out, link, err
 }
 
-// replaceInvitation ends the invitations of the principal's organization for an address that gets
-// another one. It returns Conflict if the address belongs to a member. It locks the organization,
-// so that only one of two concurrent invitations remains.
+// replaceInvitation ends the organization's earlier invitations to an address that is about to get
+// a new one. It returns Conflict if the address belongs to a member. It locks the organization, so
+// that only one of two concurrent invitations remains.
 func (s *Members) replaceInvitation(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, email string) error {
 	if email == "" {
 		return nil
@@ -101,15 +101,15 @@ func (s *Members) replaceInvitation(ctx context.Context, tx *db.OrgTx, p tenancy
 }
 
 const (
-	// maxInvitations is the maximum number of open invitations of an organization.
+	// maxInvitations is the maximum number of open invitations in an organization.
 	maxInvitations = 500
-	// maxMembers is the maximum number of members of an organization, with any plan.
+	// maxMembers is the maximum number of members in an organization on any plan.
 	maxMembers = 5000
 )
 
-// checkSeats returns fault.Quota if the plan allows no more members, and Conflict at the limits
-// that apply to all organizations. It locks the organization until the end of the transaction. It
-// returns pgx.ErrNoRows if the organization is to be deleted.
+// checkSeats returns fault.Quota if the plan allows no more members. It returns Conflict if a limit
+// that applies to all organizations is reached, and pgx.ErrNoRows if the organization is scheduled
+// for deletion. It locks the organization until the end of the transaction.
 func (s *Members) checkSeats(ctx context.Context, tx *db.OrgTx, org tenancy.OrgID, inviting bool) error {
 	const op = "tenancy.checkSeats"
 	members, invitations, err := memberstore.CountMembers(ctx, tx, s.clock.Now())
@@ -137,7 +137,7 @@ func (s *Members) checkSeats(ctx context.Context, tx *db.OrgTx, org tenancy.OrgI
 	return limits.OverLimit(op, tenancy.LimitMembers, members, limits.Members, advice)
 }
 
-// Invitations returns the open invitations of the principal's organization, the newest first.
+// Invitations returns the open invitations to the principal's organization, newest first.
 func (s *Members) Invitations(ctx context.Context, p tenancy.Principal) (out []tenancy.Invitation, err error) {
 	const op = "tenancy.Invitations"
 	err = s.db.InOrg(ctx, op, p.Org, func(tx *db.OrgTx) error {
@@ -147,7 +147,8 @@ func (s *Members) Invitations(ctx context.Context, p tenancy.Principal) (out []t
 	return out, err
 }
 
-// RevokeInvitation ends an invitation with all its links, or returns fault.NotFound.
+// RevokeInvitation ends an invitation and all its links. It returns fault.NotFound if there is no
+// such invitation.
 func (s *Members) RevokeInvitation(ctx context.Context, p tenancy.Principal, invitation string) error {
 	const op = "tenancy.RevokeInvitation"
 	absent := fault.New(fault.NotFound, op, "There is no such invitation.")
@@ -175,8 +176,8 @@ func invitee(i tenancy.Invitation) string {
 	return i.Email + ", as " + string(i.Role)
 }
 
-// InvitationMail creates a link of an invitation and returns the message with it, or
-// notice.ErrObsolete.
+// InvitationMail creates a new link for an invitation and returns an email that contains the link.
+// It returns notice.ErrObsolete if the invitation can no longer be used.
 func (s *Members) InvitationMail(ctx context.Context, to string, n notice.Notice) (out mail.Message, err error) {
 	const op = "tenancy.renderInvitation"
 	err = s.db.InOrg(ctx, op, n.Org, func(tx *db.OrgTx) error {
@@ -188,7 +189,7 @@ func (s *Members) InvitationMail(ctx context.Context, to string, n notice.Notice
 		if err != nil {
 			return err
 		}
-		// Nobody can use it.
+		// Nobody could use the link.
 		if !s.clock.Now().Before(i.ExpiresAt) || o.DeletedAt != nil || o.SuspendedAt != nil {
 			return notice.ErrObsolete
 		}

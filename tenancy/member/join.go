@@ -14,9 +14,9 @@ import (
 )
 
 // JoinOrganization uses an invitation for the principal's person and returns the organization. It
-// returns the zero id if the invitation is invalid, was used or has expired. It returns
-// fault.Forbidden if the invitation is for another address, or for one that the person has not
-// verified. If the person is already a member, the only effect is that the invitation is used up.
+// returns the zero id if the invitation is invalid, used or expired. It returns fault.Forbidden if
+// the invitation is for another address, or for an address that the person has not verified. If the
+// person is already a member, the invitation is used up and nothing else changes.
 func (s *Members) JoinOrganization(
 	ctx context.Context, p tenancy.Principal, link string,
 ) (org tenancy.OrgID, err error) {
@@ -34,9 +34,10 @@ func (s *Members) JoinOrganization(
 	return org, err
 }
 
-// Offer returns what a link's invitation offers to the principal's person. It returns false if the
-// invitation is unknown, used or expired, if it names another address or one that the person has
-// not confirmed, or if the person is already a member.
+// Offer returns the organization and role that a link's invitation offers the principal's person.
+// It returns false if the invitation is unknown, used or expired, or if the person is already a
+// member. It also returns false if the invitation is for another address, or for an address that
+// the person has not verified.
 func (s *Members) Offer(ctx context.Context, p tenancy.Principal, link string) (out tenancy.Offer, ok bool, err error) {
 	err = s.db.InGate(ctx, "tenancy.Offer", func(tx *db.GateTx) error {
 		open, err := memberstore.InvitationByHash(ctx, tx, credential.HashPasted(link), s.clock.Now())
@@ -74,16 +75,16 @@ func (s *Members) Offer(ctx context.Context, p tenancy.Principal, link string) (
 	return out, true, nil
 }
 
-// isFor reports whether an invitation is open to a person: if it names an address, the person must
-// have that address, verified. An instance without mail verifies no addresses, so the link is
-// enough there.
+// isFor reports whether a person can use an invitation. If the invitation names an address, the
+// person must have that address and must have verified it. An instance without email verifies no
+// addresses, so having the address is enough there.
 func (s *Members) isFor(open memberstore.OpenInvitation, person tenancy.Person) bool {
 	return open.Email == "" || open.Email == person.Email && (person.Verified || !s.notices.Enabled())
 }
 
-// UseInvitation makes a person a member. It returns pgx.ErrNoRows if the invitation can no longer
-// be used, Forbidden if it is for somebody else, and Conflict if the person has too many
-// organizations.
+// UseInvitation makes a person a member and returns the organization. It returns pgx.ErrNoRows if
+// the invitation can no longer be used, Forbidden if it is for somebody else, and Conflict if the
+// person is a member of too many organizations.
 func (s *Members) UseInvitation(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	hash []byte, from tenancy.Source) (tenancy.OrgID, error) {
 	now := s.clock.Now()
@@ -116,7 +117,7 @@ func (s *Members) UseInvitation(ctx context.Context, tx *db.GateTx, op string, p
 	return open.Org, err
 }
 
-// addMember makes a person a member, unless they already are one.
+// addMember makes a person a member unless they already are one.
 func (s *Members) addMember(ctx context.Context, org *db.OrgTx, person tenancy.Person, role tenancy.Role,
 	from tenancy.Source, now time.Time) error {
 	_, err := memberstore.LockMember(ctx, org, person.ID)

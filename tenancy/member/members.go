@@ -1,5 +1,4 @@
-// Package member implements the members of an organization: the team, roles, invitations and
-// joining.
+// Package member manages the members of an organization: the team, roles, invitations and joining.
 package member
 
 import (
@@ -14,32 +13,32 @@ import (
 	"crier/tenancy/proof"
 )
 
-// Keys revokes the API keys that a member made.
+// Keys revokes the API keys that a member created.
 type Keys interface {
-	// TakeMade locks and returns the keys that a person made. If m.Revoke is set, it deletes the
+	// TakeMade locks and returns the keys that a person created. If m.Revoke is set, it deletes the
 	// keys and also returns their hashes.
 	TakeMade(ctx context.Context, tx *db.OrgTx, m tenancy.Maker) (keys []tenancy.APIKey, revoked [][]byte, err error)
-	// ForgetRevoked makes this process refuse the keys with these hashes, unless err means that the
+	// ForgetRevoked makes this process reject keys with these hashes, unless err means that the
 	// keys still exist.
 	ForgetRevoked(err error, revoked [][]byte)
 }
 
-// Publishing finds what a member made for publishing.
+// Publishing finds what a member created for publishing.
 type Publishing interface {
-	// TakeMade returns what a person made in the organization of q, except keys and invitations. If
-	// m.Revoke is set, it deletes the webhooks. It runs in the transaction of q, and returns the
-	// error of Postgres.
+	// TakeMade returns what a person created in q's organization, except for keys and invitations.
+	// If m.Revoke is set, it deletes the webhooks. It runs in q's transaction and returns Postgres
+	// errors unchanged.
 	TakeMade(ctx context.Context, q pg.Querier, m tenancy.Maker) (tenancy.MadeBy, error)
 }
 
-// Quota returns what the plan of an organization allows.
+// Quota returns what an organization's plan allows.
 type Quota interface {
-	// Limits is called in the transaction that adds a member or an invitation, with the
-	// organization locked. It reads with q, and returns the error of Postgres.
+	// Limits is called in the transaction that adds a member or an invitation, while the
+	// organization is locked. It reads with q and returns Postgres errors unchanged.
 	Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (tenancy.Limits, error)
 }
 
-// Deps are the dependencies of New.
+// Deps holds the dependencies of New.
 type Deps struct {
 	DB      *db.DB
 	Clock   clock.Clock
@@ -53,7 +52,7 @@ type Deps struct {
 	Quota Quota
 }
 
-// Members are the use cases of members and invitations. They are safe for concurrent use.
+// Members manages members and invitations. It is safe for concurrent use.
 type Members struct {
 	db         *db.DB
 	clock      clock.Clock
@@ -65,7 +64,7 @@ type Members struct {
 	quota      Quota
 }
 
-// New returns Members.
+// New returns a new Members.
 func New(d Deps) *Members {
 	return &Members{
 		db: d.DB, clock: d.Clock, notices: d.Notices, proofs: d.Proofs, mails: d.Mails, keys: d.Keys,

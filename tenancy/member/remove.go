@@ -13,21 +13,22 @@ import (
 	"crier/tenancy/notice"
 )
 
-// RemoveMember removes a member of the principal's organization, or lets the principal's person
-// leave it. The member's next request finds no access, in all processes, and the member's
-// invitations end.
+// RemoveMember removes a member from the principal's organization, or lets the principal leave it.
+// From their next request on, the member has no access, in all processes. The invitations that the
+// member sent end.
 //
-// Keys and webhooks that the member made belong to the organization. RemoveMember returns the
-// working ones, because the person may know their secrets. If revoke is set, which requires a
-// principal who manages the organization, it deletes them. With or without revoke, it ends the
-// review links with which the person could still answer approval requests: the mailed links of the
-// person's own requests, which may have gone to another address of the person, and links mailed to
-// the person.
+// Keys and webhooks that the member created belong to the organization. RemoveMember returns the
+// keys and webhooks that still work, because the member may know their secrets. If revoke is set,
+// it also deletes them. Only a principal who manages the organization can set revoke.
 //
-// Without the second factor that the organization requires, a person can only leave. RemoveMember
-// returns fault.Forbidden for the owner and for another member whom the principal does not outrank,
-// and fault.NotFound if there is no such member. A person who has already left can be removed as
-// long as anything that they made is left, so that nobody keeps a key by leaving first.
+// RemoveMember always ends review links with which the person could still respond to approval
+// requests. These are links mailed to the person, and links mailed for the person's own requests,
+// which may have gone to another of the person's addresses.
+//
+// A person who lacks a second factor that the organization requires can only leave. RemoveMember
+// returns fault.Forbidden for the owner, and for another member whom the principal does not
+// outrank. It returns fault.NotFound if there is no such member. A person who has already left can
+// be removed as long as anything they created remains, so that nobody keeps a key by leaving first.
 func (s *Members) RemoveMember(
 	ctx context.Context, p tenancy.Principal, member string, revoke bool,
 ) (made tenancy.MadeBy, err error) {
@@ -74,9 +75,10 @@ func (s *Members) RemoveMember(
 	return made, err
 }
 
-// takeMade ends the invitations of a locked member, and returns them with everything else that the
-// person made. If maker.Revoke is set, it deletes the keys and the webhooks, and returns the hashes
-// of the keys. The member's own commands have ended or are waiting, so they create nothing later.
+// takeMade ends the invitations of a locked member and returns them with everything else that the
+// member created. If maker.Revoke is set, it deletes the keys and webhooks and returns the hashes
+// of the keys. The member's own commands have ended or are waiting, so they cannot create anything
+// later.
 func (s *Members) takeMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, maker tenancy.Maker) (
 	made tenancy.MadeBy, hashes [][]byte, err error) {
 	now := s.clock.Now()
@@ -97,7 +99,7 @@ func (s *Members) takeMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principa
 	return made, hashes, s.auditMade(ctx, tx, p, made, now)
 }
 
-// auditMade records the end of things that a member had made.
+// auditMade records which of a member's invitations, keys and webhooks have ended.
 func (s *Members) auditMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, ended tenancy.MadeBy,
 	now time.Time) error {
 	subjects := map[tenancy.Action][]string{}
@@ -118,7 +120,8 @@ func (s *Members) auditMade(ctx context.Context, tx *db.OrgTx, p tenancy.Princip
 	return nil
 }
 
-// removeMember removes a locked member.
+// removeMember deletes a locked membership and records the removal. It emails the member unless
+// they left on their own.
 func (s *Members) removeMember(ctx context.Context, tx *db.OrgTx, p tenancy.Principal,
 	target tenancy.PersonID) error {
 	email, err := memberstore.MemberEmail(ctx, tx, target)

@@ -11,16 +11,16 @@ import (
 	"crier/tenancy/notice"
 )
 
-// SetRole changes the role of a member of the principal's organization. With RoleSuperAdmin, the
-// member becomes the owner, and the principal, who must be the owner, becomes an administrator;
-// this requires the proof.
+// SetRole changes the role of a member of the principal's organization. If the new role is
+// RoleSuperAdmin, the member becomes the owner and the principal becomes an administrator. Only the
+// owner can do this, and the proof is required.
 //
-// The invitations of a member who no longer manages the organization end. SetRole returns them with
-// the keys, webhooks and provider credentials that the person made. If change.Revoke is set, it
-// deletes the keys and webhooks, as RemoveMember does.
+// If the member no longer manages the organization, SetRole ends the invitations that the member
+// sent. It returns them, together with the keys, webhooks and provider credentials that the member
+// created. If change.Revoke is set, SetRole deletes the keys and webhooks, as RemoveMember does.
 //
-// SetRole returns fault.Forbidden for the owner's role and for a principal who may not change the
-// role, and fault.NotFound if there is no such member.
+// SetRole returns fault.Forbidden if the member is the owner or if the principal may not change the
+// role. It returns fault.NotFound if there is no such member.
 func (s *Members) SetRole(ctx context.Context, p tenancy.Principal, member string, change tenancy.RoleChange) (
 	made tenancy.MadeBy, err error) {
 	const op = "tenancy.SetRole"
@@ -55,7 +55,7 @@ func (s *Members) SetRole(ctx context.Context, p tenancy.Principal, member strin
 	return made, err
 }
 
-// mayChangeRole checks the input of SetRole and, for a hand-over, the proof.
+// mayChangeRole checks SetRole's input and, if the organization changes owners, the proof.
 func (s *Members) mayChangeRole(ctx context.Context, op string, p tenancy.Principal, change tenancy.RoleChange) error {
 	var in tenancy.Inputs
 	in.Check(change.Role.Valid(), "role", "must be USER, ADMIN or SUPERADMIN")
@@ -70,7 +70,8 @@ func (s *Members) mayChangeRole(ctx context.Context, op string, p tenancy.Princi
 	return err
 }
 
-// setRole changes the role of a locked member. The principal has been confirmed in the transaction.
+// setRole changes the role of a locked member. The caller must have confirmed the principal in the
+// transaction.
 func (s *Members) setRole(ctx context.Context, tx *db.OrgTx, op string, p tenancy.Principal,
 	m tenancy.Membership, role tenancy.Role) (err error) {
 	handOver := role == tenancy.RoleSuperAdmin
@@ -88,7 +89,7 @@ func (s *Members) setRole(ctx context.Context, tx *db.OrgTx, op string, p tenanc
 	return s.recordRole(ctx, tx, p, m.Person, role, handOver)
 }
 
-// recordRole records a new role and mails the member.
+// recordRole records a role change in the audit log and emails the member.
 func (s *Members) recordRole(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, target tenancy.PersonID,
 	role tenancy.Role, handOver bool) error {
 	email, err := memberstore.MemberEmail(ctx, tx, target)
@@ -113,10 +114,10 @@ func (s *Members) recordRole(ctx context.Context, tx *db.OrgTx, p tenancy.Princi
 	return s.notices.Notify(ctx, gate, kind, email, notice.Notice{Name: o.Name, Role: role, By: p.Doer()})
 }
 
-// checkStays returns Conflict if the account of the member or the principal is to be deleted,
-// because the organization would be left without an owner. It locks both people until the end of
-// the transaction, because the principal's account may be about to be deleted with the
-// organizations that it owns. The returned transaction continues in the organization.
+// checkStays returns Conflict if the account of the member or the principal is scheduled for
+// deletion, because the organization would be left without an owner. It locks both people until the
+// end of the transaction, because the principal's account may be about to be deleted, together with
+// the organizations it owns. The returned transaction continues in the organization.
 func checkStays(ctx context.Context, tx *db.OrgTx, op string, p tenancy.Principal, member tenancy.PersonID) (
 	*db.OrgTx, error) {
 	gate, err := tx.Leave(ctx)

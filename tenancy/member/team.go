@@ -10,7 +10,7 @@ import (
 	memberstore "crier/tenancy/member/store"
 )
 
-// Team returns the members of the principal's organization, the oldest membership first.
+// Team returns the members of the principal's organization, oldest membership first.
 func (s *Members) Team(ctx context.Context, p tenancy.Principal) (out []tenancy.Member, err error) {
 	const op = "tenancy.Team"
 	err = s.db.InOrg(ctx, op, p.Org, func(tx *db.OrgTx) error {
@@ -20,8 +20,8 @@ func (s *Members) Team(ctx context.Context, p tenancy.Principal) (out []tenancy.
 	return out, err
 }
 
-// inMember runs fn in a transaction that has locked a member, using InOrgAlone. It returns NotFound
-// if there is no such member.
+// inMember locks a member and runs fn in the same transaction, using InOrgAlone. It returns
+// NotFound if there is no such member.
 func (s *Members) inMember(ctx context.Context, op string, p tenancy.Principal, target tenancy.PersonID,
 	fn func(tx *db.OrgTx, m tenancy.Membership) error) error {
 	return s.db.InOrgAlone(ctx, op, p, func(tx *db.OrgTx) error {

@@ -1,9 +1,9 @@
 package notice
 
-// Kind is what a mail is about. It is stored with the mail.
+// Kind is what an email is about. It is stored with the email.
 type Kind string
 
-// The kinds of mail.
+// The kinds of email.
 const (
 	Registration         Kind = "registration"
 	Resend               Kind = "resend"
@@ -30,9 +30,9 @@ const (
 	DeletionUndone       Kind = "deletion-undone"
 	Impersonated         Kind = "impersonated"
 	ChannelDisowned      Kind = "channel-disowned"
-	// Members stands for a page of the members of an organization: its task queues a mail to each
-	// of them. The address of its row is the id of the organization.
+	// Members represents a page of an organization's members. Its task queues an email to each
+	// member on the page. Its row contains the organization's id instead of an address.
 	Members Kind = "members"
-	// Report is about incidents of channels, published posts or approvals.
+	// Report is about channel incidents, published posts or approvals.
 	Report Kind = "report"
 )

@@ -9,13 +9,13 @@ import (
 	"crier/tenancy"
 )
 
-// Notice holds the names, times and reports in a mail. It is stored as JSON and holds nothing
-// secret.
+// Notice holds the names, times and reports that appear in an email. It is stored as JSON and
+// contains no secrets.
 type Notice struct {
 	Confirmation tenancy.ConfirmationID `json:"confirmation,omitzero"`
 	Org          tenancy.OrgID          `json:"org,omitzero"`
 	Invitation   tenancy.InvitationID   `json:"invitation,omitzero"`
-	// Name is the name of an organization or an identity provider, or the new address.
+	// Name is the name of an organization or identity provider, or the new address.
 	Name    string       `json:"name,omitempty"`
 	Key     string       `json:"key,omitempty"`
 	Channel string       `json:"channel,omitempty"`
@@ -23,21 +23,20 @@ type Notice struct {
 	Role    tenancy.Role `json:"role,omitempty"`
 	Address string       `json:"address,omitempty"`
 	Agent   string       `json:"agent,omitempty"`
-	// Zone is the time zone of the organization, or "" in mails that concern only an account.
+	// Zone is the organization's time zone, or "" in emails that concern only an account.
 	Zone  string    `json:"zone,omitempty"`
 	At    time.Time `json:"at,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Kind and After are set for the kind Members. Kind is the kind of the mails to queue, and
-	// After is the person after whom the page of members begins.
+	// Kind and After are set for the kind Members. Kind is the kind of the emails to queue, and
+	// After is the last person on the previous page.
 	Kind  Kind             `json:"kind,omitempty"`
 	After tenancy.PersonID `json:"after,omitzero"`
-	// Reports are set for the kind Report. More is the number of reports that the mail does not
-	// list.
+	// Reports is set for the kind Report. More is the number of reports that the email leaves out.
 	Reports []tenancy.Report `json:"reports,omitempty"`
 	More    int              `json:"more,omitempty"`
 }
 
-// IsOptional reports whether the person can turn off mails of this kind.
+// IsOptional reports whether people can turn off emails of this kind.
 func (n Notice) IsOptional(kind Kind) bool {
 	switch kind {
 	case Role, Removed, Report:
@@ -48,7 +47,7 @@ func (n Notice) IsOptional(kind Kind) bool {
 	return false
 }
 
-// Topics returns the topics that the person can turn off to stop such mails.
+// Topics returns the topics that a person can turn off to stop such emails.
 func (n Notice) Topics() (out []tenancy.MailTopic) {
 	if len(n.Reports) == 0 {
 		return []tenancy.MailTopic{tenancy.TopicTeam}
@@ -61,8 +60,8 @@ func (n Notice) Topics() (out []tenancy.MailTopic) {
 	return out
 }
 
-// WantedBy returns the mail as a person with these settings gets it. ok is false if the person
-// wants none of it.
+// WantedBy returns the parts of the notice that a person with these settings wants. ok is false if
+// the person wants none of them.
 func (n Notice) WantedBy(settings tenancy.Notifications) (out Notice, ok bool) {
 	if len(n.Reports) == 0 {
 		return n, settings.Mails(tenancy.TopicTeam)
@@ -77,8 +76,9 @@ func (n Notice) WantedBy(settings tenancy.Notifications) (out Notice, ok bool) {
 	return n, len(wanted) > 0
 }
 
-// IsTrueOf reports whether a mail to the members of an organization is still true. It is false for
-// reports while the organization is suspended, because its members cannot use it.
+// IsTrueOf reports whether an email to an organization's members is still true. It returns false
+// for reports while the organization is suspended, because members cannot use the organization
+// then.
 func (n Notice) IsTrueOf(o tenancy.Organization) bool {
 	if n.Kind == Report && o.SuspendedAt != nil {
 		return false
@@ -86,7 +86,8 @@ func (n Notice) IsTrueOf(o tenancy.Organization) bool {
 	return (o.DeletedAt != nil) == (n.Kind == OrganizationDeletion)
 }
 
-// Bound keeps only the reports that a mail lists, problems first, and counts the others.
+// Bound truncates Reports to the number that an email lists, problems first, and adds the number of
+// removed reports to More.
 func (n *Notice) Bound() {
 	slices.SortStableFunc(n.Reports, func(a, b tenancy.Report) int {
 		switch {
@@ -102,17 +103,17 @@ func (n *Notice) Bound() {
 	}
 }
 
-// IsProblem reports whether a report is about a problem, rather than about published posts or
+// IsProblem reports whether a report is about a problem, as opposed to published posts or
 // approvals.
 func IsProblem(r tenancy.Report) bool {
 	return r.Kind != tenancy.ReportPublished && r.Kind != tenancy.ReportApproval
 }
 
-// ErrObsolete is returned for a mail that is no longer applicable, such as one for a revoked
+// ErrObsolete is returned for an email that no longer applies, such as one for a revoked
 // invitation.
 var ErrObsolete = errors.New("there is nothing to send")
 
-// Obsolete returns ErrObsolete instead of pgx.ErrNoRows, and other errors unchanged.
+// Obsolete returns ErrObsolete if err is pgx.ErrNoRows, and err itself otherwise.
 func Obsolete(err error) error {
 	if pg.IsNoRows(err) {
 		return ErrObsolete

@@ -11,14 +11,14 @@ import (
 	"crier/tenancy/db"
 )
 
-// MailTask is the kind of the task that sends a mail. The task has the id of the mail's row.
+// MailTask is the kind of task that sends an email. The task has the same id as the email's row.
 const MailTask = "mail"
 
 const mailInsert = `-- tenancy.MailInsert
 insert into mail (id, kind, email, data, created_at) values ($1, $2, $3, $4, $5)`
 
-// AddMail inserts a mail with its task. data is encoded as JSON and must hold nothing secret. If
-// later is set, the mail goes behind the mails that people are waiting for.
+// AddMail inserts an email and the task that sends it. data is encoded as JSON and must not contain
+// secrets. If later is set, the email is queued behind the emails that people are waiting for.
 func AddMail(ctx context.Context, tx *db.GateTx, kind, email string, data any, now time.Time, later bool) error {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -34,17 +34,18 @@ func AddMail(ctx context.Context, tx *db.GateTx, kind, email string, data any, n
 const mailCount = `-- tenancy.MailCount
 select count(*) from (select from mail where email = $1 and kind = $2 and created_at > $3 limit $4) queued`
 
-// CountMails returns how many mails of a kind to an address were added since a time and have not
-// been sent yet, at most limit.
+// CountMails returns how many unsent emails of a kind to an address have been added since a given
+// time. It counts up to limit.
 func CountMails(ctx context.Context, tx *db.GateTx, email, kind string, since time.Time, limit int) (n int, err error) {
 	err = tx.QueryRow(ctx, mailCount, email, kind, since, limit).Scan(&n)
 	return n, err
 }
 
-// Add queues a mail in a transaction. On an instance without mail it does nothing. Mails that a
-// person can turn off go behind the mails that people are waiting for, because there may be
-// thousands of them. So do the tasks that queue such mails for a page of members, and every such
-// task after the first page.
+// Add queues an email in a transaction. On an instance that sends no email, it does nothing.
+//
+// Emails that people can turn off are queued behind the emails that people are waiting for, because
+// there may be thousands of them. The same applies to a task that queues such emails for a page of
+// members, and to a task for any page after the first.
 func (q *Queue) Add(ctx context.Context, tx *db.GateTx, kind Kind, email string, n Notice) error {
 	if !q.enabled {
 		return nil
@@ -58,17 +59,17 @@ func (q *Queue) Add(ctx context.Context, tx *db.GateTx, kind Kind, email string,
 }
 
 const (
-	// maxNotices is how many notices of one kind to an address may wait to be sent when another one
-	// is added.
+	// maxNotices is how many notices of one kind can wait to be sent to one address before Notify
+	// drops further ones.
 	maxNotices = 20
-	// noticeWindow excludes mails that will no longer be sent.
+	// noticeWindow is how far back waiting notices are counted. Older ones will no longer be sent.
 	noticeWindow = 24 * time.Hour
 )
 
-// Notify is Add for something that has happened to a person. While too many notices of the kind to
-// the address are waiting, it only logs: one account must not fill the queue that all mails go
-// through. Mails of other kinds do not count, because other people can cause them and could thus
-// keep a notice from the person.
+// Notify is like Add, but for something that has happened to a person. If too many notices of the
+// same kind are waiting for the address, Notify logs the notice and drops it, so that one account
+// cannot fill the queue that all emails go through. Emails of other kinds do not count, because
+// other people could cause enough of them to suppress a notice.
 func (q *Queue) Notify(ctx context.Context, tx *db.GateTx, kind Kind, email string, n Notice) error {
 	waiting, err := CountMails(ctx, tx, email, string(kind), q.clock.Now().Add(-noticeWindow), maxNotices)
 	if err != nil {
@@ -81,15 +82,16 @@ func (q *Queue) Notify(ctx context.Context, tx *db.GateTx, kind Kind, email stri
 	return q.Add(ctx, tx, kind, email, n)
 }
 
-// AddForMembers queues a mail about an organization for each of its members, page by page: it adds
-// the task for the first page, which goes behind other mails if the members can turn off the mail.
+// AddForMembers queues an email about an organization for each of its members, page by page. It
+// adds a task for the first page. If members can turn off the email, the task is queued behind
+// other emails.
 func (q *Queue) AddForMembers(ctx context.Context, tx *db.GateTx, kind Kind, n Notice) error {
 	n.Kind = kind
 	return q.Add(ctx, tx, Members, n.Org.String(), n)
 }
 
-// AddByAddress queues a mail about an address to that address. On an instance without mail it only
-// logs. It returns Invalid for an invalid address.
+// AddByAddress queues an email about an address to that address. On an instance that sends no
+// email, it only logs the request. It returns Invalid if the address is invalid.
 func (q *Queue) AddByAddress(ctx context.Context, op string, kind Kind, email string) error {
 	var in tenancy.Inputs
 	clean := in.Email("email", email)

@@ -11,10 +11,10 @@ import (
 	organizationstore "crier/tenancy/organization/store"
 )
 
-// Audit returns entries of the audit log of the principal's organization, the newest first, and
-// whether there are more. A person who does not manage the organization gets only their own
-// entries, including those of an instance administrator who impersonated them. Audit returns
-// fault.RateLimited while too many such queries are waiting.
+// Audit returns entries from the audit log of the principal's organization, newest first, and
+// reports whether there are more. A person who does not manage the organization gets only their own
+// entries, including those made by an instance administrator impersonating them. Audit returns
+// fault.RateLimited if too many audit queries are waiting.
 func (s *Organizations) Audit(ctx context.Context, p tenancy.Principal, q tenancy.AuditQuery) (
 	out []tenancy.AuditEvent, more bool, err error) {
 	const op = "tenancy.Audit"
@@ -44,14 +44,14 @@ func (s *Organizations) Audit(ctx context.Context, p tenancy.Principal, q tenanc
 }
 
 const (
-	// auditsAtOnce is how many audit log queries run at once, over all organizations. auditsWaiting
-	// is how many queries of one organization may wait, each for at most auditWait.
+	// auditsAtOnce is how many audit log queries run concurrently across all organizations.
+	// auditsWaiting is how many queries per organization can wait, each for at most auditWait.
 	auditsAtOnce, auditsWaiting = 2, 4
 	auditWait                   = 10 * time.Second
 )
 
-// queryAudit waits for a slot for an audit log query. It returns RateLimited if too many queries
-// are waiting, or if no slot became free in time.
+// queryAudit waits for a slot to run an audit log query. It returns RateLimited if too many queries
+// are waiting or if no slot becomes free in time.
 func (s *Organizations) queryAudit(ctx context.Context, op string, org tenancy.OrgID) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, auditWait)
 	defer cancel()
@@ -63,24 +63,24 @@ func (s *Organizations) queryAudit(ctx context.Context, op string, org tenancy.O
 	return leave, nil
 }
 
-// Record appends an entry to the audit log of the principal's organization for something that
-// another part of the service did. It returns fault.Unavailable if the database cannot be reached;
-// what was done is not undone.
+// Record appends an entry to the audit log of the principal's organization for an action taken by
+// another part of the service. It returns fault.Unavailable if the database cannot be reached; the
+// action itself is not undone.
 func (s *Organizations) Record(ctx context.Context, p tenancy.Principal, action tenancy.Action, subject string) error {
 	return s.db.InOrg(ctx, "tenancy.Record", p.Org, func(tx *db.OrgTx) error {
 		return db.Audit(ctx, tx, p.Event(action, subject), s.clock.Now())
 	})
 }
 
-// RecordActed appends an audit entry for a request to change something that an instance
-// administrator makes while impersonating a member.
+// RecordActed appends an audit log entry for a change that an instance administrator requests while
+// impersonating a member.
 func (s *Organizations) RecordActed(ctx context.Context, p tenancy.Principal, request string) error {
 	return s.Record(ctx, p, tenancy.ActionImpersonatedRequest, request)
 }
 
-// AppendAudit appends an entry to the audit log of the principal's organization for something that
-// another part of the service does. It runs as pg.Tenant in the transaction that makes the change,
-// and returns the error of Postgres.
+// AppendAudit appends an entry to the audit log of the principal's organization for a change that
+// another part of the service makes. It runs as pg.Tenant in the transaction that makes the change,
+// and returns Postgres errors unchanged.
 func (s *Organizations) AppendAudit(
 	ctx context.Context, q pg.Querier, p tenancy.Principal, action tenancy.Action, subject string,
 ) error {

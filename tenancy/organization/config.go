@@ -2,7 +2,7 @@ package organization
 
 import "crier/platform/env"
 
-// Config limits the organizations that one person creates; 0 means no limit. The limits do not
+// Config limits how many organizations one person can create; 0 means no limit. The limits do not
 // apply to the operator.
 type Config struct {
 	OrganizationsPerDay    int `env:"ORGANIZATIONS_PER_DAY, default=5" doc:"Organizations that one person may create in 24 hours; 0: no limit."`
@@ -13,7 +13,7 @@ type Config struct {
 
 const maxOrganizations = 1000
 
-// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+// Validate returns all configuration errors, joined; errors.As finds an env.Fault in the result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Number("ORGANIZATIONS_PER_DAY", int64(c.OrganizationsPerDay), 0, maxOrganizations)

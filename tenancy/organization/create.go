@@ -12,12 +12,13 @@ import (
 	organizationstore "crier/tenancy/organization/store"
 )
 
-// creationWindow is the period of ORGANIZATIONS_PER_DAY.
+// creationWindow is the period that ORGANIZATIONS_PER_DAY refers to.
 const creationWindow = 24 * time.Hour
 
-// CheckCreations returns an error if a locked person may not create another organization: Conflict
-// or RateLimited at the limits of the instance, and Quota if the person has created too many
-// organizations with the default plan. It counts the organizations of all accounts of one mailbox.
+// CheckCreations returns an error if a locked person may not create another organization. The error
+// is Conflict or RateLimited if the person has reached a limit of the instance, and Quota if the
+// person has created too many organizations on the default plan. Organizations created by other
+// accounts with the same mailbox count too.
 func (s *Organizations) CheckCreations(
 	ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID,
 ) error {
@@ -41,8 +42,9 @@ func (s *Organizations) CheckCreations(
 	return s.checkDefaultPlan(op, created)
 }
 
-// checkDefaultPlan returns Quota if too many of the organizations that a person created have the
-// default plan. Otherwise a person could multiply the plan's limits with further organizations.
+// checkDefaultPlan returns Quota if too many of the organizations that a person created are on the
+// default plan. Without this check, a person could multiply the plan's limits by creating more
+// organizations.
 func (s *Organizations) checkDefaultPlan(op string, created []organizationstore.Created) error {
 	most := s.cfg.DefaultPlanOrganizations
 	if s.plans == nil || most == 0 {
@@ -63,10 +65,10 @@ func (s *Organizations) checkDefaultPlan(op string, created []organizationstore.
 	}
 }
 
-// CreateOrganization creates an organization that the principal's person owns. The name has 3 to
-// 128 characters. It returns fault.Conflict if the person has too many organizations, RateLimited
-// if the person has created too many in a day, and Quota if the person has created too many with
-// the default plan.
+// CreateOrganization creates an organization that the principal's person owns. The name must have 3
+// to 128 characters. CreateOrganization returns fault.Conflict if the person has too many
+// organizations, RateLimited if the person has created too many in a day, and Quota if the person
+// has created too many on the default plan.
 func (s *Organizations) CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (
 	out tenancy.Organization, err error) {
 	const op = "tenancy.CreateOrganization"
@@ -89,8 +91,8 @@ func (s *Organizations) CreateOrganization(ctx context.Context, p tenancy.Princi
 	return out, err
 }
 
-// MakeOrganization creates an organization that the principal's person owns. It counts toward the
-// creator's limits; the creator is zero if the operator creates it.
+// MakeOrganization creates an organization that the principal's person owns. The organization
+// counts toward the limits of creator, which is zero if the operator creates it.
 func (s *Organizations) MakeOrganization(
 	ctx context.Context, tx *db.GateTx, by tenancy.Principal, creator tenancy.PersonID, name string,
 ) (tenancy.OrgID, error) {

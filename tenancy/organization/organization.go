@@ -11,8 +11,9 @@ import (
 	organizationstore "crier/tenancy/organization/store"
 )
 
-// Organizations returns the organizations that the principal's person can choose, or can restore as
-// their owner, the oldest membership first. Their time zone is empty.
+// Organizations returns the organizations that the principal's person can choose, oldest membership
+// first. It includes organizations scheduled for deletion if the person owns them and so can
+// restore them. The organizations' time zones are empty.
 func (s *Organizations) Organizations(
 	ctx context.Context, p tenancy.Principal,
 ) (out []tenancy.OrganizationOf, err error) {
@@ -26,7 +27,8 @@ func (s *Organizations) Organizations(
 	}), err
 }
 
-// Organization returns the principal's organization, or fault.NotFound.
+// Organization returns the principal's organization. It returns fault.NotFound if the organization
+// no longer exists.
 func (s *Organizations) Organization(ctx context.Context, p tenancy.Principal) (out tenancy.Organization, err error) {
 	const op = "tenancy.Organization"
 	err = s.db.InOrg(ctx, op, p.Org, func(tx *db.OrgTx) error {
@@ -52,9 +54,10 @@ func (s *Organizations) ChooseOrganization(ctx context.Context, p tenancy.Princi
 	return fault.New(fault.Forbidden, op, "You are not a member of this organization.")
 }
 
-// UpdateOrganization changes at least one setting of the principal's organization and returns the
-// organization. A new time zone applies to new channels; existing channels and recurring posts keep
-// theirs. It returns fault.NotFound if the organization is gone.
+// UpdateOrganization changes settings of the principal's organization and returns the organization.
+// At least one setting must be given. A new time zone applies only to new channels; existing
+// channels and recurring posts keep their time zones. It returns fault.NotFound if the organization
+// no longer exists.
 func (s *Organizations) UpdateOrganization(ctx context.Context, p tenancy.Principal, c tenancy.OrganizationChange) (
 	out tenancy.Organization, err error) {
 	const op = "tenancy.UpdateOrganization"
@@ -85,10 +88,12 @@ func (s *Organizations) UpdateOrganization(ctx context.Context, p tenancy.Princi
 	return out, noOrganization(op, err)
 }
 
-// Senders returns the mailboxes against which the principal's mails count: the mailbox of the
-// creator of the organization, or of its owner if the creator has left, and the mailbox of the
-// principal's person. People who have left an organization neither use up nor share its limits. A
-// mailbox is returned as a hash, which is the same for all its addresses.
+// Senders returns the mailboxes whose limits the principal's emails count against. These are the
+// mailbox of the principal's person and that of the organization's creator. If the creator has
+// left, the owner's mailbox counts instead. People who have left an organization neither use up nor
+// share its limits.
+//
+// Each mailbox is returned as a hash, which is the same for all of the mailbox's addresses.
 func (s *Organizations) Senders(ctx context.Context, p tenancy.Principal) (mailboxes []string, err error) {
 	const op = "tenancy.Senders"
 	err = s.db.InOrg(ctx, op, p.Org, func(tx *db.OrgTx) error {
@@ -98,7 +103,8 @@ func (s *Organizations) Senders(ctx context.Context, p tenancy.Principal) (mailb
 	return mailboxes, err
 }
 
-// noOrganization returns NotFound if the organization is gone.
+// noOrganization returns NotFound if err means that the organization no longer exists, and err
+// itself otherwise.
 func noOrganization(op string, err error) error {
 	if pg.IsNoRows(err) {
 		return fault.New(fault.NotFound, op, "There is no such organization.")

@@ -1,5 +1,5 @@
-// Package organization implements organizations: creating, choosing and changing them, what they
-// require of members, and their audit logs.
+// Package organization manages organizations: creating, choosing and changing them, their
+// requirements for members, and their audit logs.
 package organization
 
 import (
@@ -11,12 +11,12 @@ import (
 
 // Plans reports which plans organizations have.
 type Plans interface {
-	// OnDefault returns the name of the default plan and how many of the organizations have it. The
-	// number is 0 if the plan has no limits.
+	// OnDefault returns the default plan's name and how many of the given organizations are on that
+	// plan. The number is 0 if the plan has no limits.
 	OnDefault(orgs []tenancy.OrgID) (plan string, n int)
 }
 
-// Deps are the dependencies of New.
+// Deps holds the dependencies of New.
 type Deps struct {
 	DB    *db.DB
 	Clock clock.Clock
@@ -24,17 +24,18 @@ type Deps struct {
 	Plans Plans
 }
 
-// Organizations are the use cases of organizations. They are safe for concurrent use.
+// Organizations manages organizations and their audit logs. It is safe for concurrent use.
 type Organizations struct {
 	cfg   Config
 	db    *db.DB
 	clock clock.Clock
 	plans Plans
-	// audits limits queries of audit logs, fairly by organization: one can read a whole log.
+	// audits limits audit log queries, fairly by organization, because a single query can read a
+	// whole log.
 	audits *limit.Fair[tenancy.OrgID]
 }
 
-// New returns Organizations.
+// New returns a new Organizations.
 func New(cfg Config, d Deps) *Organizations {
 	return &Organizations{
 		cfg: cfg, db: d.DB, clock: d.Clock, plans: d.Plans, audits: limit.NewFair[tenancy.OrgID](auditsAtOnce, auditsWaiting),

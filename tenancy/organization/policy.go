@@ -16,9 +16,9 @@ func (s *Organizations) MFAPolicy(ctx context.Context, p tenancy.Principal) (boo
 	return o.RequiresMFA, err
 }
 
-// SetMFAPolicy stores whether the principal's organization requires a second factor. From then on,
-// members without one have no access to the organization. It returns fault.Conflict if the caller
-// has no second factor.
+// SetMFAPolicy sets whether the principal's organization requires a second factor. If it does,
+// members without one have no access to the organization from then on. SetMFAPolicy returns
+// fault.Conflict if required is true and the principal's person has no second factor.
 func (s *Organizations) SetMFAPolicy(ctx context.Context, p tenancy.Principal, required bool) error {
 	const op = "tenancy.SetMFAPolicy"
 	if err := db.RefuseBehind(op, p); err != nil {

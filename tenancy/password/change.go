@@ -12,9 +12,9 @@ import (
 	"crier/tenancy/passwords"
 )
 
-// ChangePassword sets the password of the principal's person and ends all other sessions. The
-// password of the proof is the old password. A person without a password sets a first one; see
-// Prove in tenancy/proof.
+// ChangePassword sets the password of the principal's person and ends all other sessions. The proof
+// contains the old password. A person without a password can set a first one; see Prove in package
+// tenancy/proof.
 func (s *Passwords) ChangePassword(
 	ctx context.Context, p tenancy.Principal, proof tenancy.Proof, password string,
 ) error {

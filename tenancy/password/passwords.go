@@ -1,5 +1,5 @@
-// Package password implements changing the password and the address that a person signs in with,
-// and resetting a forgotten password.
+// Package password changes the address and password that a person signs in with, and resets
+// forgotten passwords.
 package password
 
 import (
@@ -9,7 +9,7 @@ import (
 	"crier/tenancy/proof"
 )
 
-// Deps are the dependencies of New.
+// Deps holds the dependencies of New.
 type Deps struct {
 	DB      *db.DB
 	Clock   clock.Clock
@@ -17,7 +17,7 @@ type Deps struct {
 	Proofs  *proof.Proofs
 }
 
-// Passwords are the use cases of passwords and addresses. They are safe for concurrent use.
+// Passwords changes and resets passwords, and changes addresses. It is safe for concurrent use.
 type Passwords struct {
 	db      *db.DB
 	clock   clock.Clock
@@ -25,7 +25,7 @@ type Passwords struct {
 	proofs  *proof.Proofs
 }
 
-// New returns Passwords.
+// New returns a new Passwords.
 func New(d Deps) *Passwords {
 	return &Passwords{db: d.DB, clock: d.Clock, notices: d.Notices, proofs: d.Proofs}
 }

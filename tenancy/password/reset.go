@@ -15,23 +15,23 @@ import (
 	"crier/tenancy/passwords"
 )
 
-// Forgot mails a link for a new password, if there is a person with the address. The address is
-// looked up when the mail is rendered, so that the response takes the same time for all addresses.
+// Forgot emails a password reset link if the address belongs to a person. The address is not looked
+// up until the email is rendered, so that the response takes the same time for all addresses.
 func (s *Passwords) Forgot(ctx context.Context, email string) error {
 	return s.notices.AddByAddress(ctx, "tenancy.Forgot", notice.Reset, email)
 }
 
-// ResetPassword sets the password of the link's person and ends all of the person's sessions. It
-// unlinks the identities of providers, because somebody who has taken over the account could have
-// linked one. A second factor remains. ResetPassword returns false if the link is invalid or was
-// used.
+// ResetPassword sets the password of the person whom the link was sent to, and ends all of the
+// person's sessions. It unlinks the person's provider identities, because somebody who has taken
+// over the account could have linked one. It does not remove a second factor. ResetPassword returns
+// false if the link is invalid or was already used.
 func (s *Passwords) ResetPassword(ctx context.Context, token, password string, from tenancy.Source) (bool, error) {
 	const op = "tenancy.ResetPassword"
 	if err := passwords.Check(op, "password", password); err != nil {
 		return false, err
 	}
 	now, link := s.clock.Now(), credential.HashPasted(token)
-	// Nothing is hashed for an invalid link.
+	// Check the link first, so that an invalid one costs no password hash.
 	err := s.db.InGate(ctx, op, func(tx *db.GateTx) error {
 		_, err := credential.ConfirmationByHash(ctx, tx, link, credential.ConfirmReset, now)
 		return err
@@ -63,7 +63,7 @@ func (s *Passwords) ResetPassword(ctx context.Context, token, password string, f
 				return err
 			}
 		}
-		// This ends the link too.
+		// This also ends the link.
 		if _, err := entry.EndSessions(ctx, tx, person.ID, tenancy.SessionID{}, from.Device); err != nil {
 			return err
 		}
@@ -82,9 +82,9 @@ func (s *Passwords) ResetPassword(ctx context.Context, token, password string, f
 	return err == nil, err
 }
 
-// SetPasswordOf replaces the password of the person with the given address with a random one, and
-// returns it. It ends all of the person's sessions and unlinks the person's identities of
-// providers. It is for the operator. It returns fault.NotFound if no account has the address.
+// SetPasswordOf sets a random password for the person with the given address and returns the
+// password. It ends all of the person's sessions and unlinks the person's provider identities. Only
+// the operator may call it. It returns fault.NotFound if no account has the address.
 func (s *Passwords) SetPasswordOf(ctx context.Context, email string) (string, error) {
 	const op = "tenancy.SetPasswordOf"
 	password, err := secret.Token("", 20)

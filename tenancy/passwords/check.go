@@ -7,8 +7,9 @@ import (
 	"crier/tenancy"
 )
 
-// Check returns Invalid for a new password that has fewer than 8 characters, not counting spaces at
-// its ends, or more than 128, or that is one of the most common passwords.
+// Check returns Invalid if a new password has fewer than 8 characters, not counting leading and
+// trailing spaces. It also returns Invalid if the password has more than 128 characters or is one
+// of the most common passwords.
 func Check(op, field, password string) error {
 	var in tenancy.Inputs
 	in.Password(field, password)

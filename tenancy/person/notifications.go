@@ -17,7 +17,7 @@ func (s *People) Notifications(ctx context.Context, p tenancy.Principal) (out te
 	return out, err
 }
 
-// SetNotifications stores what the principal's person wants to be notified about.
+// SetNotifications sets what the principal's person wants to be notified about.
 func (s *People) SetNotifications(ctx context.Context, p tenancy.Principal, n tenancy.Notifications) error {
 	const op = "tenancy.SetNotifications"
 	var in tenancy.Inputs

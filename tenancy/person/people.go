@@ -1,4 +1,5 @@
-// Package person implements the use cases of a person's own data.
+// Package person reads and changes a person's own data: the profile, notification settings and
+// identities.
 package person
 
 import (
@@ -7,19 +8,19 @@ import (
 	"crier/tenancy/notice"
 )
 
-// Deps are the dependencies of New.
+// Deps holds the dependencies of New.
 type Deps struct {
 	DB      *db.DB
 	Clock   clock.Clock
 	Notices *notice.Queue
 }
 
-// People are the use cases of a person's own data. They are safe for concurrent use.
+// People reads and changes people's own data. It is safe for concurrent use.
 type People struct {
 	db      *db.DB
 	clock   clock.Clock
 	notices *notice.Queue
 }
 
-// New returns People.
+// New returns a new People.
 func New(d Deps) *People { return &People{db: d.DB, clock: d.Clock, notices: d.Notices} }

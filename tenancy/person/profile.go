@@ -11,7 +11,7 @@ import (
 )
 
 // Self returns the principal's person and the organization of the request. The organization is zero
-// if the person is a member of none.
+// if the person belongs to none.
 func (s *People) Self(ctx context.Context, p tenancy.Principal) (
 	person tenancy.Person, org tenancy.OrganizationOf, err error) {
 	const op = "tenancy.Self"

@@ -8,8 +8,8 @@ import (
 	personstore "crier/tenancy/person/store"
 )
 
-// Setup sets the name of the principal's person, and the time zone of the organization if the
-// person owns it. It sets only what nobody has chosen yet.
+// Setup sets the name of the principal's person and, if the person owns the organization, the
+// organization's time zone. It does not overwrite values that were chosen before.
 func (s *People) Setup(ctx context.Context, p tenancy.Principal, wanted tenancy.Setup) error {
 	const op = "tenancy.Setup"
 	var in tenancy.Inputs

@@ -17,9 +17,10 @@ import (
 	"crier/tenancy/db"
 )
 
-// CheckCode checks a code of a locked factor. refusal is RateLimited after too many wrong codes,
-// and Unauthenticated for a wrong code or one whose time step has been used. The caller must commit
-// the transaction even after a refusal, because it holds the count.
+// CheckCode checks a code against a locked factor. refusal is RateLimited after too many wrong
+// codes, and Unauthenticated for a wrong code or a code whose time step was already used. The
+// caller must commit the transaction even after a refusal, because the transaction counts the wrong
+// code.
 func (s *Proofs) CheckCode(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID,
 	f Factor, code string) (refusal, err error) {
 	counted, refusal := s.countTry(op, f)
@@ -40,17 +41,17 @@ func (s *Proofs) CheckCode(ctx context.Context, tx *db.GateTx, op string, person
 }
 
 const (
-	// CodePeriod is the length of a time step in seconds. A code of the step before or after the
-	// current one is accepted too.
+	// CodePeriod is the length of a time step in seconds. Codes from the previous and the next time
+	// step are also accepted.
 	CodePeriod = 30
-	// maxCodes is how many wrong codes an account may try in codeWindow, over all tokens and
-	// sessions.
+	// maxCodes is the maximum number of wrong codes per account in codeWindow, across all tokens
+	// and sessions.
 	maxCodes   = 5
 	codeWindow = 15 * time.Minute
 )
 
 // countTry counts a code before it is checked. It returns the factor with the new count, or
-// RateLimited if maxCodes wrong codes were tried in codeWindow.
+// RateLimited if there were already maxCodes wrong codes in codeWindow.
 func (s *Proofs) countTry(op string, f Factor) (Factor, error) {
 	now := s.clock.Now()
 	if now.Sub(f.TriesSince) >= codeWindow {
@@ -66,8 +67,8 @@ func (s *Proofs) countTry(op string, f Factor) (Factor, error) {
 	return f, nil
 }
 
-// CheckEither is CheckCode or, if recovery is not empty, does the same for a recovery code, which
-// it deletes.
+// CheckEither calls CheckCode if recovery is empty. Otherwise it checks the recovery code in the
+// same way, and deletes the code if it is correct.
 func (s *Proofs) CheckEither(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	f Factor, code, recovery string, from tenancy.Source) (refusal, err error) {
 	if recovery == "" {
@@ -87,9 +88,10 @@ func (s *Proofs) CheckEither(ctx context.Context, tx *db.GateTx, op string, pers
 	return nil, db.AuditPerson(ctx, tx, person.ID, db.PersonEvent(person, from, tenancy.ActionRecoveryUsed), s.clock.Now())
 }
 
-// WithCode runs fn in a transaction in which a code of the principal's second factor, or a recovery
-// code, was accepted. It returns fault.Invalid for a wrong code, fault.RateLimited after too many,
-// and fault.Conflict if there is no second factor. After an error of fn the code has not been used.
+// WithCode checks a code from the principal's second factor, or a recovery code. If the code is
+// accepted, WithCode runs fn in the same transaction. It returns fault.Invalid for a wrong code,
+// fault.RateLimited after too many wrong codes, and fault.Conflict if there is no second factor. If
+// fn returns an error, the code remains unused.
 func (s *Proofs) WithCode(ctx context.Context, op string, p tenancy.Principal, code, recovery string,
 	fn func(tx *db.GateTx, person tenancy.Person) error) error {
 	var refusal error
@@ -110,7 +112,8 @@ func (s *Proofs) WithCode(ctx context.Context, op string, p tenancy.Principal, c
 	return cmp.Or(err, OfInput(op, refusal))
 }
 
-// matchingStep returns which of the current time step and its two neighbors has the code.
+// matchingStep returns the time step whose code matches: the current one or one of its two
+// neighbors.
 func matchingStep(secret, code string, now time.Time) (int64, bool) {
 	code = strings.ReplaceAll(paste.Word(code), "-", "")
 	found, ok := int64(0), false
@@ -130,11 +133,12 @@ func wrongCode(op string) error {
 	return fault.New(fault.Unauthenticated, op, "The code is wrong or has already been used.")
 }
 
-// RecoveryLength is the length of a recovery code in base62 characters. A code holds 95 bits.
+// RecoveryLength is the length of a recovery code in base62 characters. A code has 95 bits of
+// entropy.
 const RecoveryLength = 16
 
-// SplitCode returns the text as a code of the second factor or, if it has the length of one, as a
-// recovery code. The other result is "".
+// SplitCode returns text as a recovery code if it has the length of one, and otherwise as a
+// second-factor code. The other result is "".
 func SplitCode(text string) (code, recovery string) {
 	if len(paste.Word(text)) == RecoveryLength {
 		return "", text
@@ -142,8 +146,8 @@ func SplitCode(text string) (code, recovery string) {
 	return text, ""
 }
 
-// OfInput converts the refusal of a code for a request with a session. In such a request, a wrong
-// code is invalid input and not a failed sign-in.
+// OfInput converts the refusal of a code in a request that already has a session. In such a
+// request, a wrong code is invalid input, not a failed sign-in.
 func OfInput(op string, refusal error) error {
 	if fault.Is(refusal, fault.Unauthenticated) {
 		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "The code is wrong or has already been used.",

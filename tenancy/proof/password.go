@@ -11,7 +11,7 @@ import (
 	"crier/platform/limit"
 )
 
-// Hash returns a hash of the password for Matches. It returns the errors of slot.
+// Hash returns a password hash for use with Matches. It returns the same errors as slot.
 func (s *Proofs) Hash(ctx context.Context, site, password string) (string, error) {
 	release, err := s.slot(ctx, site)
 	if err != nil {
@@ -26,9 +26,9 @@ func (s *Proofs) Hash(ctx context.Context, site, password string) (string, error
 	return hash, nil
 }
 
-// Matches reports whether the password has the stored hash. No password matches an empty hash,
-// which takes as much work. It returns the errors of slot, and fault.Internal if stored is not a
-// hash.
+// Matches reports whether the password matches the stored hash. No password matches an empty hash,
+// but the comparison takes as long as any other. Matches returns the same errors as slot, and
+// fault.Internal if stored is not a valid hash.
 func (s *Proofs) Matches(ctx context.Context, site, password, stored string) (bool, error) {
 	release, err := s.slot(ctx, site)
 	if err != nil {
@@ -48,15 +48,15 @@ func (s *Proofs) Matches(ctx context.Context, site, password, stored string) (bo
 }
 
 const (
-	// hashWait is how long a log-in waits for a slot.
+	// hashWait is how long a login waits for a slot.
 	hashWait = 3 * time.Second
-	// waitingPerSite is the maximum number of log-ins of one site that wait for a slot.
+	// waitingPerSite is the maximum number of logins from one site that can wait for a slot.
 	waitingPerSite = 8
 )
 
-// slot waits at most hashWait for a slot in which a password may be hashed. The caller must call
-// release. slot returns fault.RateLimited if too many log-ins of the site are waiting, or if no
-// slot became free in time.
+// slot waits at most hashWait for a slot in which a password can be hashed. The caller must call
+// release. slot returns fault.RateLimited if too many logins from the site are waiting or if no
+// slot becomes free in time.
 func (s *Proofs) slot(ctx context.Context, site string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, hashWait)
 	defer cancel()
@@ -76,8 +76,8 @@ func (s *Proofs) slot(ctx context.Context, site string) (release func(), err err
 // Hashed returns how many passwords this process has hashed or compared.
 func (s *Proofs) Hashed() int64 { return s.hashed.Load() }
 
-// hashesAtOnce returns the number of passwords that are hashed concurrently. Each needs a whole
-// core and tens of megabytes, so half of the cores are left for other work.
+// hashesAtOnce returns the maximum number of passwords to hash concurrently. Each hash needs a
+// whole core and tens of megabytes, so half of the cores are left for other work.
 func hashesAtOnce(cores int) int { return max(1, cores/2) }
 
 func newSlots(n int) *limit.Fair[string] { return limit.NewFair[string](n, waitingPerSite) }

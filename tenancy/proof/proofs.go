@@ -1,5 +1,5 @@
-// Package proof checks that a person is who they claim to be: passwords, codes of second factors,
-// and how long ago they signed in.
+// Package proof verifies that people are who they claim to be, by password, by second-factor code
+// and by how recently they signed in.
 package proof
 
 import (
@@ -14,11 +14,11 @@ import (
 	"crier/tenancy/db"
 )
 
-// Deps are the dependencies of New.
+// Deps holds the dependencies of New.
 type Deps struct {
 	DB    *db.DB
 	Clock clock.Clock
-	// Keyring opens the secrets of second factors.
+	// Keyring opens second-factor secrets.
 	Keyring *secret.Keyring
 }
 
@@ -28,13 +28,13 @@ type Proofs struct {
 	clock   clock.Clock
 	keyring *secret.Keyring
 	hash    *argon2id.Params
-	slots   *limit.Fair[string] // limits concurrent hashing of passwords, fairly by site
+	slots   *limit.Fair[string] // limits concurrent password hashing, fairly by site
 	decoy   string              // the hash to compare with if the person is unknown
-	hashed  atomic.Int64        // passwords that were hashed or compared
+	hashed  atomic.Int64        // passwords hashed or compared
 }
 
-// New returns Proofs. It computes one password hash, which takes about as long as a log-in. It
-// returns an error if the system's source of randomness does.
+// New returns a new Proofs. It computes one password hash, which takes about as long as a login. It
+// returns an error if the system's source of randomness fails.
 func New(d Deps) (*Proofs, error) {
 	s := &Proofs{
 		db: d.DB, clock: d.Clock, keyring: d.Keyring, slots: newSlots(hashesAtOnce(runtime.GOMAXPROCS(0))),

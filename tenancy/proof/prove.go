@@ -11,14 +11,14 @@ import (
 )
 
 // Prove checks the proof of the principal's person: the password or, if the person has none, a
-// recent sign-in. If the person has a second factor, Prove also checks a code of it, unless the
-// sign-in proved the factor in the last ten minutes. It returns the person, whom the caller must
-// lock and confirm again before it acts.
+// recent sign-in. If the person has a second factor, Prove also checks a code, unless the session
+// began in the last ten minutes and the second factor was verified at sign-in. Prove returns the
+// person. The caller must lock and confirm the person again before acting.
 //
-// Prove returns Invalid for a wrong proof and Invalid with RemedyCode for a missing code. It
-// returns RateLimited after too many wrong codes or while too many passwords are being hashed,
-// Unauthenticated if the session has ended, and Forbidden for a principal that is impersonating
-// somebody.
+// Prove returns Invalid if the proof is wrong, and Invalid with RemedyCode if the code is missing.
+// It returns RateLimited after too many wrong codes or while too many passwords are being hashed.
+// It returns Unauthenticated if the session has ended, and Forbidden if the principal is
+// impersonating somebody.
 func (s *Proofs) Prove(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) (
 	person tenancy.Person, err error) {
 	person, signIn, err := s.ProvePassword(ctx, op, p, proof.Password)
@@ -28,8 +28,8 @@ func (s *Proofs) Prove(ctx context.Context, op string, p tenancy.Principal, proo
 	return person, s.proveFactor(ctx, op, p, signIn, proof.Code)
 }
 
-// ProveLately is Prove, except that a sign-in in the last ten minutes replaces the password. The
-// second factor, if there is one, is checked as in Prove. The operator needs no proof.
+// ProveLately is like Prove, but accepts a sign-in in the last ten minutes instead of the password.
+// It checks the second factor, if there is one, in the same way. The operator needs no proof.
 func (s *Proofs) ProveLately(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) error {
 	if p.Via == tenancy.ViaInstance { // the operator has no session
 		return nil
@@ -52,7 +52,7 @@ func (s *Proofs) ProveLately(ctx context.Context, op string, p tenancy.Principal
 	return err
 }
 
-// proofOf returns the principal's person and what the sign-in of the session proved.
+// proofOf returns the principal's person and what was verified when the session began.
 func (s *Proofs) proofOf(ctx context.Context, op string, p tenancy.Principal) (
 	person tenancy.Person, signIn SessionProof, err error) {
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -72,7 +72,7 @@ func (s *Proofs) isRecent(signIn SessionProof) bool {
 	return s.clock.Now().Sub(signIn.CreatedAt) < tenancy.RecentSignIn
 }
 
-// ProvePassword is the password part of Prove.
+// ProvePassword checks the password part of a proof; see Prove.
 func (s *Proofs) ProvePassword(ctx context.Context, op string, p tenancy.Principal, password string) (
 	person tenancy.Person, signIn SessionProof, err error) {
 	if err := db.RefuseBehind(op, p); err != nil {
@@ -96,8 +96,8 @@ func (s *Proofs) ProvePassword(ctx context.Context, op string, p tenancy.Princip
 	return person, signIn, err
 }
 
-// proveFactor is the second-factor part of Prove. A code, which may be a recovery code, works only
-// once.
+// proveFactor checks the second-factor part of a proof; see Prove. The code may be a recovery code.
+// Each code works only once.
 func (s *Proofs) proveFactor(ctx context.Context, op string, p tenancy.Principal, signIn SessionProof,
 	code string) error {
 	if !signIn.HasFactor || signIn.ByFactor && s.isRecent(signIn) {

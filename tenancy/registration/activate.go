@@ -13,14 +13,15 @@ import (
 	"crier/tenancy/notice"
 )
 
-// Activate completes the registration of a link. It returns false if the link is invalid or was
-// used, if the address has got an account in the meantime, or if the instance no longer takes the
-// registration.
+// Activate completes the registration that a link belongs to. It returns false if the link is
+// invalid or was already used. It also returns false if the address has gained an account in the
+// meantime, or if the instance no longer accepts the registration.
 //
-// Anybody can register an address and choose its password. So a link that is opened in a different
-// browser from the one that registered needs the registration's password too. Without a password,
-// the step is StepPassword and the link stays valid. A wrong password is fault.Invalid. This way,
-// nobody gets an account with somebody else's password by opening a link.
+// Anybody can register any address and choose a password for it. A link that is opened in a
+// different browser from the one used to register therefore also requires the registration's
+// password. If the password is missing, the step is StepPassword and the link stays valid. If the
+// password is wrong, Activate returns fault.Invalid. This keeps people from opening a link and
+// getting an account whose password somebody else has chosen.
 func (s *Registrations) Activate(ctx context.Context, code, password string, from tenancy.Source) (
 	out tenancy.SignIn, ok bool, err error) {
 	const op = "tenancy.Activate"
@@ -50,9 +51,9 @@ func (s *Registrations) Activate(ctx context.Context, code, password string, fro
 	return out, err == nil, err
 }
 
-// proveRegistrant returns StepDone if the person who opens a link made its registration, and
-// StepPassword if that is not known. It returns fault.Invalid for a wrong password, and
-// pgx.ErrNoRows for an invalid link.
+// proveRegistrant returns StepDone if the person opening a link is known to have made the
+// registration, and StepPassword if this is not known. It returns fault.Invalid for a wrong
+// password, and pgx.ErrNoRows for an invalid link.
 func (s *Registrations) proveRegistrant(ctx context.Context, op string, hash []byte, password string, from tenancy.Source) (
 	tenancy.Step, error) {
 	var c credential.Confirmation
@@ -66,7 +67,7 @@ func (s *Registrations) proveRegistrant(ctx context.Context, op string, hash []b
 	if from.Device != "" && bytes.Equal(c.Device, secret.HashToken(from.Device)) {
 		return tenancy.StepDone, nil
 	}
-	// The registrant has the identity of a provider and no password.
+	// The registrant used an identity provider and has no password.
 	if c.PasswordHash == "" {
 		return "", fault.New(fault.Invalid, op, "Open this link in the browser that you used to register.")
 	}
@@ -82,9 +83,10 @@ func (s *Registrations) proveRegistrant(ctx context.Context, op string, hash []b
 	return tenancy.StepDone, err
 }
 
-// ResendActivation mails a new link for the address's registration, if there is one. If there are
-// several, it sends no link, because somebody else may have made the newest. The address is looked
-// up when the mail is rendered, so that the response takes the same time for all addresses.
+// ResendActivation emails a new link for the address's registration, if there is one. If there is
+// more than one, the email contains no activation link, because somebody else may have made the
+// newest. The address is not looked up until the email is rendered, so that the response takes the
+// same time for all addresses.
 func (s *Registrations) ResendActivation(ctx context.Context, email string) error {
 	return s.notices.AddByAddress(ctx, "tenancy.ResendActivation", notice.Resend, email)
 }

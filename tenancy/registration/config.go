@@ -8,17 +8,17 @@ import (
 // Policy says who may register.
 type Policy string
 
-// The values of REGISTRATION. A person with an invitation may always register.
+// The values of REGISTRATION. A person with an invitation can always register.
 const (
-	// RegisterFirst allows a registration while there is no organization.
+	// RegisterFirst allows registration until an organization exists.
 	RegisterFirst Policy = "first"
-	// RegisterInvited allows only people with an invitation.
+	// RegisterInvited allows registration only with an invitation.
 	RegisterInvited Policy = "invite"
-	// RegisterOpen allows everybody.
+	// RegisterOpen allows anybody to register.
 	RegisterOpen Policy = "open"
 )
 
-// Config holds the settings of registrations.
+// Config holds the registration settings.
 type Config struct {
 	Registration Policy `env:"REGISTRATION, default=first" doc:"Who may register: first (until there is an organization), invite, or open."`
 }
@@ -32,7 +32,7 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// EnterpriseConfig holds the settings of signed requests.
+// EnterpriseConfig holds the settings for signed requests.
 type EnterpriseConfig struct {
 	// EnterpriseSecret is empty on an instance without the enterprise routes.
 	EnterpriseSecret secret.Text `env:"ENTERPRISE_SECRET" doc:"Key of 32 bytes or more that signs /enterprise requests."`

@@ -15,32 +15,32 @@ import (
 )
 
 const (
-	// maxSignedLife is the maximum time between iat and exp of a signed request.
+	// maxSignedLife is the maximum time between a signed request's iat and exp.
 	maxSignedLife = 5 * time.Minute
-	// clockSkew is how far the signer's clock may be ahead.
+	// clockSkew is how far the signer's clock may be ahead of ours.
 	clockSkew = 30 * time.Second
-	// maxSigned is the maximum length of a signed request in bytes.
+	// maxSigned is the maximum length of a signed request, in bytes.
 	maxSigned = 8 << 10
 )
 
 // enterpriseUser is the content of a signed request.
 type enterpriseUser struct {
-	// UserID is the id of the person at the company. It is not used.
+	// UserID is the person's id at the company. It is not used.
 	UserID any    `json:"id"`
 	Name   string `json:"name"`
 	Email  string `json:"email"`
-	// Organization is the name of the company's product, and of the organization here.
+	// Organization is the name of the company's product. It becomes the organization's name here.
 	Organization string `json:"saasName"`
 }
 
-// CreateEnterpriseUser creates a person without a password, an organization and its first API key,
-// which it returns in full. The request must be signed by the company: it is a JWT signed with
-// HS256 and ENTERPRISE_SECRET, with iat, exp at most five minutes later, and a jti that is used
-// only once.
+// CreateEnterpriseUser creates a person without a password, an organization and the organization's
+// first API key, and returns the whole key. The request must be a JWT that the company has signed
+// with HS256 and ENTERPRISE_SECRET. The JWT must contain iat, an exp at most five minutes later,
+// and a jti that is used only once.
 //
-// It returns fault.NotFound if the instance has no secret, fault.Invalid if the signature, the age
-// or the content is invalid, and fault.Conflict if the request was used before or the address is in
-// use.
+// CreateEnterpriseUser returns fault.NotFound if the instance has no secret, and fault.Invalid if
+// the signature, age or content of the request is invalid. It returns fault.Conflict if the request
+// was used before or if the address is in use.
 func (s *Registrations) CreateEnterpriseUser(ctx context.Context, signed string, from tenancy.Source) (
 	org tenancy.OrgID, key string, err error) {
 	const op = "tenancy.CreateEnterpriseUser"
@@ -77,7 +77,7 @@ func (s *Registrations) CreateEnterpriseUser(ctx context.Context, signed string,
 	return org, key, db.AccountFault(op, err)
 }
 
-// openSigned returns the content of a signed request.
+// openSigned verifies a signed request and returns its content.
 func (s *Registrations) openSigned(op, signed string) (user enterpriseUser, claims jwt.Claims, err error) {
 	if s.enterprise.EnterpriseSecret == "" {
 		return user, claims, fault.New(fault.NotFound, op, "This instance does not accept signed requests.")

@@ -9,10 +9,10 @@ import (
 	"crier/tenancy/passwords"
 )
 
-// NewOwner is the input of CreateOwner. Email is stored in lower case, without spaces around it.
+// NewOwner is the input of CreateOwner. Email is stored in lower case without surrounding spaces.
 type NewOwner struct {
 	Email, Name, Password string
-	// Organization is the name of the organization, of 1 to 128 characters.
+	// Organization is the organization's name, which has 1 to 128 characters.
 	Organization string
 	// Instance makes the person an instance administrator.
 	Instance bool
@@ -20,7 +20,8 @@ type NewOwner struct {
 
 // CreateOwner creates a person and an organization that the person owns, in one transaction, and
 // returns the principal. It returns fault.Conflict if the address is in use. It returns
-// fault.Invalid for a password that a registration would reject and for a text that breaks a rule.
+// fault.Invalid if the password would be rejected at registration or if another input breaks a
+// rule.
 func (s *Registrations) CreateOwner(ctx context.Context, n NewOwner) (tenancy.Principal, error) {
 	const op = "tenancy.CreateOwner"
 	var in tenancy.Inputs

@@ -28,7 +28,7 @@ func (s *Registrations) CanRegister(ctx context.Context) (can bool, err error) {
 }
 
 // takesRegistrations reports whether a person without an invitation can register. If lock is set,
-// other transactions that call it with lock wait for the end of this one.
+// other transactions that call it with lock wait until this transaction ends.
 func (s *Registrations) takesRegistrations(ctx context.Context, tx *db.GateTx, lock bool) (bool, error) {
 	if s.cfg.Registration != RegisterFirst {
 		return s.cfg.Registration == RegisterOpen, nil
@@ -37,20 +37,25 @@ func (s *Registrations) takesRegistrations(ctx context.Context, tx *db.GateTx, l
 	return !exists, err
 }
 
-// Register begins a registration. On an instance that sends mail, it stores the future account and
-// mails a link to the address. Whether the address has an account changes neither the response nor
-// the work. Without mail, or if an identity provider has verified the address, Register creates the
-// account at once.
+// Register begins a registration. On an instance that sends email, it stores the future account and
+// emails a link to the address. Neither the response nor the amount of work reveals whether the
+// address already has an account. On an instance that sends no email, or if an identity provider
+// has verified the address, Register creates the account at once.
 //
-// Register returns fault.Invalid if it would create the account at once and the address is in use,
-// if the instance takes no registrations, if the invitation is invalid or is for another address,
-// if the input breaks a rule, or if a token is no longer valid. If the browser has no device
-// cookie, the result has a token for one; see Activate.
+// Register returns fault.Invalid in these cases:
+//
+//   - The account would be created at once, but the address is in use.
+//   - The instance does not accept registrations.
+//   - The invitation is invalid or is for another address.
+//   - The input breaks a rule.
+//   - A token is no longer valid.
+//
+// If the browser has no device cookie, the result contains a token for one; see Activate.
 func (s *Registrations) Register(ctx context.Context, r tenancy.Registration) (tenancy.SignIn, error) {
 	out, err := s.register(ctx, "tenancy.Register", r)
 	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.Forbidden) {
 		refused := *db.AsFault(err)
-		refused.Kind = fault.Invalid // the contract has 400 for all of them
+		refused.Kind = fault.Invalid // the API documents 400 for all of them
 		return out, &refused
 	}
 	return out, err
@@ -80,8 +85,8 @@ func (s *Registrations) register(ctx context.Context, op string, r tenancy.Regis
 	return out, err
 }
 
-// newRegistration returns what a registration will create. verified means that an identity provider
-// has verified the address.
+// newRegistration returns the account that a registration will create. verified reports whether an
+// identity provider has verified the address.
 func (s *Registrations) newRegistration(ctx context.Context, op string, r tenancy.Registration) (
 	c credential.Confirmation, verified bool, err error) {
 	now := s.clock.Now()
@@ -116,8 +121,9 @@ func (s *Registrations) newRegistration(ctx context.Context, op string, r tenanc
 	return c, false, err
 }
 
-// admit rejects a registration that the instance does not take, and adds the identity of a provider
-// to the registration.
+// admit returns an error if the instance does not accept a registration. If the registration uses
+// an identity provider, admit adds the identity to c. verified reports whether the provider has
+// verified the address.
 func (s *Registrations) admit(ctx context.Context, op string, r tenancy.Registration, c *credential.Confirmation) (
 	verified bool, err error) {
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -149,9 +155,9 @@ func (s *Registrations) admit(ctx context.Context, op string, r tenancy.Registra
 	return verified, err
 }
 
-// checkAdmission returns Forbidden unless the person of a registration can register. If there is an
-// invitation, it decides, and it may be for one address only. The refusal does not name that
-// address, because links are forwarded.
+// checkAdmission returns Forbidden unless the person can register. If there is an invitation, it
+// alone decides, and it may be limited to one address. The error does not contain that address,
+// because people forward links.
 func (s *Registrations) checkAdmission(
 	ctx context.Context, tx *db.GateTx, op string, c credential.Confirmation, lock bool,
 ) error {
@@ -174,7 +180,8 @@ func (s *Registrations) checkAdmission(
 	return err
 }
 
-// createAccount creates a person and what they join or own, and signs them in.
+// createAccount creates a person, adds them to an organization or creates one for them, and signs
+// them in.
 func (s *Registrations) createAccount(ctx context.Context, op string, c credential.Confirmation, verified bool,
 	from tenancy.Source) (out tenancy.SignIn, err error) {
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -184,7 +191,8 @@ func (s *Registrations) createAccount(ctx context.Context, op string, c credenti
 	return out, db.AccountFault(op, err)
 }
 
-// makeAccount is createAccount in the given transaction. An invitation is used up.
+// makeAccount does the work of createAccount in the given transaction. It uses up the invitation,
+// if there is one.
 func (s *Registrations) makeAccount(ctx context.Context, tx *db.GateTx, op string, c credential.Confirmation,
 	verified bool, from tenancy.Source) (out tenancy.SignIn, err error) {
 	if err := s.checkAdmission(ctx, tx, op, c, true); err != nil {
@@ -228,7 +236,7 @@ func (s *Registrations) makeAccount(ctx context.Context, tx *db.GateTx, op strin
 	return out, err
 }
 
-// unverifiedAddress returns the refusal of an address that the provider named without saying that
+// unverifiedAddress returns the error for an address that the provider returned without saying that
 // it is verified. If such addresses were accepted, anybody who can set an address at the provider
 // could register somebody else's.
 func unverifiedAddress(op string, claim credential.Claim) error {
@@ -245,8 +253,8 @@ func spentInvitation(op string) error {
 	return fault.New(fault.Forbidden, op, "The invitation is no longer valid; ask for another one.")
 }
 
-// refusedCreation turns a Conflict of CheckCreations into Forbidden, because Activate takes a
-// Conflict to mean that the link was used.
+// refusedCreation converts a Conflict from CheckCreations to Forbidden, because Activate takes
+// Conflict to mean that the link was already used.
 func refusedCreation(op string, err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Kind != fault.Conflict {

@@ -1,5 +1,5 @@
-// Package registration implements the ways to get an account: registering and following the link,
-// creation by the operator, and creation by the company that runs the instance.
+// Package registration implements the ways to get an account: registering and following the emailed
+// link, creation by the operator, and creation by the company that runs the instance.
 package registration
 
 import (
@@ -13,17 +13,17 @@ import (
 	"crier/tenancy/proof"
 )
 
-// Organizations creates the organization of a new account.
+// Organizations creates organizations for new accounts.
 type Organizations interface {
 	// CheckCreations returns an error if a locked person may not create another organization.
 	CheckCreations(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID) error
-	// MakeOrganization creates an organization that the principal owns. It counts toward the limits
-	// of the creator, who may be zero.
+	// MakeOrganization creates an organization that the principal owns. The organization counts
+	// toward the limits of creator, which may be zero.
 	MakeOrganization(ctx context.Context, tx *db.GateTx, by tenancy.Principal, creator tenancy.PersonID, name string) (
 		tenancy.OrgID, error)
 }
 
-// Invitations makes a new account a member of an organization.
+// Invitations adds new accounts to organizations.
 type Invitations interface {
 	// InvitedAddress returns the address that a link's invitation is for, or "" if anybody can use
 	// the invitation. It returns pgx.ErrNoRows if the invitation cannot be used now.
@@ -34,27 +34,26 @@ type Invitations interface {
 		tenancy.OrgID, error)
 }
 
-// Keys creates the API key of an organization that was created by a signed request.
+// Keys creates the API key of an organization that a signed request created.
 type Keys interface {
-	// FirstKey creates the API key of an organization that has just been created, and returns it in
-	// full.
+	// FirstKey creates an API key for a new organization and returns the whole key.
 	FirstKey(ctx context.Context, tx *db.GateTx, op string, p tenancy.Principal) (string, error)
 }
 
-// Deps are the dependencies of New.
+// Deps holds the dependencies of New.
 type Deps struct {
 	DB      *db.DB
 	Clock   clock.Clock
 	Notices *notice.Queue
 	Proofs  *proof.Proofs
 	Entry   *entry.Entry
-	// The nouns that a new account begins with.
+	// What a new account starts with.
 	Organizations Organizations
 	Invitations   Invitations
 	Keys          Keys
 }
 
-// Registrations are the use cases of registrations. They are safe for concurrent use.
+// Registrations creates accounts. It is safe for concurrent use.
 type Registrations struct {
 	cfg           Config
 	enterprise    EnterpriseConfig
@@ -68,7 +67,7 @@ type Registrations struct {
 	keys          Keys
 }
 
-// New returns Registrations.
+// New returns a new Registrations.
 func New(cfg Config, enterprise EnterpriseConfig, d Deps) *Registrations {
 	return &Registrations{
 		cfg: cfg, enterprise: enterprise, db: d.DB, clock: d.Clock, notices: d.Notices, proofs: d.Proofs, entry: d.Entry,

@@ -13,8 +13,8 @@ import (
 	sessionstore "crier/tenancy/session/store"
 )
 
-// Logout deletes the session of a token. If an instance administrator is impersonating somebody in
-// the session, it records the end of the impersonation. A token without a session is not an error.
+// Logout deletes a token's session. If an instance administrator is impersonating somebody in the
+// session, Logout records the end of the impersonation. A token without a session is not an error.
 func (s *Sessions) Logout(ctx context.Context, token string, from tenancy.Source) error {
 	err := s.db.InGate(ctx, "tenancy.Logout", func(tx *db.GateTx) error {
 		session, person, err := sessionstore.LockSession(ctx, tx, secret.HashToken(token))
@@ -32,7 +32,7 @@ func (s *Sessions) Logout(ctx context.Context, token string, from tenancy.Source
 	return err
 }
 
-// ListSessions returns the live sessions of the principal's person, the newest first.
+// ListSessions returns the live sessions of the principal's person, newest first.
 func (s *Sessions) ListSessions(ctx context.Context, p tenancy.Principal) (out []tenancy.SessionInfo, err error) {
 	const op = "tenancy.ListSessions"
 	if err := db.RefuseBehind(op, p); err != nil {
@@ -48,9 +48,9 @@ func (s *Sessions) ListSessions(ctx context.Context, p tenancy.Principal) (out [
 	return out, err
 }
 
-// EndSessions ends one session of the principal's person and returns how many ended. With "", it
-// ends all of them except the session of the request. It returns fault.NotFound if the id is not
-// one of the person's sessions.
+// EndSessions ends one session of the principal's person and returns how many sessions ended. If
+// session is "", it ends all of the person's sessions except the one making the request. It returns
+// fault.NotFound if the person has no session with this id.
 func (s *Sessions) EndSessions(ctx context.Context, p tenancy.Principal, session string) (n int, err error) {
 	const op = "tenancy.EndSessions"
 	if err := db.RefuseBehind(op, p); err != nil {

@@ -12,10 +12,10 @@ import (
 	sessionstore "crier/tenancy/session/store"
 )
 
-// actAs returns the principal of a membership, with the instance administrator as Behind. The first
-// time that the session acts as the member is recorded, as in Impersonate. If the membership is
-// gone, actAs returns fault.Forbidden, because an administrator would not expect to act as
-// themselves instead.
+// actAs returns the principal for a membership, with the instance administrator as Behind. The
+// first time the session acts as the member, actAs records the impersonation, as Impersonate does.
+// If the membership no longer exists, actAs returns fault.Forbidden, because an administrator would
+// not expect to act as themselves instead.
 func (s *Sessions) actAs(
 	ctx context.Context, p tenancy.Principal, membership string,
 ) (as tenancy.Principal, err error) {
@@ -34,9 +34,10 @@ func (s *Sessions) actAs(
 	return as, err
 }
 
-// impersonate returns the person and the organization of an enabled membership, or Forbidden. The
-// first time that the session of p acts as the member, it mails the person and records that in the
-// organization's audit log and in the events of the instance.
+// impersonate returns the person and the organization of an enabled membership, or Forbidden if
+// there is none. The first time the session of p acts as the member, impersonate emails the person.
+// It then also records the impersonation in the organization's audit log and in the instance
+// events.
 func (s *Sessions) impersonate(
 	ctx context.Context, tx *db.GateTx, op string, p tenancy.Principal, membership string,
 ) (person tenancy.Person, o tenancy.OrganizationOf, err error) {
@@ -54,8 +55,8 @@ func (s *Sessions) impersonate(
 	return person, o, s.notices.Notify(ctx, tx, notice.Impersonated, person.Email, notice.Notice{By: p.Name})
 }
 
-// auditActing records that an instance administrator began or stopped impersonating a person. The
-// administrator is p.Doer().
+// auditActing records that the instance administrator p.Doer() started or stopped impersonating a
+// person.
 func (s *Sessions) auditActing(ctx context.Context, tx *db.GateTx, p tenancy.Principal, action tenancy.Action,
 	org tenancy.OrgID, person tenancy.Person) error {
 	now, admin := s.clock.Now(), p.Doer()
@@ -70,8 +71,8 @@ func (s *Sessions) auditActing(ctx context.Context, tx *db.GateTx, p tenancy.Pri
 	})
 }
 
-// endActing ends the impersonations of an administrator's session and records that. The
-// administrator is p.Doer().
+// endActing ends the impersonations in an administrator's session and records their end. p.Doer()
+// is the administrator.
 func (s *Sessions) endActing(ctx context.Context, tx *db.GateTx, p tenancy.Principal) error {
 	ended, err := sessionstore.EndImpersonations(ctx, tx, p.Session)
 	for _, e := range ended {
@@ -81,7 +82,7 @@ func (s *Sessions) endActing(ctx context.Context, tx *db.GateTx, p tenancy.Princ
 	return err
 }
 
-// EndActingOf ends the impersonations of all of an administrator's sessions and records that.
+// EndActingOf ends the impersonations in all of an administrator's sessions and records their end.
 func (s *Sessions) EndActingOf(ctx context.Context, tx *db.GateTx, admin tenancy.Person) error {
 	sessions, err := sessionstore.ActingSessions(ctx, tx, admin.ID)
 	for _, session := range sessions {
@@ -90,8 +91,8 @@ func (s *Sessions) EndActingOf(ctx context.Context, tx *db.GateTx, admin tenancy
 	return err
 }
 
-// Impersonable returns at most ten memberships whose person or organization has the text in its
-// name or address. Only an instance administrator may call it.
+// Impersonable returns at most ten memberships whose person or organization matches text by name,
+// address or organization id. Only an instance administrator may call it.
 func (s *Sessions) Impersonable(ctx context.Context, p tenancy.Principal, text string) ([]tenancy.Impersonable, error) {
 	const op = "tenancy.Impersonable"
 	var in tenancy.Inputs
@@ -118,10 +119,10 @@ func (s *Sessions) Impersonable(ctx context.Context, p tenancy.Principal, text s
 	return out, err
 }
 
-// Impersonate records that the principal's session acts as a membership from now on: in the audit
-// log of the organization, in the events of the instance, and by a mail to the person. With "", it
-// ends the session's impersonations and records that, as Logout does. If the session ends in any
-// other way, the end of the impersonations is not recorded.
+// Impersonate starts impersonating a member in the principal's session. It records this in the
+// organization's audit log and in the instance events, and emails the person. If membership is "",
+// Impersonate ends the session's impersonations and records their end, as Logout does. If the
+// session ends in any other way, the end of the impersonations is not recorded.
 func (s *Sessions) Impersonate(ctx context.Context, p tenancy.Principal, membership string) error {
 	const op = "tenancy.Impersonate"
 	return s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -139,10 +140,11 @@ func (s *Sessions) Impersonate(ctx context.Context, p tenancy.Principal, members
 	})
 }
 
-// foundMemberships is the number of memberships that a search returns.
+// foundMemberships is the maximum number of memberships that a search returns.
 const foundMemberships = 10
 
-// findMembership returns the person and the organization of an enabled membership, or Forbidden.
+// findMembership returns the person and the organization of an enabled membership, or Forbidden if
+// there is none.
 func findMembership(ctx context.Context, tx *db.GateTx, op, membership string) (
 	person tenancy.Person, o tenancy.OrganizationOf, err error) {
 	gone := fault.New(fault.Forbidden, op, "There is no such member to act as; end the impersonation.")
@@ -167,7 +169,8 @@ func findMembership(ctx context.Context, tx *db.GateTx, op, membership string) (
 	return person, all[i], err
 }
 
-// checkInstance returns Forbidden unless the principal's person is an instance administrator now.
+// checkInstance returns Forbidden unless the principal's person is currently an instance
+// administrator.
 func checkInstance(ctx context.Context, tx *db.GateTx, op string, p tenancy.Principal) error {
 	person, err := db.ReadPerson(ctx, tx, p.Person)
 	if err == nil && (!person.Instance || !p.Behind.IsZero()) {

@@ -12,13 +12,14 @@ import (
 	sessionstore "crier/tenancy/session/store"
 )
 
-// Session returns the principal of a session token in the chosen organization. If the choice is
-// empty, invalid or not an organization of the person, Session uses the person's first
-// organization, because the choice is in a cookie that may be older than a change of memberships.
-// Principal.Access says what the person may do there.
+// Session returns the principal for a session token in the chosen organization. If the choice is
+// empty, invalid or not one of the person's organizations, Session uses the person's first
+// organization. This is not an error, because the choice comes from a cookie that may predate a
+// change of memberships. Principal.Access describes what the person may do there.
 //
-// If impersonate is the id of a membership, an instance administrator acts as that member. For
-// others it has no effect. Session returns fault.Unauthenticated if there is no live session.
+// If the person is an instance administrator and impersonate is a membership id, the principal acts
+// as that member. For everybody else, impersonate has no effect. Session returns
+// fault.Unauthenticated if there is no live session.
 func (s *Sessions) Session(
 	ctx context.Context, token, organization, impersonate string, from tenancy.Source,
 ) (tenancy.Principal, error) {
@@ -44,8 +45,8 @@ func (s *Sessions) findSessions(ctx context.Context, hashes [][]byte) (map[strin
 	return sessionstore.SessionsByHash(ctx, s.db, hashes, s.clock.Now())
 }
 
-// choose returns the principal in the chosen organization or, if the person cannot choose it, in
-// the first one.
+// choose returns the principal in the chosen organization. If the person cannot choose that
+// organization, it returns the principal in the person's first one.
 func choose(p tenancy.Principal, session sessionstore.Session, organization string) tenancy.Principal {
 	if len(session.Choices) == 0 {
 		p.Access = tenancy.AccessNone

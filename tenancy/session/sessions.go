@@ -1,5 +1,5 @@
-// Package session implements sessions: finding the principal of a token, ending sessions, and the
-// impersonation of members by instance administrators.
+// Package session finds the principal for a session token, ends sessions, and lets instance
+// administrators impersonate members.
 package session
 
 import (
@@ -10,23 +10,23 @@ import (
 	sessionstore "crier/tenancy/session/store"
 )
 
-// Deps are the dependencies of New.
+// Deps holds the dependencies of New.
 type Deps struct {
 	DB      *db.DB
 	Clock   clock.Clock
 	Notices *notice.Queue
 }
 
-// Sessions are the use cases of sessions. They are safe for concurrent use.
+// Sessions manages sessions and impersonations. It is safe for concurrent use.
 type Sessions struct {
 	db      *db.DB
 	clock   clock.Clock
 	notices *notice.Queue
-	// lookUps are not cached, so that a session ends at once in all processes.
+	// lookUps are not cached, so that all processes reject a session as soon as it ends.
 	lookUps *credential.LookUps[sessionstore.Session]
 }
 
-// New returns Sessions.
+// New returns a new Sessions.
 func New(d Deps) *Sessions {
 	s := &Sessions{db: d.DB, clock: d.Clock, notices: d.Notices}
 	s.lookUps = credential.NewLookUps(s.findSessions)

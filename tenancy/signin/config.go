@@ -10,14 +10,14 @@ import (
 	"crier/tenancy"
 )
 
-// Provider is the name of an identity provider in addresses and tables.
+// Provider is the name of an identity provider in URLs and tables.
 type Provider string
 
-// The providers, in the order of Names.
+// The providers, in the order in which Names returns them.
 const (
 	ProviderGitHub  Provider = "GITHUB"
 	ProviderGoogle  Provider = "GOOGLE"
-	ProviderGeneric Provider = "GENERIC" // any issuer of OpenID Connect
+	ProviderGeneric Provider = "GENERIC" // any OpenID Connect issuer
 )
 
 const (
@@ -25,35 +25,35 @@ const (
 	googleIssuer = "https://accounts.google.com"
 )
 
-// maxIssuer is the maximum length of a stored issuer in bytes.
+// maxIssuer is the maximum length of a stored issuer, in bytes.
 const maxIssuer = 512
 
-// maxLabel is the maximum length of OIDC_NAME in characters.
+// maxLabel is the maximum length of OIDC_NAME, in characters.
 const maxLabel = 64
 
-// Config holds the registrations at the identity providers. A provider without a client id is not
-// offered.
+// Config holds the credentials that identify this instance to the identity providers. A provider
+// without a client id is not offered.
 type Config struct {
 	GitHubID     string      `env:"GITHUB_CLIENT_ID" doc:"Client id of an OAuth app at GitHub, for sign-in."`
 	GitHubSecret secret.Text `env:"GITHUB_CLIENT_SECRET" doc:"Client secret of the OAuth app at GitHub."`
-	// GitHubURL has no path. On any host other than github.com, the API is at /api/v3 below it.
+	// GitHubURL has no path. On any host other than github.com, the API is at /api/v3.
 	GitHubURL string `env:"GITHUB_URL, default=https://github.com" doc:"Address of GitHub or GitHub Enterprise."`
 
 	GoogleID     string      `env:"GOOGLE_CLIENT_ID" doc:"Client id of a web application at Google, for sign-in."`
 	GoogleSecret secret.Text `env:"GOOGLE_CLIENT_SECRET" doc:"Client secret of the web application at Google."`
 
-	// Issuer is the issuer that the provider's metadata names. The two may differ by a trailing
+	// Issuer is the issuer named in the provider's metadata. The two may differ by a trailing
 	// slash.
 	Issuer string      `env:"OIDC_ISSUER" doc:"Issuer of an OpenID Connect provider; it may be in a private network."`
 	ID     string      `env:"OIDC_CLIENT_ID" doc:"Client id at the OpenID Connect provider."`
 	Secret secret.Text `env:"OIDC_CLIENT_SECRET" doc:"Client secret at the OpenID Connect provider."`
 	Label  string      `env:"OIDC_NAME, default=SSO" doc:"Name of the OpenID Connect provider on the sign-in page."`
-	// TrustEmail makes the operator vouch for the addresses: whoever can set an address at the
-	// issuer can register it.
+	// TrustEmail means that the operator vouches for the addresses. Anybody who can set an address
+	// at the issuer can then register it.
 	TrustEmail bool `env:"OIDC_TRUST_EMAIL, default=false" doc:"Whether all e-mail addresses of OIDC_ISSUER count as verified."`
 }
 
-// Validate returns the faults of the variables, joined; errors.As finds an env.Fault in the result.
+// Validate returns all configuration errors, joined; errors.As finds an env.Fault in the result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	addPair(&faults, "GITHUB_CLIENT_ID", c.GitHubID, "GITHUB_CLIENT_SECRET", c.GitHubSecret.Reveal())
@@ -72,7 +72,7 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// addPair adds a fault if only one of two variables is set.
+// addPair adds a fault if only one of the two variables is set.
 func addPair(faults *env.Faults, name, value, otherName, other string) {
 	if value == "" && other != "" {
 		faults.Add(name, "is required with "+otherName)
@@ -92,8 +92,8 @@ func isIssuer(address string) bool {
 	return ok && u.RawQuery == "" && len(address) <= maxIssuer
 }
 
-// parseAddress parses an https address, or an http address on loopback. It returns false for any
-// other text and for an address with credentials or a fragment.
+// parseAddress parses an https URL, or an http URL on loopback. It returns false for any other
+// string, and for a URL with credentials or a fragment.
 func parseAddress(raw string) (*url.URL, bool) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" || u.User != nil || strings.Contains(raw, "#") {

@@ -29,12 +29,12 @@ var (
 		"OIDC_ISSUER or GITHUB_URL: configure the provider to name its endpoints there")
 )
 
-// refused returns an error for a code or a token that proves nothing. The reason must not contain
-// text from the provider.
+// refused returns an error for a code or token that does not prove who signed in. The reason must
+// not contain text from the provider.
 func refused(reason string) error { return fmt.Errorf("%w: %s", errRefused, reason) }
 
-// issuerError is a difference between the configured issuer and the issuer named in the metadata.
-// Unlike other errors, it contains text from the provider, for the operator: an issuer is not a
+// issuerError reports that the configured issuer differs from the issuer in the metadata. Unlike
+// other errors, it contains text from the provider, to help the operator: an issuer is not a
 // secret.
 type issuerError struct{ configured, named string }
 
@@ -43,11 +43,11 @@ func (e *issuerError) Error() string {
 		"it is the right provider", e.configured, maxIssuer, e.named)
 }
 
-// clockError is an id_token whose times differ from our clock by more than skew.
+// clockError reports an id_token whose times differ from our clock by more than skew.
 type clockError struct {
 	ahead bool // the issuer's clock is ahead of ours
 	by    time.Duration
-	// claim is the time in the token, and now is the time of our clock.
+	// claim is the time in the token, and now is the time on our clock.
 	claim, now time.Time
 }
 
@@ -61,7 +61,7 @@ func (e *clockError) Error() string {
 		e.claim.UTC().Format(time.RFC3339), e.now.UTC().Format(time.RFC3339), e.difference())
 }
 
-// difference returns how far the issuer's clock is from ours, such as "7m3s ahead of".
+// difference describes how far the issuer's clock is from ours. Example: 7m3s ahead of
 func (e *clockError) difference() string {
 	if e.ahead {
 		return e.by.Round(time.Second).String() + " ahead of"
@@ -69,7 +69,7 @@ func (e *clockError) difference() string {
 	return e.by.Round(time.Second).String() + " behind"
 }
 
-// fault returns the fault for an error of the source.
+// fault converts an error from the source to a fault.
 func (s site) fault(op string, err error) error {
 	var clocks *clockError
 	kind, message := fault.Unavailable, s.Label+" does not respond correctly: start the sign-in again in a minute."
@@ -88,25 +88,25 @@ func (s site) fault(op string, err error) error {
 	return fault.Wrap(kind, op, message, err)
 }
 
-// isSetup reports whether sign-ins fail with err until the operator changes the set-up, here or at
-// the provider.
+// isSetup reports whether sign-ins will fail with err until the operator changes the setup, here or
+// at the provider.
 func isSetup(err error) bool {
 	var issuers *issuerError
 	return errors.Is(err, errSetup) || errors.Is(err, errPrivate) || errors.Is(err, errNotFound) ||
 		errors.As(err, &issuers)
 }
 
-// statusError is a response to a read with a status other than 200.
+// statusError is an unsuccessful response from the provider.
 type statusError struct {
 	status int
-	// limited is true if the request was refused only because of a rate limit.
+	// limited is true if the request was rejected only because of a rate limit.
 	limited bool
 }
 
 func (e *statusError) Error() string { return fmt.Sprintf("the response has status %d", e.status) }
 
-// tokenError returns what the failure of a code exchange means. It leaves out the texts of the
-// provider, because they could repeat the code or the secret.
+// tokenError classifies the error of a failed code exchange. It leaves out text from the provider,
+// because the text could repeat the code or the secret.
 func tokenError(err error) error {
 	var answer *oauth2.RetrieveError
 	if !errors.As(err, &answer) {
@@ -130,7 +130,7 @@ func tokenError(err error) error {
 	return refused(fmt.Sprintf("the token endpoint responded with status %d and an error code", status))
 }
 
-// transportError returns the part of err that says what failed on this side. The rest of err may
+// transportError returns the part of err that says what failed on our side. The rest of err may
 // contain what the provider sent.
 func transportError(err error) error {
 	if errors.Is(err, outbound.ErrBlocked) {

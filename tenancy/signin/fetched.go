@@ -14,14 +14,14 @@ import (
 // no longer accepted.
 const maxAge = time.Hour
 
-// fetching says how documents are fetched.
+// fetching configures how documents are fetched.
 type fetching struct {
 	clock clock.Clock
-	limit time.Duration // of one fetch
+	limit time.Duration // for one fetch
 }
 
-// fetched is a document of an issuer. It is fetched when it is first needed, and again after maxAge
-// or a failure. Callers that need it at the same time share one fetch.
+// fetched is a document published by an issuer. It is fetched when it is first needed, and again
+// after maxAge or a failure. Concurrent callers share one fetch.
 type fetched[T any] struct {
 	fetching
 	fetch  func(ctx context.Context) (T, error)
@@ -29,16 +29,16 @@ type fetched[T any] struct {
 
 	mu    sync.Mutex
 	value T
-	at    time.Time // zero: never fetched
+	at    time.Time // zero if never fetched
 }
 
-// get returns the document, at most maxAge old. If ctx ends first, it returns the error of ctx.
+// get returns the document, which is at most maxAge old. If ctx ends first, get returns ctx.Err().
 func (f *fetched[T]) get(ctx context.Context) (T, error) {
 	if value, ok := f.fresh(); ok {
 		return value, nil
 	}
 	return f.share(ctx, func(ctx context.Context) (T, error) {
-		if value, ok := f.fresh(); ok { // another fetch has ended meanwhile
+		if value, ok := f.fresh(); ok { // another fetch finished in the meantime
 			return value, nil
 		}
 		return f.fetch(ctx)
@@ -56,8 +56,8 @@ func (f *fetched[T]) fresh() (value T, ok bool) {
 // refresh fetches the document even if it is fresh.
 func (f *fetched[T]) refresh(ctx context.Context) (T, error) { return f.share(ctx, f.fetch) }
 
-// share runs fetch, or waits for a fetch in progress. The fetch does not end with ctx, because
-// others may be waiting for it; it has its own limit.
+// share runs fetch, or waits for a fetch in progress. The fetch continues after ctx ends, because
+// other callers may be waiting for it; it has its own time limit.
 func (f *fetched[T]) share(ctx context.Context, fetch func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T

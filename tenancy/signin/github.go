@@ -13,8 +13,8 @@ import (
 	"crier/platform/secret"
 )
 
-// gitHub is GitHub or a GitHub Enterprise Server. It has OAuth without OpenID Connect, so the API
-// says who signed in.
+// gitHub is GitHub or a GitHub Enterprise Server. GitHub supports OAuth but not OpenID Connect, so
+// its API is used to find out who signed in.
 type gitHub struct {
 	url, api string
 	client   oauth2.Config
@@ -42,8 +42,8 @@ func (g *gitHub) address(_ context.Context, start Start, redirectURI string) (st
 	return client.AuthCodeURL(start.State, oauth2.S256ChallengeOption(start.Verifier)), nil
 }
 
-// identify accepts a callback that has no issuer, or that names the address of GitHub or of its
-// OAuth server.
+// identify accepts a callback that names no issuer, or that names the URL of GitHub or of its OAuth
+// server.
 func (g *gitHub) identify(ctx context.Context, cb Callback) (Identity, error) {
 	if cb.Issuer != "" && cb.Issuer != g.url && cb.Issuer != g.url+"/login/oauth" {
 		return Identity{}, refused("the callback names another issuer")
@@ -75,8 +75,8 @@ func (g *gitHub) identify(ctx context.Context, cb Callback) (Identity, error) {
 	}, nil
 }
 
-// email returns the verified primary address, or "". A token whose scope the person has reduced
-// gets 403 or 404.
+// email returns the verified primary address, or "" if there is none. It also returns "" if the
+// person has reduced the token's scope, to which GitHub responds with 403 or 404.
 func (g *gitHub) email(ctx context.Context, token string) (string, error) {
 	var addresses []struct {
 		Email    string `json:"email"`

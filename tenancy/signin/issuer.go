@@ -18,12 +18,12 @@ import (
 	"crier/platform/secret"
 )
 
-// issuer is a provider of OpenID Connect.
+// issuer is an OpenID Connect provider.
 type issuer struct {
 	name   string
 	id     string
 	secret secret.Text
-	// trustEmail means that every address counts as verified.
+	// trustEmail is true if every address counts as verified.
 	trustEmail bool
 	web        web
 	clock      clock.Clock
@@ -38,7 +38,7 @@ func newIssuer(name, id string, key secret.Text, w web, f fetching) *issuer {
 	return i
 }
 
-// metadata is the part of an issuer's metadata that a sign-in needs.
+// metadata is the part of an issuer's metadata that sign-ins need.
 type metadata struct {
 	Issuer        string   `json:"issuer"`
 	Authorization string   `json:"authorization_endpoint"`
@@ -46,7 +46,7 @@ type metadata struct {
 	Keys          string   `json:"jwks_uri"`
 	UserInfo      string   `json:"userinfo_endpoint"`
 	AuthMethods   []string `json:"token_endpoint_auth_methods_supported"`
-	// SendsIssuer means that each callback has the iss parameter of RFC 9207.
+	// SendsIssuer is true if every callback contains the iss parameter defined by RFC 9207.
 	SendsIssuer bool `json:"authorization_response_iss_parameter_supported"`
 }
 
@@ -89,7 +89,7 @@ func (i *issuer) identify(ctx context.Context, cb Callback) (Identity, error) {
 	}, nil
 }
 
-// client returns the configuration of a sign-in. It always sets the style of authentication,
+// client returns the OAuth configuration for a sign-in. It always sets the authentication style,
 // because otherwise oauth2 sends the code once in each style.
 func (i *issuer) client(m metadata, redirectURI string) *oauth2.Config {
 	style := oauth2.AuthStyleInHeader
@@ -103,9 +103,9 @@ func (i *issuer) client(m metadata, redirectURI string) *oauth2.Config {
 	}
 }
 
-// profile returns the name and the address of the person. It takes them from the id_token if that
-// has an address and it is known whether the address is verified. Otherwise it takes them from the
-// userinfo endpoint, where the standard puts them in a code flow.
+// profile returns the person's name and address. It takes them from the id_token if the token
+// contains an address and it is known whether the address is verified. Otherwise it takes them from
+// the userinfo endpoint, where the standard puts them in the code flow.
 func (i *issuer) profile(ctx context.Context, m metadata, token string, c claims) (profile, error) {
 	if c.Email != "" && (c.Verified != nil || i.trustEmail) || m.UserInfo == "" {
 		return c.profile, nil
@@ -123,7 +123,7 @@ func (i *issuer) profile(ctx context.Context, m metadata, token string, c claims
 	return info.profile, nil
 }
 
-// fetchMetadata reads the metadata of the issuer (OpenID Connect Discovery).
+// fetchMetadata reads the issuer's metadata (OpenID Connect Discovery).
 func (i *issuer) fetchMetadata(ctx context.Context) (metadata, error) {
 	var m metadata
 	err := i.web.getJSON(ctx, strings.TrimRight(i.name, "/")+oidc.DiscoveryEndpoint, "", &m)
@@ -143,13 +143,13 @@ func (i *issuer) fetchMetadata(ctx context.Context) (metadata, error) {
 	return m, nil
 }
 
-// sameIssuer reports whether two issuers are equal except for one trailing slash. It compares the
-// configured issuer with the one that the metadata names. Everything else that names the issuer
-// must equal the issuer in the metadata.
+// sameIssuer reports whether two issuers are equal except for a trailing slash. Use it only to
+// compare the configured issuer with the issuer in the metadata. Anything else that names the
+// issuer must equal the issuer in the metadata.
 func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
 
-// reject returns why the metadata cannot be used, or "". The endpoints of an https issuer must be
-// https, because the code and the secret go there.
+// reject returns the reason that the metadata cannot be used, or "". The endpoints of an https
+// issuer must also use https, because the code and the secret are sent to them.
 func (m metadata) reject(name string) string {
 	endpoints := []string{m.Authorization, m.Token, m.Keys}
 	if m.UserInfo != "" {
@@ -173,7 +173,7 @@ func isHTTP(address string) bool {
 	return err == nil && u.Scheme == "http"
 }
 
-// fetchKeys reads the keys of the issuer. It leaves out keys of an unknown type.
+// fetchKeys reads the issuer's keys. It leaves out keys of unknown types.
 func (i *issuer) fetchKeys(ctx context.Context) ([]jose.JSONWebKey, error) {
 	m, err := i.metadata.get(ctx)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package signin signs people in at GitHub, at Google and at any issuer of OpenID Connect. It has
-// no database: the caller keeps what Begin returns until the person comes back, and deletes it
-// before calling Finish.
+// Package signin signs people in with GitHub, Google or any OpenID Connect issuer. It has no
+// database: the caller stores what Begin returns until the person comes back, and deletes it before
+// calling Finish.
 package signin
 
 import (
@@ -18,11 +18,11 @@ import (
 	"crier/tenancy"
 )
 
-// finishLimit bounds one Begin or Finish, with all of its requests.
+// finishLimit is the time limit for one Begin or Finish, including all of its requests.
 const finishLimit = 15 * time.Second
 
 // tokenLength gives a state, a nonce and a verifier 256 bits of entropy each. It is also the
-// minimum length of a verifier (RFC 7636).
+// minimum verifier length (RFC 7636).
 const tokenLength = 43
 
 const (
@@ -32,53 +32,55 @@ const (
 )
 
 // Start is a sign-in that has begun. URL is where the browser goes next. The caller stores the
-// other fields with the redirect address for some minutes, and binds State to the browser.
+// other fields and the redirect URI for a few minutes, and binds State to the browser.
 type Start struct {
 	URL, State, Verifier, Nonce string
 }
 
-// Callback is what the browser brings back from the provider, with what the caller stored for its
-// state. The caller must already have compared and deleted the state, because a code and a nonce
-// may be used only once.
+// Callback contains what the browser brings back from the provider and what the caller stored for
+// the state. The caller must already have compared and deleted the state, because a code and a
+// nonce may be used only once.
 type Callback struct {
 	Code string
-	// Issuer is the iss parameter of RFC 9207. It may be empty.
+	// Issuer is the iss parameter defined by RFC 9207. It may be empty.
 	Issuer string
-	// RedirectURI is the address that was given to Begin.
+	// RedirectURI is the redirect URI that was passed to Begin.
 	RedirectURI     string
 	Verifier, Nonce string
 }
 
-// Identity is an account at a provider. Issuer and Subject identify it, and do not change with the
-// account's address. Example: issuer https://accounts.google.com, subject 110169484474386276334
+// Identity is an account at a provider. Issuer and Subject identify the account and do not change
+// when its address does. Example: issuer https://accounts.google.com, subject 110169484474386276334
 type Identity struct {
 	Provider Provider
-	// Issuer has at most 512 bytes, and Subject at most 255.
+	// Issuer has at most 512 bytes, and Subject has at most 255.
 	Issuer, Subject string
-	// Email has the form of tenancy.CleanEmail. It is empty unless EmailVerified is set.
+	// Email has the form that tenancy.CleanEmail returns. It is empty unless EmailVerified is set.
 	Email string
-	// Unverified is an address, in the same form, that the provider does not assert to be the
-	// person's. It is for messages only.
+	// Unverified is an address in the same form that the provider does not assert to be the
+	// person's. Use it only in messages.
 	Unverified string
 	// EmailVerified is true if the provider asserts that the address belongs to the person.
 	EmailVerified bool
-	// Name has the form of tenancy.CleanName, with at most 128 characters. It may be empty.
+	// Name has the form that tenancy.CleanName returns, with at most 128 characters. It may be
+	// empty.
 	Name string
 }
 
-// Name is a provider with the label that people know it by.
+// Name is a provider and the label that people know it by.
 type Name struct {
 	Provider Provider
 	Label    string
 }
 
-// source is one provider. An error that matches errRefused, errUnverified or a clockError is a
-// refusal. errSetup, errPrivate, errNotFound and an issuerError are faults of the set-up. Any other
-// error means that the provider is unavailable.
+// source is one provider. An error that matches errRefused, errUnverified or a clockError means
+// that the sign-in was rejected. An error that matches errSetup, errPrivate, errNotFound or an
+// issuerError means that the provider is not set up correctly. Any other error means that the
+// provider is unavailable.
 type source interface {
-	// address returns where the browser goes to sign in.
+	// address returns the URL at which the browser signs in.
 	address(ctx context.Context, start Start, redirectURI string) (string, error)
-	// identify exchanges the code, once. The texts in the Identity are the provider's, unchanged.
+	// identify exchanges the code, once. The strings in the Identity are the provider's, unchanged.
 	identify(ctx context.Context, cb Callback) (Identity, error)
 }
 
@@ -88,28 +90,28 @@ type site struct {
 	source source
 }
 
-// Providers are the configured identity providers. They are safe for concurrent use.
+// Providers holds the configured identity providers. It is safe for concurrent use.
 type Providers struct {
 	sites   []site
 	limit   time.Duration
 	clients []*outbound.Client
 }
 
-// New returns the configured providers, and makes no request. It returns an error if the
-// configuration is invalid. The HTTP clients are made from deps; Close closes them. Each provider's
-// client reaches the configured host and port, even in a private network, and otherwise only public
-// addresses.
+// New returns the configured providers without making any requests. It returns an error if the
+// configuration is invalid. New creates the HTTP clients from deps, and Close closes them. Each
+// provider's client can reach the configured host and port, even in a private network, and
+// otherwise only public addresses.
 func New(cfg Config, deps outbound.Deps, c clock.Clock) (*Providers, error) {
 	return newProviders(cfg, deps, c, finishLimit)
 }
 
-// newProviders is New with a given limit of Begin and Finish.
+// newProviders is like New, with the given time limit for Begin and Finish.
 func newProviders(cfg Config, deps outbound.Deps, c clock.Clock, limit time.Duration) (*Providers, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	p := &Providers{limit: limit}
-	// One third each for metadata, keys and the exchange.
+	// A third each for metadata, keys and the code exchange.
 	fetch := fetching{clock: c, limit: limit / 3}
 	var faults []error
 	if cfg.GitHubID != "" {
@@ -133,7 +135,7 @@ func newProviders(cfg Config, deps outbound.Deps, c clock.Clock, limit time.Dura
 	return p, errors.Join(faults...)
 }
 
-// add adds a provider at an address, with its own client.
+// add adds the provider at an address, with its own HTTP client.
 func (p *Providers) add(
 	provider Provider, label, address string, deps outbound.Deps, newSource func(web) source,
 ) error {
@@ -146,8 +148,8 @@ func (p *Providers) add(
 	return nil
 }
 
-// Check reads the metadata of the issuers and logs what will make sign-ins fail. Call it after
-// start-up, which must not depend on an issuer.
+// Check reads the issuers' metadata and logs problems that will make sign-ins fail. Call it after
+// startup, which must not depend on an issuer.
 func (p *Providers) Check(ctx context.Context, log *slog.Logger) {
 	for _, s := range p.sites {
 		i, ok := s.source.(*issuer)
@@ -202,10 +204,10 @@ func (p *Providers) find(provider Provider) (site, bool) {
 	return site{}, false
 }
 
-// Begin returns a new sign-in that will come back to redirectURI, which the caller has checked. The
-// first Begin at an OpenID Connect provider reads the provider's metadata. Begin returns NotFound
-// if the provider is not configured, and Unavailable if the provider does not respond within 15
-// seconds or its response cannot be used.
+// Begin starts a sign-in that will return to redirectURI, which the caller has checked. The first
+// Begin with an OpenID Connect provider reads the provider's metadata. Begin returns NotFound if
+// the provider is not configured. It returns Unavailable if the provider does not respond within 15
+// seconds or if its response cannot be used.
 func (p *Providers) Begin(ctx context.Context, provider Provider, redirectURI string) (Start, error) {
 	const op = "signin.Begin"
 	s, ok := p.find(provider)
@@ -237,13 +239,14 @@ func newStart() (Start, error) {
 	return Start{State: tokens[0], Verifier: tokens[1], Nonce: tokens[2]}, nil
 }
 
-// Finish exchanges the code and returns whose account it is. It sends the code at most once, so a
-// person must begin again after any error.
+// Finish exchanges the code and returns the identity of the person who signed in. It sends the code
+// at most once, so a person must begin again after any error.
 //
-// Finish returns NotFound if the provider is not configured, and Invalid if the provider refused
-// the code or its response proves nothing. It returns Unavailable if the provider did not respond
-// within 15 seconds in all or its response cannot be used. Neither messages nor causes contain a
-// code, a token, a secret or text from the provider, except the issuer that its metadata names.
+// Finish returns NotFound if the provider is not configured, and Invalid if the provider rejects
+// the code or if its response does not prove who signed in. It returns Unavailable if the provider
+// does not respond within 15 seconds in total or if its response cannot be used. Neither error
+// messages nor their causes contain a code, a token, a secret or text from the provider, except for
+// the issuer that its metadata names.
 func (p *Providers) Finish(ctx context.Context, provider Provider, cb Callback) (Identity, error) {
 	const op = "signin.Finish"
 	s, ok := p.find(provider)
@@ -265,8 +268,8 @@ func (p *Providers) Finish(ctx context.Context, provider Provider, cb Callback) 
 	return found.clean(provider), nil
 }
 
-// clean returns the identity with texts that can be stored and shown, and without an address that
-// is not verified.
+// clean returns the identity with strings that can be stored and shown. It moves an address that is
+// not verified from Email to Unverified.
 func (i Identity) clean(provider Provider) Identity {
 	email, valid := tenancy.CleanEmail(i.Email)
 	if !valid {

@@ -13,17 +13,17 @@ import (
 	"crier/platform/secret"
 )
 
-// skew is how far the clock of an issuer may be ahead of or behind ours.
+// skew is how far an issuer's clock may be ahead of or behind ours.
 const skew = 5 * time.Minute
 
-// algorithms are the signatures that an id_token may have: all that only an issuer can make. HS256
-// is missing because it is made with the client secret.
+// algorithms are the signature algorithms accepted in an id_token. Only an issuer can create such
+// signatures. HS256 is missing because anybody with the client secret can create it.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
 	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
-// claims are the claims of an id_token that are checked or used.
+// claims contains the id_token claims that are checked or used.
 type claims struct {
 	Issuer          string    `json:"iss"`
 	Subject         string    `json:"sub"`
@@ -37,7 +37,7 @@ type claims struct {
 	profile
 }
 
-// profile is what id_tokens and the userinfo endpoint say about a person.
+// profile is what an id_token or the userinfo endpoint says about a person.
 type profile struct {
 	Email string `json:"email"`
 	// Verified is nil if the issuer does not state whether the address is verified.
@@ -45,11 +45,11 @@ type profile struct {
 	Name     string `json:"name"`
 }
 
-// flag is a JSON boolean or, as some issuers send it, its text in a string. Any other value is
-// false.
+// flag is a JSON boolean, or a string that contains one, as some issuers send it. Any other value
+// is false.
 type flag bool
 
-// UnmarshalJSON sets the flag. The error is nil.
+// UnmarshalJSON sets the flag. It always returns nil.
 func (f *flag) UnmarshalJSON(data []byte) error {
 	*f = string(data) == "true" || string(data) == `"true"`
 	return nil
@@ -58,7 +58,7 @@ func (f *flag) UnmarshalJSON(data []byte) error {
 // audience is a JSON string or an array of strings.
 type audience []string
 
-// UnmarshalJSON sets the audience. It returns an error for values other than strings.
+// UnmarshalJSON sets the audience. It returns an error if a value is not a string.
 func (a *audience) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '[' {
 		return json.Unmarshal(data, (*[]string)(a))
@@ -67,10 +67,10 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &(*a)[0])
 }
 
-// verify returns the claims of an id_token that is signed by the issuer, for this client and this
-// sign-in. It does not use the verifier of rp, which adds the accepted skew to the clock before
+// verify returns the claims of an id_token that the issuer signed for this client and this sign-in.
+// It does not use the verifier in package rp, which adds the accepted skew to the clock before
 // comparing the clock with exp. That verifier would reject every token that is valid for only a
-// minute, as some issuers make them.
+// minute, and some issuers create such tokens.
 func (i *issuer) verify(ctx context.Context, m metadata, raw, accessToken, nonce string) (claims, error) {
 	token, err := jose.ParseSignedCompact(raw, algorithms)
 	if err != nil {
@@ -97,8 +97,8 @@ func (i *issuer) verify(ctx context.Context, m metadata, raw, accessToken, nonce
 	return c, nil
 }
 
-// payload returns what the issuer has signed. If no cached key fits, it fetches the keys once more,
-// because the issuer may sign with a newer one.
+// payload returns what the issuer has signed. If no cached key matches, payload fetches the keys
+// once more, because the issuer may sign with a newer key.
 func (i *issuer) payload(ctx context.Context, token *jose.JSONWebSignature) ([]byte, error) {
 	keys, err := i.keys.get(ctx)
 	if err != nil {
@@ -127,8 +127,8 @@ func open(token *jose.JSONWebSignature, keys []jose.JSONWebKey) ([]byte, bool) {
 	return payload, err == nil
 }
 
-// reject returns why the claims do not prove who signs in (OpenID Connect Core section 3.1.3.7), or
-// "". checkTimes checks the times.
+// reject returns the reason that the claims do not prove who is signing in (OpenID Connect Core
+// section 3.1.3.7), or "". It does not check times; see checkTimes.
 func (i *issuer) reject(m metadata, c claims, nonce string) string {
 	switch {
 	case !m.isNamed(c.Issuer):
@@ -145,9 +145,9 @@ func (i *issuer) reject(m metadata, c claims, nonce string) string {
 	return ""
 }
 
-// checkTimes returns a clockError for an id_token that is not yet valid or no longer valid. The
-// token was issued for this sign-in a moment ago, so the difference between its time of issue and
-// now is the difference between the clocks.
+// checkTimes returns a clockError if an id_token is not yet valid or no longer valid. The token was
+// issued for this sign-in a moment ago, so the difference between its issue time and the current
+// time is the difference between the clocks.
 func checkTimes(c claims, now time.Time) error {
 	issued, begins, ends := c.IssuedAt.AsTime(), c.NotBefore.AsTime(), c.Expiry.AsTime()
 	if issued.After(now.Add(skew)) {
@@ -165,7 +165,8 @@ func checkTimes(c claims, now time.Time) error {
 	return newClockError(ends, now)
 }
 
-// isNamed reports whether iss names the issuer. Google documents a second name without the scheme.
+// isNamed reports whether iss names the issuer. Google documents a second form of its issuer,
+// without the scheme.
 func (m metadata) isNamed(iss string) bool {
 	return iss == m.Issuer || m.Issuer == googleIssuer && "https://"+iss == googleIssuer
 }

@@ -14,16 +14,16 @@ import (
 	"crier/platform/outbound"
 )
 
-// maxAnswer is the maximum length of a response in bytes. It is below the length at which oauth2
-// truncates a response.
+// maxAnswer is the maximum length of a response, in bytes. It is less than the length at which
+// oauth2 truncates a response.
 const maxAnswer = 1_000_000
 
-// web makes the requests of a sign-in.
+// web makes the HTTP requests of a sign-in.
 type web struct{ out *outbound.Client }
 
 // exchange sends the code to the token endpoint, at most once.
 func (w web) exchange(ctx context.Context, client *oauth2.Config, cb Callback) (*oauth2.Token, error) {
-	once := w.out.HTTP() // does not follow redirects of a POST
+	once := w.out.HTTP() // does not follow redirects after a POST
 	once.Transport = commit(w)
 	token, err := client.Exchange(
 		context.WithValue(ctx, oauth2.HTTPClient, once), cb.Code, oauth2.VerifierOption(cb.Verifier),
@@ -37,12 +37,13 @@ func (w web) exchange(ctx context.Context, client *oauth2.Config, cb Callback) (
 	return token, nil
 }
 
-// commit is the transport of a code exchange. net/http may repeat a request on another connection.
-// A provider rejects a code that arrives twice, and may revoke what it gave for the first.
+// commit is the transport for a code exchange. net/http may repeat a request on another connection.
+// A provider rejects a code that arrives twice, and may revoke the token that it issued for the
+// first request.
 type commit struct{ out *outbound.Client }
 
-// RoundTrip returns a response whose body has been read. It returns an error if the body has more
-// than maxAnswer bytes.
+// RoundTrip returns a response whose body has already been read. It returns an error if the body is
+// longer than maxAnswer bytes.
 func (c commit) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.Header.Set("Accept", "application/json") // GitHub responds with a form otherwise
@@ -58,9 +59,9 @@ func (c commit) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// getJSON reads a JSON document. It follows redirects only on the same host, and none when it sends
-// an access token. If the provider does not accept the token, the error matches errRefused. Any
-// status other than 200 is a *statusError.
+// getJSON reads a JSON document. It follows redirects only on the same host, and follows none if it
+// sends an access token. If the provider rejects the token, the error matches errRefused. For any
+// other status except 200, the error is a *statusError.
 func (w web) getJSON(ctx context.Context, address, token string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -99,8 +100,8 @@ func (w web) getJSON(ctx context.Context, address, token string, into any) error
 	return nil
 }
 
-// isLimited reports whether a response refuses a request because of a rate limit. GitHub also does
-// so with 403.
+// isLimited reports whether a response rejects a request because of a rate limit. GitHub also does
+// this with status 403.
 func isLimited(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "" ||
 		resp.Header.Get("X-Ratelimit-Remaining") == "0"

@@ -12,37 +12,39 @@ import (
 	"crier/tenancy/db"
 )
 
-// DueOrganizations returns, in id order, at most limit organizations with an id greater than after
-// whose deletion was requested before a time.
+// DueOrganizations returns organizations whose deletion was requested before the given time. It
+// returns at most limit ids greater than after, in order.
 func DueOrganizations(
 	ctx context.Context, tx *db.GateTx, before time.Time, after tenancy.OrgID, limit int,
 ) (ids []tenancy.OrgID, err error) {
 	return db.Column[tenancy.OrgID](ctx, tx, purgeOrganizations, before, after.UUID(), limit)
 }
 
-// PurgeOrganization deletes an organization whose deletion was requested before a time, with all
-// rows that belong to it. It returns pgx.ErrNoRows if the deletion was undone.
+// PurgeOrganization deletes an organization whose deletion was requested before the given time,
+// with all rows that belong to the organization. It returns pgx.ErrNoRows if the deletion was
+// undone.
 func PurgeOrganization(ctx context.Context, tx *db.GateTx, org tenancy.OrgID, before time.Time) error {
 	return db.Change(ctx, tx, purgeOrganization, org, before)
 }
 
-// DuePeople returns, in id order, at most limit people with an id greater than after whose deletion
-// was requested before a time.
+// DuePeople returns people whose deletion was requested before the given time. It returns at most
+// limit ids greater than after, in order.
 func DuePeople(
 	ctx context.Context, tx *db.GateTx, before time.Time, after tenancy.PersonID, limit int,
 ) (ids []tenancy.PersonID, err error) {
 	return db.Column[tenancy.PersonID](ctx, tx, purgePeople, before, after.UUID(), limit)
 }
 
-// PurgePerson deletes a person whose deletion was requested before a time, with sessions,
-// memberships and credentials. It returns pgx.ErrNoRows if the deletion was undone.
+// PurgePerson deletes a person whose deletion was requested before the given time, with the
+// person's sessions, memberships and credentials. It returns pgx.ErrNoRows if the deletion was
+// undone.
 func PurgePerson(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, before time.Time) error {
 	return db.Change(ctx, tx, purgePerson, person, before)
 }
 
-// FindOwned returns, in order, the ids of at most limit rows of a kind with an id greater than
-// after, if the deletion of the organization was requested before a time. It returns the error of
-// Postgres.
+// FindOwned returns the ids of an organization's rows of the given kind, if the organization's
+// deletion was requested before the given time. It returns at most limit ids greater than after, in
+// order.
 func FindOwned(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, before time.Time, after OwnedID, limit int,
 ) (ids []OwnedID, err error) {
@@ -55,9 +57,9 @@ func FindOwned(
 	return ids, err
 }
 
-// Purge deletes, in one statement, the rows of a kind with these ids if the deletion of the
-// organization was requested before a time, and returns their number. If Postgres rejects one row,
-// Purge deletes none and returns the error.
+// Purge deletes the given rows of an organization in one statement, if the organization's deletion
+// was requested before the given time. It returns how many rows it deleted. If Postgres rejects one
+// row, Purge deletes none and returns the error.
 func Purge(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, before time.Time, ids []OwnedID,
 ) (n int, err error) {
@@ -79,12 +81,12 @@ select id from person where deleted_at < $1 and id > $2 order by id limit $3`
 const purgePerson = `-- tenancy.PurgePerson
 delete from person where id = $1 and deleted_at < $2`
 
-// Purgeable is a kind of row that an organization may have many of. FindOwned finds such rows and
-// Purge deletes them, before PurgeOrganization deletes the few that remain.
+// Purgeable is a kind of row that an organization can have many of. FindOwned finds such rows and
+// Purge deletes them, before PurgeOrganization deletes the few rows of other kinds.
 type Purgeable string
 
-// The kinds of rows. PurgeMembers excludes the owner, because an organization has one until it is
-// gone.
+// The kinds of rows. PurgeMembers excludes the owner, because an organization must have an owner
+// until it is deleted.
 const (
 	PurgeAudit       Purgeable = "audit-log"
 	PurgeInvitations Purgeable = "invitations"
@@ -92,11 +94,11 @@ const (
 	PurgeMembers     Purgeable = "members"
 )
 
-// OwnedID is the id of a row of a kind. For a member, it is the id of the person.
+// OwnedID is the id of a Purgeable row. For a member, it is the person's id.
 type OwnedID = uuid.UUID
 
-// isDue is the condition that the deletion of the organization $1 was requested before $2. The
-// role's policies themselves check that it was requested.
+// isDue is the SQL condition that the deletion of organization $1 was requested before $2. The
+// policies of pg.Retention also check that the deletion was requested.
 const isDue = `exists (select from organization o where o.id = $1 and o.deleted_at < $2)`
 
 var findOwned = map[Purgeable]string{

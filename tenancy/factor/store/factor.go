@@ -1,5 +1,5 @@
-// Package store has the statements for second factors and their recovery codes. Only tenancy/factor
-// uses it.
+// Package store contains the statements for second factors and their recovery codes. Only
+// tenancy/factor uses it.
 package store
 
 import (
@@ -19,9 +19,9 @@ where mfa.confirmed_at is null
 returning secret, confirmed_at, last_step, tries, tries_since`
 
 // BeginFactor stores an unconfirmed second factor and returns it. It replaces an earlier
-// unconfirmed factor, unless the same session or sign-in (by) began that factor; in that case
-// BeginFactor returns the earlier factor. It returns pgx.ErrNoRows if the person has a confirmed
-// factor. The number of tries is kept.
+// unconfirmed factor, unless the same session or sign-in (by) began that factor; in that case, it
+// returns the earlier factor. It returns pgx.ErrNoRows if the person has a confirmed factor. It
+// does not reset the number of tries.
 func BeginFactor(
 	ctx context.Context, tx *db.GateTx, person tenancy.PersonID, sealed []byte, now time.Time, by []byte,
 ) (proof.Factor, error) {
@@ -42,7 +42,7 @@ delete from mfa where person_id = $1`
 const recoveryDelete = `-- tenancy.RecoveryDelete
 delete from recovery_code where person_id = $1`
 
-// DeleteFactor deletes the second factor and the recovery codes of a person.
+// DeleteFactor deletes a person's second factor and recovery codes.
 func DeleteFactor(ctx context.Context, tx *db.GateTx, person tenancy.PersonID) error {
 	if _, err := db.Exec(ctx, tx, factorDelete, person); err != nil {
 		return err
@@ -54,7 +54,7 @@ func DeleteFactor(ctx context.Context, tx *db.GateTx, person tenancy.PersonID) e
 const recoveryInsert = `-- tenancy.RecoveryInsert
 insert into recovery_code (person_id, hash) select $1, unnest($2::bytea[])`
 
-// ReplaceRecoveryCodes replaces the hashes of all recovery codes of a person.
+// ReplaceRecoveryCodes replaces the hashes of all of a person's recovery codes.
 func ReplaceRecoveryCodes(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, hashes [][]byte) error {
 	if _, err := db.Exec(ctx, tx, recoveryDelete, person); err != nil {
 		return err

@@ -1,6 +1,5 @@
-// Package store has the statements for administrators of the instance, for stopping and resuming
-// the publishing of organizations, and for deleting what has expired. Only tenancy/instance uses
-// it.
+// Package store contains the statements that manage instance administrators, stop and resume
+// publishing, and delete what has expired. Only tenancy/instance uses it.
 package store
 
 import (
@@ -15,16 +14,16 @@ import (
 const organizationMarks = `-- tenancy.OrganizationMarks
 select suspended_at is not null or deleted_at is not null stopped, catch_up from organization where id = $1`
 
-// Marks say whether an organization may publish.
+// Marks says whether an organization may publish.
 type Marks struct {
-	// Stopped means that the organization is suspended or to be deleted.
+	// Stopped means that the organization is suspended or marked for deletion.
 	Stopped bool `db:"stopped"`
-	// CatchUp means that posts that fell due while publishing was stopped are published late when
-	// it resumes.
+	// CatchUp means that posts that became due while publishing was stopped are published late,
+	// once publishing resumes.
 	CatchUp bool `db:"catch_up"`
 }
 
-// ReadMarks returns the marks of an organization, or pgx.ErrNoRows.
+// ReadMarks returns an organization's marks, or pgx.ErrNoRows.
 func ReadMarks(ctx context.Context, tx *db.GateTx, org tenancy.OrgID) (Marks, error) {
 	return db.One[Marks](ctx, tx, organizationMarks, org)
 }
@@ -33,14 +32,14 @@ const markedOrgs = `-- tenancy.MarkedOrgs
 select id, suspended_at is not null or deleted_at is not null stopped from organization
 where id > $1 order by id limit $2`
 
-// MarkedOrg is an organization with the mark that says whether it may publish.
+// MarkedOrg is an organization's id and its Stopped mark.
 type MarkedOrg struct {
 	Org tenancy.OrgID `db:"id"`
-	// Stopped is Marks.Stopped.
+	// Stopped has the same meaning as in Marks.
 	Stopped bool `db:"stopped"`
 }
 
-// MarkedOrgs returns, in id order, at most limit organizations with an id greater than after.
+// MarkedOrgs returns at most limit organizations, in id order, starting after the given id.
 func MarkedOrgs(ctx context.Context, tx *db.GateTx, after tenancy.OrgID, limit int) ([]MarkedOrg, error) {
 	return db.List[MarkedOrg](ctx, tx, markedOrgs, after.UUID(), limit)
 }
@@ -49,9 +48,9 @@ const organizationSuspended = `-- tenancy.OrganizationSuspended
 update organization set suspended_at = $2, catch_up = deleted_at is null where id = $1
 returning pg_notify('` + db.RevocationChannel + `', id::text)`
 
-// SetSuspended stores when an organization was suspended. If at is nil, it ends the suspension. It
-// adds the task that stops or resumes the organization's publishing, and notifies all processes
-// that its keys have ended or work again.
+// SetSuspended records when an organization was suspended. If at is nil, it ends the suspension. It
+// also adds the task that stops or resumes the organization's publishing, and notifies all
+// processes that the organization's keys have ended or work again.
 func SetSuspended(ctx context.Context, tx *db.GateTx, org tenancy.OrgID, at *time.Time) error {
 	if err := db.LockAuthority(ctx, tx, org, true); err != nil {
 		return err
@@ -66,8 +65,8 @@ const organizationListAll = `-- tenancy.OrganizationListAll
 select o.id, o.name, o.mfa_required, o.suspended_at, o.deleted_at, o.created_at, '' description, '' timezone
 from organization o where o.id > $1 order by o.id limit $2`
 
-// ListOrganizations returns, in id order, at most limit organizations with an id greater than
-// after. Their description and time zone are empty.
+// ListOrganizations returns at most limit organizations, in id order, starting after the given id.
+// Description and Timezone are empty in the results.
 func ListOrganizations(ctx context.Context, tx *db.GateTx, after tenancy.OrgID, limit int) (
 	[]tenancy.Organization, error) {
 	return db.List[tenancy.Organization](ctx, tx, organizationListAll, after.UUID(), limit)

@@ -11,19 +11,19 @@ import (
 	"crier/tenancy/db"
 )
 
-// FoundKey is an API key as a look-up by hash returns it.
+// FoundKey is the result of looking up an API key by its hash.
 type FoundKey struct {
 	Hash      []byte           `db:"hash"`
 	Org       tenancy.OrgID    `db:"org_id"`
 	ID        tenancy.KeyID    `db:"id"`
 	CreatedBy tenancy.PersonID `db:"created_by"`
-	// EndsAt is nil for a key that does not end.
+	// EndsAt is nil if the key never ends.
 	EndsAt *time.Time `db:"ends_at"`
 	// Suspended means that the operator has suspended the organization.
 	Suspended bool `db:"suspended"`
 }
 
-// Of returns the organization of the key.
+// Of returns the organization that the key belongs to.
 func (k FoundKey) Of() tenancy.OrgID { return k.Org }
 
 const keysByHash = `-- tenancy.KeysByHash
@@ -38,12 +38,12 @@ with found as (
 )
 select hash, org_id, id, created_by, ends_at, suspended_at is not null suspended from found`
 
-// KeysByHash returns the keys that have one of the hashes, keyed by hash, and records that they
-// were used. It leaves out the keys of organizations that are to be deleted. A hash without a key
-// is not an error; KeysByHash returns the error of Postgres.
+// KeysByHash returns the keys with the given hashes, keyed by hash, and records that they were
+// used. It omits keys of organizations that are marked for deletion. A hash without a key is not an
+// error.
 //
-// It uses its own connection pool (pg.Keys), so that other look-ups cannot delay the authentication
-// of API keys.
+// KeysByHash uses its own connection pool (pg.Keys), so that other lookups cannot delay API key
+// authentication.
 func KeysByHash(ctx context.Context, d *db.DB, hashes [][]byte, now time.Time) (map[string]FoundKey, error) {
 	keys := map[string]FoundKey{}
 	err := d.WriteRole(ctx, pg.Keys, func(b *pgx.Batch) {

@@ -1,4 +1,4 @@
-// Package store has the statements for API keys. Only tenancy/key uses it.
+// Package store contains the statements for API keys. Only tenancy/key uses it.
 package store
 
 import (
@@ -15,8 +15,8 @@ const keyInsert = `-- tenancy.KeyInsert
 insert into api_key (org_id, id, name, prefix, hash, created_by, created_at, expires_at, rotated)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
-// CreateKey inserts an API key with its hash. Rotated means that the key replaces another one.
-// CreateKey returns the error of Postgres, which is a unique violation if the hash exists.
+// CreateKey inserts an API key with its hash. rotated means that RotateKey created the key.
+// CreateKey returns a unique violation if the hash exists.
 func CreateKey(ctx context.Context, tx *db.OrgTx, k tenancy.APIKey, hash []byte, rotated bool) error {
 	_, err := db.Exec(ctx, tx, keyInsert,
 		tx.Org, k.ID, k.Name, k.Prefix, hash, k.CreatedBy, k.CreatedAt, k.ExpiresAt, rotated)
@@ -41,7 +41,7 @@ type keyRow struct {
 // Key is an API key with its hash.
 type Key struct {
 	tenancy.KeyOf
-	// Rotated means that the key was made to replace another key.
+	// Rotated means that RotateKey created the key.
 	Rotated bool
 	Hash    []byte
 }
@@ -54,7 +54,7 @@ const keyList = `-- tenancy.KeyList
 select ` + keyColumns + ` from api_key k left join person p on p.id = k.created_by
 where ` + db.KeyWorks + ` order by k.created_at desc, k.id desc limit $2`
 
-// ListKeys returns at most limit keys that have not ended, the newest first.
+// ListKeys returns at most limit keys that have not ended, newest first.
 func ListKeys(ctx context.Context, tx *db.OrgTx, now time.Time, limit int) ([]Key, error) {
 	rows, err := db.List[keyRow](ctx, tx, keyList, now, limit)
 	return keysOf(rows), err
@@ -64,8 +64,8 @@ const keysBy = `-- tenancy.KeysBy
 select ` + keyColumns + ` from api_key k left join person p on p.id = k.created_by
 where k.created_by = $2 and ` + db.KeyWorks + ` order by k.created_at, k.id for update of k`
 
-// KeysBy returns the keys made by a person that have not ended, the oldest first, and locks them
-// until the end of the transaction.
+// KeysBy returns a person's keys that have not ended, oldest first, and locks them until the end of
+// the transaction.
 func KeysBy(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID, now time.Time) ([]Key, error) {
 	rows, err := db.List[keyRow](ctx, tx, keysBy, now, person)
 	return keysOf(rows), err
@@ -74,7 +74,7 @@ func KeysBy(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID, now time
 const keysDeleteBy = `-- tenancy.KeysDeleteBy
 delete from api_key where created_by = $1 returning pg_notify('` + db.RevocationChannel + `', encode(hash, 'hex'))`
 
-// DeleteKeysBy deletes the keys made by a person. All processes are notified.
+// DeleteKeysBy deletes a person's keys and notifies all processes.
 func DeleteKeysBy(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) error {
 	_, err := db.Exec(ctx, tx, keysDeleteBy, person)
 	return err
@@ -85,8 +85,8 @@ select ` + keyColumns + ` from api_key k left join person p on p.id = k.created_
 where k.id = $1 for update of k`
 
 // LockKey returns a key and locks it until the end of the transaction. It returns pgx.ErrNoRows if
-// the key has ended or does not exist. It reads the time after it has the lock, because the key may
-// have ended during the wait.
+// the key has ended or does not exist. It calls now after it has acquired the lock, because the key
+// may have ended during the wait.
 func LockKey(ctx context.Context, tx *db.OrgTx, key tenancy.KeyID, now func() time.Time) (Key, error) {
 	row, err := db.One[keyRow](ctx, tx, keyLock, key)
 	found := row.key()
@@ -109,7 +109,7 @@ func OldestKey(ctx context.Context, tx *db.OrgTx, now time.Time) (key tenancy.Ke
 const keyName = `-- tenancy.KeyName
 update api_key set name = $2 where id = $1`
 
-// RenameKey changes the name of a key, or returns pgx.ErrNoRows.
+// RenameKey changes a key's name, or returns pgx.ErrNoRows.
 func RenameKey(ctx context.Context, tx *db.OrgTx, key tenancy.KeyID, name string) error {
 	return db.Change(ctx, tx, keyName, key, name)
 }
@@ -118,8 +118,8 @@ const keyReplace = `-- tenancy.KeyReplace
 update api_key set overlap_until = $2 where id = $1
 returning pg_notify('` + db.RevocationChannel + `', encode(hash, 'hex'))`
 
-// ReplaceKey stores that a key has been replaced and works until a given time. It returns
-// pgx.ErrNoRows if there is no such key. All processes are notified.
+// ReplaceKey records that a key has been replaced and works until the given time, and notifies all
+// processes. It returns pgx.ErrNoRows if there is no such key.
 func ReplaceKey(ctx context.Context, tx *db.OrgTx, key tenancy.KeyID, until time.Time) error {
 	return db.Change(ctx, tx, keyReplace, key, until)
 }
@@ -127,7 +127,8 @@ func ReplaceKey(ctx context.Context, tx *db.OrgTx, key tenancy.KeyID, until time
 const keyDelete = `-- tenancy.KeyDelete
 delete from api_key where id = $1 returning pg_notify('` + db.RevocationChannel + `', encode(hash, 'hex'))`
 
-// DeleteKey deletes a key, or returns pgx.ErrNoRows. All processes are notified.
+// DeleteKey deletes a key and notifies all processes. It returns pgx.ErrNoRows if there is no such
+// key.
 func DeleteKey(ctx context.Context, tx *db.OrgTx, key tenancy.KeyID) error {
 	return db.Change(ctx, tx, keyDelete, key)
 }

@@ -11,7 +11,7 @@ import (
 const identityPerson = `-- tenancy.IdentityPerson
 select person_id from identity where issuer = $1 and subject = $2`
 
-// PersonOfIdentity returns the person of an identity, or pgx.ErrNoRows.
+// PersonOfIdentity returns the person that an identity belongs to, or pgx.ErrNoRows.
 func PersonOfIdentity(ctx context.Context, tx *db.GateTx, k db.IdentityKey) (person tenancy.PersonID, err error) {
 	err = tx.QueryRow(ctx, identityPerson, k.Issuer, k.Subject).Scan(&person)
 	return person, err
@@ -20,7 +20,7 @@ func PersonOfIdentity(ctx context.Context, tx *db.GateTx, k db.IdentityKey) (per
 // SignInState is a sign-in that has begun at an identity provider.
 type SignInState struct {
 	Provider string `db:"provider"`
-	// Verifier is sealed.
+	// Verifier is the sealed PKCE verifier.
 	Verifier    []byte `db:"verifier"`
 	Nonce       string `db:"nonce"`
 	RedirectURI string `db:"redirect_uri"`
@@ -33,7 +33,7 @@ const stateInsert = `-- tenancy.StateInsert
 insert into sign_in_state (hash, provider, verifier, nonce, redirect_uri, person_id, expires_at)
 values ($1, $2, $3, $4, $5, $6, $7)`
 
-// CreateState inserts the hash of a state.
+// CreateState inserts a sign-in state with its hash.
 func CreateState(ctx context.Context, tx *db.GateTx, hash []byte, s SignInState) error {
 	_, err := db.Exec(ctx, tx, stateInsert, hash, s.Provider, s.Verifier, s.Nonce, s.RedirectURI, s.Person, s.ExpiresAt)
 	return err
@@ -43,8 +43,8 @@ const stateTake = `-- tenancy.StateTake
 delete from sign_in_state where hash = $1
 returning provider, verifier, nonce, redirect_uri, person_id, expires_at`
 
-// TakeState deletes a state and returns it, even if it has expired. It returns pgx.ErrNoRows if
-// there is no such state.
+// TakeState deletes and returns a sign-in state, even if it has expired. It returns pgx.ErrNoRows
+// if there is no such state.
 func TakeState(ctx context.Context, tx *db.GateTx, hash []byte) (SignInState, error) {
 	return db.One[SignInState](ctx, tx, stateTake, hash)
 }

@@ -1,5 +1,5 @@
-// Package store has the statements for sign-in steps and for sign-ins at identity providers. Only
-// tenancy/login uses it.
+// Package store contains the statements for sign-in steps and for signing in at identity providers.
+// Only tenancy/login uses it.
 package store
 
 import (
@@ -17,10 +17,10 @@ for no key update`
 const stepTry = `-- tenancy.StepTry
 update sign_in_step set tries = tries + 1 where hash = $1 and purpose = $2 and expires_at > $3 returning tries`
 
-// TryStep counts a use of a token, and locks the token and its person until the end of the
+// TryStep counts a use of a step's token, and locks the step and its person until the end of the
 // transaction. It returns the person and how often the token has been used, including this use. It
-// returns pgx.ErrNoRows if the token has expired or has another purpose. The person is locked
-// first, as everywhere.
+// returns pgx.ErrNoRows if the token has expired or is for another step. It locks the person first,
+// like every other transaction.
 func TryStep(ctx context.Context, tx *db.GateTx, hash []byte, purpose tenancy.Step, now time.Time) (
 	person tenancy.Person, tries int, err error) {
 	row, err := db.One[db.PersonRow](ctx, tx, stepPerson, hash)
@@ -34,7 +34,7 @@ func TryStep(ctx context.Context, tx *db.GateTx, hash []byte, purpose tenancy.St
 const stepDelete = `-- tenancy.StepDelete
 delete from sign_in_step where hash = $1`
 
-// DeleteStep deletes a token, so that it can be used only once.
+// DeleteStep deletes a step, so that its token cannot be used again.
 func DeleteStep(ctx context.Context, tx *db.GateTx, hash []byte) error {
 	return db.Change(ctx, tx, stepDelete, hash)
 }

@@ -1,4 +1,4 @@
-// Package store has the statements for queued mails and their recipients. Only tenancy/mail uses
+// Package store reads and writes queued emails and reads their recipients. Only tenancy/mail uses
 // it.
 package store
 
@@ -14,7 +14,8 @@ import (
 	"crier/tenancy/notice"
 )
 
-// AddHeldMail is like notice.AddMail, but the mail's task waits until a time, in the second queue.
+// AddHeldMail is like notice.AddMail, but the email's task goes into the second queue and does not
+// run before until.
 func AddHeldMail(ctx context.Context, tx *db.GateTx, kind, email string, data any, now, until time.Time) error {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -27,16 +28,16 @@ func AddHeldMail(ctx context.Context, tx *db.GateTx, kind, email string, data an
 	return tx.AddTask(ctx, jobs.Task{Kind: notice.MailTask, ID: mail.UUID(), Later: true, After: until.Sub(now)})
 }
 
-// HeldMail returns and locks a mail to an address that waits until after a time. The mail is about
-// incidents of an organization or, if approvals is set, only about approvals. HeldMail returns
-// pgx.ErrNoRows if there is no such mail.
+// HeldMail returns an email to the given address that is held until after the given time, and locks
+// it. The email is about incidents in an organization or, if approvals is set, only about
+// approvals. HeldMail returns pgx.ErrNoRows if there is no such email.
 func HeldMail(
 	ctx context.Context, tx *db.GateTx, kind, email string, of tenancy.OrgID, after time.Time, approvals bool,
 ) (Mail, error) {
 	return db.One[Mail](ctx, tx, mailHeld, email, kind, after, of.String(), approvals)
 }
 
-// SetMailData replaces the data of a mail. It returns pgx.ErrNoRows if the mail is gone.
+// SetMailData replaces an email's data. It returns pgx.ErrNoRows if the email no longer exists.
 func SetMailData(ctx context.Context, tx *db.GateTx, mail tenancy.MailID, data any) error {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -45,15 +46,15 @@ func SetMailData(ctx context.Context, tx *db.GateTx, mail tenancy.MailID, data a
 	return db.Change(ctx, tx, mailSetData, mail, raw)
 }
 
-// CountReport counts a mail with reports to a person, and returns when it may be sent, which may be
-// in the past: at most tenancy.MaxReportMails within tenancy.ReportWindow. It returns pgx.ErrNoRows
-// if the person is gone.
+// CountReport counts an email with reports to a person and returns when the email may be sent,
+// which may be in the past. At most tenancy.MaxReportMails emails may be sent within
+// tenancy.ReportWindow. CountReport returns pgx.ErrNoRows if the person no longer exists.
 func CountReport(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, now time.Time) (time.Time, error) {
 	return countMail(ctx, tx, reportCount, person, now)
 }
 
-// CountDigest is CountReport for a mail about published posts or approvals, which are counted
-// separately.
+// CountDigest is like CountReport, but for emails about published posts or approvals, which are
+// counted separately.
 func CountDigest(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, now time.Time) (time.Time, error) {
 	return countMail(ctx, tx, digestCount, person, now)
 }
@@ -65,25 +66,25 @@ func countMail(
 	return at, err
 }
 
-// ReadMail returns a mail that was not sent, or pgx.ErrNoRows.
+// ReadMail returns an email that has not been sent. It returns pgx.ErrNoRows if the email does not
+// exist.
 func ReadMail(ctx context.Context, tx *db.GateTx, mail tenancy.MailID) (Mail, error) {
 	return db.One[Mail](ctx, tx, mailGet, mail)
 }
 
-// TakeMail deletes a mail and returns it, or returns pgx.ErrNoRows.
+// TakeMail deletes an email and returns it. It returns pgx.ErrNoRows if the email does not exist.
 func TakeMail(ctx context.Context, tx *db.GateTx, mail tenancy.MailID) (Mail, error) {
 	return db.One[Mail](ctx, tx, mailTake, mail)
 }
 
-// DeleteMail deletes a mail. It returns nil if the mail does not exist.
+// DeleteMail deletes an email. It returns nil if the email does not exist.
 func DeleteMail(ctx context.Context, tx *db.GateTx, mail tenancy.MailID) error {
 	_, err := db.Exec(ctx, tx, mailDelete, mail)
 	return err
 }
 
-// Recipients returns, in the order of people's ids, at most limit members of the organization with
-// an id greater than after. A member whose stored notification settings cannot be parsed has the
-// defaults.
+// Recipients returns up to limit members of the organization, ordered by id and starting after the
+// id after. A member whose stored notification settings cannot be parsed gets the default settings.
 func Recipients(ctx context.Context, tx *db.OrgTx, after tenancy.PersonID, limit int) ([]Recipient, error) {
 	rows, err := db.List[recipientRow](ctx, tx, mailRecipients, after.UUID(), limit)
 	out := make([]Recipient, len(rows))
@@ -94,7 +95,7 @@ func Recipients(ctx context.Context, tx *db.OrgTx, after tenancy.PersonID, limit
 	return out, err
 }
 
-// Mail is a mail that is to be rendered and sent.
+// Mail is an email that has yet to be rendered and sent.
 type Mail struct {
 	ID    tenancy.MailID `db:"id"`
 	Kind  string         `db:"kind"`
@@ -116,8 +117,8 @@ order by held_until limit 1 for update`
 const mailSetData = `-- tenancy.MailSetData
 update mail set data = $2 where id = $1`
 
-// reportCount starts a new hour if the current one has ended or is full. The hour after a full one
-// starts in the future.
+// reportCount starts a new hour if the current hour has ended or is full. If it is full, the new
+// hour starts in the future.
 const reportCount = `-- tenancy.ReportCount
 update person set reports = case when reports_since + $3 > $2 and reports < $4 then reports + 1 else 1 end,
   reports_since = case when reports_since + $3 <= $2 then $2 when reports < $4 then reports_since
@@ -143,12 +144,12 @@ const mailRecipients = `-- tenancy.MailRecipients
 select p.id, p.email, m.role, m.disabled, p.notifications chosen from member m join person p on p.id = m.person_id
 where m.person_id > $1 order by m.person_id limit $2`
 
-// Recipient is a member who gets a mail.
+// Recipient is a member who gets an email.
 type Recipient struct {
 	Person tenancy.PersonID `db:"id"`
 	Email  string           `db:"email"`
 	Role   tenancy.Role     `db:"role"`
-	// Disabled means that the person cannot use the organization.
+	// Disabled is true if the person cannot use the organization.
 	Disabled      bool                  `db:"disabled"`
 	Notifications tenancy.Notifications `db:"-"`
 }

@@ -8,53 +8,56 @@ import (
 	"crier/tenancy/db"
 )
 
-// InvitationByHash returns the invitation of a link, or pgx.ErrNoRows if there is none that can be
-// used now. An invitation cannot be used if the person who made it no longer manages the
-// organization.
+// InvitationByHash returns the invitation that a link belongs to. It returns pgx.ErrNoRows if there
+// is none or if it cannot be used now. An invitation cannot be used if its creator no longer
+// manages the organization.
 func InvitationByHash(ctx context.Context, tx *db.GateTx, hash []byte, now time.Time) (OpenInvitation, error) {
 	return db.One[OpenInvitation](ctx, tx, invitationByHash, hash, now)
 }
 
-// CreateInvitation inserts an invitation made by the person by.
+// CreateInvitation inserts an invitation. by is the person who created it.
 func CreateInvitation(ctx context.Context, tx *db.OrgTx, i tenancy.Invitation, by tenancy.PersonID) error {
 	_, err := db.Exec(ctx, tx, invitationInsert, tx.Org, i.ID, i.Email, i.Role, by, i.CreatedAt, i.ExpiresAt)
 	return err
 }
 
-// AddInvitationLink inserts the hash of a link's token. It returns a violation of a foreign key if
-// the invitation is gone.
+// AddInvitationLink inserts the hash of a link's token. It returns a foreign key violation if the
+// invitation no longer exists.
 func AddInvitationLink(ctx context.Context, tx *db.OrgTx, invitation tenancy.InvitationID, hash []byte) error {
 	_, err := db.Exec(ctx, tx, invitationLink, tx.Org, invitation, hash)
 	return err
 }
 
-// ListInvitations returns the invitations that have not expired, the newest first.
+// ListInvitations returns the unexpired invitations, newest first.
 func ListInvitations(ctx context.Context, tx *db.OrgTx, now time.Time) ([]tenancy.Invitation, error) {
 	return db.List[tenancy.Invitation](ctx, tx, invitationList, now)
 }
 
-// ReadInvitation returns an invitation, or pgx.ErrNoRows.
+// ReadInvitation returns an invitation. It returns pgx.ErrNoRows if there is no such invitation.
 func ReadInvitation(ctx context.Context, tx *db.OrgTx, invitation tenancy.InvitationID) (tenancy.Invitation, error) {
 	return db.One[tenancy.Invitation](ctx, tx, invitationGet, invitation)
 }
 
-// TakeInvitation deletes an invitation with its links and returns it, or returns pgx.ErrNoRows.
+// TakeInvitation deletes an invitation and its links, and returns the invitation. It returns
+// pgx.ErrNoRows if there is no such invitation.
 func TakeInvitation(ctx context.Context, tx *db.OrgTx, invitation tenancy.InvitationID) (tenancy.Invitation, error) {
 	return db.One[tenancy.Invitation](ctx, tx, invitationDelete, invitation)
 }
 
-// TakeInvitationsFor deletes the invitations for an address with their links and returns them.
+// TakeInvitationsFor deletes the invitations to an address, with their links, and returns the
+// invitations.
 func TakeInvitationsFor(ctx context.Context, tx *db.OrgTx, email string) ([]tenancy.Invitation, error) {
 	return db.List[tenancy.Invitation](ctx, tx, invitationsFor, email)
 }
 
-// IsMember reports whether a member has the address.
+// IsMember reports whether the address belongs to a member.
 func IsMember(ctx context.Context, tx *db.OrgTx, email string) (is bool, err error) {
 	err = tx.QueryRow(ctx, memberByEmail, email).Scan(&is)
 	return is, err
 }
 
-// TakeInvitationsBy deletes the invitations of a person, with their links, and returns them.
+// TakeInvitationsBy deletes the invitations that a person created, with their links, and returns
+// the invitations.
 func TakeInvitationsBy(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) ([]tenancy.Invitation, error) {
 	return db.List[tenancy.Invitation](ctx, tx, invitationsDelete, person)
 }
@@ -105,6 +108,6 @@ type OpenInvitation struct {
 	ID  tenancy.InvitationID `db:"id"`
 	// Email is "" if anybody can use the invitation.
 	Email string `db:"email"`
-	// Name is the name of the organization.
+	// Name is the organization's name.
 	Name string `db:"name"`
 }

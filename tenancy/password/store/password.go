@@ -1,4 +1,4 @@
-// Package store has the statements for passwords and addresses. Only tenancy/password uses it.
+// Package store writes passwords and addresses. Only tenancy/password uses it.
 package store
 
 import (
@@ -11,7 +11,7 @@ import (
 const personPassword = `-- tenancy.PersonPassword
 update person set password_hash = $2 where id = $1`
 
-// SetPassword replaces the password hash of a person. It returns pgx.ErrNoRows if there is no such
+// SetPassword replaces a person's password hash. It returns pgx.ErrNoRows if there is no such
 // person.
 func SetPassword(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, hash string) error {
 	return db.Change(ctx, tx, personPassword, person, hash)
@@ -20,7 +20,7 @@ func SetPassword(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, ha
 const personEmail = `-- tenancy.PersonEmail
 update person set email = $2, verified = $3 where id = $1`
 
-// SetEmail replaces the address of a person. It returns the errors of db.CreatePerson, and
+// SetEmail replaces a person's address. It returns the same errors as db.CreatePerson, and
 // pgx.ErrNoRows if there is no such person.
 func SetEmail(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, email string, verified bool) error {
 	return db.Change(ctx, tx, personEmail, person, email, verified)
@@ -29,7 +29,7 @@ func SetEmail(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, email
 const personVerified = `-- tenancy.PersonVerified
 update person set verified = true where id = $1`
 
-// SetVerified records that the person has followed a link sent to the address.
+// SetVerified records that a person has followed a link sent to their address.
 func SetVerified(ctx context.Context, tx *db.GateTx, person tenancy.PersonID) error {
 	return db.Change(ctx, tx, personVerified, person)
 }

@@ -10,7 +10,7 @@ import (
 const identityList = `-- tenancy.IdentityList
 select id, provider, created_at from identity where person_id = $1 order by created_at, issuer, subject`
 
-// Identities returns the identities of a person.
+// Identities returns a person's identities, oldest first.
 func Identities(ctx context.Context, tx *db.GateTx, person tenancy.PersonID) ([]tenancy.Identity, error) {
 	return db.List[tenancy.Identity](ctx, tx, identityList, person)
 }
@@ -18,7 +18,8 @@ func Identities(ctx context.Context, tx *db.GateTx, person tenancy.PersonID) ([]
 const identityDelete = `-- tenancy.IdentityDelete
 delete from identity where person_id = $1 and id = $2`
 
-// DeleteIdentity deletes an identity of a person, or returns pgx.ErrNoRows.
+// DeleteIdentity deletes one of a person's identities. It returns pgx.ErrNoRows if there is no such
+// identity.
 func DeleteIdentity(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, identity tenancy.IdentityID) error {
 	return db.Change(ctx, tx, identityDelete, person, identity)
 }

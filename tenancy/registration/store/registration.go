@@ -1,5 +1,4 @@
-// Package store has the statements for the first organization of an instance. Only
-// tenancy/registration uses it.
+// Package store reports whether an instance has an organization. Only tenancy/registration uses it.
 package store
 
 import (
@@ -14,8 +13,8 @@ select pg_advisory_xact_lock(hashtext('crier.registration'))`
 const organizationAny = `-- tenancy.OrganizationAny
 select exists (select from organization)`
 
-// AnyOrganization reports whether there is an organization. If lock is set, other transactions that
-// call it with lock wait for the end of this one.
+// AnyOrganization reports whether any organization exists. If lock is set, other transactions that
+// call it with lock wait until this transaction ends.
 func AnyOrganization(ctx context.Context, tx *db.GateTx, lock bool) (exists bool, err error) {
 	if lock {
 		if _, err := db.Exec(ctx, tx, registrationLock); err != nil {

@@ -23,16 +23,16 @@ type Choice struct {
 	RequiresMFA bool
 }
 
-// Session is a live session with its person and the organizations that the person can choose.
+// Session is a live session, its person, and the organizations that the person can choose.
 type Session struct {
 	ID     tenancy.SessionID
 	Person tenancy.PersonID
 	Email  string
-	// Instance means that the person is an instance administrator.
+	// Instance is true if the person is an instance administrator.
 	Instance bool
-	// HasMFA means that the person has a confirmed second factor.
+	// HasMFA is true if the person has a confirmed second factor.
 	HasMFA bool
-	// Choices are the enabled memberships, the oldest first.
+	// Choices are the enabled memberships, oldest first.
 	Choices []Choice
 }
 
@@ -49,12 +49,11 @@ type sessionRow struct {
 	RequiresMFA bool              `db:"mfa_required"`
 }
 
-// SessionsByHash returns the live sessions whose tokens have one of the hashes, keyed by hash. The
-// returned sessions count as used at the time now. A hash without a session is not an error;
-// SessionsByHash returns the error of Postgres.
+// SessionsByHash returns the live sessions whose tokens have one of the hashes, keyed by hash. At
+// most once a minute per session, it records that the session was used at the time now. A hash
+// without a session is not an error. SessionsByHash returns Postgres errors unchanged.
 //
-// It uses its own connection pool (pg.Sessions), so that other use cases of accounts cannot delay
-// it.
+// It uses its own connection pool (pg.Sessions), so that other account operations cannot delay it.
 func SessionsByHash(
 	ctx context.Context, d *db.DB, hashes [][]byte, now time.Time,
 ) (sessions map[string]Session, err error) {
@@ -69,7 +68,7 @@ func SessionsByHash(
 	return sessions, err
 }
 
-// groupSessions returns one session for all rows of a hash.
+// groupSessions combines the rows of each hash into one session.
 func groupSessions(rows []sessionRow) map[string]Session {
 	out := map[string]Session{}
 	for _, r := range rows {

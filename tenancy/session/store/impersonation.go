@@ -16,7 +16,7 @@ where not m.disabled and o.deleted_at is null and p.deleted_at is null
     or position(lower($1) in lower(p.name)) > 0 or o.id::text = lower($1))
 order by o.created_at desc, m.created_at limit $2`
 
-// Found is a membership that a search found.
+// Found is a membership that Search has found.
 type Found struct {
 	ID          tenancy.OrgID    `db:"id"`
 	Name        string           `db:"name"`
@@ -29,8 +29,8 @@ type Found struct {
 	PersonName  string           `db:"person_name"`
 }
 
-// Search returns at most limit memberships, of all organizations. The text must be part of the name
-// or address of the organization or the person, or be the id of the organization.
+// Search returns up to limit memberships across all organizations. The text must be part of the
+// name or address of the organization or the person, or must be the organization's id.
 func Search(ctx context.Context, tx *db.GateTx, text string, limit int) ([]Found, error) {
 	return db.List[Found](ctx, tx, organizationSearch, text, limit)
 }
@@ -38,8 +38,8 @@ func Search(ctx context.Context, tx *db.GateTx, text string, limit int) ([]Found
 const impersonationBegin = `-- tenancy.ImpersonationBegin
 insert into impersonation (session_id, org_id, person_id, started_at) values ($1, $2, $3, $4) on conflict do nothing`
 
-// BeginImpersonation stores that a session acts as a member. It returns false if that was already
-// stored.
+// BeginImpersonation records that a session acts as a member. It returns false if this was already
+// recorded.
 func BeginImpersonation(
 	ctx context.Context, tx *db.GateTx, session tenancy.SessionID, org tenancy.OrgID, person tenancy.PersonID, now time.Time,
 ) (bool, error) {
@@ -58,7 +58,7 @@ type Impersonation struct {
 	Email  string           `db:"email"`
 }
 
-// EndImpersonations deletes and returns the impersonations of a session.
+// EndImpersonations deletes a session's impersonations and returns them.
 func EndImpersonations(ctx context.Context, tx *db.GateTx, session tenancy.SessionID) ([]Impersonation, error) {
 	return db.List[Impersonation](ctx, tx, impersonationEnd, session)
 }
@@ -67,8 +67,8 @@ const actingSessions = `-- tenancy.ActingSessions
 select s.id from session s
 where s.person_id = $1 and exists (select from impersonation i where i.session_id = s.id) order by s.id for update`
 
-// ActingSessions returns an administrator's sessions that are impersonating somebody, and locks
-// them until the end of the transaction.
+// ActingSessions returns an administrator's sessions that are impersonating somebody, and locks the
+// sessions until the end of the transaction.
 func ActingSessions(ctx context.Context, tx *db.GateTx, admin tenancy.PersonID) ([]tenancy.SessionID, error) {
 	return db.Column[tenancy.SessionID](ctx, tx, actingSessions, admin)
 }

@@ -1,4 +1,4 @@
-// Package store has the statements for sessions and impersonations. Only tenancy/session uses it.
+// Package store reads and writes sessions and impersonations. Only tenancy/session uses it.
 package store
 
 import (
@@ -12,9 +12,9 @@ import (
 const sessionLock = `-- tenancy.SessionLock
 select s.id, s.person_id, p.email from session s join person p on p.id = s.person_id where s.hash = $1 for update of s`
 
-// LockSession returns the session of a token's hash, live or not, with the id and the address of
-// its person. It locks the session until the end of the transaction. It returns pgx.ErrNoRows if
-// there is none.
+// LockSession returns the session whose token has the given hash, live or not, and the id and
+// address of its person. It locks the session until the end of the transaction. It returns
+// pgx.ErrNoRows if there is no such session.
 func LockSession(ctx context.Context, tx *db.GateTx, hash []byte) (
 	session tenancy.SessionID, person tenancy.Person, err error) {
 	err = tx.QueryRow(ctx, sessionLock, hash).Scan(&session, &person.ID, &person.Email)
@@ -25,7 +25,7 @@ const sessionList = `-- tenancy.SessionList
 select id, created_at, seen_at, expires_at, address, agent from session
 where person_id = $1 and expires_at > $2 and seen_at > $3 order by created_at desc, id desc limit 1000`
 
-// ListSessions returns the live sessions of a person, the newest first.
+// ListSessions returns up to 1,000 live sessions of a person, newest first.
 func ListSessions(
 	ctx context.Context, tx *db.GateTx, person tenancy.PersonID, now time.Time,
 ) ([]tenancy.SessionInfo, error) {
@@ -35,7 +35,8 @@ func ListSessions(
 const sessionEnd = `-- tenancy.SessionEnd
 delete from session where person_id = $1 and id = $2`
 
-// EndSession deletes a session of a person, or returns pgx.ErrNoRows.
+// EndSession deletes one of a person's sessions. It returns pgx.ErrNoRows if there is no such
+// session.
 func EndSession(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, session tenancy.SessionID) error {
 	return db.Change(ctx, tx, sessionEnd, person, session)
 }
