@@ -1,14 +1,14 @@
-// Package batch processes many items in calls of several items each, and isolates items that make a
+// Package batch processes many items with several items per call, and isolates items that make a
 // call fail.
 package batch
 
 // Isolate calls do with all items. If do fails and blame returns true for the error, an item may be
-// the cause: Isolate splits the items in two and tries each half separately, down to single items.
-// It passes a single item that still fails to alone, with its error. One bad item among n costs
-// about 2 log2 n calls.
+// the cause. Isolate then splits the items in two and tries each half separately, down to single
+// items. It passes a single item that still fails to alone, with the item's error. One bad item
+// among n costs about 2 log2 n calls.
 //
-// An error for which blame returns false, such as an outage of the database, ends the work. Isolate
-// then returns it with the items that were not done, in order. do must be atomic.
+// An error for which blame returns false, such as a database outage, ends the work. Isolate then
+// returns the error and the unprocessed items, in order. do must be atomic.
 func Isolate[T any](items []T, do func([]T) error, blame func(error) bool, alone func(T, error)) (left []T, err error) {
 	if len(items) == 0 {
 		return nil, nil

@@ -10,76 +10,78 @@ import (
 	"crier/platform/clock"
 )
 
-// Rules are the settings and callbacks of a Batcher. Only one goroutine at a time calls the
-// callbacks.
+// Rules are the settings and callbacks of a Batcher. The callbacks are called by only one goroutine
+// at a time.
 type Rules[T any] struct {
-	// MaxItems is the maximum number of items in one call. After a call that failed for a reason
-	// other than an item, calls have fewer items: see Size.
+	// MaxItems is the maximum number of items in one call. If a call fails for a reason other than
+	// an item, later calls have fewer items; see Size.
 	MaxItems int
 	// MaxWaiting is how many items may wait for their first call, and how many refused items may
 	// wait for a retry.
 	MaxWaiting int
-	// Gather is how long the first item after an idle time waits for others to share its call.
+	// Gather is how long the first item after an idle period waits for other items to share its
+	// call.
 	Gather time.Duration
-	// Timeout limits the context of each call of Do. The pause between slow items is a multiple of
-	// it: see slowPause.
+	// Timeout limits the context of each call to Do. The pause between slow items is a multiple of
+	// Timeout; see slowPause.
 	Timeout time.Duration
-	// Stop is closed once nothing may be retried; nil means never.
+	// Stop is closed once no further retry may be scheduled. It may be nil.
 	Stop <-chan struct{}
 
-	// Do processes all items. If it returns an error, either none of them was processed or the
-	// outcome is unknown. It returns the items that it left out because another transaction has
-	// locked them.
+	// Do processes all items. If it returns an error, either no item was processed or the outcome
+	// is unknown. It returns the items it left out because another transaction has locked them.
 	Do func(ctx context.Context, items []T) (locked []T, err error)
-	// Refused and Locked return true for errors that a single item may have caused and after which
-	// certainly nothing was done. A locked item is expected to become free.
+	// Refused and Locked return true for errors that a single item may have caused and that
+	// guarantee that nothing was done. A locked item is expected to become free.
 	Refused, Locked func(err error) bool
-	// ItemFailed receives an item that is refused, locked or slow, and returns after what time to
-	// retry it. 0 means never: ItemFailed has then dealt with the item. err is ErrLocked for an
-	// item that Do returned.
+	// ItemFailed is called with an item that is refused, locked or slow, and returns how long to
+	// wait before retrying it. 0 means never, because ItemFailed has dealt with the item. err is
+	// ErrLocked for an item that Do returned.
 	//
-	// An item is slow if its call, without other items, reached the timeout slowTries times in a
-	// row. Without CallFailed no item counts as slow.
+	// An item is slow if calls with only that item reached the timeout slowTries times in a row. If
+	// CallFailed is nil, no item counts as slow.
 	ItemFailed func(item T, err error) time.Duration
-	// CallFailed receives every other error, with the number of items that wait because of it, and
-	// returns after what time to retry them. If CallFailed is nil they are not retried, because
-	// such a call may have been processed.
+	// CallFailed is called with every other error and with the number of items waiting because of
+	// it. It returns how long to wait before retrying these items. If CallFailed is nil, they are
+	// not retried, because the failed call may have processed them.
 	CallFailed func(items, try int, err error) time.Duration
-	// GiveUp receives each item that is not retried: after Stop or Close, beyond MaxWaiting, or
-	// because CallFailed is nil.
+	// GiveUp is called with each item that is not retried: after Stop or Close, beyond MaxWaiting,
+	// or because CallFailed is nil.
 	GiveUp func(item T, err error)
 
 	// Pick selects the items that may share a call; nil selects all.
 	Pick func(items []T) (now, rest []T)
-	// Begin is called before each piece of work on items that came in together, and End after the
-	// last piece. Both may be nil.
+	// Begin is called before each part of the items that came in together is processed, and End
+	// after the last part. Both may be nil.
 	Begin, End func()
 }
 
-// ErrLocked is the error that ItemFailed receives for an item that Do left out.
+// ErrLocked is the error passed to ItemFailed for an item that Do left out.
 var ErrLocked = errors.New("locked by something else")
 
 // maxLockedCalls is how many calls may fail because of a lock before the Batcher assumes that all
-// items need that lock.
+// items need the same lock.
 const maxLockedCalls = 32
 
-// slowTries is how many calls of a single item must reach the timeout before other items go first.
+// slowTries is how many calls with a single item must reach the timeout before other items go
+// first.
 const slowTries = 2
 
-// slowPause times Timeout is the pause before the next slow item is tried if the previous one is
-// still slow. Slow items, however many, therefore take at most a tenth of the time.
+// slowPause is how long, in Timeouts, the Batcher waits before it tries the next slow item if the
+// previous one is still slow. Slow items therefore take at most a tenth of the time, however many
+// there are.
 const slowPause = 9
 
-// maxRetryFactor times MaxWaiting is the number of items waiting for a retry at which no new items
-// are accepted.
+// maxRetryFactor, times MaxWaiting, is how many items can wait for a retry before the Batcher stops
+// accepting new items.
 const maxRetryFactor = 16
 
-// Batcher processes the items of many goroutines, several in one call. A refused or locked item
-// does not delay others: see Isolate. A slow item delays others until it is known to be slow, and
-// from then on takes a tenth of the time.
+// Batcher processes items from many goroutines, several per call. A refused or locked item does not
+// delay other items; see Isolate. A slow item delays others until it is known to be slow. From then
+// on, slow items take at most a tenth of the time.
 //
-// The Batcher runs a goroutine only while it has items. Items are only in memory: a crash loses
-// them.
+// The Batcher runs a goroutine only while it has items. Items are kept only in memory, so a crash
+// loses them.
 type Batcher[T any] struct {
 	rules   Rules[T]
 	in      chan T
@@ -98,7 +100,7 @@ type Batcher[T any] struct {
 	timedOut bool      // the last call had a single item and reached the timeout
 }
 
-// retryItem is an item that waits for a retry until at, or for less time after Stop or Close: see
+// retryItem is an item that waits until at for its retry, or for less time after Stop or Close; see
 // wait. A slow item also counts as locked.
 type retryItem[T any] struct {
 	item         T
@@ -114,7 +116,8 @@ func New[T any](rules Rules[T]) *Batcher[T] {
 	}
 }
 
-// Add queues an item. It blocks while MaxWaiting items wait. It must not be called after Close.
+// Add queues an item. It blocks while MaxWaiting items are waiting. It must not be called after
+// Close.
 func (b *Batcher[T]) Add(item T) {
 	b.in <- item
 	b.mu.Lock()
@@ -125,11 +128,11 @@ func (b *Batcher[T]) Add(item T) {
 	}
 }
 
-// Len returns the number of items that wait for their first call.
+// Len returns the number of items waiting for their first call.
 func (b *Batcher[T]) Len() int { return len(b.in) }
 
-// Close returns once every item is done or was passed to GiveUp. Refused items are retried once
-// more, at once.
+// Close returns once every item is done or has been passed to GiveUp. Refused items are retried
+// once more, immediately.
 func (b *Batcher[T]) Close() {
 	close(b.closing)
 	b.runs.Wait()
@@ -213,8 +216,8 @@ func (b *Batcher[T]) nextRetry() <-chan time.Time {
 	return time.After(wait)
 }
 
-// wait returns how long until x is due. After Stop every item is due; after Close, every item that
-// is slow or not locked.
+// wait returns how long it is until x is due. After Stop, every item is due. After Close, every
+// item that is slow or not locked is due.
 func (b *Batcher[T]) wait(x retryItem[T], now time.Time) time.Duration {
 	if isClosed(b.rules.Stop) || (x.slow || !x.locked) && isClosed(b.closing) {
 		return 0
@@ -225,8 +228,8 @@ func (b *Batcher[T]) wait(x retryItem[T], now time.Time) time.Duration {
 	return max(0, x.at.Sub(now))
 }
 
-// takeDue removes and returns items that are due for a retry, up to the number most. A slow item is
-// returned alone; after Stop, the slow items are returned together.
+// takeDue removes and returns items that are due for a retry; most is the maximum number. A slow
+// item is returned alone, but after Stop all slow items are returned together.
 func (b *Batcher[T]) takeDue(most int) (items []T) {
 	now := clock.System{}.Now()
 	var rest []retryItem[T]
@@ -245,8 +248,9 @@ func (b *Batcher[T]) takeDue(most int) (items []T) {
 	return items
 }
 
-// carryOut processes the items of one call. If the call was made with fewer items, carryOut returns
-// the rest. The others are done, given up, or wait for a separate retry.
+// carryOut processes the items of one call. If the call includes only some of them, carryOut
+// returns the rest. The items in the call are then done, passed to GiveUp, or waiting for a
+// separate retry.
 func (b *Batcher[T]) carryOut(items []T) (rest []T) {
 	for try, slow := 1, 0; ; try++ {
 		n, locks := min(len(items), b.size.Next()), 0
@@ -295,8 +299,8 @@ func (b *Batcher[T]) call(items []T) error {
 
 func (b *Batcher[T]) itemRefused(item T, err error) { b.itemFailed(item, err, false) }
 
-// itemFailed passes an item to ItemFailed and schedules the retry that it asks for. A slow item
-// counts as locked.
+// itemFailed passes an item to ItemFailed and schedules the retry that ItemFailed requests. A slow
+// item counts as locked.
 func (b *Batcher[T]) itemFailed(item T, err error, slow bool) {
 	pause := b.rules.ItemFailed(item, err)
 	locked := slow || errors.Is(err, ErrLocked) || b.rules.Locked(err)
@@ -311,7 +315,7 @@ func (b *Batcher[T]) itemFailed(item T, err error, slow bool) {
 	}
 }
 
-// waitForRetry waits as long as CallFailed asks for. It returns false if nothing is retried.
+// waitForRetry waits as long as CallFailed requests. It returns false if nothing is retried.
 func (b *Batcher[T]) waitForRetry(items, try int, err error) bool {
 	if b.rules.CallFailed == nil {
 		return false
@@ -333,8 +337,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Gap is the minimum time between two calls of a loop that does little work in each, so that items
-// that arrive in that time share the next call. With half the Gap, peer_burst of tests/bench took a
+// Gap is the minimum time between two calls of a loop that does little work in each. Items that
+// arrive in that time share the next call. With half the Gap, peer_burst in tests/bench took a
 // third to a half more CPU per post.
 const Gap = 40 * time.Millisecond
 
@@ -342,13 +346,13 @@ const Gap = 40 * time.Millisecond
 // use.
 type Throttle struct {
 	// Gather is the minimum wait before a call, so that items share even the first call after an
-	// idle time.
+	// idle period.
 	Gather time.Duration
 	ended  time.Time // the end of the last call
 }
 
-// Wait blocks until Gap has passed since the last call ended and Gather since Wait was called, or
-// until over is closed.
+// Wait blocks until Gap has passed since the last call ended and Gather has passed since Wait was
+// called, or until over is closed.
 func (t *Throttle) Wait(over <-chan struct{}) {
 	select {
 	case <-time.After(max(t.Gather, Gap-clock.System{}.Now().Sub(t.ended))):

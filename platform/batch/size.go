@@ -2,19 +2,20 @@ package batch
 
 import "sync"
 
-// Size adapts the number of items in a call to what works. After a failed call it falls to half of
-// that call's items, so that work that takes too long for one call is spread over several. It rises
-// to twice the items of a call that worked.
+// Size adapts the number of items in a call to what works. After a failed call, the size falls to
+// half of that call's items, so that work that takes too long for one call is spread over several.
+// After a successful call, the size rises to twice that call's items.
 //
-// After a single failure it rises at once. After repeated failures it rises only after up to 31
-// successful calls, so that a lasting limit is rarely tried. It is safe for concurrent use.
+// After a single failure, the first successful call makes the size rise again. After repeated
+// failures, the size rises only after up to 31 successful calls, so that a lasting limit is rarely
+// tried. Size is safe for concurrent use.
 type Size struct {
 	// Max is the maximum size, and the size of the first call.
 	Max int
 
 	mu   sync.Mutex
 	size int // 0 means Max
-	// rest is how many calls must work before the next rise. patience is the value that rest gets
+	// rest is how many calls must succeed before the next rise. patience is what rest is set to
 	// after the next failure.
 	rest, patience int
 }
@@ -35,9 +36,9 @@ func (s *Size) next() int {
 	return s.size
 }
 
-// Done records a call with the number of its items. Do not report a call in which an item was
-// refused or locked: that failure does not depend on the size. A call that worked counts only if it
-// had more than half of the current size.
+// Done records a call with the given number of items. Do not report a call in which an item was
+// refused or locked, because such a failure does not depend on the size. A successful call counts
+// only if it had more than half as many items as the current size.
 func (s *Size) Done(items int, worked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package blob stores media and other files that are too large for the database under keys. The
-// files are in a folder, or in a bucket of an S3-compatible service.
+// Package blob stores media and other files that are too large for the database. Each file has a
+// key, and is stored in a folder or in a bucket of an S3-compatible service.
 package blob
 
 import (
@@ -16,30 +16,30 @@ import (
 // rejects, and fault.Unavailable while the store cannot be reached. A Store is safe for concurrent
 // use.
 type Store interface {
-	// Create stores all bytes of r under the key and returns their number. It replaces an existing
-	// file as a whole. The key becomes visible only once every byte is stored; if Create fails or
-	// the process dies, the key is unchanged.
+	// Create stores everything read from r under the key and returns the number of bytes. An
+	// existing file is replaced as a whole. The new content becomes visible only once every byte is
+	// stored. If Create fails or the process dies, the key is unchanged.
 	//
-	// Create returns fault.Unavailable if there is no space or no permission to write,
-	// fault.Conflict if the key or a part of it is in use as a folder or a file, and any error of r
-	// unchanged.
+	// Create returns fault.Unavailable if there is no space or no permission to write, and
+	// fault.Conflict if the key or a part of it is already in use as a folder or file. It returns
+	// errors from r unchanged.
 	Create(ctx context.Context, key string, r io.Reader) (size int64, err error)
-	// Open opens the file of a key for reading; ctx applies only to opening. It returns
-	// fault.NotFound if the key is absent. The caller closes the file. Reads may fail if the file
-	// is deleted in the meantime.
+	// Open opens a key's file for reading. ctx applies only to opening. Open returns fault.NotFound
+	// if the key does not exist. The caller must close the file. Reads may fail if the file is
+	// deleted in the meantime.
 	Open(ctx context.Context, key string) (File, error)
-	// Delete removes a key. An absent key is not an error.
+	// Delete removes a key. It is not an error if the key does not exist.
 	Delete(ctx context.Context, key string) error
-	// List calls visit with all files, in pages of at most maxPage, in no particular order. It may
-	// leave out files that are created or deleted while it runs. visit may delete files of its
-	// page. List returns the first error of visit.
+	// List calls visit with all files, in pages of at most maxPage files and in no particular
+	// order. It may miss files that are created or deleted while it runs. visit may delete the
+	// files in its page. List returns the first error from visit.
 	List(ctx context.Context, visit func(page []Entry) error) error
-	// Clean removes the remains of Creates that began before the time and never ended because their
+	// Clean removes what was left behind by Creates that began before the given time and whose
 	// process died.
 	Clean(ctx context.Context, before time.Time) error
-	// Check returns fault.Unavailable if Create would. It may be called often.
+	// Check returns fault.Unavailable if Create would. It can be called often.
 	Check(ctx context.Context) error
-	// Close releases the resources of the Store. Open files stay readable.
+	// Close releases the Store's resources. Open files stay readable.
 	Close() error
 }
 
@@ -55,11 +55,11 @@ type Entry struct {
 	Key string
 	// Size is in bytes.
 	Size int64
-	// Stored is when the Create of the file began or ended, according to the clock of the store.
+	// Stored is when the file's Create began or ended, according to the store's clock.
 	Stored time.Time
 }
 
-// maxPage is the maximum number of files in a page of a list.
+// maxPage is the maximum number of files in a page of List.
 const maxPage = 1000
 
 const maxKey = 1024

@@ -19,26 +19,26 @@ const (
 	KindS3   Kind = "s3"
 )
 
-// Config selects the store. S3 configures the store in a bucket.
+// Config selects the store. S3 configures the bucket and applies only to KindS3.
 type Config struct {
 	Kind Kind `env:"FILES, default=disk" doc:"Where uploads are stored: disk, or s3 (any S3-compatible service)."`
 	S3   S3Config
 }
 
-// S3Config names a bucket. With KindS3, all fields but PathStyle are required.
+// S3Config configures access to a bucket. With KindS3, all fields except PathStyle are required.
 type S3Config struct {
 	// Endpoint is an http or https URL without a path. It may be a private address. Example:
 	// https://s3.eu-central-1.amazonaws.com
 	Endpoint string `env:"S3_ENDPOINT" doc:"URL of the S3 service, such as https://s3.eu-central-1.amazonaws.com."`
 	Region   string `env:"S3_REGION, default=us-east-1" doc:"Region of the bucket, used in signatures."`
-	// Bucket holds only the files of one database.
+	// Bucket is an existing bucket that holds nothing but the files of one database.
 	Bucket    string `env:"S3_BUCKET" doc:"Existing bucket for uploads, with nothing else in it."`
 	AccessKey string `env:"S3_ACCESS_KEY" doc:"Access key id of the S3 service."`
 	SecretKey string `env:"S3_SECRET_KEY" doc:"Secret access key of the S3 service."`
 	PathStyle bool   `env:"S3_PATH_STYLE, default=true" doc:"Whether URLs have the bucket in their path; false: in the host name."`
 }
 
-// Validate returns every fault of the configuration, joined. The errors do not contain the keys.
+// Validate returns all faults in the configuration, joined. The errors do not contain the keys.
 func (c Config) Validate() error {
 	switch c.Kind {
 	case KindDisk:
@@ -79,8 +79,8 @@ func isIP(host string) bool {
 	return ip.IsValid()
 }
 
-// Hosts returns the host:port addresses that the store connects to with this configuration, which
-// must be valid.
+// Hosts returns the host:port addresses the store connects to. The configuration must be valid.
+// Example: s3.eu-central-1.amazonaws.com:443
 func (c S3Config) Hosts() []string {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil {

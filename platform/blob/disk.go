@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// partial is the folder of files that are being written. No key equals it, because keys never
-	// start with a dot.
+	// partial is the folder for files that are being written. It never collides with a key, because
+	// no key starts with a dot.
 	partial = ".partial"
-	// partialAge is longer than any upload waits for its next bytes. Any older file was left by a
-	// process that died.
+	// partialAge is longer than any upload waits for its next bytes. An older file was left behind
+	// by a process that died.
 	partialAge = 24 * time.Hour
 )
 
@@ -30,9 +30,9 @@ const (
 // folder.
 type Disk struct{ root *os.Root }
 
-// NewDisk returns a Disk in the folder dir. It creates the folder if it is missing and deletes
-// incomplete files that are older than a day. NewDisk returns the error of the file system if the
-// folder cannot be created, opened or searched. The caller closes the Disk.
+// NewDisk returns a Disk in the folder dir. It creates the folder if it is missing, and deletes
+// incomplete files that are older than a day. NewDisk returns the file system's error if the folder
+// cannot be created, opened or searched. The caller must close the Disk.
 func NewDisk(dir string) (*Disk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func NewDisk(dir string) (*Disk, error) {
 	return d, nil
 }
 
-// Close releases the folder and returns the error of the file system. Open files stay readable.
+// Close releases the folder and returns any error from the file system. Open files stay readable.
 func (d *Disk) Close() error { return d.root.Close() }
 
 // Create implements Store.
@@ -76,7 +76,7 @@ func (d *Disk) Create(ctx context.Context, key string, r io.Reader) (size int64,
 	return size, asUnavailable(op, err)
 }
 
-// publish renames a complete file to its key such that the key survives a power failure.
+// publish renames a complete file to its key and ensures that the key survives a power failure.
 func (d *Disk) publish(temp, key string) error {
 	if err := d.root.MkdirAll(path.Dir(key), 0o700); err != nil {
 		return err
@@ -87,8 +87,8 @@ func (d *Disk) publish(temp, key string) error {
 	return d.syncDirs(path.Dir(key))
 }
 
-// Check writes a small file and removes it, to find out whether files can be stored now. It returns
-// fault.Unavailable if Create would.
+// Check writes a small file and removes it, to find out whether files can currently be stored. It
+// returns fault.Unavailable if Create would.
 func (d *Disk) Check(ctx context.Context) error {
 	const op = "blob.Check"
 	probe := path.Join(partial, rand.Text())
@@ -153,8 +153,8 @@ func (d *Disk) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// List implements Store. It reads each folder in pages, so that a folder with many files does not
-// take more memory.
+// List implements Store. It reads each folder in pages, so that a folder with many files takes no
+// more memory than a small one.
 func (d *Disk) List(ctx context.Context, visit func(page []Entry) error) error {
 	return d.listDir(ctx, ".", visit)
 }
@@ -167,7 +167,7 @@ func (d *Disk) listDir(ctx context.Context, dir string, visit func(page []Entry)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // only read
+	defer func() { _ = f.Close() }() // it was only read
 	var folders []string
 	for {
 		entries, readErr := f.ReadDir(maxPage)
@@ -212,7 +212,8 @@ func (d *Disk) listDir(ctx context.Context, dir string, visit func(page []Entry)
 	return nil
 }
 
-// write copies all of r into a new file and syncs it. After an error the caller removes the file.
+// write copies all of r into a new file and syncs it. If write fails, the caller must remove the
+// file.
 func (d *Disk) write(ctx context.Context, name string, r io.Reader) (int64, error) {
 	f, err := d.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -225,7 +226,7 @@ func (d *Disk) write(ctx context.Context, name string, r io.Reader) (int64, erro
 	return size, errors.Join(f.Sync(), f.Close())
 }
 
-// syncDirs syncs dir and its parents up to the root, which may all be new, so that a new name
+// syncDirs syncs dir and all its parents up to the root, any of which may be new. A new name thus
 // survives a power failure.
 func (d *Disk) syncDirs(dir string) error {
 	for {
@@ -251,7 +252,7 @@ func (d *Disk) Clean(ctx context.Context, before time.Time) error {
 	return d.sweep(before)
 }
 
-// sweep deletes files in the partial folder that were last written before the time. Newer files may
+// sweep deletes files in the partial folder that were last written before old. Newer files may
 // belong to another process that shares the Disk.
 func (d *Disk) sweep(old time.Time) error {
 	left, err := fs.ReadDir(d.root.FS(), partial)
@@ -281,13 +282,14 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// taken reports whether err means that the key or a part of it is in use as a folder or a file.
+// taken reports whether err means that the key or a part of it is already in use as a folder or
+// file.
 func taken(err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) || errors.Is(err, fs.ErrExist)
 }
 
-// unwritable lists the errors of a disk that is full, over quota, read-only or not writable. away
-// lists the errors of a disk, network file system or folder that is gone.
+// unwritable lists the errors from a disk that is full, over quota, read-only or not writable. away
+// lists the errors from a disk, network file system or folder that is gone.
 var (
 	unwritable = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EPERM, syscall.EACCES}
 	away       = []error{
@@ -295,8 +297,8 @@ var (
 	}
 )
 
-// asUnavailable converts the errors of a disk that cannot be written or reached to
-// fault.Unavailable. It returns nil and other errors, such as an error of the reader of a Create,
+// asUnavailable converts errors that mean the disk cannot be written or reached to
+// fault.Unavailable. It returns nil and all other errors, such as errors from Create's reader,
 // unchanged.
 func asUnavailable(op string, err error) error {
 	means := func(cause error) bool { return errors.Is(err, cause) }
@@ -310,7 +312,8 @@ func asUnavailable(op string, err error) error {
 	return err
 }
 
-// unreadable is asUnavailable for reads, which need neither free space nor write permission.
+// unreadable is like asUnavailable, but for reads, which need neither free space nor write
+// permission.
 func unreadable(op string, err error) error {
 	if f := asUnavailable(op, err); fault.Is(f, fault.Unavailable) {
 		return fault.Wrap(fault.Unavailable, op, unreachable, err)

@@ -21,42 +21,42 @@ import (
 const (
 	// callTime limits each call that transfers no content, and each wait for content.
 	callTime = 30 * time.Second
-	// checkTime limits a Check.
+	// checkTime limits each Check.
 	checkTime = 5 * time.Second
-	// minRate is in bytes per second. A Create has callTime plus its size divided by minRate to
-	// send a complete file.
+	// minRate is the minimum upload rate in bytes per second. To send a complete file, a Create has
+	// callTime plus the file's size divided by minRate.
 	minRate = 1 << 20
-	// retries is how many times one call is tried, with pauses of seconds.
+	// retries is how many times each call is tried, with pauses of a few seconds.
 	retries = 3
-	// partSize is in bytes. Larger files are sent in parts; a part that fails is sent again alone.
-	// Parts are read from the disk and take no memory.
+	// partSize is in bytes. Larger files are sent in parts, and a failed part is resent on its own.
+	// Parts are read from disk and take no memory.
 	partSize = 64 << 20
-	// maxParts is the limit of S3.
+	// maxParts is S3's limit on the number of parts.
 	maxParts = 10_000
 	// partsAtOnce is how many parts of one file are sent at the same time.
 	partsAtOnce = 2
 )
 
-// ErrRefused is matched by the error of Verify if the service responds but rejects the
+// ErrRefused is wrapped by the error from Verify if the service responds but rejects the
 // configuration.
 var ErrRefused = errors.New("the S3 service refused the configuration")
 
 // S3 is a Store in a bucket that several processes may share.
 //
 // Create first copies the content to an unnamed file on the local disk. A slow client therefore
-// takes neither memory nor a connection to the service, and a refused or incomplete upload never
+// ties up neither memory nor a connection to the service, and a rejected or incomplete upload never
 // reaches the service.
 type S3 struct {
 	core   minio.Core
 	bucket string
-	// spool is the folder of the local copies.
+	// spool is the folder for local copies.
 	spool string
 }
 
-// NewS3 returns a Store in the bucket of a valid configuration. It does not connect. All requests
-// go through the transport, whose timeouts for connections and headers apply. spool is a folder
-// that only this process uses; NewS3 empties it. NewS3 returns an error if the configuration is
-// invalid or the file system fails.
+// NewS3 returns a Store in the configured bucket. It does not connect. All requests go through
+// transport, whose timeouts for connections and headers apply. spool is a folder that only this
+// process uses; NewS3 empties it. NewS3 returns an error if the configuration is invalid or the
+// file system fails.
 func NewS3(cfg S3Config, transport http.RoundTripper, spool string) (*S3, error) {
 	u, err := url.Parse(cfg.Endpoint)
 	if err != nil {
@@ -79,7 +79,7 @@ func NewS3(cfg S3Config, transport http.RoundTripper, spool string) (*S3, error)
 	return &S3{core: minio.Core{Client: client}, bucket: cfg.Bucket, spool: spool}, nil
 }
 
-// Close implements Store. The caller closes the idle connections of the transport.
+// Close implements Store. It does nothing: the caller must close the transport's idle connections.
 func (*S3) Close() error { return nil }
 
 // Create implements Store.
@@ -106,8 +106,8 @@ func (s *S3) Create(ctx context.Context, key string, r io.Reader) (size int64, e
 	return size, nil
 }
 
-// completed reports whether a file was stored although err says that there is no such upload. That
-// happens if the response to the end of a multipart upload is late and minio repeats the call.
+// completed reports whether the file was stored although err says that there is no such upload.
+// This happens if the response to the end of a multipart upload is late and minio repeats the call.
 func (s *S3) completed(ctx context.Context, key string, size int64, err error) bool {
 	if minio.ToErrorResponse(err).Code != minio.NoSuchUpload {
 		return false
@@ -116,7 +116,7 @@ func (s *S3) completed(ctx context.Context, key string, size int64, err error) b
 	return err == nil && info.Size == size
 }
 
-// copyLocally returns an unnamed file with all bytes of r, and their number.
+// copyLocally copies r to an unnamed file and returns the file and its size.
 func (s *S3) copyLocally(ctx context.Context, r io.Reader) (f *os.File, size int64, err error) {
 	f, err = os.CreateTemp(s.spool, "upload-*")
 	if err != nil {
@@ -204,7 +204,7 @@ func (s *S3) List(ctx context.Context, visit func(page []Entry) error) error {
 	return flush()
 }
 
-// Clean implements Store. It aborts multipart uploads.
+// Clean implements Store. It aborts incomplete multipart uploads.
 func (s *S3) Clean(ctx context.Context, before time.Time) error {
 	const op = "blob.Clean"
 	ctx, cancel := context.WithCancel(ctx)
@@ -249,8 +249,8 @@ func (s *S3) Check(ctx context.Context) error {
 	return nil
 }
 
-// Verify writes a small file and deletes it. Its error matches ErrRefused if a later try with the
-// same configuration would fail too.
+// Verify writes a small file and deletes it. Its error matches ErrRefused if another attempt with
+// the same configuration would fail too.
 func (s *S3) Verify(ctx context.Context) error {
 	key := "probe-" + rand.Text()
 	_, err := s.Create(ctx, key, strings.NewReader("probe"))
@@ -266,7 +266,7 @@ func (s *S3) Verify(ctx context.Context) error {
 
 const unreachable = "The files cannot be reached right now; try again soon."
 
-// s3Fault converts an error of the service to NotFound or Unavailable; nil stays nil.
+// s3Fault converts an error from the service to NotFound or Unavailable. It returns nil for nil.
 func s3Fault(op string, err error) error {
 	if err == nil {
 		return nil

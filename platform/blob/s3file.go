@@ -12,9 +12,9 @@ import (
 
 var errReplaced = errors.New("the file was replaced while it was being read")
 
-// s3File reads an object from an offset to its end in one request. If the request breaks off, it
-// reads the rest in another one: services end the requests of slow readers. Only one goroutine uses
-// it.
+// s3File reads an object from an offset to its end in one request. If the request breaks off,
+// s3File requests the rest, because services end the requests of slow readers. It is not safe for
+// concurrent use.
 type s3File struct {
 	store *S3
 	key   string
@@ -24,8 +24,8 @@ type s3File struct {
 	offset int64
 	closed bool
 
-	body io.ReadCloser // nil without a request
-	// stalled ends the request when it expires. It runs only while the file waits for the service.
+	body io.ReadCloser // nil if no request is open
+	// stalled ends the request when it expires. It runs only while waiting for the service.
 	stalled *time.Timer
 	end     context.CancelFunc
 	// fresh means that the request has returned no byte yet.
@@ -34,7 +34,7 @@ type s3File struct {
 
 func (f *s3File) Size() int64 { return f.size }
 
-// Read implements io.Reader. It waits at most callTime.
+// Read implements io.Reader. Each wait for the service lasts at most callTime.
 func (f *s3File) Read(p []byte) (int, error) {
 	const op = "blob.Read"
 	if f.closed {
@@ -109,7 +109,7 @@ func (f *s3File) abort() {
 	}
 	f.stalled.Stop()
 	f.end()
-	_ = f.body.Close() // only read
+	_ = f.body.Close() // it was only read
 	f.body = nil
 }
 

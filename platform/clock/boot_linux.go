@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// atStart is the boot clock's reading at the start of the process, or 0 if it cannot be read.
+// atStart is the reading of the boot clock when the process started, or 0 if it cannot be read.
 var atStart, _ = bootTime()
 
 // Boot returns the time since the machine started, by a clock that cannot be set. The clock also
 // runs while the process is stopped and while the machine sleeps.
 //
-// Every kernel that Go supports has that clock. If the system still refuses to read it, Boot uses
-// Go's monotonic clock from the start of the process, which stops while the machine sleeps.
+// Every kernel that Go supports has this clock. If it still cannot be read, Boot falls back to Go's
+// monotonic clock, which starts with the process and stops while the machine sleeps.
 func Boot() time.Duration {
 	if now, ok := bootTime(); ok {
 		return now

@@ -1,5 +1,5 @@
-// Package clock reads the clocks of the machine. No other package calls time.Now, so that every
-// rule about time can be tested.
+// Package clock reads the machine's clocks. No other package calls time.Now, so that every rule
+// about time can be tested.
 package clock
 
 import (
@@ -13,7 +13,7 @@ type Clock interface {
 	Now() time.Time
 }
 
-// System is the wall clock of the machine. Its times have no monotonic reading, so the difference
+// System is the machine's wall clock. Its times have no monotonic reading, so the difference
 // between two of them is wrong if the clock was set in between. Use Boot for durations.
 type System struct{}
 

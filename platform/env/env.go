@@ -23,8 +23,8 @@ type Lookup = func(name string) (value string, ok bool)
 // OS returns a Lookup that reads the process's environment at each call.
 func OS() Lookup { return os.LookupEnv }
 
-// With returns a Lookup that looks in over, such as flags, and then in lookup. Empty values in over
-// are ignored.
+// With returns a Lookup that checks over, such as command-line flags, before lookup. Empty values
+// in over are ignored.
 func With(lookup Lookup, over map[string]string) Lookup {
 	return func(name string) (string, bool) {
 		if v := over[name]; v != "" {
@@ -34,7 +34,7 @@ func With(lookup Lookup, over map[string]string) Lookup {
 	}
 }
 
-// Defaults returns a Lookup that looks in lookup, and then in under for variables that are unset or
+// Defaults returns a Lookup that checks lookup, and then under for variables that are unset or
 // empty.
 func Defaults(lookup Lookup, under map[string]string) Lookup {
 	return func(name string) (string, bool) {
@@ -55,22 +55,22 @@ type Fault struct {
 	Message string
 }
 
-// Error returns the name and the message, separated by a colon. Load expects all errors of Validate
-// in this form.
+// Error returns the name and the message, separated by a colon. Load expects all errors from
+// Validate methods in this form.
 func (f Fault) Error() string { return f.Name + ": " + f.Message }
 
-// Load fills the struct that dst points to, and its nested structs, from the variables that the
-// tags of their fields name. A prefix applies to all variables of a nested struct.
+// Load fills the struct that dst points to, and its nested structs, from the variables named in the
+// tags of their fields. A prefix applies to all variables of a nested struct.
 //
 //	URL   string  `env:"DATABASE_URL, required"`
 //	Conns int     `env:"DATABASE_CONNS, default=16"`
 //	App   AppConf `env:", prefix=APP_"`
 //
 // Load then calls the Validate() error method of every struct that has one. It drops the faults
-// that Validate finds in variables that could not be parsed.
+// that Validate reports for variables that could not be parsed.
 //
 // The error joins all faults, one "NAME: sentence" per line; errors.As finds a Fault in it. After
-// an error dst is not usable. Load also fails if dst is not a pointer to a struct.
+// an error, dst must not be used. Load also fails if dst is not a pointer to a struct.
 func Load(ctx context.Context, lookup Lookup, dst any) error {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -93,8 +93,8 @@ type loader struct {
 	unusable map[string]bool // variables whose value is missing or cannot be parsed
 }
 
-// add adds each of the joined errors. It drops duplicates, because two structs may share a
-// variable, and faults of unusable variables.
+// add adds err or, if err is joined, each of its errors. It drops duplicates, because two structs
+// may share a variable, and faults in unusable variables.
 func (l *loader) add(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range many.Unwrap() {
@@ -111,8 +111,8 @@ func (l *loader) add(err error) {
 	}
 }
 
-// load validates v even if one of its variables has a fault; add drops the faults that follow from
-// it.
+// load validates v even if one of its variables has a fault. add then drops the faults that follow
+// from that fault.
 func (l *loader) load(v reflect.Value, prefix string) {
 	fail := func(f Fault) { l.add(f); l.unusable[f.Name] = true }
 	for _, f := range fields(v.Type()) {

@@ -16,8 +16,8 @@ type Var struct {
 }
 
 // Names returns the variables that Load would read into dst, which is a struct or a pointer to one.
-// They are in the order of the fields, and each name occurs once. Names returns nil for any other
-// dst.
+// The variables are in field order, and each name occurs once. For any other dst, Names returns
+// nil.
 func Names(dst any) []Var {
 	t := reflect.TypeOf(dst)
 	if t != nil && t.Kind() == reflect.Pointer {
@@ -94,8 +94,8 @@ func isStruct(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct
 }
 
-// parseTag parses an `env` tag like envconfig: a default takes the rest of the tag, including
-// commas.
+// parseTag parses an `env` tag the way envconfig does: a default extends to the end of the tag,
+// including commas.
 func parseTag(tag string) field {
 	name, rest, _ := strings.Cut(tag, ",")
 	f := field{name: strings.TrimSpace(name)}

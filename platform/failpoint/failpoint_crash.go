@@ -13,11 +13,11 @@ import (
 	"crier/platform/env"
 )
 
-// At stops the process with SIGSTOP if the file named by CRIER_FAILPOINT contains the point alone,
-// or the point, a space and the work. It renames the file first, so that one request stops only one
-// process once, and writes the work to "<file>.hit".
+// At stops the process with SIGSTOP if the file named by CRIER_FAILPOINT contains the point, either
+// alone or followed by a space and the work. Before stopping, it renames the file, so that one
+// request stops only one process once, and writes the work to "<file>.hit".
 //
-// Example of a request: "committing"
+// Example request: "committing"
 func At(point, work string) {
 	file, ok := env.OS()("CRIER_FAILPOINT")
 	if !ok || file == "" {

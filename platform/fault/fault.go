@@ -1,6 +1,6 @@
-// Package fault defines the error type that all packages of the service use. An error has a kind,
-// which apps/edge/problem maps to an HTTP status, a message that is safe to show, and a private
-// cause for the log.
+// Package fault defines the error type used throughout the service. An error has a kind, which
+// apps/edge/problem maps to an HTTP status; a message that is safe to show to clients; and a
+// private cause for the log.
 package fault
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Kind is the class of a failure. It alone determines the HTTP status of a response
-// (apps/edge/problem).
+// Kind classifies a failure. It alone determines the HTTP status of the response; see
+// apps/edge/problem.
 type Kind string
 
 // Each kind has one HTTP status, which apps/edge/problem assigns.
@@ -26,24 +26,24 @@ const (
 	RateLimited     Kind = "rate_limited"    // 429
 	Internal        Kind = "internal"        // 500
 	NotBuilt        Kind = "not_built"       // 501
-	Upstream        Kind = "upstream"        // 502: a server that we depend on failed or does not respond
+	Upstream        Kind = "upstream"        // 502: a server we depend on failed or did not respond
 	Unavailable     Kind = "unavailable"     // 503
 	Loop            Kind = "loop"            // 508
 )
 
-// Field is a fault in one member of the input.
+// Field describes a fault in one field of the input.
 type Field struct {
-	// Name is the path of the member, such as "entries.0.parts.1.content".
+	// Name is the field's path. Example: entries.0.parts.1.content
 	Name string
 	// Message is a sentence that does not repeat the path.
 	Message string
 }
 
-// Item is a fault in one of several objects that the input names, such as the channels of a post.
+// Item describes a fault in one of the objects that the input refers to, such as a post's channel.
 type Item struct {
 	// ID is the object's id as the client sent it.
 	ID string
-	// Kind is the kind of the object. For a channel it is the connector, such as "bluesky". It is
+	// Kind is what the object is. For a channel, it is the connector, such as "bluesky". It is
 	// empty if the object is unknown.
 	Kind string
 	// Name is the object's name. It is empty if the object is unknown.
@@ -51,30 +51,31 @@ type Item struct {
 	Message string
 }
 
-// Remedy is something that a client must do before a request can succeed. Clients recognize it
-// without parsing the message.
+// Remedy is an action that the client must take before the request can succeed. It lets clients
+// react without parsing the message.
 type Remedy string
 
-// RemedyEnroll means that the person must enable a second factor. It is set only for Forbidden.
+// RemedyEnroll means that the user must enable a second factor. It is set only for Forbidden.
 const RemedyEnroll Remedy = "enroll"
 
 // RemedyCode means that the request must be repeated with a second-factor code. It is set only for
 // Invalid.
 const RemedyCode Remedy = "code"
 
-// Limit describes the limit of a plan that a Quota fault is about.
+// Limit describes the plan limit that caused a Quota fault.
 type Limit struct {
 	// Name says what is limited, such as "channels".
 	Name string
-	// Current is how many exist now, not counting the ones that were refused.
+	// Current is how many exist now. Objects that the request failed to add do not count.
 	Current int
 	Allowed int
 }
 
-// Error is a failure with a text for the client. Message, Fields and Items are safe to show; Err is
-// for the log and never leaves the process.
+// Error is a failure with a message for the client. Message, Fields and Items are safe to show. Err
+// appears only in the log and is never sent to a client.
 //
-// Code that collects faults keeps at most MaxListed in each list and counts the rest in More.
+// Code that collects faults lists at most MaxListed of them in Fields and in Items, and counts the
+// rest in More.
 type Error struct {
 	Kind Kind
 	// Op is the operation that failed, as "package.Function", for the log.
@@ -82,30 +83,30 @@ type Error struct {
 	Message string
 	Fields  []Field
 	Items   []Item
-	// More is the number of faults that neither list contains.
+	// More is the number of faults omitted from Fields and Items.
 	More int
-	// RetryAfter is set only for RateLimited, Unavailable and Conflict; 0 means that no time is
-	// known.
+	// RetryAfter is set only for RateLimited, Unavailable and Conflict; 0 means unknown.
 	RetryAfter time.Duration
-	// Remedy is what the client must do before the request can succeed, beyond correcting it.
+	// Remedy is what the client must do, beyond correcting the request, before the request can
+	// succeed.
 	Remedy Remedy
 	// Limit is set only for Quota; nil means that the numbers are unknown.
 	Limit *Limit
 	Err   error
 }
 
-// New returns a fault without a cause. The client sees the message or, if it is empty, a general
-// sentence for the kind.
+// New returns a fault without a cause. If message is empty, the client sees a generic sentence for
+// the kind.
 func New(kind Kind, op, message string) *Error {
 	return &Error{Kind: kind, Op: op, Message: message}
 }
 
-// Wrap returns a fault with a message that is safe to show and with a cause that is not.
+// Wrap returns a fault whose message is safe to show and whose cause is not.
 func Wrap(kind Kind, op, message string, cause error) *Error {
 	return &Error{Kind: kind, Op: op, Message: message, Err: cause}
 }
 
-// Error returns the text for logs. It contains the private cause.
+// Error returns the text for logs, which includes the private cause.
 func (e *Error) Error() string {
 	parts := []string{}
 	if e.Op != "" {

@@ -1,17 +1,17 @@
 package fault
 
-// MaxListed is how many faults a response lists for one input. Further faults are only counted.
+// MaxListed is the maximum number of faults listed for one input. Further faults are only counted.
 const MaxListed = 50
 
-// List collects the faults of one input: it keeps the first MaxListed and counts the rest. The zero
+// List collects the faults in one input. It keeps the first MaxListed and counts the rest. The zero
 // value is an empty list.
 type List struct {
 	fields []Field
 	more   int
 }
 
-// Add appends a fault for the member at path name (see Field.Name), or only counts it if the list
-// is full. The client sees the message.
+// Add adds a fault in the field at path name (see Field.Name). If the list is full, the fault is
+// only counted. The client sees the message.
 func (l *List) Add(name, message string) {
 	if len(l.fields) < MaxListed {
 		l.fields = append(l.fields, Field{Name: name, Message: message})
@@ -20,11 +20,11 @@ func (l *List) Add(name, message string) {
 	}
 }
 
-// Full reports whether further faults are only counted.
+// Full reports whether the list is full, so that further faults are only counted.
 func (l *List) Full() bool { return len(l.fields) >= MaxListed }
 
-// Has reports whether the list contains a fault for the member. It does not find faults that were
-// only counted.
+// Has reports whether the list contains a fault in the field at path name. It ignores faults that
+// were only counted.
 func (l *List) Has(name string) bool {
 	for _, f := range l.fields {
 		if f.Name == name {
@@ -34,8 +34,8 @@ func (l *List) Has(name string) bool {
 	return false
 }
 
-// Merge adds those fields of err whose members have no fault in the list yet, and err's count of
-// unlisted faults.
+// Merge adds err's faults in fields that have no fault in the list yet. It also adds err.More to
+// the count of unlisted faults.
 func (l *List) Merge(err *Error) {
 	for _, f := range err.Fields {
 		if !l.Has(f.Name) {
@@ -45,8 +45,8 @@ func (l *List) Merge(err *Error) {
 	l.more += err.More
 }
 
-// Err returns nil if the list is empty. Otherwise it returns an Invalid fault with the listed
-// fields and the count of the rest.
+// Err returns nil if the list is empty. Otherwise, it returns an Invalid fault with the listed
+// fields and the count of unlisted faults.
 func (l *List) Err(op, message string) error {
 	if len(l.fields) == 0 {
 		return nil

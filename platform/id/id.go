@@ -12,11 +12,11 @@ import (
 // channel id. The zero ID means "none". Example: 0193b2c4-7d10-7a31-9c55-2f0e6b1a4d01
 type ID[T any] struct{ u uuid.UUID }
 
-// New returns a new id that sorts after the ids that this process made earlier. It panics if the
+// New returns a new id that sorts after all ids that this process made earlier. It panics if the
 // system's source of randomness fails.
 func New[T any]() ID[T] { return ID[T]{u: uuid.Must(uuid.NewV7())} }
 
-// Parse parses the canonical form of 36 characters. It returns false for any other text.
+// Parse parses the canonical 36-character form. It returns false for any other text.
 func Parse[T any](s string) (ID[T], bool) {
 	if len(s) != 36 {
 		return ID[T]{}, false

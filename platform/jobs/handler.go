@@ -15,80 +15,80 @@ import (
 	"crier/platform/clock"
 )
 
-// mostAttempts is the upper limit of Handler.Attempts. It is smaller than storedAttempts.
+// mostAttempts is the maximum value of Handler.Attempts. It must be less than storedAttempts.
 const mostAttempts = 99
 
-// ErrLater is returned by Run for a task that should not run now, for example because it would take
-// more than its part of a shared capacity. The task runs some seconds later in the second queue of
-// its kind, with the same Number. The run counts as neither done nor failed.
+// ErrLater is returned by Handler.Run to put off a task, for example because the task would exceed
+// its share of a limited capacity. The task runs a few seconds later from its kind's second queue,
+// with the same Number. The run counts as neither done nor failed.
 var ErrLater = errors.New("the task will run later")
 
 // Handler runs the tasks of one kind. Each kind has two queues with separate workers: one for first
 // attempts, and one for tasks that failed or were put off. Kinds therefore do not delay each other,
-// and retries do not delay first attempts. The exception is a run whose process died: it is
-// repeated in the queue where it was.
+// and retries do not delay first attempts. There is one exception: a run whose process died is
+// repeated from the queue it was in.
 type Handler struct {
-	// Kind identifies the tasks in the database, in logs and in metrics. It consists of two or more
-	// lower-case letters, digits and hyphens, differs from the names of all jobs, and must not
-	// change.
+	// Kind identifies the tasks in the database, logs and metrics. It consists of two or more
+	// lowercase letters, digits and hyphens, must differ from every job name, and must not change.
 	//
-	// All processes that share the database need a Handler for each kind. Without one, tasks stay
-	// in the database, and a run whose process died is given up.
+	// Every process that shares the database needs a Handler for each kind. Without a Handler,
+	// tasks stay in the database, and a run whose process died is abandoned.
 	Kind string
 	// Workers is how many tasks one process runs at a time from each of the two queues.
 	Workers int
-	// Timeout ends the context of a run. A run that continues after that keeps its worker, and a
-	// minute later the task is run a second time.
+	// Timeout limits the context of each run. A run that continues after its context has ended
+	// keeps its worker busy, and a minute later the task is run a second time.
 	Timeout time.Duration
-	// Attempts is the maximum number of times that a task is run, 1 to 99. After the n-th failure
-	// River waits n^4 seconds, plus or minus 10 %, and up to 10 s more.
+	// Attempts is the maximum number of times a task is run, from 1 to 99. After the nth failure,
+	// River waits n^4 seconds, plus or minus 10%, and then up to 10 s more.
 	//
-	// The time between the first and the last attempt, not counting the attempts themselves, is 1 s
-	// with 2 attempts, 17 s with 3, 6 min with 5, 80 min with 8, 4.3 h with 10, 35 h with 15, and
-	// 6.5 days with 20. With a MaxWait of 15 minutes it is 5 h with 25 and 23.5 h with 99.
+	// Without the extra 10 s, the waits add up to 1 s with 2 attempts, 17 s with 3, 6 min with 5,
+	// 80 min with 8, 4.3 h with 10, 35 h with 15, and 6.5 days with 20. With a MaxWait of 15
+	// minutes, they add up to 5 h with 25 attempts and 23.5 h with 99.
 	Attempts int
 	// MaxWait limits the wait after a failure, not counting the extra 10 s. 0 means no limit.
 	MaxWait time.Duration
-	// Run does the work. It may be stopped at any point, even just after it succeeded, and is then
-	// run again from the beginning, so it must be repeatable.
+	// Run does the work. It can be interrupted at any point, even just after it has succeeded, and
+	// is then run again from the beginning, so it must be safe to repeat.
 	//
-	// After an error or a panic, Run is retried until Attempts is reached; after a Permanent error
-	// it is not retried. The text of an error is logged and stored for a day, so it must not
-	// contain content or secrets.
+	// After an error or a panic, Run is retried until Attempts is reached. After a Permanent error,
+	// it is not retried. Error texts are logged and stored for a day, so they must not contain
+	// content or secrets.
 	Run func(ctx context.Context, t Task, a Attempt) error
-	// GaveUp is called after a task was given up, so that the log can name what was lost. It may be
-	// nil. It is not called again if it fails, but may be if its process dies before River has
-	// stored the result.
+	// GaveUp is called after a task has been abandoned, so that the log can name what was lost. It
+	// may be nil. If GaveUp fails, it is not called again. If the process dies before River has
+	// stored the result, GaveUp can be called again.
 	GaveUp func(ctx context.Context, t Task)
 }
 
-// Attempt numbers a run of a task.
+// Attempt describes one run of a task.
 type Attempt struct {
-	// Number is 1 in the first run. A run is repeated with the same number if Stop ended it, and
-	// with the next number if its process died.
+	// Number is 1 for the first run. A run interrupted by Stop is repeated with the same number,
+	// and a run whose process died is repeated with the next number.
 	Number int
 	// Of is the Handler's Attempts.
 	Of int
-	// Later means that the run comes from the second queue and so does not delay a first attempt.
+	// Later reports whether the run comes from the second queue and thus does not delay first
+	// attempts.
 	Later bool
 }
 
-// TaskStats counts the runs of a Handler in this process.
+// TaskStats counts a Handler's runs in this process.
 type TaskStats struct {
-	// Done and Failed are the numbers of runs that have ended. Runs that Stop canceled count in
-	// neither.
+	// Done counts the runs that succeeded, and Failed the runs that failed. Runs canceled by Stop
+	// count in neither.
 	Done, Failed int64
-	// GaveUp is the number of tasks that are not retried, because their last attempt failed or the
-	// error was permanent. Each also counts in Failed.
+	// GaveUp counts the tasks that are not retried because their last attempt failed or the error
+	// was permanent. The last run of each also counts in Failed.
 	GaveUp int64
 	// Running is the number of active runs.
 	Running int64
-	// Took is the total time of all runs that have ended, including failed and canceled ones.
+	// Took is the total duration of all runs that have ended, including failed and canceled runs.
 	Took time.Duration
 }
 
-// Permanent returns an error with the text of err that prevents any retry of the task. It returns
-// nil for nil.
+// Permanent wraps err, without changing its text, to prevent any retry of the task. It returns nil
+// if err is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -113,7 +113,7 @@ func (h Handler) isValid() bool {
 		h.MaxWait >= 0 && h.Workers >= 1 && h.Workers <= river.QueueNumWorkersMax
 }
 
-// taskWorker is a Handler as River runs it, with its counters in this process. took is in
+// taskWorker adapts a Handler to River and holds its counters in this process. took is in
 // nanoseconds.
 type taskWorker struct {
 	river.WorkerDefaults[taskArgs]
@@ -123,13 +123,13 @@ type taskWorker struct {
 	done, failed, gaveUp, running, took atomic.Int64
 }
 
-// Timeout implements river.Worker. It includes rescueMargin because River also uses it to repeat
-// the run of a dead process; Work applies the Handler's own Timeout.
+// Timeout implements river.Worker. It includes rescueMargin, because River also uses the timeout to
+// decide when to repeat the run of a dead process. Work applies the Handler's own Timeout.
 func (w *taskWorker) Timeout(*river.Job[taskArgs]) time.Duration {
 	return w.Handler.Timeout + rescueMargin
 }
 
-// Work implements river.Worker. It counts the runs that succeed; fail counts those that fail.
+// Work implements river.Worker. It counts successful runs; fail counts failed runs.
 func (w *taskWorker) Work(ctx context.Context, job *river.Job[taskArgs]) error {
 	if job.Attempt > w.Attempts {
 		return Permanent(errors.New(
@@ -167,23 +167,22 @@ func (w *taskWorker) run(ctx context.Context, job *river.Job[taskArgs]) error {
 }
 
 const (
-	// laterWait and laterAgain are the minimum waits of a task that returned ErrLater, in the first
-	// and in the second queue. In that time the tasks behind it run.
+	// laterWait and laterAgain are the minimum waits after ErrLater, in the first and in the second
+	// queue. Other tasks run in the meantime.
 	//
-	// The waits are short so that the shared capacity is not idle while many tasks wait for it.
-	// Each wait costs a few queries, and the workers of the queue bound their total.
+	// The waits are short to keep shared capacity from sitting idle while many tasks wait for it.
+	// Each wait costs a few queries, and the number of workers bounds the total.
 	laterWait  = time.Second
 	laterAgain = 2 * time.Second
-	// afterTimeout limits what is done after a failed run.
+	// afterTimeout limits each call of moveLater and GaveUp.
 	afterTimeout = 5 * time.Second
 )
 
 const taskLater = `-- jobs.TaskLater
 update jobs.river_job set queue = $2 where id = $1`
 
-// moveLater moves the row of an active run to the second queue, from which River takes it once its
-// state allows that. If moveLater fails, it logs the error and the task is repeated in its current
-// queue.
+// moveLater moves an active run's row to the second queue, from which River takes it once its state
+// allows. If moveLater fails, it logs the error, and the task is repeated from its current queue.
 func (w *taskWorker) moveLater(ctx context.Context, job *rivertype.JobRow) {
 	queue := w.Kind + laterSuffix
 	if job.Queue == queue {
@@ -197,7 +196,7 @@ func (w *taskWorker) moveLater(ctx context.Context, job *rivertype.JobRow) {
 }
 
 // fail counts and logs a failed run, and tells River whether it was the last one. trace is the
-// stack of a panic.
+// stack trace of a panic, or "".
 func (w *taskWorker) fail(
 	ctx context.Context, job *rivertype.JobRow, err error, trace string,
 ) *river.ErrorHandlerResult {

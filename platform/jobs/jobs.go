@@ -1,6 +1,6 @@
-// Package jobs runs background work of two kinds. A job runs at an interval, in one process at a
-// time. A task runs once, after the transaction that added it. The queues are those of River, in
-// the database of the service.
+// Package jobs runs two kinds of background work. A job runs at an interval, in one process at a
+// time. A task runs once, after the transaction that added it has committed. Both use River's
+// queues in the service's database.
 package jobs
 
 import (
@@ -26,56 +26,54 @@ import (
 const (
 	schema      = "jobs"
 	maxAttempts = 3
-	// pollInterval is how often a queue is read without a notification. It matters only if a
-	// notification is lost.
+	// pollInterval is how often a queue is polled. Polling matters only if a notification is lost.
 	pollInterval = 30 * time.Second
-	// fetchCooldown is the minimum time between two reads of a queue of tasks.
+	// fetchCooldown is the minimum time between two reads of a task queue.
 	fetchCooldown = 20 * time.Millisecond
-	// rescueMargin is added to the deadline of a run. A run that has not ended by then is repeated,
+	// rescueMargin is added to a run's timeout. A run that has not ended by then is repeated,
 	// because its process must be dead.
 	rescueMargin = time.Minute
 
-	// keepDone and keepFailed are how long River keeps the rows of runs that succeeded, and of
-	// failed runs that are not retried. A row has the kind, the ids, the times, the processes and
-	// the error texts.
+	// keepDone and keepFailed are how long River keeps the rows of successful runs, and of failed
+	// runs that are not retried. A row contains the kind, ids, times, processes and error texts.
 	keepDone   = time.Hour
 	keepFailed = 24 * time.Hour
 )
 
-// Conns is the number of connections that the pool of a Runner needs. One connection listens. The
-// queues take turns with the others, because each use is a single short call and each connection
-// costs the server a process that reads the catalog and plans the statements again. Jobs and
-// handlers do not use this pool.
+// Conns is the number of connections a Runner's pool needs. One connection listens, and the queues
+// take turns with the rest. Each use is only a short call, whereas each connection costs the server
+// a process that reads the catalog and plans the statements again. Jobs and handlers do not use
+// this pool.
 const Conns = 6
 
 // Job is periodic work. At most one run of a job is active across all processes. A run whose
-// process died is repeated between 60 and 90 s after its Timeout.
+// process died is repeated 60 to 90 s after its Timeout.
 type Job struct {
 	// Name identifies the job in the database, in logs and in metrics. It matches [a-z][a-z0-9-]+
 	// and must not change.
 	Name string
-	// Every is the time between the starts of two runs. A run also starts whenever a process
+	// Every is the interval between the starts of two runs. A run also starts whenever a process
 	// becomes River's leader, for example when the first process starts.
 	Every time.Duration
-	// Timeout ends the context of a run.
+	// Timeout limits the context of each run.
 	Timeout time.Duration
-	// Alone gives the job its own queue. All other jobs of a process run one after another, so a
-	// job that hangs blocks them until its Timeout. Set it for jobs that call other servers.
+	// Alone gives the job its own queue. All other jobs in a process run one after another, so a
+	// job that hangs blocks them until its Timeout. Set Alone for jobs that call other servers.
 	Alone bool
-	// Run does the work. It may be stopped at any point and is then run again from the beginning.
-	// After an error or a panic it is retried up to twice within minutes, and then at the next
-	// interval.
+	// Run does the work. It can be interrupted at any point and is then run again from the
+	// beginning. After an error or a panic, it is retried up to twice within minutes. After that,
+	// it runs again at the next interval.
 	Run func(ctx context.Context) error
 }
 
-// Stats counts the runs of a job in this process.
+// Stats counts a job's runs in this process.
 type Stats struct {
-	// Done and Failed are the numbers of runs that have ended. Runs that Stop canceled count in
-	// neither.
+	// Done counts the runs that succeeded, and Failed the runs that failed. Runs canceled by Stop
+	// count in neither.
 	Done, Failed int64
-	// Took is the total time of all runs that have ended, including failed and canceled ones.
+	// Took is the total duration of all runs that have ended, including failed and canceled runs.
 	Took time.Duration
-	// Running means that a run is active in this process.
+	// Running reports whether a run is active in this process.
 	Running bool
 }
 
@@ -92,12 +90,13 @@ type Runner struct {
 	waker     sync.WaitGroup
 }
 
-// Start runs jobs and the tasks of the handlers until Stop; ctx applies only to starting. The pool
-// must have Conns connections and use the database role of the jobs. Stop closes the pool, and so
-// does Start if it fails.
+// Start runs the jobs and the handlers' tasks until Stop. ctx applies only to starting. The pool
+// must have Conns connections and use the database role pg.Jobs. Stop closes the pool, and so does
+// Start if it fails.
 //
 // Start returns fault.Unavailable if the database cannot be reached or River's tables are missing
-// or out of date, and fault.Internal if a job or a handler is incomplete or two have the same name.
+// or out of date. It returns fault.Internal if a job or handler is incomplete, or if two have the
+// same name.
 func Start(
 	ctx context.Context, pool *pgxpool.Pool, jobs []Job, handlers []Handler, log *slog.Logger,
 ) (*Runner, error) {
@@ -174,8 +173,8 @@ func (r *Runner) addHandlers(cfg *river.Config, handlers []Handler) error {
 	return nil
 }
 
-// repeatAfter lowers the age at which River examines active runs to the shortest timeout. River
-// then repeats a run only if it is also older than the Timeout of its own worker.
+// repeatAfter lowers the age at which River checks for stuck runs to the shortest timeout. River
+// repeats such a run only if it is also older than the Timeout of its own worker.
 func repeatAfter(cfg *river.Config, timeout time.Duration) {
 	if cfg.JobTimeout == 0 || timeout < cfg.JobTimeout {
 		cfg.JobTimeout, cfg.RescueStuckJobsAfter = timeout, timeout+rescueMargin
@@ -200,8 +199,8 @@ func checkTables(ctx context.Context, driver *riverpgxv5.Driver, log *slog.Logge
 	return nil
 }
 
-// Stop cancels the active runs and waits until they return. Another process, or the next Start,
-// repeats them. If ctx ends first, Stop returns its error and leaves the pool open.
+// Stop cancels the active runs and waits for them to return. Another process, or the next Start,
+// repeats them. If ctx ends first, Stop returns ctx's error and leaves the pool open.
 func (r *Runner) Stop(ctx context.Context) error {
 	r.stopping.Store(true)
 	r.stopWaker()
@@ -213,8 +212,8 @@ func (r *Runner) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Stats returns the counts of each job since Start, by name. The counts are not a snapshot: runs
-// may end while they are read.
+// Stats returns each job's counts since Start, by job name. The counts are not a snapshot, because
+// runs can end while Stats reads them.
 func (r *Runner) Stats() map[string]Stats {
 	out := make(map[string]Stats, len(r.workers))
 	for name, w := range r.workers {
@@ -225,8 +224,8 @@ func (r *Runner) Stats() map[string]Stats {
 	return out
 }
 
-// TaskStats returns the counts of each handler since Start, by kind. The counts are not a snapshot:
-// runs may end while they are read.
+// TaskStats returns each handler's counts since Start, by kind. The counts are not a snapshot,
+// because runs can end while TaskStats reads them.
 func (r *Runner) TaskStats() map[string]TaskStats {
 	out := make(map[string]TaskStats, len(r.handlers))
 	for kind, w := range r.handlers {
@@ -235,7 +234,7 @@ func (r *Runner) TaskStats() map[string]TaskStats {
 	return out
 }
 
-// NextRetry returns when the next run begins. River calls it after a failed run.
+// NextRetry returns the time of the next run. River calls it after a failed run.
 func (r *Runner) NextRetry(job *rivertype.JobRow) time.Time {
 	next := new(river.DefaultClientRetryPolicy).NextRetry(job)
 	w := r.handlers[job.Kind]
@@ -260,7 +259,7 @@ func (r *Runner) HandlePanic(
 	return r.recordFailure(ctx, job, fmt.Errorf("panic: %v", value), trace)
 }
 
-// recordFailure counts and logs a failed run. trace is the stack of a panic.
+// recordFailure counts and logs a failed run. trace is the stack trace of a panic, or "".
 func (r *Runner) recordFailure(
 	ctx context.Context, job *rivertype.JobRow, err error, trace string,
 ) *river.ErrorHandlerResult {
@@ -279,15 +278,15 @@ func (r *Runner) recordFailure(
 	return nil
 }
 
-// args is stored as JSON in the row of a run.
+// args is stored as JSON in the row of a job's run.
 type args struct {
 	Name string `json:"job"`
 }
 
-// Kind implements river.JobArgs. River stores it with each run to find the worker of the run.
+// Kind implements river.JobArgs. River stores the kind with each run to find the run's worker.
 func (a args) Kind() string { return a.Name }
 
-// worker is a Job as River runs it, with its counters in this process. took is in nanoseconds.
+// worker adapts a Job to River and holds its counters in this process. took is in nanoseconds.
 type worker struct {
 	river.WorkerDefaults[args]
 	Job
@@ -295,13 +294,13 @@ type worker struct {
 	running            atomic.Bool
 }
 
-// unfinished are the states of a run in which River does not insert another run of the job.
+// unfinished lists the run states in which River does not insert another run of the same job.
 var unfinished = []rivertype.JobState{
 	rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateRetryable,
 	rivertype.JobStateScheduled,
 }
 
-// insert returns the next run. River drops it if another run of the job is unfinished.
+// insert returns the next run of the job. River drops it if another run is unfinished.
 func (w *worker) insert() (river.JobArgs, *river.InsertOpts) {
 	queue := river.QueueDefault
 	if w.Alone {
@@ -310,12 +309,11 @@ func (w *worker) insert() (river.JobArgs, *river.InsertOpts) {
 	return args{Name: w.Name}, &river.InsertOpts{Queue: queue, UniqueOpts: river.UniqueOpts{ByState: unfinished}}
 }
 
-// Timeout implements river.Worker. It includes rescueMargin because River also uses it to repeat
-// the run of a dead process; Work applies the Job's own Timeout.
+// Timeout implements river.Worker. It includes rescueMargin, because River also uses the timeout to
+// decide when to repeat the run of a dead process. Work applies the Job's own Timeout.
 func (w *worker) Timeout(*river.Job[args]) time.Duration { return w.Job.Timeout + rescueMargin }
 
-// Work implements river.Worker. It counts the runs that succeed; recordFailure counts those that
-// fail.
+// Work implements river.Worker. It counts successful runs; recordFailure counts failed runs.
 func (w *worker) Work(ctx context.Context, _ *river.Job[args]) error {
 	began := clock.Boot()
 	w.running.Store(true)
@@ -332,8 +330,8 @@ func (w *worker) Work(ctx context.Context, _ *river.Job[args]) error {
 	return nil
 }
 
-// warnFilter is the handler of River's log records. It drops records below warnings. While the
-// Runner stops it drops all, because River reports the interruption as errors.
+// warnFilter filters River's log records. It drops records below the warning level. While the
+// Runner is stopping, it drops all records, because River reports interrupted runs as errors.
 type warnFilter struct {
 	slog.Handler
 	stopping *atomic.Bool

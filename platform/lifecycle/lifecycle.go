@@ -16,19 +16,19 @@ import (
 
 const (
 	defaultTimeout = 5 * time.Second
-	grace          = 500 * time.Millisecond // how long a Stop may take to return after its context ends
+	grace          = 500 * time.Millisecond // how long Stop may run after its context ends
 )
 
-// Part is something that a process starts and stops, such as a server or a pool.
+// Part is something a process starts and stops, such as a server or a pool.
 type Part struct {
 	// Name identifies the part in errors and logs.
 	Name string
-	// Start returns once the part works. Its context applies only to starting, not to the life of
-	// the part. Start may be nil.
+	// Start returns once the part works. The context applies only to starting, not to the lifetime
+	// of the part. Start may be nil.
 	Start func(ctx context.Context) error
 	// Stop is called at most once, and only if Start succeeded or is nil. Stop may be nil.
 	Stop func(ctx context.Context) error
-	// Timeout limits Stop; 0 means 5 s. After that time the Group continues even if Stop has not
+	// Timeout limits Stop; 0 means 5 s. After that time, the Group continues even if Stop has not
 	// returned.
 	Timeout time.Duration
 }
@@ -55,9 +55,9 @@ func New(log *slog.Logger) *Group {
 	return &Group{log: log, failed: make(chan struct{})}
 }
 
-// Start starts parts in order until the first error, which it returns. It fails if ctx has ended
-// and after Stop. Parts that have started run until Stop. Start may be called again with more
-// parts.
+// Start starts parts in order. It stops at the first error and returns it. It fails if ctx has
+// ended or Stop was called. Parts that have started run until Stop. Start may be called again with
+// more parts.
 func (g *Group) Start(ctx context.Context, parts ...Part) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,7 +87,8 @@ func (g *Group) Fail(err error) {
 	})
 }
 
-// Wait returns nil when ctx ends, or the error of the first Fail.
+// Wait blocks until ctx ends and returns nil, or until Fail is called and returns the first call's
+// error.
 func (g *Group) Wait(ctx context.Context) error {
 	select {
 	case <-g.failed:
@@ -102,8 +103,8 @@ func (g *Group) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop stops the parts that have started, in reverse order, and returns their errors joined. Each
-// part has its Timeout, or the time left until the deadline of ctx if that is less, but at least
+// Stop stops the parts that have started, in reverse order, and returns their errors, joined. Each
+// part has its Timeout or the time left until ctx's deadline, whichever is shorter, but at least
 // half a second. A second call waits for the first and returns the same error.
 func (g *Group) Stop(ctx context.Context) error {
 	g.mu.Lock()
@@ -125,8 +126,8 @@ func (g *Group) Stop(ctx context.Context) error {
 	return g.stopErr
 }
 
-// stop calls Stop and waits for it no longer than its limit plus grace, because some libraries'
-// Close has no deadline.
+// stop calls Stop and waits for it no longer than its limit plus grace, because the Close methods
+// of some libraries have no deadline.
 func stop(ctx context.Context, p Part) error {
 	if p.Stop == nil {
 		return nil

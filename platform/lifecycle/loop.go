@@ -8,17 +8,17 @@ import (
 	"crier/platform/clock"
 )
 
-// Step does a part of the work of a round. It returns more to request another round without waiting
-// for the interval; more is ignored if Step returns an error.
+// Step does part of the work of a round. It returns true for more to request another round without
+// waiting for the interval. more is ignored if Step returns an error.
 type Step func(ctx context.Context) (more bool, err error)
 
-// LoopRules configure a Loop. Only Interval is required.
+// LoopRules configures a Loop. Only Interval is required.
 type LoopRules struct {
 	// Interval is the pause after a round.
 	Interval time.Duration
-	// Ticks makes rounds begin at fixed times, Interval apart, regardless of when the previous
-	// round ended and of Wake. A round that is late because the previous one took too long begins
-	// after Gap.
+	// Ticks makes rounds begin at fixed times, Interval apart. Neither the end of the previous
+	// round nor Wake moves these times. A round that is late because the previous round took too
+	// long begins after Gap.
 	Ticks bool
 	// Gap is the minimum pause between two rounds, even after Wake or if there is more to do.
 	Gap time.Duration
@@ -27,15 +27,15 @@ type LoopRules struct {
 	ErrorPause time.Duration
 	// Timeout limits each step. 0 means that the steps set their own deadlines.
 	Timeout time.Duration
-	// Failed is called with the error of a step, unless the loop is being stopped. It is nil if the
+	// Failed is called with a step's error, unless the loop is being stopped. It is nil if the
 	// steps log their own errors.
 	Failed func(ctx context.Context, err error)
 	// Watchdog records when each step begins and when the round ends. It may be nil.
 	Watchdog *Watchdog
 }
 
-// Loop repeats work in the background. The first round begins at once, later ones after an interval
-// or a Wake. It is safe for concurrent use.
+// Loop repeats work in the background. The first round begins at once, and each later round begins
+// after an interval or a Wake. It is safe for concurrent use.
 type Loop struct {
 	rules LoopRules
 	wake  chan struct{} // holds an element after Wake
@@ -54,7 +54,7 @@ func NewLoop(rules LoopRules) *Loop {
 }
 
 // Start runs the loop in a goroutine that ends with Stop, not with ctx. It may be called only once,
-// and not together with Run.
+// and must not be combined with Run.
 func (l *Loop) Start(ctx context.Context, steps ...Step) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.mu.Lock()
@@ -64,7 +64,7 @@ func (l *Loop) Start(ctx context.Context, steps ...Step) {
 }
 
 // Stop cancels the running step and waits until it returns. If ctx ends first, Stop returns ctx's
-// error. Before Start it does nothing.
+// error. Before Start, it does nothing.
 func (l *Loop) Stop(ctx context.Context) error {
 	l.mu.Lock()
 	stop := l.stop
@@ -76,8 +76,8 @@ func (l *Loop) Stop(ctx context.Context) error {
 	return Wait(ctx, &l.running)
 }
 
-// Wake requests a round soon and never blocks. Several calls before that round count as one; a call
-// during a round requests another one.
+// Wake requests a round soon and never blocks. Several calls before that round count as one. A call
+// during a round requests another round.
 func (l *Loop) Wake() {
 	select {
 	case l.wake <- struct{}{}:

@@ -8,13 +8,13 @@ import (
 )
 
 // Watchdog records when a piece of background work began and ended, so that a health check or a
-// metric can tell whether it hangs. Its times are monotonic (clock.Boot). The zero Watchdog is
-// ready to use. It is safe for concurrent use once Limit is set.
+// metric can tell whether the work hangs. Its times are monotonic (clock.Boot). The zero Watchdog
+// is ready to use. It is safe for concurrent use once Limit is set.
 type Watchdog struct {
 	// Limit is how long a piece of work may take before it counts as hanging.
 	Limit time.Duration
 	// began is when the current piece of work began, or 0 if there is none. ended is when the last
-	// one ended.
+	// piece of work ended.
 	began, ended atomic.Int64
 }
 
@@ -36,8 +36,8 @@ func (w *Watchdog) Busy() time.Duration {
 	return max(0, clock.Boot()-time.Duration(began))
 }
 
-// Idle returns how long ago the last piece of work ended. Before the first End it counts from when
-// the machine started.
+// Idle returns how long ago the last piece of work ended. Before the first End, it returns the time
+// since the machine started.
 func (w *Watchdog) Idle() time.Duration { return max(0, clock.Boot()-time.Duration(w.ended.Load())) }
 
 // Hangs reports whether the current piece of work has taken longer than Limit.

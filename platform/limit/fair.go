@@ -7,32 +7,32 @@ import (
 	"sync"
 )
 
-// ErrFull is returned at once by Enter and Take if the maximum number of callers of a key is
-// already waiting.
+// ErrFull is returned at once by Enter and Take if the maximum number of callers is already waiting
+// for the key.
 var ErrFull = errors.New("too many are waiting")
 
-// Fair is a semaphore whose places are shared by all keys. Keys that wait get free places in turn,
-// and within a key the caller that has waited longest goes first. Between two places of a key, each
-// other key gets at most one, regardless of how many of its callers wait.
+// Fair is a semaphore whose slots are shared by all keys. Waiting keys get free slots in turn, and
+// within a key the caller that has waited longest goes first. Between two slots for the same key,
+// each other key gets at most one slot, regardless of how many of its callers are waiting.
 //
-// Fair uses memory only for keys that wait. It is safe for concurrent use.
+// Fair uses memory only for waiting keys. It is safe for concurrent use.
 type Fair[K comparable] struct {
-	maxWaiting int // callers of one key
+	maxWaiting int // callers per key
 
 	mu      sync.Mutex
 	free    int
-	turns   []K                   // waiting keys, each once, in the order in which they get places
-	waiting map[K][]chan struct{} // callers in order of arrival; closing a channel gives a place
+	turns   []K                   // waiting keys, each once, in the order in which they get slots
+	waiting map[K][]chan struct{} // callers in order of arrival; closing a channel grants a slot
 }
 
-// NewFair returns a Fair with a number of places. waiting is how many callers of each key may wait
-// for one.
+// NewFair returns a Fair with the given number of slots (places). waiting is how many callers may
+// wait per key.
 func NewFair[K comparable](places, waiting int) *Fair[K] {
 	return &Fair[K]{free: places, maxWaiting: waiting, waiting: map[K][]chan struct{}{}}
 }
 
-// Enter waits for a place. leave releases it and must be called once. Enter returns ErrFull at once
-// if too many callers of the key are already waiting, and ctx's error if ctx ends first.
+// Enter waits for a slot. leave releases the slot and must be called once. Enter returns ErrFull at
+// once if too many callers of the key are already waiting, and ctx's error if ctx ends first.
 func (f *Fair[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	place, err := f.join(key)
 	if err != nil {
@@ -48,15 +48,15 @@ func (f *Fair[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	return f.leave, nil
 }
 
-// join takes a place or starts to wait. It returns a channel that is closed once the caller has a
-// place.
+// join takes a slot or starts to wait. It returns a channel that is closed once the caller has a
+// slot.
 func (f *Fair[K]) join(key K) (chan struct{}, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	users := f.waiting[key]
 	place := make(chan struct{})
 	switch {
-	case f.free > 0: // no caller waits in this case
+	case f.free > 0: // implies that no caller is waiting
 		f.free--
 		close(place)
 		return place, nil
@@ -69,8 +69,8 @@ func (f *Fair[K]) join(key K) (chan struct{}, error) {
 	return place, nil
 }
 
-// abandon removes a caller that stops waiting. It returns false if the caller has got a place in
-// the meantime.
+// abandon removes a caller that stops waiting. It returns false if the caller has been given a slot
+// in the meantime.
 func (f *Fair[K]) abandon(key K, place chan struct{}) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,7 +86,7 @@ func (f *Fair[K]) abandon(key K, place chan struct{}) bool {
 	return true
 }
 
-// leave passes the place to the caller whose turn it is. No place is free while a caller waits, so
+// leave passes the slot to the caller whose turn it is. No slot is free while a caller waits, so
 // newcomers cannot overtake.
 func (f *Fair[K]) leave() {
 	f.mu.Lock()

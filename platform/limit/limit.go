@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// PerKey is a semaphore for each key, with the same number of places. It uses memory only for keys
-// that have a place or wait for one. It is safe for concurrent use.
+// PerKey is a set of semaphores, one per key, with the same number of slots each. It uses memory
+// only for keys that hold or wait for a slot. It is safe for concurrent use.
 type PerKey[K comparable] struct {
 	perKey  int
-	waiting int // how many callers of a key may wait for a place; 0 means any number
+	waiting int // how many callers may wait per key; 0 means any number
 
 	mu   sync.Mutex
 	keys map[K]*places
@@ -21,32 +21,31 @@ type PerKey[K comparable] struct {
 
 type places struct {
 	free  *semaphore.Weighted
-	users int // callers that have a place or wait for one
+	users int // callers that hold or wait for a slot
 }
 
-// New returns a PerKey with perKey places, at least 1, for each key. Any number of callers may wait
-// for them.
+// New returns a PerKey with perKey slots, at least 1, for each key. Any number of callers may wait
+// for a slot.
 func New[K comparable](perKey int) *PerKey[K] {
 	return &PerKey[K]{perKey: perKey, keys: map[K]*places{}}
 }
 
-// NewBounded returns a PerKey with perKey places for each key. waiting, at least 1, is how many
-// callers of a key may wait for one. Enter and Take return ErrFull at once to further callers.
+// NewBounded returns a PerKey with perKey slots for each key. waiting, at least 1, is how many
+// callers may wait for each key. For further callers, Enter and Take return ErrFull at once.
 func NewBounded[K comparable](perKey, waiting int) *PerKey[K] {
 	l := New[K](perKey)
 	l.waiting = waiting
 	return l
 }
 
-// Enter waits for a place of the key, first come, first served. leave releases the place and must
-// be called once. If ctx ends first, Enter returns ctx's error. If the PerKey comes from NewBounded
-// and too many callers wait, Enter returns ErrFull.
+// Enter waits for one of the key's slots, first come, first served. leave releases the slot and
+// must be called once. If ctx ends first, Enter returns ctx's error. If the PerKey comes from
+// NewBounded and too many callers are waiting, Enter returns ErrFull.
 func (l *PerKey[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	return l.Take(ctx, key, 1)
 }
 
-// TryEnter is Enter for a caller that does not wait: it returns false if no place of the key is
-// free.
+// TryEnter is like Enter but does not wait. It returns false if no slot of the key is free.
 func (l *PerKey[K]) TryEnter(key K) (leave func(), ok bool) {
 	p, err := l.join(key)
 	if err != nil {
@@ -59,8 +58,8 @@ func (l *PerKey[K]) TryEnter(key K) (leave func(), ok bool) {
 	return func() { p.free.Release(1); l.release(key, p) }, true
 }
 
-// Take is Enter for n places at once, or for all places of the key if it has fewer. It returns the
-// same errors as Enter.
+// Take is like Enter but takes n slots at once, or all of the key's slots if there are fewer. It
+// returns the same errors as Enter.
 func (l *PerKey[K]) Take(ctx context.Context, key K, n int) (leave func(), err error) {
 	p, err := l.join(key)
 	if err != nil {
@@ -74,7 +73,7 @@ func (l *PerKey[K]) Take(ctx context.Context, key K, n int) (leave func(), err e
 	return func() { p.free.Release(weight); l.release(key, p) }, nil
 }
 
-// join counts a caller of the key. It returns ErrFull if too many wait.
+// join counts a caller of the key. It returns ErrFull if too many callers are waiting.
 func (l *PerKey[K]) join(key K) (*places, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

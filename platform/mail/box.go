@@ -23,7 +23,7 @@ type Box struct {
 
 // Stored is a message in a Box.
 type Stored struct {
-	// At is the time of Send.
+	// At is when Send was called.
 	At time.Time
 	Message
 }
@@ -31,7 +31,7 @@ type Stored struct {
 // NewBox returns an empty Box.
 func NewBox(c clock.Clock) *Box { return &Box{clock: c} }
 
-// Send keeps the message, and drops the oldest if there are more than 200. It rejects the same
+// Send keeps the message and drops the oldest one if there are more than 200. It rejects the same
 // invalid messages as SMTP.Send.
 func (b *Box) Send(_ context.Context, m Message) error {
 	if _, err := m.validate(); err != nil {

@@ -1,4 +1,4 @@
-// Package mail sends e-mail over SMTP. For development, Box keeps messages in memory instead.
+// Package mail sends email over SMTP. For development, Box keeps messages in memory instead.
 package mail
 
 import (
@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Config names the mail server and the sender of all messages.
+// Config configures the mail server and the sender of all messages.
 type Config struct {
-	// URL is empty if this instance sends no mail. It may include a password. smtp:// requires
+	// URL is empty if this instance sends no email. It may include a password. smtp:// requires
 	// STARTTLS, and smtps:// uses TLS from the first byte. smtp://host?tls=none uses no TLS and is
 	// valid only for hosts on loopback. Example: smtps://crier:password@mail.example.com:465
 	URL string `env:"SMTP_URL" doc:"Mail server, smtp:// (STARTTLS) or smtps://, [user:password@]host[:port]."`
@@ -23,7 +23,7 @@ type Config struct {
 // Enabled reports whether a mail server is configured.
 func (c Config) Enabled() bool { return c.URL != "" }
 
-// Validate returns every fault of the configuration, joined. The errors do not contain the URL,
+// Validate returns all faults in the configuration, joined. The errors do not contain the URL,
 // which may include a password.
 func (c Config) Validate() error {
 	var faults []error
@@ -60,15 +60,15 @@ const (
 	noTLSPort       = "25"
 )
 
-// server is the mail server that a URL names.
+// server holds the parts of a mail server's URL.
 type server struct {
 	host, port     string
 	security       security
 	user, password string // both empty without authentication
 }
 
-// parseURL parses SMTP_URL. The error is a predicate without a subject, and omits the cause, which
-// may contain the password.
+// parseURL parses SMTP_URL. The error text is a predicate without a subject. It omits the cause,
+// which may contain the password.
 func parseURL(raw string) (server, error) {
 	errForm := errors.New("must be smtp://[user:password@]host[:port] or smtps://[user:password@]host[:port]")
 	u, err := url.Parse(raw)

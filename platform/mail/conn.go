@@ -5,12 +5,12 @@ import (
 	"net"
 )
 
-// maxAnswers limits how many bytes a server may send on one connection: a TLS handshake and a dozen
-// replies.
+// maxAnswers is how many bytes a server may send on one connection. A TLS handshake and a dozen
+// replies need less.
 const maxAnswers = 1 << 20
 
 // boundedConn is a connection that fails once left bytes have been read. SMTP clients collect a
-// reply in memory until its last line, so that a server could exhaust the memory.
+// reply in memory until its last line, so a server could otherwise exhaust the memory.
 type boundedConn struct {
 	net.Conn
 	left int

@@ -12,7 +12,7 @@ import (
 	"crier/platform/fault"
 )
 
-// Message is an e-mail to one recipient.
+// Message is an email to one recipient.
 type Message struct {
 	// To is an RFC 5322 address with an optional name.
 	To string
@@ -22,19 +22,19 @@ type Message struct {
 	Text string
 	// HTML has the same content as Text. It is optional.
 	HTML string
-	// Unsubscribe is an https address that ends the subscription when it receives the POST of RFC
-	// 8058. It is empty for messages that do not belong to a subscription.
+	// Unsubscribe is an https URL that ends the subscription when it receives the POST described in
+	// RFC 8058. It is empty for messages that do not belong to a subscription.
 	Unsubscribe string
 }
 
-// Limits in bytes of values that become a header line, which has at most 998 bytes (RFC 5322).
+// Limits in bytes on values that become a header line. RFC 5322 limits a line to 998 bytes.
 const (
 	maxAddress     = 500
 	maxSubject     = 500
 	maxUnsubscribe = 900
 )
 
-// validate returns the parsed recipient, or a fault of kind Invalid. Its rules prevent a value from
+// validate returns the parsed recipient, or a fault of kind Invalid. Its rules keep a value from
 // adding a line to the header.
 func (m Message) validate() (*mail.Address, error) {
 	invalid := func(message string) error { return fault.New(fault.Invalid, "mail.Send", message) }
@@ -78,8 +78,8 @@ func (s *SMTP) compose(m Message) (*gomail.Msg, error) {
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	msg.FromMailAddress(s.from)
 	msg.ToMailAddress(to)
-	// The recipient's client would decode an encoded word (RFC 2047) in the text, and with it
-	// hidden characters.
+	// The recipient's client would decode an encoded word (RFC 2047) in the subject, which may
+	// contain hidden characters.
 	msg.Subject(strings.ReplaceAll(m.Subject, "=?", "= ?"))
 	msg.SetDateWithValue(s.clock.Now())
 	msg.SetMessageIDWithValue(rand.Text() + s.from.Address[strings.LastIndex(s.from.Address, "@"):])

@@ -22,11 +22,11 @@ import (
 const (
 	sendLimit = 30 * time.Second // connecting, sending and all replies
 	quitLimit = 2 * time.Second  // the reply to QUIT, after the message was accepted
-	maxCause  = 500              // bytes of an error that goes to the log
+	maxCause  = 500              // bytes of an error text in the log
 )
 
 // SMTP sends messages through one mail server. It is safe for concurrent use. Each Send opens a
-// connection, so the caller must limit their number.
+// connection, so the caller must limit how many run at once.
 type SMTP struct {
 	server server
 	from   *mail.Address
@@ -35,9 +35,9 @@ type SMTP struct {
 	limit  time.Duration
 }
 
-// NewSMTP returns a sender through the server of cfg, whose URL must be set. It fails only if cfg
-// is invalid; the error does not contain the URL. Send opens the connections, so the server need
-// not be reachable yet. A nil tlsConfig trusts the system's root certificates.
+// NewSMTP returns an SMTP for the server in cfg, whose URL must be set. It fails only if cfg is
+// invalid; the error does not contain the URL. Send opens the connections, so the server need not
+// be reachable yet. A nil tlsConfig trusts the system's root certificates.
 func NewSMTP(cfg Config, c clock.Clock, tlsConfig *tls.Config) (*SMTP, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -62,13 +62,13 @@ func NewSMTP(cfg Config, c clock.Clock, tlsConfig *tls.Config) (*SMTP, error) {
 }
 
 // Send sends a message and returns nil once the server has accepted it. It takes at most 30 s, even
-// if the server does not respond. The server may have accepted a message even if its last reply is
-// missing or the process crashes while sending. Sending such a message again can produce a
-// duplicate.
+// if the server does not respond. If the server's last reply is missing or the process crashes
+// while sending, the server may still have accepted the message. Sending it again can then produce
+// a duplicate.
 //
-// The error is a fault. It is Invalid if the message is invalid or the server permanently refused
-// it or its recipient (see IsPermanent), and otherwise Unavailable. Its cause contains neither the
-// password nor the text of the message.
+// The error is a fault. It is Invalid if the message is invalid, or if the server permanently
+// rejected the message or its recipient (see IsPermanent). Otherwise, it is Unavailable. Its cause
+// contains neither the password nor the text of the message.
 func (s *SMTP) Send(ctx context.Context, m Message) error {
 	msg, err := s.compose(m)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *SMTP) Send(ctx context.Context, m Message) error {
 	return nil
 }
 
-// deliver sends msg over a new connection, which is closed when ctx ends.
+// deliver sends msg over a new connection, which is closed if ctx ends.
 func (s *SMTP) deliver(ctx context.Context, msg *gomail.Msg) error {
 	conn, err := s.connect(ctx)
 	if err != nil {
@@ -101,7 +101,8 @@ func (s *SMTP) deliver(ctx context.Context, msg *gomail.Msg) error {
 	if err := client.SendWithSMTPClient(session, msg); err != nil {
 		return err
 	}
-	// The message is accepted: a server that does not reply to QUIT must not cause a duplicate.
+	// The message has been accepted, so a server that does not reply to QUIT must not cause a
+	// duplicate.
 	if session.UpdateDeadline(quitLimit) == nil {
 		_ = session.Quit()
 	}
@@ -117,7 +118,7 @@ func (s *SMTP) connect(ctx context.Context) (net.Conn, error) {
 	return &boundedConn{Conn: conn, left: maxAnswers}, nil
 }
 
-// options returns the options of a client that uses conn.
+// options returns the options for a client that uses conn.
 func (s *SMTP) options(conn net.Conn, msg *gomail.Msg) []gomail.Option {
 	policy := gomail.TLSMandatory
 	if s.server.security != startTLS {
@@ -132,7 +133,7 @@ func (s *SMTP) options(conn net.Conn, msg *gomail.Msg) []gomail.Option {
 		gomail.WithTLSConfig(s.tls),
 		gomail.WithTLSPolicy(policy),
 		gomail.WithoutNoop(),
-		gomail.WithoutRset(), // a reply after the one to the message could turn success into failure
+		gomail.WithoutRset(), // an error reply to RSET would turn success into failure
 	}
 	if s.server.user != "" {
 		options = append(options, gomail.WithUsername(s.server.user), gomail.WithPassword(s.server.password),
@@ -140,13 +141,14 @@ func (s *SMTP) options(conn net.Conn, msg *gomail.Msg) []gomail.Option {
 				gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1, gomail.SMTPAuthPlain, gomail.SMTPAuthLogin))
 	}
 	if isASCII(s.from.Address) && isASCII(msg.GetTo()[0].Address) {
-		options = append(options, gomail.WithoutSMTPUTF8()) // relays without the extension would return the message
+		// A relay without the SMTPUTF8 extension would bounce the message.
+		options = append(options, gomail.WithoutSMTPUTF8())
 	}
 	return options
 }
 
-// greetingError returns the error of the steps before the message. It keeps only the code of a
-// reply: the text may repeat the command, and thus the password.
+// greetingError returns the error for a failure in the steps before the message. It keeps only a
+// reply's code, because the reply's text may repeat the command and thus the password.
 func greetingError(err error) error {
 	var answer *textproto.Error
 	if errors.As(err, &answer) {
@@ -157,7 +159,7 @@ func greetingError(err error) error {
 	return err
 }
 
-// classify returns the fault for an error of deliver.
+// classify converts an error from deliver to a fault.
 func classify(ctx context.Context, err error) error {
 	const op = "mail.Send"
 	cause := errors.New(text.Line(err.Error(), maxCause)) // the server chose the text
@@ -172,8 +174,8 @@ func classify(ctx context.Context, err error) error {
 	return fault.Wrap(fault.Unavailable, op, "The mail server cannot be reached or did not accept the mail.", cause)
 }
 
-// isRefusal reports whether the server refused the recipient or the message, as opposed to the
-// sender or the connection, which the operator can fix.
+// isRefusal reports whether the server permanently rejected the recipient or the message. It
+// returns false if the server rejected the sender or the connection, which the operator can fix.
 func isRefusal(err *gomail.SendError) bool {
 	switch err.Reason {
 	case gomail.ErrSMTPRcptTo, gomail.ErrSMTPData, gomail.ErrSMTPDataClose:
@@ -187,16 +189,16 @@ func isRefusal(err *gomail.SendError) bool {
 	return err.ErrorCode() >= 500
 }
 
-// permanent marks an error of Send that every further attempt would repeat.
+// permanent marks an error that would recur on every retry of Send.
 type permanent struct{ cause error }
 
 func (p *permanent) Error() string { return p.cause.Error() }
 
 func (p *permanent) Unwrap() error { return p.cause }
 
-// IsPermanent reports whether it is useless to send the same message again, because it is invalid
-// or the server refused it or its recipient with a code of 500 or above. Failures that an operator
-// can fix are not permanent: a refused sender, authentication, TLS.
+// IsPermanent reports whether sending the same message again is pointless, because the message is
+// invalid or the server rejected it or its recipient with a code of 500 or above. Failures that an
+// operator can fix, such as a rejected sender, authentication or TLS, are not permanent.
 func IsPermanent(err error) bool {
 	var p *permanent
 	return errors.As(err, &p)

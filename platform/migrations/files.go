@@ -32,7 +32,7 @@ var (
 	validateForm = regexp.MustCompile(`^alter table \w+ validate constraint \w+;?$`)
 )
 
-// withPrefix replaces the prefix of the roles, which is productPrefix in the files.
+// withPrefix replaces the role prefix, which is productPrefix in the files.
 func withPrefix(sql, prefix string) string {
 	if prefix == productPrefix {
 		return sql
@@ -71,8 +71,8 @@ func baselineOf(files fs.FS) (string, error) {
 
 func isConcurrent(name string) bool { return strings.HasSuffix(name, concurrentSuffix) }
 
-// createdIndex returns the index that a file outside a transaction creates, or "" if the file has
-// another allowed statement. It returns fault.Invalid for any other content.
+// createdIndex returns the index created by a file that runs outside a transaction, or "" if the
+// file contains a different allowed statement. It returns fault.Invalid for any other content.
 func createdIndex(files fs.FS, name string) (string, error) {
 	text, err := fs.ReadFile(files, name)
 	if err != nil {
@@ -89,16 +89,16 @@ func createdIndex(files fs.FS, name string) (string, error) {
 		"index concurrently if not exists, drop index concurrently if exists, or alter table with validate constraint.")
 }
 
-// gooseFiles presents the files in goose's format: with the prefix of the roles, and with each file
-// as one forward step that is sent as a whole. The first file also records its baseline as a value
-// in the rows of goose's table, because comments on database objects may be lost in a copy.
+// gooseFiles presents the files in goose's format, with the configured role prefix and each file as
+// one forward step that is sent as a whole. The first file also records its baseline in the rows of
+// goose's table, because comments on database objects can be lost when a database is copied.
 type gooseFiles struct {
 	fs.FS
 	prefix   string
 	baseline string
 }
 
-// Open opens a file. The content of SQL files is in goose's format.
+// Open opens a file and converts SQL files to goose's format.
 func (r gooseFiles) Open(name string) (fs.File, error) {
 	f, err := r.FS.Open(name)
 	if err != nil || !strings.HasSuffix(name, ".sql") {
@@ -119,7 +119,8 @@ func (r gooseFiles) Open(name string) (fs.File, error) {
 	return &rewrittenFile{File: f, text: strings.NewReader(text)}, nil
 }
 
-// ReadDir exists because fs.Glob would otherwise not find the ReadDir of the embedded FS.
+// ReadDir reads a directory. Without it, fs.Glob would not find the ReadDir method of the embedded
+// FS.
 func (r gooseFiles) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(r.FS, name) }
 
 func (r gooseFiles) ReadFile(name string) ([]byte, error) {

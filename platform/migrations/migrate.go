@@ -27,23 +27,25 @@ const (
 	codeDeadlock    = "40P01"
 )
 
-// migrator is one call of Migrate.
+// migrator holds the state of one call of Migrate.
 type migrator struct {
 	Config
 	log *slog.Logger
 	// connect configures the sessions that change the schema.
 	connect *pgx.ConnConfig
-	// session is the only connection that applies migrations. It holds the migration lock, so that
-	// no other process migrates while one of its statements runs, even if this process has died.
+	// session is the only connection that applies the files. It holds the migration lock, so that
+	// no other process migrates while one of the session's statements runs, even if this process
+	// has died.
 	session *sql.DB
 	goose   *goose.Provider
 	// watcher is a connection that is never in a transaction, because "create index concurrently"
-	// would wait for that. watch loses it if the server does not respond in time.
+	// would wait for that transaction. watch loses the connection if the server does not respond in
+	// time.
 	watcher *pgx.Conn
 }
 
-// migrate takes the migration lock, creates the roles, and applies the files. For the product's own
-// files it then applies River's migrations.
+// migrate takes the migration lock, creates the roles, and applies the files. If these are the
+// product's own files, it then applies River's migrations.
 func migrate(ctx context.Context, cfg Config, watcher *pgx.Conn, log *slog.Logger) (err error) {
 	m := &migrator{Config: cfg, log: log, connect: watcher.Config(), watcher: watcher}
 	m.session = stdlib.OpenDB(*m.connect, stdlib.OptionAfterConnect(m.lock))
@@ -63,11 +65,11 @@ func migrate(ctx context.Context, cfg Config, watcher *pgx.Conn, log *slog.Logge
 	return m.retryStep(ctx, jobsStep, m.applyJobs)
 }
 
-// firstStep is the name, in messages, of the steps before the files.
+// firstStep names, in messages, the steps that run before the files.
 const firstStep = "of the roles and versions"
 
-// prepare checks the baseline of the database and creates the roles. It opens a separate
-// connection, because watch uses the watcher.
+// prepare checks the database's baseline and creates the roles. It opens a separate connection,
+// because watch uses the watcher.
 func (m *migrator) prepare(ctx context.Context, _ string) error {
 	conn, err := pgx.ConnectConfig(ctx, m.connect)
 	if err != nil {
@@ -79,9 +81,9 @@ func (m *migrator) prepare(ctx context.Context, _ string) error {
 	return errors.Join(ensureRoles(ctx, conn, m.RolePrefix), conn.Close(context.WithoutCancel(ctx)))
 }
 
-// lock takes the migration lock for the session. It polls: "create index concurrently" in the
-// session that holds the lock would wait for any session that waits inside a statement. After an
-// error the connection is closed.
+// lock takes the migration lock for the session. It polls because "create index concurrently" in
+// the session that holds the lock would wait for any session that waits inside a statement. After
+// an error, the connection is closed.
 func (m *migrator) lock(ctx context.Context, conn *pgx.Conn) error {
 	if err := m.pollLock(ctx, conn); err != nil {
 		return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
@@ -143,17 +145,17 @@ func (m *migrator) applyFiles(ctx context.Context) error {
 	return nil
 }
 
-// retryStep applies the next migration, which must be the named one. While other sessions hold
-// locks that it needs, it retries after pauses in which the requests that queue for these locks can
-// proceed.
+// retryStep runs apply for the named step. If the step is a file, it must be the next migration.
+// While other sessions hold locks that the step needs, retryStep retries after pauses in which the
+// requests queued for these locks can proceed.
 //
-// It returns fault.Conflict if the database has another baseline, fault.Unavailable once it has
+// It returns fault.Conflict if the database has a different baseline, fault.Unavailable once it has
 // waited for giveUpAfter, and fault.Internal for other errors.
 func (m *migrator) retryStep(ctx context.Context, name string, apply func(context.Context, string) error) error {
 	patience := m.LockTimeout
 	if isConcurrent(name) {
-		// No request queues behind its waits, and a retry would lose the part of an index that is
-		// already built.
+		// No requests queue behind the waits of a concurrent file, and a retry would lose the part
+		// of an index that is already built.
 		apply, patience = m.applyConcurrently, giveUpAfter*m.LockTimeout
 	}
 	waited, rest, holders := time.Duration(0), m.LockTimeout, "an unknown session"
@@ -184,7 +186,7 @@ func (m *migrator) retryStep(ctx context.Context, name string, apply func(contex
 	}
 }
 
-// apply applies the next file. goose chooses the file; name is only for the log.
+// apply applies the next file. goose chooses the file; name is used only in the log.
 func (m *migrator) apply(ctx context.Context, name string) error {
 	done, err := m.goose.UpByOne(ctx)
 	if err != nil {
@@ -194,8 +196,8 @@ func (m *migrator) apply(ctx context.Context, name string) error {
 	return nil
 }
 
-// applyConcurrently applies a file outside a transaction, after dropping what an earlier attempt
-// may have left.
+// applyConcurrently applies a file outside a transaction, after dropping any invalid index that an
+// earlier attempt left behind.
 func (m *migrator) applyConcurrently(ctx context.Context, name string) error {
 	index, err := createdIndex(m.Files, name)
 	if err != nil {
@@ -231,8 +233,8 @@ func (m *migrator) dropInvalid(ctx context.Context, index string) error {
 	return err
 }
 
-// applyWatched applies a migration. It returns the sessions that it last waited for, or last if it
-// did not wait.
+// applyWatched applies a migration. It returns the sessions the migration most recently waited for,
+// or last if it did not wait.
 func (m *migrator) applyWatched(
 	ctx context.Context, name, last string, apply func(context.Context, string) error,
 ) (holders string, err error) {
@@ -249,8 +251,8 @@ select coalesce(string_agg(distinct format('process %s of %s (%s)', h.pid, coale
 from pg_stat_activity a cross join unnest(pg_blocking_pids(a.pid)) b(pid) join pg_stat_activity h on h.pid = b.pid
 where a.datname = current_database() and a.application_name = $1`
 
-// watch logs the sessions that a migration waits for whenever they change. It returns the last ones
-// once done is closed, or earlier if the watcher fails.
+// watch logs the sessions a migration is waiting for each time that set changes. It returns the
+// most recent set once done is closed, or earlier if the watcher fails.
 func (m *migrator) watch(ctx context.Context, name, last string, done <-chan struct{}) string {
 	ticker := time.NewTicker(m.LockTimeout / 4)
 	defer ticker.Stop()
@@ -275,7 +277,7 @@ func (m *migrator) watch(ctx context.Context, name, last string, done <-chan str
 	}
 }
 
-// isLocked reports whether a statement was rolled back because other sessions held the locks.
+// isLocked reports whether a statement was rolled back because other sessions held locks.
 func isLocked(err error) bool {
 	var pe *pgconn.PgError
 	return errors.As(err, &pe) && slices.Contains([]string{codeLockTimeout, codeDeadlock}, pe.Code)

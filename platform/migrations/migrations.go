@@ -1,17 +1,17 @@
-// Package migrations migrates the schema of the database to the version of this build, and reads
-// the version that the database has.
+// Package migrations migrates the database schema to the version this build requires and reports
+// the current schema version.
 //
-// The files are numbered and forward only. The first is the baseline: the whole schema as of the
-// first release. A database that was created with another baseline is refused, because no migration
-// leads from one to the other.
+// The files are numbered and forward-only. The first is the baseline: the whole schema as of the
+// first release. A database that was created with a different baseline is rejected, because no
+// migration leads from one baseline to another.
 //
-// Migrations run while the service does. Every file is one transaction whose statements wait at
-// most LockTimeout for a lock, because requests queue behind a statement that waits. If that time
+// Migrations run while the service is running. Every file is one transaction whose statements wait
+// at most LockTimeout for a lock, because requests queue behind a waiting statement. If that time
 // passes, the file is rolled back and retried after a pause, for up to ten minutes.
 //
 // Separate files whose names end in .concurrently.sql create and drop indexes and validate
 // constraints. Each has one statement, which runs outside a transaction, takes no lock that
-// requests wait for, and may be repeated after a crash. A test rejects files that read or rewrite a
+// requests wait for, and can be repeated after a crash. A test rejects files that read or rewrite a
 // large table under a lock.
 package migrations
 
@@ -36,17 +36,17 @@ var embedded embed.FS
 
 // Config configures Migrate and Version.
 type Config struct {
-	// URL is the address for connecting as the owner of the database, without a pooler. The owner
-	// needs CREATEROLE but need not be a superuser.
+	// URL connects as the owner of the database and bypasses any pooler. The owner needs CREATEROLE
+	// but need not be a superuser.
 	URL string
 	// RolePrefix is the prefix of the database roles. It defaults to crier.
 	RolePrefix string
-	// Files are the migrations. Nil means the product's own.
+	// Files are the migrations. Nil means the product's own files.
 	Files fs.FS
-	// LockTimeout is how long a migration waits for a lock before it gives way to the requests that
-	// queue behind it. 0 means 3 s. It must be shorter than these requests wait (platform/pg: three
-	// times 2 s). The pauses between attempts, and the time after which Migrate gives up, are
-	// multiples of it.
+	// LockTimeout is how long a migration waits for a lock before it yields to the requests queued
+	// behind it. 0 means 3 s. It must be shorter than the time these requests wait (in platform/pg,
+	// three times 2 s). The pauses between attempts, and the time after which Migrate gives up, are
+	// multiples of LockTimeout.
 	LockTimeout time.Duration
 }
 
@@ -54,20 +54,21 @@ const (
 	applicationName = "crier migrate"
 	lockTimeout     = 3 * time.Second
 
-	// giveUpAfter is how many LockTimeouts a step waits for other sessions in total: ten minutes.
+	// giveUpAfter is how long a step waits for other sessions in total, in LockTimeouts. By
+	// default, this is ten minutes.
 	giveUpAfter = 200
 	// maxPause is the longest pause between two attempts, in LockTimeouts.
 	maxPause = 10
 )
 
 // Migrate creates the roles and applies the migrations that the database lacks, one after another.
-// Several processes may call it at the same time; all but one wait. It logs what it waits for. A
-// migration that fails or is interrupted is rolled back, or may be repeated if it runs outside a
-// transaction. The next call starts with it.
+// Several processes may call it at the same time; all but one wait. Migrate logs what it is waiting
+// for. A migration that fails or is interrupted is rolled back, or can be repeated if it runs
+// outside a transaction. The next call starts with that migration.
 //
-// Migrate returns fault.Conflict if the database has another baseline, fault.Unavailable if the
-// database cannot be reached or another session holds the locks for too long, and fault.Invalid if
-// the configuration is wrong.
+// Migrate returns fault.Conflict if the database has a different baseline, and fault.Invalid if the
+// configuration is wrong. It returns fault.Unavailable if the database cannot be reached or another
+// session holds the locks for too long.
 func Migrate(ctx context.Context, cfg Config, log *slog.Logger) error {
 	cfg, conn, err := open(ctx, cfg)
 	if err != nil {
@@ -77,10 +78,10 @@ func Migrate(ctx context.Context, cfg Config, log *slog.Logger) error {
 	return migrate(ctx, cfg, conn, log)
 }
 
-// Version returns the version of the database, which is 0 if it was never migrated, and the version
-// of this build. A database with a newer version works with this build. Version returns
-// fault.Conflict if the database has another baseline, and fault.Unavailable while another session
-// has locked the table of versions.
+// Version returns the current schema version, which is 0 if the database was never migrated, and
+// the version this build requires. This build also works with a newer version. Version returns
+// fault.Conflict if the database has a different baseline, and fault.Unavailable while another
+// session has locked the version table.
 func Version(ctx context.Context, cfg Config) (have, want int64, err error) {
 	cfg, conn, err := open(ctx, cfg)
 	if err != nil {
@@ -105,13 +106,13 @@ func Version(ctx context.Context, cfg Config) (have, want int64, err error) {
 const versionTable = `-- migrations.Version
 select to_regclass($1) is not null`
 
-// The row is read as JSON because a database that other code created lacks the column baseline.
+// The row is read as JSON because a database created by other code lacks the baseline column.
 const versionRead = `-- migrations.Version
 select coalesce(max(version_id), 0), coalesce(max(to_jsonb(v) ->> 'baseline'), '')
 from ` + goose.DefaultTablename + ` v where is_applied`
 
 // version returns 0 for a database that was never migrated. It returns fault.Conflict if the
-// database has another baseline.
+// database has a different baseline.
 func version(ctx context.Context, conn *pgx.Conn, files fs.FS) (have int64, err error) {
 	const unreadable = "The schema's version cannot be read."
 	want, err := baselineOf(files)
@@ -158,8 +159,8 @@ func Hash() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// open fills in the defaults and connects. The session's statements wait at most LockTimeout for a
-// lock. Neither their duration nor the idle time of the session is limited.
+// open fills in the defaults and connects. Statements in the session wait at most LockTimeout for a
+// lock. Neither their duration nor the session's idle time is limited.
 func open(ctx context.Context, cfg Config) (Config, *pgx.Conn, error) {
 	if cfg.RolePrefix == "" {
 		cfg.RolePrefix = productPrefix
@@ -179,8 +180,8 @@ func open(ctx context.Context, cfg Config) (Config, *pgx.Conn, error) {
 		return cfg, nil, fault.Wrap(fault.Invalid, "migrations.Migrate", "The database address cannot be read.", err)
 	}
 	cc.RuntimeParams["application_name"] = applicationName
-	// A timeout of the owner's role would abort every attempt to build an index, or end the session
-	// and release the migration lock.
+	// A timeout set for the owner's role would abort every attempt to build an index, or end the
+	// session and release the migration lock.
 	for _, limit := range []string{"statement_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout"} {
 		cc.RuntimeParams[limit] = "0"
 	}

@@ -13,10 +13,11 @@ import (
 // jobsSchema is the schema of River's tables. The baseline and platform/jobs use the same name.
 const jobsSchema = "jobs"
 
-// jobsGrants grants access to River's tables: full use to the role of the jobs, while the tenant
-// and the gate role may add tasks and see their own. It may be repeated. River uses the clause "on
-// conflict do update set kind", which requires the privilege to update that column; without a
-// policy for updates, the role still cannot update a row.
+// jobsGrants grants access to River's tables. The jobs role gets full access. The tenant and gate
+// roles can add tasks and see their own. The statements can be repeated.
+//
+// River uses the clause "on conflict do update set kind", which requires the privilege to update
+// that column. Without a policy for updates, the tenant and gate roles still cannot update a row.
 const jobsGrants = `
 grant usage on schema jobs to crier_jobs, crier_tenant, crier_gate;
 grant select, insert, update, delete on jobs.river_job, jobs.river_leader, jobs.river_queue, jobs.river_notification to crier_jobs;
@@ -26,9 +27,9 @@ grant select, update (kind), insert (id, args, created_at, kind, max_attempts, m
   state, tags, unique_key, unique_states) on jobs.river_job to crier_tenant, crier_gate;
 grant usage on sequence jobs.river_job_id_seq to crier_tenant, crier_gate;`
 
-// jobsPolicies are the policies for the rows of jobs and tasks. The statement may be repeated; it
-// then takes no lock that a transaction with a new task would wait for. To change the expression of
-// a policy, give it another name and drop the old one.
+// jobsPolicies creates the row-level security policies for jobs and tasks. The statement can be
+// repeated, and then takes no lock that a transaction adding a task would wait for. To change a
+// policy's expression, create the policy under a new name and drop the old one.
 const jobsPolicies = `
 do $$ begin
   if (select relforcerowsecurity from pg_class where oid = 'jobs.river_job'::regclass)
@@ -51,16 +52,16 @@ do $$ begin
   alter table jobs.river_job enable row level security, force row level security;
 end $$`
 
-// jobsOpen lets the owner of River's tables see their rows, which River's migrations may change.
-// jobsPolicies reverts it.
+// jobsOpen lets the owner of River's tables see their rows, because River's migrations may change
+// rows. jobsPolicies reverts it.
 const jobsOpen = `alter table if exists jobs.river_job no force row level security`
 
-// jobsStep is the name, in messages, of the step applyJobs.
+// jobsStep names, in messages, the step that runs applyJobs.
 const jobsStep = "of the background jobs"
 
-// applyJobs applies River's migrations and the grants and policies of its tables, which belong to
-// the owner of the database. Each migration is a separate transaction, so applyJobs may be repeated
-// after a failure.
+// applyJobs applies River's migrations and the grants and policies on its tables, which belong to
+// the database owner. Each migration is a separate transaction, so applyJobs can be repeated after
+// a failure.
 func (m *migrator) applyJobs(ctx context.Context, _ string) error {
 	pc, err := pgxpool.ParseConfig(m.URL)
 	if err != nil {
@@ -96,8 +97,8 @@ func (m *migrator) applyJobs(ctx context.Context, _ string) error {
 	return err
 }
 
-// jobsVersion returns the newest version of River's tables in this build. It does not use the
-// database.
+// jobsVersion returns the newest version of River's tables that this build contains. It does not
+// access the database.
 func jobsVersion() (int, error) {
 	m, err := jobsMigrator(nil)
 	if err != nil {

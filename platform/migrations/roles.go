@@ -23,9 +23,9 @@ const (
 
 var roleNames = [...]string{"tenant", "gate", "clock", "sender", "jobs", "retention"}
 
-// ensureRoles creates the roles and allows the owner to use them. All databases of a server share
-// its roles but have separate migration locks, so a step that collides with another database's is
-// retried.
+// ensureRoles creates the roles and allows the owner to use them. All databases on a server share
+// its roles but have separate migration locks, so a step that collides with another database's
+// migration is retried.
 func ensureRoles(ctx context.Context, conn *pgx.Conn, prefix string) error {
 	for _, r := range roleNames {
 		name := prefix + "_" + r
@@ -65,8 +65,8 @@ func ensureRole(ctx context.Context, conn *pgx.Conn, name string) error {
 	}
 	kind, options := "MEMBER", ""
 	if version >= inheritSince {
-		// Without inheritance, the owner does not get the policies that allow access to all
-		// organizations.
+		// Without inheritance, the policies that allow access to all organizations do not apply to
+		// the owner.
 		kind, options = "SET", " with inherit false, set true"
 	}
 	var member bool

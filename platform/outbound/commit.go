@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// SendError is the failure of a Commit. If Written is true, the platform may have acted and the
+// SendError reports that a Commit failed. If Written is true, the platform may have acted, and the
 // request must not be sent again.
 type SendError struct {
-	// Err is the cause. It matches ErrTooLate if a write was refused after the limit of WithLimit,
-	// and the cause of the context if that has ended.
+	// Err is the cause. It matches ErrTooLate if a write was rejected because the limit set with
+	// WithLimit had passed. It matches the context's cause if the context has ended.
 	Err error
-	// Written is false only if certainly no byte of the request has left this machine.
+	// Written is false only if it is certain that no byte of the request has left this machine.
 	Written bool
 }
 
@@ -37,25 +37,26 @@ func (e *SendError) Unwrap() error { return e.Err }
 type keptKey struct{}
 
 // WithKeptConnections returns a context that lets Commit use a connection that an earlier Commit
-// left open, and leave its own open. Use it for platforms that deduplicate by a key: the server may
-// close a kept connection just as a request is written to it, which is an unknown outcome that a
-// new connection would have avoided.
+// left open, and leave its own connection open. Use it for platforms that deduplicate by a key. A
+// server may close a kept connection just as a request is written to it. The outcome is then
+// unknown, which a new connection would have avoided.
 //
 // The connection is reset after an exchange that did not end with a complete response, and net/http
-// drops an idle connection on which unexpected bytes arrive. One case remains: a server may send a
-// second response directly behind the first. If another Commit takes the connection before net/http
-// has read those bytes, it mistakes them for its own response.
+// drops an idle connection on which unexpected bytes arrive. One risk remains: a server may send a
+// second response directly after the first. If another Commit takes the connection before net/http
+// has read the second response, it mistakes that response for its own.
 func WithKeptConnections(ctx context.Context) context.Context {
 	return context.WithValue(ctx, keptKey{}, true)
 }
 
 // Commit sends an irreversible request at most once: over HTTP/1.1, without redirects or retries,
 // and on a new connection unless the context comes from WithKeptConnections. It does not use
-// HTTP/2, where requests share a connection and cannot be aborted one by one.
+// HTTP/2, because HTTP/2 requests share a connection and cannot be aborted individually.
 //
-// Nothing is sent after the limit of WithLimit. The context limits the whole exchange, including
-// the body. Every error is a *SendError, including errors from reading the body of the response. A
-// 3xx is a response like any other; a 101 is an error. The caller closes the body.
+// Nothing is sent after the limit set with WithLimit. The context limits the whole exchange,
+// including the body. Every error is a *SendError, including errors from reading the response body.
+// A 3xx is a response like any other, but a 101 is an error. The caller must close the response
+// body.
 func (c *Client) Commit(req *http.Request) (*http.Response, error) {
 	g := &gate{ctx: req.Context()}
 	resp, err := c.roundTrip(req, g)
@@ -94,13 +95,13 @@ const (
 	// maxCommitIdle is how long a kept connection stays open. Some servers close idle connections
 	// after five seconds.
 	maxCommitIdle = 3 * time.Second
-	// maxIdleConns limits the idle connections, per host and in total. It is large so that the
+	// maxIdleConns limits the idle connections, per host and in total. It is large so that all
 	// connections of a burst to one platform can stay open.
 	maxIdleConns = 1024
 )
 
-// commitTransport returns a transport for Commit. Its connections are lines. TLS is set up here and
-// not by net/http, so that no TLS alert delays a reset.
+// commitTransport returns a transport for Commit. Its connections are lines. dialTLS rather than
+// net/http sets up TLS, so that no TLS alert delays a reset.
 func (c *Client) commitTransport(keep bool) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -140,7 +141,8 @@ func (c *Client) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 	return &line{Conn: conn, raw: raw}, nil
 }
 
-// withCause adds the context's cause to an error that it caused, if the context has ended.
+// withCause adds the context's cause to err if the context has ended and err does not contain the
+// cause yet.
 func withCause(ctx context.Context, err error) error {
 	if ctx.Err() == nil || errors.Is(err, context.Cause(ctx)) {
 		return err
@@ -148,8 +150,8 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
-// answerBody is the body of a response. Its read errors are SendErrors with Written set, because
-// the request has already been sent.
+// answerBody is a response body. Its read errors are SendErrors with Written set, because the
+// request has already been sent.
 type answerBody struct {
 	io.ReadCloser
 	gate *gate

@@ -13,33 +13,33 @@ import (
 	"crier/platform/clock"
 )
 
-// ErrTooLate is returned for writes after the limit of WithLimit. It is also the cause of a Commit
-// that sent nothing because of that limit.
+// ErrTooLate is returned by writes after the limit set with WithLimit. It is also the cause of a
+// failed Commit that sent nothing because of that limit.
 var ErrTooLate = errors.New("the time limit for this request passed before it was sent")
 
 var errRepeated = errors.New("the request was already sent on another connection")
 
 type limitKey struct{}
 
-// WithLimit returns a context that lets Commit and DialWebsocket write only within limit from now.
-// The time while the process or the machine is suspended counts too: a process that continues later
-// sends nothing, not even the rest of a request that it had begun.
+// WithLimit returns a context that lets Commit and DialWebsocket write only until limit has passed.
+// Time during which the process or the machine is suspended counts too. A process that resumes
+// after the limit sends nothing, not even the rest of a request that it had begun.
 func WithLimit(ctx context.Context, limit time.Duration) context.Context {
 	return context.WithValue(ctx, limitKey{}, clock.Boot()+limit)
 }
 
-// Left returns how much of the limit of ctx is left. ok is false if ctx has no limit.
+// Left returns how much of ctx's limit is left. ok is false if ctx has no limit.
 func Left(ctx context.Context) (left time.Duration, ok bool) {
 	until, ok := ctx.Value(limitKey{}).(time.Duration)
 	return until - clock.Boot(), ok
 }
 
-// gate controls the writes of one Commit. It records whether any byte of the request may have left.
-// Once it has reported that none has, it permits no further write.
+// gate controls the writes of one Commit. It records whether any byte of the request may have left
+// this machine. Once it has reported that no byte has left, it allows no further write.
 //
-// It also permits the request on one connection only. net/http sends a request again on another
-// connection if a kept one ended without a response, and the second response does not show what
-// became of the first request.
+// It also allows the request on only one connection. If a kept connection ends without a response,
+// net/http sends the request again on another connection, and the second response does not show
+// what became of the first request.
 type gate struct {
 	ctx context.Context
 
@@ -47,11 +47,11 @@ type gate struct {
 	line   *line // carries the request; nil until some of it is written
 	ended  bool
 	closed bool // net/http closed the line before the exchange ended
-	late   bool // a write was refused with ErrTooLate
+	late   bool // a write was rejected with ErrTooLate
 }
 
 // pass is called before every write to a line. It returns ErrTooLate if the request must no longer
-// be sent, and errRepeated on a second line.
+// be sent, and errRepeated if a different line carries the request.
 func (g *gate) pass(l *line) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,8 +73,8 @@ func (g *gate) pass(l *line) error {
 	return nil
 }
 
-// withRefusal adds ErrTooLate to the error of an exchange in which a write was refused. net/http
-// then closes the connection and may return the error of its reader instead.
+// withRefusal adds ErrTooLate to err if a write was rejected. After such a write, net/http closes
+// the connection and may return the error from its reader instead.
 func (g *gate) withRefusal(err error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,13 +84,13 @@ func (g *gate) withRefusal(err error) error {
 	return fmt.Errorf("%w: %w", ErrTooLate, err)
 }
 
-// end ends the exchange and reports whether any byte of the request may have left. Only the first
-// call affects the connection.
+// end ends the exchange and reports whether any byte of the request may have left this machine.
+// Only the first call affects the connection.
 //
-// After a complete response the connection is kept, or closed in order if net/http does not keep
-// it, because a reset could destroy what the server has not read yet. Otherwise it is reset: after
-// an orderly close the kernel would keep sending the rest of the request for minutes, and the
-// platform could act long after the Commit had failed.
+// After a complete response, the connection is kept, or closed gracefully if net/http does not keep
+// it, because a reset could destroy data that the server has not read yet. Otherwise, the
+// connection is reset. After a graceful close, the kernel would keep sending the rest of the
+// request for minutes, and the platform could act long after the Commit had failed.
 func (g *gate) end(whole bool) (written bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -110,11 +110,11 @@ func (g *gate) end(whole bool) (written bool) {
 type line struct {
 	net.Conn                      // with TLS for https
 	raw      net.Conn             // without TLS
-	gate     atomic.Pointer[gate] // of the current or the last exchange
+	gate     atomic.Pointer[gate] // of the current or most recent exchange
 }
 
-// Write fails if the gate refuses it. It reports success if the server has closed the connection:
-// the server may have responded before that, and Read finds out.
+// Write fails if the gate rejects it. It reports success if the server has closed the connection,
+// because the server may have responded first; Read then finds out.
 func (l *line) Write(b []byte) (int, error) {
 	if err := l.gate.Load().pass(l); err != nil {
 		return 0, err
@@ -126,8 +126,8 @@ func (l *line) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close is called by net/http, possibly before the body was read to the end. During an exchange it
-// only ends reading and writing; gate.end then closes the connection.
+// Close is called by net/http, possibly before the response body has been read to the end. During
+// an exchange, it only stops reads and writes, and gate.end closes the connection later.
 func (l *line) Close() error {
 	g := l.gate.Load()
 	if g == nil {
@@ -142,8 +142,8 @@ func (l *line) Close() error {
 	return l.raw.SetDeadline(time.Unix(1, 0))
 }
 
-// reset closes a connection so that the kernel drops unsent data. The error of SetLinger is ignored
-// because it fails only on a closed connection.
+// reset closes a connection so that the kernel drops unsent data. SetLinger's error is ignored
+// because it occurs only on a closed connection.
 func reset(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

@@ -24,8 +24,8 @@ type guard struct {
 	log    *slog.Logger
 }
 
-// newGuard returns a guard. keepAlive is the field of net.Dialer: negative for connections that
-// serve a single exchange.
+// newGuard returns a guard. keepAlive is the net.Dialer setting; a negative value turns off
+// keep-alive probes.
 func newGuard(allow map[string]bool, deps Deps, keepAlive time.Duration) *guard {
 	guardian := ssrf.New() // permits TCP to public addresses on ports 80 and 443
 	opened := net.Dialer{Timeout: dialTimeout, Resolver: deps.Resolver, KeepAlive: keepAlive}
@@ -39,9 +39,9 @@ func newGuard(allow map[string]bool, deps Deps, keepAlive time.Duration) *guard 
 	return &guard{allow: allow, safe: safe, opened: opened, log: deps.Log}
 }
 
-// dial connects to an allowed host:port at any address, because the operator named it, and to
-// others only at public addresses. Otherwise it returns ErrBlocked. For a forbidden port the error
-// also matches ErrPort, and the host is not looked up.
+// dial connects to a host:port in allow at any address, because the operator named it. It connects
+// to other hosts only at public addresses and otherwise returns ErrBlocked. For a forbidden port,
+// the error also matches ErrPort, and the host is not looked up.
 func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	key := strings.ToLower(addr)
 	host, port, _ := net.SplitHostPort(key) // empty without a port, which the dialer rejects

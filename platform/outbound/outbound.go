@@ -1,5 +1,5 @@
-// Package outbound is the only HTTP and websocket client of the product. It refuses to connect to
-// addresses that are not public.
+// Package outbound is the product's only HTTP and websocket client. Unless configured otherwise, it
+// connects only to public addresses.
 package outbound
 
 import (
@@ -17,18 +17,17 @@ import (
 	"crier/platform/limit"
 )
 
-// ErrBlocked is matched by every refusal of the guard: an address, a port, a host or a redirect
-// that is not allowed.
+// ErrBlocked is wrapped by every error about an address, port, host or redirect that the guard does
+// not allow.
 var ErrBlocked = errors.New("outgoing address refused")
 
-// ErrPort is matched, along with ErrBlocked, if a port other than the http and https ports is
-// refused. The port is checked before the host is looked up, so the error reveals nothing about the
-// host.
+// ErrPort is wrapped, along with ErrBlocked, by errors about a port other than 80 and 443. The port
+// is checked before the host is looked up, so the error reveals nothing about the host.
 var ErrPort = errors.New("only ports 80 and 443 can be reached")
 
-// IsUnreachable reports whether an address was refused or its host name did not resolve. A tenant
+// IsUnreachable reports whether an address was blocked or its host name did not resolve. A tenant
 // who enters an address must not learn which of the two happened, because the difference reveals
-// names in the private network. Only ErrPort may be disclosed.
+// host names in the private network. Only ErrPort may be disclosed.
 func IsUnreachable(err error) bool {
 	var name *net.DNSError
 	return errors.Is(err, ErrBlocked) || errors.As(err, &name)
@@ -43,24 +42,24 @@ const (
 	dialTimeout   = 10 * time.Second
 	tlsTimeout    = 10 * time.Second
 	headerTimeout = 60 * time.Second // platforms that fetch media themselves respond slowly
-	// idleTimeout is short because idle connections may all fail silently: once the first call on
-	// one of them reaches its deadline, the others are closed.
+	// idleTimeout is short because idle connections can all fail silently. When the first call on
+	// one of them reaches its deadline, the others have already been closed.
 	idleTimeout  = 10 * time.Second
 	maxHeader    = 256 << 10 // bytes
 	maxSessions  = 256       // TLS sessions cached for resumption
 	maxRedirects = 3
-	// pingAfter is how long an HTTP/2 connection may be silent before it is probed. Without a
-	// response within pingLimit it is closed, because other calls would keep using it.
+	// pingAfter is how long an HTTP/2 connection may be silent before it is probed. If it does not
+	// respond within pingLimit, it is closed, because other calls would keep using it.
 	pingAfter = 10 * time.Second
 	pingLimit = 5 * time.Second
 )
 
-// Config lists the private addresses that every user of the client may reach. The guard cannot be
+// Config lists the private addresses that all users of the client may reach. The guard cannot be
 // switched off.
 type Config struct {
-	// Allow lists host:port pairs that have a private address, or a port other than the http and
-	// https ports. The list from the environment applies to tenants' calls: for servers that the
-	// service itself calls, use a client made by To. Example: hooks.internal:8080
+	// Allow lists host:port pairs that have a private address or a port other than 80 and 443. The
+	// list from the environment applies to calls made for tenants. For servers that the service
+	// itself calls, use a client from To. Example: hooks.internal:8080
 	Allow []string `env:"OUTBOUND_ALLOW" doc:"host:port list that requests for tenants may reach besides public addresses."`
 }
 
@@ -70,7 +69,8 @@ func (c Config) Validate() error {
 	return err
 }
 
-// Deps are what New and To need. A nil Log discards; a nil Resolver means the system's resolver.
+// Deps are the dependencies of New and To. A nil Log discards messages. A nil Resolver means the
+// system's resolver.
 type Deps struct {
 	Log      *slog.Logger
 	Resolver *net.Resolver
@@ -105,9 +105,9 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	return c, nil
 }
 
-// To returns a client that may also reach this one http or https address, even a private one. It
-// shares no connection with any other client. It fails if the address is not an http or https URL
-// with a host.
+// To returns a client that may also reach the given http or https URL, even at a private address.
+// It shares no connections with other clients. It fails if address is not an http or https URL with
+// a host.
 func To(address string, deps Deps) (*Client, error) {
 	allow, err := hostPort(address)
 	if err != nil {
@@ -116,8 +116,8 @@ func To(address string, deps Deps) (*Client, error) {
 	return New(Config{Allow: []string{allow}}, deps)
 }
 
-// hostPort returns the host:port of an address, with the default port of the scheme if the address
-// has none.
+// hostPort returns the host:port in a URL. If the URL has no port, hostPort uses the scheme's
+// default port.
 func hostPort(address string) (string, error) {
 	u, err := url.Parse(strings.ToLower(address))
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -132,7 +132,7 @@ func hostPort(address string) (string, error) {
 
 func newTransport(g *guard) *http.Transport {
 	return &http.Transport{
-		Proxy:                  nil, // a proxy would connect to addresses that the guard does not check
+		Proxy:                  nil, // a proxy would bypass the guard
 		DialContext:            g.dial,
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    tlsTimeout,
@@ -144,28 +144,28 @@ func newTransport(g *guard) *http.Transport {
 	}
 }
 
-// HTTP returns the client for calls that may be repeated: reads and preparations. GET and HEAD
-// follow up to three redirects, each of which the guard checks; for other methods a 3xx is the
-// response. Only the context of the request limits the exchange. Errors of the guard match
-// ErrBlocked.
+// HTTP returns the client for calls that may be repeated, such as reads and preparations. GET and
+// HEAD follow up to three redirects, each of which the guard checks. For other methods, a 3xx is
+// the response. The exchange as a whole is limited only by the request's context. Errors from the
+// guard match ErrBlocked.
 func (c *Client) HTTP() *http.Client {
 	return &http.Client{Transport: c.Transport(), CheckRedirect: checkRedirect}
 }
 
-// Transport returns the transport of HTTP, for callers that build their own client. It follows no
-// redirects.
+// Transport returns the transport that HTTP uses, for callers that build their own client. It
+// follows no redirects.
 func (c *Client) Transport() http.RoundTripper { return refuseUpgrade{RoundTripper: c.read} }
 
-// Do makes a call that may be repeated, like HTTP. Its errors name the URL without the query, which
-// may contain a token.
+// Do makes a call that may be repeated, with the client that HTTP returns. Its errors contain the
+// URL without the query, which may include a token.
 func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	resp, err := c.HTTP().Do(req)
 	return resp, withoutQuery(err)
 }
 
-// withoutQuery returns the *url.Error in err with only the scheme, the host and the path of its
-// URL. It drops any errors around it, because their texts repeat the whole URL. Any other error is
-// returned unchanged.
+// withoutQuery returns the *url.Error in err with its URL reduced to the scheme, host and path. It
+// drops any errors around the *url.Error, because their texts repeat the whole URL. It returns any
+// other error unchanged.
 func withoutQuery(err error) error {
 	var failed *url.Error
 	if !errors.As(err, &failed) {
@@ -179,9 +179,9 @@ func withoutQuery(err error) error {
 	return &url.Error{Op: failed.Op, URL: shown.String(), Err: failed.Err}
 }
 
-// refuseUpgrade fails a request that gets the response 101. net/http leaves such a connection to
-// the caller, and a read of its body would block for as long as the server keeps it open, even
-// after the end of the request's context.
+// refuseUpgrade turns a response with status 101 into an error. net/http leaves such a connection
+// to the caller. A read of its body would block for as long as the server keeps the connection
+// open, even after the request's context has ended.
 type refuseUpgrade struct{ http.RoundTripper }
 
 func (t refuseUpgrade) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -240,15 +240,15 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	if last.URL.Scheme == "https" && req.URL.Scheme != "https" {
 		return fmt.Errorf("%w: redirect from https to http", ErrBlocked)
 	}
-	req.Header.Del("Referer") // the query may hold tokens
+	req.Header.Del("Referer") // the query may contain tokens
 	if req.URL.Host != first.URL.Host {
 		stripCredentials(req.Header)
 	}
 	return nil
 }
 
-// stripCredentials removes every header that may hold a credential. It keeps only a few known
-// headers, because platforms name theirs freely.
+// stripCredentials removes every header that may contain a credential. It keeps only a few known
+// headers, because platforms choose the names of their own headers freely.
 func stripCredentials(h http.Header) {
 	for name := range h {
 		switch name {

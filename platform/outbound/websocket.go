@@ -12,45 +12,46 @@ import (
 	"github.com/coder/websocket"
 )
 
-// maxWebsockets is how many websockets one owner may have open in this process. It is twice what a
-// post to the maximum number of relays needs.
+// maxWebsockets is how many websockets one owner may have open in this process. It is twice as many
+// as a post to the maximum number of relays needs.
 const maxWebsockets = 40
 
 type ownerKey struct{}
 
-// WithOwner returns a context that names the owner of the websockets opened under it, such as an
+// WithOwner returns a context that names the owner of the websockets opened with it, such as an
 // organization. Websockets without an owner share one limit.
 func WithOwner(ctx context.Context, owner string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, owner)
 }
 
-// Owner returns the owner that WithOwner has set. Without one it returns "", under which all such
-// websockets are counted together.
+// Owner returns the owner set by WithOwner, or "" if there is none. All websockets without an owner
+// are counted together.
 func Owner(ctx context.Context) string {
 	owner, _ := ctx.Value(ownerKey{}).(string)
 	return owner
 }
 
-// Limits of what a server may send on one websocket. maxReceived is in bytes and includes the
+// Limits on what a server may send over one websocket. maxReceived is in bytes and includes the
 // handshake and TLS.
 const (
 	maxReceived = 4 << 20
 	maxPings    = 100
 )
 
-// ErrTooMuch is returned by reads on a websocket whose server has sent more than its limit. The
-// caller must close the websocket.
+// ErrTooMuch is returned by reads from a websocket whose server has sent more than the limits
+// allow. The caller must close the websocket.
 var ErrTooMuch = errors.New("the server sent too much")
 
-// DialWebsocket opens a websocket through the guard, on a new connection, and follows no redirects.
+// DialWebsocket opens a websocket through the guard, over a new connection. It follows no
+// redirects.
 //
-// The context limits the life of the connection, not only the handshake: when it ends, the
-// connection is reset and the kernel drops unsent data. To end in order, close the websocket before
-// the context ends. Nothing is sent after the limit of WithLimit.
+// The context limits the lifetime of the connection, not only the handshake. When the context ends,
+// the connection is reset and the kernel drops unsent data. To close the websocket gracefully, do
+// so before the context ends. Nothing is sent after the limit set with WithLimit.
 //
-// Reads return ErrTooMuch after 4 MB or 100 pings from the server. An owner (see WithOwner) has at
-// most 40 websockets at once: a further call waits until one is closed or ctx ends. Errors name the
-// URL without the query, which may contain a token.
+// Reads return ErrTooMuch after 4 MB or 100 pings from the server. An owner (see WithOwner) can
+// have at most 40 websockets open at once. A further call waits until one is closed or ctx ends.
+// Errors contain the URL without the query, which may include a token.
 func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn, error) {
 	leave, err := c.websockets.Enter(ctx, Owner(ctx))
 	if err != nil {
@@ -71,9 +72,8 @@ func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn
 	return conn, nil
 }
 
-// upgrade returns the transport of one websocket, which uses HTTP/1.1 and is used once. leave is
-// called when its connection is closed. Each websocket has its own transport, because only a dialer
-// can tie a connection to ctx.
+// upgrade returns an HTTP/1.1 transport for one websocket. leave is called when the connection is
+// closed. Each websocket has its own transport, because only a dialer can tie a connection to ctx.
 func (c *Client) upgrade(ctx context.Context, got *incoming, leave func()) *http.Transport {
 	t := newTransport(c.readGuard)
 	t.TLSClientConfig = c.tls.Clone()
@@ -90,8 +90,8 @@ func (c *Client) upgrade(ctx context.Context, got *incoming, leave func()) *http
 	return t
 }
 
-// incoming counts what the server has sent on one websocket. The connection adds the bytes, and the
-// callback of the websocket library adds the pings.
+// incoming counts what the server has sent on one websocket. The connection counts the bytes, and
+// the websocket library's callback counts the pings.
 type incoming struct{ bytes, pings atomic.Int64 }
 
 // ping is called for every ping. If it returns true, the websocket library replies with a pong.
@@ -106,12 +106,12 @@ func (r *incoming) left() int64 {
 }
 
 // websocketConn is the connection of one websocket. It is reset when its context ends, sends
-// nothing after the limit of the context, and receives no more than maxReceived.
+// nothing after the context's limit, and receives at most maxReceived bytes.
 type websocketConn struct {
 	net.Conn
 	ctx   context.Context
 	got   *incoming
-	leave func() // frees the owner's place
+	leave func() // frees the owner's slot
 	stop  func() bool
 }
 
@@ -121,7 +121,7 @@ func newWebsocketConn(ctx context.Context, conn net.Conn, got *incoming, leave f
 	return b
 }
 
-// Read returns ErrTooMuch once the server has sent more than its limit.
+// Read returns ErrTooMuch once the server has sent more than the limits allow.
 func (b *websocketConn) Read(p []byte) (int, error) {
 	left := b.got.left()
 	if left <= 0 {
@@ -132,8 +132,8 @@ func (b *websocketConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write returns ErrTooLate after the limit of the context. The limit also counts time while the
-// machine is suspended.
+// Write returns ErrTooLate after the context's limit. Time during which the machine is suspended
+// counts toward the limit.
 func (b *websocketConn) Write(p []byte) (int, error) {
 	if left, ok := Left(b.ctx); ok && left <= 0 {
 		return 0, ErrTooLate
@@ -141,7 +141,7 @@ func (b *websocketConn) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
-// Close closes the connection in order, or resets it if its context has ended.
+// Close closes the connection gracefully, or resets it if its context has ended.
 func (b *websocketConn) Close() error {
 	defer b.leave()
 	b.stop()

@@ -1,6 +1,6 @@
 // Package paste cleans pasted keys, codes, addresses and names. It removes invisible characters and
-// surrounding white space, and undoes the typographic dashes and full-width letters of editors and
-// keyboards.
+// surrounding white space, and replaces typographic dashes and full-width letters that editors and
+// keyboards insert.
 package paste
 
 import (
@@ -12,9 +12,9 @@ import (
 	"crier/platform/text"
 )
 
-// Line returns a one-line text, such as a name, without hidden characters and surrounding white
-// space. It keeps the joiners that letters and emoji need. It also keeps control characters, so
-// that the validation of the field can report them.
+// Line removes hidden characters and surrounding white space from a one-line text, such as a name.
+// It keeps the joiners that letters and emoji need. It also keeps control characters, so that the
+// field's validation can report them.
 func Line(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if isHidden(r) {
@@ -24,7 +24,7 @@ func Line(s string) string {
 	}, s))
 }
 
-// Trim returns a text without surrounding white space and hidden characters.
+// Trim removes white space and hidden characters from both ends of a text.
 func Trim(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || isHidden(r) })
 }
@@ -32,16 +32,16 @@ func Trim(s string) string {
 // quotes are the quotation marks that Word removes from both ends.
 const quotes = "\"'`\u00b4\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u300c\u300d<>"
 
-// Word returns a text that cannot contain white space, such as a key, a code or a handle. It
-// removes white space and invisible characters everywhere and quotation marks at both ends. It
-// replaces full-width letters and digits with ASCII and every dash with a hyphen.
+// Word cleans a text that cannot contain white space, such as a key, a code or a handle. It removes
+// white space and invisible characters everywhere, and quotation marks at both ends. It replaces
+// full-width letters and digits with ASCII, and every dash with a hyphen.
 func Word(s string) string {
 	return strings.Trim(strings.Map(wordRune, s), quotes)
 }
 
-// Figures returns a text that consists mostly of digits, such as a date, in keyboard characters:
-// dashes become hyphens, and each white space character becomes a space. It removes surrounding
-// white space and invisible characters.
+// Figures cleans a text that consists mostly of digits, such as a date. It replaces full-width
+// letters and digits with ASCII, every dash with a hyphen, and every white space character with a
+// space. It removes surrounding white space and invisible characters.
 func Figures(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {

@@ -12,17 +12,17 @@ import (
 // cancelPending is the PgConn.CustomData key of a connection that may still receive a cancellation.
 const cancelPending = "crier: cancel pending"
 
-// cancelAtDeadline cancels a statement at the server when its context ends, so that a claim whose
-// caller has given up cannot commit later. If the server does not confirm within cancelWait, the
-// connection is closed.
+// cancelAtDeadline makes connections cancel a statement at the server when the statement's context
+// ends, so that a claim whose caller has given up cannot commit later. If the server does not
+// confirm within cancelWait, the connection is closed.
 func cancelAtDeadline(cc *pgx.ConnConfig) {
 	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler { return &canceller{conn: c} }
 }
 
-// canceller cancels the statement of a connection. A cancel request names the connection and not
-// the statement, so a late request would end the statement of the next borrower. The canceller
-// therefore lets the caller continue only once the server has confirmed that the request was
-// delivered. Otherwise it marks the connection, and the pool closes it.
+// canceller cancels a connection's statement. A cancel request names the connection, not the
+// statement, so a late request would cancel the next borrower's statement. The canceller therefore
+// holds up the caller until the server has confirmed that the request was delivered. If that fails,
+// it marks the connection, and the pool closes the connection.
 type canceller struct {
 	conn      *pgconn.PgConn
 	asked     chan struct{} // closed when delivered is set
@@ -38,7 +38,8 @@ func (c *canceller) HandleCancel(ended context.Context) {
 	go func() {
 		defer close(c.asked)
 		defer cancel()
-		c.delivered = c.conn.CancelRequest(ctx) == nil && ctx.Err() == nil // it also returns nil at the deadline
+		// CancelRequest also returns nil at the deadline.
+		c.delivered = c.conn.CancelRequest(ctx) == nil && ctx.Err() == nil
 	}()
 }
 
@@ -51,7 +52,7 @@ func (c *canceller) HandleUnwatchAfterCancel() {
 	_ = c.conn.Conn().SetDeadline(time.Time{})
 }
 
-// isReusable is the PrepareConn of every pool. It rejects connections that may still receive a
+// isReusable is the PrepareConn hook of every pool. It rejects connections that may still receive a
 // cancellation.
 func isReusable(_ context.Context, c *pgx.Conn) (bool, error) {
 	return c.PgConn().CustomData()[cancelPending] == nil, nil

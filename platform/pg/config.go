@@ -1,6 +1,6 @@
-// Package pg connects to Postgres. It has one connection pool per role, batches that set the role
-// and the organization in the same round trip, and transactions that are retried if Postgres rolled
-// them back.
+// Package pg connects to Postgres. It provides one connection pool per role, batches that set the
+// role and the organization in the same round trip, and transactions that are retried if Postgres
+// rolls them back.
 package pg
 
 import (
@@ -15,8 +15,8 @@ import (
 // full name in Postgres is "<prefix>_<role>". Example: crier_tenant
 type Role string
 
-// The roles. All but Login and Jobs have a pool. Login is the owner of the tables and is used only
-// for migrations, locks and LISTEN.
+// The roles. All roles except Login and Jobs have a pool. Login is the owner of the tables and is
+// used only for migrations, locks and LISTEN.
 const (
 	// Login enters no role.
 	Login Role = ""
@@ -24,7 +24,7 @@ const (
 	Tenant Role = "tenant"
 	// Gate finds the owner of a credential.
 	Gate Role = "gate"
-	// Clock claims, finishes and sweeps across organizations. It sees no content and no
+	// Clock claims, finishes and sweeps across organizations. It sees neither content nor
 	// credentials.
 	Clock Role = "clock"
 	// Sender reads what is needed to send a claimed post, and writes nothing.
@@ -32,41 +32,40 @@ const (
 	// Retention deletes expired rows across organizations. Its pool has one connection, opened on
 	// first use.
 	Retention Role = "retention"
-	// Keys is Gate for API key look-ups only. Its pool has one connection, so that these look-ups
-	// never wait behind work that needs no credential.
+	// Keys is Gate for API key lookups only. Its pool has one connection, which keeps these lookups
+	// from waiting behind work that needs no credential.
 	Keys Role = "keys"
-	// Sessions is Gate for session look-ups only. Its pool has one connection, so that account use
-	// cases that wait for locks do not delay requests that have a session.
+	// Sessions is Gate for session lookups only. Its pool has one connection, which keeps account
+	// operations that wait for locks from delaying requests that have a session.
 	Sessions Role = "sessions"
-	// Jobs reads and writes the tables of the background jobs; see DirectPool.
+	// Jobs reads and writes the background jobs' tables; see DirectPool.
 	Jobs Role = "jobs"
 )
 
-// PoolerTransaction is the value of Config.Pooler for a pooler that lends a connection for one
-// transaction.
+// PoolerTransaction is the value of Config.Pooler for a transaction pooler, which lends a
+// connection for one transaction.
 const PoolerTransaction = "transaction"
 
-// Config names the Postgres database and how to connect to it. URL is required. With a Pooler, so
-// is DirectURL.
+// Config configures the connections to the Postgres database. URL is required. If Pooler is set,
+// DirectURL is required too.
 type Config struct {
-	// URL is the address for connecting as the owner of the tables. Example:
+	// URL connects to the database as the owner of its tables. Example:
 	// postgres://crier:password@db:5432/crier
 	URL string `env:"DATABASE_URL" doc:"URL of the Postgres database, as the owner of its tables; required."`
-	// DirectURL is the same address, but bypasses any pooler. It defaults to URL. Locks, LISTEN and
+	// DirectURL is like URL but bypasses any pooler. It defaults to URL. Locks, LISTEN and
 	// migrations use it.
 	DirectURL string `env:"DATABASE_DIRECT_URL" doc:"URL that bypasses any pooler; defaults to DATABASE_URL."`
-	// Pooler is PoolerTransaction if URL leads through a pooler that lends connections for one
-	// transaction.
+	// Pooler is PoolerTransaction if URL leads through a transaction pooler.
 	Pooler string `env:"POOLER" doc:"Set to transaction if DATABASE_URL leads through a transaction pooler."`
 	// RolePrefix defaults to crier.
 	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"First part of the names of the database roles."`
-	// MaxConns is shared by all pools except Retention, Keys, Sessions and Jobs. 0 means twice the
-	// cores plus 2, and at least 16. Half of the connections serve organizations, each of which
-	// uses at most half of those.
+	// MaxConns is the maximum number of connections in all pools together, except Retention, Keys,
+	// Sessions and Jobs. 0 means twice the number of cores plus 2, and at least 16. About half of
+	// the connections are in the Tenant pool, and one organization uses at most half of that pool.
 	MaxConns int32 `env:"DATABASE_MAX_CONNS" doc:"Connections of the shared pools; defaults to 2 x cores + 2, at least 16."`
 }
 
-// Validate returns every fault of the configuration, joined, each "NAME: sentence".
+// Validate returns all faults in the configuration, joined. Each has the form "NAME: sentence".
 func (c Config) Validate() error {
 	var faults []error
 	add := func(name, sentence string) { faults = append(faults, errors.New(name+": "+sentence)) }
@@ -90,7 +89,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Direct returns the address that bypasses any pooler: DirectURL, or URL if that is empty.
+// Direct returns the URL that bypasses any pooler: DirectURL, or URL if DirectURL is empty.
 func (c Config) Direct() string {
 	if c.DirectURL != "" {
 		return c.DirectURL
@@ -98,8 +97,8 @@ func (c Config) Direct() string {
 	return c.URL
 }
 
-// roleName returns the name of the role in Postgres. It is empty for Login; Keys and Sessions use
-// the role of Gate.
+// roleName returns the role's name in Postgres. It is empty for Login. Keys and Sessions use Gate's
+// role.
 func (c Config) roleName(r Role) string {
 	switch r {
 	case Login:
@@ -110,8 +109,8 @@ func (c Config) roleName(r Role) string {
 	return c.RolePrefix + "_" + string(r)
 }
 
-// minConns is the smallest default of MaxConns. It leaves at least two connections for every pool
-// that shares it (see poolSize). Three processes, each an edge and a worker, still stay below
+// minConns is the smallest default for MaxConns. It leaves at least two connections for every pool
+// that shares it; see poolSize. Three processes, each with an edge and a worker, still stay below
 // Postgres's default limit of 100 connections.
 const minConns = 16
 

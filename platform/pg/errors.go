@@ -16,25 +16,24 @@ import (
 	"crier/platform/fault"
 )
 
-// RetryAfter is the Retry-After of Fault while the database is away. It is about the duration of a
-// restart.
+// RetryAfter is the retry delay that Fault suggests while the database is away. It is about as long
+// as a restart takes.
 const RetryAfter = 3 * time.Second
 
-// The Retry-After of Fault if other transactions, or other calls of the same organization, were in
-// the way. Most of them take milliseconds.
+// The retry delays that Fault suggests if other transactions, or other calls of the same
+// organization, got in the way. Most such transactions and calls take only milliseconds.
 const (
 	lockedRetryAfter = time.Second
 	busyRetryAfter   = time.Second
 )
 
-// ErrOrgBusy is returned by Read, WriteOrg and InOrg if other calls of the same organization hold
-// all the connections that it may use. Nothing was executed. Calls of other organizations are not
-// affected.
+// ErrOrgBusy is returned by Read, WriteOrg and InOrg if the organization's other calls hold all the
+// connections it may use. Nothing was executed. Other organizations are not affected.
 var ErrOrgBusy = errors.New("other calls of the organization are using all its connections")
 
 // SQLSTATE codes that this package handles. Postgres sends codeCanceled after statement_timeout and
-// after a cancel request of the client. It sends codeIdleInTx if it rolled back a transaction
-// because this process paused inside it.
+// after a client's cancel request. It sends codeIdleInTx after it has rolled back a transaction in
+// which this process paused for too long.
 const (
 	codeUnique         = "23505"
 	codeDeadlock       = "40P01"
@@ -49,21 +48,21 @@ const (
 	codeStarting       = "57P03"
 )
 
-// awayClasses are the SQLSTATE classes of a server that cannot execute any statement now:
-// connection exceptions, insufficient resources (a full disk, too many sessions), operator
+// awayClasses are the SQLSTATE classes of errors from a server that cannot execute any statement
+// now: connection exceptions, insufficient resources (a full disk, too many sessions), operator
 // intervention (a shutdown, a statement timeout) and system errors.
 var awayClasses = []string{"08", "53", "57", "58"}
 
-// environmentClasses are the SQLSTATE classes that are caused by the environment and not by the
-// values of a statement. Beyond awayClasses they are an invalid transaction state, a missing role
-// or database, a conflict with other transactions, a missing grant, table or column, an unavailable
-// lock, an invalid configuration file, and a plan that a migration invalidated.
+// environmentClasses are the SQLSTATE classes of errors caused by the environment and not by a
+// statement's values. Besides awayClasses, they cover an invalid transaction state; a missing role
+// or database; a conflict with other transactions; a missing grant, table or column; an unavailable
+// lock; an invalid configuration file; and a plan invalidated by a migration.
 var environmentClasses = append([]string{"0A", "25", "26", "28", "3D", "3F", "40", "42", "55", "F0"}, awayClasses...)
 
 // errClosed is joined to errors that occur after DB.Close.
 var errClosed = errors.New("the pools are closed")
 
-// awayErrors are the client-side errors that mean that the server cannot be reached.
+// awayErrors are the client-side errors that mean the server cannot be reached.
 var awayErrors = []error{
 	errClosed, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed,
 	syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE,
@@ -76,8 +75,8 @@ func IsUnique(err error, constraint string) bool {
 	return errors.As(err, &pe) && pe.Code == codeUnique && (constraint == "" || pe.ConstraintName == constraint)
 }
 
-// IsNoRows reports whether a query for one row found none. Callers check it first, because Fault
-// converts such an error to Internal.
+// IsNoRows reports whether a query for one row found none. Callers must check this first, because
+// Fault converts such an error to Internal.
 func IsNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 
 // IsAway reports whether the database cannot be reached or did not respond in time, so that a later
@@ -98,37 +97,38 @@ func IsAway(err error) bool {
 	return errors.As(err, &ce) || errors.As(err, &ne)
 }
 
-// IsSlow reports whether the database exists but did not respond in time or does not accept
+// IsSlow reports whether the database did not respond in time, or responded that it does not accept
 // connections yet.
 func IsSlow(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || hasCode(err, codeStarting)
 }
 
-// IsRefused reports whether the database refused a statement because of a row or a value in it:
+// IsRefused reports whether the database rejected a statement because of a row or a value in it:
 // invalid data, a violated constraint, an exception raised by a function, a limit, or a damaged
 // page. The statement may succeed without that row.
 //
-// IsRefused returns false for errors of the environment, such as a missing grant or a full disk.
-// Callers retry those until the cause is gone.
+// IsRefused returns false for errors caused by the environment, such as a missing grant or a full
+// disk. Callers retry after such errors until the cause is gone.
 func IsRefused(err error) bool {
 	var pe *pgconn.PgError
 	return errors.As(err, &pe) && len(pe.Code) == 5 && !slices.Contains(environmentClasses, class(pe))
 }
 
 // IsLocked reports whether a statement failed because of other transactions: a lock timeout, a
-// deadlock or a serialization failure. It may succeed soon, and at once without the contended row.
+// deadlock or a serialization failure. The statement may succeed soon, or at once without the
+// contended row.
 func IsLocked(err error) bool { return hasCode(err, codeLockTimeout, codeDeadlock, codeSerialization) }
 
 // IsRolledBack reports whether Postgres returned an error that ended the transaction but not the
-// connection, so that nothing was committed.
+// connection, which means that nothing was committed.
 func IsRolledBack(err error) bool {
 	var pe *pgconn.PgError
 	return errors.As(err, &pe) && pe.SeverityUnlocalized == "ERROR"
 }
 
-// IsRowError reports whether a statement may succeed with fewer rows, because one of them may be
-// the cause: it was refused, met a lock, or reached the statement timeout. IsRowError returns false
-// if the caller itself canceled the statement.
+// IsRowError reports whether a row may have caused the error, so that the statement may succeed
+// with fewer rows. This is the case if the statement was rejected, ran into a lock, or reached the
+// statement timeout. IsRowError returns false if the caller itself canceled the statement.
 func IsRowError(err error) bool {
 	return IsRefused(err) || IsLocked(err) || hasCode(err, codeCanceled) && !errors.Is(err, context.Canceled)
 }
@@ -137,8 +137,9 @@ func IsRowError(err error) bool {
 // succeed.
 func IsOrgBusy(err error) bool { return errors.Is(err, ErrOrgBusy) }
 
-// IsEnvironment reports whether the cause of err is neither a row nor a value: the database is
-// away, or something that every statement needs is missing or in use. A later call may succeed.
+// IsEnvironment reports whether the cause of err is neither a row nor a value. Either the call was
+// canceled, the database is away, or something that every statement needs is missing or in use. A
+// later call may succeed.
 func IsEnvironment(err error) bool {
 	if errors.Is(err, context.Canceled) || IsAway(err) || IsOrgBusy(err) {
 		return true
@@ -147,9 +148,10 @@ func IsEnvironment(err error) bool {
 	return errors.As(err, &pe) && !IsRefused(err)
 }
 
-// Reason returns why Postgres refused a statement, for operators: the SQLSTATE and the constraint,
-// or else the message, cut at 200 bytes. It omits the detail line, which would repeat values of the
-// row.
+// Reason returns a sentence that tells operators why Postgres rejected a statement. The sentence
+// consists of the SQLSTATE and the constraint. If there is no constraint, the message follows the
+// SQLSTATE, truncated to 200 bytes. The sentence omits the detail line, which would repeat the
+// row's values.
 func Reason(err error) string {
 	var pe *pgconn.PgError
 	if !errors.As(err, &pe) {
@@ -164,12 +166,13 @@ func Reason(err error) string {
 
 func class(pe *pgconn.PgError) string { return pe.Code[:min(2, len(pe.Code))] }
 
-// Fault converts the error of a query to a fault; nil stays nil. The kind is Unavailable if the
-// database is away or other transactions were in the way, RateLimited for ErrOrgBusy, Invalid for a
-// value that no column can hold, and otherwise Internal. An error that is already Unavailable is
-// returned unchanged, because it names what is away, which may not be the database.
+// Fault converts an error from a query to a fault. It returns nil for nil. The kind is Unavailable
+// if the database is away or other transactions got in the way, RateLimited for ErrOrgBusy, Invalid
+// for a value that no column can hold, and Internal otherwise.
 //
-// Callers first handle the errors that have a specific meaning (IsNoRows, IsUnique).
+// An error that is already Unavailable is returned unchanged, because it names what is away, which
+// may not be the database. Callers must first handle the errors that have a specific meaning
+// (IsNoRows, IsUnique).
 func Fault(op string, err error) error {
 	if f := (*fault.Error)(nil); errors.As(err, &f) && f.Kind == fault.Unavailable {
 		return err

@@ -20,7 +20,7 @@ import (
 	"crier/platform/limit"
 )
 
-// sharedRoles share MaxConns. Each of singleRoles has one connection beyond MaxConns.
+// sharedRoles share MaxConns. Each role in singleRoles has one connection on top of MaxConns.
 var (
 	sharedRoles = [...]Role{Tenant, Gate, Clock, Sender}
 	singleRoles = [...]Role{Retention, Keys, Sessions}
@@ -33,21 +33,22 @@ const (
 	// plannedConnLife is the minimum lifetime of connections on which Plan has planned statements;
 	// see poolConfig.
 	plannedConnLife = 24 * time.Hour
-	// connectTimeout limits connecting: a server that hangs accepts connections and never responds.
+	// connectTimeout limits connecting, because a server that hangs accepts connections but never
+	// responds.
 	connectTimeout = 5 * time.Second
 
-	// answerMargin is how long a client waits for a response after the server's statement_timeout.
+	// answerMargin is how long a client waits for a response beyond the server's statement_timeout.
 	answerMargin = 3 * time.Second
 	// cancelWait is how long a client waits, after its deadline, for the server to confirm the
 	// cancellation.
 	cancelWait = time.Second
 
-	// maxOrgWaiters is how many calls of one organization may wait for connections. Any further
+	// maxOrgWaiters is how many of an organization's calls may wait for connections. Any further
 	// call fails at once with ErrOrgBusy.
 	maxOrgWaiters = 128
 )
 
-// statementTimeout returns how long a statement of the role may run before the server cancels it.
+// statementTimeout returns how long a statement in the role may run before the server cancels it.
 func statementTimeout(r Role) time.Duration {
 	switch r {
 	case Tenant:
@@ -61,7 +62,7 @@ func statementTimeout(r Role) time.Duration {
 	}
 }
 
-// lockTimeout returns how long a statement of the role waits for a lock before it fails with
+// lockTimeout returns how long a statement in the role waits for a lock before it fails with
 // SQLSTATE 55P03.
 func lockTimeout(r Role) string {
 	switch r {
@@ -83,8 +84,8 @@ type DB struct {
 	closed   atomic.Bool
 }
 
-// Open returns the pools without connecting (see Ping). It returns fault.Invalid if the
-// configuration cannot work.
+// Open returns the pools without connecting; see Ping. It returns fault.Invalid if the
+// configuration is invalid.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fault.New(fault.Invalid, "pg.Open", err.Error())
@@ -116,9 +117,9 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	pc.MinConns, pc.MinIdleConns, pc.MaxConns = 0, 0, poolSize(r, d.cfg.MaxConns)
 	pc.MaxConnIdleTime, pc.PingTimeout = maxConnIdle, connectTimeout
 	if r == Clock || r == Sender {
-		// Plan does not run on a replaced connection, so these few live long, busy or idle, and
-		// expire one by one. A broken one, for instance after a fail-over, is dropped on its next
-		// use.
+		// Plan does not run on connections opened later, so these few live long, whether busy or
+		// idle, and expire one by one. A connection that breaks, for example in a failover, is
+		// dropped on its next use.
 		pc.MaxConnLifetime, pc.MaxConnLifetimeJitter = plannedConnLife, plannedConnLife
 		pc.MaxConnIdleTime = plannedConnLife + plannedConnLife
 	}
@@ -132,7 +133,7 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	params := pc.ConnConfig.RuntimeParams
 	params["application_name"] = applicationName
 	if d.behindPooler() {
-		// A transaction pooler rejects other start-up parameters and loses named statements.
+		// A transaction pooler rejects other startup parameters and loses named statements.
 		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 		return pc, nil
 	}
@@ -141,8 +142,8 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	return pc, nil
 }
 
-// settings returns the session parameters of the role. Behind a transaction pooler they are set in
-// each transaction.
+// settings returns the role's session parameters. Behind a transaction pooler, they are set in each
+// transaction.
 func settings(r Role) map[string]string {
 	out := map[string]string{
 		"lock_timeout":                        lockTimeout(r),
@@ -153,7 +154,7 @@ func settings(r Role) map[string]string {
 		maps.Copy(out, plannerSettings())
 	}
 	if r == Retention {
-		out["synchronous_commit"] = "off" // a deletion that is lost in a crash is repeated
+		out["synchronous_commit"] = "off" // a deletion lost in a crash is repeated
 	}
 	return out
 }
@@ -161,10 +162,10 @@ func settings(r Role) map[string]string {
 // plannerSettings returns the planner settings for the scheduler's few large statements. Their
 // plans are generic and cached, because planning a claim costs more than executing it.
 //
-// The plans use indexes only. Statistics from an idle hour estimate tables as empty and scans as
-// cheap, and the next burst pays for it. The settings therefore exclude scans and hash joins, and
-// the form of the statements ("x = any (array[y])") selects the index; both are needed. Memoize is
-// off because no key is looked up twice.
+// The plans use only indexes. Statistics collected in an idle hour make tables look empty and scans
+// look cheap, and the next burst would suffer. The settings therefore rule out scans and hash
+// joins, and the form of the statements ("x = any (array[y])") leads the planner to the index. Both
+// are needed. Memoize is off because no key is looked up twice.
 func plannerSettings() map[string]string {
 	return map[string]string{
 		"plan_cache_mode":   "force_generic_plan",
@@ -177,17 +178,17 @@ func plannerSettings() map[string]string {
 	}
 }
 
-// setConnectTimeout keeps the connect_timeout of the address, if it has one.
+// setConnectTimeout sets connectTimeout unless the URL sets connect_timeout.
 func setConnectTimeout(cc *pgx.ConnConfig) {
 	if cc.ConnectTimeout == 0 {
 		cc.ConnectTimeout = connectTimeout
 	}
 }
 
-// poolSize returns the size of the role's pool out of total connections: a quarter for Clock, an
-// eighth each for Gate and Sender, and the rest for Tenant, which does nearly all the work. With
-// minConns the sizes are 4, 2, 2 and 8. In a pool of one connection, a slow sweep would delay every
-// claim and every finish, and a slow look-up every sign-in.
+// poolSize returns the size of the role's pool out of total connections. Clock gets a quarter, Gate
+// and Sender get an eighth each, and Tenant, which does nearly all the work, gets the rest. With
+// minConns, the sizes are 4, 2, 2 and 8. If these pools had only one connection, a slow sweep would
+// delay every claim and finish, and a slow lookup every sign-in.
 func poolSize(r Role, total int32) int32 {
 	switch r {
 	case Retention, Keys, Sessions:
@@ -200,13 +201,13 @@ func poolSize(r Role, total int32) int32 {
 	return total - poolSize(Clock, total) - poolSize(Gate, total) - poolSize(Sender, total)
 }
 
-// orgConns returns how many connections of the Tenant pool one organization may use at once. It is
-// half of them, so that slow statements of one organization never occupy all.
+// orgConns returns how many of the Tenant pool's connections one organization may use at once. It
+// is half of them, so that an organization's slow statements never occupy the whole pool.
 func orgConns(total int32) int { return max(1, int(poolSize(Tenant, total))/2) }
 
 func (d *DB) behindPooler() bool { return d.cfg.Pooler == PoolerTransaction }
 
-// Close waits until all borrowed connections are returned and closes them. Later calls of the pools
+// Close waits until all borrowed connections are returned and then closes the pools. Later calls
 // fail with an error for which IsAway returns true.
 func (d *DB) Close() {
 	d.closed.Store(true)
@@ -215,8 +216,8 @@ func (d *DB) Close() {
 	}
 }
 
-// Ping executes a statement in every role. It returns fault.Unavailable if that fails; the message
-// names the role if the migrations have not created it.
+// Ping executes a statement in every role. It returns fault.Unavailable if a statement fails. If
+// the migrations have not created a role, the message names the role.
 func (d *DB) Ping(ctx context.Context) error {
 	for _, r := range slices.Concat(sharedRoles[:], singleRoles[:]) {
 		if err := d.InRole(ctx, r, func(tx pgx.Tx) error {
@@ -229,14 +230,14 @@ func (d *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Pool returns the pool of the role, or nil, for work that the methods of DB do not cover. Behind a
-// transaction pooler its connections have not entered the role: use Read, InOrg, InRole, WriteOrg
-// and WriteRole there.
+// Pool returns the role's pool, or nil if it has none, for work that DB's methods do not cover.
+// Behind a transaction pooler, the pool's connections have not entered the role; use Read, InOrg,
+// InRole, WriteOrg and WriteRole there.
 func (d *DB) Pool(r Role) *pgxpool.Pool { return d.pools[r] }
 
-// Direct opens a connection that bypasses any pooler, for session locks and LISTEN. Login enters no
-// role. The caller closes the connection. Direct returns fault.Unavailable, or fault.Invalid if the
-// address cannot be parsed.
+// Direct opens a connection that bypasses any pooler, for session locks and LISTEN. With Login, the
+// connection enters no role. The caller must close the connection. Direct returns fault.Unavailable
+// if it cannot connect, and fault.Invalid if the URL cannot be parsed.
 func (d *DB) Direct(ctx context.Context, r Role) (*pgx.Conn, error) {
 	cc, err := pgx.ParseConfig(d.cfg.Direct())
 	if err != nil {
@@ -254,10 +255,10 @@ func (d *DB) Direct(ctx context.Context, r Role) (*pgx.Conn, error) {
 	return c, nil
 }
 
-// DirectPool returns a pool of at most conns connections of the role that bypasses any pooler. It
-// is for libraries that need a separate pool, for example to LISTEN. The caller closes it. The
-// first use opens the first connection. DirectPool returns fault.Invalid if the address cannot be
-// parsed.
+// DirectPool returns a pool that bypasses any pooler and has at most conns connections in the role.
+// It serves libraries that need a separate pool, for example to LISTEN. The pool opens its first
+// connection on first use, and the caller must close it. DirectPool returns fault.Invalid if the
+// URL cannot be parsed.
 func (d *DB) DirectPool(ctx context.Context, r Role, conns int32) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(d.cfg.Direct())
 	if err != nil {
@@ -276,8 +277,8 @@ func (d *DB) DirectPool(ctx context.Context, r Role, conns int32) (*pgxpool.Pool
 	return pool, nil
 }
 
-// unreachable returns fault.Unavailable. Its message distinguishes a missing role from a missing
-// server.
+// unreachable returns fault.Unavailable. Its message distinguishes a missing role from an
+// unreachable server.
 func (d *DB) unreachable(op string, r Role, err error) error {
 	message := "The database cannot be reached."
 	if pe := (*pgconn.PgError)(nil); errors.As(err, &pe) && strings.Contains(pe.Message, `"`+d.cfg.roleName(r)+`"`) {

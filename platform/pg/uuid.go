@@ -7,14 +7,14 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// uuidCodec encodes and decodes ids as 16 bytes. pgx's codec uses the text form for types that
-// implement the interfaces of database/sql, which is slow for lists of thousands.
+// uuidCodec encodes and decodes ids as 16 bytes. For types that implement the interfaces of
+// database/sql, pgx's codec uses the text form, which is slow for lists of thousands of ids.
 type uuidCodec struct{ pgtype.UUIDCodec }
 
-// identifier is implemented by the types of platform/id; the zero value is NULL.
+// identifier is implemented by the types in platform/id. The zero value is encoded as NULL.
 type identifier interface{ UUID() uuid.UUID }
 
-// identifierTarget is a pointer to an identifier; NULL sets uuid.Nil.
+// identifierTarget is a pointer to an identifier. NULL is scanned as uuid.Nil.
 type identifierTarget interface{ SetUUID(u uuid.UUID) }
 
 // register replaces pgx's codec for uuid and uuid[].

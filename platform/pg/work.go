@@ -16,16 +16,16 @@ import (
 	"crier/platform/limit"
 )
 
-// patience says how many times retry tries a call that Postgres rolled back, and the unit of the
-// pauses between the tries.
+// patience is how many times retry tries a call that Postgres rolls back, and the unit of the
+// pauses between tries.
 type patience struct {
 	times int
 	pause time.Duration
 }
 
 // patienceOf returns the patience of a role. Gate retries often instead of holding a connection
-// while it waits for locks: it has few connections, which all organizations share, and one
-// organization can keep its own rows locked for long.
+// while it waits for locks. It has few connections, which all organizations share, and one
+// organization can keep its own rows locked for a long time.
 func patienceOf(r Role) patience {
 	if r == Gate {
 		return patience{times: 10, pause: 50 * time.Millisecond}
@@ -34,14 +34,15 @@ func patienceOf(r Role) patience {
 }
 
 // Read executes a batch of queries as one organization, in one round trip and one implicit
-// transaction. It returns the first error of any query. The batch must not contain BEGIN or COMMIT.
+// transaction. It returns the first error from any query. The batch must not contain BEGIN or
+// COMMIT.
 //
 // Read is retried like InOrg, and also if a migration changed a column's type under a cached plan.
-// The callbacks of queue must therefore overwrite what they fill.
+// The batch's callbacks must therefore overwrite the results of an earlier try.
 //
-// The calls of Read, WriteOrg and InOrg of one organization use at most half of the connections of
-// the Tenant pool at once. A further call waits for one of them to end. It fails with ErrOrgBusy if
-// that takes too long or too many calls are waiting.
+// An organization's calls to Read, WriteOrg and InOrg use at most half of the Tenant pool's
+// connections at once. A further call waits for one of these calls to end. It fails with ErrOrgBusy
+// if the wait takes too long or too many calls are waiting.
 func (d *DB) Read(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) error {
 	return d.batch(ctx, Tenant, org, queue)
 }
@@ -50,16 +51,16 @@ func (d *DB) Read(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) 
 // Postgres commits it if every statement succeeds. Use it for one statement, or for several that do
 // not depend on each other's results. The batch must not contain BEGIN or COMMIT.
 //
-// WriteOrg is retried like InOrg, so the callbacks of queue must overwrite what they fill. It
-// returns the error of a callback but does not roll back: use InOrg to check a result before the
-// commit. Otherwise it returns the same errors as Read.
+// WriteOrg is retried like Read, so the batch's callbacks must overwrite the results of an earlier
+// try. It returns a callback's error but does not roll back; use InOrg to check a result before
+// committing. Otherwise, it returns the same errors as Read.
 func (d *DB) WriteOrg(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) error {
 	return d.batch(ctx, Tenant, org, queue)
 }
 
-// WriteRole is WriteOrg for the roles that work across organizations; it also serves their
-// single-statement reads. It returns fault.Internal for a role without a pool, and otherwise the
-// first error of any query.
+// WriteRole is WriteOrg for the roles that work across organizations. Use it for their
+// single-statement reads, too. It returns fault.Internal for a role without a pool, and otherwise
+// the first error from any query.
 func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) error {
 	if d.pools[r] == nil {
 		return noPool("pg.WriteRole", r)
@@ -68,11 +69,11 @@ func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) er
 }
 
 // Plan prepares the statements on every connection of the role's pool before they are needed. It
-// executes each statement once with NULL for all parameters, which must change nothing. It waits
-// until it has borrowed every connection. Behind a transaction pooler, where no plan is kept, it
-// does nothing.
+// waits until it has borrowed every connection, and executes each statement once on each of them,
+// with NULL for all parameters, which must change nothing. Behind a transaction pooler, where no
+// plan is kept, it does nothing.
 //
-// Plan returns fault.Internal for a role without a pool, and otherwise the first error of a
+// Plan returns fault.Internal for a role without a pool, and otherwise the first error from a
 // connection or a statement.
 func (d *DB) Plan(ctx context.Context, r Role, statements ...string) error {
 	pool := d.pools[r]
@@ -117,8 +118,8 @@ func plan(ctx context.Context, c *pgx.Conn, statements []string) error {
 	return nil
 }
 
-// retryableCodes are the codes of errors after which Postgres has rolled everything back and
-// another try may succeed.
+// retryableCodes are the SQLSTATE codes of errors after which Postgres has rolled everything back
+// and another try may succeed.
 var retryableCodes = []string{codeDeadlock, codeSerialization, codeLockTimeout, codePlanChanged}
 
 func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, queue func(b *pgx.Batch)) error {
@@ -139,18 +140,18 @@ func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, queue func(b *pgx
 
 // InOrg runs fn in a transaction of one organization and commits if fn returns nil. If Postgres
 // rolls back because of a deadlock, a serialization failure or a lock timeout, InOrg runs fn again,
-// up to three times in total. fn must therefore be repeatable and change nothing outside tx. fn
-// must not call Read, WriteOrg or InOrg, which could wait for the connection that fn itself uses.
+// up to three times in total. fn must therefore be repeatable and change nothing outside tx. It
+// must not call Read, WriteOrg or InOrg, which could wait for the connection that fn is using.
 //
-// InOrg returns the error of fn or of the commit, or ErrOrgBusy. If the commit fails and IsAway
-// returns true for its error, the changes may have been stored.
+// InOrg returns the error from fn or from the commit, or ErrOrgBusy. If IsAway returns true for an
+// error from the commit, the changes may have been stored.
 func (d *DB) InOrg(ctx context.Context, org uuid.UUID, fn func(tx pgx.Tx) error) error {
 	return d.inTx(ctx, Tenant, org, d.begin(Tenant)+"; set local app.org_id = '"+org.String()+"'", fn)
 }
 
-// InRole is InOrg for the roles that work across organizations. With the role Gate, fn runs up to
-// ten times. With the role Tenant, fn sees no rows, because no organization is set. InRole returns
-// fault.Internal for a role without a pool, and otherwise the error of fn or of the commit.
+// InRole is InOrg for the roles that work across organizations. In the role Gate, fn runs up to ten
+// times. In the role Tenant, fn sees no rows, because no organization is set. InRole returns
+// fault.Internal for a role without a pool, and otherwise the error from fn or from the commit.
 func (d *DB) InRole(ctx context.Context, r Role, fn func(tx pgx.Tx) error) error {
 	if d.pools[r] == nil {
 		return noPool("pg.InRole", r)
@@ -178,16 +179,16 @@ func (d *DB) inTx(ctx context.Context, r Role, org uuid.UUID, begin string, fn f
 
 type orgWait struct{}
 
-// WithOrgWait returns a context that limits how long Read, WriteOrg and InOrg wait for other calls
-// of the organization. After that time they fail with ErrOrgBusy. It does not limit the statements
-// themselves.
+// WithOrgWait returns a context that limits how long Read, WriteOrg and InOrg wait for the
+// organization's other calls. After that time, they fail with ErrOrgBusy. The statements themselves
+// are not limited.
 func WithOrgWait(ctx context.Context, most time.Duration) context.Context {
 	return context.WithValue(ctx, orgWait{}, most)
 }
 
-// acquireOrg waits until the organization may use one more connection and returns the function that
-// releases it. It returns at once for uuid.Nil. It fails with ErrOrgBusy if the wait ends first or
-// too many calls are already waiting.
+// acquireOrg waits until the organization may use one more connection, and returns a function that
+// gives the connection back. For uuid.Nil, it returns at once. It fails with ErrOrgBusy if the wait
+// takes too long or too many calls are already waiting.
 func (d *DB) acquireOrg(ctx context.Context, org uuid.UUID) (leave func(), err error) {
 	if org == uuid.Nil {
 		return func() {}, nil
@@ -208,14 +209,14 @@ func (d *DB) acquireOrg(ctx context.Context, org uuid.UUID) (leave func(), err e
 	return leave, err
 }
 
-// withDeadline limits one round trip of the role, even for callers without a deadline, so that a
-// server that stops responding never blocks them.
+// withDeadline limits the duration of one try of a call in the role, even if the caller has no
+// deadline, so that a server that stops responding never blocks the caller.
 func withDeadline(ctx context.Context, r Role) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, statementTimeout(r)+answerMargin)
 }
 
-// withCause adds the cause that err lacks: errClosed after Close, or context.Canceled if the caller
-// canceled the statement and the server reports only the cancellation.
+// withCause adds the cause that err lacks. That is errClosed after Close, or context.Canceled if
+// the caller canceled the statement and the server reports only the cancellation.
 func (d *DB) withCause(ctx context.Context, err error) error {
 	switch {
 	case err != nil && d.closed.Load():
@@ -226,8 +227,8 @@ func (d *DB) withCause(ctx context.Context, err error) error {
 	return err
 }
 
-// begin returns the statements that open a transaction in the role. Without a pooler the connection
-// is already in the role.
+// begin returns the statements that open a transaction in the role. Without a pooler, the
+// connection is already in the role.
 func (d *DB) begin(r Role) string {
 	if !d.behindPooler() {
 		return "begin"
@@ -240,8 +241,8 @@ func (d *DB) begin(r Role) string {
 }
 
 // queueSettings queues the settings of the role and the organization for this transaction only.
-// Without a pooler the connection is already in the role, so only the organization is set; uuid.Nil
-// means none.
+// Without a pooler, the connection is already in the role, so only the organization is set.
+// uuid.Nil means no organization.
 func (d *DB) queueSettings(b *pgx.Batch, r Role, org uuid.UUID) {
 	if d.behindPooler() {
 		b.Queue("select set_config('role', $1, true)", d.cfg.roleName(r))
@@ -254,9 +255,9 @@ func (d *DB) queueSettings(b *pgx.Batch, r Role, org uuid.UUID) {
 	}
 }
 
-// retry calls do until it succeeds, fails with another code, or has been called most.times times.
-// The pause after try n is n to 2n times most.pause. If ctx ends during a pause, retry returns the
-// error of do.
+// retry calls do until it succeeds, fails with a code that is not in codes, or has been called
+// most.times times. The pause after try n is n to 2n times most.pause. If ctx ends during a pause,
+// retry returns the last error from do.
 func retry(ctx context.Context, most patience, codes []string, do func() error) error {
 	for n := 1; ; n++ {
 		err := do()
@@ -274,22 +275,22 @@ func retry(ctx context.Context, most patience, codes []string, do func() error) 
 }
 
 // EnterOrg switches the rest of a transaction to the role Tenant in one organization. The
-// transaction comes from InRole, or has used EnterOrg or EnterRole before. It returns the error of
-// Postgres.
+// transaction must come from InRole, or must have used EnterOrg or EnterRole before. EnterOrg
+// returns any error from Postgres.
 func (d *DB) EnterOrg(ctx context.Context, tx pgx.Tx, org uuid.UUID) error {
 	_, err := tx.Exec(ctx, "set local role "+d.cfg.roleName(Tenant)+"; set local app.org_id = '"+org.String()+"'")
 	return err
 }
 
 // EnterRole switches the rest of a transaction to another role, without an organization. It returns
-// the error of Postgres.
+// any error from Postgres.
 func (d *DB) EnterRole(ctx context.Context, tx pgx.Tx, r Role) error {
 	_, err := tx.Exec(ctx, "set local role "+d.cfg.roleName(r)+"; set local app.org_id = ''")
 	return err
 }
 
-// AsGate runs fn as the role Gate within a transaction of the role Tenant. If fn returns nil, the
-// transaction continues as Tenant in its organization. AsGate returns the error of fn or of
+// AsGate runs fn in the role Gate within a transaction of the role Tenant. If fn returns nil, the
+// transaction continues as Tenant in its organization. AsGate returns any error from fn or
 // Postgres, after which the transaction must end.
 func (d *DB) AsGate(ctx context.Context, tx pgx.Tx, org uuid.UUID, fn func(q Querier) error) error {
 	if err := d.EnterRole(ctx, tx, Gate); err != nil {

@@ -17,17 +17,18 @@ type Window struct {
 // Verdict is the decision on one request.
 type Verdict struct {
 	Allowed bool
-	// Remaining is the number of requests left in the window. It is zero if the request is refused.
+	// Remaining is the number of requests left in the window. It is zero if the request is
+	// rejected.
 	Remaining int
 	// Reset is the end of the window.
 	Reset time.Time
-	// RetryAfter is how long to wait, in whole seconds and at least one. It is zero if the request
-	// is allowed.
+	// RetryAfter is how long to wait, in whole seconds and at least one second. It is zero if the
+	// request is allowed.
 	RetryAfter time.Duration
 }
 
-// Take counts one request at now against limit, and begins a new window if this one has expired. A
-// refused request does not count.
+// Take counts one request at time now against limit. It begins a new window if this one has
+// expired. A rejected request does not count.
 func (w *Window) Take(now time.Time, limit int) Verdict {
 	if w.Expired(now) {
 		w.start, w.used = now, 0
@@ -40,8 +41,8 @@ func (w *Window) Take(now time.Time, limit int) Verdict {
 	return Verdict{Allowed: true, Remaining: limit - w.used, Reset: reset}
 }
 
-// Expired reports whether the next Take begins a new window. It also returns true if now is before
-// the start of the window, because the clock was set back.
+// Expired reports whether a Take at time now would begin a new window. It also returns true if now
+// is before the window's start, which happens if the clock was set back.
 func (w *Window) Expired(now time.Time) bool {
 	return w.start.IsZero() || !now.Before(w.start.Add(Span)) || now.Before(w.start)
 }

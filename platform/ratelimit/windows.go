@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Windows keeps a Window for each of many keys. It is safe for concurrent use.
+// Windows keeps one Window per key. It is safe for concurrent use.
 //
-// The cost of Take does not depend on the number of keys: windows are kept in two generations, and
-// the older one is dropped as a whole after a Span. If the clock is set back after that, a dropped
-// window starts again and its key may take more than its limit.
+// The cost of Take does not depend on the number of keys. Windows are kept in two generations, and
+// the older generation is dropped as a whole after a Span. If the clock is then set back, a dropped
+// window starts over, and its key can exceed its limit.
 type Windows[K comparable] struct {
 	maxKeys int
 
@@ -20,14 +20,14 @@ type Windows[K comparable] struct {
 }
 
 // NewWindows returns a Windows that keeps up to maxKeys keys in each of its two generations. If
-// more keys are used within one Span, windows are dropped early and their keys may take more than
-// their limit.
+// more keys are used within one Span, windows are dropped early, and their keys can exceed their
+// limits.
 func NewWindows[K comparable](maxKeys int) *Windows[K] {
 	return &Windows[K]{maxKeys: maxKeys, young: map[K]Window{}}
 }
 
-// Take counts one request of the key at now against limit, which may differ between calls. A
-// refused request does not count.
+// Take counts one request for key at time now against limit, which may differ between calls. A
+// rejected request does not count.
 func (s *Windows[K]) Take(key K, now time.Time, limit int) Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,18 +41,18 @@ func (s *Windows[K]) Take(key K, now time.Time, limit int) Verdict {
 	return v
 }
 
-// rotate begins a new generation if the young one is a Span old or full. The windows that it drops
-// were last used in the generation before the young one, and have expired unless the young one was
-// full.
+// rotate begins a new generation if the young one is full or a Span old. The windows it drops were
+// last used before the young generation began. They have expired, unless the young generation
+// filled up early.
 func (s *Windows[K]) rotate(now time.Time) {
-	// The generation lasts longer than a Span if the clock was set back.
+	// If the clock was set back, the generation lasts longer than a Span.
 	if now.Sub(s.since) < Span && len(s.young) < s.maxKeys {
 		return
 	}
 	s.since, s.old, s.young = now, s.young, map[K]Window{}
 }
 
-// Len returns the number of windows that are kept, some of which may have expired.
+// Len returns the number of windows in memory, some of which may have expired.
 func (s *Windows[K]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,38 +9,38 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// AttemptRules configures Attempts. Each attempt counts under three keys: for example the client,
+// AttemptRules configures Attempts. Each attempt counts under three keys, for example the client,
 // the account, and the pair of both.
 type AttemptRules struct {
-	// Delays[0] has the delays of the first key: after its first attempt, its second, and so on.
-	// The last delay applies to all later attempts. Delays[2] has the delays of the third key in
-	// the same way.
+	// Delays[0] lists the delays of the first key after its first attempt, its second, and so on.
+	// The last delay also applies to all later attempts. Delays[2] lists the delays of the third
+	// key in the same way.
 	//
-	// The second key never waits. Instead, once the third key has made Shared attempts, it also
-	// waits for the delay in Delays[1] that the count of the second key selects. No delay may be
-	// longer than Memory.
+	// The second key never waits. Instead, once the third key has made Shared attempts, it waits
+	// for at least the delay in Delays[1] that corresponds to the second key's count. No delay may
+	// be longer than Memory.
 	Delays [3][]time.Duration
 	// Shared is a number of attempts; see Delays.
 	Shared int
 	// Memory is how long a key is kept after its last delay.
 	Memory time.Duration
-	// Most is the maximum number of keys. If there are more, the keys whose memory ends first are
+	// Most is the maximum number of keys. If there are more, the keys that expire first are
 	// deleted.
 	Most int
 	// Timeout limits each call.
 	Timeout time.Duration
 }
 
-// Attempts counts attempts and delays the next ones, for all clients of the server together. It is
-// safe for concurrent use. Each call is a script and thus one atomic round trip; a call that fails
-// may have been executed.
+// Attempts counts attempts and delays further ones, for all clients of the Redis server together.
+// It is safe for concurrent use. Each call runs a script, atomically and in one round trip. A call
+// that fails may still have been executed.
 type Attempts struct {
 	rdb   *goredis.Client
 	keys  []string
 	rules AttemptRules
 }
 
-// Attempts returns the counter that all clients of the server share under this name.
+// Attempts returns the counter with the given name, which all clients of the server share.
 func (c *Client) Attempts(name string, rules AttemptRules) *Attempts {
 	name = "crier:attempts:{" + name + "}"
 	return &Attempts{rdb: c.rdb, keys: []string{name, name + ":ends"}, rules: rules}
@@ -56,8 +56,8 @@ var (
 	forgiveScript = goredis.NewScript(forgiveSource)
 )
 
-// Begin counts an attempt under its keys. If one of them must wait, Begin counts nothing and wait
-// is the longest remaining delay. Begin returns an error if that is longer than every delay of the
+// Begin counts an attempt under its keys. If any key must wait, Begin counts nothing, and wait is
+// the longest remaining delay. Begin returns an error if wait is longer than every delay in the
 // rules, which happens if the server's clock was set back.
 func (a *Attempts) Begin(ctx context.Context, keys [3]string) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.rules.Timeout)
@@ -91,8 +91,8 @@ func (r *AttemptRules) longest() time.Duration {
 	return d
 }
 
-// Forgive removes the last attempt of each key and the delay after it. Call it for an attempt that
-// succeeded. It returns the error of Redis; the attempts then count until they expire.
+// Forgive removes each key's last attempt and the delay after it. Call it after an attempt that
+// succeeded. If Redis fails, Forgive returns the error, and the attempts count until they expire.
 func (a *Attempts) Forgive(ctx context.Context, keys [3]string) error {
 	ctx, cancel := context.WithTimeout(ctx, a.rules.Timeout)
 	defer cancel()

@@ -8,13 +8,13 @@ import (
 	"github.com/go-redis/redis_rate/v10"
 )
 
-// Take takes up to n tokens of a rate limit that all clients of the server share under its name.
-// The bucket holds posts tokens and refills evenly within per. Take returns the number of tokens
-// taken. If that is less than n, it also returns the time until the next token, which is at most
-// per.
+// Take takes up to n tokens from the named rate limit, which all clients of the server share. The
+// bucket holds posts tokens and refills evenly over the duration per. Take returns the number of
+// tokens taken. If that is less than n, it also returns the time until the next token, which is at
+// most per.
 //
-// Take returns an error if the server reports a longer time, which happens if its clock was set
-// back. The limit then grants no tokens until the clock has caught up.
+// Take returns an error if the server reports a longer time, which happens if the server's clock
+// was set back. The limit then grants no tokens until the clock has caught up.
 func (c *Client) Take(
 	ctx context.Context, name string, posts int, per time.Duration, n int,
 ) (got int, wait time.Duration, err error) {
@@ -24,7 +24,7 @@ func (c *Client) Take(
 	if err != nil {
 		return 0, 0, fmt.Errorf("redis rate: %w", err)
 	}
-	// RetryAfter is -1 if tokens were taken; an infinite time may overflow to a negative one.
+	// RetryAfter is -1 if tokens were taken. An infinite time can overflow and become negative.
 	if r.RetryAfter > per || r.RetryAfter < -1 {
 		return 0, 0, fmt.Errorf("redis rate: the key rate:%s allows nothing for longer than the %s of the rate; "+
 			"was the clock of Redis set back?", key, per)

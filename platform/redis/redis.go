@@ -1,5 +1,5 @@
-// Package redis is a client of a Redis server that all processes share, for limits that apply to
-// them together.
+// Package redis enforces limits that apply to all processes together, through a Redis server that
+// they share.
 package redis
 
 import (
@@ -36,10 +36,10 @@ func (c Config) Validate() error {
 // Client is a client of one Redis server. It is safe for concurrent use.
 type Client struct{ rdb *goredis.Client }
 
-// callLimit limits connecting, and each response for callers without a deadline.
+// callLimit limits connecting, and each response if the caller has no deadline.
 const callLimit = 2 * time.Second
 
-// Open returns a client of the server at a redis:// or rediss:// URL. It fails only if the URL is
+// Open returns a client for the server at a redis:// or rediss:// URL. It fails only if the URL is
 // invalid; the error does not contain the URL, which may include a password. Connections are opened
 // on demand, so the server need not be reachable yet; see Ping.
 func Open(url string) (*Client, error) {
@@ -54,8 +54,8 @@ func Open(url string) (*Client, error) {
 	return &Client{rdb: goredis.NewClient(opts)}, nil
 }
 
-// parseURL returns the options of a URL. The error is a predicate without a subject, and omits the
-// cause, which may contain the password.
+// parseURL returns the options in a URL. The error text is a predicate without a subject. It omits
+// the cause, which may contain the password.
 func parseURL(url string) (*goredis.Options, error) {
 	opts, err := goredis.ParseURL(url)
 	if err != nil || opts.Network == "tcp" && !dialable(opts.Addr) {
@@ -74,9 +74,9 @@ func dialable(addr string) bool {
 	return err == nil && n > 0
 }
 
-// LogTo logs go-redis's messages about connections, for all clients of this process. It logs them
-// at DEBUG because callers receive the same failures as errors. Without LogTo, go-redis writes to
-// standard error.
+// LogTo logs go-redis's messages about connections, for all clients in this process. It logs them
+// at DEBUG, because callers receive the same failures as errors. Without LogTo, go-redis writes its
+// messages to standard error.
 func LogTo(log *slog.Logger) { goredis.SetLogger(debugLog{log: log}) }
 
 type debugLog struct{ log *slog.Logger }
@@ -87,7 +87,7 @@ func (l debugLog) Printf(ctx context.Context, format string, v ...any) {
 	}
 }
 
-// Ping returns an error if the server cannot be reached, refuses the password, or does not respond
+// Ping returns an error if the server cannot be reached, rejects the password, or does not respond
 // before ctx ends.
 func (c *Client) Ping(ctx context.Context) error {
 	if err := c.rdb.Ping(ctx).Err(); err != nil {

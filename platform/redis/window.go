@@ -11,7 +11,7 @@ import (
 	"crier/platform/clock"
 )
 
-// Windows counts requests against limits in fixed windows, for all clients of the server together.
+// Windows counts requests against limits in fixed windows, which all clients of the server share.
 // It is safe for concurrent use.
 type Windows struct {
 	rdb     *goredis.Client
@@ -20,8 +20,8 @@ type Windows struct {
 	timeout time.Duration
 }
 
-// Windows returns the counter that all clients of the server share under this name. Each of its
-// calls ends after the timeout.
+// Windows returns the counter with the given name, which all clients of the server share. timeout
+// limits each of its calls.
 func (c *Client) Windows(name string, timeout time.Duration) *Windows {
 	return &Windows{rdb: c.rdb, clock: clock.System{}, prefix: "crier:window:" + name + ":", timeout: timeout}
 }
@@ -32,24 +32,25 @@ var (
 	windowScript = goredis.NewScript(windowSource)
 )
 
-// Take counts one request of the key in its window, which begins with the first counted request. It
-// returns how many more requests are allowed and when the window ends. If none was left, Take does
-// not count the request and left is -1. The limit may differ between calls; a limit below 1 refuses
-// every request.
+// Take counts one request in the key's window, which begins with the first counted request. It
+// returns how many more requests are allowed and when the window ends. If the limit was already
+// reached, Take does not count the request and left is -1. The limit may differ between calls; a
+// limit below 1 rejects every request.
 //
 // Every combination of bucket, key and window length counts separately. The length is rounded down
-// to milliseconds and must be at least one. A bucket is a name without colons. Callers must hash
-// keys that are secret or long, because Redis and error texts show them unchanged.
+// to milliseconds and must be at least 1 ms. A bucket name must not contain colons. Callers must
+// hash keys that are secret or long, because Redis and error texts show keys unchanged.
 //
-// Take is a script: it is atomic and takes one round trip once the server has loaded it. The server
-// measures and deletes the window. The result ends uses the clock of this process, and may be late
-// by at most the time that the response took.
+// Take runs a script, which is atomic and takes one round trip once the server has loaded it. The
+// server times and deletes the window. ends is a time on this process's clock, and can be late by
+// at most the time the response took.
 //
-// Take returns an error if Redis fails or does not respond before the timeout or the end of ctx;
-// the request may still have been counted. If the connection breaks, Take tries again within the
-// timeout, which may count the request twice. It also returns an error if the window ends later
-// than a new one would, which happens if the server's clock was set back; the key then fails until
-// the clock has caught up.
+// Take returns an error if Redis fails, or does not respond before the timeout or the end of ctx.
+// The request may still have been counted. If the connection breaks, Take retries within the
+// timeout, which can count the request twice.
+//
+// Take also returns an error if the window ends later than a new window would, which happens if the
+// server's clock was set back. Calls for the key then fail until the clock has caught up.
 func (w *Windows) Take(
 	ctx context.Context, bucket, key string, limit int, window time.Duration,
 ) (left int, ends time.Time, err error) {

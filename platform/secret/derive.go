@@ -7,9 +7,9 @@ import (
 )
 
 // Derive returns 32 secret bytes for a purpose, derived from the first key with HKDF-SHA256. All
-// processes of an instance get the same bytes. The bytes reveal neither the key nor the bytes of
-// another purpose, and they change if another key becomes the first. Derive returns an error only
-// if the first key is invalid.
+// processes of an instance derive the same bytes. The bytes reveal neither the key nor the bytes
+// for other purposes, and they change if a different key becomes the first. Derive returns an error
+// only if the first key is invalid.
 func (c Config) Derive(purpose string) ([]byte, error) {
 	first, _, _ := strings.Cut(c.Keys.Reveal(), ",")
 	raw, err := decodeKey(first)

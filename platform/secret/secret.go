@@ -22,7 +22,7 @@ import (
 
 const keySize = 32
 
-// Config holds the encryption keys of an instance, which all its processes share.
+// Config holds an instance's encryption keys, which all its processes share.
 type Config struct {
 	// Keys are separated by commas. The first one encrypts; all of them decrypt.
 	Keys Text `env:"ENCRYPTION_KEYS, required" doc:"Base64 keys of 32 bytes, comma-separated. The first encrypts, all decrypt."`
@@ -36,15 +36,16 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Keyring returns the keyring of the configured keys. Its errors are the errors of NewKeyring.
+// Keyring returns a keyring with the configured keys. It returns the same errors as NewKeyring.
 func (c Config) Keyring() (*Keyring, error) { return NewKeyring(strings.Split(c.Keys.Reveal(), ",")) }
 
 // Keyring encrypts and decrypts secrets (XChaCha20-Poly1305). It is safe for concurrent use.
 type Keyring struct{ aead tink.AEAD }
 
-// NewKeyring returns a keyring of base64 keys of 32 bytes. The first key seals; all of them open,
-// in any order. To rotate, put a new key first, and remove the old one once it seals no stored
-// secret. The error joins one error for each invalid or repeated key and contains no key text.
+// NewKeyring returns a keyring with the given keys, each of which is 32 bytes in base64. The first
+// key seals, and all keys open, in any order. To rotate keys, put a new key first, and remove the
+// old key once no stored secret is sealed with it. The error joins one error for each invalid or
+// repeated key and contains no key text.
 func NewKeyring(keys []string) (*Keyring, error) {
 	manager := keyset.NewManager()
 	params, err := xchacha20poly1305.NewParameters(xchacha20poly1305.VariantTink)
@@ -109,15 +110,16 @@ func decodeKey(text string) ([]byte, error) {
 	return raw, nil
 }
 
-// keyID returns the id that Tink stores in front of a sealed secret. It depends only on the key, so
-// that secrets can be opened after restarts and reorderings. Tink rejects the id 0.
+// keyID returns the id that Tink stores in front of a sealed secret. The id depends only on the
+// key, so secrets can still be opened after a restart or a change in the order of the keys. Tink
+// rejects the id 0.
 func keyID(raw []byte) uint32 {
 	sum := sha256.Sum256(append([]byte("crier key id "), raw...))
 	return max(binary.BigEndian.Uint32(sum[:4]), 1)
 }
 
-// Seal encrypts plain. bound is the id of the organization that owns the secret; Open must be given
-// the same bound to decrypt it. Seal returns fault.Internal if bound is empty.
+// Seal encrypts plain. bound is the id of the organization that owns the secret; Open needs the
+// same bound to decrypt the secret. Seal returns fault.Internal if bound is empty.
 func (k *Keyring) Seal(plain []byte, bound string) ([]byte, error) {
 	if bound == "" {
 		return nil, fault.New(fault.Internal, "secret.Seal", "A secret must be bound to its owner.")

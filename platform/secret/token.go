@@ -9,8 +9,8 @@ import (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// HashToken returns the SHA-256 of a random token. The hash is stored in place of the token. Do not
-// use it for passwords.
+// HashToken returns the SHA-256 hash of a random token. The hash is stored in place of the token.
+// Do not use HashToken for passwords.
 func HashToken(s string) []byte {
 	sum := sha256.Sum256([]byte(s))
 	return sum[:]
@@ -22,8 +22,8 @@ func Equal(sent string, want Text) bool {
 	return want != "" && subtle.ConstantTimeCompare(HashToken(sent), HashToken(want.Reveal())) == 1
 }
 
-// Token returns prefix followed by n random characters of 0-9 A-Z a-z, each with 5.95 bits of
-// entropy. It returns an error if n is below 1.
+// Token returns prefix followed by n random characters from 0-9, A-Z and a-z, each with 5.95 bits
+// of entropy. It returns an error if n is less than 1.
 func Token(prefix string, n int) (string, error) {
 	if n <= 0 {
 		return "", errors.New("secret.Token: a token needs at least one random character")
@@ -35,7 +35,8 @@ func Token(prefix string, n int) (string, error) {
 			return "", err
 		}
 		for _, b := range buf {
-			// Bytes from 248 = 4 x 62 upwards would make the first characters more likely.
+			// Bytes of 248 (4 x 62) and above would make the first characters of base62 more
+			// likely.
 			if b < 248 && len(out) < len(prefix)+n {
 				out = append(out, base62[b%62])
 			}

@@ -13,8 +13,8 @@ import (
 	"crier/platform/fault"
 )
 
-// OK is the result of a check that passed. Degraded is the prefix of the result of a failed check
-// that was added with AddDegraded.
+// OK is the result of a check that passed. Degraded is the prefix of a result if the check failed
+// and was added with AddDegraded.
 const (
 	OK       = "ok"
 	Degraded = "degraded: "
@@ -27,8 +27,8 @@ const (
 	firstRun      = 5 * time.Second
 )
 
-// Health runs named checks in the background and keeps their last results. Check returns those
-// results without waiting, so health requests put no load on the dependencies. Health also records
+// Health runs named checks in the background and keeps their latest results. Check returns these
+// results without waiting, so health requests put no load on dependencies. Health also records
 // whether the process is ready for requests. It is safe for concurrent use.
 type Health struct {
 	log     *slog.Logger
@@ -42,19 +42,19 @@ type Health struct {
 	ended   sync.Once
 }
 
-// check is a named check and its last result. Health.mu protects running, text and at.
+// check is a named check and its latest result. Health.mu protects running, text and at.
 type check struct {
 	name     string
 	run      func(context.Context) error
 	degraded bool // added by AddDegraded
 	running  bool // the last run has not returned yet
 
-	text string // the last result; "" before the first
+	text string // the latest result; "" before the first
 	at   time.Time
 }
 
 // NewHealth returns a Health that has no checks and is not ready. timeout limits each run of a
-// check. A nil log discards.
+// check. A nil log discards messages.
 func NewHealth(timeout time.Duration, log *slog.Logger) *Health {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -62,13 +62,14 @@ func NewHealth(timeout time.Duration, log *slog.Logger) *Health {
 	return &Health{log: log, timeout: timeout, checks: map[string]*check{}, stop: make(chan struct{})}
 }
 
-// Add adds a check whose failure makes the service unhealthy. It replaces a check of the same name.
+// Add adds a check whose failure makes the service unhealthy. It replaces any check with the same
+// name.
 func (h *Health) Add(name string, run func(context.Context) error) {
 	h.add(&check{name: name, run: run})
 }
 
-// AddDegraded adds a check whose failure is reported while the service stays healthy. It replaces a
-// check of the same name.
+// AddDegraded adds a check whose failure is reported while the service stays healthy. It replaces
+// any check with the same name.
 func (h *Health) AddDegraded(name string, run func(context.Context) error) {
 	h.add(&check{name: name, run: run, degraded: true})
 }
@@ -79,8 +80,8 @@ func (h *Health) add(c *check) {
 	h.checks[c.name] = c
 }
 
-// Age returns a check that fails if the time that last returns, such as the last heartbeat of a
-// loop, is more than most ago. last must not block.
+// Age returns a check that fails if the time returned by last, such as a loop's last heartbeat, is
+// more than most ago. last must not block.
 func Age(last func() time.Time, most time.Duration) func(context.Context) error {
 	return func(context.Context) error {
 		age := clock.System{}.Now().Sub(last())
@@ -92,16 +93,15 @@ func Age(last func() time.Time, most time.Duration) func(context.Context) error 
 	}
 }
 
-// SetReady sets whether the process accepts requests: true once all parts run, false when it begins
-// to drain.
+// SetReady sets whether the process accepts requests. Call it with true once all parts are running,
+// and with false when the process begins to drain.
 func (h *Health) SetReady(ready bool) { h.ready.Store(ready) }
 
 // Ready reports whether a load balancer may send requests to this process.
 func (h *Health) Ready() bool { return h.ready.Load() }
 
-// Start begins to run the checks. It waits for the first results of the checks that were added with
-// Add, for at most five seconds or until ctx ends. The checks run until Stop. Further calls do
-// nothing.
+// Start begins to run the checks, which then run until Stop. It waits for the first results of
+// checks added with Add, for at most five seconds or until ctx ends. Further calls do nothing.
 func (h *Health) Start(ctx context.Context) {
 	h.mu.Lock()
 	started := h.started
@@ -121,8 +121,8 @@ func (h *Health) Start(ctx context.Context) {
 	}
 }
 
-// Stop ends the checks. Check then returns the last results until they are too old, and failures
-// after that.
+// Stop ends the checks. Check returns the latest results until they are too old, and failures after
+// that.
 func (h *Health) Stop() { h.ended.Do(func() { close(h.stop) }) }
 
 func (h *Health) loop(first chan struct{}) {
@@ -144,8 +144,8 @@ func (h *Health) loop(first chan struct{}) {
 	}
 }
 
-// Refresh runs every check once and waits for the results, at most for the timeout of NewHealth. It
-// skips checks that are running. It is for tests.
+// Refresh runs every check once and waits for the results, at most for the timeout passed to
+// NewHealth. It skips checks that are already running. It is meant for tests.
 func (h *Health) Refresh() {
 	for _, r := range h.startChecks() {
 		<-r.done
@@ -158,8 +158,8 @@ type run struct {
 	done     chan struct{}
 }
 
-// startChecks starts each check that is not running, in a new goroutine. A check that never returns
-// occupies one goroutine and fails by timeout.
+// startChecks starts every check that is not already running, each in a new goroutine. A check that
+// never returns occupies one goroutine and fails by timing out.
 func (h *Health) startChecks() (runs []run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -213,8 +213,8 @@ func (h *Health) observe(c *check) {
 	}
 }
 
-// publicText returns a sentence that is safe to publish. It uses the message of a fault, and never
-// the text of another error.
+// publicText returns a sentence about err that is safe to publish. For a fault with a message, it
+// returns the message. It never returns the text of any other error.
 func (h *Health) publicText(err error) string {
 	var f *fault.Error
 	switch {
@@ -226,11 +226,11 @@ func (h *Health) publicText(err error) string {
 	return "Not reachable."
 }
 
-// Check returns the last result of every check without waiting. A result is "ok" or a sentence that
-// is safe to publish; causes are in the log. A check without a recent result has failed.
+// Check returns the latest result of every check without waiting. A result is "ok" or a sentence
+// that is safe to publish; causes are in the log. A check without a recent result counts as failed.
 //
-// healthy is false if a check of Add failed. The result of a failed check of AddDegraded begins
-// with "degraded: " and leaves healthy unchanged.
+// healthy is false if a check added with Add failed. If a check added with AddDegraded failed, its
+// result begins with "degraded: " and does not affect healthy.
 func (h *Health) Check(context.Context) (answers map[string]string, healthy bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

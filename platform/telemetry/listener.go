@@ -18,16 +18,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// NewRegistry returns a registry with the metrics of the Go runtime and of the process. Packages
-// register their own metrics.
+// NewRegistry returns a registry with metrics of the Go runtime and the process. Packages register
+// their own metrics.
 func NewRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return reg
 }
 
-// Route is an additional route of a Listener. Pattern has the form that http.ServeMux takes.
-// Example: "GET /monitor/queue/{name}"
+// Route is an additional route of a Listener. Pattern is an http.ServeMux pattern. Example:
+// "GET /monitor/queue/{name}"
 type Route struct {
 	Pattern string
 	Handler http.Handler
@@ -43,8 +43,8 @@ type Listener struct {
 
 // Serve returns a Listener that serves on ln until Stop, which closes ln.
 //
-// If ln is on loopback, requests for hosts other than localhost or an IP address get a 403.
-// Otherwise a web page in a browser on this machine could read profiles through a foreign name that
+// If ln is on loopback, requests whose Host is neither localhost nor an IP address get a 403.
+// Otherwise, a web page in a browser on this machine could read profiles through a domain name that
 // resolves to 127.0.0.1.
 func Serve(ln net.Listener, reg *prometheus.Registry, health *Health, log *slog.Logger, more ...Route) *Listener {
 	mux := http.NewServeMux()
@@ -54,7 +54,7 @@ func Serve(ln net.Listener, reg *prometheus.Registry, health *Health, log *slog.
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	mux.Handle("GET /debug/pprof/cmdline", http.NotFoundHandler()) // arguments may hold secrets
+	mux.Handle("GET /debug/pprof/cmdline", http.NotFoundHandler()) // arguments may contain secrets
 	for _, r := range more {
 		mux.Handle(r.Pattern, r.Handler)
 	}
@@ -72,7 +72,7 @@ func Serve(ln net.Listener, reg *prometheus.Registry, health *Health, log *slog.
 	return l
 }
 
-// guarded returns next, with a check of the Host header if ln is on loopback.
+// guarded wraps next with a check of the Host header if ln is on loopback.
 func guarded(ln net.Listener, next http.Handler) http.Handler {
 	if at, ok := ln.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		return next
@@ -108,12 +108,12 @@ func answerHealth(health *Health, log *slog.Logger) http.Handler {
 	})
 }
 
-// Addr returns the host:port of the network listener. The port is the actual one if port 0 was
-// configured.
+// Addr returns the host:port of the network listener. If port 0 was configured, it contains the
+// actual port.
 func (l *Listener) Addr() string { return l.ln.Addr().String() }
 
 // Stop waits for active requests. If ctx ends first, it closes their connections and returns ctx's
-// error, joined with any error of closing.
+// error, joined with any error from closing.
 func (l *Listener) Stop(ctx context.Context) error {
 	err := l.server.Shutdown(ctx)
 	if err != nil {

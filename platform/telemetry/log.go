@@ -1,5 +1,4 @@
-// Package telemetry provides what operators observe of a process: logs, metrics, profiles and
-// health checks.
+// Package telemetry provides logs, metrics, profiles and health checks for operating a process.
 package telemetry
 
 import (
@@ -12,16 +11,17 @@ import (
 	"strconv"
 )
 
-// Config configures the log and the private listener of a process.
+// Config configures a process's log and private listener.
 type Config struct {
 	LogFormat string     `env:"LOG_FORMAT, default=auto" doc:"json, text, or auto: text on a terminal, else json."`
 	LogLevel  slog.Level `env:"LOG_LEVEL, default=info" doc:"debug, info, warn or error."`
-	// Listen is a private host:port that serves /metrics, /health, /monitor/queue and /debug/pprof
-	// without authentication. If it is empty, there is no such listener. Example: 127.0.0.1:4899
+	// Listen is the private host:port that serves /metrics, /health, /monitor/queue and
+	// /debug/pprof without authentication. If it is empty, nothing is served. Example:
+	// 127.0.0.1:4899
 	Listen string `env:"METRICS_LISTEN" doc:"Private host:port of metrics, health and profiles, without a password."`
 }
 
-// Validate returns the errors of all invalid fields, joined. LogLevel is checked earlier, when the
+// Validate returns the joined errors of all invalid fields. LogLevel is checked earlier, when the
 // environment is read.
 func (c Config) Validate() error {
 	var faults []error
@@ -48,9 +48,9 @@ func hostPort(addr string) bool {
 // NewLogger returns a logger that writes to w. It returns an error unless format is json, text or
 // auto.
 //
-// The logger adds request_id from the context and hides secrets: attributes named like one, tokens
-// in query strings and after Bearer or Basic, and passwords in URLs. It cuts values at 8 KB before
-// quoting them, so that another server or a client cannot choose the size of the log.
+// The logger adds request_id from the context. It redacts attributes named like secrets, tokens in
+// query strings and after Bearer or Basic, and passwords in URLs. It truncates values to 8 KB
+// before quoting them, so that neither a client nor another server controls the size of the log.
 func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
 	if err := (Config{LogFormat: format}).Validate(); err != nil {
 		return nil, err
@@ -74,12 +74,12 @@ func terminal(w io.Writer) bool {
 
 type requestKey struct{}
 
-// WithRequestID returns a context that adds the request id to log records.
+// WithRequestID returns a context whose request id is added to log records.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestKey{}, id)
 }
 
-// RequestID returns the request id of the context, or "" if it has none.
+// RequestID returns the context's request id, or "" if it has none.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestKey{}).(string)
 	return id

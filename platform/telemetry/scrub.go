@@ -18,14 +18,14 @@ var (
 		`(?:token|secret|password|signature|key)|code|state|sig)=)[^&\s"'\\]+`)
 	inHeader = regexp.MustCompile(`(?i)\b(bearer|basic) +[a-z0-9._~+/=-]{8,}`)
 	inURL    = regexp.MustCompile(`(://)[^/\s:@"]*:[^/\s@"]+@`)
-	// These match the beginning of a secret at the end of a cut text. inQuery already matches a
-	// secret of any length.
+	// These match a secret whose end was cut off by truncation. inQuery needs no such variant,
+	// because it matches secrets of any length.
 	cutHeader = regexp.MustCompile(`(?i)\b(bearer|basic) +[a-z0-9._~+/=-]*$`)
 	cutURL    = regexp.MustCompile(`(://)[^/\s:@"]*:[^/\s@"]*$`)
 )
 
-// scrub is the ReplaceAttr of the handlers. It is called for every attribute, including the message
-// and the members of groups.
+// scrub is the ReplaceAttr function of the handlers. slog calls it for every attribute, including
+// the message and attributes in groups.
 func scrub(_ []string, a slog.Attr) slog.Attr {
 	if secretName.MatchString(a.Key) {
 		return slog.String(a.Key, redacted)
@@ -43,20 +43,19 @@ func scrub(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Scrub returns s with tokens in query strings, values after Bearer and Basic, and passwords in
-// URLs replaced.
+// Scrub redacts tokens in query strings, values after Bearer and Basic, and passwords in URLs.
 func Scrub(s string) string {
 	s = inQuery.ReplaceAllString(s, "${1}"+redacted)
 	s = inHeader.ReplaceAllString(s, "${1} "+redacted)
 	return inURL.ReplaceAllString(s, "${1}"+redacted+"@")
 }
 
-// maxValue is the maximum size of a value in a log record, in bytes. Quoting makes it at most six
-// times as long.
+// maxValue is the maximum size of a value in a log record, in bytes. Quoting can make a value up to
+// six times as long.
 const maxValue = 8 << 10
 
-// clean returns the beginning of s without secrets. If s was cut, the result ends with the number
-// of bytes left out.
+// clean redacts secrets in s and truncates it to maxValue bytes. If s was truncated, the number of
+// omitted bytes is appended.
 func clean(s string) string {
 	head := text.CutBytes(s, maxValue)
 	out := Scrub(head)
@@ -73,10 +72,11 @@ func clean(s string) string {
 
 var errorType = reflect.TypeFor[error]()
 
-// remaining returns left minus the size of the texts and elements of v. It stops as soon as the
-// result is negative, and skips unexported fields because another goroutine may be changing them.
+// remaining returns left minus the total size of the strings and elements in v. It stops as soon as
+// the result is negative. It skips unexported fields, because another goroutine may be changing
+// them.
 func remaining(v reflect.Value, left int) int {
-	left-- // ends the recursion of a list that contains itself
+	left-- // ends the recursion in a list that contains itself
 	switch v.Kind() {
 	case reflect.Invalid:
 		return left

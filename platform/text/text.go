@@ -1,5 +1,5 @@
-// Package text cuts, cleans and phrases short texts that people read: names, notes and messages
-// from other servers.
+// Package text truncates, cleans and formats short texts for people, such as names, notes and
+// messages from other servers.
 package text
 
 import (
@@ -22,7 +22,8 @@ func Cut(s string, n int) string {
 	return s
 }
 
-// CutBytes returns the first n bytes of s, or up to three fewer so that no character is split.
+// CutBytes returns the first n bytes of s, or up to three bytes fewer to avoid splitting a
+// character.
 func CutBytes(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -35,7 +36,8 @@ func CutBytes(s string, n int) string {
 	return s[:n]
 }
 
-// Shorten returns at most n characters of s. If s has more, the last one is an ellipsis.
+// Shorten returns s if it has at most n characters. Otherwise, it returns the first n-1 characters,
+// followed by an ellipsis.
 func Shorten(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -43,12 +45,12 @@ func Shorten(s string, n int) string {
 	return Cut(s, n-1) + "…"
 }
 
-// Line returns text from another party as one line that any store can hold. The result is valid
-// UTF-8 of at most n bytes, without control characters such as U+0000 and without Hidden
+// Line returns text from another party as a single line that any store can hold. The result is at
+// most n bytes of valid UTF-8. It contains neither control characters, such as U+0000, nor Hidden
 // characters.
 //
-// Each run of white space becomes one space, or nothing at the ends. Invalid bytes are dropped, and
-// no character is split.
+// White space at the ends is removed, and every other run of white space becomes one space. Invalid
+// bytes are dropped, and no character is split.
 func Line(s string, n int) string {
 	var b strings.Builder
 	space := false
@@ -76,8 +78,9 @@ func Line(s string, n int) string {
 	return b.String()
 }
 
-// Hidden reports whether a character is invisible and affects how others appear: it sets the
-// writing direction or has no width. The joiners of letters and emoji are not Hidden.
+// Hidden reports whether a character is invisible and affects how other characters appear, because
+// it sets the writing direction or has no width. Characters that join letters or emoji are not
+// Hidden.
 func Hidden(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r) || r == '\u200B' || r == '\u2060' || r == '\uFEFF'
 }

