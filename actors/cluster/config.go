@@ -13,19 +13,20 @@ import (
 	"crier/platform/env"
 )
 
-// Config configures a Member and a Host. The same authority signs the certificates of all
-// processes.
+// Config configures a Member and a Host. All processes' certificates must be signed by the same
+// authority.
 type Config struct {
-	// LeaseTTL is how long after its last heartbeat a process still owns its shards.
+	// LeaseTTL is how long a process owns its shards after its last heartbeat.
 	LeaseTTL time.Duration `env:"LEASE_TTL, default=10s" doc:"How long a process keeps its shards without a heartbeat."`
 	// HeartbeatInterval is at most half of LeaseTTL.
 	HeartbeatInterval time.Duration `env:"HEARTBEAT_INTERVAL, default=2s" doc:"How often a process renews its lease."`
 	// Roles are RoleEdge, RoleWorker or both.
 	Roles []string `env:"ROLES, default=edge,worker" doc:"edge answers requests, worker publishes; one or both."`
-	// Listen is host:port. Without it, other processes cannot send messages to the actors of this
-	// one. Example: 10.0.0.7:4901
+	// Listen is a host:port address. If it is empty, other processes cannot send messages to this
+	// process's actors. Example: 10.0.0.7:4901
 	Listen string `env:"CLUSTER_LISTEN" doc:"host:port where other processes reach this one; not needed by a single process."`
-	// Advertise is the host:port that other processes use. It defaults to Listen.
+	// Advertise is the host:port address at which other processes reach this one. It defaults to
+	// Listen.
 	Advertise string `env:"CLUSTER_ADVERTISE" doc:"host:port that other processes use, if it differs from CLUSTER_LISTEN."`
 	// Cert, Key and CA are required unless Listen is on loopback.
 	Cert string `env:"CLUSTER_CERT" doc:"PEM file with the certificate of this process; needed off loopback."`
@@ -39,11 +40,11 @@ func (c Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
 const (
 	minLeaseTTL = time.Second
-	// maxLeaseTTL is how long the posts of a process that died may wait for another process.
+	// maxLeaseTTL limits how long a dead process's posts wait for a new owner.
 	maxLeaseTTL = 10 * time.Minute
 )
 
-// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+// Validate returns all configuration faults, joined. errors.As finds an env.Fault in the result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Duration("LEASE_TTL", c.LeaseTTL, minLeaseTTL, maxLeaseTTL)
@@ -89,10 +90,10 @@ func (c Config) validateAddresses(faults *env.Faults) {
 	}
 }
 
-// callLimit returns how long one statement of the heartbeat may take. A heartbeat that finds its
-// connection dead takes three times as long, to detect that, to connect and to repeat the
-// statement, and still renews the lease before it expires. That does not hold for leases under
-// three seconds, which are for tests.
+// callLimit returns the timeout of a heartbeat statement. If the connection is dead, a heartbeat
+// takes three times as long, because it must time out, connect and repeat the statement. Even then,
+// the lease is renewed before it expires, except for leases under three seconds, which are meant
+// for tests.
 func (c Config) callLimit() time.Duration {
 	return min(max((c.LeaseTTL-c.HeartbeatInterval)/3, shortestCall), longestCall)
 }
@@ -117,8 +118,9 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// tls returns the configuration for both ends of a connection, which present a certificate signed
-// by the CA. It returns nil if no certificate is configured. The error is an env.Fault.
+// tls returns the TLS configuration for both ends of a connection. Each end must present a
+// certificate signed by the CA. tls returns nil if no certificate is configured. The error is an
+// env.Fault.
 func (c Config) tls() (*tls.Config, error) {
 	if c.Cert == "" && c.Key == "" && c.CA == "" {
 		return nil, nil

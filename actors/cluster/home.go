@@ -12,10 +12,10 @@ import (
 	"crier/platform/fault"
 )
 
-// Home is the data folder of a process. A file lock ensures that at most one process uses it. The
+// Home is a process's data folder. A file lock ensures that at most one process uses it. The
 // process that holds the lock therefore knows that earlier processes with the same ID have ended.
 type Home struct {
-	// ID identifies the folder. It is kept in the file node.id and outlives the process.
+	// ID identifies the folder. It is stored in the file node.id and outlives the process.
 	ID   uuid.UUID
 	lock *os.File
 }
@@ -60,8 +60,8 @@ func homeID(path string) (uuid.UUID, error) {
 }
 
 // Close releases the lock. It unlocks explicitly, because a child process between fork and exec has
-// a copy of the file descriptor, which would keep the lock. It returns the errors of the operating
-// system; in any case the lock is released when the process ends.
+// a copy of the file descriptor, which would keep the lock. It returns the operating system's
+// errors. The lock is released at the latest when the process ends.
 func (h *Home) Close() error {
 	return errors.Join(syscall.Flock(int(h.lock.Fd()), syscall.LOCK_UN), h.lock.Close())
 }

@@ -29,8 +29,8 @@ import (
 // respond.
 //
 // Host uses only protoactor's actors and transport. Member handles membership and ownership, so the
-// library's cluster, gossip and block list are not started: its block list would permanently
-// exclude a process that was cut off for a while.
+// library's cluster, gossip and block list are not started. The block list would permanently
+// exclude a process that was temporarily cut off.
 type Host struct {
 	system *actor.ActorSystem
 	lookup *lookup
@@ -46,16 +46,17 @@ type Kind struct {
 	Name string
 	// Produce returns a new actor for an identity.
 	Produce func(identity string) actor.Actor
-	// Leave is sent to an actor whose shard moved to another process. From then on the actor must
-	// respond to requests with Moved and pass other messages on through Send. It is stopped a
-	// second later.
+	// Leave is sent to an actor whose shard has moved to another process. From then on, the actor
+	// must respond to requests with Moved and forward other messages through Send. The actor is
+	// stopped a second later.
 	Leave any
 	// Moved is the response to a request that reached the wrong process or an actor that has left.
-	// Its GetMoved() returns true; for every other response it returns false.
+	// Its GetMoved method returns true. For every other response, GetMoved returns false or does
+	// not exist.
 	Moved any
-	// Shard returns the shard of an identity, and false if the identity is invalid.
+	// Shard returns an identity's shard, or false if the identity is invalid.
 	Shard func(identity string) (int16, bool)
-	// Place returns the owner of a shard; see Owners.Place. If it is nil, or without Config.Listen,
+	// Place returns a shard's owner; see Owners.Place. If Place is nil or Config.Listen is empty,
 	// this process owns every shard.
 	Place func(shard int16) (address string, here bool)
 }
@@ -63,7 +64,7 @@ type Kind struct {
 var (
 	// ErrSilent is returned if the actor or its process did not respond in time.
 	ErrSilent = errors.New("no response in time")
-	// ErrNowhere is returned if no process could be found that runs the actor.
+	// ErrNowhere is returned if no process was found that runs the actor.
 	ErrNowhere = errors.New("no process is running the actor")
 	// errDead is the error of a request to an actor that has stopped.
 	errDead = errors.New("the actor has stopped")
@@ -81,9 +82,9 @@ const (
 	pingLimit    = 5 * time.Second  // time to respond to the probe before the connection is closed
 )
 
-// NewHost returns a host for one kind of actor, and opens the socket at cfg.Listen if that is set.
-// It returns fault.Invalid if the address cannot be parsed, fault.Unavailable if it cannot be
-// listened on, and an env.Fault if the certificates cannot be read.
+// NewHost returns a host for one kind of actor. If cfg.Listen is set, NewHost listens on that
+// address. It returns fault.Invalid if the address cannot be parsed, fault.Unavailable if listening
+// fails, and an env.Fault if the certificates cannot be read.
 func NewHost(cfg Config, kind Kind, log *slog.Logger) (*Host, error) {
 	log = slog.New(levelShiftHandler{Handler: log.Handler()})
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
@@ -139,8 +140,8 @@ func remoteOptions(cfg Config) ([]remote.ConfigOption, error) {
 	return append(options, remote.WithServerOptions(server...), remote.WithDialOptions(dial...)), nil
 }
 
-// listen opens the socket and starts the router. It recovers because the library panics if it
-// cannot listen.
+// listen opens the socket and starts the router. It recovers from the panic that the library raises
+// if it cannot listen.
 func (h *Host) listen(rc *remote.Config) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -156,19 +157,18 @@ func (h *Host) listen(rc *remote.Config) (err error) {
 
 func routerName(kind string) string { return "router-" + kind }
 
-// identityHeader is the header of a message to a router. It names the identity that the message is
-// for.
+// identityHeader is the message header that tells a router which identity a message is for.
 const identityHeader = "identity"
 
-// route is the router's Receive: it passes messages from other processes on to the actors of this
-// one. It never blocks.
+// route is the router's Receive function. It passes messages from other processes on to this
+// process's actors. It never blocks.
 func (h *Host) route(ctx actor.Context) {
 	if ctx.MessageHeader() == nil {
 		return
 	}
 	identity := ctx.MessageHeader().Get(identityHeader)
 	if identity == "" {
-		return // a message of the actor system
+		return // a message from the actor system
 	}
 	pid := h.lookup.activate(identity)
 	switch {
@@ -179,7 +179,8 @@ func (h *Host) route(ctx actor.Context) {
 	}
 }
 
-// Address returns where other processes reach this one, or "" without Config.Listen.
+// Address returns the address at which other processes reach this one, or "" if Config.Listen is
+// empty.
 func (h *Host) Address() string {
 	if h.remote == nil {
 		return ""
@@ -187,9 +188,9 @@ func (h *Host) Address() string {
 	return h.system.Address()
 }
 
-// Request sends a message to the actor of an identity, starts the actor if necessary, and waits at
+// Request sends a message to an identity's actor, starting the actor if necessary, and waits at
 // most budget for the response. If the actor has moved or stopped, or its connection was lost,
-// Request tries once more. The error is ErrSilent or ErrNowhere; after ErrSilent the message may
+// Request tries once more. The error is ErrSilent or ErrNowhere. After ErrSilent, the message may
 // have arrived.
 func (h *Host) Request(identity string, message any, budget time.Duration) (any, error) {
 	end := clock.System{}.Now().Add(budget)
@@ -235,8 +236,8 @@ func (h *Host) requestOnce(identity string, message any, budget time.Duration) (
 	}
 }
 
-// Send sends a message to the actor of an identity without waiting for a response, and starts the
-// actor if necessary. The message may be lost if a process or a connection ends.
+// Send sends a message to an identity's actor without waiting for a response, starting the actor if
+// necessary. The message may be lost if a process ends or a connection breaks.
 func (h *Host) Send(identity string, message any) {
 	pid, header := h.find(identity)
 	if pid != nil {
@@ -244,9 +245,9 @@ func (h *Host) Send(identity string, message any) {
 	}
 }
 
-// find returns the receiver of messages for an identity: its actor, or the router of another
-// process with the header that the router needs. It returns nil if no process owns the identity or
-// this host is closed.
+// find returns the receiver of an identity's messages. This is the identity's actor or, if another
+// process owns the identity, that process's router with the header that the router needs. find
+// returns nil if no process owns the identity or this host is closed.
 func (h *Host) find(identity string) (*actor.PID, map[string]string) {
 	address, here := h.lookup.where(identity)
 	switch {
@@ -258,16 +259,16 @@ func (h *Host) find(identity string) (*actor.PID, map[string]string) {
 	return actor.NewPID(address, routerName(h.kind.Name)), map[string]string{identityHeader: identity}
 }
 
-// SendLocal sends a message to the actor of an identity if it runs in this process, and drops the
-// message otherwise.
+// SendLocal sends a message to an identity's actor if the actor is running in this process.
+// Otherwise it drops the message.
 func (h *Host) SendLocal(identity string, message any) {
 	if pid := h.lookup.active(identity); pid != nil {
 		h.system.Root.Send(pid, message)
 	}
 }
 
-// Where returns the process that owns an identity. here is true if it is this process; otherwise
-// address is its address, or empty if no process owns the identity.
+// Where returns an identity's owner. here is true if this process is the owner; otherwise address
+// is the owner's address, or empty if no process owns the identity.
 func (h *Host) Where(identity string) (address string, here bool) { return h.lookup.where(identity) }
 
 // Moves returns how many responses to requests were Kind.Moved. A request that is tried twice may
@@ -278,8 +279,8 @@ func (h *Host) Moves() int64 { return h.moved.Load() }
 // were already on their way.
 const forwardFor = time.Second
 
-// Evict sends Kind.Leave to the actors whose shards this process no longer owns, and stops them a
-// second later. It does not wait for them.
+// Evict sends Kind.Leave to the actors whose shards this process no longer owns, and stops these
+// actors a second later. It does not wait for the actors to stop.
 func (h *Host) Evict() {
 	for _, pid := range h.lookup.removeForeign() {
 		h.system.Root.Send(pid, h.kind.Leave)
@@ -287,9 +288,9 @@ func (h *Host) Evict() {
 	}
 }
 
-// Retire removes an activation, so that the next message for its identity starts another, and stops
-// it a second later. An idle actor calls Retire. It must handle later messages as it does after
-// Kind.Leave, so that no message that was on its way is lost.
+// Retire removes an activation and stops it a second later. The next message for the identity
+// starts a new activation. An idle actor calls Retire, and must then handle messages as it does
+// after Kind.Leave, so that no message that was already on its way is lost.
 func (h *Host) Retire(identity string, pid *actor.PID) {
 	h.lookup.remove(identity, pid)
 	h.stopLater(pid)
@@ -299,8 +300,9 @@ func (h *Host) stopLater(pid *actor.PID) {
 	time.AfterFunc(forwardFor, func() { h.system.Root.Poison(pid) })
 }
 
-// Close stops every actor, once it has handled the messages in its mailbox, and then the actor
-// system. If ctx ends first, Close does not wait for the remaining actors and returns ctx's error.
+// Close lets every actor handle the messages in its mailbox, stops the actors, and then stops the
+// actor system. If ctx ends first, Close does not wait for the remaining actors and returns ctx's
+// error.
 func (h *Host) Close(ctx context.Context) error {
 	var stopped []actor.Future
 	for _, pid := range h.lookup.close() {
@@ -321,6 +323,6 @@ func (h *Host) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ActorCount returns how many actors are running in this process, including those that are being
+// ActorCount returns how many actors are running in this process, including actors that are being
 // stopped.
 func (h *Host) ActorCount() int { return int(h.lookup.running.Load()) }

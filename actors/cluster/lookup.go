@@ -7,8 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// lookup finds the process that runs an identity's actor, and the actors of this process. It never
-// starts an actor whose shard another process owns.
+// lookup finds the process that runs an identity's actor, and keeps track of this process's actors.
+// It never starts an actor whose shard another process owns.
 type lookup struct {
 	system *actor.ActorSystem
 	kind   Kind
@@ -20,7 +20,8 @@ type lookup struct {
 	closed bool
 }
 
-// where is Host.Where. An invalid identity has no owner, unless this process owns every shard.
+// where implements Host.Where. An invalid identity has no owner, unless this process owns every
+// shard.
 func (l *lookup) where(identity string) (address string, here bool) {
 	if l.kind.Place == nil {
 		return "", true
@@ -32,8 +33,8 @@ func (l *lookup) where(identity string) (address string, here bool) {
 	return l.kind.Place(shard)
 }
 
-// activate returns the actor of an identity and starts it if it is not running. It returns nil if
-// another process owns the identity's shard or the host is closed.
+// activate returns an identity's actor, starting the actor if necessary. It returns nil if another
+// process owns the identity's shard or the host is closed.
 func (l *lookup) activate(identity string) *actor.PID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,16 +64,15 @@ func (l *lookup) props(identity string) *actor.Props {
 		}))
 }
 
-// active returns the actor of an identity, or nil if it is not running. It does not start the
-// actor.
+// active returns an identity's actor, or nil if the actor is not running.
 func (l *lookup) active(identity string) *actor.PID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pids[identity]
 }
 
-// removeForeign removes and returns the actors whose shard this process no longer owns. It does not
-// stop them.
+// removeForeign removes and returns the actors whose shards this process no longer owns. It does
+// not stop these actors.
 func (l *lookup) removeForeign() (out []*actor.PID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *lookup) removeForeign() (out []*actor.PID) {
 	return out
 }
 
-// remove removes an activation from the map, unless a later one has replaced it.
+// remove removes an activation from the map unless a later activation has replaced it.
 func (l *lookup) remove(identity string, pid *actor.PID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

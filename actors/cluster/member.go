@@ -1,6 +1,6 @@
-// Package cluster divides the organizations among processes. A Member keeps this process's lease
-// and its shards, which determine what the process schedules. A Host runs the actors of this
-// process and sends messages to the actors of others.
+// Package cluster divides the organizations among processes. A Member maintains this process's
+// lease and shards, which determine what the process schedules. A Host runs this process's actors
+// and sends messages to other processes' actors.
 package cluster
 
 import (
@@ -27,8 +27,8 @@ const (
 	RoleWorker = "worker"
 )
 
-// Deps are what a Member uses. Changed and Lost may be nil. The heartbeat calls them, so they must
-// not block.
+// Deps holds a Member's dependencies. Changed and Lost may be nil. The heartbeat calls both, so
+// they must not block.
 type Deps struct {
 	DB   *pg.DB
 	Home *Home
@@ -46,7 +46,7 @@ type Deps struct {
 type Member struct {
 	*Owners
 
-	// ID identifies this start of the process. A restarted process is another member.
+	// ID identifies this run of the process. A process that restarts is a new member.
 	ID uuid.UUID
 
 	cfg         Config
@@ -61,9 +61,9 @@ type Member struct {
 }
 
 // Join makes this process a member of the cluster and starts its heartbeat, which runs until Leave.
-// address is where other processes reach its actors, or empty if they cannot. Join fails if
-// Postgres does not respond. A process that ends without Leave keeps its shards until its lease
-// expires or the next process on the same Home joins.
+// address is where other processes reach this process's actors, or empty if they cannot. Join fails
+// if Postgres does not respond. A process that ends without Leave keeps its shards until its lease
+// expires or the next process with the same Home joins.
 func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, error) {
 	me := clusterstore.Node{ID: deps.Owners.id, Home: deps.Home.ID, Address: address, Roles: cfg.Roles}
 	m := &Member{
@@ -80,7 +80,7 @@ func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, 
 }
 
 // awayTries is how many times joining and leaving are tried while Postgres does not respond. The
-// limit of one statement suits the heartbeat and is short for joining and leaving.
+// timeout of a statement suits the heartbeat but is short for joining and leaving.
 const awayTries = 3
 
 func whileAway(ctx context.Context, fn func(context.Context) error) error {
@@ -106,7 +106,8 @@ func (m *Member) joinOnce(ctx context.Context) error {
 // LastHeartbeat returns when the last successful renewal of the lease was sent.
 func (m *Member) LastHeartbeat() time.Time { return *m.lastBeat.Load() }
 
-// fullScanEvery is how many heartbeats pass between two reads of the shards without a notification.
+// fullScanEvery is the interval, in heartbeats, at which the shards are read even without a
+// notification.
 const fullScanEvery = 5
 
 func (m *Member) run(ctx context.Context) {
@@ -120,8 +121,8 @@ func (m *Member) run(ctx context.Context) {
 	}
 }
 
-// wait waits until the next heartbeat is due, or until a notification or wakeUp, for which it
-// returns true.
+// wait waits until the next heartbeat is due, a notification arrives or wakeUp is called. It
+// returns true in the latter two cases.
 func (m *Member) wait(ctx context.Context) bool {
 	wait, cancel := context.WithTimeout(ctx, m.cfg.HeartbeatInterval)
 	defer cancel()
@@ -140,9 +141,9 @@ func (m *Member) wait(ctx context.Context) bool {
 	return <-woken || notified
 }
 
-// heartbeat renews the lease. It rebalances the shards if scan is true or the renewal found a
-// reason to. It returns false if the next heartbeat must scan. If a lease expires because Postgres
-// is away, heartbeat need not do anything: every claim checks the lease in Postgres.
+// heartbeat renews the lease. It rebalances the shards if scan is true or a field of the Renewal is
+// true. It returns false if the next heartbeat must scan. heartbeat need not react if the lease
+// expires while Postgres is unreachable, because every claim checks the lease in Postgres.
 func (m *Member) heartbeat(ctx context.Context, scan bool) bool {
 	leaving := m.leaving.Load()
 	found, err := m.renew(ctx, leaving || m.suspended.Load())
@@ -174,7 +175,7 @@ func (m *Member) heartbeat(ctx context.Context, scan bool) bool {
 	return err == nil
 }
 
-// renew renews the lease. If leaving is true it gives every shard back: this process drops the
+// renew renews the lease. If leaving is true, it also gives back every shard. The process drops its
 // shards before it calls Postgres, and does not take them again if the call fails.
 func (m *Member) renew(ctx context.Context, leaving bool) (clusterstore.Renewal, error) {
 	if leaving {
@@ -189,8 +190,9 @@ func (m *Member) renew(ctx context.Context, leaving bool) (clusterstore.Renewal,
 	return found, nil
 }
 
-// rebalance takes and gives away shards as plan decides, and updates the known owners. moving is
-// true if shards were given away or a change failed. Another rebalance should then follow at once.
+// rebalance takes and gives away the shards that plan returns, and updates the known owners. moving
+// is true if shards were given away or a change failed; another rebalance should then follow
+// immediately.
 func (m *Member) rebalance(ctx context.Context) (moving bool, err error) {
 	nodes, shards, err := m.store.View(ctx)
 	if err != nil {
@@ -218,8 +220,8 @@ func (m *Member) rebalance(ctx context.Context) (moving bool, err error) {
 	return len(give) > 0, nil
 }
 
-// setView sets the owners of the shards and the number of members to the results of View. except
-// lists shards that this process is about to give away, which it no longer owns from here on.
+// setView sets the shards' owners and the number of members to the results of View. except lists
+// shards that this process is about to give away; they no longer count as its own.
 func (m *Member) setView(nodes []clusterstore.Node, shards []clusterstore.Shard, except []int16) {
 	living := map[uuid.UUID]string{}
 	for _, n := range nodes {
@@ -255,9 +257,9 @@ func hasOther(a, b []int16) bool {
 	return slices.ContainsFunc(a, func(s int16) bool { return !slices.Contains(b, s) })
 }
 
-// Release gives every shard back permanently and waits until Postgres has recorded it. The process
-// remains a member for the posts that it has in flight. If ctx ends first, Release returns ctx's
-// error, and the heartbeat keeps trying.
+// Release permanently gives back every shard and waits until Postgres has recorded this. The
+// process remains a member, because it may have posts in flight. If ctx ends first, Release returns
+// ctx's error, and the heartbeat keeps trying.
 func (m *Member) Release(ctx context.Context) error {
 	m.leaving.Store(true)
 	m.wakeUp()
@@ -269,9 +271,9 @@ func (m *Member) Release(ctx context.Context) error {
 	}
 }
 
-// Leave stops the heartbeat, gives the shards back and ends the membership. It tries again if
-// Postgres does not respond in time, and returns the error of the last try or of ctx. In that case
-// the shards are free once the lease expires. It always closes the connection.
+// Leave stops the heartbeat, gives the shards back and ends the membership. It retries if Postgres
+// does not respond in time, and returns the last error or ctx's error. After an error, the shards
+// are free once the lease expires. Leave always closes the connection.
 func (m *Member) Leave(ctx context.Context) error {
 	m.stop()
 	m.done.Wait()

@@ -11,18 +11,18 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// Owners is what this process knows about the owners of the shards. Code that finds or schedules
-// organizations reads it; the Member of the process keeps it up to date. Until the process has
+// Owners records what this process knows about the shards' owners. Code that locates or schedules
+// organizations reads Owners, and the process's Member keeps it up to date. Until the process has
 // joined the cluster, no shard has an owner. Its methods are safe for concurrent use.
 type Owners struct {
-	id  uuid.UUID // of the Member
+	id  uuid.UUID // the Member's id
 	log *slog.Logger
 
 	lease     atomic.Pointer[dispatch.Lease]
 	owners    atomic.Pointer[map[int16]owner]
 	live      atomic.Int64
 	suspended atomic.Bool
-	wake      chan struct{} // has an element if the next heartbeat is due at once
+	wake      chan struct{} // has an element if the next heartbeat is due immediately
 }
 
 type owner struct {
@@ -30,7 +30,7 @@ type owner struct {
 	address string
 }
 
-// NewOwners returns Owners for the Member that joins next. It contains that Member's new random id.
+// NewOwners returns Owners for the Member that joins next, and generates that Member's id.
 func NewOwners(log *slog.Logger) *Owners {
 	o := &Owners{id: uuid.Must(uuid.NewV7()), log: log, wake: make(chan struct{}, 1)}
 	o.set(map[int16]owner{})
@@ -38,7 +38,8 @@ func NewOwners(log *slog.Logger) *Owners {
 }
 
 // Lease returns the shards that this process may schedule, or none while the process is suspended.
-// The result is a snapshot that may be out of date: every claim checks the lease in Postgres.
+// The result is a snapshot and may be out of date, which is safe because every claim checks the
+// lease in Postgres.
 func (o *Owners) Lease() dispatch.Lease {
 	if o.suspended.Load() {
 		return dispatch.Lease{Holder: o.id}
@@ -46,8 +47,8 @@ func (o *Owners) Lease() dispatch.Lease {
 	return *o.lease.Load()
 }
 
-// Place returns the owner of a shard. here is true if it is this process; otherwise address is its
-// address. The address is empty if the shard has no live owner, or the owner has no address.
+// Place returns a shard's owner. here is true if this process is the owner; otherwise address is
+// the owner's address. address is empty if the shard has no live owner or the owner has no address.
 func (o *Owners) Place(shard int16) (address string, here bool) {
 	found := (*o.owners.Load())[shard]
 	return found.address, found.id == o.id
@@ -57,10 +58,10 @@ func (o *Owners) Place(shard int16) (address string, here bool) {
 // returns 0 until the process has joined.
 func (o *Owners) LiveCount() int { return int(o.live.Load()) }
 
-// Suspend gives every shard back and takes none until Resume. It does not wait: Lease is empty at
-// once, Deps.Lost is called soon, and other members take the shards as soon as Postgres can be
-// reached. If there are no other members, the shards have no owner until Resume. The process
-// remains a member and keeps its heartbeat. reason is logged.
+// Suspend makes this process give back every shard and take none until Resume is called. It does
+// not wait: Lease is empty immediately, Deps.Lost is called soon afterward, and other members take
+// the shards once Postgres can be reached. Without other members, the shards have no owner until
+// Resume. The process remains a member and keeps its heartbeat. reason is logged.
 func (o *Owners) Suspend(reason string) {
 	if o.suspended.Swap(true) {
 		return
@@ -69,8 +70,8 @@ func (o *Owners) Suspend(reason string) {
 	o.wakeUp()
 }
 
-// Resume ends Suspend: the process takes its share of the shards with the next heartbeats. It does
-// not wait.
+// Resume ends a suspension. The process takes its share of the shards with the next heartbeats;
+// Resume does not wait for them.
 func (o *Owners) Resume() {
 	if !o.suspended.Swap(false) {
 		return
@@ -79,7 +80,7 @@ func (o *Owners) Resume() {
 	o.wakeUp()
 }
 
-// wakeUp starts the next heartbeat at once. It does not block.
+// wakeUp starts the next heartbeat immediately. It does not block.
 func (o *Owners) wakeUp() {
 	select {
 	case o.wake <- struct{}{}:

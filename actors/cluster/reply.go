@@ -10,8 +10,8 @@ type reply struct {
 
 func newReply() *reply { return &reply{answers: make(chan any, 1)} }
 
-// SendUserMessage keeps the first response. The library calls it, possibly after the request has
-// timed out.
+// SendUserMessage keeps the first response and drops any other. The library may call it after the
+// request has timed out.
 func (r *reply) SendUserMessage(_ *actor.PID, message any) {
 	_, answer, _ := actor.UnwrapEnvelope(message)
 	select {

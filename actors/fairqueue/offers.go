@@ -6,9 +6,9 @@ import (
 	"crier/tenancy"
 )
 
-// Offers is the queue between the actors of a process, which make offers, and its worker, which
-// takes them in turn. It is safe for concurrent use. It is lost with the process; the next sweep
-// makes the offers again.
+// Offers is the queue between a process's actors, which make offers, and its worker, which takes
+// the offers in turn. It is safe for concurrent use. The offers are lost with the process; the next
+// sweep makes them again.
 type Offers struct {
 	ready chan struct{}
 
@@ -16,10 +16,10 @@ type Offers struct {
 	queue Queue
 }
 
-// NewOffers returns an empty queue. A process has one, which its actors and its worker share.
+// NewOffers returns an empty queue. A process has one queue, which its actors and its worker share.
 func NewOffers() *Offers { return &Offers{ready: make(chan struct{}, 1)} }
 
-// Offer is Queue.Offer. It never blocks.
+// Offer calls Queue.Offer. It never blocks.
 func (o *Offers) Offer(org tenancy.OrgID, permits int) {
 	o.mu.Lock()
 	o.queue.Offer(org, permits)
@@ -30,11 +30,11 @@ func (o *Offers) Offer(org tenancy.OrgID, permits int) {
 	}
 }
 
-// Ready returns a channel that receives a value after an Offer. Offers made before it is read are
-// reported only once.
+// Ready returns a channel that receives a value after an Offer. All offers made since the last
+// receive are reported with a single value.
 func (o *Offers) Ready() <-chan struct{} { return o.ready }
 
-// Take is Queue.Take. The claim loop of the worker calls it.
+// Take calls Queue.Take. It is called by the worker's claim loop.
 func (o *Offers) Take(free, width int) []Grant {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package fairqueue shares permits fairly among organizations: those that have work take turns,
-// regardless of how much work each of them has.
+// Package fairqueue shares permits fairly among organizations. Organizations with work take turns,
+// regardless of how much work each has.
 package fairqueue
 
 import "crier/tenancy"
@@ -11,9 +11,9 @@ type Queue struct {
 	wanted map[tenancy.OrgID]int
 }
 
-// Offer appends an organization that wants permits to the queue. If it is already in the queue, it
-// keeps its place and the larger number of permits counts. Offer does nothing if permits is not
-// positive.
+// Offer appends an organization that wants permits to the queue. An organization that is already in
+// the queue keeps its place, and the larger number of permits counts. Offer does nothing if permits
+// is not positive.
 func (q *Queue) Offer(org tenancy.OrgID, permits int) {
 	if permits <= 0 {
 		return
@@ -34,9 +34,9 @@ type Grant struct {
 	Permits int
 }
 
-// Take gives at most free permits to at most width organizations at the front of the queue. It
-// gives one permit to each, and then one more to each in the same order, until all have what they
-// want or no permit is left. It removes the organizations that got a permit from the queue.
+// Take gives at most free permits to at most width organizations at the front of the queue, and
+// removes these organizations from the queue. It gives one permit to each, and then one more to
+// each in the same order, until all have what they want or no permit is left.
 func (q *Queue) Take(free, width int) []Grant {
 	n := min(free, width, len(q.queue))
 	grants := make([]Grant, n)

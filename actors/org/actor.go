@@ -12,16 +12,16 @@ import (
 	"crier/tenancy"
 )
 
-// OfferQueue receives the offers of the actors. The worker of this process takes them from it.
+// OfferQueue receives the actors' offers. This process's worker takes the offers from the queue.
 type OfferQueue interface {
-	// Offer reports that an organization has posts due and may have up to permits more in flight.
-	// It never blocks. The worker responds to each offer with one call of Client.Granted or
+	// Offer reports that an organization has due posts and may have up to permits more posts in
+	// flight. It never blocks. The worker responds to each offer with one call of Client.Granted or
 	// Client.Refused.
 	Offer(org tenancy.OrgID, permits int)
 }
 
-// The messages within a process; org.proto has the messages between processes. They carry ids,
-// numbers and times, never content. Any message may be lost or arrive twice.
+// The messages within a process; org.proto defines the messages between processes. Messages carry
+// ids, numbers and times, never content. Any message may be lost or arrive twice.
 type (
 	// tick is sent by the timer when a post is due.
 	tick struct{}
@@ -33,13 +33,13 @@ type (
 		claimed int
 		wait    time.Duration
 	}
-	// done reports that claimed posts have ended. waits means that a Wake follows once the next
+	// done reports that claimed posts have ended. If waits is true, a Wake follows once the next
 	// posts can be claimed.
 	done struct {
 		posts int
 		waits bool
 	}
-	// leave reports that another process owns the organization's shard: later messages are
+	// leave reports that another process owns the organization's shard. Later messages are
 	// forwarded.
 	leave struct{}
 )
@@ -50,16 +50,16 @@ const (
 	noWait      = time.Duration(-1)
 )
 
-// organization is the actor of one organization. It rate-limits requests, has one timer and counts
-// the posts in flight. Its state is volatile; Postgres is authoritative.
+// organization is an organization's actor. It rate-limits requests, has one timer and counts the
+// posts in flight. Its state is volatile; Postgres is authoritative.
 type organization struct {
 	cfg    Config
 	clock  clock.Clock
 	skew   func() time.Duration // see Client.Skew
 	offers OfferQueue
 	log    *slog.Logger
-	// retire removes this activation, so that the next message starts another. Later messages must
-	// be forwarded.
+	// retire removes this activation, so that the next message starts a new one. Messages that
+	// still reach this activation must be forwarded.
 	retire func(self *actor.PID)
 	// resend sends a message to the organization's current activation, in this process or another.
 	resend func(message any)
@@ -67,7 +67,7 @@ type organization struct {
 	org          tenancy.OrgID
 	window       ratelimit.Window
 	timer        *time.Timer
-	armed        time.Time // when the timer fires; zero when it is not armed
+	armed        time.Time // when the timer fires, or zero if it is not armed
 	inFlight     int       // posts
 	offered      bool      // an offer has no response yet
 	offerPending bool      // another offer must follow: posts became due that could not be offered
@@ -123,7 +123,7 @@ func (o *organization) Receive(ctx actor.Context) {
 }
 
 // forward handles a message that arrives after this activation has left. It responds to a request
-// with Moved, so that the client asks again, and sends a Wake to the current activation.
+// with Moved, so that the client tries again, and forwards a Wake to the current activation.
 func (o *organization) forward(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *AdmitRequest:
@@ -134,8 +134,8 @@ func (o *organization) forward(ctx actor.Context) {
 }
 
 // afterGrant arms the timer for the next post, and makes the offer that had to wait for the grant.
-// If nothing was claimed although a post is due, another transaction has locked its row, and the
-// next offer follows after 20 to 50 ms.
+// If nothing was claimed although a post is due, another transaction has locked the post's row, and
+// the next offer follows after 20 to 50 ms.
 func (o *organization) afterGrant(ctx actor.Context, m granted) {
 	if m.wait >= 0 {
 		wait := m.wait
@@ -149,8 +149,8 @@ func (o *organization) afterGrant(ctx actor.Context, m granted) {
 	}
 }
 
-// arm sets the timer to fire after wait, unless it already fires earlier or wait is longer than
-// horizon. If wait is not positive, it offers at once.
+// arm sets the timer to fire after wait, unless the timer already fires earlier or wait is longer
+// than horizon. If wait is not positive, arm makes an offer immediately.
 func (o *organization) arm(ctx actor.Context, wait time.Duration) {
 	if wait <= 0 {
 		o.offer()
@@ -167,7 +167,8 @@ func (o *organization) arm(ctx actor.Context, wait time.Duration) {
 	o.timer = after(ctx, wait, tick{})
 }
 
-// offer offers as many posts as may still be in flight. At most one offer is open at a time.
+// offer makes an offer for as many posts as the in-flight limit still allows. At most one offer is
+// open at a time.
 func (o *organization) offer() {
 	free := o.cfg.MaxInFlight - o.inFlight
 	if o.offered || free <= 0 {
@@ -187,8 +188,8 @@ func (o *organization) leave() {
 	}
 }
 
-// after sends the message through the mailbox, because the timer runs in a different goroutine from
-// the actor.
+// after sends message to the actor's mailbox after d. The timer's function must not access the
+// actor directly, because it runs in a different goroutine.
 func after(ctx actor.Context, d time.Duration, message any) *time.Timer {
 	system, self := ctx.ActorSystem(), ctx.Self()
 	return time.AfterFunc(d, func() { system.Root.Send(self, message) })

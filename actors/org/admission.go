@@ -1,9 +1,9 @@
-// Package org contains the actor of an organization, which limits its requests and runs its
-// publishing timer, and the Client that sends it messages.
+// Package org contains the actor that limits an organization's requests and runs its publishing
+// timer, and the Client that sends messages to the actors.
 //
-// It is a protoactor actor because the request limit of an organization applies to all processes
-// together: one actor counts the requests, and the library transports them to it. Messages carry no
-// posts and no outcomes.
+// Protoactor is used because an organization's request limit is shared across all processes. One
+// actor counts the requests, and the library delivers messages to it from every process. Messages
+// carry neither posts nor outcomes.
 package org
 
 import (
@@ -12,7 +12,7 @@ import (
 	"crier/platform/ratelimit"
 )
 
-// Admission is the decision on one request.
+// Admission is the rate limiter's decision on one request.
 type Admission struct {
 	Allowed bool
 	// Limit is the number of requests allowed in a window.
@@ -21,8 +21,8 @@ type Admission struct {
 	Remaining int
 	// Reset is the end of the window, in UTC.
 	Reset time.Time
-	// RetryAfter is how long to wait, in whole seconds and at least one. It is zero if the request
-	// is allowed.
+	// RetryAfter is how long to wait, in whole seconds and at least one second. It is zero if the
+	// request is allowed.
 	RetryAfter time.Duration
 }
 

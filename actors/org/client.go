@@ -19,18 +19,19 @@ import (
 	"crier/tenancy"
 )
 
-// Config configures the actors of organizations and their clients. An organization gets the Limit
-// and MaxInFlight of the process that owns it, so they should be the same in all processes.
+// Config configures a Client and its process's actors. The process that owns an organization
+// applies its own Limit and MaxInFlight, so both should be the same in all processes.
 type Config struct {
-	// Limit is the number of requests per fixed window of a minute.
+	// Limit is the number of requests allowed per fixed one-minute window.
 	Limit int `env:"API_LIMIT, default=60" doc:"Requests a minute that one organization may make."`
-	// MaxInFlight is a number of posts.
+	// MaxInFlight is the maximum number of posts that an organization can have in flight.
 	MaxInFlight int `env:"ORG_MAX_IN_FLIGHT, default=8" doc:"Posts of one organization that are sent at the same time."`
-	// Timeout limits Admit. When it expires, a window of this process decides instead.
+	// Timeout limits how long Admit waits for the actor. After that, Admit decides with this
+	// process's own window.
 	Timeout time.Duration `env:"ACTOR_TIMEOUT, default=250ms" doc:"How long a request waits for its organization's actor."`
 }
 
-// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+// Validate returns all configuration faults, joined. errors.As finds an env.Fault in the result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Number("API_LIMIT", int64(c.Limit), 1, math.MaxInt32)
@@ -39,7 +40,7 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// Client sends messages to the actors of organizations, in this process or another. It is safe for
+// Client sends messages to organizations' actors in this process and others. It is safe for
 // concurrent use.
 type Client struct {
 	cfg      Config
@@ -61,7 +62,7 @@ type Client struct {
 
 type peer struct {
 	heard       time.Time // when it last responded
-	silentUntil time.Time // until then no request is sent to it, because it did not respond
+	silentUntil time.Time // no request is sent to it until then, because it did not respond
 }
 
 const (
@@ -70,17 +71,17 @@ const (
 	maxPeers   = 1024
 )
 
-// Deps are what a Client and the actors of its process need.
+// Deps holds the dependencies of a Client and of its process's actors.
 type Deps struct {
-	// Offers receives the offers of the actors; see fairqueue.Offers.
+	// Offers receives the actors' offers; see fairqueue.Offers.
 	Offers OfferQueue
-	// Place returns the owner of a shard; see cluster.Kind.
+	// Place returns a shard's owner; see cluster.Kind.
 	Place func(shard int16) (address string, here bool)
 	Clock clock.Clock
 	Log   *slog.Logger
 }
 
-// New returns a Client and starts the actor host of this process. It returns the same errors as
+// New returns a Client and starts this process's actor host. It returns the same errors as
 // cluster.NewHost. The Client must be closed.
 func New(cfg Config, net cluster.Config, deps Deps) (*Client, error) {
 	client := &Client{
@@ -104,25 +105,26 @@ func New(cfg Config, net cluster.Config, deps Deps) (*Client, error) {
 	return client, err
 }
 
-// shard returns the shard of an identity, and false if it is not an organization's id.
+// shard returns an identity's shard, or false if the identity is not an organization's id.
 func shard(identity string) (int16, bool) {
 	organization, ok := id.Parse[tenancy.OrgTag](identity)
 	return int16(tenancy.Shard(organization)), ok
 }
 
-// Address returns where other processes reach the actors of this one, or "" without
-// cluster.Config.Listen.
+// Address returns the address at which other processes reach this process's actors, or "" if
+// cluster.Config.Listen is empty.
 func (c *Client) Address() string { return c.host.Address() }
 
-// Evict stops the actors whose shards this process no longer owns. It does not wait for them.
+// Evict stops the actors whose shards this process no longer owns. It does not wait for the actors
+// to stop.
 func (c *Client) Evict() { c.host.Evict() }
 
-// maxWaiting is how many requests of one organization may wait for its actor. It exists because
-// mailboxes are unbounded.
+// maxWaiting limits how many requests of one organization wait for its actor, because mailboxes are
+// unbounded.
 const maxWaiting = 256
 
-// enter counts a request as waiting. It returns false if too many requests of the organization are
-// already waiting.
+// enter counts a request as waiting. It returns false if too many of the organization's requests
+// are already waiting.
 func (c *Client) enter(organization tenancy.OrgID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,13 +144,13 @@ func (c *Client) leave(organization tenancy.OrgID) {
 	}
 }
 
-// Admit counts one request of the organization and returns whether it is allowed. If the actor does
-// not respond within Config.Timeout, a window of this process decides instead, so that requests are
-// not refused because a process died. An organization may then make up to Limit requests in each
-// process.
+// Admit counts one of the organization's requests and returns whether the request is allowed. If
+// the actor does not respond within Config.Timeout, Admit decides with this process's own window,
+// so that a dead process does not cause requests to be rejected. An organization can then make up
+// to Limit requests in each process.
 //
-// If too many requests of the organization are waiting for the actor, the request is refused at
-// once and not counted.
+// If too many of the organization's requests are already waiting for the actor, Admit rejects the
+// request immediately and does not count it.
 func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission {
 	if !c.enter(organization) {
 		c.busy.Add(1)
@@ -183,8 +185,9 @@ func (c *Client) admitLocally(organization tenancy.OrgID) Admission {
 	return Admission{Allowed: v.Allowed, Limit: limit, Remaining: v.Remaining, Reset: v.Reset, RetryAfter: v.RetryAfter}
 }
 
-// silentFor is how long no requests are sent to a process that did not respond. Otherwise every
-// request of its organizations would wait for the full timeout until other processes own them.
+// silentFor is how long no requests are sent to a process that did not respond. Otherwise, every
+// request for that process's organizations would wait for the full timeout until the organizations
+// have new owners.
 const silentFor = time.Second
 
 func (c *Client) isSilent(address string) bool {
@@ -219,7 +222,7 @@ func (c *Client) markUnanswered(organization tenancy.OrgID, address string, aske
 }
 
 func (c *Client) setPeer(address string, p peer) {
-	// Most are former processes; losing a current one matters only for a second.
+	// Most peers are former processes; forgetting a current one matters for only a second.
 	if len(c.peers) >= maxPeers {
 		clear(c.peers)
 	}
@@ -238,9 +241,9 @@ func (c *Client) mayWarn() bool {
 	return true
 }
 
-// Wake sets the timer of the organization's actor to due, by the database's clock, and starts the
-// actor if necessary. It does not wait. The sweep handles posts that are due later than in 90
-// seconds, and posts whose Wake was lost.
+// Wake sets the timer of the organization's actor to due, by the database clock, starting the actor
+// if necessary. It does not wait for the actor. The sweep handles posts that are due in more than
+// 90 seconds, and posts whose Wake was lost.
 func (c *Client) Wake(_ context.Context, organization tenancy.OrgID, due time.Time) {
 	if due.Sub(c.clock.Now().Add(c.Skew())) <= horizon {
 		c.host.Send(organization.String(), &Wake{DueUnixUs: due.UnixMicro()})
@@ -248,7 +251,7 @@ func (c *Client) Wake(_ context.Context, organization tenancy.OrgID, due time.Ti
 }
 
 // Granted responds to an offer that was made in this process: claimed posts are in flight. next is
-// when the next post can be claimed, or nil if none is known. Both next and now use the database's
+// when the next post can be claimed, or nil if none is known. Both next and now use the database
 // clock.
 func (c *Client) Granted(organization tenancy.OrgID, claimed int, next *time.Time, now time.Time) {
 	wait := noWait
@@ -258,12 +261,12 @@ func (c *Client) Granted(organization tenancy.OrgID, claimed int, next *time.Tim
 	c.host.SendLocal(organization.String(), granted{claimed: claimed, wait: wait})
 }
 
-// Refused responds to an offer whose claim failed. The actor offers again after wait.
+// Refused responds to an offer whose claim failed. The actor makes a new offer after wait.
 func (c *Client) Refused(organization tenancy.OrgID, wait time.Duration) {
 	c.host.SendLocal(organization.String(), granted{wait: wait})
 }
 
-// Done reports that claimed posts of the organization have ended. waits means that a Wake follows
+// Done reports that claimed posts of the organization have ended. If waits is true, a Wake follows
 // once the next posts can be claimed, so the actor makes no offer now.
 func (c *Client) Done(organization tenancy.OrgID, posts int, waits bool) {
 	c.host.SendLocal(organization.String(), done{posts: posts, waits: waits})
@@ -273,25 +276,26 @@ func (c *Client) Done(organization tenancy.OrgID, posts int, waits bool) {
 // asked, by this process's clock.
 func (c *Client) SetNow(now, asked time.Time) { c.skew.Store(int64(now.Sub(asked))) }
 
-// Skew returns the database's clock minus this process's clock, or 0 before SetNow.
+// Skew returns the difference between the database clock and this process's clock, or 0 before
+// SetNow is called. It is positive if the database clock is ahead.
 func (c *Client) Skew() time.Duration { return time.Duration(c.skew.Load()) }
 
-// Close stops every actor of this process and returns the error of cluster.Host.Close. Later
+// Close stops all of this process's actors and returns the error from cluster.Host.Close. Later
 // requests are counted locally.
 func (c *Client) Close(ctx context.Context) error { return c.host.Close(ctx) }
 
 // Moved returns how many requests found that another actor had taken over their organization.
 func (c *Client) Moved() int64 { return c.host.Moves() }
 
-// LocalAdmissions returns how many requests were counted by a window of this process instead of the
-// actor.
+// LocalAdmissions returns how many requests were counted by this process's own windows instead of
+// by the actors.
 func (c *Client) LocalAdmissions() int64 { return c.localAdmissions.Load() }
 
-// Unanswered returns how many requests the actor did not respond to in time.
+// Unanswered returns how many requests received no response from an actor in time.
 func (c *Client) Unanswered() int64 { return c.unanswered.Load() }
 
-// Busy returns how many requests were refused because too many others of their organization were
-// waiting for the actor.
+// Busy returns how many requests were rejected because too many others from the same organization
+// were waiting for the actor.
 func (c *Client) Busy() int64 { return c.busy.Load() }
 
 // ActorCount returns how many organizations have an actor in this process; see

@@ -1,5 +1,5 @@
-// Package store reads and writes the tables node, which has the running processes and their leases,
-// and shard, which has the owners of the shards. Only actors/cluster uses it.
+// Package store reads and writes two tables: node, which lists the running processes and their
+// leases, and shard, which lists the shards' owners. Only actors/cluster uses this package.
 package store
 
 import (
@@ -32,19 +32,19 @@ type Store struct {
 	fresh bool // the connection is new: earlier notifications were missed
 }
 
-// Node is one start of a process.
+// Node is one run of a process.
 type Node struct {
 	ID uuid.UUID `db:"id"`
 	// Home is the id of the data folder that the process has locked.
 	Home uuid.UUID `db:"home"`
-	// Address is where other processes reach its actors. It is empty if they cannot.
+	// Address is where other processes reach the process's actors, or empty if they cannot.
 	Address string   `db:"address"`
 	Roles   []string `db:"roles"`
 	// Leaving means that the node takes no shards.
 	Leaving bool `db:"leaving"`
 }
 
-// New returns a Store for one start of a process, whose lease lasts for ttl after each Renew. It
+// New returns a Store for the given node, whose lease lasts for ttl after each Renew. The Store
 // connects on first use. limit is the maximum time for connecting and for each statement.
 func New(db *pg.DB, node Node, ttl, limit time.Duration) *Store {
 	return &Store{db: db, node: node, ttl: ttl, limit: limit}
@@ -52,7 +52,8 @@ func New(db *pg.DB, node Node, ttl, limit time.Duration) *Store {
 
 const channel = "crier_cluster"
 
-// The server cancels a statement when the client gives up on it, so that its locks are released.
+// The server cancels a statement when the client stops waiting, so that the statement's locks are
+// released.
 const limitStatements = `-- cluster.LimitStatements
 select set_config('statement_timeout', $1, false)`
 
@@ -118,8 +119,8 @@ func (s *Store) batch(ctx context.Context, queue func(*pgx.Batch)) error {
 }
 
 // Wait returns true after a notification of a change, and false if ctx ends first. Without a
-// connection it waits for the end of ctx. It does not detect a connection whose server is silent:
-// the next call does, so a Renew must follow soon.
+// connection, it waits until ctx ends. It does not detect that the server has stopped responding.
+// The next call detects this, so a Renew must follow soon.
 func (s *Store) Wait(ctx context.Context) bool {
 	if s.conn == nil || s.conn.IsClosed() {
 		<-ctx.Done()
@@ -133,7 +134,8 @@ func (s *Store) Wait(ctx context.Context) bool {
 }
 
 // Close closes the connection, if there is one. It returns an error if closing fails or the server
-// does not respond within the limit. The caller need not act on it: the server ends the session.
+// does not respond within the limit. The caller can ignore the error, because the server ends the
+// session.
 func (s *Store) Close(ctx context.Context) error {
 	if s.conn == nil {
 		return nil
@@ -148,10 +150,10 @@ const notify = `select pg_notify('` + channel + `', '')`
 const nodesForget = `-- cluster.NodesForget
 delete from node where home = $1 and id <> $2 or expires_at < now() - interval '1 day'`
 
-// DeleteStale deletes the nodes that used this process's home before, so that their shards are free
-// at once, and the nodes whose lease expired a day ago. If a deleted node's process is still
-// running, its next Renew inserts the node again. DeleteStale may be repeated. Like all methods
-// below, it returns the error of connecting or of Postgres.
+// DeleteStale deletes nodes that previously used this process's home, which frees their shards
+// immediately, and nodes whose lease expired more than a day ago. If a deleted node's process is
+// still running, its next Renew inserts the node again. DeleteStale can be repeated. Like all
+// methods below, it returns an error from connecting or from Postgres.
 func (s *Store) DeleteStale(ctx context.Context) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(nodesForget, s.node.Home, s.node.ID) })
 }
@@ -159,10 +161,10 @@ func (s *Store) DeleteStale(ctx context.Context) error {
 //go:embed sql/heartbeat.sql
 var heartbeat string
 
-// Renewal is what Renew found. Each true field is a reason to call View again.
+// Renewal is the result of Renew. Each true field is a reason to call View again.
 type Renewal struct {
-	// Lapsed means that the lease had expired or the node was deleted: others may have taken its
-	// shards.
+	// Lapsed means that the lease had expired or the node was deleted, so other nodes may have
+	// taken its shards.
 	Lapsed bool
 	// Orphans means that some shards have no live owner.
 	Orphans bool
@@ -170,10 +172,10 @@ type Renewal struct {
 	Fresh bool
 }
 
-// Renew renews or begins the process's lease. If leaving is true, the process gives all its shards
-// back and others no longer leave shards to it; its node stays while posts are in flight. Renew may
-// be repeated after an error. It replaces a reused connection that turns out to be dead within the
-// same call.
+// Renew begins or renews the process's lease. If leaving is true, the process gives back all its
+// shards, and other processes no longer leave shards to it; its node stays while posts are in
+// flight. Renew can be repeated after an error. If a reused connection turns out to be dead, Renew
+// replaces it within the same call.
 func (s *Store) Renew(ctx context.Context, leaving bool) (Renewal, error) {
 	reused := s.conn != nil
 	out, err := s.renewOnce(ctx, leaving)
@@ -198,9 +200,9 @@ func (s *Store) renewOnce(ctx context.Context, leaving bool) (Renewal, error) {
 	return out, nil
 }
 
-// Shard is a part of the organizations, with the node that schedules it.
+// Shard is a subset of the organizations, with the node that schedules them.
 type Shard struct {
-	// Shard is the number of the part, from 0 to 255: see tenancy.Shard.
+	// Shard is the shard's number, from 0 to 255; see tenancy.Shard.
 	Shard int16 `db:"shard"`
 	// Owner is the id of a node, which may not be live. It is zero if the shard has no owner.
 	Owner uuid.UUID `db:"owner"`
@@ -212,8 +214,8 @@ select id, home, address, roles, leaving from node where expires_at > now()`
 const shardsRead = `-- cluster.ShardsRead
 select shard, coalesce(owner, '00000000-0000-0000-0000-000000000000') as owner from shard order by shard`
 
-// View returns every node whose lease has not expired, and every shard ordered by number. It
-// returns the error of connecting or of Postgres, for which pg.IsAway returns true while the
+// View returns every node whose lease has not expired, and every shard, ordered by number. It
+// returns an error from connecting or from Postgres. pg.IsAway returns true for the error while the
 // database cannot be reached.
 func (s *Store) View(ctx context.Context) (nodes []Node, shards []Shard, err error) {
 	err = s.batch(ctx, func(b *pgx.Batch) {
@@ -237,15 +239,15 @@ where shard = any($2) and owner is distinct from $1
 const shardsGive = `-- cluster.ShardsGive
 update shard set owner = null where owner = $1 and shard = any($2)`
 
-// Take makes the process the owner of the given shards that have no live owner, and notifies the
-// others. It returns the error of connecting or of Postgres; View then shows whether the shards
-// were taken.
+// Take makes the process the owner of those given shards that have no live owner, and notifies the
+// other processes. It returns an error from connecting or from Postgres. After an error, View shows
+// whether the shards were taken.
 func (s *Store) Take(ctx context.Context, shards []int16) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(shardsTake, s.node.ID, shards); b.Queue(notify) })
 }
 
-// Give gives back the given shards that the process owns, and notifies the others. It returns the
-// error of connecting or of Postgres, after which it may be repeated.
+// Give gives back those given shards that the process owns, and notifies the other processes. It
+// returns an error from connecting or from Postgres. After an error, it can be repeated.
 func (s *Store) Give(ctx context.Context, shards []int16) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(shardsGive, s.node.ID, shards); b.Queue(notify) })
 }
@@ -256,9 +258,9 @@ update shard set owner = null where owner = $1`
 const nodeDelete = `-- cluster.NodeDelete
 delete from node where id = $1`
 
-// Leave gives every shard back, deletes the node and notifies the others. It returns the error of
-// connecting or of Postgres, after which it may be repeated. If it never succeeds, others take the
-// shards once the lease has expired.
+// Leave gives back every shard, deletes the node and notifies the other processes. It returns an
+// error from connecting or from Postgres. After an error, it can be repeated. If it never succeeds,
+// other processes take the shards once the lease has expired.
 func (s *Store) Leave(ctx context.Context) error {
 	return s.batch(ctx, func(b *pgx.Batch) {
 		b.Queue(shardsFree, s.node.ID)
