@@ -1,5 +1,4 @@
-// Package billing defines the plans of the instance, their limits and the plan of each
-// organization.
+// Package billing defines an instance's plans, their limits, and which plan each organization has.
 package billing
 
 import (
@@ -27,7 +26,7 @@ const (
 	TierUltimate Tier = "ULTIMATE"
 )
 
-// Tiers returns every tier, the smallest first.
+// Tiers returns all tiers, smallest first.
 func Tiers() []Tier { return []Tier{TierFree, TierStandard, TierTeam, TierPro, TierUltimate} }
 
 // Plan is what one tier allows and costs. Each limit is a number or tenancy.Unlimited.
@@ -43,22 +42,22 @@ type Plan struct {
 	YearPrice  int
 }
 
-// Catalogue holds the plans of an instance. The zero Catalogue belongs to an instance without
-// plans, which limits nothing.
+// Catalogue holds an instance's plans. The zero Catalogue is for an instance without plans, where
+// nothing is limited.
 type Catalogue struct {
 	// Plans are in the order of Tiers.
 	Plans []Plan
 	// Default is the tier of organizations that are not in Assigned.
 	Default Tier
-	// Assigned has the tiers that the plan file assigns to organizations.
+	// Assigned maps organizations to the tiers that the plan file assigns to them.
 	Assigned map[tenancy.OrgID]Tier
 }
 
 // Limited reports whether the instance has plans.
 func (c Catalogue) Limited() bool { return len(c.Plans) > 0 }
 
-// Of returns the plan of an organization. If the instance has no plans, it returns an unlimited
-// plan of the largest tier.
+// Of returns an organization's plan. If the instance has no plans, Of returns an unlimited plan of
+// the largest tier.
 func (c Catalogue) Of(org tenancy.OrgID) Plan {
 	tier, ok := c.Assigned[org]
 	if !ok {
@@ -80,14 +79,14 @@ func (p Plan) LimitsAnything() bool {
 	return min(p.Channels, p.Posts, p.Webhooks, p.Members) < tenancy.Unlimited
 }
 
-// Limits returns the limits of the plan. Since is not set.
+// Limits returns the plan's limits. Since is not set.
 func (p Plan) Limits() tenancy.Limits {
 	return tenancy.Limits{
 		Plan: string(p.Tier), Channels: p.Channels, Posts: p.Posts, Webhooks: p.Webhooks, Members: p.Members,
 	}
 }
 
-// file is the JSON of a plan file.
+// file is the content of a plan file, which is JSON.
 type file struct {
 	Default       Tier              `json:"default"`
 	Plans         map[Tier]filePlan `json:"plans"`
@@ -122,8 +121,8 @@ func (l *fileLimit) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Parse returns the catalogue of a plan file. Its errors name the place in the file, for the
-// operator.
+// Parse returns the catalogue in a plan file. Its errors tell the operator where in the file the
+// problem is.
 func Parse(raw []byte) (Catalogue, error) {
 	var f file
 	d := json.NewDecoder(bytes.NewReader(raw))

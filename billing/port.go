@@ -6,12 +6,12 @@ import (
 	"crier/tenancy"
 )
 
-// Plans has the use cases of plans.
+// Plans provides the instance's plans.
 type Plans interface {
-	// Of returns the plan and the subscription of an organization. The subscription is nil if it
-	// has none.
+	// Of returns an organization's plan and subscription. The subscription is nil if the
+	// organization has none.
 	Of(ctx context.Context, o tenancy.Organization) (Plan, *Subscription, error)
-	// Tiers returns the plans of the instance, the smallest first, or none if the instance has no
+	// Tiers returns the instance's plans, smallest first. It returns none if the instance has no
 	// plans.
 	Tiers() []Plan
 }

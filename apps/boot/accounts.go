@@ -15,8 +15,8 @@ import (
 	"crier/tenancy/signin"
 )
 
-// openAccounts creates the use cases of accounts and receives key revocations until closeAccounts.
-// It starts the check of the identity providers without waiting for it.
+// openAccounts creates Accounts and receives key revocations until closeAccounts. It starts
+// checking the identity providers but does not wait for the result.
 func (a *App) openAccounts(ctx context.Context) error {
 	deps, err := a.accountDeps()
 	if err != nil {
@@ -51,7 +51,7 @@ func (a *App) closeAccounts(context.Context) error {
 	return nil
 }
 
-// accountDeps returns the dependencies of the use cases of accounts, except for key revocations.
+// accountDeps returns the dependencies of Accounts, except for key revocations.
 func (a *App) accountDeps() (deps AccountsDeps, err error) {
 	deps = AccountsDeps{
 		DB: a.db, Clock: clock.System{}, Keyring: a.keyring, Publishing: publishingOf{app: a}, Log: a.log,
@@ -75,7 +75,7 @@ func (a *App) accountDeps() (deps AccountsDeps, err error) {
 	return deps, err
 }
 
-// devMail returns the mails of `dev`, or nil in other processes.
+// devMail returns the emails that `dev` has sent, or nil in other processes.
 func (a *App) devMail() dev.Mails {
 	if a.box == nil {
 		return nil
@@ -83,7 +83,7 @@ func (a *App) devMail() dev.Mails {
 	return a.box
 }
 
-// publishingOf is the accounts' port to publishing, whose use cases are created later.
+// publishingOf gives accounts access to publishing, whose use cases are created later.
 type publishingOf struct{ app *App }
 
 func (p publishingOf) Stop(ctx context.Context, org tenancy.OrgID, by string) error {

@@ -20,8 +20,8 @@ import (
 	"crier/tenancy/registration"
 )
 
-// adminCommand has the operator's commands. They use the database directly, so they need no running
-// process.
+// adminCommand contains the operator's commands. They use the database directly, so no process has
+// to be running.
 type adminCommand struct {
 	Create        adminCreate        `cmd:"" help:"Create an account with its own organization."`
 	ResetPassword adminResetPassword `cmd:"" help:"Set a new random password for a person and end all their sessions."`
@@ -33,10 +33,10 @@ type adminCommand struct {
 	Events        adminEvents        `cmd:"" help:"List what these commands did and what was purged."`
 }
 
-// adminTimeout limits one command of the operator.
+// adminTimeout limits how long one admin command may take.
 const adminTimeout = time.Minute
 
-// useAccounts runs fn with the use cases of accounts on the configured database.
+// useAccounts opens the configured database and calls fn with an Accounts that uses it.
 func (t *terminal) useAccounts(fn func(ctx context.Context, a *Accounts) error) error {
 	ctx, cancel := context.WithTimeout(t.ctx, adminTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (a storage) closeAdmin(ctx context.Context) error {
 	return a.closeOutbound(ctx)
 }
 
-// noWaker wakes no actor: a running process finds due posts in its sweep.
+// noWaker wakes no actors. A running process finds due posts in its next sweep.
 type noWaker struct{}
 
 func (noWaker) Wake(context.Context, tenancy.OrgID, time.Time) {}
@@ -182,7 +182,7 @@ func (c adminGrant) Run(t *terminal) error {
 
 type adminOrganizations struct{}
 
-// listPage is how many organizations are read at once.
+// listPage is how many organizations are read at a time.
 const listPage = 500
 
 func (adminOrganizations) Run(t *terminal) error {

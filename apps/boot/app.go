@@ -37,14 +37,14 @@ import (
 )
 
 // App is the whole service in one process. Call Start, Wait and Close once each, in this order.
-// Start sets the fields, part by part.
+// Start sets the fields as it starts the parts.
 type App struct {
-	// Accounts are the use cases of people, sessions and API keys.
+	// Accounts manages people, sessions and API keys.
 	Accounts *Accounts
 	useCases
-	// mailer sends mails. It is nil on an instance that sends none.
+	// mailer sends emails. It is nil on an instance that sends no email.
 	mailer tenancymail.Mailer
-	// box receives the mails of `dev`. It is nil in other processes.
+	// box receives the emails that `dev` sends. It is nil in other processes.
 	box *mail.Box
 
 	cfg      Config
@@ -64,8 +64,8 @@ type App struct {
 	blobs    blob.Store
 	toFiles  *outbound.Client // nil without FILES=s3
 
-	// endListening ends the connection that receives key revocations and the check of the identity
-	// providers, and waits for both.
+	// endListening stops receiving key revocations and checking the identity providers, and waits
+	// for both to end.
 	endListening func()
 
 	http       *outbound.Client
@@ -76,9 +76,9 @@ type App struct {
 	connectors *connector.Registry
 	access     *access.Keeper
 
-	// The actors and the worker need each other: the actors put due work into offers, which the
-	// worker takes. Both read the shards of this process from owners, which the member keeps up to
-	// date.
+	// The actors and the worker need each other: the actors put due work into offers, and the
+	// worker takes it from there. Both read this process's shards from owners, which member keeps
+	// up to date.
 	owners   *cluster.Owners
 	offers   *fairqueue.Offers
 	actors   *org.Client
@@ -95,7 +95,8 @@ type App struct {
 	listener net.Listener
 }
 
-// New returns an App. It opens and starts nothing, so an App that is never started needs no Close.
+// New returns an App. It opens and starts nothing, so an App that is never started does not need to
+// be closed.
 func New(cfg Config, log *slog.Logger) *App {
 	return &App{
 		cfg: cfg.withDerived(), log: log, group: lifecycle.New(log), registry: telemetry.NewRegistry(),
@@ -104,9 +105,9 @@ func New(cfg Config, log *slog.Logger) *App {
 	}
 }
 
-// Start starts every part in order, and then lets the health check report that the process is
-// ready. If a part fails, Start stops the parts that were started and returns the error, joined
-// with the errors of Close.
+// Start starts all parts in order, and then lets the health check report that the process is ready.
+// If a part fails, Start stops the parts that have been started and returns the error, joined with
+// the errors of Close.
 func (a *App) Start(ctx context.Context) error {
 	if err := a.group.Start(ctx, a.parts()...); err != nil {
 		return errors.Join(err, a.Close())
@@ -116,7 +117,7 @@ func (a *App) Start(ctx context.Context) error {
 	return nil
 }
 
-// parts returns the parts ordered by dependency: the Start of a part uses only the parts above it.
+// parts returns the parts in dependency order: a part's Start uses only the parts above it.
 func (a *App) parts() []lifecycle.Part {
 	parts := []lifecycle.Part{
 		{Name: "plans", Start: a.openPlans},
@@ -175,16 +176,17 @@ func (a *App) workerParts() []lifecycle.Part {
 	}
 }
 
-// Wait returns nil once ctx ends, or an error if a part has failed and the service must stop.
+// Wait returns nil once ctx ends. It returns an error if a part has failed and the service must
+// stop.
 func (a *App) Wait(ctx context.Context) error { return a.group.Wait(ctx) }
 
-// Close stops every part in reverse order, within STOP_TIMEOUT: first the edge and the worker,
-// which finish their requests and posts, and then the services and connections that they use. If a
-// part cannot be stopped, the others are still stopped. Close returns the joined errors of the
-// parts.
+// Close stops all parts in reverse order, within STOP_TIMEOUT. First it stops the edge and the
+// worker, which finish their requests and posts. Then it stops the services and connections that
+// they use. If a part cannot be stopped, Close still stops the others. It returns the joined errors
+// of all parts.
 //
-// A process that ends without Close loses nothing: others take over its shards once its lease has
-// expired.
+// A process that ends without Close loses nothing: other processes take over its shards once its
+// lease has expired.
 func (a *App) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.StopTimeout)
 	defer cancel()
@@ -195,12 +197,12 @@ func (a *App) Close() error {
 	return a.group.Stop(ctx)
 }
 
-// releaseTimeout limits the release of the shards. If the release fails, other processes take the
-// shards over once the lease has expired.
+// releaseTimeout limits how long releasing the shards may take. If the shards cannot be released,
+// other processes take them over once the lease has expired.
 const releaseTimeout = 2 * time.Second
 
-// drain releases the shards to other processes, makes the health check fail, and keeps serving for
-// DRAIN_DELAY so that load balancers notice.
+// drain releases the shards to other processes and makes the health check fail. It then keeps
+// serving for DRAIN_DELAY so that load balancers notice.
 func (a *App) drain(ctx context.Context) {
 	a.health.SetReady(false)
 	a.edge.Drain()
@@ -214,8 +216,8 @@ func (a *App) drain(ctx context.Context) {
 	_ = clock.Sleep(ctx, a.cfg.DrainDelay) // an error means that STOP_TIMEOUT has passed
 }
 
-// Addr returns the address of the public listener. It returns "" before Start and in a process
-// without the role edge.
+// Addr returns the public listener's address. It returns "" before Start and in a process without
+// the edge role.
 func (a *App) Addr() string {
 	if a.listener == nil {
 		return ""
@@ -223,7 +225,7 @@ func (a *App) Addr() string {
 	return a.listener.Addr().String()
 }
 
-// PrivateAddr returns the address of the metrics listener, or "" if there is none.
+// PrivateAddr returns the metrics listener's address, or "" if there is none.
 func (a *App) PrivateAddr() string {
 	if a.private == nil {
 		return ""
@@ -231,6 +233,6 @@ func (a *App) PrivateAddr() string {
 	return a.private.Addr()
 }
 
-// nodeName returns the name of this process in timelines: the first characters of the id of its
-// data folder. It is not the name of the machine, because tenants see it. Example: 3f0c9a1e
+// nodeName returns the name that identifies this process in timelines: the first characters of its
+// data folder's id. It is not the machine's name, because tenants see it. Example: 3f0c9a1e
 func (a *App) nodeName() string { return a.home.ID.String()[:8] }

@@ -23,12 +23,12 @@ const (
 	// approvalsInterval is how often the service looks for approval requests that have expired or
 	// need a reminder.
 	approvalsInterval = time.Minute
-	// reviewMailWorkers is lower than mailWorkers because no sign-in waits for these mails.
+	// reviewMailWorkers is lower than mailWorkers because no sign-in waits for these emails.
 	reviewMailWorkers = 2
 )
 
-// openRequests creates the requests for approval, which end if a post changes. Posts need them, and
-// the use cases of approvals need posts.
+// openRequests creates the approval requests, which end if their post changes. It is separate from
+// openApprovals because posts depend on the requests, and the approval use cases depend on posts.
 func (a *App) openRequests(d *db.DB) (*approval.Requests, error) {
 	deps := approval.RequestDeps{DB: d, Clock: clock.System{}, Notices: a.bell, Events: a.hooks}
 	if a.mailer != nil {
@@ -40,7 +40,7 @@ func (a *App) openRequests(d *db.DB) (*approval.Requests, error) {
 	return approval.NewRequests(deps), nil
 }
 
-// openApprovals creates the use cases of approvals.
+// openApprovals creates the approval use cases.
 func (a *App) openApprovals(requests *approval.Requests) {
 	var mailer approval.ReviewMailer
 	if a.mailer != nil {
@@ -54,7 +54,7 @@ func (a *App) openApprovals(requests *approval.Requests) {
 	})
 }
 
-// approvalsJob returns the job that ends approval requests and reminds reviewers.
+// approvalsJob returns the job that ends expired approval requests and reminds reviewers.
 func (a background) approvalsJob() jobs.Job {
 	return jobs.Job{Name: "approvals", Every: approvalsInterval, Timeout: jobTimeout,
 		Run: func(ctx context.Context) error {
@@ -64,7 +64,7 @@ func (a background) approvalsJob() jobs.Job {
 	}
 }
 
-// reviewMailHandler returns the handler of the tasks that each send a mail to a reviewer.
+// reviewMailHandler returns the handler for tasks that each send an email to a reviewer.
 func (a background) reviewMailHandler() jobs.Handler {
 	return jobs.Handler{
 		Kind: approval.ReviewMailTask, Workers: reviewMailWorkers, Timeout: taskTimeout, Attempts: mailAttempts,
@@ -76,8 +76,8 @@ func (a background) reviewMailHandler() jobs.Handler {
 	}
 }
 
-// reviewEndedHandler returns the handler of the tasks that tell a guest that their approval request
-// has ended.
+// reviewEndedHandler returns the handler for tasks that each tell a guest that their approval
+// request has ended.
 func (a background) reviewEndedHandler() jobs.Handler {
 	return jobs.Handler{
 		Kind: approval.ReviewEndedTask, Workers: 1, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,
@@ -88,15 +88,15 @@ func (a background) reviewEndedHandler() jobs.Handler {
 	}
 }
 
-// reviewMailer is the approvals' port to mail.
+// reviewMailer sends approval emails.
 type reviewMailer struct {
 	send  tenancymail.Mailer
 	about mails.Instance
 	log   *slog.Logger
 }
 
-// SendReview sends a mail to a reviewer. It also returns nil if the recipient's server permanently
-// refuses the mail, which it logs.
+// SendReview sends an email to a reviewer. If the recipient's server permanently rejects the email,
+// SendReview logs it and returns nil.
 func (m reviewMailer) SendReview(ctx context.Context, r approval.ReviewMail) error {
 	err := m.send.Send(ctx, m.about.Review(mails.Review(r)))
 	if errors.Is(err, context.Canceled) || err != nil && !mail.IsPermanent(err) {

@@ -13,28 +13,29 @@ import (
 	"crier/publishing/connector"
 )
 
-// Apps holds this instance's applications at the platforms, one for each connector.Family. The
-// family's identifier begins the names of the variables: <FAMILY>_CLIENT_ID and
-// <FAMILY>_CLIENT_SECRET. An organization may use its own application instead.
+// Apps holds this instance's applications on the platforms, one per connector.Family. Their
+// variables are named <FAMILY>_CLIENT_ID and <FAMILY>_CLIENT_SECRET, where <FAMILY> is the family's
+// identifier. An organization can use its own application instead.
 type Apps struct {
 	SandboxOAuth PlatformApp `env:", prefix=SANDBOX_OAUTH_"`
 }
 
-// PlatformApp is one application. It is absent if both fields are empty.
+// PlatformApp is one application. If both fields are empty, there is no application.
 type PlatformApp struct {
 	ID     string      `env:"CLIENT_ID" doc:"Client id of this instance's application at the platform."`
 	Secret secret.Text `env:"CLIENT_SECRET" doc:"Client secret of that application."`
 }
 
-// named returns the applications by family, including absent ones.
+// named returns the applications by family, including those that are not configured.
 func (a Apps) named() map[string]PlatformApp {
 	return map[string]PlatformApp{"sandbox-oauth": a.SandboxOAuth}
 }
 
-// prefixes has, by family, the prefix of the variables. Example: SANDBOX_OAUTH_
+// prefixes maps each family to the prefix of its variables. Example: SANDBOX_OAUTH_
 var prefixes = map[string]string{"sandbox-oauth": "SANDBOX_OAUTH_"}
 
-// Validate returns a fault for each application with only one of the two variables, joined.
+// Validate returns an env.Fault for each application that has only one of its two variables set.
+// The faults are joined.
 func (a Apps) Validate() error {
 	var faults env.Faults
 	for family, app := range a.named() {
@@ -66,10 +67,10 @@ func (a *App) openAccess(context.Context) error {
 	return nil
 }
 
-// refreshInterval is how often the service looks for channel access that will soon expire.
+// refreshInterval is how often the service looks for channel access that will expire soon.
 const refreshInterval = time.Minute
 
-// refreshJob returns the job that refreshes the access of channels before it expires.
+// refreshJob returns the job that refreshes channel access before it expires.
 func (a background) refreshJob() jobs.Job {
 	return jobs.Job{Name: "refresh-access", Every: refreshInterval, Timeout: jobTimeout, Alone: true,
 		Run: func(ctx context.Context) error {
@@ -79,7 +80,7 @@ func (a background) refreshJob() jobs.Job {
 	}
 }
 
-// checkFamilies returns an error if the application of a connector cannot be configured.
+// checkFamilies returns an error if a connector's application cannot be configured.
 func (a *App) checkFamilies() error {
 	for _, c := range a.connectors.All() {
 		authorizer, ok := connector.AuthorizerOf(c)

@@ -42,7 +42,7 @@ type commands struct {
 	Licenses licensesCommand `cmd:"" help:"Print the licenses of everything in this binary."`
 }
 
-// terminal is what kong passes to the Run method of each command.
+// terminal is what kong passes to each command's Run method.
 type terminal struct {
 	ctx      context.Context
 	lookup   env.Lookup
@@ -50,7 +50,7 @@ type terminal struct {
 	out, err io.Writer
 }
 
-// Main runs one command line and returns the exit code. A command runs until it is done or ctx
+// Main runs one command line and returns the exit code. The command runs until it is done or ctx
 // ends. Main writes errors to errs.
 func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	var c commands
@@ -99,8 +99,8 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	return nil
 }
 
-// errorText returns the text of an error for the terminal: the message of a fault, with its cause
-// if it has one.
+// errorText formats an error for the terminal. For a fault, it returns the message and, if there is
+// one, the cause.
 func errorText(err error) string {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Message == "" {
@@ -119,8 +119,8 @@ func version() string {
 	return "unknown"
 }
 
-// setGCPercent sets GOGC to 400 unless the variable is set: the live heap is small compared to the
-// garbage of a burst of posts.
+// setGCPercent sets GOGC to 400 unless the variable is set, because the live heap is small compared
+// to the garbage that a burst of posts creates.
 func setGCPercent(lookup env.Lookup) {
 	if _, set := lookup("GOGC"); !set {
 		debug.SetGCPercent(400)

@@ -1,5 +1,5 @@
-// Package boot creates the service from its configuration and starts and stops its parts in order.
-// It also contains the commands of the binary.
+// Package boot creates the service from its configuration, and starts and stops its parts in order.
+// It also contains the binary's commands.
 package boot
 
 import (
@@ -32,21 +32,21 @@ import (
 	"crier/tenancy/signin"
 )
 
-// Config holds all environment variables of the service: those of the packages and a few that
-// belong to boot. env.Load fills it and calls the Validate methods.
+// Config holds all of the service's environment variables. Most belong to other packages, and a few
+// belong to boot. env.Load fills Config and calls the Validate methods.
 type Config struct {
 	Home string `env:"CRIER_HOME, default=.crier" doc:"Folder for uploads, locks and, in dev, the database."`
-	// FilesDir defaults to the folder "files" in Home. Several processes need a shared folder or a
+	// FilesDir defaults to the folder "files" in Home. Multiple processes need a shared folder or a
 	// bucket.
 	FilesDir string `env:"FILES_DIR" doc:"Folder for uploads, shared by all processes; defaults to CRIER_HOME/files."`
-	// SandboxURL is an http address on loopback with a port. The sandbox platform is offered only
-	// if it is set. Example: http://127.0.0.1:4613
+	// SandboxURL is an http URL on loopback with a port. The sandbox platform is offered only if
+	// SandboxURL is set. Example: http://127.0.0.1:4613
 	SandboxURL string `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox), on loopback."`
-	// PlansFile is read at startup; see billing.Parse. Without it, nothing is limited by plans.
+	// PlansFile is read at startup; see billing.Parse. If it is empty, there are no plan limits.
 	PlansFile string `env:"PLANS_FILE" doc:"JSON file with plans and their limits. Without it, no plan limits an organization."`
-	// DrainDelay is part of StopTimeout.
+	// DrainDelay counts toward StopTimeout.
 	DrainDelay time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long a stopping process still answers requests."`
-	// StopTimeout limits Close.
+	// StopTimeout limits how long Close may take.
 	StopTimeout   time.Duration `env:"STOP_TIMEOUT, default=40s" doc:"Longest time that a clean stop may take."`
 	PruneInterval time.Duration `env:"PRUNE_INTERVAL, default=1h" doc:"How often expired rows are deleted."`
 
@@ -73,13 +73,12 @@ type Config struct {
 	SignIn    signin.Config
 	Mail      mail.Config
 
-	// Version is the version of the binary. It is not a variable: the commands set it. See GET
-	// /health.
+	// Version is the binary's version. It is not a variable: the commands set it. See GET /health.
 	Version string
 }
 
-// Validate returns the faults of this package's variables, joined; errors.As finds an env.Fault in
-// it.
+// Validate returns all errors in this package's variables, joined; errors.As finds an env.Fault in
+// the result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	if c.SandboxURL != "" && !dev.IsSandbox(c.SandboxURL) {
@@ -91,14 +90,14 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// withDerived returns the configuration with the settings that packages take from other packages'
-// settings.
+// withDerived returns the configuration with the settings that some packages take from the settings
+// of other packages.
 func (c Config) withDerived() Config {
 	c.Posts.BaseURL, c.Channels.BaseURL, c.Media.BaseURL, c.Sender.BaseURL = c.Edge.Base(), c.Edge.Base(), c.Edge.Base(), c.Edge.Base()
 	c.Channels.PlatformTimeout, c.Media.UploadTimeout = c.Sender.PlatformTimeout, c.Edge.UploadTimeout
 	c.Analytics.SnapshotRate = analytics.SnapshotRate
 	c.Accounts.BaseURL, c.Accounts.FrontendURL = c.Edge.Base(), c.Edge.Frontend()
-	c.Worker.MaxReconcileRest = c.Sender.ReconcileWindow / 8 // so that a platform is asked several times
+	c.Worker.MaxReconcileRest = c.Sender.ReconcileWindow / 8 // so that a platform is queried several times
 	return c
 }
 

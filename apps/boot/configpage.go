@@ -42,7 +42,7 @@ type section struct {
 	names []string
 }
 
-// sections groups the variables for the configuration page. Each variable is in one of them.
+// sections groups the variables for the configuration page. Each variable is in one section.
 var sections = []section{
 	{
 		title: "Essentials", intro: "See [Install](install.md) and [Network](network.md).",
@@ -133,7 +133,7 @@ const configHead = "# Configuration\n\n" +
 	"`serve` checks all settings before it starts, and names each invalid one with its bounds. " +
 	"`--env NAME=VALUE` sets a variable for one run. `crier config` lists all variables in the terminal.\n"
 
-// configPage returns the page docs/self-hosting/configuration.md.
+// configPage returns the content of docs/self-hosting/configuration.md.
 func configPage() string {
 	variables := map[string]env.Var{}
 	for _, v := range env.Names(&Config{}) {

@@ -12,16 +12,16 @@ import (
 
 const databaseStopTimeout = 10 * time.Second
 
-// database is the Postgres server of `dev`, or the server of DATABASE_URL, which `dev` neither
-// starts nor stops.
+// database is the Postgres server that `dev` runs, or the server at DATABASE_URL, which `dev`
+// neither starts nor stops.
 type database struct {
 	url    string
-	server *local.Server // nil with DATABASE_URL
-	lost   chan error    // gets at most one error, if the server cannot be restarted; then closed
+	server *local.Server // nil if DATABASE_URL is set
+	lost   chan error    // receives at most one error, if the server cannot be restarted, and is then closed
 }
 
-// devDatabase returns the database of DATABASE_URL. Without that variable, it starts a Postgres
-// server in the home folder and restarts the server if it ends unexpectedly.
+// devDatabase returns the database at DATABASE_URL. If that variable is not set, devDatabase starts
+// a Postgres server in the home folder and restarts the server if it ends unexpectedly.
 func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.Logger) (*database, error) {
 	d := &database{lost: make(chan error, 1)}
 	if v, ok := lookup("DATABASE_URL"); ok && v != "" {
@@ -38,8 +38,8 @@ func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.
 	d.url, d.server = server.URL("crier"), server
 	go func() {
 		defer close(d.lost)
-		// The service needs its database after ctx has ended, until it is stopped, so only stop
-		// ends Keep.
+		// The service needs its database after ctx has ended, until the service has stopped.
+		// Therefore only stop ends Keep.
 		if err := server.Keep(context.WithoutCancel(ctx)); err != nil {
 			d.lost <- err
 		}
@@ -47,7 +47,7 @@ func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.
 	return d, nil
 }
 
-// watch returns once the server is stopped. If the server could not be restarted, watch calls fail
+// watch returns once the server has stopped. If the server could not be restarted, watch calls fail
 // with the error.
 func (d *database) watch(fail func(error)) {
 	if err := <-d.lost; err != nil {

@@ -12,14 +12,14 @@ const (
 	leastDescriptors = 1024
 	// ownDescriptors is reserved for databases, files, logs, and connections to other processes.
 	ownDescriptors = 512
-	// perConnection counts the connection itself and one descriptor that its request, or a post
-	// that is being sent, opens, such as a file or a connection to a platform.
+	// perConnection counts the connection itself and one descriptor opened by its request or by a
+	// post being sent, such as a file or a connection to a platform.
 	perConnection = 2
-	// leastConns is the lowest limit of connections, which only dev can reach.
+	// leastConns is the lowest connection limit that fitConnections sets. Only dev can reach it.
 	leastConns = 64
 )
 
-// descriptorLimit returns how many file descriptors this process may open. The Go runtime has
+// descriptorLimit returns how many file descriptors this process can open. The Go runtime has
 // already raised the soft limit to the hard limit.
 func descriptorLimit() (uint64, error) {
 	var r syscall.Rlimit
@@ -29,7 +29,7 @@ func descriptorLimit() (uint64, error) {
 	return uint64(r.Cur), nil
 }
 
-// checkDescriptors returns Unavailable if the limit of file descriptors is too low for the service.
+// checkDescriptors returns Unavailable if the file descriptor limit is too low for the service.
 func checkDescriptors(limit uint64) error {
 	if limit >= leastDescriptors {
 		return nil
@@ -40,8 +40,8 @@ func checkDescriptors(limit uint64) error {
 		limit, leastDescriptors))
 }
 
-// fitConnections lowers MAX_CONNECTIONS to what the limit of file descriptors allows, and logs a
-// warning. If clients could use all descriptors, nothing could be published.
+// fitConnections lowers MAX_CONNECTIONS, if necessary, to what the file descriptor limit allows,
+// and logs a warning. If clients could use up all descriptors, nothing could be published.
 func (c *Config) fitConnections(limit uint64, log *slog.Logger) {
 	most := leastConns
 	if limit > ownDescriptors {

@@ -32,7 +32,7 @@ import (
 
 type devCommand struct{}
 
-// demo has the addresses and credentials that `dev` created for its user. They are stored in
+// demo holds the URLs, ids and credentials that `dev` created for its user. It is stored in
 // dev.json.
 type demo struct {
 	BaseURL        string            `json:"baseUrl"`
@@ -45,7 +45,7 @@ type demo struct {
 	SandboxURL     string            `json:"sandboxUrl"`
 }
 
-// The application of `dev` at its sandbox, which listens only on loopback.
+// The application that `dev` registers with its sandbox, which listens only on loopback.
 const (
 	devAppID     = "crier-dev"
 	devAppSecret = "crier-dev-sandbox"
@@ -117,7 +117,7 @@ func (devCommand) Run(t *terminal) (err error) {
 	return errors.Join(app.Wait(ctx), app.Close())
 }
 
-// showcase creates and prints the demo of `crier dev`.
+// showcase creates and prints the `crier dev` demo.
 type showcase struct{ *App }
 
 func (a showcase) showDemo(ctx context.Context, t *terminal, home, sandboxURL string) error {
@@ -128,8 +128,8 @@ func (a showcase) showDemo(ctx context.Context, t *terminal, home, sandboxURL st
 	return d.print(t, home)
 }
 
-// devHome reads CRIER_HOME before the rest of the configuration, whose defaults depend on the
-// content of the folder.
+// devHome reads CRIER_HOME before the other variables, because their defaults depend on the
+// folder's content.
 func devHome(lookup env.Lookup) (string, error) {
 	var cfg struct {
 		Home string `env:"CRIER_HOME, default=.crier"`
@@ -148,8 +148,8 @@ func devHome(lookup env.Lookup) (string, error) {
 	return home, nil
 }
 
-// devLogLevel returns LOG_LEVEL. The default is Warn, because the terminal shows the addresses and
-// credentials.
+// devLogLevel returns LOG_LEVEL. The default is Warn, so that the URLs and credentials printed to
+// the terminal stay visible.
 func devLogLevel(lookup env.Lookup) slog.Level {
 	l := slog.LevelWarn
 	if v, ok := lookup("LOG_LEVEL"); ok && v != "" {
@@ -158,8 +158,8 @@ func devLogLevel(lookup env.Lookup) slog.Level {
 	return l
 }
 
-// loadOrCreateKey returns the encryption key in a file. If the file is missing or empty, it writes
-// a random key.
+// loadOrCreateKey returns the encryption key stored in a file. If the file is missing or empty,
+// loadOrCreateKey writes a new random key to it.
 func loadOrCreateKey(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -182,11 +182,11 @@ func loadOrCreateKey(path string) (string, error) {
 
 type runningSandbox struct {
 	url   string
-	close func() error // stops the sandbox and waits until it has ended
+	close func() error // stops the sandbox and waits for it to end
 }
 
-// devSandbox starts the simulated platform on the same port as before, because stored channels
-// contain its address.
+// devSandbox starts the simulated platform on the same port as in earlier runs, because stored
+// channels contain its address.
 func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (runningSandbox, error) {
 	portFile := filepath.Join(home, "sandbox.port")
 	port := "0"
@@ -227,8 +227,8 @@ func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (ru
 	return runningSandbox{url: "http://" + ln.Addr().String(), close: stopAndWait}, nil
 }
 
-// devAddress returns the public address of the service before the configuration is loaded: the
-// sandbox needs it for its links, and the configuration needs the address of the sandbox.
+// devAddress returns the service's public URL before the configuration is loaded. The sandbox needs
+// the URL for its links, and the configuration needs the sandbox's address.
 func devAddress(lookup env.Lookup) string {
 	if v, ok := lookup("BASE_URL"); ok && v != "" {
 		return strings.TrimRight(v, "/")
@@ -253,7 +253,7 @@ func devConfig(ctx context.Context, lookup env.Lookup, home string, ours map[str
 	return cfg, nil
 }
 
-// demo returns the content of dev.json. If no earlier run created the file, demo creates an
+// demo returns the content of dev.json. If an earlier run left no usable dev.json, demo creates an
 // organization with its owner, an API key and sandbox channels of three grades, and stores them.
 func (a showcase) demo(ctx context.Context, home, sandboxURL string) (demo, error) {
 	path := filepath.Join(home, "dev.json")
@@ -298,8 +298,8 @@ func (a showcase) demo(ctx context.Context, home, sandboxURL string) (demo, erro
 	return d, d.save(path)
 }
 
-// loadDemo returns the dev.json of an earlier run. ok is false if its API key no longer belongs to
-// the same organization.
+// loadDemo returns the dev.json of an earlier run. ok is false if the file cannot be read or if the
+// API key in it no longer belongs to the same organization.
 func (a showcase) loadDemo(ctx context.Context, path string) (d demo, ok bool) {
 	raw, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(raw, &d) != nil {
@@ -312,9 +312,9 @@ func (a showcase) loadDemo(ctx context.Context, path string) (d demo, ok bool) {
 	return d, p.Org.String() == d.OrganizationID && d.ChannelID != ""
 }
 
-// demoChannel connects a sandbox channel and returns its id. The name of the sandbox account ends
-// with a part of the organization's id, because the sandbox keeps its accounts and refuses a known
-// name with another password.
+// demoChannel connects a sandbox channel and returns its id. The sandbox account's name ends with
+// part of the organization's id, because the sandbox keeps its accounts and rejects an existing
+// name with a different password.
 func (a showcase) demoChannel(ctx context.Context, owner tenancy.Principal, service, grade string) (string, error) {
 	state, err := a.Channels.Begin(ctx, owner, publishing.BeginConnect{Connector: "sandbox"})
 	if err != nil {
@@ -340,8 +340,8 @@ func (d demo) save(path string) error {
 	return os.WriteFile(path, append(raw, '\n'), 0o600)
 }
 
-// demoText has the arguments base URL, e-mail address, password, API key, channel, dev.json, header
-// and picture. Each command is a single line so that it can be pasted.
+// demoText takes these arguments: base URL, email address, password, API key, channel, dev.json,
+// header and picture. Each command is a single line so that it can be pasted.
 const demoText = `
 Crier runs at %[1]s
 

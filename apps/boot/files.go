@@ -10,9 +10,9 @@ import (
 	"crier/platform/outbound"
 )
 
-// openFiles opens the store of uploads. If a bucket cannot be reached now, openFiles only logs it,
-// because posts without files can still be published. If the bucket refuses the configuration,
-// openFiles returns an error.
+// openFiles opens the store for uploads. If a bucket cannot be reached, openFiles only logs the
+// error, because posts without files can still be published. If the bucket rejects the
+// configuration, openFiles returns an error.
 func (a storage) openFiles(ctx context.Context) (err error) {
 	if a.cfg.Files.Kind == blob.KindS3 {
 		if err := a.openBucket(ctx); err != nil {

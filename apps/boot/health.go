@@ -11,11 +11,12 @@ import (
 	"crier/platform/telemetry"
 )
 
-// checkTimeout limits one run of a health check. Requests do not wait for it: they get the result
-// of the last run.
+// checkTimeout limits one run of a health check. Requests do not wait for the check; they get the
+// result of its last run.
 const checkTimeout = 5 * time.Second
 
-// checkPostgres acquires a connection. The pool pings a connection that was idle for a second.
+// checkPostgres acquires a connection. The pool pings a connection that has been idle for more than
+// a second.
 func (a storage) checkPostgres(ctx context.Context) error {
 	conn, err := a.healthDB.Pool(pg.Clock).Acquire(ctx)
 	if err != nil {
@@ -25,8 +26,8 @@ func (a storage) checkPostgres(ctx context.Context) error {
 	return nil
 }
 
-// checkCluster fails if this process has not renewed its lease in time or sees no live process, not
-// even itself.
+// checkCluster returns an error if this process has not renewed its lease in time, or if it sees no
+// live process, not even itself.
 func (a storage) checkCluster(ctx context.Context) error {
 	if a.owners.LiveCount() == 0 {
 		return errors.New("no live process was found")
@@ -34,8 +35,8 @@ func (a storage) checkCluster(ctx context.Context) error {
 	return telemetry.Age(a.member.LastHeartbeat, a.cfg.Cluster.LeaseTTL)(ctx)
 }
 
-// checkRedis fails while Redis does not respond. Without REDIS_URL, it fails while several
-// processes use the database.
+// checkRedis returns an error while Redis does not respond. If REDIS_URL is not set, it returns an
+// error while more than one process uses the database.
 func (a storage) checkRedis(ctx context.Context) error {
 	if a.redis != nil {
 		return a.redis.Ping(ctx)

@@ -16,10 +16,10 @@ import (
 	tenancymail "crier/tenancy/mail"
 )
 
-// jobTimeout limits one run of a background job. The next run continues with the rest.
+// jobTimeout limits one run of a background job. The next run continues with what is left.
 const jobTimeout = 30 * time.Minute
 
-// background has the jobs and the task handlers.
+// background provides the jobs and the task handlers.
 type background struct{ *App }
 
 func (a background) startJobs(ctx context.Context) error {
@@ -47,7 +47,8 @@ func (a background) startJobs(ctx context.Context) error {
 	return nil
 }
 
-// pruneJobs returns the jobs that delete rows after their retention, one job for each kind of row.
+// pruneJobs returns the jobs that delete rows after their retention period, one job per kind of
+// row.
 func (a background) pruneJobs() []jobs.Job {
 	var out []jobs.Job
 	add := func(name string, prune func(ctx context.Context) (int, error)) {
@@ -72,8 +73,8 @@ func (a background) pruneJobs() []jobs.Job {
 	return out
 }
 
-// purgeInterval is how often accounts and organizations are purged whose deletion was requested at
-// least DELETE_GRACE ago.
+// purgeInterval is how often the service purges accounts and organizations whose deletion was
+// requested at least DELETE_GRACE ago.
 const purgeInterval = 10 * time.Minute
 
 // purgeJob returns the job that purges accounts and organizations.
@@ -89,11 +90,12 @@ func (a background) purgeJob() jobs.Job {
 	}
 }
 
-// syncInterval is how often the stops of organizations are compared with what they should be.
+// syncInterval is how often the service checks that publishing is stopped for the right
+// organizations.
 const syncInterval = 10 * time.Minute
 
-// syncJob returns the job that stops or resumes the publishing of organizations whose task was
-// given up.
+// syncJob returns the job that stops or resumes publishing for organizations whose task was
+// abandoned.
 func (a background) syncJob() jobs.Job {
 	return jobs.Job{Name: "sync-publishing", Every: syncInterval, Timeout: jobTimeout,
 		Run: func(ctx context.Context) error {
@@ -119,10 +121,10 @@ func (a background) filesJob() jobs.Job {
 	}
 }
 
-// snapshotsInterval is how often the service looks for channels whose snapshot of the day is due.
+// snapshotsInterval is how often the service looks for channels whose daily snapshot is due.
 const snapshotsInterval = 10 * time.Minute
 
-// snapshotsJob returns the job that reads the statistics of channels once a day.
+// snapshotsJob returns the job that reads each channel's statistics once a day.
 func (a background) snapshotsJob() jobs.Job {
 	return jobs.Job{Name: "analytics-snapshots", Every: snapshotsInterval, Timeout: jobTimeout, Alone: true,
 		Run: func(ctx context.Context) error {
@@ -136,16 +138,16 @@ func (a background) snapshotsJob() jobs.Job {
 }
 
 const (
-	// mailWorkers exceeds the number of mails that may be sent to one domain at a time; see
-	// tenancy/mail.
+	// mailWorkers is greater than the number of emails that can be sent to one domain at a time;
+	// see tenancy/mail.
 	mailWorkers = 6
 	taskTimeout = time.Minute
 	// taskAttempts allows retries for four days.
 	taskAttempts = 18
-	// mailAttempts allows retries for a day: an older mail surprises more than it helps.
+	// mailAttempts allows retries for a day. An email older than that surprises more than it helps.
 	mailAttempts = 99
-	// mailMaxWait is shorter than the life of a password reset link, which a person has requested
-	// and waits for.
+	// mailMaxWait is shorter than the lifetime of a password reset link, because the person who
+	// requested the link is waiting for it.
 	mailMaxWait = 15 * time.Minute
 )
 

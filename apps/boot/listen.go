@@ -10,8 +10,8 @@ import (
 	"crier/platform/fault"
 )
 
-// listen opens a TCP listener on addr, a host:port. It returns Unavailable if that fails; the
-// message names the setting of the host or the port.
+// listen opens a TCP listener on addr, which has the form host:port. It returns Unavailable if that
+// fails, with a message that names the setting for the host or the port.
 func listen(ctx context.Context, addr, hostSetting, portSetting string) (net.Listener, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, network(addr), addr)
 	if err != nil {
@@ -25,8 +25,8 @@ func listen(ctx context.Context, addr, hostSetting, portSetting string) (net.Lis
 	return ln, nil
 }
 
-// network returns tcp4 for an IPv4 address and tcp otherwise. With tcp, package net would also
-// listen on all IPv6 addresses for 0.0.0.0.
+// network returns tcp4 for an IPv4 address and tcp otherwise. Given tcp and 0.0.0.0, package net
+// would also listen on all IPv6 addresses.
 func network(addr string) string {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil || !at.Addr().Is4() {

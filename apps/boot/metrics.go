@@ -13,7 +13,7 @@ import (
 	"crier/publishing/scheduler"
 )
 
-// figures has the metrics and the handlers of the private listener.
+// figures provides the metrics and handlers of the private listener.
 type figures struct{ *App }
 
 // serveMetrics listens on METRICS_LISTEN, if it is set.
@@ -38,7 +38,7 @@ func (a figures) stopMetrics(ctx context.Context) error {
 }
 
 // serveQueue serves GET /monitor/queue/{name} on the private listener, even in a process without
-// the role edge. It responds with 503 until the services are open.
+// the edge role. It responds with 503 until the services are open.
 func (a figures) serveQueue(w http.ResponseWriter, r *http.Request) {
 	server := a.queues.Load()
 	if server == nil {
@@ -48,8 +48,8 @@ func (a figures) serveQueue(w http.ResponseWriter, r *http.Request) {
 	server.ServeQueue(w, r)
 }
 
-// queue implements monitor.Queue. It reads the statistics of all organizations over a separate
-// connection, so that such requests take no connection from the scheduler.
+// queue implements monitor.Queue. It reads statistics across all organizations over a separate
+// connection, so that such requests take no connections from the scheduler.
 type queue struct {
 	*scheduler.Queue
 	stats *scheduler.Queue
@@ -60,7 +60,7 @@ func (q queue) QueueStats(ctx context.Context, name string) (publishing.QueueSta
 }
 
 // registerMetrics registers the metrics of packages that do not use Prometheus. The worker and the
-// edge register their own metrics, and registerJob registers those of the jobs.
+// edge register their own metrics, and registerJob registers the job metrics.
 func (a figures) registerMetrics(context.Context) error {
 	for _, c := range a.counters() {
 		opts := prometheus.CounterOpts{Name: c.name, Help: c.help}
@@ -79,7 +79,7 @@ func (a figures) registerMetrics(context.Context) error {
 	return nil
 }
 
-// metric is one metric. read is called for each scrape.
+// metric is a counter or a gauge. read is called for each scrape.
 type metric struct {
 	name, help string
 	read       func() int64

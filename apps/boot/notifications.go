@@ -9,7 +9,7 @@ import (
 	"crier/tenancy"
 )
 
-// openNotifier creates the notifier, which counts incidents and queues mails about them.
+// openNotifier creates the notifier, which counts incidents and queues emails about them.
 // startNotifier starts its loop.
 func (a *App) openNotifier(context.Context) error {
 	a.notifier = notification.New(notification.Deps{
@@ -24,7 +24,7 @@ func (a *App) startNotifier(ctx context.Context) error {
 	return nil
 }
 
-// preferences is the notifications' port to the settings of people.
+// preferences gives notifications access to people's settings.
 type preferences struct{ accounts *Accounts }
 
 // MutedNotifications implements notification.Preferences.

@@ -16,7 +16,7 @@ import (
 const maxPlansFile = 1 << 20
 
 // openPlans reads the plan file. It returns an env.Fault if the file cannot be read or is not a
-// plan file.
+// valid plan file.
 func (a *App) openPlans(context.Context) error {
 	catalogue, err := readPlans(a.cfg.PlansFile)
 	if err != nil {
@@ -49,8 +49,8 @@ func readPlans(file string) (billing.Catalogue, error) {
 	return billing.Parse(raw)
 }
 
-// withoutPath returns the cause of a file error, because a message about a variable must not
-// contain its value.
+// withoutPath returns the cause of a file error without the path, because a message about a
+// variable must not contain the variable's value.
 func withoutPath(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {

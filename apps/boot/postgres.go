@@ -13,15 +13,15 @@ import (
 // storage opens, checks and closes the data stores: Postgres, files and Redis.
 type storage struct{ *App }
 
-// openPostgres creates the pools but does not connect. checkSchema is the first part that does.
+// openPostgres creates the pools but does not connect. checkSchema is the first part to connect.
 func (a storage) openPostgres(ctx context.Context) (err error) {
 	a.db, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres)
 	return err
 }
 
-// openHealthDB opens the pools for the health check of Postgres. The check needs a separate
-// connection: in a burst all connections of the other pools may be busy for seconds although
-// Postgres is healthy.
+// openHealthDB opens the pools for the Postgres health check. The check needs a separate
+// connection, because all connections in the other pools can be busy for seconds during a burst,
+// even if Postgres is healthy.
 func (a storage) openHealthDB(ctx context.Context) (err error) {
 	a.healthDB, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres)
 	if err != nil {
@@ -31,8 +31,8 @@ func (a storage) openHealthDB(ctx context.Context) (err error) {
 	return nil
 }
 
-// openQueueDB opens the pools for the statistics of queues. Only the pool of the role clock is
-// used. It has one connection.
+// openQueueDB opens the pools for queue statistics. Only the pool for the role clock is used, with
+// one connection.
 func (a storage) openQueueDB(ctx context.Context) (err error) {
 	cfg := a.cfg.Postgres
 	cfg.MaxConns = pg.FewestConns
@@ -40,8 +40,8 @@ func (a storage) openQueueDB(ctx context.Context) (err error) {
 	return err
 }
 
-// closing returns a Stop function. It takes a pointer to the field because the list of parts is
-// built before the pools are opened.
+// closing returns a Stop function that closes a database. It takes a pointer to the field because
+// the list of parts is built before the pools are opened.
 func closing(db **pg.DB) func(context.Context) error {
 	return func(context.Context) error {
 		(*db).Close()
@@ -53,8 +53,8 @@ func closing(db **pg.DB) func(context.Context) error {
 // yet.
 const databaseWait = 30 * time.Second
 
-// patient returns a function that retries start, for databaseWait, while the database is still
-// starting or too busy to respond. A failed attempt must leave nothing behind.
+// patient returns a function that retries start for up to databaseWait while the database is still
+// starting or is too busy to respond. A failed attempt must leave nothing behind.
 func (a *App) patient(start func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		waited, cancel := context.WithTimeout(ctx, databaseWait)
@@ -70,7 +70,8 @@ func (a *App) patient(start func(context.Context) error) func(context.Context) e
 }
 
 // checkSchema connects to the database. It returns Unavailable if the database cannot be reached or
-// its schema is older than this binary, and Conflict if the database has another baseline.
+// its schema is older than this binary requires, and Conflict if the database has a different
+// baseline.
 func (a storage) checkSchema(ctx context.Context) error {
 	have, want, err := migrations.Version(ctx, a.schema())
 	if err != nil {

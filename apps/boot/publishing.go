@@ -21,7 +21,7 @@ import (
 	"crier/publishing/webhook"
 )
 
-// useCases are the use cases of publishing, by noun.
+// useCases holds the publishing use cases.
 type useCases struct {
 	Channels  *channel.Channels
 	apps      *channel.Apps
@@ -35,22 +35,23 @@ type useCases struct {
 	approvals *approval.Approvals
 	bell      *notification.Notifications
 	queue     *scheduler.Queue
-	// stats reads the statistics of all organizations over a separate connection.
+	// stats reads statistics across all organizations over a separate connection.
 	stats *scheduler.Queue
 	// purger deletes the data of purged organizations.
 	purger *purge.Purger
 }
 
-// publishingDB returns the database for work that no person requested. It wakes no organization.
+// publishingDB returns the database for work that no person requested. Writing to it wakes no
+// actor.
 func (a *App) publishingDB() *db.DB {
 	d := &db.DB{DB: a.db, Node: a.nodeName()}
-	if a.Accounts != nil { // parts that are created before Accounts audit nothing
+	if a.Accounts != nil { // parts created before Accounts write no audit log
 		d.Auditor = a.Accounts
 	}
 	return d
 }
 
-// openPublishing creates the use cases of publishing and connects their ports.
+// openPublishing creates the publishing use cases and connects their ports.
 func (a *App) openPublishing() error {
 	d := &db.DB{DB: a.db, Node: a.nodeName(), Authority: a.Accounts.DB, Auditor: a.Accounts, Waker: a.actors}
 	a.bell = notification.NewNotifications(notification.Deps{
@@ -91,7 +92,7 @@ func (a *App) openPublishing() error {
 	return nil
 }
 
-// ports returns the ports of the edge that the use cases implement.
+// ports returns the edge ports that the use cases implement.
 func (u *useCases) ports() edge.Deps {
 	return edge.Deps{
 		Posts: u.posts, Queue: queue{Queue: u.queue, stats: u.stats}, Slots: u.slots, Tags: u.tags, Media: u.media,
@@ -100,25 +101,25 @@ func (u *useCases) ports() edge.Deps {
 	}
 }
 
-// The use cases of channels, under names that hide no methods when the types are embedded.
+// Aliases under which the channel types can be embedded without hiding each other's methods.
 type (
 	connections  = channel.Channels
 	applications = channel.Apps
 	tools        = channel.Tools
 )
 
-// channels joins the use cases of channels into the single port that the edge requires.
+// channels combines the channel types into the single port that the edge requires.
 type channels struct {
 	*connections
 	*applications
 	*tools
 }
 
-// mailTimeout limits how long queueing a mail about a completed change may take.
+// mailTimeout limits how long queuing an email about a completed change may take.
 const mailTimeout = 5 * time.Second
 
-// mailDisowned queues the mails about a channel that was disconnected by the person who had granted
-// access to it. The channel is already disconnected, so an error is only logged.
+// mailDisowned queues the emails about a channel that was disconnected by the person who had
+// granted access to it. The channel is already disconnected, so an error is only logged.
 func (a *App) mailDisowned(ctx context.Context, d publishing.Disowned) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mailTimeout)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"crier/platform/redis"
 )
 
-// openRedis creates the Redis client if REDIS_URL is set. It does not wait for Redis: while Redis
-// does not respond, each process uses its part of the rates.
+// openRedis creates the Redis client if REDIS_URL is set. It does not wait for Redis. While Redis
+// does not respond, each process uses its share of the rates.
 func (a storage) openRedis(context.Context) (err error) {
 	if a.cfg.Redis.URL == "" {
 		return nil
@@ -27,8 +27,8 @@ func (a storage) closeRedis(context.Context) error {
 	return a.redis.Close()
 }
 
-// bucket returns the rates that the processes share. Without Redis it returns nil, and the worker
-// limits locally.
+// bucket returns the rate limits that the processes share. Without Redis, it returns nil and the
+// worker limits rates locally.
 func (a storage) bucket() worker.Bucket {
 	if a.redis == nil {
 		return nil
@@ -36,8 +36,8 @@ func (a storage) bucket() worker.Bucket {
 	return a.redis
 }
 
-// attempts returns the counter of log-ins that the processes share. Without Redis it returns nil,
-// and the edge counts locally.
+// attempts returns the login counter that the processes share. Without Redis, it returns nil and
+// the edge counts logins locally.
 func (a storage) attempts() admission.Attempts {
 	if a.redis == nil {
 		return nil
@@ -48,8 +48,8 @@ func (a storage) attempts() admission.Attempts {
 	})
 }
 
-// windows returns the counter of requests that the processes share. Without Redis it returns nil,
-// and the edge counts locally.
+// windows returns the request counter that the processes share. Without Redis, it returns nil and
+// the edge counts requests locally.
 func (a storage) windows() admission.Windows {
 	if a.redis == nil {
 		return nil
@@ -58,6 +58,6 @@ func (a storage) windows() admission.Windows {
 }
 
 const (
-	loginTimeout  = 500 * time.Millisecond // for a call that counts a log-in
+	loginTimeout  = 500 * time.Millisecond // for a call that counts a login
 	windowTimeout = 250 * time.Millisecond // for a call that counts a request
 )

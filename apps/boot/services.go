@@ -25,10 +25,10 @@ func (a *App) openHome(context.Context) (err error) {
 	return err
 }
 
-// openOutbound creates the client for addresses that tenants name: webhooks, files and platform
-// servers. With SANDBOX_URL it also creates a client that may reach the sandbox, which is on
-// loopback. Servers that only the operator names, such as the bucket and the identity providers,
-// have separate clients.
+// openOutbound creates the client for addresses that tenants choose: webhooks, files and platform
+// servers. If SANDBOX_URL is set, it also creates a client that can reach the sandbox on loopback.
+// Servers that only the operator chooses, such as the bucket and the identity providers, have
+// separate clients.
 func (a *App) openOutbound(context.Context) (err error) {
 	a.log.Info("requests of tenants may reach public addresses and the addresses in OUTBOUND_ALLOW",
 		"addresses", a.cfg.Outbound.Allow)
@@ -51,7 +51,7 @@ func (a *App) closeOutbound(context.Context) error {
 	return nil
 }
 
-// openConnectors creates the connectors and the keyring of their credentials. It returns an
+// openConnectors creates the connectors and the keyring for their credentials. It returns an
 // env.Fault if PLATFORM_RATES names a platform that has no connector.
 func (a *App) openConnectors(context.Context) (err error) {
 	var toSandbox connector.HTTP
@@ -76,8 +76,8 @@ func (a *App) openConnectors(context.Context) (err error) {
 	return err
 }
 
-// openActors creates the actor host of this process. No shard has an owner until the process has
-// joined the cluster, so no actor runs, except in a process that other processes cannot reach.
+// openActors creates this process's actor host. No shard has an owner until the process has joined
+// the cluster, so no actor runs before then, except in a process that other processes cannot reach.
 func (a *App) openActors(context.Context) (err error) {
 	a.actors, err = org.New(a.cfg.Actors, a.cfg.Cluster, org.Deps{
 		Offers: a.offers, Place: a.owners.Place, Clock: clock.System{}, Log: a.log,
@@ -85,8 +85,8 @@ func (a *App) openActors(context.Context) (err error) {
 	return err
 }
 
-// openSender creates the sender, which publishes posts, and the maker of their pictures. It starts
-// neither.
+// openSender creates the sender, which publishes posts, and the maker of the posts' pictures. It
+// starts neither of them.
 func (a *App) openSender(context.Context) error {
 	a.pictures = pictures.New(pictures.Deps{
 		DB: a.publishingDB(), Blobs: a.blobs, Log: a.log, Shards: func() []int16 { return a.owners.Lease().Shards },
@@ -100,7 +100,7 @@ func (a *App) openSender(context.Context) error {
 	return nil
 }
 
-// openWorker creates the worker, which takes the offers of the actors. startWorker starts it.
+// openWorker creates the worker, which takes the actors' offers. startWorker starts it.
 func (a *App) openWorker(context.Context) error {
 	a.worker = worker.New(a.cfg.Worker, worker.Deps{
 		Claimer: a.sender, Publisher: a.sender, Maintainer: a.sender, Actors: a.actors, Offers: a.offers,
@@ -110,8 +110,8 @@ func (a *App) openWorker(context.Context) error {
 	return nil
 }
 
-// openEdge creates the edge, even in a process without the role edge, where serveQueue uses it.
-// listenAndServe starts serving public requests.
+// openEdge creates the edge. It does so even in a process without the edge role, where serveQueue
+// uses the edge. listenAndServe starts serving public requests.
 func (a *App) openEdge(context.Context) error {
 	accountKey, err := a.cfg.Secret.Derive("account names")
 	if err != nil {
@@ -133,8 +133,8 @@ func (a *App) openEdge(context.Context) error {
 	return nil
 }
 
-// joinCluster makes this process a member of the cluster. From then on it gets shards and renews
-// its lease.
+// joinCluster makes this process a member of the cluster. From then on, the process is assigned
+// shards and renews its lease.
 func (a *App) joinCluster(ctx context.Context) (err error) {
 	a.member, err = cluster.Join(ctx, a.cfg.Cluster, a.actors.Address(), cluster.Deps{
 		DB: a.db, Home: a.home, Log: a.log, Owners: a.owners, Changed: a.worker.SweepNow, Lost: a.actors.Evict,
@@ -162,7 +162,7 @@ func (a *App) startWorker(ctx context.Context) error {
 	return nil
 }
 
-// listenAndServe returns once the port is open. A later error of the edge ends Wait.
+// listenAndServe returns once the port is open. If the edge fails later, Wait returns the error.
 func (a *App) listenAndServe(ctx context.Context) (err error) {
 	a.listener, err = listen(ctx, a.cfg.Edge.Address(), "HOST", "PORT")
 	if err != nil {
@@ -183,7 +183,7 @@ func (h httpAdapter) Websocket(ctx context.Context, url string) (*websocket.Conn
 	return h.DialWebsocket(ctx, url)
 }
 
-// documentedLimits returns the limits that the API documentation states.
+// documentedLimits returns the limits stated in the API documentation.
 func (a *App) documentedLimits() docs.InstanceLimits {
 	return docs.InstanceLimits{
 		Requests: a.cfg.Actors.Limit, Channels: a.cfg.Channels.MaxChannels,

@@ -27,29 +27,29 @@ import (
 	"crier/tenancy/session"
 )
 
-// AccountsConfig are the settings of tenancy.
+// AccountsConfig holds the tenancy settings.
 type AccountsConfig struct {
 	Registration  registration.Config
 	Deletion      deletion.Config
 	Organizations organization.Config
 	Enterprise    registration.EnterpriseConfig
 
-	// BaseURL and FrontendURL are the addresses of the service and of the dashboard, without a
-	// trailing slash. They are settings of the edge.
+	// BaseURL and FrontendURL are the URLs of the service and the dashboard, without a trailing
+	// slash. They come from the edge settings.
 	BaseURL     string
 	FrontendURL string
 }
 
-// AccountsDeps are the dependencies of NewAccounts. Only DB, Clock and Keyring are required.
+// AccountsDeps holds the dependencies of NewAccounts. Only DB, Clock and Keyring are required.
 type AccountsDeps struct {
 	DB    *pg.DB
 	Clock clock.Clock
-	// Keyring seals the secrets of second factors.
+	// Keyring seals second-factor secrets.
 	Keyring *secret.Keyring
 	// Revocations is nil in a process that does not call Accounts.Listen. Such a process caches a
 	// known key for only five seconds.
 	Revocations credential.Revocations
-	// Mail is nil on an instance that sends no mail. Accounts are then active at once, and no
+	// Mail is nil on an instance that sends no email. Accounts are then active at once, and no
 	// address counts as verified.
 	Mail tenancymail.Mailer
 	// Providers is nil on an instance without identity providers.
@@ -69,7 +69,7 @@ type Publishing interface {
 	member.Publishing
 }
 
-// The use cases of each noun, under names that hide no methods when the types are embedded.
+// Aliases under which the tenancy types can be embedded without hiding each other's methods.
 type (
 	registrations = registration.Registrations
 	logins        = login.Logins
@@ -85,8 +85,8 @@ type (
 	operator      = instance.Instance
 )
 
-// Accounts has the use cases of all nouns of tenancy: people, organizations, keys and so on. It is
-// safe for concurrent use.
+// Accounts combines all of tenancy: people, organizations, keys and so on. It is safe for
+// concurrent use.
 type Accounts struct {
 	*registrations
 	*logins
@@ -107,8 +107,8 @@ type Accounts struct {
 	log    *slog.Logger
 }
 
-// NewAccounts creates the use cases of tenancy and connects their ports. It returns the errors of
-// db.New and proof.New.
+// NewAccounts creates an Accounts and connects its parts. It returns the errors of db.New and
+// proof.New.
 func NewAccounts(cfg AccountsConfig, d AccountsDeps) (*Accounts, error) {
 	if d.Log == nil {
 		d.Log = slog.New(slog.DiscardHandler)

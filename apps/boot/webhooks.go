@@ -12,8 +12,8 @@ import (
 	"crier/tenancy"
 )
 
-// webhookAttempts is how many times a task is attempted. Only database errors fail an attempt, and
-// the loop adds another task a few minutes later.
+// webhookAttempts is the maximum number of attempts per task. Only database errors make an attempt
+// fail, and the loop adds another task a few minutes later.
 const webhookAttempts = 2
 
 // openWebhooks creates the deliverer, which sends events to webhooks. startWebhooks starts its
@@ -35,7 +35,7 @@ func (a *App) startWebhooks(ctx context.Context) error {
 	return nil
 }
 
-// webhookHandler returns the handler for a kind of task; each task sends to one endpoint.
+// webhookHandler returns the handler for a kind of task. Each task sends to one endpoint.
 func (a background) webhookHandler(kind string) jobs.Handler {
 	return jobs.Handler{
 		Kind: kind, Workers: webhook.Workers, Timeout: webhook.TaskTimeout, Attempts: webhookAttempts,

@@ -10,9 +10,9 @@ import (
 )
 
 // recordActed returns the handlers that record in the organization's audit log what an instance
-// administrator does while impersonating a member. They record every request of a route that
-// changes something before it is carried out, even if its use case records an entry too. A request
-// that cannot be recorded is refused.
+// administrator does while impersonating a member. They record every request to a route that
+// changes something, even if the use case adds an audit entry too. The request is recorded before
+// it is carried out, and rejected if it cannot be recorded.
 func (s *Server) recordActed(r Route) []fiber.Handler {
 	if r.State != Built || !r.Changing() {
 		return nil
@@ -22,7 +22,7 @@ func (s *Server) recordActed(r Route) []fiber.Handler {
 		if p.Behind.IsZero() {
 			return c.Next()
 		}
-		path := url.URL{Path: c.Path()} // escaped: the ids in it come from the client
+		path := url.URL{Path: c.Path()} // escaped, because ids in the path come from the client
 		err := s.deps.Accounts.RecordActed(c.UserContext(), p, c.Method()+" "+r.Operation+" "+path.EscapedPath())
 		if err != nil {
 			return err

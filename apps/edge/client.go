@@ -16,29 +16,30 @@ import (
 	"crier/tenancy"
 )
 
-// unknownClient is the name of clients for which a trusted proxy sent no readable address. They
-// share the limits of one client, and none of them is trusted as a proxy.
+// unknownClient is the name of all clients for which a trusted proxy sent no valid address. These
+// clients share the limits of one client, and none of them is trusted as a proxy.
 const unknownClient = "unknown"
 
-// clients finds the client of each request behind trusted proxies. It is safe for concurrent use.
+// clients identifies the client that sent each request, even behind trusted proxies. It is safe for
+// concurrent use.
 type clients struct {
 	trusted []netip.Prefix
 	log     *slog.Logger
 	clock   clock.Clock
 	// forwardedLog limits how often forwarding headers from untrusted addresses are logged.
 	forwardedLog logLimit
-	// unreadLog limits how often trusted proxies are logged that name their clients in headers
-	// other than X-Forwarded-For.
+	// unreadLog limits how often the log mentions a trusted proxy that names its clients only in
+	// headers other than X-Forwarded-For.
 	unreadLog logLimit
 }
 
-// note stores where the request comes from, for the guards and handlers that follow.
+// note records where the request comes from, for the guards and handlers that follow.
 //
-// Requests are counted and logged under the name of their client: its IPv4 address, the /64 network
-// of its IPv6 address, or unknownClient. A subscriber has at least a /64, and many have a /56 or a
-// /48, so one client can have many names. The site is the largest network that one subscriber
-// usually has; it may contain several subscribers. Example: the client 2001:db8:1:2::/64 belongs to
-// the site 2001:db8:1::/48.
+// Requests are counted and logged under the client's name: an IPv4 address, the /64 network of an
+// IPv6 address, or unknownClient. A subscriber has at least a /64, and many have a /56 or a /48, so
+// one subscriber can appear under many names. The site is the largest network that one subscriber
+// usually has, although several subscribers can share it. Example: client 2001:db8:1:2::/64 belongs
+// to site 2001:db8:1::/48.
 func (cs *clients) note(c *fiber.Ctx) error {
 	device := session.Device(c)
 	if len(device) > maxDevice {
@@ -50,18 +51,18 @@ func (cs *clients) note(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// maxDevice is longer than any device token, in bytes.
+// maxDevice exceeds the length of every valid device token, in bytes. Longer tokens are ignored.
 const maxDevice = 128
 
 // siteBits is the prefix length of the largest IPv6 network that one subscriber usually has.
 const siteBits = 48
 
-// network returns an IPv4 address, or the /64 network of an IPv6 address, as text. It returns
+// network returns ip as text if it is an IPv4 address, or else its /64 network. It returns
 // unknownClient for the zero address.
 func network(ip netip.Addr) string { return networkPrefix(ip, 64) }
 
-// networkPrefix returns an IPv4 address, or the network of an IPv6 address with the given prefix
-// length, as text. It returns unknownClient for the zero address.
+// networkPrefix returns ip as text if it is an IPv4 address, or else its IPv6 network with the
+// given prefix length. It returns unknownClient for the zero address.
 func networkPrefix(ip netip.Addr, bits int) string {
 	ip = ip.Unmap()
 	switch {
@@ -73,13 +74,13 @@ func networkPrefix(ip netip.Addr, bits int) string {
 	return netip.PrefixFrom(ip, bits).Masked().String()
 }
 
-// clientAddr returns the nearest address of a request that is not a trusted proxy. Without
-// TRUSTED_PROXIES, this is the peer of the connection. It returns the zero address if it meets an
-// entry of X-Forwarded-For that is not an address.
+// clientAddr returns the first address that is not a trusted proxy, starting with the connection's
+// peer and then reading X-Forwarded-For backward. Without TRUSTED_PROXIES, this is the peer.
+// clientAddr returns the zero address if it reaches an entry that is not an address.
 func (cs *clients) clientAddr(c *fiber.Ctx) netip.Addr {
 	lines := c.Request().Header.PeekAll(fiber.HeaderXForwardedFor)
 	ip, hops, more := request.Peer(c.Context()), string(bytes.Join(lines, []byte(","))), len(lines) > 0
-	// From the end, because a proxy appends to the last line or adds a line.
+	// Start at the end: a proxy appends to the last line or adds a line.
 	for more && cs.isTrusted(ip) {
 		i := strings.LastIndexByte(hops, ',')
 		ip, hops, more = parseHop(hops[i+1:]), hops[:max(0, i)], i >= 0
@@ -87,9 +88,9 @@ func (cs *clients) clientAddr(c *fiber.Ctx) netip.Addr {
 	return ip
 }
 
-// parseHop returns the address in an entry of X-Forwarded-For, which may have a port or brackets.
-// For anything else it returns the zero address, which no network contains. Example:
-// [2001:db8::1]:443
+// parseHop returns the address in an X-Forwarded-For entry, which may have a port or brackets. If
+// the entry is not an address, parseHop returns the zero address, which no network contains.
+// Example: [2001:db8::1]:443
 func parseHop(s string) netip.Addr {
 	s = strings.TrimSpace(s)
 	ip, err := netip.ParseAddr(s)
@@ -116,17 +117,17 @@ func (cs *clients) isTrusted(ip netip.Addr) bool {
 	return false
 }
 
-// connRules returns the limits on connections. Proxies have no limit per client, because they have
-// many clients, and loopback has none, because it belongs to the operator.
+// connRules returns the limits on connections. Proxies are exempt from the per-client limit because
+// they have many clients, and loopback is exempt because it belongs to the operator.
 func (cs *clients) connRules(cfg Config) connRules {
 	exempt := func(ip netip.Addr) bool { return ip.IsLoopback() || cs.isTrusted(ip) }
 	return connRules{total: cfg.MaxConns, perClient: cfg.ClientConns, exempt: exempt, log: cs.log}
 }
 
 // warn logs two configuration mistakes, each at most once a minute: an untrusted proxy names its
-// clients, or a trusted proxy names them only in headers that are not read. In both cases, all its
-// clients share one address and the limits of one client. The request is served as if it did not
-// have the header.
+// clients, or a trusted proxy names its clients only in headers that are not read. In both cases,
+// all clients of the proxy share one address and the limits of one client. The request is served as
+// if the header were absent.
 func (cs *clients) warn(c *fiber.Ctx) error {
 	if name := request.Forwarding(&c.Request().Header); name != "" {
 		cs.warnUnread(c, name)
@@ -150,7 +151,8 @@ func (cs *clients) warnUnread(c *fiber.Ctx, name string) {
 	}
 }
 
-// logLimit allows one log record a minute, the first one at once. It is safe for concurrent use.
+// logLimit allows one log record a minute, the first one immediately. It is safe for concurrent
+// use.
 type logLimit struct{ last atomic.Int64 }
 
 // allow reports whether the record may be written now, and counts it if so.

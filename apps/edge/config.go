@@ -17,18 +17,18 @@ import (
 	"crier/platform/secret"
 )
 
-// Config holds the environment variables of the edge. Validate checks them.
+// Config holds the edge's settings, which are read from environment variables. Validate checks
+// them.
 type Config struct {
-	// BaseURL defaults to http://localhost:PORT, which only a Host on loopback allows.
+	// BaseURL defaults to http://localhost:PORT, which is allowed only if Host is on loopback.
 	BaseURL string `env:"BASE_URL" doc:"Public URL of the service; required unless HOST is on loopback."`
 	// FrontendURL defaults to BaseURL/app.
 	FrontendURL string `env:"FRONTEND_URL" doc:"URL of the dashboard; defaults to BASE_URL/app."`
-	// MainURL is a second address, besides FrontendURL, whose pages may use the service with a
-	// session.
+	// MainURL is another URL, besides FrontendURL, whose pages may use the service with a session.
 	MainURL string `env:"MAIN_URL" doc:"A second URL whose pages may use the service with a session."`
 	Host    string `env:"HOST, default=127.0.0.1" doc:"Interface to listen on."`
 	Port    int    `env:"PORT, default=4000" doc:"Port to listen on."`
-	// TrustedProxies are addresses and networks. Example: 10.0.0.0/8
+	// TrustedProxies lists addresses and networks. Example: 10.0.0.0/8
 	TrustedProxies []string `env:"TRUSTED_PROXIES" doc:"Addresses and networks of your proxies, whose X-Forwarded-For is trusted."`
 
 	BodyLimit   int64 `env:"BODY_LIMIT, default=1048576" doc:"Largest JSON body, in bytes."`
@@ -37,22 +37,22 @@ type Config struct {
 
 	Timeout       time.Duration `env:"REQUEST_TIMEOUT, default=30s" doc:"Longest time for a request with its body."`
 	UploadTimeout time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Longest time for an upload or a download."`
-	// UploadRate is in bytes a second. It applies to the average speed after the first
-	// REQUEST_TIMEOUT.
+	// UploadRate is the minimum average speed, in bytes per second. It applies once REQUEST_TIMEOUT
+	// has passed.
 	UploadRate int64 `env:"UPLOAD_MIN_RATE, default=4096" doc:"Lowest average speed of an upload or download, in bytes a second."`
 
-	// MaxConns also counts the connections of TrustedProxies and loopback.
+	// MaxConns also counts connections from TrustedProxies and loopback.
 	MaxConns int `env:"MAX_CONNECTIONS, default=16384" doc:"Open connections of all clients together; more are closed at once."`
-	// ClientConns is per address or, for IPv6, per /64 network; each /48 network may have four
-	// times as many. TrustedProxies and loopback have no such limit. 0 means no limit for any
-	// client.
+	// ClientConns applies to each IPv4 address and each IPv6 /64 network; a /48 network may have
+	// four times as many connections. TrustedProxies and loopback are exempt. 0 means no limit for
+	// any client.
 	ClientConns int `env:"CLIENT_MAX_CONNECTIONS, default=256" doc:"Open connections of one client address; 0: no limit."`
-	// MobileScheme is an address with the app's own scheme. Example: crier://callback
+	// MobileScheme is a URL with the app's own scheme. Example: crier://callback
 	MobileScheme string `env:"MOBILE_APP_SCHEME" doc:"Address of an app to which sign-ins return, such as crier://callback."`
-	// AppLimit is per fixed window of a minute.
+	// AppLimit applies to fixed windows of one minute.
 	AppLimit int `env:"APP_LIMIT, default=600" doc:"Requests a minute that one session may make."`
-	// MonitorToken has at least 16 characters. Without it, /monitor/queue responds only on
-	// METRICS_LISTEN.
+	// MonitorToken must have at least 16 characters. If it is empty, /monitor/queue is served only
+	// on METRICS_LISTEN.
 	MonitorToken secret.Text `env:"MONITOR_TOKEN" doc:"Value of X-Monitor-Token that opens /monitor/queue on the public address."`
 }
 
@@ -63,7 +63,8 @@ const (
 	maxRequests     = math.MaxInt32 // a minute
 )
 
-// Validate returns all faults of the configuration, joined; errors.As finds an env.Fault in it.
+// Validate returns all configuration faults, joined into one error. errors.As finds an env.Fault in
+// that error.
 func (c Config) Validate() error {
 	var faults env.Faults
 	c.validateAddresses(&faults)
@@ -117,7 +118,7 @@ func (c Config) Base() string {
 	return strings.TrimRight(c.BaseURL, "/")
 }
 
-// Warnings returns sentences about settings that are valid but probably a mistake.
+// Warnings returns a sentence for each setting that is valid but probably a mistake.
 func (c Config) Warnings() []string {
 	u, err := url.Parse(c.Base())
 	if err != nil || u.Scheme != "http" {
@@ -135,7 +136,7 @@ func (c Config) Warnings() []string {
 	return nil
 }
 
-// Frontend returns the address of the dashboard, without a trailing slash.
+// Frontend returns the dashboard's URL, without a trailing slash.
 func (c Config) Frontend() string {
 	if c.FrontendURL == "" {
 		return c.Base() + "/app"
@@ -143,8 +144,8 @@ func (c Config) Frontend() string {
 	return strings.TrimRight(c.FrontendURL, "/")
 }
 
-// dashboards returns the origins, besides the service's own, whose pages may use the service with a
-// session.
+// dashboards returns the origins, in addition to the service's own, whose pages may use the service
+// with a session.
 func (c Config) dashboards() []string {
 	out := []string{origin(c.Frontend())}
 	if c.MainURL != "" {
@@ -153,8 +154,8 @@ func (c Config) dashboards() []string {
 	return out
 }
 
-// secure reports whether cookies are sent over https only. They are, unless BASE_URL is an http
-// address on loopback.
+// secure reports whether cookies are sent only over https. This is the case unless BASE_URL is an
+// http URL on loopback.
 func (c Config) secure() bool {
 	u, err := url.Parse(c.Base())
 	return err != nil || u.Scheme == "https" || !request.IsLoopback(u.Hostname())
@@ -162,8 +163,8 @@ func (c Config) secure() bool {
 
 var appAddress = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[A-Za-z0-9./-]*$`)
 
-// isAppAddress reports whether s is an address that opens an app. An address that the browser
-// itself opens would run scripts, or hand the code of a sign-in to a web site.
+// isAppAddress reports whether s is a URL that opens an app. A URL that the browser itself opens
+// could run a script or pass a sign-in code to a website.
 func isAppAddress(s string) bool {
 	scheme, _, _ := strings.Cut(s, ":")
 	browsers := []string{
@@ -172,7 +173,7 @@ func isAppAddress(s string) bool {
 	return appAddress.MatchString(s) && !slices.Contains(browsers, scheme)
 }
 
-// isBaseURL reports whether s is an http or https URL without user, query and fragment.
+// isBaseURL reports whether s is an http or https URL without a user, query or fragment.
 func isBaseURL(s string) bool {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -195,8 +196,7 @@ func origin(s string) string {
 	return u.Scheme + "://" + host
 }
 
-// parseProxies parses the value of TRUSTED_PROXIES. Its errors are sentences that say what the
-// value must be.
+// parseProxies parses the value of TRUSTED_PROXIES. Its error messages say what the value must be.
 func parseProxies(list []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, s := range list {
@@ -224,8 +224,8 @@ func parseProxies(list []string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// tooWide reports whether a masked network has more addresses than proxies can need. Clients in
-// such a network could choose their address.
+// tooWide reports whether a masked network has more addresses than proxies can need. If such a
+// network were trusted, its clients could choose the address under which they are counted.
 func tooWide(p netip.Prefix) bool {
 	if p.Addr().Is4() {
 		return p.Bits() < 8

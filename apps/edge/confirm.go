@@ -8,14 +8,14 @@ import (
 	"crier/apps/edge/request"
 )
 
-// confirmAfter is how long a credential is trusted while the body of its request arrives. A person
-// who is removed or signed out must not be able to act through a request whose headers were sent
-// earlier.
+// confirmAfter is how long a credential stays trusted while the request's body arrives. After that,
+// the credential is checked again, because a person who has been removed or signed out must not be
+// able to act through a request whose headers were sent earlier.
 const confirmAfter = 500 * time.Millisecond
 
-// startConfirm stores the function that the handler of a request later calls to confirm that the
-// request is still permitted. It runs before the credential is looked up, so that what the look-up
-// reads is no older than the time recorded here.
+// startConfirm sets Info.Confirm, which handlers call later to confirm that the request is still
+// permitted. It runs before the credential is looked up, so the result of the look-up is no older
+// than the time recorded here.
 func (s *Server) startConfirm(r Route) fiber.Handler {
 	again := credentials[r.Credential].again(s)
 	return func(c *fiber.Ctx) error {
@@ -33,8 +33,8 @@ func (s *Server) startConfirm(r Route) fiber.Handler {
 	}
 }
 
-// confirm refuses a request whose credential was looked up at least confirmAfter ago and that is no
-// longer permitted.
+// confirm rejects a request if its credential was looked up at least confirmAfter ago and no longer
+// permits the request.
 func confirm(c *fiber.Ctx) error {
 	if err := request.From(c.Context()).Confirm(); err != nil {
 		return err

@@ -4,44 +4,46 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Credential is what a request must carry to reach the handler of a route.
+// Credential is what a request must carry to reach a route's handler.
 type Credential string
 
 const (
-	// none is for routes that need no credential.
+	// none requires no credential.
 	none Credential = "none"
-	// signIn is like none but refuses requests that a browser sends on behalf of another site's
+	// signIn is like none but rejects requests that a browser sends on behalf of another site's
 	// page.
 	signIn Credential = "sign-in"
-	// operator is MONITOR_TOKEN in the header X-Monitor-Token. The handler checks it.
+	// operator requires MONITOR_TOKEN in the X-Monitor-Token header. The route's handler checks the
+	// token.
 	operator Credential = "operator"
-	// apiKey is an API key in the header Authorization. The request is counted for the key's
-	// organization.
+	// apiKey requires an API key in the Authorization header. The request counts toward the limit
+	// of the key's organization.
 	apiKey Credential = "api key"
-	// member is a session, in the header or the cookie auth. The request is counted for the
-	// session. An unsafe request must not name an organization in showorg unless the person is a
-	// member of it.
+	// member requires a session, in the auth header or the auth cookie. The request counts toward
+	// the session's limit. If an unsafe request names an organization in showorg, the person must
+	// be a member of that organization.
 	member Credential = "session"
 	// joined is like member but also admits a person who lacks the second factor that the
-	// organization requires. The use case decides what that person may do.
+	// organization requires. The use case decides what that person can do.
 	joined Credential = "joined"
-	// admin is a session with the role of an administrator or of the owner.
+	// admin requires a session. The person must be an administrator or the owner of the
+	// organization.
 	admin Credential = "admin"
-	// owner is a session with the role of the owner.
+	// owner requires a session. The person must be the owner of the organization.
 	owner Credential = "owner"
-	// person is a session whose organization is not checked. Its routes also work if showorg names
-	// an organization that the person has left, or if the person has access to none.
+	// person requires a session but does not check its organization. The request is also admitted
+	// if the person has access to no organization, or has left the organization named in showorg.
 	person Credential = "person"
-	// instance is like person but only for administrators of the instance, even while they act as
-	// another person.
+	// instance is like person but admits only instance administrators, even while they are
+	// impersonating another person.
 	instance Credential = "instance"
-	// visitor is like signIn. If there is a live session, the request acts for its person but is
-	// not counted for the session.
+	// visitor is like signIn. In addition, if there is a live session, the request acts for the
+	// session's person, but it does not count toward the session's limit.
 	visitor Credential = "visitor"
 )
 
-// audience is the kind of client that has a credential, as far as limits and the OpenAPI document
-// distinguish them.
+// audience is the kind of client that uses a credential. It determines which limits a route can
+// have, and the route's security in the OpenAPI document.
 type audience string
 
 const (
@@ -51,24 +53,27 @@ const (
 	people   audience = "people"   // a session
 )
 
-// rules define a credential.
+// rules says how a credential is checked.
 type rules struct {
 	audience audience
-	// find returns the handlers that find the principal.
+	// find returns the handlers that look up the principal.
 	find func(*Server) []fiber.Handler
 	// again returns a function that authenticates a request a second time without counting it, or
-	// nil for a credential that is not looked up.
+	// nil if the credential is not looked up.
 	again func(*Server) func(*fiber.Ctx) error
-	// needs are the conditions on the principal, in the order in which they are checked.
+	// needs lists the conditions that the principal must meet, in the order in which they are
+	// checked.
 	needs []condition
-	// note says in the OpenAPI document which holders of the credential may use the routes. It is
-	// empty if all of them may.
+	// note is a sentence in the OpenAPI document that says which holders of the credential may use
+	// its routes. It is empty if all of them may.
 	note string
 }
 
-// credentials holds the rules of every credential, and every route consults it. Route handlers
-// check no roles themselves; what depends on more than the role, such as another member's rank, is
-// decided by the use cases. A route whose credential is not in the table responds with 500.
+// credentials holds the rules for every credential. A route whose credential is not in the table
+// responds with 500.
+//
+// Route handlers do not check roles. Decisions that depend on more than the role, such as another
+// member's rank, are left to the use cases.
 var credentials = map[Credential]rules{
 	none:     {audience: anybody, find: nothing, again: never},
 	signIn:   {audience: anybody, find: sameSite, again: never},

@@ -1,5 +1,5 @@
-// Package edge is the HTTP server of the service: its routes, the middleware of every request, and
-// the OpenAPI document that describes them.
+// Package edge implements the service's HTTP server: its routes, the middleware that every request
+// passes through, and the OpenAPI document that describes the routes.
 package edge
 
 import (
@@ -44,8 +44,8 @@ type Server struct {
 	stopped bool
 }
 
-// New returns a Server that does not listen yet. It returns the errors of Config.Validate, and an
-// error if a metric is already registered or SandboxURL is not acceptable.
+// New returns a Server that is not listening yet. It returns the error of Config.Validate, or an
+// error if a metric is already registered or SandboxURL is not acceptable; see dev.IsSandbox.
 func New(cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -71,12 +71,13 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	return s, nil
 }
 
-// interfaceVersion is the version in the committed document, so that the document changes only if
-// the interface does. The document of a running server has the version of the server.
+// interfaceVersion is the version in the committed OpenAPI document. It is constant, so that the
+// document changes only if the interface does. A running server's document shows the server's
+// version.
 const interfaceVersion = "1.0.1"
 
-// describeService describes the service and the credentials that the lines of the table refer to as
-// key, cookie and session.
+// describeService adds to the document the service's description and the security schemes key,
+// cookie and session, which the routes refer to.
 func (s *Server) describeService(doc *huma.OpenAPI) {
 	doc.Info.Description = "Publish posts to social platforms, on time and once.\n\nSigned webhooks report what " +
 		"happens to posts; /docs/webhooks describes the events, deliveries and signatures. The guides are at /docs."
@@ -90,8 +91,8 @@ func (s *Server) describeService(doc *huma.OpenAPI) {
 	}
 }
 
-// buildApp creates the Fiber app with the middleware that all routes share, and mounts the table.
-// guardBodies runs before the app, because a request that it refuses must not reach any route.
+// buildApp creates the Fiber app with the middleware that all routes share, and mounts the route
+// table. guardBodies runs before the app, so that a request that it rejects never reaches a route.
 func (s *Server) buildApp() {
 	s.app = fiber.New(fiber.Config{
 		Immutable: true, DisableStartupMessage: true, CaseSensitive: true,
@@ -114,8 +115,8 @@ func (s *Server) buildApp() {
 	server.CloseOnShutdown = true
 }
 
-// Listen serves ln until Shutdown, and closes it. It returns nil after Shutdown, even if Shutdown
-// was called first.
+// Listen serves ln until Shutdown is called, and then closes ln. It returns nil after Shutdown,
+// even if Shutdown was called first.
 func (s *Server) Listen(ln net.Listener) error {
 	own := listenOn(ln, s.clients.connRules(s.cfg))
 	if !s.setListener(own) {
@@ -127,9 +128,9 @@ func (s *Server) Listen(ln net.Listener) error {
 	return nil
 }
 
-// Shutdown makes the health check fail, stops accepting connections and waits for running requests
-// until ctx ends. After shutdownGrace, requests that are still arriving fail, and responses get the
-// same time again.
+// Shutdown makes the health check fail, stops accepting connections, and waits for running requests
+// until ctx ends. After shutdownGrace, requests that are still arriving fail; responses then have
+// another shutdownGrace to complete.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	s.mu.Lock()
@@ -141,12 +142,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	grace := time.AfterFunc(shutdownGrace, ln.forceDeadlines)
 	defer grace.Stop()
-	// The app knows the listener only once it has begun to accept, so the listener is closed here
+	// The app learns of the listener only when it starts accepting, so the listener is closed here
 	// too.
 	return errors.Join(ln.Close(), s.app.ShutdownWithContext(ctx))
 }
 
-// setListener stores the listener for Shutdown. It returns false if Shutdown was called first.
+// setListener stores the listener for Shutdown. It returns false if Shutdown has already been
+// called.
 func (s *Server) setListener(ln *listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,6 +159,6 @@ func (s *Server) setListener(ln *listener) bool {
 // ServeQueue serves GET /monitor/queue/{name} on the private listener. It requires no token.
 func (s *Server) ServeQueue(w http.ResponseWriter, r *http.Request) { s.monitor.ServeQueue(w, r) }
 
-// Drain makes the health check fail and each response close its connection, while requests are
-// still served. A load balancer then chooses other processes before Shutdown.
+// Drain makes the health check fail and closes each connection after its next response, while
+// requests are still served. Load balancers can then switch to other processes before Shutdown.
 func (s *Server) Drain() { s.draining.Store(true) }

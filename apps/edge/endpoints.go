@@ -36,7 +36,7 @@ import (
 	"crier/platform/clock"
 )
 
-// Deps are the services and ports that a Server uses. Only Attempts, Windows, AccountKey,
+// Deps holds the services and ports that a Server uses. Only Attempts, Windows, AccountKey,
 // SandboxURL and DevMail are optional.
 type Deps struct {
 	Posts     Posts
@@ -48,37 +48,36 @@ type Deps struct {
 	Media     Media
 	Webhooks  webhookapi.Webhooks
 	Approvals Approvals
-	// Notifications are the use cases of the notification bell.
+	// Notifications provides the notification bell's entries.
 	Notifications notificationapi.Notifications
 	Accounts      Accounts
 	Plans         billing.Plans
 	Limiter       Limiter
-	// Attempts counts the log-ins of all processes together. If it is nil, this process counts its
-	// own.
+	// Attempts counts logins across all processes. If it is nil, this process counts its own
+	// logins.
 	Attempts admission.Attempts
-	// Windows counts requests of sessions, and of clients without a session, for all processes
-	// together. If it is nil, this process counts its own.
+	// Windows counts the requests of sessions, and of clients without a session or an API key,
+	// across all processes. If it is nil, this process counts its own requests.
 	Windows admission.Windows
-	// AccountKey is the HMAC key for the names of accounts in logs and in Attempts; see
-	// admission.Deps.
+	// AccountKey is the HMAC key for account names in logs and in Attempts; see admission.Deps.
 	AccountKey []byte
 	Health     monitor.Health
-	// SandboxURL is the loopback address of the simulated platform, or empty if there is none. See
+	// SandboxURL is the loopback URL of the simulated platform, or empty if there is none; see
 	// dev.IsSandbox.
 	SandboxURL string
-	// DevMail has the mails that /dev/mail shows. It is nil on an instance that does not keep its
-	// mails.
+	// DevMail holds the emails that /dev/mail shows. It is nil on an instance that does not keep
+	// emails.
 	DevMail dev.Mails
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 	Clock   clock.Clock
-	// Limits are only shown in the documentation.
+	// Limits holds limits that other packages enforce and the documentation shows.
 	Limits docs.InstanceLimits
-	// Version is the version of the service that /health and the OpenAPI document show.
+	// Version is the service's version, which /health and the OpenAPI document show.
 	Version string
 }
 
-// endpoints holds the endpoints of the route table, by noun.
+// endpoints holds the endpoints that the route table refers to, grouped by noun.
 type endpoints struct {
 	analytics    *analyticsapi.API
 	approval     *approvalapi.API
@@ -117,11 +116,11 @@ func (s *Server) newGuard() (*admission.Gate, *session.Guard) {
 	}, s.deps.Accounts, gate)
 }
 
-// origins returns the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Pages of other origins cannot
-// use a session.
+// origins returns the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Pages from other origins
+// cannot use a session.
 func (s *Server) origins() []string { return append(s.cfg.dashboards(), origin(s.cfg.Base())) }
 
-// newEndpoints returns the endpoints. It calls no dependency.
+// newEndpoints returns the endpoints. It calls no dependencies.
 func (s *Server) newEndpoints() endpoints {
 	d, base := s.deps, record.Base(s.cfg.Base())
 	cookies := session.Cookies{Secure: s.cfg.secure()}

@@ -9,12 +9,12 @@ import (
 	"crier/platform/fault"
 )
 
-// Limits bounds the requests of a route: the size of the body, the time a request may take, and how
-// many requests of one organization run concurrently in this process.
+// Limits bounds a route's requests: the size of the body, the time a request may take, and how many
+// requests of one organization can run concurrently in this process.
 type Limits struct {
 	name string
-	// serves lists the audiences that these limits fit: they count requests by the principal that
-	// the credential's handlers found.
+	// serves lists the audiences that these limits apply to. The limits count requests by the
+	// principal that the credential's handlers found.
 	serves []audience
 	guards func(*guards) []fiber.Handler
 }
@@ -22,88 +22,90 @@ type Limits struct {
 // String returns the name.
 func (l Limits) String() string { return l.name }
 
-// Limits of routes without a credential.
+// Limits for routes without a credential.
 var (
-	// quick reads no body and runs for at most REQUEST_TIMEOUT.
+	// quick reads no body and times out after REQUEST_TIMEOUT.
 	quick = Limits{"quick", []audience{anybody}, func(g *guards) []fiber.Handler { return g.quick }}
-	// download reads no body and runs for at most UPLOAD_TIMEOUT.
+	// download reads no body and times out after UPLOAD_TIMEOUT.
 	download = Limits{"download", []audience{anybody}, func(g *guards) []fiber.Handler { return g.download }}
-	// login reads JSON of at most loginBody bytes, loginBodies for all requests together, and runs
-	// for at most REQUEST_TIMEOUT.
+	// login reads a JSON body of at most loginBody bytes and times out after REQUEST_TIMEOUT. The
+	// bodies of all concurrent login and beacon requests together may have at most loginBodies
+	// bytes.
 	login = Limits{"login", []audience{anybody}, func(g *guards) []fiber.Handler { return g.login }}
-	// beacon is like login but also accepts JSON sent as text/plain, as navigator.sendBeacon does.
-	// It is for routes that do nothing on behalf of a session's person.
+	// beacon is like login but also accepts JSON sent as text/plain, because navigator.sendBeacon
+	// sends it that way. It must not be used for routes that act for a session's person.
 	beacon = Limits{"beacon", []audience{anybody}, func(g *guards) []fiber.Handler { return g.beacon }}
-	// register reads JSON of at most registerBody bytes, registerBodies for all requests together,
-	// and runs for at most REQUEST_TIMEOUT.
+	// register reads a JSON body of at most registerBody bytes and times out after REQUEST_TIMEOUT.
+	// The bodies of all concurrent requests together may have at most registerBodies bytes.
 	register = Limits{"register", []audience{anybody}, func(g *guards) []fiber.Handler { return g.register }}
-	// connect reads JSON of at most connectBody bytes, connectBodies for all requests together, and
-	// runs for at most REQUEST_TIMEOUT.
+	// connect reads a JSON body of at most connectBody bytes and times out after REQUEST_TIMEOUT.
+	// The bodies of all concurrent requests together may have at most connectBodies bytes.
 	connect = Limits{"connect", []audience{anybody}, func(g *guards) []fiber.Handler { return g.connect }}
-	// page reads a form of at most pageBody bytes, pageBodies for all requests together, and runs
-	// for at most REQUEST_TIMEOUT.
+	// page reads a form of at most pageBody bytes and times out after REQUEST_TIMEOUT. The bodies
+	// of all concurrent requests together may have at most pageBodies bytes.
 	page = Limits{"page", []audience{anybody}, func(g *guards) []fiber.Handler { return g.page }}
 )
 
-// Limits of routes with an API key.
+// Limits for routes with an API key. Concurrent requests are counted per organization.
 var (
-	// read reads no body and runs for at most REQUEST_TIMEOUT. At most maxReads run at once, each
-	// until its response is written.
+	// read reads no body and times out after REQUEST_TIMEOUT. At most maxReads requests run at
+	// once; each counts until its response is written.
 	read = Limits{"read", []audience{programs}, func(g *guards) []fiber.Handler { return g.read }}
-	// list reads no body and runs for at most REQUEST_TIMEOUT. At most maxLists run at once, each
-	// until its response is written.
+	// list reads no body and times out after REQUEST_TIMEOUT. At most maxLists requests run at
+	// once; each counts until its response is written.
 	list = Limits{"list", []audience{programs}, func(g *guards) []fiber.Handler { return g.list }}
-	// write reads JSON of at most BODY_LIMIT and runs for at most REQUEST_TIMEOUT. At most
-	// maxWrites run at once, including requests limited by post.
+	// write reads a JSON body of at most BODY_LIMIT and times out after REQUEST_TIMEOUT. At most
+	// maxWrites requests run at once, including requests limited by post.
 	write = Limits{"write", []audience{programs}, func(g *guards) []fiber.Handler { return g.write }}
-	// post reads JSON of at most POST_BODY_LIMIT, maxBodies times as much for all requests
-	// together, and runs for at most REQUEST_TIMEOUT. At most maxWrites run at once, including
-	// requests limited by write.
+	// post reads a JSON body of at most POST_BODY_LIMIT and times out after REQUEST_TIMEOUT. The
+	// bodies of all concurrent requests together may have at most maxBodies times POST_BODY_LIMIT.
+	// At most maxWrites requests run at once, including requests limited by write.
 	post = Limits{"post", []audience{programs}, func(g *guards) []fiber.Handler { return g.post }}
-	// upload runs for at most UPLOAD_TIMEOUT. Its handler reads the body, at most
-	// UPLOAD_BODY_LIMIT. At most maxUploads run at once.
+	// upload times out after UPLOAD_TIMEOUT. The route's handler reads the body, which may have at
+	// most UPLOAD_BODY_LIMIT bytes. At most maxUploads requests run at once.
 	upload = Limits{"upload", []audience{programs}, func(g *guards) []fiber.Handler { return g.upload }}
-	// fetch reads JSON of at most BODY_LIMIT and runs for at most UPLOAD_TIMEOUT. At most
-	// maxFetches run at once.
+	// fetch reads a JSON body of at most BODY_LIMIT and times out after UPLOAD_TIMEOUT. At most
+	// maxFetches requests run at once.
 	fetch = Limits{"fetch", []audience{programs}, func(g *guards) []fiber.Handler { return g.fetch }}
 )
 
-// Limits of routes with an API key or a session.
+// Limits for routes with an API key or a session. Concurrent requests are counted per organization.
 var (
-	// statistics reads no body and runs for at most REQUEST_TIMEOUT. At most maxStatistics run at
-	// once, each until its response is written. They have their own limit because they may wait for
-	// a platform's server.
+	// statistics reads no body and times out after REQUEST_TIMEOUT. At most maxStatistics requests
+	// run at once; each counts until its response is written. Statistics have a separate limit
+	// because a request may have to wait for a platform's server.
 	statistics = Limits{"statistics", []audience{programs, members}, func(g *guards) []fiber.Handler { return g.statistics }}
-	// original reads no body and runs for at most UPLOAD_TIMEOUT. Its handler lets at most
-	// maxOriginals run at once, each until its file has been sent.
+	// original reads no body and times out after UPLOAD_TIMEOUT. The route's handler lets at most
+	// maxOriginals requests run at once; each counts until its file has been sent.
 	original = Limits{"original", []audience{programs, members}, func(g *guards) []fiber.Handler { return g.original }}
 )
 
-// Limits of routes with a session.
+// Limits for routes with a session. Concurrent requests are counted per organization unless the
+// comment says otherwise.
 var (
-	// user reads JSON of at most BODY_LIMIT and runs for at most REQUEST_TIMEOUT. At most
-	// maxSessions run at once, including requests limited by form.
+	// user reads a JSON body of at most BODY_LIMIT and times out after REQUEST_TIMEOUT. At most
+	// maxSessions requests run at once, including requests limited by form.
 	user = Limits{"user", []audience{members}, func(g *guards) []fiber.Handler { return g.user }}
-	// form is like user but refuses a body whose type is not application/json, because a plain HTML
+	// form is like user but rejects a body whose type is not application/json, because a plain HTML
 	// form could have sent it.
 	form = Limits{"form", []audience{members}, func(g *guards) []fiber.Handler { return g.form }}
-	// own reads JSON of at most BODY_LIMIT, whose type it checks as form does, and runs for at most
+	// own reads a JSON body of at most BODY_LIMIT, checks its type like form, and times out after
 	// REQUEST_TIMEOUT. At most maxSessions requests of one person run at once.
 	own = Limits{"own", []audience{people}, func(g *guards) []fiber.Handler { return g.own }}
 )
 
-// guards holds the handlers that run before a route's own handler. All routes of a Server use the
-// same guards, because they share the slots that limit concurrent requests.
+// guards holds the handlers that run before a route's own handler. All routes of a Server share one
+// guards value, because they share the slots that limit concurrent requests.
 type guards struct {
 	server *Server
-	// The handlers of each Limits.
+	// The handlers for each Limits value.
 	quick, download, login, beacon, register, connect, page []fiber.Handler
 	read, list, write, post, upload, fetch                  []fiber.Handler
 	statistics, original                                    []fiber.Handler
 	user, form, own                                         []fiber.Handler
 }
 
-// newGuards returns the guards of the server.
+// newGuards returns the server's guards.
 func (s *Server) newGuards() *guards {
 	inTime, inLongTime := deadline(s.cfg.Timeout), deadline(s.cfg.UploadTimeout)
 	body, jsonOnly := readBody(s.cfg.BodyLimit, maxBodyValues), fiber.Handler(session.JSONOnly)
@@ -136,10 +138,12 @@ func (s *Server) newGuards() *guards {
 	}
 }
 
-// before returns the handlers that run before the handler of a route. The credential's handlers
-// find the principal, permit decides whether it may proceed, and the limits' handlers come last,
-// because they read the body. If the credential or the limits do not exist, or do not fit together,
-// the route's handler is never reached and the response to every request is 500.
+// before returns the handlers that run before a route's own handler. The credential's handlers find
+// the principal, permit checks whether the principal may use the route, and only then do the
+// limits' handlers run, because they read the body. After that, confirm and recordActed run.
+//
+// If the credential or the limits are unknown, or do not fit together, every request gets a 500
+// response and never reaches the route's handler.
 func (g *guards) before(r Route) []fiber.Handler {
 	s, of := g.server, credentials[r.Credential]
 	var limited []fiber.Handler

@@ -15,23 +15,25 @@ import (
 	"crier/tenancy"
 )
 
-// How many requests of one kind an organization may run concurrently in this process, so that it
-// never takes all database connections or all memory. Further requests wait for placeTimeout.
+// How many requests of one kind an organization can run concurrently in this process. These limits
+// keep one organization from using up all database connections or memory. Further requests wait for
+// up to placeTimeout.
 const (
-	maxWrites  = 4 // creates and edits of posts
-	maxBodies  = 4 // as many bytes as four of the largest bodies of such requests
+	maxWrites  = 4 // requests that create or edit posts
+	maxBodies  = 4 // total size of their bodies, as a multiple of the largest allowed body
 	maxReads   = 8 // other reads of the public API
 	maxLists   = 2 // lists of posts, and reports
 	maxUploads = 4
 	maxFetches = 2 // uploads from URLs
-	maxStreams = 2 // videos that one address plays through the service
-	// maxOriginals is for files as they were uploaded, requested with keys and with sessions.
+	maxStreams = 2 // videos that one address can play through the service
+	// maxOriginals limits requests for uploaded files in their original form, with an API key or a
+	// session.
 	maxOriginals = 4
-	// maxStatistics is for reads of statistics with keys and with sessions, which may wait for the
-	// servers of platforms.
+	// maxStatistics limits requests for statistics, with an API key or a session. Such a request
+	// may have to wait for a platform's server.
 	maxStatistics = 32
-	// maxSessions is for requests with a session, in addition to those in the public API. It is
-	// also the limit for one person's requests to routes without an organization.
+	// maxSessions limits requests with a session, which are counted separately from requests to the
+	// public API. It also limits one person's requests to routes without an organization.
 	maxSessions = 4
 
 	placeTimeout = 5 * time.Second
@@ -43,8 +45,9 @@ type orgLimit struct{ *limit.PerKey[tenancy.OrgID] }
 
 func newOrgLimit(most int) orgLimit { return orgLimit{PerKey: limit.New[tenancy.OrgID](most)} }
 
-// take waits for n slots of the request's organization. The caller must call release once, when it
-// is done with them. take returns RateLimited if they are not free within placeTimeout.
+// take waits for n slots of the request's organization. The caller must call release exactly once,
+// when it no longer needs the slots. take returns RateLimited if the slots are not free within
+// placeTimeout.
 func (a orgLimit) take(ctx context.Context, c *fiber.Ctx, n int) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
@@ -62,8 +65,8 @@ func tooManyInProgress(whoHas string, cause error) error {
 	}
 }
 
-// limitPersons returns a handler that bounds how many requests of a person run concurrently, in all
-// organizations together.
+// limitPersons returns a handler that limits how many of a person's requests run concurrently,
+// across all organizations.
 func limitPersons(most int) fiber.Handler {
 	persons := limit.New[tenancy.PersonID](most)
 	return func(c *fiber.Ctx) error {
@@ -78,7 +81,7 @@ func limitPersons(most int) fiber.Handler {
 	}
 }
 
-// limitRequests returns a handler that bounds how many requests of an organization run
+// limitRequests returns a handler that limits how many of an organization's requests run
 // concurrently. A request keeps its slot until its handler returns.
 func limitRequests(most int) fiber.Handler {
 	a := newOrgLimit(most)
@@ -92,8 +95,9 @@ func limitRequests(most int) fiber.Handler {
 	}
 }
 
-// limitBodies is like limitRequests, but limits the bytes of bodies. It runs before they are read.
-// longest is the maximum size of a body, in bytes; a body of unknown length counts as the longest.
+// limitBodies is like limitRequests but limits the total size of request bodies. Its handler runs
+// before the body is read. longest is the maximum size of one body, in bytes; a body of unknown
+// length counts as longest bytes.
 func limitBodies(longest int64) fiber.Handler {
 	a := newOrgLimit(maxBodies * int(longest))
 	return func(c *fiber.Ctx) error {
@@ -106,7 +110,7 @@ func limitBodies(longest int64) fiber.Handler {
 	}
 }
 
-// bodySize returns how many bytes the body of a request may have, at most longest.
+// bodySize returns the request's Content-Length, or longest if the length is unknown or greater.
 func bodySize(c *fiber.Ctx, longest int64) int {
 	size := c.Request().Header.ContentLength()
 	if size < 0 || size > int(longest) {
@@ -115,7 +119,7 @@ func bodySize(c *fiber.Ctx, longest int64) int {
 	return size
 }
 
-// limitAnswers is like limitRequests, but for large responses: a request keeps its slot until its
+// limitAnswers is like limitRequests but for large responses. A request keeps its slot until its
 // response is written, because the response stays in memory until the client has read it.
 func limitAnswers(most int) fiber.Handler {
 	a := newOrgLimit(most)
@@ -146,8 +150,8 @@ func limitAnswers(most int) fiber.Handler {
 	}
 }
 
-// limitedBody is a response body that has a slot. fasthttp closes it once it has been written or
-// cannot be written.
+// limitedBody is a response body that holds a slot. fasthttp closes it once it has been written or
+// writing has failed.
 type limitedBody struct {
 	io.Reader
 	release func()

@@ -15,11 +15,12 @@ import (
 )
 
 const (
-	// shutdownGrace is how much time requests and responses on the wire have when the server stops.
+	// shutdownGrace is how long requests may take to arrive once the server begins to stop, and how
+	// long responses may take after that.
 	shutdownGrace = 2 * time.Second
 
-	// lingerTime and lingerBytes limit what is read and discarded from a client that keeps sending
-	// after its response.
+	// lingerTime and lingerBytes limit how much is read and discarded from a client that keeps
+	// sending after its response.
 	lingerTime  = 2 * time.Second
 	lingerBytes = 64 << 20
 
@@ -36,33 +37,33 @@ type listener struct {
 	closed    chan struct{} // closed by close
 	rules     connRules
 	totalLog  logLimit // for connections beyond the total limit
-	clientLog logLimit // for connections beyond the limit of a client
+	clientLog logLimit // for connections beyond a client's limit
 	acceptLog logLimit // for accept errors
 
 	mu     sync.Mutex // protects the fields below
 	open   map[*conn]struct{}
-	counts map[string]int // open connections by the name of their quota
+	counts map[string]int // open connections by quota name
 	forced bool           // set by forceDeadlines
 }
 
-// connRules limit the open connections.
+// connRules holds the limits on open connections.
 type connRules struct {
-	// total is the limit on all connections together.
+	// total is the maximum number of open connections.
 	total int
-	// perClient is the limit for one IPv4 address or one /64 network of IPv6. 0 means no limit per
-	// client.
+	// perClient is the maximum number for one IPv4 address or one IPv6 /64 network. 0 means no
+	// limit per client.
 	perClient int
-	// exempt reports whether an address counts toward total only: a proxy, which has many clients,
-	// or this machine.
+	// exempt reports whether connections from an address count toward total only. This is the case
+	// for a proxy, which has many clients, and for this machine.
 	exempt func(netip.Addr) bool
 	log    *slog.Logger
 }
 
-// siteFactor is how many times as many connections a /48 network may have as a /64 network. Many
-// subscribers have a /56 or a /48 and therefore at least 256 networks of /64.
+// siteFactor is how many connections a /48 network may have, as a multiple of the limit for a /64
+// network. Many subscribers have a /56 or a /48, and therefore at least 256 /64 networks.
 const siteFactor = 4
 
-// quota is a name under which connections are counted, and their maximum number.
+// quota is the maximum number of connections that are counted under one name.
 type quota struct {
 	name string
 	most int
@@ -79,8 +80,8 @@ func listenOn(ln net.Listener, rules connRules) *listener {
 	}
 }
 
-// Accept returns the next connection, which is a *conn if it is TCP. It closes connections beyond a
-// limit at once.
+// Accept returns the next connection, which is a *conn if it is TCP. It immediately closes
+// connections that exceed a limit.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.accept()
@@ -94,7 +95,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return own, nil
 		}
 		l.logRefused(over)
-		_ = tcp.Close() // the connection was never used, so its error means nothing
+		_ = tcp.Close() // the connection was never used, so the error does not matter
 	}
 }
 
@@ -110,9 +111,9 @@ func (l *listener) logRefused(over quota) {
 	}
 }
 
-// accept returns the next connection. After a network error, such as a shortage of file
-// descriptors, it retries until the listener is closed: such errors pass once connections are
-// closed, and the server would stop if it saw them. It returns other errors.
+// accept returns the next connection. After a network error, such as running out of file
+// descriptors, it retries until the listener is closed. Such errors go away as connections close,
+// but returning one would stop the server. accept returns all other errors.
 func (l *listener) accept() (net.Conn, error) {
 	for pause := minAcceptDelay; ; pause = min(2*pause, maxAcceptDelay) {
 		c, err := l.Listener.Accept()
@@ -131,12 +132,12 @@ func (l *listener) accept() (net.Conn, error) {
 	}
 }
 
-// allClients is the name of the quota for all connections. The other names are addresses, networks
-// or unknownClient.
+// allClients is the name of the quota for all connections. The names of other quotas are addresses,
+// networks or unknownClient.
 const allClients = "everyone"
 
-// quotas returns the quotas that a connection from an address counts toward: the quota of all
-// connections and, unless the address is exempt, the quotas of its client and of its /48 network.
+// quotas returns the quotas that a connection from an address counts toward: the quota for all
+// connections and, unless the address is exempt, the quotas for its client and its /48 network.
 func (l *listener) quotas(from net.Addr) []quota {
 	out := []quota{{name: allClients, most: l.rules.total}}
 	var ip netip.Addr // stays zero, the address of unknown clients, if from has no IP
@@ -153,8 +154,8 @@ func (l *listener) quotas(from net.Addr) []quota {
 	return out
 }
 
-// add counts the connection toward its quotas. If one of them is used up, it counts nothing and
-// returns that quota and false.
+// add counts the connection toward its quotas. If one of the quotas is used up, add counts nothing
+// and returns that quota and false.
 func (l *listener) add(c *conn) (over quota, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,7 +171,7 @@ func (l *listener) add(c *conn) (over quota, ok bool) {
 	return quota{}, true
 }
 
-// remove forgets a connection that begins to close, so that forceDeadlines no longer sets its
+// remove forgets a connection that is about to close, so that forceDeadlines no longer sets its
 // deadlines.
 func (l *listener) remove(c *conn) {
 	l.mu.Lock()
@@ -178,7 +179,7 @@ func (l *listener) remove(c *conn) {
 	delete(l.open, c)
 }
 
-// uncount stops counting a connection toward its quotas. It is called once the connection is
+// uncount stops counting a connection toward its quotas. It must be called after the connection is
 // closed.
 func (l *listener) uncount(c *conn) {
 	l.mu.Lock()
@@ -190,11 +191,11 @@ func (l *listener) uncount(c *conn) {
 	}
 }
 
-// Close closes the listener. Later calls return the error of the first.
+// Close closes the listener. Later calls return the error of the first call.
 func (l *listener) Close() error { return l.close() }
 
-// forceDeadlines ends all reads now and all writes after shutdownGrace, including those that begin
-// later. Handlers that neither read nor write keep running.
+// forceDeadlines makes reads fail immediately and writes fail after shutdownGrace, including reads
+// and writes that start later. Handlers that neither read nor write keep running.
 func (l *listener) forceDeadlines() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,8 +208,7 @@ func (l *listener) forceDeadlines() {
 	}
 }
 
-// setDeadline calls set with t. After forceDeadlines, it calls set with grace from now if that is
-// earlier.
+// setDeadline calls set with t. After forceDeadlines, the deadline is at most grace from now.
 func (l *listener) setDeadline(set func(time.Time) error, t time.Time, grace time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,7 +218,7 @@ func (l *listener) setDeadline(set func(time.Time) error, t time.Time, grace tim
 	return set(t)
 }
 
-// extendDeadline calls set with t, a later deadline of a running transfer. After forceDeadlines, it
+// extendDeadline calls set with t, the new deadline of a running transfer. After forceDeadlines, it
 // does nothing.
 func (l *listener) extendDeadline(set func(time.Time) error, t time.Time) error {
 	l.mu.Lock()
@@ -229,22 +229,22 @@ func (l *listener) extendDeadline(set func(time.Time) error, t time.Time) error 
 	return set(t)
 }
 
-// conn is a TCP connection with limits for long transfers. It can be closed so that a client that
-// is still sending receives its response; a plain close would reset the connection.
+// conn is a TCP connection with limits for long transfers. After Linger, closing it lets a client
+// that is still sending receive its response; a plain close would reset the connection.
 type conn struct {
 	*net.TCPConn
 	owner  *listener
-	quotas []quota // the quotas that it counts toward
-	// in limits the body being read, and out the response being written. If one is nil, the
-	// server's deadline applies. Only the goroutine of the connection uses them.
+	quotas []quota // the quotas that the connection counts toward
+	// in limits the body being read, and out limits the response being written. If one is nil, the
+	// server's deadline applies instead. Only the connection's goroutine uses them.
 	in, out *transferLimit
 	linger  atomic.Bool
 	once    sync.Once
-	err     error // from the close, set by once
+	err     error // from closing the connection, set by once
 }
 
-// Read sets the read deadline before each read if in is set, because the deadline moves with the
-// bytes that have arrived.
+// Read sets the read deadline before each read if in is set, because the deadline moves as bytes
+// arrive.
 func (c *conn) Read(b []byte) (int, error) {
 	if c.in == nil {
 		return c.TCPConn.Read(b)
@@ -270,23 +270,24 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom writes what it reads from r. If out is set, it writes in pieces, each under its own
+// ReadFrom copies r to the connection. If out is set, it copies in pieces, each with its own
 // deadline.
 func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	if c.out == nil {
 		return c.TCPConn.ReadFrom(r)
 	}
-	// Hides the method ReadFrom, which would call itself.
+	// The wrapper hides c.ReadFrom, which io.Copy would otherwise call again.
 	return io.Copy(struct{ io.Writer }{Writer: c}, r)
 }
 
-// SetReadDeadline sets the deadline for reads. After forceDeadlines, it is now at the latest.
+// SetReadDeadline sets the deadline for reads. After forceDeadlines, the deadline is no later than
+// now.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.owner.setDeadline(c.TCPConn.SetReadDeadline, t, 0)
 }
 
-// SetWriteDeadline sets the deadline for writes. After forceDeadlines, it is shutdownGrace from now
-// at the latest.
+// SetWriteDeadline sets the deadline for writes. After forceDeadlines, the deadline is at most
+// shutdownGrace from now.
 func (c *conn) SetWriteDeadline(t time.Time) error {
 	return c.owner.setDeadline(c.TCPConn.SetWriteDeadline, t, shutdownGrace)
 }
@@ -295,8 +296,8 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 // lingerBytes.
 func (c *conn) Linger() { c.linger.Store(true) }
 
-// Close closes the connection. After Linger, this can take lingerTime. Later calls return the error
-// of the first.
+// Close closes the connection. After Linger, this can take up to lingerTime. Later calls return the
+// error of the first call.
 func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.owner.remove(c)
@@ -309,8 +310,8 @@ func (c *conn) Close() error {
 	return c.err
 }
 
-// discard ends the outgoing stream, and reads the incoming stream to its end, the deadline or the
-// byte limit.
+// discard closes the connection for writing, and then reads until the client's stream ends,
+// lingerTime has passed, or lingerBytes have been read.
 func (c *conn) discard() {
 	if err := c.CloseWrite(); err != nil {
 		return

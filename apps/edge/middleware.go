@@ -27,18 +27,19 @@ import (
 	"crier/publishing"
 )
 
-// Every request passes through, in this order: guardBodies, observer (request id, log, metrics),
-// recovering, clients.warn, GuardCookies, clients.note, secureHeaders, cors, checkQuery; then the
-// guards of its route, see newGuards.
+// Every request passes through guardBodies, observe (request id, log, metrics), recovering,
+// clients.warn, GuardCookies, clients.note, secureHeaders, cors and checkQuery, in this order. Then
+// it passes through the guards of its route; see newGuards.
 
 const (
 	idleTimeout = time.Minute
 	headerLimit = 16 << 10 // bytes
 )
 
-// guardBodies returns the outermost handler. It refuses requests whose end is ambiguous. After each
-// request it consumes the rest of the body or closes the connection, so that no part of a body is
-// ever read as the next request. It also calls joinSlashes, before anything reads the path.
+// guardBodies returns the outermost handler. It calls joinSlashes before any handler reads the
+// path. It rejects requests whose end is ambiguous, or whose HTTP version, expectation or method is
+// unsupported. After each request, it consumes the rest of the body or closes the connection, so
+// that no part of a body is ever read as the next request.
 func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx, error),
 	draining func() bool) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
@@ -65,16 +66,16 @@ func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx,
 	}
 }
 
-// joinSlashes collapses each run of slashes in the path of a request into one. A client that
-// appends paths to a base address ending in a slash sends //public/v1/posts, which fasthttp would
-// read as a path on the host "public". Encoded slashes, dots and the query are left unchanged.
+// joinSlashes collapses each run of slashes in a request's path into one slash. A client that
+// appends paths to a base URL ending in a slash sends //public/v1/posts, which fasthttp would read
+// as a path on the host "public". Encoded slashes, dots and the query are left unchanged.
 func joinSlashes(req *fasthttp.Request) {
 	target := req.Header.RequestURI()
 	begin, end := 0, len(target)
 	if i := bytes.IndexAny(target, "?#"); i >= 0 {
 		end = i
 	}
-	// The absolute form, with scheme and host.
+	// In the absolute form, the path follows the scheme and the host.
 	if i := bytes.Index(target[:end], []byte("://")); i > 0 && !bytes.Contains(target[:i], []byte("/")) {
 		begin = i + len("://")
 		begin += max(0, bytes.IndexByte(target[begin:end], '/'))
@@ -95,11 +96,12 @@ func knownVersion(h *fasthttp.RequestHeader) bool {
 	return version == "HTTP/1.1" || version == "HTTP/1.0"
 }
 
-// ambiguousFraming reports whether a proxy could see the end of the body elsewhere (request
-// smuggling). This is so if the request has
+// ambiguousFraming reports whether a proxy could find the end of the body in a different place,
+// which would allow request smuggling. This is the case if the request has
 //
 //   - more than one Content-Length or Transfer-Encoding, or one of each
-//   - a Transfer-Encoding that is not chunked, or any if the request is not HTTP/1.1
+//   - a Transfer-Encoding other than chunked, or any Transfer-Encoding if the version is not
+//     HTTP/1.1
 //   - a folded header, or a line that ends without CR
 func ambiguousFraming(h *fasthttp.RequestHeader) bool {
 	lengths, framings := 0, 0
@@ -120,7 +122,7 @@ func ambiguousFraming(h *fasthttp.RequestHeader) bool {
 	return lengths+framings > 1
 }
 
-// refuseEarly responds to a request that no route may see, and closes the connection.
+// refuseEarly responds to a request that must not reach any route, and closes the connection.
 func (s *Server) refuseEarly(ctx *fasthttp.RequestCtx, cause error) {
 	c := s.app.AcquireCtx(ctx)
 	defer s.app.ReleaseCtx(c)
@@ -130,12 +132,12 @@ func (s *Server) refuseEarly(ctx *fasthttp.RequestCtx, cause error) {
 	ctx.SetConnectionClose()
 }
 
-// refuse responds with the body and status of an error; see package problem. If the body did not
-// arrive in time, the status is 408, even if err only results from it.
+// refuse responds with the status and body for an error; see package problem. If the request's body
+// did not arrive in time, the status is 408, even if err is only a consequence of that.
 func (s *Server) refuse(c *fiber.Ctx, err error) error {
 	var routing *fiber.Error
 	info := request.From(c.Context())
-	// An error of the router repeats the path, which must not be logged.
+	// A router error contains the path, which must not be logged.
 	if !errors.As(err, &routing) {
 		info.Err = err
 	}
@@ -164,8 +166,8 @@ func (s *Server) secureHeaders(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// cors allows the origins of the dashboard, with credentials. It skips the OpenAPI documents, whose
-// handlers allow all origins, without credentials.
+// cors allows requests from the dashboard's origins, with credentials. It skips the OpenAPI
+// documents, whose handlers allow all origins, without credentials.
 func (s *Server) cors() fiber.Handler {
 	return cors.New(cors.Config{
 		Next: func(c *fiber.Ctx) bool { // the router ignores a trailing slash
@@ -180,8 +182,8 @@ func (s *Server) cors() fiber.Handler {
 	})
 }
 
-// checkQuery refuses queries with characters that the database cannot store. It ignores the path:
-// an id with such characters does not parse, and its route responds with 404.
+// checkQuery rejects queries that contain characters that the database cannot store. It ignores the
+// path: an id with such characters does not parse, so its route responds with 404.
 func checkQuery(c *fiber.Ctx) error {
 	for name, value := range c.Context().QueryArgs().All() {
 		if !publishing.Storable(string(name)) || !publishing.Storable(string(value)) {
@@ -192,13 +194,14 @@ func checkQuery(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// maxBodyValues is the maximum number of values in a JSON body that is decoded whole. Each value
-// takes more memory than its bytes.
+// maxBodyValues is the maximum number of values in a JSON body that is decoded as a whole. A
+// decoded value takes more memory than its encoding.
 const maxBodyValues = 10_000
 
-// readBody reads a JSON body of at most limit bytes to its end before the handlers that follow run.
-// It refuses a body with more than maxValues values; if maxValues is 0, the route's handler limits
-// them. A refusal is Invalid or TooLarge, or 415 for an encoded body.
+// readBody returns a handler that reads a whole JSON body, of at most limit bytes, before the next
+// handler runs. It rejects a body with more than maxValues values; if maxValues is 0, the route's
+// handler must limit them. The error is Invalid or TooLarge, or 415 for a body with a
+// Content-Encoding.
 func readBody(limit int64, maxValues int) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodDelete {
@@ -225,7 +228,7 @@ func readBody(limit int64, maxValues int) fiber.Handler {
 	}
 }
 
-// textAsJSON makes the handlers that follow read a text/plain body as JSON.
+// textAsJSON makes later handlers treat a text/plain body as JSON.
 func textAsJSON(c *fiber.Ctx) error {
 	kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
 	if err == nil && kind == fiber.MIMETextPlain {
@@ -235,7 +238,7 @@ func textAsJSON(c *fiber.Ctx) error {
 }
 
 // countValues returns an upper bound on the number of values in valid JSON: one, plus one for each
-// comma and each opening bracket or brace outside of strings.
+// comma and each opening bracket or brace outside strings.
 func countValues(data []byte) int {
 	n, quoted := 1, false
 	for i := 0; i < len(data); i++ {
@@ -251,8 +254,8 @@ func countValues(data []byte) int {
 	return n
 }
 
-// deadline ends the context of a request after d. The time begins when this handler runs; what
-// readBody took before it does not count.
+// deadline returns a handler that ends the request's context after d. The time starts when the
+// handler runs, after readBody has read the body.
 func deadline(d time.Duration) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		ctx, cancel := context.WithTimeout(c.UserContext(), d)
@@ -262,9 +265,9 @@ func deadline(d time.Duration) fiber.Handler {
 	}
 }
 
-// authenticate finds the principal of the API key in the header Authorization. It returns
+// authenticate finds the principal of the API key in the Authorization header. It returns
 // Unauthenticated if the key is missing, unknown or revoked, or if a scheme such as Bearer precedes
-// it.
+// the key.
 func (s *Server) authenticate(c *fiber.Ctx) error {
 	if err := s.authenticateKey(c); err != nil {
 		return err
@@ -272,7 +275,7 @@ func (s *Server) authenticate(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// schemeOf returns the scheme, such as Bearer, that many clients put in front of the key in the
+// schemeOf returns the scheme, such as Bearer, that many clients put before the key in the
 // Authorization header. found is false if value does not begin with a known scheme.
 func schemeOf(value string) (scheme string, found bool) {
 	sent, _, _ := strings.Cut(value, " ")
@@ -306,8 +309,8 @@ func (s *Server) authenticateKey(c *fiber.Ctx) error {
 	return nil
 }
 
-// admit counts the request for its organization and sets the rate-limit headers, even for a
-// refusal. It returns RateLimited if no request is left.
+// admit counts the request toward its organization's limit. It returns RateLimited if no request is
+// left. The rate-limit headers are set in either case.
 func (s *Server) admit(c *fiber.Ctx) error {
 	a := s.deps.Limiter.Admit(c.UserContext(), request.From(c.Context()).Principal.Org)
 	c.Set("X-RateLimit-Limit", strconv.Itoa(a.Limit))

@@ -24,7 +24,8 @@ import (
 
 var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
-// observer gives each request its id, logs it and counts it. It is safe for concurrent use.
+// observer assigns each request an id, logs the request and counts it. It is safe for concurrent
+// use.
 type observer struct {
 	patterns map[string]bool // path patterns of all routes
 	took     *prometheus.HistogramVec
@@ -44,8 +45,8 @@ func (s *Server) newObserver() *observer {
 	return o
 }
 
-// observe gives the request its id, logs it, and counts it by the pattern of its route, never by
-// path or organization. The client's X-Request-Id is used if it matches saneID.
+// observe assigns the request an id, logs the request, and counts it by route pattern, never by
+// path or organization. The client's X-Request-Id becomes the id if it matches saneID.
 func (o *observer) observe(c *fiber.Ctx) error {
 	start := o.clock.Now()
 	info := request.From(c.Context())
@@ -64,9 +65,9 @@ func (o *observer) observe(c *fiber.Ctx) error {
 	return nil
 }
 
-// logRequest logs and counts a request after its response. The log record has the fault only for
-// statuses of 400 and above. A 503 without a fault is the requested information, such as /health of
-// a process that is starting, so it is logged as a warning and not as an error.
+// logRequest logs and counts a request once its response is ready. The log record contains the
+// fault only if the status is 400 or above. A 503 without a fault is a normal result, such as
+// /health in a process that is starting, so it is logged as a warning instead of an error.
 func (o *observer) logRequest(c *fiber.Ctx, info *request.Info, took time.Duration) {
 	status, pattern := c.Response().StatusCode(), o.pattern(c)
 	o.took.WithLabelValues(c.Method(), pattern, strconv.Itoa(status)).Observe(took.Seconds())
@@ -84,7 +85,7 @@ func (o *observer) logRequest(c *fiber.Ctx, info *request.Info, took time.Durati
 	o.log.LogAttrs(c.UserContext(), level, "request", attrs...)
 }
 
-// pattern returns the path pattern of the request's route, or "unmatched" if there is none.
+// pattern returns the path pattern of the request's route, or "unmatched" if no route matches.
 func (o *observer) pattern(c *fiber.Ctx) string {
 	p := strings.Split(c.Route().Path, "/")
 	for i, part := range p {

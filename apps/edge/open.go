@@ -13,17 +13,17 @@ import (
 	"crier/platform/limit"
 )
 
-// The maximum sizes of bodies that are read without a credential, in bytes.
+// The maximum sizes, in bytes, of bodies that are read without a credential.
 const (
-	loginBody    = 4 << 10   // an e-mail address and a password, each character escaped
-	registerBody = 8 << 10   // these and two names of 128 characters, or a provider's code
+	loginBody    = 4 << 10   // an email address and a password, with each character escaped
+	registerBody = 8 << 10   // the same and two names of 128 characters, or a provider's code
 	connectBody  = 150 << 10 // a code of 100,000 characters and a state of 1,000
-	pageBody     = 32 << 10  // a note of 2,000 and a name of 128 characters of four escaped bytes
+	pageBody     = 32 << 10  // a note of 2,000 characters and a name of 128, at four escaped bytes each
 )
 
-// How many bytes of such bodies this process reads concurrently. Log-ins have their own share, so
-// that they still work when the other shares are full. One site may take an eighth of a share.
-// Further bodies wait for placeTimeout.
+// How many bytes of these bodies this process reads concurrently. Logins have a separate share, so
+// that they still work when the other shares are full. One site can take at most an eighth of a
+// share. Further bodies wait for up to placeTimeout.
 const (
 	loginBodies    = 16 << 20
 	registerBodies = 16 << 20
@@ -33,9 +33,9 @@ const (
 )
 
 // openBodies returns the handlers that read the body of a request without a credential, including
-// the handler that read returns. A body has at most longest bytes, and all these bodies together
-// have at most all bytes. A request keeps its share until its handler returns. If it gets no share
-// within placeTimeout, it is Unavailable.
+// the handler that read returns. One body may have at most longest bytes, and all bodies read at
+// the same time may together have at most all bytes. A request keeps its share until its handler
+// returns. If a request does not get a share within placeTimeout, it fails with Unavailable.
 func (s *Server) openBodies(all int, longest int64, read func(longest int64) fiber.Handler) []fiber.Handler {
 	longest = min(longest, s.cfg.BodyLimit)
 	whole, sites := limit.New[struct{}](all), limit.New[string](all/siteShare)
@@ -60,7 +60,7 @@ func (s *Server) openBodies(all int, longest int64, read func(longest int64) fib
 
 func readJSON(longest int64) fiber.Handler { return readBody(longest, maxBodyValues) }
 
-// readForm returns the handler that reads the form of a page.
+// readForm returns a handler that reads a page's form.
 func readForm(longest int64) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))

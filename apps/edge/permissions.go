@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// permit returns a handler that refuses principals that may not use the route.
+// permit returns a handler that rejects principals that may not use the route.
 func permit(r Route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if err := r.permits(request.Principal(c.Context())); err != nil {
@@ -20,7 +20,8 @@ func permit(r Route) fiber.Handler {
 	}
 }
 
-// permits returns the error of the first condition that the principal does not meet.
+// permits returns nil if the principal meets all conditions, or the error of the first condition
+// that the principal does not meet.
 func (r Route) permits(p tenancy.Principal) error {
 	needs := slices.Clone(credentials[r.Credential].needs)
 	if r.Personal {
@@ -37,7 +38,7 @@ func (r Route) permits(p tenancy.Principal) error {
 // condition returns nil if the principal meets it, and Forbidden otherwise.
 type condition func(tenancy.Principal) error
 
-// hasAccess is met if the person may currently use the organization of the request.
+// hasAccess is met if the person may currently use the request's organization.
 func hasAccess(p tenancy.Principal) error {
 	switch p.Access {
 	case tenancy.AccessFull:
@@ -57,7 +58,7 @@ func hasAccess(p tenancy.Principal) error {
 	return notPermitted("")
 }
 
-// hasJoined is met if hasAccess is met or would be met with a second factor.
+// hasJoined is met if hasAccess is met, or would be met if the person had a second factor.
 func hasJoined(p tenancy.Principal) error {
 	if p.Access == tenancy.AccessEnroll && !p.Org.IsZero() {
 		return nil
@@ -79,8 +80,8 @@ func owns(p tenancy.Principal) error {
 	return nil
 }
 
-// administersInstance is met by the session of an administrator of the instance, even while it acts
-// as another person: the administrator must be able to stop impersonating.
+// administersInstance is met by an instance administrator's session. It is met even during
+// impersonation, because the administrator must be able to stop impersonating.
 func administersInstance(p tenancy.Principal) error {
 	if !p.Instance && p.Behind.IsZero() {
 		return notPermitted("Only instance administrators may do this.")
@@ -88,7 +89,7 @@ func administersInstance(p tenancy.Principal) error {
 	return nil
 }
 
-// actsForItself is met unless an administrator of the instance is acting as the person.
+// actsForItself is met unless an instance administrator is impersonating the person.
 func actsForItself(p tenancy.Principal) error {
 	if !p.Behind.IsZero() {
 		return notPermitted("Only the person themselves can do this. Stop impersonating first.")

@@ -25,25 +25,25 @@ import (
 	"crier/tenancy"
 )
 
-// Posts are the use cases of posts.
+// Posts manages posts and their release ids.
 type Posts interface {
 	postapi.Posts
 	postapi.Releases
 }
 
-// Queue are the use cases of the publishing queue and pauses.
+// Queue provides the statistics of the publishing queue and manages pauses.
 type Queue interface {
 	monitor.Queue
 	channelapi.Pauses
 }
 
-// Analytics are the use cases of statistics and reports in both APIs.
+// Analytics provides statistics and reports for both APIs.
 type Analytics interface {
 	analyticsapi.Analytics
 	analyticsapi.Reports
 }
 
-// Channels are the use cases of channels and platforms in both APIs.
+// Channels manages channels and platforms for both APIs.
 type Channels interface {
 	channelapi.Channels
 	connectapi.Connectors
@@ -53,24 +53,26 @@ type Channels interface {
 	connectapi.Apps
 }
 
-// Media are the use cases of uploaded files: uploads in the public API, people's pictures, and GET
-// /files.
+// Media manages uploaded files for the public API, people's pictures, and GET /files.
 type Media interface {
 	mediaapi.Media
 	mediaapi.Files
 	userapi.Media
 }
 
-// Approvals are the use cases of draft approvals in both APIs, and of guests with a review link.
+// Approvals manages draft approvals for both APIs and for guests with a review link.
 type Approvals interface {
 	approvalapi.Approvals
 	approvalapi.Reviews
 }
 
-// Accounts are the use cases of people, organizations and keys. Unless its comment says otherwise,
-// a method returns Invalid, with the fields at fault, for input that breaks a rule; Forbidden if
-// the principal's role is too low; NotFound for something that the organization does not have; and
-// RateLimited or Unavailable with the time after which to try again.
+// Accounts manages people, organizations and keys. Unless its comment says otherwise, a method
+// returns
+//
+//   - Invalid, with the fields at fault, if the input breaks a rule
+//   - Forbidden if the principal's role is too low
+//   - NotFound if the organization does not have the requested item
+//   - RateLimited or Unavailable, with the time after which to retry
 type Accounts interface {
 	// Authenticate returns the principal of an API key, or Unauthenticated if there is no such key.
 	Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error)
@@ -98,10 +100,10 @@ type Accounts interface {
 	instanceapi.Enterprise
 }
 
-// Limiter limits the requests of each organization by asking its actor, which may be in another
-// process.
+// Limiter limits each organization's requests by asking the organization's actor, which may run in
+// another process.
 type Limiter interface {
 	// Admit counts one request of the organization. It blocks for at most ACTOR_TIMEOUT and never
-	// fails: if the actor does not answer, this process decides with its own window.
+	// fails: if the actor does not respond, this process decides based on its own window.
 	Admit(ctx context.Context, organization tenancy.OrgID) org.Admission
 }

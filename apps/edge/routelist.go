@@ -8,20 +8,20 @@ import (
 	"crier/apps/edge/route"
 )
 
-// Route is one entry of the route table. It responds with 500 if its Credential and its Limits do
-// not fit together.
+// Route is an entry in the route table. It responds with 500 if Credential and Limits are
+// incompatible.
 type Route struct {
 	// Method is the HTTP method. A GET route also serves HEAD.
 	Method string
-	// Path is the path, with parameters in the form {name}.
+	// Path has parameters in the form {name}. Example: /public/v1/posts/{id}
 	Path  string
 	State State
-	// Operation is the id in the OpenAPI document, or empty if the route is not built.
+	// Operation is the operation's id in the OpenAPI document, or empty if the route is not built.
 	Operation  string
 	Credential Credential
 	Limits     Limits
-	// Personal routes reveal or change secrets, or give a person's own consent. They are refused
-	// while an instance administrator is impersonating the person.
+	// Personal marks a route that reveals or changes secrets, or that gives a person's own consent.
+	// Requests to it are rejected while an instance administrator is impersonating the person.
 	Personal bool
 
 	// changing is set for a GET that changes something; see Changing.
@@ -29,23 +29,22 @@ type Route struct {
 	endpoint route.Endpoint
 }
 
-// State is whether a route works. Only Built routes are in the OpenAPI document.
+// State says whether a route works. Only Built routes are in the OpenAPI document.
 type State string
 
 // The states of a route. Routes that are not Built respond with 501.
 const (
 	Built State = "built"
-	// Missing is a route of the interface that is not built.
+	// Missing means that the route is part of the interface but not built.
 	Missing State = "missing"
-	// Planned is a route that is neither listed in the interface nor built.
+	// Planned means that the route is neither part of the interface nor built.
 	Planned State = "planned"
 )
 
 // String returns "METHOD path". Example: GET /public/v1/posts/{id}
 func (r Route) String() string { return r.Method + " " + r.Path }
 
-// line is a line of the route table: an endpoint and the audiences that may call it, each at its
-// own route.
+// line is a line of the route table: an endpoint and one route for each audience that may call it.
 type line struct {
 	state     State
 	operation string
@@ -65,14 +64,15 @@ func (r Route) personal() Route {
 	return r
 }
 
-// starts marks a GET that starts something to be finished later.
+// starts marks a GET route that starts something to be finished later, such as connecting a
+// channel.
 func (r Route) starts() Route {
 	r.changing = true
 	return r
 }
 
-// built returns the line of an endpoint that works. The first route has the operation as its id;
-// for the others, see inSession.
+// built returns the line for a working endpoint. The operation is the id of the first route; for
+// the ids of the other routes, see inSession.
 func built(operation string, endpoint route.Endpoint, at ...Route) line {
 	return line{state: Built, operation: operation, endpoint: endpoint, at: at}
 }
@@ -85,7 +85,7 @@ func planned(at Route) line {
 	return line{state: Planned, endpoint: route.NotBuilt(), at: []Route{at}}
 }
 
-// inSession is appended to an operation's id on the session route of an endpoint that also serves
+// inSession is the suffix of the operation id for a session route whose endpoint also serves
 // another audience.
 const inSession = "-in-session"
 
@@ -101,14 +101,15 @@ func (l line) routes() []Route {
 	return out
 }
 
-// aliasPrefix is the prefix of the paths at which the public API is served a second time.
+// aliasPrefix starts the paths at which the public API is served a second time. Example:
+// /api/public/v1/posts
 const aliasPrefix = "/api"
 
-// publicPrefix starts the paths of the public API.
+// publicPrefix starts the public API's paths.
 const publicPrefix = "/public/v1/"
 
 // withAliases returns the routes plus an alias for each route of the public API, unless the table
-// already has a route there.
+// already has that route.
 func withAliases(routes []Route) []Route {
 	own := map[string]bool{}
 	for _, r := range routes {
@@ -130,8 +131,8 @@ func withAliases(routes []Route) []Route {
 	return out
 }
 
-// line converts the route for the table of package route. Its security in the OpenAPI document and
-// the statuses with which its guards refuse requests follow from its credential.
+// line converts the route to a line in package route's table. The credential determines the route's
+// security in the OpenAPI document, and the statuses with which the guards can reject requests.
 func (r Route) line(g *guards) route.Line {
 	l := route.Line{
 		Method: r.Method, Path: r.Path, Operation: r.Operation, Before: g.before(r), Endpoint: r.endpoint,
@@ -151,15 +152,15 @@ func (r Route) line(g *guards) route.Line {
 	return l
 }
 
-// Routes returns all routes, sorted by path and method. It needs no running service.
+// Routes returns all routes, sorted by path and method. It does not need a running service.
 func Routes() []Route { return unstarted("").table }
 
-// OpenAPI returns the OpenAPI document of all routes as JSON, with the same bytes each time. The
-// error is always Internal.
+// OpenAPI returns the OpenAPI document of all routes as JSON. The bytes are the same each time. Any
+// error is Internal.
 func OpenAPI() ([]byte, error) { return unstarted(interfaceVersion).document() }
 
-// unstarted returns a server without dependencies, from which only the route table and the OpenAPI
-// document can be read.
+// unstarted returns a server without dependencies, which can only provide the route table and the
+// OpenAPI document.
 func unstarted(version string) *Server {
 	s := &Server{cfg: Config{BaseURL: "http://localhost"}, deps: Deps{Version: version}}
 	s.buildRoutes()
@@ -167,7 +168,7 @@ func unstarted(version string) *Server {
 }
 
 // buildRoutes fills the route table and the OpenAPI document. It calls no dependency, because the
-// server of unstarted has none.
+// server that unstarted returns has none.
 func (s *Server) buildRoutes() {
 	s.gate, s.session = s.newGuard()
 	e := s.newEndpoints()

@@ -2,15 +2,15 @@ package edge
 
 import "slices"
 
-// This file is the route table. A line has an endpoint, its id in the OpenAPI document, and for
-// each audience that may call it a credential, the method and path, and the limits. Missing and
+// This file is the route table. A line has an endpoint, its id in the OpenAPI document and, for
+// each audience that may call it, a credential, the method and path, and the limits. Missing and
 // planned routes have no id and no endpoint: they respond with 501 behind the same guards.
 //
-// Everything that needs a list of routes reads this one: Fiber, the OpenAPI document, the labels of
-// logs and metrics, `crier routes`, and the tests. The credentials are defined in credentials.go
+// Everything that needs a list of routes uses this table: Fiber, the OpenAPI document, the labels
+// in logs and metrics, `crier routes`, and the tests. The credentials are defined in credentials.go
 // and the limits in guards.go.
 
-// routes returns all routes of the service, in no particular order.
+// routes returns all routes, in no particular order.
 func (s *Server) routes(e endpoints) []Route {
 	var out []Route
 	for _, l := range slices.Concat(
@@ -26,7 +26,7 @@ func (s *Server) routes(e endpoints) []Route {
 	return withAliases(out)
 }
 
-// postRoutes returns the routes of posts.
+// postRoutes returns the routes for posts.
 func postRoutes(e endpoints) []line {
 	return []line{
 		built("create-posts", e.post.CreatePosts(), apiKey.at("POST /public/v1/posts", post)),
@@ -69,7 +69,7 @@ func postRoutes(e endpoints) []line {
 	}
 }
 
-// tagRoutes returns the routes of tags.
+// tagRoutes returns the routes for tags.
 func tagRoutes(e endpoints) []line {
 	return []line{
 		built("create-tag", e.tag.CreateTag(),
@@ -82,7 +82,7 @@ func tagRoutes(e endpoints) []line {
 	}
 }
 
-// slotRoutes returns the routes of posting times.
+// slotRoutes returns the routes for posting times.
 func slotRoutes(e endpoints) []line {
 	return []line{
 		built("find-any-slot", e.slot.FindAnySlot(),
@@ -99,7 +99,7 @@ func slotRoutes(e endpoints) []line {
 	}
 }
 
-// channelRoutes returns the routes of connected channels and their groups.
+// channelRoutes returns the routes for connected channels and customers.
 func channelRoutes(e endpoints) []line {
 	return []line{
 		built("list-groups", e.channel.ListGroups(), apiKey.at("GET /public/v1/groups", read)),
@@ -174,7 +174,7 @@ func connectRoutes(e endpoints) []line {
 	}
 }
 
-// mediaRoutes returns the routes of files.
+// mediaRoutes returns the routes for files.
 func mediaRoutes(e endpoints) []line {
 	return []line{
 		built("list-media", e.media.ListMedia(), apiKey.at("GET /public/v1/media", read), member.at("GET /media", user)),
@@ -194,7 +194,7 @@ func mediaRoutes(e endpoints) []line {
 	}
 }
 
-// approvalRoutes returns the routes of approvals.
+// approvalRoutes returns the routes for approvals.
 func approvalRoutes(e endpoints) []line {
 	return []line{
 		built("list-approvals", e.approval.ListApprovals(),
@@ -214,7 +214,7 @@ func approvalRoutes(e endpoints) []line {
 	}
 }
 
-// webhookRoutes returns the routes of webhooks.
+// webhookRoutes returns the routes for webhooks.
 func webhookRoutes(e endpoints) []line {
 	return []line{
 		built("create-webhook", e.webhook.CreateWebhook(),
@@ -239,7 +239,7 @@ func webhookRoutes(e endpoints) []line {
 	}
 }
 
-// analyticsRoutes returns the routes of statistics and reports.
+// analyticsRoutes returns the routes for statistics and reports.
 func analyticsRoutes(e endpoints) []line {
 	return []line{
 		built("get-post-analytics", e.analytics.PostAnalytics(),
@@ -256,7 +256,7 @@ func analyticsRoutes(e endpoints) []line {
 	}
 }
 
-// notificationRoutes returns the routes of notifications.
+// notificationRoutes returns the routes for notifications.
 func notificationRoutes(e endpoints) []line {
 	return []line{
 		built("list-notifications", e.notification.ListNotifications(), apiKey.at("GET /public/v1/notifications", read)),
@@ -288,7 +288,7 @@ func signInRoutes(e endpoints) []line {
 	}
 }
 
-// userRoutes returns the routes of a person's own data.
+// userRoutes returns the routes for a person's own data.
 func userRoutes(e endpoints) []line {
 	return []line{
 		built("unsubscribe-page", e.user.UnsubscribePage(), none.at("GET /auth/unsubscribe", quick)),
@@ -302,7 +302,7 @@ func userRoutes(e endpoints) []line {
 	}
 }
 
-// securityRoutes returns the routes of a person's password, second factors, sessions and
+// securityRoutes returns the routes for a person's password, second factors, sessions and
 // identities.
 func securityRoutes(e endpoints) []line {
 	return []line{
@@ -323,7 +323,7 @@ func securityRoutes(e endpoints) []line {
 	}
 }
 
-// organizationRoutes returns the routes of organizations and their settings.
+// organizationRoutes returns the routes for organizations and their settings.
 func organizationRoutes(e endpoints) []line {
 	return []line{
 		built("choose-organization", e.organization.ChooseOrganization(), person.at("POST /user/change-org", own)),
@@ -341,7 +341,7 @@ func organizationRoutes(e endpoints) []line {
 	}
 }
 
-// teamRoutes returns the routes of members and invitations.
+// teamRoutes returns the routes for members and invitations.
 func teamRoutes(e endpoints) []line {
 	return []line{
 		built("list-invitations", e.team.Invitations(), admin.at("GET /settings/invitations", user)),
@@ -353,7 +353,7 @@ func teamRoutes(e endpoints) []line {
 	}
 }
 
-// keyRoutes returns the routes of API keys.
+// keyRoutes returns the routes for API keys.
 func keyRoutes(e endpoints) []line {
 	return []line{
 		built("rotate-key", e.key.RotateKey(), admin.at("POST /user/api-key/rotate", form).personal()),
@@ -364,7 +364,7 @@ func keyRoutes(e endpoints) []line {
 	}
 }
 
-// auditRoutes returns the route of the audit log.
+// auditRoutes returns the route for the audit log.
 func auditRoutes(e endpoints) []line {
 	return []line{
 		built("read-audit-log", e.audit.Audit(), member.at("GET /settings/audit", user)),
@@ -413,7 +413,7 @@ func instanceRoutes(e endpoints) []line {
 	}
 }
 
-// oauthRoutes returns the routes of the OAuth server and the MCP server.
+// oauthRoutes returns the routes for the OAuth server and the MCP server.
 func oauthRoutes() []line {
 	return []line{
 		planned(member.at("GET /user/approved-apps", user)),
@@ -446,7 +446,7 @@ func monitorRoutes(e endpoints) []line {
 	}
 }
 
-// pageRoutes returns the routes of the documentation, the sandbox, and the mails of crier dev.
+// pageRoutes returns the routes for the documentation, the sandbox, and the emails of crier dev.
 func pageRoutes(e endpoints) []line {
 	return []line{
 		built("dev-mails", e.dev.ListMails(), none.at("GET /dev/mail", quick)),
@@ -464,7 +464,7 @@ func pageRoutes(e endpoints) []line {
 	}
 }
 
-// otherRoutes returns the routes of features that do not exist yet.
+// otherRoutes returns the routes for features that do not exist yet.
 func otherRoutes() []line {
 	return []line{
 		planned(member.at("POST /autopost", user)),

@@ -11,12 +11,12 @@ import (
 	"crier/platform/limit"
 )
 
-// transfers limits uploads and downloads: how slow they may be, and how many files are sent
+// transfers limits uploads and downloads: how slow they can be, and how many files are sent
 // concurrently. It is safe for concurrent use.
 type transfers struct {
 	cfg       Config
 	streams   *limit.PerKey[string] // videos being played, by client address
-	originals orgLimit              // uploads being sent to their organizations
+	originals orgLimit              // uploaded files being sent to their organizations
 }
 
 func newTransfers(cfg Config) *transfers {
@@ -24,7 +24,7 @@ func newTransfers(cfg Config) *transfers {
 }
 
 // limitUpload replaces the body's REQUEST_TIMEOUT with a transferLimit: an upload may take
-// UPLOAD_TIMEOUT as long as it is fast enough. It runs after authentication, so that only
+// UPLOAD_TIMEOUT as long as it is fast enough. limitUpload runs after authentication, so that only
 // authenticated requests get that much time.
 func (t *transfers) limitUpload(c *fiber.Ctx) error {
 	if own, ok := c.Context().Conn().(*conn); ok {
@@ -34,9 +34,9 @@ func (t *transfers) limitUpload(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// BeginDownload replaces the response's REQUEST_TIMEOUT with a transferLimit: it may take
-// UPLOAD_TIMEOUT as long as the client reads fast enough. end allows REQUEST_TIMEOUT for the last
-// bytes.
+// BeginDownload replaces the response's REQUEST_TIMEOUT with a transferLimit: a response may take
+// UPLOAD_TIMEOUT as long as the client reads fast enough. end removes that limit and allows
+// REQUEST_TIMEOUT for the last bytes.
 func (t *transfers) BeginDownload(c *fiber.Ctx) (end func() error) {
 	own, ok := c.Context().Conn().(*conn)
 	if !ok {
@@ -49,12 +49,14 @@ func (t *transfers) BeginDownload(c *fiber.Ctx) (end func() error) {
 	}
 }
 
-// EnterOriginal waits for one of the organization's slots.
+// EnterOriginal waits for one of the organization's slots for original files. It returns
+// RateLimited if no slot is free within placeTimeout.
 func (t *transfers) EnterOriginal(c *fiber.Ctx) (leave func(), err error) {
 	return t.originals.take(c.UserContext(), c, 1)
 }
 
-// EnterStream waits for one of the slots of the client's address.
+// EnterStream waits for one of the client address's slots for playing videos. It returns
+// RateLimited if no slot is free within placeTimeout.
 func (t *transfers) EnterStream(c *fiber.Ctx) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(c.UserContext(), placeTimeout)
 	defer cancel()
@@ -65,14 +67,15 @@ func (t *transfers) EnterStream(c *fiber.Ctx) (leave func(), err error) {
 	return leave, nil
 }
 
-// newLimit returns the limit for an upload or a download that begins now.
+// newLimit returns the limit for an upload or download that starts now.
 func (t *transfers) newLimit() *transferLimit {
 	now := clock.System{}.Now()
 	return &transferLimit{begun: now, end: now.Add(t.cfg.UploadTimeout), grace: t.cfg.Timeout, rate: t.cfg.UploadRate}
 }
 
-// transferLimit is the minimum speed of a body or a response: once grace has passed, an average of
-// at least rate bytes a second since begun, and completion before end.
+// transferLimit is the minimum speed of a request's body or a response. Once grace has passed, the
+// average since begun must be at least rate bytes per second, and the transfer must be complete
+// before end.
 type transferLimit struct {
 	begun, end time.Time
 	grace      time.Duration
@@ -80,7 +83,7 @@ type transferLimit struct {
 	moved      int64 // bytes so far
 }
 
-// deadline returns the time by which the next bytes must have moved.
+// deadline returns the time by which the next bytes must be transferred.
 func (p *transferLimit) deadline() time.Time {
 	earned := min(time.Duration(p.moved/p.rate), p.end.Sub(p.begun)/time.Second) * time.Second
 	if at := p.begun.Add(p.grace + earned); at.Before(p.end) {

@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// claimWidth is the largest number of organizations in one claim.
+// claimWidth is the maximum number of organizations in one claim.
 const claimWidth = 512
 
 // claimGather is how long the first claim after a pause waits for other organizations whose posts
@@ -46,8 +46,8 @@ func (w *Worker) claimable() int {
 	return min(w.deps.Offers.Len(), max(0, w.free))
 }
 
-// claim claims posts for the organizations whose turn it is. It returns false if no organization
-// waits or no permit is free.
+// claim claims posts for the organizations whose turn it is. It returns false if no organization is
+// waiting or no permit is free.
 func (w *Worker) claim(ctx, sending context.Context) bool {
 	w.claiming.Begin()
 	w.mu.Lock()
@@ -78,7 +78,8 @@ func permitsOf(wants []dispatch.Want) (n int) {
 	return n
 }
 
-// claimSpan returns the number of posts claimed, even if part of the claim failed.
+// claimSpan claims a span and starts sending the posts. It returns the number of posts claimed,
+// even if part of the claim failed.
 func (w *Worker) claimSpan(ctx, sending context.Context, x span, free int) int {
 	asked := w.deps.Clock.Now()
 	round, err := w.claimOnce(ctx, x, free)
@@ -90,20 +91,20 @@ func (w *Worker) claimSpan(ctx, sending context.Context, x span, free int) int {
 		w.deps.Log.Warn("some posts could not be claimed",
 			"organizations", len(x.wants), "claimed", len(round.Claimed), "error", err)
 	}
-	// This comes before the first post can end, because Granted must come before Done.
+	// Granted must come before Done, so settle before the first post can end.
 	w.settle(x, round, asked, err)
 	w.sendClaimed(sending, round)
 	return len(round.Claimed)
 }
 
-// settle releases the permits that a claim did not use and answers its offers.
+// settle releases the permits that a claim did not use and answers the claim's offers.
 func (w *Worker) settle(x span, round dispatch.ClaimResult, asked time.Time, err error) {
 	w.release(permitsOf(x.wants) - len(round.Claimed))
 	w.answerOffers(x, round, asked, err != nil)
 }
 
-// claimTime is the deadline of a claim. Stop does not interrupt a claim in progress, because the
-// posts that it may have claimed would wait until their claims expire.
+// claimTime is the deadline of a claim. Stop does not interrupt a claim in progress, because posts
+// that were already claimed would wait until their claims expire.
 const claimTime = 5 * time.Second
 
 func (w *Worker) claimOnce(ctx context.Context, x span, free int) (dispatch.ClaimResult, error) {
@@ -124,15 +125,15 @@ func (w *Worker) claimOnce(ctx context.Context, x span, free int) (dispatch.Clai
 	return round, err
 }
 
-// lostClaimAge is how long a claim whose response was lost may still be committed. It is longer
-// than the server lets a statement run.
+// lostClaimAge is how long a claim whose response was lost may take to commit. It is longer than
+// the server lets a statement run.
 const lostClaimAge = 20 * time.Second
 
-// maxLostClaims bounds the claims that are given back. Posts of older ones are reaped when their
-// claims expire.
+// maxLostClaims is the maximum number of lost claims to give back. The posts of older claims are
+// reaped when their claims expire.
 const maxLostClaims = 1000
 
-// giveBack returns to the queue the posts of claims whose response was lost.
+// giveBack requeues the posts of claims whose response was lost.
 func (w *Worker) giveBack(ctx context.Context, lease dispatch.Lease) error {
 	w.mu.Lock()
 	lost := slices.Clone(w.lostClaims)
@@ -156,15 +157,15 @@ func (w *Worker) giveBack(ctx context.Context, lease dispatch.Lease) error {
 	return nil
 }
 
-// How long an organization must not offer again after a failed claim. aloneWait applies to a claim
-// of a single organization with a smaller window, so that the others get at least half of the claim
-// loop's time.
+// How long an organization must wait before it offers again after a failed claim. aloneWait applies
+// if the claim was for a single organization in a reduced window, so that the other organizations
+// get at least half of the claim loop's time.
 const (
 	refusedWait = time.Second
 	aloneWait   = 5 * time.Second
 )
 
-// answerOffers answers the offers of a claim. If the claim failed, organizations that got no post
+// answerOffers answers a claim's offers. If the claim failed, organizations that received no post
 // are refused and offer again soon.
 func (w *Worker) answerOffers(x span, round dispatch.ClaimResult, asked time.Time, failed bool) {
 	wait := refusedWait

@@ -11,12 +11,12 @@ import (
 	"crier/tenancy"
 )
 
-// destinations counts the permits that the posts of each destination hold, and keeps the
-// organizations that wait for a permit in lines. It is safe for concurrent use.
+// destinations counts the permits held by each destination's posts, and queues the organizations
+// that wait for a permit. It is safe for concurrent use.
 //
-// A destination gets a permit only while it holds fewer permits than are free. So one server that
-// hangs takes at most half of all permits, and n such servers leave 1/(n+1) of them. The claim
-// applies this rule to the counts that it gets from here.
+// A destination gets a permit only while it holds fewer permits than are free. A single server that
+// hangs thus ties up at most half of all permits, and n such servers leave 1/(n+1) of them. The
+// claim statement applies this rule to the counts from busy.
 type destinations struct {
 	wake  func(tenancy.OrgID)
 	free  func() int // the number of free permits
@@ -26,18 +26,19 @@ type destinations struct {
 	closed bool       // no further organization is woken
 	timer  *time.Timer
 	all    map[string]*destination
-	// waiting lists the destinations that have a line, in the order in which they are served.
+	// waiting lists the destinations that have a queue, in the order in which they are served.
 	waiting []string
-	// inLine maps each organization that is in a line and has not been woken to the time it joined.
+	// inLine maps each organization that is queued and has not been woken to the time when it
+	// joined.
 	inLine map[tenancy.OrgID]time.Time
-	// woken has the organizations that were woken and have not claimed yet.
+	// woken holds the organizations that were woken and have not claimed yet.
 	woken map[tenancy.OrgID]wakeUp
 }
 
 type destination struct {
 	held  int // permits
 	line  fairqueue.Queue
-	woken int // organizations in destinations.woken that come from this line
+	woken int // organizations in destinations.woken that come from this queue
 }
 
 type wakeUp struct {
@@ -45,23 +46,23 @@ type wakeUp struct {
 	at   time.Time
 }
 
-// The bounds of one round of wake-ups. Each woken organization claims, and if there were too many,
-// the rule would refuse most of their claims.
+// Bounds on one round of wake-ups. Each woken organization claims, and if too many were woken, most
+// of their claims would get no permit.
 const (
 	maxDestinations = 4
 	maxWakeUps      = 32
 )
 
 const (
-	// reservedPermits is how many permits are kept for each woken organization until it claims,
-	// because most have more than one channel.
+	// reservedPermits is how many permits are reserved for each woken organization until it claims.
+	// It is more than one because most organizations have several channels.
 	reservedPermits = 2
-	// wakeUpLife is how long permits are kept for an organization that does not claim.
+	// wakeUpLife is how long permits are reserved for an organization that does not claim.
 	wakeUpLife = time.Second
 )
 
-// maxInLine is how long the sweep leaves an organization in a line asleep, because its claim would
-// be refused.
+// maxInLine is how long the sweep leaves a queued organization asleep, because the organization's
+// claim would get no permit.
 const maxInLine = 15 * time.Second
 
 func newDestinations(wake func(tenancy.OrgID), free func() int, c clock.Clock) *destinations {
@@ -75,8 +76,8 @@ func newDestinations(wake func(tenancy.OrgID), free func() int, c clock.Clock) *
 // "@bsky.social"; other names are platforms.
 func isDestination(name string) bool { return strings.HasPrefix(name, "@") }
 
-// busy returns the number of permits of each destination that holds any, for
-// dispatch.ClaimLimits.Busy.
+// busy returns the number of permits that each destination holds, for dispatch.ClaimLimits.Busy. It
+// omits destinations without permits.
 func (d *destinations) busy() map[string]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +96,8 @@ func (d *destinations) take(name string) {
 	d.of(name).held++
 }
 
-// of creates the destination if necessary. The caller holds d.mu.
+// of returns the destination with the given name, creating it if necessary. The caller must hold
+// d.mu.
 func (d *destinations) of(name string) *destination {
 	if d.all[name] == nil {
 		d.all[name] = &destination{}
@@ -113,16 +115,17 @@ func (d *destinations) release(name string) {
 	d.serve()
 }
 
-// enqueue adds an organization to the line of a destination that had no permit for its posts.
+// enqueue adds an organization to the queue of a destination that had no permit for the
+// organization's posts.
 func (d *destinations) enqueue(name string, org tenancy.OrgID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.enqueueLocked(name, d.of(name), org)
 }
 
-// join adds an organization to the line of a destination if there is one, and reports whether it
-// did. The organization then need not claim before its turn: its post to this destination has
-// ended, and the next post of the channel goes to the same destination.
+// join adds an organization to a destination's queue unless the queue is empty, and reports whether
+// it did. The organization need not claim before it is woken: its post to this destination has
+// ended, and the channel's next post goes to the same destination.
 func (d *destinations) join(name string, org tenancy.OrgID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,7 +148,7 @@ func (d *destinations) enqueueLocked(name string, x *destination, org tenancy.Or
 	d.serve()
 }
 
-// isWaiting reports whether an organization has been in a line for less than maxInLine.
+// isWaiting reports whether an organization has been queued for less than maxInLine.
 func (d *destinations) isWaiting(org tenancy.OrgID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,7 +166,7 @@ func (d *destinations) claimed(wants []dispatch.Want) {
 	d.serve()
 }
 
-// endWakeUp does nothing for an organization that was not woken. The caller holds d.mu.
+// endWakeUp ends an organization's reservation, if there is one. The caller must hold d.mu.
 func (d *destinations) endWakeUp(org tenancy.OrgID) {
 	if c, ok := d.woken[org]; ok {
 		c.from.woken--
@@ -171,9 +174,9 @@ func (d *destinations) endWakeUp(org tenancy.OrgID) {
 	}
 }
 
-// serve wakes organizations in the lines of destinations that may get permits now, maxDestinations
-// at a time. While there are lines, it also serves all destinations every wakeUpLife and ends the
-// reservations of organizations that were woken that long ago and have not claimed.
+// serve wakes queued organizations of destinations that can get permits now, maxDestinations at a
+// time. While anything is queued, it also serves all destinations every wakeUpLife and ends
+// reservations that are at least that old.
 func (d *destinations) serve() {
 	d.wakeSome(maxDestinations)
 	if d.timer == nil && len(d.waiting) > 0 && !d.closed {
@@ -192,8 +195,8 @@ func (d *destinations) serve() {
 	}
 }
 
-// wakeSome wakes organizations in the lines of up to some destinations, but no more than there are
-// permits for. Organizations woken earlier count.
+// wakeSome serves at most the given number of destinations. It wakes no more organizations than
+// there are permits for, counting the organizations that were woken earlier and have not claimed.
 func (d *destinations) wakeSome(some int) {
 	if d.closed {
 		return

@@ -14,22 +14,21 @@ import (
 )
 
 const (
-	// finishBatch is the largest number of outcomes in one statement.
+	// finishBatch is the maximum number of outcomes in one statement.
 	finishBatch = 512
-	// finishBound bounds the outcomes that wait for a statement, and also those that the database
-	// has refused. Refused outcomes beyond the bound are only logged.
+	// finishBound bounds the outcomes that wait for a statement and, separately, the outcomes that
+	// the database has rejected. Rejected outcomes beyond the bound are only logged.
 	finishBound = 1024
-	// finishGather is how long a statement waits for more outcomes. Only the next post of a channel
-	// is delayed by it.
+	// finishGather is how long a statement waits for more outcomes. The wait delays only a
+	// channel's next post.
 	finishGather = 20 * time.Millisecond
 	storeTimeout = 10 * time.Second
-	// storePause is the longest pause between two attempts.
+	// storePause is the longest pause between attempts.
 	storePause = 2 * time.Second
-	// lockedPause is the first pause before retrying an outcome whose rows another transaction has
-	// locked. It doubles with each attempt.
+	// lockedPause is the first pause before retrying an outcome whose rows are locked by another
+	// transaction. It doubles with each attempt.
 	lockedPause = 25 * time.Millisecond
-	// asideEvery is the time between two attempts to store an outcome that the database has
-	// refused.
+	// asideEvery is the time between attempts to store an outcome that the database has rejected.
 	asideEvery = time.Minute
 )
 
@@ -37,22 +36,22 @@ type pendingOutcome struct {
 	dispatch.Outcome
 	// posts is the number of posts that are no longer in flight once the outcome is stored: 1 or 0.
 	posts int
-	// destination is where the calls of the post go. It is set if posts is not 0.
+	// destination is where the post's calls go. It is set if posts is not 0.
 	destination string
-	// tries counts the attempts that met a lock or timed out.
+	// tries counts the attempts that hit a lock or timed out.
 	tries int
-	// setAside is set once the database has refused the outcome.
+	// setAside is set once the database has rejected the outcome.
 	setAside bool
 }
 
-// newFinish returns the batcher of outcomes. No outcome is dropped before it is stored:
+// newFinish returns the batcher that stores outcomes. It drops no outcome before it is stored:
 //
 //   - While the database is away, or lacks something that every statement needs, all outcomes wait.
-//   - An outcome that the database refuses is set aside and retried every minute.
-//   - An outcome whose rows another transaction has locked is retried; the others do not wait for
-//     it.
-//   - An outcome whose statement times out is retried too, and leaves most of the time to the
-//     others.
+//   - An outcome that the database rejects is set aside and retried every minute.
+//   - An outcome whose rows another transaction has locked is retried, and no other outcome waits
+//     for it.
+//   - An outcome whose statement times out is also retried, and leaves most of the time to other
+//     outcomes.
 func (w *Worker) newFinish() *batch.Batcher[*pendingOutcome] {
 	return batch.New(batch.Rules[*pendingOutcome]{
 		MaxItems: finishBatch, MaxWaiting: finishBound, Gather: finishGather, Timeout: storeTimeout,
@@ -67,9 +66,9 @@ func (w *Worker) newFinish() *batch.Batcher[*pendingOutcome] {
 	})
 }
 
-// onePerPost splits outcomes into one per post, because a statement must not have two for the same
-// post, and the rest. A post has two if its sender and a reconciliation both ended; a success then
-// comes first.
+// onePerPost returns one outcome per post, and the rest, because a statement must not contain two
+// outcomes for the same post. A post has two outcomes if both its sender and a reconciliation have
+// ended; a success then comes first.
 func onePerPost(all []*pendingOutcome) (now, rest []*pendingOutcome) {
 	at := map[publishing.PostID]int{}
 	for _, e := range all {
@@ -87,8 +86,8 @@ func onePerPost(all []*pendingOutcome) (now, rest []*pendingOutcome) {
 	return now, rest
 }
 
-// store stores outcomes in one statement, reports them to the actors, and returns those whose posts
-// are locked. If it returns the error of the statement, no outcome was reported.
+// store stores outcomes in one statement, reports them to the actors, and returns the outcomes
+// whose posts are locked. If the statement fails, store returns its error and reports no outcome.
 func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*pendingOutcome, err error) {
 	outcomes := make([]dispatch.Outcome, len(some))
 	for i, e := range some {
@@ -102,7 +101,7 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 	for _, f := range stored {
 		found[f.Post] = f
 		if f.State == publishing.StateUnknown && !f.Locked {
-			w.SweepNow() // its platform must be asked at once
+			w.SweepNow() // the platform must be queried at once
 		}
 		if f.PublishedTwice {
 			w.deps.Metrics.twice.Inc()
@@ -111,7 +110,8 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 		}
 	}
 	over := map[tenancy.OrgID]int{}
-	// claims has the organizations with something to claim besides what they wait for in lines.
+	// claims holds the organizations that have something to claim besides the posts they are queued
+	// for.
 	claims := map[tenancy.OrgID]bool{}
 	for _, e := range some {
 		f := found[e.Post]
@@ -135,12 +135,12 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 	return locked, nil
 }
 
-// storeAlone handles an outcome that could not be stored and returns the time until it is retried.
-// It only delays an outcome whose rows are locked or whose statement timed out.
+// storeAlone handles an outcome that could not be stored and returns how long to wait before
+// retrying it. It only delays an outcome whose rows are locked or whose statement timed out.
 //
-// It stores a refused outcome without the texts of the platform, which are the usual cause, and
-// returns 0. An outcome that is refused even so is set aside: its organization continues, and the
-// timeline of its post shows the cause.
+// If the database rejected the outcome, storeAlone stores it without the platform's texts, which
+// are the usual cause, and returns 0. If the database rejects that too, storeAlone sets the outcome
+// aside: the organization continues, and the post's timeline shows the cause.
 func (w *Worker) storeAlone(e *pendingOutcome, cause error) time.Duration {
 	if !pg.IsRefused(cause) {
 		if e.tries++; !pg.IsLocked(cause) && !errors.Is(cause, batch.ErrLocked) {

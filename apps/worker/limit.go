@@ -17,8 +17,8 @@ import (
 	"crier/tenancy"
 )
 
-// Rate limits a platform across all processes: a burst of Posts, then Posts more, evenly spread, in
-// every span of Per.
+// Rate limits how many posts all processes together send to a platform: a burst of Posts, then
+// Posts more in every span of Per, evenly spread.
 type Rate struct {
 	// Posts is at least 1.
 	Posts int
@@ -28,8 +28,7 @@ type Rate struct {
 
 func (r Rate) gap() time.Duration { return r.Per / time.Duration(r.Posts) }
 
-// Rates maps the names of connectors to the limits of their platforms. A platform without an entry
-// has no limit.
+// Rates maps connector names to their platforms' limits. A platform without an entry has no limit.
 type Rates map[string]Rate
 
 // UnmarshalText parses comma-separated entries such as bluesky=600/1m. Its error names the invalid
@@ -58,19 +57,19 @@ func (r *Rates) UnmarshalText(text []byte) error {
 
 // Bucket shares rates among processes; redis.Client implements it.
 type Bucket interface {
-	// Take takes up to n tokens of a rate. It returns how many it got and the time until the next
-	// token is available. With an error, it may have taken some.
+	// Take takes up to n tokens of the named rate. It returns how many it took and how long until
+	// the next token is available. If it returns an error, it may have taken some.
 	Take(
 		ctx context.Context, name string, posts int, per time.Duration, n int,
 	) (got int, wait time.Duration, err error)
 }
 
-// limits enforces the rates of platforms across all processes: each post of a platform with a rate
-// needs a token from the shared bucket. A claim takes at most as many posts as there are tokens.
-// The organizations that it leaves out wait in a line and are woken as tokens are taken for them.
-// If a wake-up is lost, the sweep wakes the organization.
+// limits enforces platform rates across all processes: each post to a platform with a rate needs a
+// token from the shared bucket. A claim takes at most as many posts as there are tokens.
+// Organizations that the claim leaves out are queued and woken as tokens are taken for them. If a
+// wake-up is lost, the sweep wakes the organization.
 type limits struct {
-	// bucket is nil if the processes share none.
+	// bucket is nil if the processes share no rates.
 	bucket Bucket
 	wake   func(tenancy.OrgID)
 	// free returns the number of permits that no post holds.
@@ -91,14 +90,14 @@ type limits struct {
 type limit struct {
 	name string
 	rate Rate
-	// tokens has the expiry time of each token that was taken and not used.
+	// tokens holds the expiry times of the tokens that were taken but not used.
 	tokens []time.Time
 	line   fairqueue.Queue
-	// served is true while a goroutine serves the line.
+	// served is true while a goroutine serves the queue.
 	served bool
 
-	// Only the goroutine that serves the line uses these. After an error, the bucket is not asked
-	// again until retryBucketAt.
+	// Only the goroutine that serves the queue uses localRate and retryBucketAt. After an error, it
+	// does not use the bucket again until retryBucketAt.
 	localRate     *rate.Limiter
 	retryBucketAt time.Time
 }
@@ -111,10 +110,10 @@ const (
 	maxPause = time.Second
 	// unusedPause is how long a token may stay unused before another organization is woken for it.
 	unusedPause = 200 * time.Millisecond
-	// maxTokens is the most tokens that a process may have at a time.
+	// maxTokens is the maximum number of tokens that a process may have at a time.
 	maxTokens = 64
-	// tokenLife is how long a token may be used. A token must not be used together with tokens of a
-	// later span.
+	// tokenLife is how long a token can be used. It keeps a token from being used together with
+	// tokens of a later span.
 	tokenLife = 2 * time.Second
 )
 
@@ -127,7 +126,7 @@ func newLimits(rates Rates, l *limits) *limits {
 	return l
 }
 
-// left returns the number of posts that may be claimed now, for each platform that has a rate.
+// left returns how many posts may be claimed now for each platform that has a rate.
 func (l *limits) left() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,7 +154,7 @@ func (l *limits) spend(claimed []dispatch.Claimed) {
 	}
 }
 
-// enqueue adds an organization to the line of a platform that had no tokens for it.
+// enqueue adds an organization to the queue of a platform that had no tokens for it.
 func (l *limits) enqueue(org tenancy.OrgID, platform string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +168,8 @@ func (l *limits) enqueue(org tenancy.OrgID, platform string) {
 	}
 }
 
-// serve takes tokens and wakes as many organizations, until none waits or the limits are closed.
+// serve takes tokens and wakes an organization for each, until the queue is empty or the limits are
+// closed.
 func (l *limits) serve(x *limit) {
 	for l.ctx.Err() == nil {
 		n, waiting := l.wanted(x)
@@ -194,10 +194,10 @@ func (l *limits) serve(x *limit) {
 	}
 }
 
-// wanted returns the number of tokens to take: one for each waiting organization, since most have
-// one post for a platform, plus what the bucket gains in a quarter of tokenLife, because some have
-// more. A process holds at most a quarter of a bucket, and takes no token without a permit. waiting
-// is false if the line is empty.
+// wanted returns the number of tokens to take: one for each queued organization, since most have
+// one post for a platform. It adds what the bucket gains in a quarter of tokenLife, because some
+// organizations have more. A process holds at most a quarter of a bucket, and no more tokens than
+// free permits. waiting is false if the queue is empty.
 func (l *limits) wanted(x *limit) (n int, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,16 +206,16 @@ func (l *limits) wanted(x *limit) (n int, waiting bool) {
 	return n - x.left(l.clock.Now()), x.served
 }
 
-// unused reports whether there are tokens left: the organizations that were woken for them may no
-// longer have anything to send.
+// unused reports whether any tokens are left. If so, the organizations that were woken for them may
+// no longer have anything to send.
 func (l *limits) unused(x *limit) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return x.left(l.clock.Now()) > 0
 }
 
-// take takes tokens from the bucket. Without a bucket, or after its failure, this process uses its
-// share of the rate.
+// take takes tokens from the bucket. If there is no bucket or it has failed, take applies this
+// process's share of the rate instead.
 func (l *limits) take(x *limit, n int) (got int, wait time.Duration) {
 	now := l.clock.Now()
 	if l.bucket != nil && !now.Before(x.retryBucketAt) {
@@ -237,8 +237,8 @@ func (l *limits) take(x *limit, n int) (got int, wait time.Duration) {
 	return got, 0
 }
 
-// book adds tokens for the next claims and returns the organizations to wake: one per token, and at
-// least one while tokens are left that other organizations were woken for and have not used.
+// book adds tokens for the next claims and returns the organizations to wake: one per token, or one
+// if there are no new tokens but earlier ones are unused.
 func (l *limits) book(x *limit, tokens int) []fairqueue.Grant {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"crier/tenancy"
 )
 
-// reconcileLimiter limits the reconciliations in progress: in total, per organization and per
-// destination. Destinations share the slots as they share permits. A destination that fails rests
-// for longer and longer. It is safe for concurrent use.
+// reconcileLimiter limits the reconciliations in progress, in total, per organization and per
+// destination. Destinations share the slots in the same way as permits. A destination that keeps
+// failing rests for longer and longer. A reconcileLimiter is safe for concurrent use.
 type reconcileLimiter struct {
 	slots int
 	rest  time.Duration // longest rest
@@ -29,21 +29,21 @@ type reconcileTarget struct {
 	open     int
 	failures int // in a row
 	until    time.Time
-	// org is the organization if all failures in this row are its own, or zero if several
-	// organizations had some.
+	// org is the organization that all failures in a row belong to, or zero if they belong to
+	// several.
 	org tenancy.OrgID
 }
 
 const (
 	reconcileSlots = 256
-	// orgSlots bounds the reconciliations in progress of one organization.
+	// orgSlots bounds an organization's reconciliations in progress.
 	orgSlots = 16
 	// firstRest is the rest after the first failure. It doubles with each further failure, up to
 	// longestRest.
 	firstRest   = 5 * time.Second
 	longestRest = 2 * time.Minute
-	// maxTargets bounds the failed destinations that are remembered, and maxOrgTargets those that
-	// have failed for one organization only.
+	// maxTargets bounds the failed destinations that are remembered. maxOrgTargets bounds, per
+	// organization, the destinations that have failed for no other organization.
 	maxTargets    = 4096
 	maxOrgTargets = 64
 	// targetLife is how long a failed destination is remembered after its rest ends.
@@ -90,8 +90,8 @@ func (l *reconcileLimiter) admit(k reconcileKey) bool {
 	return true
 }
 
-// done releases a slot. asked means that the destination was asked, and failed that it did not
-// answer.
+// done releases a slot. asked means that the destination was queried, and failed means that it did
+// not respond.
 func (l *reconcileLimiter) done(k reconcileKey, asked, failed bool, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,10 +124,11 @@ func (x *reconcileTarget) fail(org tenancy.OrgID) {
 	}
 }
 
-// evict removes the destinations that failed long ago. If there are still too many for the
-// organization or in total, it also removes the one whose rest ends first. An organization chooses
-// the hosts of its channels, so its failures evict only destinations that have failed for no other
-// organization.
+// evict removes destinations that failed long ago. If too many remain, either for this organization
+// alone or in total, it also removes the one whose rest ends first.
+//
+// The limit per organization comes first: an organization chooses the hosts of its channels, and
+// failures of its own hosts should not evict other destinations.
 func (l *reconcileLimiter) evict(org tenancy.OrgID, now time.Time) {
 	own, all := earliest{}, earliest{}
 	for name, x := range l.all {
@@ -150,7 +151,8 @@ func (l *reconcileLimiter) evict(org tenancy.OrgID, now time.Time) {
 	}
 }
 
-// earliest finds the failed destination without a reconciliation in progress whose rest ends first.
+// earliest finds, among the failed destinations without a reconciliation in progress, the one whose
+// rest ends first.
 type earliest struct {
 	count int // number of failed destinations
 	name  string

@@ -8,9 +8,10 @@ import (
 	"crier/tenancy"
 )
 
-// scans tracks the visits to the channels of organizations that have more channels than one claim
-// visits. The offer of such an organization is answered once a permit was used or all its channels
-// were visited. Until then it takes turns with the others. Only the claim loop uses it.
+// scans tracks which channels were visited for organizations with more channels than one claim
+// visits. Such an organization's offer is answered once a permit was used or all channels were
+// visited. Until then, the organization takes turns with the others. Only the claim loop uses
+// scans.
 type scans map[tenancy.OrgID]scan
 
 type scan struct {
@@ -19,11 +20,10 @@ type scan struct {
 	next  *time.Time // earliest due time found since the scan began
 }
 
-// maxScans bounds how many organizations may start their next scan elsewhere than at their first
-// channel.
+// maxScans bounds how many organizations can start their next scan beyond their first channel.
 const maxScans = 10_000
 
-// want continues the visit to the channels of an organization where its last claim ended.
+// want returns a Want that continues an organization's scan where the last claim ended.
 func (s scans) want(org tenancy.OrgID, permits int) dispatch.Want {
 	return dispatch.Want{Org: org, Permits: permits, After: s[org].after}
 }
@@ -36,8 +36,8 @@ func (s scans) restart(org tenancy.OrgID) {
 	}
 }
 
-// advance adds the result of a claim for an organization. done is false if its other channels must
-// be visited before the offer is answered; next is unknown until then.
+// advance adds a claim's result to an organization's scan. done is false if other channels must be
+// visited before the offer is answered; until then, next is unknown.
 func (s scans) advance(want dispatch.Want, round dispatch.ClaimResult, claimed int) (next *time.Time, done bool) {
 	org, x := want.Org, s[want.Org]
 	delete(s, org)

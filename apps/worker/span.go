@@ -7,9 +7,9 @@ import (
 	"crier/tenancy"
 )
 
-// spans limits the number of channels in a claim, for each organization whose last claim timed out.
-// An organization or a row that takes too long is thus soon claimed alone and in smaller windows,
-// while the others are claimed together. Only the claim loop uses it.
+// spans holds, for each organization whose last claim timed out, how many channels the next claim
+// may visit. An organization or a row that takes too long is thus soon claimed alone and in smaller
+// windows, while the other organizations are claimed together. Only the claim loop uses spans.
 type spans map[tenancy.OrgID]int
 
 const (
@@ -21,14 +21,14 @@ const (
 	maxSpans = 10_000
 )
 
-// span is what one claim visits: some organizations, and a window of channels of each.
+// span is what one claim visits: some organizations, and a window of each organization's channels.
 type span struct {
 	wants  []dispatch.Want
 	window int
 }
 
-// split divides what is wanted into claims. Organizations without a limit are in the first claim.
-// The others follow, largest limit first.
+// split divides wants into claims. Organizations without a limit go into the first claim. The
+// others follow, largest limit first.
 func (s spans) split(wants []dispatch.Want) (out []span) {
 	wants = slices.Clone(wants)
 	slices.SortStableFunc(wants, func(a, b dispatch.Want) int { return s.of(b.Org) - s.of(a.Org) })
@@ -50,8 +50,8 @@ func (s spans) of(org tenancy.OrgID) int {
 	return maxSpan
 }
 
-// done updates the limits after a claim. If the claim timed out, the next claims of its
-// organizations visit an eighth of its channels. Each claim that finishes in time doubles the
+// done updates the limits after a claim. If the claim timed out, the next claims for its
+// organizations visit an eighth as many channels. Each claim that finishes in time doubles the
 // limits of its organizations.
 func (s spans) done(x span, inTime bool) {
 	for _, want := range x.wants {

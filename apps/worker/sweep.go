@@ -18,7 +18,8 @@ const sweepHorizon = time.Minute
 // minSweepGap is the shortest time between two sweeps.
 const minSweepGap = time.Second
 
-// sweepStep is the deadline of one step of a sweep. Each of its statements has a shorter one.
+// sweepStep is the deadline of one step of a sweep. Each statement in the step has a shorter
+// deadline.
 const sweepStep = time.Minute
 
 func (w *Worker) newSweeper() *lifecycle.Loop {
@@ -32,16 +33,16 @@ func (w *Worker) newSweeper() *lifecycle.Loop {
 	})
 }
 
-// sweep is what the steps of a sweep share.
+// sweep holds the state that the steps of a sweep share.
 type sweep struct {
 	*Worker
 	lease    dispatch.Lease
 	lastWake wakeRound
 }
 
-// sweepSteps returns the steps of a sweep: give back lost claims, do the upkeep of posts, write
-// next occurrences, reconcile unknown outcomes, and wake the organizations that have something due.
-// If a step fails, the other steps still run, and the next sweep repeats it.
+// sweepSteps returns the steps of a sweep: give back lost claims, maintain posts, write next
+// occurrences, reconcile unknown outcomes, and wake the organizations that have something due. If a
+// step fails, the other steps still run, and the next sweep repeats the failed step.
 func (w *Worker) sweepSteps(sending context.Context) []lifecycle.Step {
 	s := &sweep{Worker: w}
 	return []lifecycle.Step{
@@ -64,7 +65,8 @@ func (s *sweep) begin(context.Context) (more bool, err error) {
 	return false, nil
 }
 
-// part returns a step that does nothing while this process owns no shard. Its errors name the step.
+// part returns a step that runs do, or does nothing while this process owns no shard. The step's
+// errors begin with name.
 func (s *sweep) part(name string, do func(context.Context, dispatch.Lease) error) lifecycle.Step {
 	return func(ctx context.Context) (more bool, err error) {
 		if len(s.lease.Shards) == 0 {
@@ -113,15 +115,16 @@ type wakeRound struct {
 	began, end time.Time
 }
 
-// isDue reports whether it is time to wake all organizations again. Waking reads most of what is
-// due, which the actors usually know already. The pause after it is therefore ten times as long as
-// it took, but at most 15 seconds. If the shards of the lease have changed, there is no pause.
+// isDue reports whether it is time to wake all organizations again. Waking them reads most of what
+// is due, which the actors usually know already. The pause after a round is therefore ten times as
+// long as the round took, but at most 15 seconds. If the lease's shards have changed, there is no
+// pause.
 func (l wakeRound) isDue(lease dispatch.Lease, now time.Time) bool {
 	rest := min(10*l.end.Sub(l.began), 15*time.Second)
 	return !slices.Equal(lease.Shards, l.lease.Shards) || now.Sub(l.end) >= rest
 }
 
-// reconcileUnknown starts the reconciliations and does not wait for them. Stop does.
+// reconcileUnknown starts reconciliations without waiting for them to end; Stop waits for them.
 func (w *Worker) reconcileUnknown(ctx, sending context.Context, lease dispatch.Lease) error {
 	admitted := map[reconcileKey]int{}
 	resting := w.reconciles.resting(w.deps.Clock.Now())

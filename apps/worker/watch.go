@@ -9,9 +9,10 @@ import (
 	"crier/platform/lifecycle"
 )
 
-// The limits of the loops are longer than the deadlines of their statements. The finish loop may
-// exceed its limit if the database refuses many outcomes one by one. Other processes then take the
-// shards, and may be delayed as long.
+// How long a piece of work in each loop may take before the loop counts as hanging. The limits are
+// longer than the deadlines of the loops' statements. If the database rejects many outcomes one by
+// one, the finish loop may exceed its limit; other processes then take the shards and may be
+// delayed for as long.
 const (
 	claimHangs  = 30 * time.Second
 	finishHangs = 45 * time.Second
@@ -19,15 +20,15 @@ const (
 	watchEvery  = 5 * time.Second
 )
 
-// hang is what watch has seen and done.
+// hang holds what watch has seen and done.
 type hang struct {
 	suspended bool
 	loop      string // the loop that hung at the last check, or ""
 }
 
 // watch suspends this process in the cluster while one of its loops hangs, so that other processes
-// publish for its organizations. It acts only after it sees a hang twice: when a suspended process
-// continues, all pieces of work look too old for a moment.
+// publish for its organizations. It acts only if it sees a hang twice in a row, because after the
+// operating system has paused the process, all work looks too old for a moment.
 func (w *Worker) watch(context.Context) (more bool, err error) {
 	hangs := ""
 	for name, d := range w.watchdogs() {
@@ -56,7 +57,7 @@ func (w *Worker) watchdogs() iter.Seq2[string, *lifecycle.Watchdog] {
 	}
 }
 
-// Check returns an error that names a hanging loop and says for how long it has hung. It is a
+// Check returns an error that names a hanging loop and says how long the loop has hung. It is a
 // health check of the process; unlike watch, it reports a hang at once.
 func (w *Worker) Check(context.Context) error {
 	for name, d := range w.watchdogs() {

@@ -23,22 +23,24 @@ import (
 // Config configures a Worker. MaxReconcileRest has no environment variable: boot derives it from
 // the reconcile window.
 type Config struct {
-	// MaxReconcileRest bounds how long a platform that does not answer is left alone before it is
-	// asked about unknown outcomes again.
+	// MaxReconcileRest bounds how long an unresponsive platform is left alone before it is queried
+	// about unknown outcomes again.
 	MaxReconcileRest time.Duration
 
-	// MaxInFlight bounds the posts in flight. One destination gets at most half of it.
+	// MaxInFlight bounds the posts in flight. A single destination gets at most half of
+	// MaxInFlight.
 	MaxInFlight int `env:"MAX_IN_FLIGHT, default=4096" doc:"Posts that one process sends at the same time."`
 	// SweepInterval bounds how long a post that no timer covers goes unnoticed.
 	SweepInterval time.Duration `env:"SWEEP_INTERVAL, default=5s" doc:"How often the worker looks for posts that no timer covers."`
-	// DrainTimeout limits how long Stop waits for posts in flight. It counts from Drain.
+	// DrainTimeout limits how long Stop waits for posts in flight, counted from Drain.
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long a stop waits for posts in flight."`
-	// Rates apply to all processes together, which share them through Redis. Without Redis, each
-	// process uses its share.
+	// Rates apply to all processes together. The processes share them through Redis; without Redis,
+	// each process uses its share.
 	Rates Rates `env:"PLATFORM_RATES" doc:"Posts per time span for each platform, such as bluesky=600/1m,sandbox=10/1s."`
 }
 
-// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+// Validate returns all faults in the configuration, joined; errors.As finds an env.Fault in the
+// result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Number("MAX_IN_FLIGHT", int64(c.MaxInFlight), 1, 100_000)
@@ -47,31 +49,31 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// Actors gives access to the actors of the organizations; see org.Client.
+// Actors gives access to the organizations' actors; see org.Client.
 type Actors interface {
 	// Granted answers an offer. claimed is the number of posts now in flight, and next is when the
 	// next post is due, or nil if none is.
 	Granted(org tenancy.OrgID, claimed int, next *time.Time, now time.Time)
 	// Refused answers an offer whose claim failed. The organization may offer again after wait.
 	Refused(org tenancy.OrgID, wait time.Duration)
-	// Done reports posts that are no longer in flight. waits means that the organization is in a
-	// line and will be woken.
+	// Done reports posts that are no longer in flight. waits means that the organization is queued
+	// for a permit and will be woken.
 	Done(org tenancy.OrgID, posts int, waits bool)
-	// Wake sets the timer of the organization to due, by the clock of the database. It does not
-	// wait. If a Wake is lost, the sweep wakes the organization.
+	// Wake sets the organization's timer to due, by the database's clock. It does not wait. If a
+	// Wake is lost, the sweep wakes the organization.
 	Wake(ctx context.Context, org tenancy.OrgID, due time.Time)
-	// SetNow reports the database time returned by a statement that began at asked.
+	// SetNow reports the database's time, as returned by a statement that began at asked.
 	SetNow(now, asked time.Time)
 }
 
 // Claimer claims posts; see scheduler.Sender.
 type Claimer interface {
-	// Warmup makes Postgres plan the statements ahead. Callers may ignore its error: the statements
-	// work without it.
+	// Warmup makes Postgres plan the statements in advance. Callers can ignore the error, because
+	// the statements work without a warm-up.
 	Warmup(ctx context.Context) error
 	// Claim claims due posts of the wanted organizations, visiting at most window channels of each.
-	// With an error, which comes from the database, unanswered lists the numbers of the statements
-	// that may have claimed posts.
+	// Any error comes from the database; unanswered then lists the numbers of the statements that
+	// may have claimed posts.
 	Claim(
 		ctx context.Context, l dispatch.Lease, wants []dispatch.Want, window int, limits dispatch.ClaimLimits,
 	) (result dispatch.ClaimResult, unanswered []int64, err error)
@@ -79,8 +81,8 @@ type Claimer interface {
 	// error.
 	GiveBack(ctx context.Context, l dispatch.Lease, unanswered []int64) error
 	// Load reads what is needed to send the posts. A post that cannot be read is in unreadable with
-	// its outcome. A post that this process may no longer send is in neither map. An error means
-	// that the posts in neither map were not loaded.
+	// its outcome. A post that this process may no longer send is in neither map. If Load returns
+	// an error, posts in neither map were not loaded.
 	Load(
 		ctx context.Context, claimed []dispatch.Claimed,
 	) (works map[publishing.PostID]dispatch.Work, unreadable map[publishing.PostID]dispatch.Outcome, err error)
@@ -89,42 +91,43 @@ type Claimer interface {
 // Publisher sends posts and stores their outcomes; see scheduler.Sender.
 type Publisher interface {
 	// Send sends a claimed post and returns its outcome, which the caller stores with Finish. yield
-	// waits for d without holding a permit. It returns an error if the post must end instead.
+	// waits for d without holding a permit, or returns an error if the post must end instead.
 	Send(
 		ctx context.Context, w dispatch.Work, yield func(ctx context.Context, d time.Duration) error,
 	) dispatch.Outcome
-	// Finish stores outcomes in one statement. After an error for which pg.IsAway returns true,
-	// they may be stored, and Finish may be repeated. After any other Postgres error, none is
-	// stored.
+	// Finish stores outcomes in one statement. After an error for which pg.IsAway returns true, the
+	// outcomes may have been stored, and Finish may be repeated. After any other Postgres error, no
+	// outcome was stored.
 	Finish(ctx context.Context, outcomes []dispatch.Outcome) ([]dispatch.Finished, error)
-	// SetAside adds to the timeline of a post that its outcome cannot be stored, and why. It
-	// returns the error of the database.
+	// SetAside records in a post's timeline that the outcome cannot be stored, and why. It returns
+	// any database error.
 	SetAside(ctx context.Context, o dispatch.Outcome, cause error) error
 }
 
-// Maintainer takes care of posts that are late, have an unknown outcome or are covered by no timer;
-// see scheduler.Sender.
+// Maintainer takes care of posts that are late, have an unknown outcome or are not covered by a
+// timer; see scheduler.Sender.
 type Maintainer interface {
-	// Maintain gives up posts that are late, stuck or orphaned, and ends the claims of dead
-	// processes. It returns the errors of all this work, joined.
+	// Maintain abandons posts that are late, stuck or orphaned, and ends the claims of dead
+	// processes. It returns all errors, joined.
 	Maintain(ctx context.Context, l dispatch.Lease) (scheduler.Maintained, error)
-	// ClaimUnknown claims and loads posts with an unknown outcome whose platform must be asked now.
-	// It calls admit for each post before claiming it, except for posts of resting destinations; if
-	// admit returns false, the post is left for later. With an error, which comes from the
-	// database, unknown still has the posts that were claimed and loaded.
+	// ClaimUnknown claims and loads posts with an unknown outcome whose platform must be queried
+	// now. It calls admit before claiming a post; if admit returns false, the post is left for
+	// later. For resting destinations, it does not call admit, and claims only posts that end
+	// without querying the platform. Any error comes from the database; unknown then still holds
+	// the posts that were claimed and loaded.
 	ClaimUnknown(
 		ctx context.Context, l dispatch.Lease, resting []string, admit func(dispatch.UnknownPost) bool,
 	) (unknown []scheduler.Unknown, more bool, err error)
-	// Reconcile asks the platform about an unknown outcome and returns the outcome that follows.
-	// unanswered is why the destination did not answer; it is nil if the destination answered or
-	// was not asked.
+	// Reconcile queries the platform about an unknown outcome and returns the resulting outcome.
+	// unanswered explains why the destination did not respond; it is nil if the destination
+	// responded or was not queried.
 	Reconcile(ctx context.Context, u scheduler.Unknown) (out dispatch.Outcome, unanswered error)
 	// Sweep returns when each organization has its first post due within the horizon. now is the
-	// time of the database, or zero if nothing is due. It returns the error of the database.
+	// database's time, or zero if nothing is due. Any error comes from the database.
 	Sweep(
 		ctx context.Context, l dispatch.Lease, horizon time.Duration,
 	) (next map[tenancy.OrgID]time.Time, now time.Time, err error)
-	// WriteOccurrences inserts the next occurrences of repeated posts. more asks for another call
+	// WriteOccurrences inserts the next occurrences of repeated posts. more requests another call
 	// at once. An error means that the database could not be reached.
 	WriteOccurrences(ctx context.Context, l dispatch.Lease) (written int, more bool, err error)
 }
@@ -135,15 +138,15 @@ type Deps struct {
 	Publisher  Publisher
 	Maintainer Maintainer
 	Actors     Actors
-	// Offers holds the claims that the actors of the organizations ask for.
+	// Offers holds the claims that the organizations' actors have requested.
 	Offers *fairqueue.Offers
 	// Lease returns the shards that this process owns now. They may change between two calls.
 	Lease func() dispatch.Lease
-	// Suspend hands the organizations to other processes while a loop hangs.
+	// Suspend hands this process's organizations over to other processes while a loop hangs.
 	Suspend func(reason string)
 	// Resume takes the organizations back once no loop hangs.
 	Resume func()
-	// Bucket is nil if the processes share none.
+	// Bucket is nil if the processes share no rates.
 	Bucket  Bucket
 	Clock   clock.Clock
 	Log     *slog.Logger
@@ -161,7 +164,7 @@ type Worker struct {
 	reconciles   *reconcileLimiter
 	finish       *batch.Batcher[*pendingOutcome]
 
-	// Only the claim loop uses these.
+	// Only the claim loop uses scans and spans.
 	scans scans
 	spans spans
 
@@ -177,7 +180,7 @@ type Worker struct {
 
 	sweeper *lifecycle.Loop
 	watcher *lifecycle.Loop
-	hang    hang // only the watcher uses it
+	hang    hang // used only by the watcher
 
 	ready       chan struct{} // receives when a permit is released
 	draining    chan struct{} // closed when claiming stops
@@ -239,8 +242,8 @@ func (w *Worker) warmup(ctx context.Context) {
 	}
 }
 
-// Drain stops claiming. Calls in progress continue, and the time that Stop gives them starts now. A
-// post that is waiting for its platform goes back to the queue, for another process.
+// Drain stops claiming. Calls in progress continue, and DRAIN_TIMEOUT begins. A post that is
+// waiting for its platform goes back to the queue, for another process.
 func (w *Worker) Drain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -254,8 +257,9 @@ func (w *Worker) Drain() {
 // Stop drains the worker, waits at most DRAIN_TIMEOUT for the posts that are being sent, and stores
 // every outcome. It must be called after Start. It always returns nil.
 //
-// A call that is still running when ctx ends is not interrupted: after the next start its outcome
-// is unknown and the platform is asked. An outcome that cannot be stored by then is logged.
+// A call that is still running when ctx ends is not interrupted. Its outcome is unknown, and the
+// platform is queried after the next start. An outcome that cannot be stored before ctx ends is
+// logged.
 func (w *Worker) Stop(ctx context.Context) error {
 	w.Drain()
 	w.loops.Wait()
@@ -369,7 +373,7 @@ func (w *Worker) finishClaim(c dispatch.Claimed, out dispatch.Outcome) {
 	w.releasePermit(c.Destination)
 }
 
-// errDraining ends the wait of a post if the worker drains.
+// errDraining ends a post's wait when the worker drains.
 var errDraining = errors.New("the worker is draining")
 
 // yield waits for d without holding a permit. It returns errDraining if the worker drains.

@@ -1,5 +1,5 @@
-// Package service tells which plan an organization has, inside the transactions of others and for
-// the routes of plans.
+// Package service reports which plan an organization has. It serves other packages inside their
+// transactions, and the routes for plans.
 package service
 
 import (
@@ -11,16 +11,15 @@ import (
 	"crier/tenancy"
 )
 
-// Plans implements the use cases of plans. Its method Limits is the port through which publishing
-// and tenancy ask what an organization may have. It is safe for concurrent use.
+// Plans implements billing.Plans. Publishing and tenancy call its method Limits to find out what an
+// organization's plan allows. Plans is safe for concurrent use.
 type Plans struct{ catalogue billing.Catalogue }
 
-// New returns the plans of an instance.
+// New returns the instance's plans.
 func New(catalogue billing.Catalogue) *Plans { return &Plans{catalogue: catalogue} }
 
-// Limits returns what the plan of an organization allows. It reads with q, which must be a
-// transaction of the organization. After an error, which comes from Postgres, the transaction must
-// end.
+// Limits returns what an organization's plan allows. It reads with q, which must be a transaction
+// of the organization. After an error, which comes from Postgres, the transaction must end.
 func (s *Plans) Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (tenancy.Limits, error) {
 	limits := s.catalogue.Of(org).Limits()
 	if !s.catalogue.Limited() {
@@ -31,8 +30,8 @@ func (s *Plans) Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (te
 	return limits, err
 }
 
-// OnDefault returns the name of the default plan and how many of the organizations have it. The
-// number is 0 if the plan has no limits, as on an instance without plans.
+// OnDefault returns the default plan's name and how many of the given organizations are on that
+// plan. The number is 0 if the plan has no limits, as on an instance without plans.
 func (s *Plans) OnDefault(orgs []tenancy.OrgID) (plan string, n int) {
 	plan = string(s.catalogue.Default)
 	for _, org := range orgs {
@@ -43,12 +42,11 @@ func (s *Plans) OnDefault(orgs []tenancy.OrgID) (plan string, n int) {
 	return plan, n
 }
 
-// Tiers returns the plans of the instance, the smallest first, or none if the instance has no
-// plans.
+// Tiers returns the instance's plans, smallest first. It returns none if the instance has no plans.
 func (s *Plans) Tiers() []billing.Plan { return s.catalogue.Plans }
 
-// Of returns the plan and the subscription of an organization. The subscription is nil if the plan
-// is FREE or the instance has no plans.
+// Of returns an organization's plan and subscription. The subscription is nil if the plan is FREE
+// or the instance has no plans.
 func (s *Plans) Of(_ context.Context, o tenancy.Organization) (billing.Plan, *billing.Subscription, error) {
 	plan := s.catalogue.Of(o.ID)
 	if !s.catalogue.Limited() || plan.Tier == billing.TierFree {

@@ -1,5 +1,5 @@
-// Package store contains the queries of billing. They run in the transactions of callers that ask
-// what a plan allows.
+// Package store contains the billing queries. They run in the transactions of the callers that need
+// to know what a plan allows.
 package store
 
 import (
@@ -13,8 +13,8 @@ import (
 const monthsSince = `-- billing.MonthsSince
 select created_at from organization where id = $1`
 
-// MonthsSince returns when the first billing month of an organization began. It returns the
-// Postgres error, or pgx.ErrNoRows if there is no such organization.
+// MonthsSince returns when an organization's first billing month began. It returns Postgres errors
+// unchanged, and pgx.ErrNoRows if there is no such organization.
 func MonthsSince(ctx context.Context, q pg.Querier, org tenancy.OrgID) (at time.Time, err error) {
 	return at, q.QueryRow(ctx, monthsSince, org).Scan(&at)
 }

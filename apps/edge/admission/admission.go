@@ -10,27 +10,26 @@ import (
 	"crier/tenancy"
 )
 
-// Senders are the use cases that tell whom mails and log-ins are counted for.
+// Senders identifies the mailboxes and browsers for which emails and logins are counted.
 type Senders interface {
-	// Senders returns hashes of the mailboxes against which the principal's mails count: the
-	// mailbox of the person who answers for the organization, and the mailbox of the principal's
-	// person.
+	// Senders returns hashes of the mailboxes that the principal's emails count toward: the mailbox
+	// of the person responsible for the organization, and the mailbox of the principal's person.
 	Senders(ctx context.Context, p tenancy.Principal) ([]string, error)
-	// KnownDevice reports whether the person with the address has signed in before in the browser
-	// that from names.
+	// KnownDevice reports whether the person with the email address has signed in before with the
+	// browser identified by from.Device.
 	KnownDevice(ctx context.Context, email string, from tenancy.Source) (bool, error)
 }
 
-// Deps are the dependencies of a Gate. Only Attempts, Windows and AccountKey are optional.
+// Deps holds the dependencies of a Gate. Only Attempts, Windows and AccountKey are optional.
 type Deps struct {
-	// Attempts counts the log-ins of all processes together. If it is nil, this process counts its
-	// own.
+	// Attempts counts logins across all processes. If it is nil, this process counts its own
+	// logins.
 	Attempts Attempts
-	// Windows counts the requests of all processes together. If it is nil, this process counts its
-	// own.
+	// Windows counts requests across all processes. If it is nil, this process counts its own
+	// requests.
 	Windows Windows
-	// AccountKey is the HMAC key for the names of accounts in logs, and of accounts, browsers and
-	// sessions in Attempts and Windows. It must be the same in all processes. If it is empty, a
+	// AccountKey is the HMAC key for account names in logs, and for the names of accounts, browsers
+	// and sessions in Attempts and Windows. It must be the same in all processes. If it is empty, a
 	// random key is used.
 	AccountKey []byte
 	Accounts   Senders
@@ -38,9 +37,8 @@ type Deps struct {
 	Log        *slog.Logger
 }
 
-// Gate limits what clients without an API key may do: log-ins, mails, uses of tokens, and the
-// requests of a session. It reads the client of a request from the request's Info in package
-// request. It is safe for concurrent use.
+// Gate limits clients without an API key: logins, emails, token use, and requests per session. It
+// identifies the client from the request.Info of each request. It is safe for concurrent use.
 type Gate struct {
 	windows *windows
 	Buckets buckets
@@ -52,8 +50,9 @@ type Gate struct {
 	log        *slog.Logger
 }
 
-// New returns a Gate. sessionLimit is the number of requests a minute that one session may make.
-// Without d.AccountKey it makes a random key, so account names in logs differ between processes.
+// New returns a Gate. sessionLimit is the number of requests that one session may make per minute.
+// If d.AccountKey is empty, New generates a random key, so account names in logs differ between
+// processes.
 func New(sessionLimit int, d Deps) *Gate {
 	key := d.AccountKey
 	if len(key) == 0 {

@@ -9,34 +9,37 @@ import (
 	"crier/platform/clock"
 )
 
-// Attempts counts log-ins under three keys: the client, the account, and the pair of account and
-// site. A log-in is counted before it is made, and Forgive removes it if it succeeds, so that only
-// failures remain. Both methods return quickly. After an error the change may have been made.
+// Attempts counts logins under three keys: the client, the account, and the pair of account and
+// site. A login is counted before it is attempted, and forgiven if it succeeds, so that only
+// failures remain. Both methods return quickly. If a method returns an error, the change may still
+// have been made.
 type Attempts interface {
-	// Begin counts an attempt and returns 0. If a key has to wait, it counts nothing and returns
-	// the longest remaining wait; see LoginDelays.
+	// Begin counts an attempt and returns 0. If any key has to wait, Begin counts nothing and
+	// returns the longest remaining wait; see LoginDelays.
 	Begin(ctx context.Context, keys [3]string) (wait time.Duration, err error)
-	// Forgive removes the last attempt of each key and the delay that follows it.
+	// Forgive removes each key's last attempt and the delay that follows it.
 	Forgive(ctx context.Context, keys [3]string) error
 }
 
 const (
 	// AttemptMemory is how long a key is remembered after its last delay.
 	AttemptMemory = time.Hour
-	// MaxAttempts is how many keys are remembered. The keys whose last attempt is oldest are
-	// forgotten first.
+	// MaxAttempts is the maximum number of keys that are remembered. Keys whose last attempt is
+	// oldest are forgotten first.
 	MaxAttempts = 100_000
-	// SharedAfter is the number of attempts on an account after which the account's delays apply to
-	// a site. The owner of an attacked account can mistype the password twice without waiting.
+	// SharedAfter is the number of attempts a site makes on an account before the account's delays
+	// apply to the site. It lets the owner of an attacked account mistype the password twice
+	// without waiting.
 	SharedAfter = 3
 )
 
-// LoginDelays returns how long a key waits after its first attempt, its second, and so on; the last
-// delay applies to all further attempts. The first list is for a client, over all accounts. The
-// other two are for a site on one account, which waits for the longer of two delays: the second
-// list counts the attempts of all sites on the account and applies once the site has made
-// SharedAfter attempts, and the third counts the site's own attempts. The account itself never
-// waits.
+// LoginDelays returns how long a key waits after its first attempt, its second attempt, and so on.
+// The last delay in a list applies to all further attempts.
+//
+// The first list is for a client, across all accounts. The other two lists are for a site's logins
+// to one account, and the longer of the two delays applies. The second list counts the attempts of
+// all sites on the account; it applies once the site has made SharedAfter attempts. The third list
+// counts the site's own attempts. The account itself never waits.
 func LoginDelays() [3][]time.Duration {
 	return [3][]time.Duration{
 		growingDelays(20, time.Second, time.Minute),
@@ -45,7 +48,7 @@ func LoginDelays() [3][]time.Duration {
 	}
 }
 
-// ownAttempts counts the attempts of this process, in memory. Its methods never return an error.
+// ownAttempts counts this process's attempts, in memory. Its methods never return an error.
 type ownAttempts struct {
 	clock  clock.Clock
 	most   int // keys, at least three
@@ -53,13 +56,13 @@ type ownAttempts struct {
 
 	mu    sync.Mutex // protects the fields below
 	byKey map[string]*list.Element
-	order list.List // of *attempts, the oldest last attempt first
+	order list.List // *attempts values, ordered by last attempt, oldest first
 }
 
 type attempts struct {
 	key   string
 	n     int
-	ready time.Time // the end of the wait
+	ready time.Time // when the wait ends
 	ends  time.Time // when the key is forgotten
 }
 
@@ -95,7 +98,8 @@ func (a *attempts) delay(now time.Time, d time.Duration) {
 	a.ready, a.ends = now.Add(d), now.Add(d+AttemptMemory)
 }
 
-// count adds an attempt to a key. If a new key would exceed the limit, it removes the oldest one.
+// count adds an attempt to a key. If a new key would exceed the limit, count removes the oldest
+// key.
 func (o *ownAttempts) count(key string, now time.Time) *attempts {
 	e, ok := o.byKey[key]
 	if ok && !now.Before(e.Value.(*attempts).ends) {
@@ -115,7 +119,7 @@ func (o *ownAttempts) count(key string, now time.Time) *attempts {
 	return a
 }
 
-// forget drops the oldest keys up to the first that is still remembered.
+// forget drops the oldest keys until it reaches a key that must still be remembered.
 func (o *ownAttempts) forget(now time.Time) {
 	for e := o.order.Front(); e != nil && !now.Before(e.Value.(*attempts).ends); e = o.order.Front() {
 		o.drop(e)
@@ -143,7 +147,7 @@ func (o *ownAttempts) Forgive(_ context.Context, keys [3]string) error {
 	return nil
 }
 
-// delayAfter returns the delay after attempt n, counted from one. The last delay applies to all
+// delayAfter returns the delay after attempt n, counting from one. The last delay applies to all
 // later attempts.
 func delayAfter(delays []time.Duration, n int) time.Duration {
 	if len(delays) == 0 {
@@ -153,7 +157,7 @@ func delayAfter(delays []time.Duration, n int) time.Duration {
 }
 
 // growingDelays returns delays for LoginDelays: zero after each of the first free-1 attempts, then
-// first, doubling with each further attempt up to longest.
+// first, which doubles with each further attempt up to longest.
 func growingDelays(free int, first, longest time.Duration) []time.Duration {
 	delays := make([]time.Duration, free-1)
 	for d := first; d < longest; d *= 2 {

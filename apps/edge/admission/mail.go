@@ -7,10 +7,10 @@ import (
 	"crier/tenancy"
 )
 
-// MailTo calls send with the cleaned address. If the address is over its limit and exempt does not
-// allow it, MailTo does nothing and returns nil, so that nobody learns what others have requested.
-// It returns RateLimited if the client is over its limit, Invalid for an invalid address, and the
-// error of send.
+// MailTo calls send with the normalized email address. If the address has reached its limit and
+// exempt returns false, MailTo does nothing and returns nil, so that nobody learns what others have
+// requested. It returns RateLimited if the client has reached its limit, Invalid if the address is
+// invalid, and otherwise send's error.
 func (g *Gate) MailTo(ctx context.Context, b addressBucket, exempt func(context.Context, string) bool, email string,
 	send func(context.Context, string) error) error {
 	if err := g.AdmitClient(ctx, g.Buckets.mail); err != nil {

@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 )
 
-// accountName returns the name under which requests for an account are counted and logged: part of
-// the HMAC of its e-mail address. An unkeyed hash could be compared with the hashes of guessed
+// accountName returns the name under which an account's requests are counted and logged: part of
+// the HMAC of its email address. An unkeyed hash could be compared with the hashes of guessed
 // addresses.
 func (g *Gate) accountName(email string) string { return g.NameOf("account", email)[:16] }
 

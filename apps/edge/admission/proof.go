@@ -10,9 +10,9 @@ import (
 	"crier/tenancy"
 )
 
-// Prove calls do, which checks a proof of the principal of ctx, under the limits of log-ins: one at
-// a time for each client, with wrong proofs counted as failed log-ins into the account. It returns
-// the error of do, or RateLimited.
+// Prove calls do, which checks a proof by the principal of ctx. The limits for logins apply: one
+// call at a time for each client, and each wrong proof counts as a failed login to the account.
+// Prove returns do's error, or RateLimited.
 func (g *Gate) Prove(ctx context.Context, do func(context.Context, tenancy.Principal) error) error {
 	p := request.Principal(ctx)
 	release, err := g.Logins.WaitTurn(ctx, p.From.Client)
@@ -35,8 +35,8 @@ func (g *Gate) Prove(ctx context.Context, do func(context.Context, tenancy.Princ
 	return err
 }
 
-// ProveIfSent calls Prove if the request has a proof. Otherwise it only calls do: the proof is
-// optional, and without one there is nothing to guess.
+// ProveIfSent calls Prove if the request contains a proof. Otherwise, it calls do directly: the
+// proof is optional, and without one there is nothing to guess.
 func (g *Gate) ProveIfSent(
 	ctx context.Context, sent record.ProofRequest, do func(context.Context, tenancy.Principal) error,
 ) error {
@@ -46,8 +46,9 @@ func (g *Gate) ProveIfSent(
 	return g.Prove(ctx, do)
 }
 
-// isWrongProof reports whether an error may mean a wrong proof: it is Invalid, it does not ask for
-// a missing code, and its fields, if it has any, include a field of the proof.
+// isWrongProof reports whether err may have been caused by a wrong proof. This is the case if err
+// is Invalid and does not request a missing code. If err names fields, at least one of them must be
+// a field of the proof.
 func isWrongProof(err error) bool {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Kind != fault.Invalid || f.Remedy == fault.RemedyCode {

@@ -9,14 +9,15 @@ import (
 
 const (
 	sessionWindow   = time.Minute // see AppLimit in the edge's Config
-	maxThrottleKeys = 100_000     // keys of one throttle
+	maxThrottleKeys = 100_000     // keys in one throttle
 )
 
-// throttle limits the requests of each key in fixed windows, in memory. When it has too many keys,
-// it forgets the keys whose window has ended, and then any others. It is safe for concurrent use.
+// throttle limits each key's requests in fixed windows, in memory. When it has too many keys, it
+// forgets the keys whose window has ended and then, if necessary, arbitrary other keys. It is safe
+// for concurrent use.
 type throttle struct {
 	limit int           // requests in a window
-	every time.Duration // the length of a window
+	every time.Duration // length of a window
 	clock clock.Clock
 	max   int // keys
 
@@ -33,8 +34,8 @@ func newThrottle(limit int, every time.Duration, c clock.Clock) *throttle {
 	return &throttle{limit: limit, every: every, clock: c, max: maxThrottleKeys, counts: map[string]window{}}
 }
 
-// take counts a request of a key. It returns how many are left in the window and when the window
-// ends. If none was left, ok is false and the request is not counted.
+// take counts a request for a key. It returns how many requests are left in the window and when the
+// window ends. If no request was left, ok is false and the request is not counted.
 func (t *throttle) take(key string) (left int, ends time.Time, ok bool) {
 	now := t.clock.Now()
 	t.mu.Lock()
@@ -54,8 +55,8 @@ func (t *throttle) take(key string) (left int, ends time.Time, ok bool) {
 	return t.limit - w.count, w.ends, true
 }
 
-// forget removes the keys whose window has ended. If that frees too little, it removes others until
-// a tenth of max is free.
+// forget removes the keys whose window has ended. If that frees too little, it removes other keys
+// until a tenth of max is free.
 func (t *throttle) forget(now time.Time) {
 	for key, w := range t.counts {
 		if !now.Before(w.ends) {

@@ -15,38 +15,39 @@ import (
 	"crier/tenancy"
 )
 
-// Windows counts requests in fixed windows for all processes together.
+// Windows counts requests in fixed windows, shared across all processes.
 type Windows interface {
-	// Take counts a request for a key of the named bucket in the key's window, which begins with
-	// its first request. It returns how many are left and when the window ends. If none was left,
-	// left is -1 and the request is not counted. Take returns quickly. After an error the request
-	// may have been counted.
+	// Take counts a request for a key of the named bucket. The key's window begins with its first
+	// request. Take returns how many requests are left and when the window ends. If no request was
+	// left, left is -1 and the request is not counted. Take returns quickly. If it returns an
+	// error, the request may still have been counted.
 	Take(ctx context.Context, name, key string, limit int, window time.Duration) (left int, ends time.Time, err error)
 }
 
-// aloneFor is how long this process counts alone after an error of Windows, so that requests do not
-// wait for an unresponsive server.
+// aloneFor is how long this process counts alone after an error from Windows, to keep requests from
+// waiting for an unresponsive server.
 const aloneFor = 5 * time.Second
 
-// windows counts the requests of buckets with Windows, or in this process if there is no Windows or
-// while it fails.
+// windows counts requests with Windows. If there is no Windows, or while it fails, the requests are
+// counted in this process.
 type windows struct {
 	shared Windows // nil if this process counts alone
 	clock  clock.Clock
 	log    *slog.Logger
-	// aloneUntil is in nanoseconds since 1970.
+	// aloneUntil is when this process stops counting alone after an error, in nanoseconds since
+	// 1970.
 	aloneUntil atomic.Int64
 }
 
-// bucket limits the requests of each key.
+// bucket limits each key's requests.
 type bucket struct {
 	name string
-	// own holds the limit and the length of the window, and counts while Windows does not.
+	// own holds the limit and the window's length. It counts requests while Windows cannot.
 	own *throttle
 }
 
-// take counts a request of a key. It returns how many are left in the window, when the window ends,
-// and whether the request is allowed.
+// take counts a request for a key. It returns how many requests are left in the window, when the
+// window ends, and whether the request is allowed.
 func (w *windows) take(ctx context.Context, b bucket, key string) (left int, ends time.Time, ok bool) {
 	now := w.clock.Now()
 	until := w.aloneUntil.Load()
@@ -64,57 +65,59 @@ func (w *windows) take(ctx context.Context, b bucket, key string) (left int, end
 	return b.own.take(key)
 }
 
-// clientBucket limits the requests of each client and, if the site is a larger network than the
-// client, those of each site to siteFactor times as many.
+// clientBucket limits each client's requests. If the client's site is a larger network,
+// clientBucket also limits the site's requests, to siteFactor times the client's limit.
 type clientBucket struct{ client, site bucket }
 
 const siteFactor = 4
 
-// addressBucket limits the requests for one mail address: from each site, and from all sites
-// together to addressFactor times as many. It therefore takes several networks to use up the mails
-// of somebody else's address.
+// addressBucket limits the requests for each email address, both per site and across all sites. The
+// limit across all sites is addressFactor times as high. It therefore takes several networks to use
+// up the limit of somebody else's address.
 type addressBucket struct{ site, all bucket }
 
 const addressFactor = 4
 
-// buckets are the limits of routes without a session, and of mails.
+// buckets holds the limits for sessions, for routes without a session, and for emails.
 type buckets struct {
 	// session counts all requests of a session.
 	session bucket
-	// SignUp counts registrations. SignUpAddress counts the registrations of one mail address.
+	// SignUp counts registrations. SignUpAddress counts registrations with one email address.
 	SignUp        clientBucket
 	SignUpAddress addressBucket
-	// mail counts a client's requests for mails. The next three each count the requests for one
-	// kind of mail to one address, so that one kind cannot use up the mails of another.
+	// mail counts a client's requests for emails. The next three buckets each count the requests
+	// for one kind of email to one address, so that one kind cannot use up the limit of another.
 	mail          clientBucket
 	ResetAddress  addressBucket
 	ResendAddress addressBucket
 	InviteAddress addressBucket
-	// sender counts the mails to other people's addresses, such as invitations, by organization,
-	// and by creator and person across all organizations. It therefore also limits what each of
-	// them sends to one mail domain.
+	// sender counts emails to other people's addresses, such as invitations. It counts them per
+	// organization and, across all organizations, per creator and per sender. It therefore also
+	// limits how many emails each of these can send to one email domain.
 	sender bucket
-	// reviewAddress counts the review-request mails that one address gets from all organizations.
-	// anyMail does not include them, because a reviewer may be asked about many posts at once.
+	// reviewAddress counts the review-request emails that one address receives from all
+	// organizations. anyMail does not include them, because a reviewer may be asked to review many
+	// posts at once.
 	reviewAddress bucket
-	// NewAddress counts requests to change to one mail address, including requests with a wrong
+	// NewAddress counts requests to change to one email address, including requests with a wrong
 	// proof. NewAddressOf counts one person's requests.
 	NewAddress   addressBucket
 	NewAddressOf bucket
-	// anyMail counts the requests of every addressBucket for one address together: the mails that
-	// others can cause. It does not include notices about an account.
+	// anyMail counts the requests for one address across all values of addressBucket. These are the
+	// emails that others can cause; notices about an account are not included.
 	anyMail addressBucket
-	// deviceReset counts the password-reset mails that a browser in which the person has signed in
-	// before may request beyond ResetAddress and anyMail, so that others cannot keep the owner from
-	// setting a new password.
+	// deviceReset counts the password-reset emails that a known browser may request beyond
+	// ResetAddress and anyMail. A browser is known if the person has signed in with it before. The
+	// separate limit keeps others from blocking the owner's password reset.
 	deviceReset bucket
-	// Factor counts codes of second factors.
+	// Factor counts requests that verify or enroll a second factor.
 	Factor clientBucket
-	// link counts uses of one mailed link or other token. linkClient counts a client's uses of all
-	// tokens: it only bounds guessing, because the guests of an office may share one address.
+	// link counts the uses of one token, such as one emailed link. linkClient counts a client's
+	// uses of all tokens. Its limit only bounds guessing, because all guests in one office may
+	// share an address.
 	link       bucket
 	linkClient clientBucket
-	// Provider counts sign-ins at identity providers.
+	// Provider counts sign-ins with identity providers.
 	Provider   clientBucket
 	Enterprise clientBucket
 	// stream counts the videos played through the service.
@@ -154,24 +157,24 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 	}
 }
 
-// TakeSession counts a request of the session that has the token. It returns how many are left in
-// the window, when the window ends, and whether the request is allowed.
+// TakeSession counts a request by the session that has the token. It returns how many requests are
+// left in the window, when the window ends, and whether the request is allowed.
 func (g *Gate) TakeSession(ctx context.Context, token string) (left int, ends time.Time, ok bool) {
 	return g.windows.take(ctx, g.Buckets.session, g.NameOf("session", token))
 }
 
-// AdmitClient counts the request of ctx; see AdmitSource.
+// AdmitClient counts a request by the client of ctx; see AdmitSource.
 func (g *Gate) AdmitClient(ctx context.Context, b clientBucket) error {
 	return g.AdmitSource(ctx, b, request.From(ctx).From)
 }
 
-// AdmitLink counts a use of a token by the client of ctx; see buckets. It returns RateLimited if
-// none is left.
+// AdmitLink counts a use of a token by the client of ctx; see buckets. It returns RateLimited if no
+// use is left.
 func (g *Gate) AdmitLink(ctx context.Context, token string) error {
 	return g.admitToken(ctx, request.From(ctx).From, token)
 }
 
-// AdmitPage is AdmitLink for the handler of a page.
+// AdmitPage is AdmitLink for page handlers.
 func (g *Gate) AdmitPage(c *fiber.Ctx, token string) error {
 	return g.admitToken(c.UserContext(), request.From(c.Context()).From, token)
 }
@@ -183,13 +186,14 @@ func (g *Gate) admitToken(ctx context.Context, from tenancy.Source, token string
 	return g.Admit(ctx, g.Buckets.link, g.NameOf("link", token))
 }
 
-// AdmitStream counts a video that a client plays. It returns RateLimited if none is left.
+// AdmitStream counts a video that a client plays. It returns RateLimited if the client has reached
+// its limit.
 func (g *Gate) AdmitStream(ctx context.Context, from tenancy.Source) error {
 	return g.AdmitSource(ctx, g.Buckets.stream, from)
 }
 
 // AdmitSource counts a request for a client and for its site. It returns RateLimited if either has
-// none left.
+// reached its limit.
 func (g *Gate) AdmitSource(ctx context.Context, b clientBucket, from tenancy.Source) error {
 	if err := g.Admit(ctx, b.client, from.Client); err != nil || from.Site == from.Client {
 		return err
@@ -197,8 +201,9 @@ func (g *Gate) AdmitSource(ctx context.Context, b clientBucket, from tenancy.Sou
 	return g.Admit(ctx, b.site, from.Site)
 }
 
-// AdmitAddress counts the request of ctx for a mail to an address, in b and in anyMail. The address
-// itself is not stored. It returns RateLimited if none is left.
+// AdmitAddress counts a request by the client of ctx for an email to an address, in b and in
+// anyMail. It returns RateLimited if either limit has been reached. The address itself is not
+// stored.
 func (g *Gate) AdmitAddress(ctx context.Context, b addressBucket, email string) error {
 	name := g.mailboxName(email)
 	for _, each := range []addressBucket{b, g.Buckets.anyMail} {
@@ -212,9 +217,9 @@ func (g *Gate) AdmitAddress(ctx context.Context, b addressBucket, email string) 
 	return nil
 }
 
-// ReviewerAdmission returns a function that counts a request of ctx for a mail to a reviewer, with
-// the address as the client wrote it. The function returns RateLimited if the limit is reached, and
-// does not use the database.
+// ReviewerAdmission returns a function that counts an email from the principal of ctx to a
+// reviewer. The function takes the address as the client wrote it, returns RateLimited if a limit
+// has been reached, and does not use the database.
 func (g *Gate) ReviewerAdmission(ctx context.Context) (func(ctx context.Context, email string) error, error) {
 	senders, err := g.Senders(ctx)
 	if err != nil {
@@ -229,9 +234,9 @@ func (g *Gate) ReviewerAdmission(ctx context.Context) (func(ctx context.Context,
 	}, nil
 }
 
-// Senders returns the names under which a mail from the principal of ctx to somebody else's address
-// counts: the organization, and the mailboxes of the person who answers for it and of the sender.
-// Creating more organizations or accounts therefore does not allow more mails.
+// Senders returns the names under which an email from the principal of ctx to somebody else's
+// address is counted: the organization, the mailbox of the person responsible for it, and the
+// sender's mailbox. Creating more organizations or accounts therefore does not allow more emails.
 func (g *Gate) Senders(ctx context.Context) ([]string, error) {
 	p := request.Principal(ctx)
 	mailboxes, err := g.accounts.Senders(ctx, p)
@@ -245,8 +250,8 @@ func (g *Gate) Senders(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// AdmitSenders counts a mail under the names of its senders. It returns RateLimited if one of them
-// has reached its limit.
+// AdmitSenders counts an email under the names of its senders. It returns RateLimited if one of
+// them has reached its limit.
 func (g *Gate) AdmitSenders(ctx context.Context, senders []string) error {
 	for _, name := range senders {
 		if err := g.Admit(ctx, g.Buckets.sender, name); err != nil {
@@ -256,8 +261,8 @@ func (g *Gate) AdmitSenders(ctx context.Context, senders []string) error {
 	return nil
 }
 
-// LimitedMail returns a refusal of Admit with a message that says what is limited. It returns any
-// other error unchanged.
+// LimitedMail returns a copy of an error from Admit, with a message that says what is limited. It
+// returns any other error unchanged.
 func LimitedMail(err error, message string) error {
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -268,12 +273,13 @@ func LimitedMail(err error, message string) error {
 	return &told
 }
 
-// mailboxName returns the name under which mails to an address are counted. It is the same for all
-// addresses of one mailbox.
+// mailboxName returns the name under which emails to an address are counted. All addresses of one
+// mailbox have the same name.
 func (g *Gate) mailboxName(email string) string { return g.accountName(tenancy.Mailbox(email)) }
 
-// AdmitDevice counts a browser's request to reset the password of the account with an address. It
-// returns false if that person has not signed in with the browser before, or if no request is left.
+// AdmitDevice counts a known browser's request to reset the password of the account with the given
+// email address. It returns false if the person has not signed in with the browser before, or if no
+// request is left.
 func (g *Gate) AdmitDevice(ctx context.Context, email string) bool {
 	from := request.From(ctx).From
 	if from.Device == "" {
@@ -290,7 +296,8 @@ func (g *Gate) AdmitDevice(ctx context.Context, email string) bool {
 	return g.Admit(ctx, g.Buckets.deviceReset, g.NameOf("device", from.Device)+" "+g.accountName(email)) == nil
 }
 
-// Admit counts a request under a key of a bucket. It returns RateLimited if none is left.
+// Admit counts a request for a key of a bucket. It returns RateLimited if the key has reached its
+// limit.
 func (g *Gate) Admit(ctx context.Context, b bucket, key string) error {
 	if _, ends, ok := g.windows.take(ctx, b, key); !ok {
 		return g.TooManyRequests("admission.admit", ends)

@@ -1,5 +1,6 @@
-// Package dev provides the pages that only `crier dev` serves: the mails that it does not send, and
-// the sandbox, a simulated platform. In other processes, their addresses respond with 404.
+// Package dev provides the pages that only `crier dev` serves: the emails that it keeps instead of
+// sending them, and the sandbox, a simulated platform. In other processes, these pages respond with
+// 404.
 package dev
 
 import (
@@ -12,20 +13,21 @@ import (
 	"crier/platform/mail"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds the dependencies of an API.
 type Deps struct {
-	// BaseURL is the address of the service. The sandbox responds to requests for its host.
+	// BaseURL is the service's URL. The sandbox responds to requests for the host in this URL.
 	BaseURL string
-	// SandboxURL is the loopback address of the simulated platform, or empty if there is none. See
+	// SandboxURL is the loopback URL of the simulated platform, or empty if there is none; see
 	// IsSandbox.
 	SandboxURL string
-	// Mails are shown at /dev/mail. It is nil on an instance that does not keep its mails.
+	// Mails provides the emails that /dev/mail shows. It is nil on an instance that does not keep
+	// emails.
 	Mails Mails
 }
 
-// Mails holds the mails of `crier dev`, which are not sent.
+// Mails holds the emails that `crier dev` keeps instead of sending them.
 type Mails interface {
-	// Messages returns the mails, newest first.
+	// Messages returns the emails, newest first.
 	Messages() []mail.Stored
 }
 
@@ -36,12 +38,12 @@ type API struct {
 	sandbox  *fasthttp.HostClient // nil if there is none
 }
 
-// New returns an API. It has no sandbox if IsSandbox refuses SandboxURL.
+// New returns an API. It has no sandbox unless SandboxURL is acceptable; see IsSandbox.
 func New(d Deps) *API {
 	return &API{deps: d, mailPage: newMailPage(), sandbox: newSandbox(d.SandboxURL)}
 }
 
-// hostname returns the host that a request names, without the port.
+// hostname returns the request's host without the port.
 func hostname(c *fiber.Ctx) string {
 	return (&url.URL{Host: string(c.Request().Host())}).Hostname()
 }

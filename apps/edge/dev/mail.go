@@ -20,11 +20,11 @@ import (
 //go:embed mail.html
 var mailFiles embed.FS
 
-// newMailPage returns the page that shows the list or one mail. Its policy allows nothing but
-// links.
+// newMailPage returns the page that shows the list of emails or one email. The page's content
+// security policy allows nothing but links.
 func newMailPage() *page.Page { return page.New(mailFiles, "mail.html") }
 
-// mailView is the list of all mails, or one of them.
+// mailView is either the list of all emails or one of them.
 type mailView struct {
 	List []mailLine
 	One  *mailLine
@@ -32,22 +32,22 @@ type mailView struct {
 
 type mailLine struct {
 	ID, At, To, Subject string
-	// Pieces are set for one mail only.
+	// Pieces is set only if a single email is shown.
 	Pieces []mailPiece
 }
 
-// mailPiece is a piece of a mail's text. If Link is set, the piece is a web address.
+// mailPiece is a piece of an email's text. If Link is set, the piece is a URL.
 type mailPiece struct {
 	Text string
 	Link bool
 }
 
-// ListMails returns the endpoint of the page that lists the mails.
+// ListMails returns the endpoint for the page that lists the emails.
 func (a *API) ListMails() route.Endpoint {
 	return route.Raw(describeMail("Get the page that lists the mail of crier dev"), a.listMails, page.Answer("The page."))
 }
 
-// Mail returns the endpoint of the page that shows one mail.
+// Mail returns the endpoint for the page that shows one email.
 func (a *API) Mail() route.Endpoint {
 	d := describeMail("Get the page of one mail of crier dev")
 	d.Parameters = []*huma.Param{
@@ -63,9 +63,10 @@ func describeMail(summary string) huma.Operation {
 	}
 }
 
-// mailbox returns the mails, or NotFound unless there is a mailbox and the request comes from this
-// machine. It also refuses a web page whose name resolves to this machine (DNS rebinding), by its
-// host name, and requests that a proxy on this machine forwards.
+// mailbox returns the emails. It returns NotFound if there is no mailbox, if the request does not
+// come from this machine, or if a proxy forwarded it. The request's host must be localhost or a
+// loopback address, because otherwise a website whose name resolves to this machine could read the
+// emails (DNS rebinding).
 func (a *API) mailbox(c *fiber.Ctx) ([]mail.Stored, error) {
 	local := request.Peer(c.Context()).IsLoopback() && request.IsLoopback(hostname(c))
 	if a.deps.Mails == nil || !local || request.Forwarding(&c.Request().Header) != "" {
@@ -100,7 +101,7 @@ func (a *API) getMail(c *fiber.Ctx) error {
 	return fiber.ErrNotFound
 }
 
-// newMailLine returns a mail without its text. Identical mails sent at the same moment have the
+// newMailLine returns an email without its text. Identical emails sent at the same moment have the
 // same id.
 func newMailLine(m mail.Stored) mailLine {
 	at := record.FormatTime(m.At)
@@ -110,7 +111,7 @@ func newMailLine(m mail.Stored) mailLine {
 
 var webAddress = regexp.MustCompile(`https?://[^\s<>"]+`)
 
-// splitAddresses splits a text into its web addresses and the text between them.
+// splitAddresses splits a text into its URLs and the text between them.
 func splitAddresses(text string) (out []mailPiece) {
 	end := 0
 	for _, at := range webAddress.FindAllStringIndex(text, -1) {

@@ -30,15 +30,16 @@ func newSandbox(address string) *fasthttp.HostClient {
 	}
 }
 
-// IsSandbox reports whether the simulated platform may have this address: http, a loopback address
-// and a port. Every client that can reach the service can reach the sandbox's page through it.
+// IsSandbox reports whether the simulated platform may have this URL: http, with a loopback address
+// and a port. Every client that can reach the service can reach the sandbox's page through the
+// service.
 func IsSandbox(address string) bool {
 	_, ok := sandboxHost(address)
 	return ok
 }
 
-// sandboxHost returns the host and port of the simulated platform's address, or false if the
-// address is not acceptable; see IsSandbox.
+// sandboxHost returns the host and port of the simulated platform's URL. It returns false if the
+// URL is not acceptable; see IsSandbox.
 func sandboxHost(address string) (host string, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {
@@ -48,7 +49,7 @@ func sandboxHost(address string) (host string, ok bool) {
 	return u.Host, err == nil && at.Addr().IsLoopback()
 }
 
-// Sandbox returns the endpoint of the page of the sandbox.
+// Sandbox returns the endpoint for the sandbox's page.
 func (a *API) Sandbox() route.Endpoint {
 	d := describeSandbox("Get the page of the sandbox, the simulated platform, if there is one")
 	return route.Raw(d, a.sandboxPage,
@@ -56,7 +57,8 @@ func (a *API) Sandbox() route.Endpoint {
 		route.Content(http.StatusFound, "Redirect to /sandbox/.", "", nil))
 }
 
-// SandboxFile returns the endpoint for the files in a folder of the sandbox: media or picture.
+// SandboxFile returns the endpoint for the files in a folder of the sandbox, which is media or
+// picture.
 func (a *API) SandboxFile(folder string) route.Endpoint {
 	d := describeSandbox("Get a file of the sandbox")
 	d.Parameters = []*huma.Param{
@@ -68,7 +70,7 @@ func (a *API) SandboxFile(folder string) route.Endpoint {
 			&huma.Schema{Type: huma.TypeString, Format: "binary"}))
 }
 
-// SandboxStyle returns the endpoint for the style sheet of the sandbox.
+// SandboxStyle returns the endpoint for the sandbox's style sheet.
 func (a *API) SandboxStyle() route.Endpoint {
 	return route.Raw(describeSandbox("Get the style sheet of the sandbox"),
 		func(c *fiber.Ctx) error { return a.proxy(c, "/style.css") },
@@ -88,10 +90,10 @@ func (a *API) sandboxPage(c *fiber.Ctx) error {
 	return a.proxy(c, "/")
 }
 
-// proxy forwards a request to one path of the sandbox, with its method, query and range only. It
-// returns Forbidden for a host name that is not ours: otherwise a web page whose name resolves to
-// this machine could read the sandbox (DNS rebinding). IP addresses cannot be rebound and are
-// allowed.
+// proxy forwards a request to one path of the sandbox, with only its method, query and Range
+// header. It returns Forbidden if the host name is not ours, because otherwise a website whose name
+// resolves to this machine could read the sandbox (DNS rebinding). IP addresses cannot be rebound
+// and are allowed.
 func (a *API) proxy(c *fiber.Ctx, path string) error {
 	if a.sandbox == nil || strings.Contains(path, "..") || strings.ContainsAny(path[1:], "%\\") {
 		return fiber.ErrNotFound

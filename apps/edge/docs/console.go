@@ -11,7 +11,8 @@ import (
 	"crier/apps/edge/page"
 )
 
-// consoleNeeds returns what the console loads. console/README.md has the reason for each.
+// consoleNeeds returns what the console's content security policy must allow. console/README.md
+// gives the reason for each need.
 func consoleNeeds() []page.Need {
 	return []page.Need{
 		page.Scripts(page.Self), page.Styles(page.Self), page.Connections(page.Self), page.Images(page.Self),
@@ -23,13 +24,13 @@ const (
 	typeStyle  = "text/css; charset=utf-8"
 )
 
-// consoleView is the data of the console's template.
+// consoleView is the data for the console's template.
 type consoleView struct {
 	Title, Root                                        string
 	ElementsStyle, ElementsScript, OwnStyle, OwnScript string
 }
 
-// addConsole adds the console's page and files.
+// addConsole adds the console's page and its files.
 func (s *Site) addConsole(v view) error {
 	c := consoleView{
 		Title: v.Title, Root: v.Root,
@@ -60,7 +61,7 @@ func (s *Site) addConsolePage(c consoleView) error {
 	return err
 }
 
-// addLibrary adds a file that is already compressed.
+// addLibrary adds a file of the library, which is already compressed.
 func (s *Site) addLibrary(name, contentType string) error {
 	compressed, err := console.Files.ReadFile(name + ".gz")
 	if err != nil {
@@ -70,8 +71,8 @@ func (s *Site) addLibrary(name, contentType string) error {
 	return err
 }
 
-// addOwn adds one of our own files under a name with a hash of its content, and returns the name.
-// Example: console-0123456789ab.js
+// addOwn adds one of our own files under a name that contains a hash of its content, and returns
+// the name. Example: console-0123456789ab.js
 func (s *Site) addOwn(file, contentType string) (name string, err error) {
 	content, err := console.Files.ReadFile(file)
 	if err != nil {

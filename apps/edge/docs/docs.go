@@ -1,4 +1,4 @@
-// Package docs renders the OpenAPI document as pages for people: a reference of the public API with
+// Package docs renders the OpenAPI document as web pages: a reference of the public API with
 // samples in five languages, guides, and a console that makes calls. Pages are rendered once and
 // kept compressed.
 package docs
@@ -28,38 +28,38 @@ var (
 	style string
 )
 
-// Options are what the pages need besides the document.
+// Options holds what the pages need besides the document.
 type Options struct {
-	// BaseURL is the address of the service, without a trailing slash.
+	// BaseURL is the service's URL, without a trailing slash.
 	BaseURL string
-	// Missing lists the routes of the interface that are not built, as "METHOD path".
+	// Missing lists the interface's routes that are not built, as "METHOD path".
 	Missing []string
 	Limits  Limits
 }
 
 // Site holds all pages. It is safe for concurrent use.
 type Site struct {
-	// Document is the whole OpenAPI document. PublicDocument describes the public API alone.
+	// Document is the whole OpenAPI document. PublicDocument describes only the public API.
 	Document, PublicDocument *page.Asset
 
 	pages map[string]*page.Asset
 	files map[string]*page.Asset
 }
 
-// Page returns a page by its name, or false if there is none. The reference of the public API has
-// the empty name.
+// Page returns the page with the given name, or false if there is none. The public API reference
+// has the empty name.
 func (s *Site) Page(name string) (*page.Asset, bool) {
 	a, ok := s.pages[name]
 	return a, ok
 }
 
-// ConsoleFile returns a file of the console by its name, or false if there is none.
+// ConsoleFile returns the console file with the given name, or false if there is none.
 func (s *Site) ConsoleFile(name string) (*page.Asset, bool) {
 	a, ok := s.files[name]
 	return a, ok
 }
 
-// New renders all pages. document is doc as JSON. The error is Internal.
+// New renders all pages. document is doc as JSON. Any error is Internal.
 func New(doc *huma.OpenAPI, document []byte, o Options) (*Site, error) {
 	s, err := newSite(doc, document, o)
 	if err != nil {
@@ -98,7 +98,7 @@ func newSite(doc *huma.OpenAPI, document []byte, o Options) (*Site, error) {
 	return s, s.addConsole(r.view)
 }
 
-// sitePage is one page of the site. Its template is the file pages/<File>.html.
+// sitePage is a page of the site. Its template is the file pages/<File>.html.
 type sitePage struct {
 	// Name is the last part of the page's path below /docs. It is empty for /docs itself.
 	Name, File, Title string
@@ -106,7 +106,7 @@ type sitePage struct {
 	Samples bool
 }
 
-// pageList has the pages in navigation order.
+// pageList lists the pages in navigation order.
 var pageList = []sitePage{
 	{Name: "quick-start", File: "quick-start", Title: "Quick start", Samples: true},
 	{Name: "authentication", File: "authentication", Title: "Authentication", Samples: true},
@@ -119,8 +119,8 @@ var pageList = []sitePage{
 	{Name: "application", File: "application", Title: "Application API"},
 }
 
-// Pages returns the names of the pages in navigation order, including the empty name of the
-// reference and the pages of the manual. It does not include the console.
+// Pages returns the page names in navigation order, including the empty name of the reference and
+// the pages of the manual. It does not include the console.
 func Pages() (out []string) {
 	for _, p := range pageList {
 		out = append(out, p.Name)
@@ -133,13 +133,13 @@ func Pages() (out []string) {
 	return out
 }
 
-// renderer renders pages.
+// renderer holds the templates and their data.
 type renderer struct {
 	pages *page.Page
 	view  view
 }
 
-// view is the data of the templates.
+// view is the data for the templates.
 type view struct {
 	Page                sitePage
 	Pages               []sitePage
@@ -165,8 +165,8 @@ type view struct {
 	operations map[string]operation
 }
 
-// Operation returns an operation by its id, for pages that show samples of it. It returns an error
-// for an unknown id.
+// Operation returns the operation with the given id, for pages that show its samples. It returns an
+// error for an unknown id.
 func (v view) Operation(id string) (operation, error) {
 	op, ok := v.operations[id]
 	if !ok {
@@ -175,7 +175,7 @@ func (v view) Operation(id string) (operation, error) {
 	return op, nil
 }
 
-// With returns an operation together with the path of the service.
+// With returns an operation together with the service's path.
 func (v view) With(op operation) struct {
 	Root      string
 	Operation operation

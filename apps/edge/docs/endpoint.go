@@ -13,34 +13,35 @@ import (
 	"crier/platform/fault"
 )
 
-// DocumentPath is the path of the OpenAPI document of all routes; see PublicDocumentPath.
+// DocumentPath is the path of the OpenAPI document for all routes. PublicDocumentPath is for the
+// public API alone.
 const DocumentPath = "/openapi.json"
 
-// Deps are the dependencies of an API.
+// Deps holds the dependencies of an API.
 type Deps struct {
 	// Site returns the pages and documents. It returns the same Site each time.
 	Site func() (*Site, error)
 }
 
-// API provides the endpoints of the documentation, one per exported method. It is safe for
-// concurrent use.
+// API provides the documentation's endpoints, one per exported method. It is safe for concurrent
+// use.
 type API struct{ deps Deps }
 
 // NewAPI returns an API. It does not check that d is complete.
 func NewAPI(d Deps) *API { return &API{deps: d} }
 
-// GetDocument returns the endpoint for the OpenAPI document of all routes.
+// GetDocument returns the endpoint for the OpenAPI document with all routes.
 func (a *API) GetDocument() route.Endpoint {
 	return a.documentOf("Get this OpenAPI document", func(site *Site) *page.Asset { return site.Document })
 }
 
-// GetPublicDocument returns the endpoint for the OpenAPI document of the public API.
+// GetPublicDocument returns the endpoint for the public API's OpenAPI document.
 func (a *API) GetPublicDocument() route.Endpoint {
 	return a.documentOf("Get the OpenAPI document of only the public API",
 		func(site *Site) *page.Asset { return site.PublicDocument })
 }
 
-// documentOf returns the endpoint for a document that pages of any origin may read.
+// documentOf returns the endpoint for a document that pages from any origin may read.
 func (a *API) documentOf(summary string, of func(*Site) *page.Asset) route.Endpoint {
 	d := huma.Operation{Summary: summary, Tags: []string{"Service"}}
 	return route.Raw(d, func(c *fiber.Ctx) error {
@@ -53,13 +54,13 @@ func (a *API) documentOf(summary string, of func(*Site) *page.Asset) route.Endpo
 	}, route.Content(http.StatusOK, "The document.", fiber.MIMEApplicationJSON, &huma.Schema{Type: huma.TypeObject}))
 }
 
-// GetReference returns the endpoint for the reference of the public API.
+// GetReference returns the endpoint for the public API reference.
 func (a *API) GetReference() route.Endpoint {
 	d := huma.Operation{Summary: "Get the reference of the public API as a web page", Tags: []string{"Service"}}
 	return route.Raw(d, func(c *fiber.Ctx) error { return a.sendPage(c, "") }, page.Answer("The page."))
 }
 
-// GetPage returns the endpoint for the other pages.
+// GetPage returns the endpoint for all other pages.
 func (a *API) GetPage() route.Endpoint {
 	d := huma.Operation{
 		Summary: "Get another page of the documentation", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},

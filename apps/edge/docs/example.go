@@ -10,8 +10,8 @@ import (
 	"crier/platform/fault"
 )
 
-// AddExamples adds the examples of the public API to their operations. It returns Internal if an
-// example cannot be read, or if its operation or parameter is not in the document.
+// AddExamples adds the public API's examples to their operations. It returns Internal if an example
+// cannot be read or names an operation or parameter that is not in the document.
 func AddExamples(doc *huma.OpenAPI) error {
 	examples, err := postapi.Examples()
 	if err != nil {

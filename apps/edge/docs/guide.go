@@ -10,7 +10,7 @@ import (
 	"crier/platform/fault"
 )
 
-// errorEntry is one status of problem.Catalogue, with the operations of the public API that can
+// errorEntry is a status in problem.Catalogue, with the operations of the public API that can
 // respond with it.
 type errorEntry struct {
 	problem.Entry
@@ -39,7 +39,7 @@ func (o operation) refusesWith(status string) bool {
 // errorBody is the body of an error response.
 type errorBody struct{ Title, JSON string }
 
-// errorBodies returns an error body of each form, made by the code that responds to requests.
+// errorBodies returns an error body of each form, created by the code that responds to requests.
 func errorBodies() ([]errorBody, error) {
 	const op, billing = "docs.errorBodies", "https://crier.example.com/app/billing"
 	examples := []struct {

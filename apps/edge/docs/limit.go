@@ -8,9 +8,9 @@ import (
 	"crier/publishing"
 )
 
-// InstanceLimits are limits of other packages that the documentation shows.
+// InstanceLimits holds limits that other packages enforce and the documentation shows.
 type InstanceLimits struct {
-	// Requests is how many requests a minute one organization may make.
+	// Requests is the number of requests that one organization may make per minute.
 	Requests           int
 	Channels, Webhooks int
 	// Image, Video and Storage are in bytes. Storage is 0 if there is no limit.
@@ -21,31 +21,29 @@ type InstanceLimits struct {
 	Deliveries time.Duration
 }
 
-// Limits are the limits that the documentation shows, except for those that are constants of other
-// packages.
+// Limits holds the limits that the documentation shows, except for constants of other packages.
 type Limits struct {
 	Instance InstanceLimits
-	// Writes, Lists, Reads, Statistics, Uploads and Fetches are how many requests of one
-	// organization may run concurrently in one process.
+	// Writes, Lists, Reads, Statistics, Uploads and Fetches limit how many requests of one
+	// organization can run concurrently in one process.
 	Writes, Lists, Reads, Statistics, Uploads, Fetches int
 	// Wait is how long a request waits for one of these slots.
 	Wait                   time.Duration
 	Timeout, UploadTimeout time.Duration
-	// Bodies and headers are in bytes.
+	// The maximum sizes of bodies and headers are in bytes.
 	PostBody, Body, UploadBody, Headers int64
 }
 
-// LimitGroup is one table of the page about limits.
+// LimitGroup is a table on the limits page.
 type LimitGroup struct {
 	Title  string
 	Limits []Limit
 }
 
-// Limit is one limit of the service: its subject, its value, and what else there is to know about
-// it.
+// Limit is a row of a table on the limits page. Note may be empty.
 type Limit struct{ Subject, Value, Note string }
 
-// groups returns the limits that clients of the public API meet, in the groups of the page.
+// groups returns the limits that apply to clients of the public API, grouped as on the limits page.
 func (l Limits) groups() []LimitGroup {
 	return []LimitGroup{
 		{Title: "Requests", Limits: l.requests()},
@@ -72,7 +70,7 @@ func (l Limits) requests() []Limit {
 	}
 }
 
-// atOnce is the note of limits on concurrent requests.
+// atOnce is the note for limits on concurrent requests.
 const atOnce = "for one organization in one process; further requests wait."
 
 func (l Limits) sizes() []Limit {
@@ -182,8 +180,8 @@ func size(n int64) string {
 	return count(int(n)) + " " + units[i]
 }
 
-// inWords returns a duration in the largest unit that divides it and that it has at least two of.
-// Example: 24 hours
+// inWords returns a duration in the largest unit that divides it evenly and fits into it at least
+// twice. Example: 24 hours
 func inWords(d time.Duration) string {
 	for _, unit := range []struct {
 		length time.Duration

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// PublicDocumentPath is the path of the OpenAPI document of the public API. It is not an operation
-// of that API.
+// PublicDocumentPath is the path of the public API's OpenAPI document. This path is not an
+// operation of the public API.
 const PublicDocumentPath = publicPrefix + "openapi.json"
 
-// aliasNote is the public document's sentence about the routes of the alias mount.
+// aliasNote describes the aliases of the public API in the public document.
 const aliasNote = "Every route is also served below /api/public/v1, for clients that use this prefix; there, GET " +
 	"/posts returns {\"posts\": [...]} instead of the list alone."
 
 // publicDocument returns the part of the OpenAPI document that describes the public API: its
-// operations, the schemas that they use, the address of the service, and the sections of the
-// reference as tags.
+// operations and the schemas that they use. It adds the service's URL and, as tags, the sections of
+// the reference.
 func publicDocument(document []byte, base string) ([]byte, error) {
 	var doc map[string]any
 	if err := json.Unmarshal(document, &doc); err != nil {
@@ -54,7 +54,7 @@ func publicDocument(document []byte, base string) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// isPublic reports whether a path belongs to the public API, but not to its alias mount.
+// isPublic reports whether a path belongs to the public API. It returns false for aliases.
 func isPublic(path string) bool {
 	return strings.HasPrefix(path, publicPrefix) && path != PublicDocumentPath
 }

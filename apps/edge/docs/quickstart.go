@@ -6,8 +6,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// firstPost is the body of a reader's first post: text only, published at once. Its date has no
-// effect, but it lies in the future for readers who make the post a draft and then schedule it.
+// firstPost is the body of a reader's first post, which is text only and published immediately. The
+// date has no effect, but it is in the future for readers who turn the post into a draft and then
+// schedule it.
 const firstPost = `{
   "type": "now",
   "date": "2035-01-01T09:00:00Z",
@@ -25,8 +26,8 @@ const firstPost = `{
   ]
 }`
 
-// editedPost is the body of an edit of a post that has one part. TYPE is a placeholder for its
-// type.
+// editedPost is the request body for editing a post with one part. TYPE is a placeholder for the
+// request's type.
 const editedPost = `{
   "type": "TYPE",
   "date": "PUBLISH_DATE",
@@ -45,9 +46,9 @@ const editedPost = `{
   ]
 }`
 
-// quickStart returns the samples of the quick start's steps, by operation id. They need
-// CRIER_API_KEY, CHANNEL_ID and POST_ID in the environment, and nothing else that the organization
-// does not already have.
+// quickStart returns the samples for the quick start's steps, by operation id. The samples need
+// CRIER_API_KEY, CHANNEL_ID and POST_ID in the environment, but nothing else that has to be created
+// first.
 func quickStart(operations map[string]operation, base string) (map[string][]sample, error) {
 	create := callOf(operations["create-posts"], base)
 	create.Body, create.Variables = firstPost, []string{"CHANNEL_ID"}
@@ -57,8 +58,8 @@ func quickStart(operations map[string]operation, base string) (map[string][]samp
 	})
 }
 
-// editing returns the samples of the page about editing, moving and canceling a post, by the name
-// of the step. They need the variables of the quick start and PUBLISH_DATE.
+// editing returns the samples for the page about editing, moving and canceling a post, by step
+// name. In addition to the quick start's variables, they need PUBLISH_DATE.
 func editing(operations map[string]operation, base string) (map[string][]sample, error) {
 	edit := func(kind string) call {
 		c := callOf(operations["create-posts"], base)
@@ -76,7 +77,7 @@ func editing(operations map[string]operation, base string) (map[string][]sample,
 	})
 }
 
-// callWithPost returns the call of an operation without a body. The id in its path is POST_ID.
+// callWithPost returns a call to an operation without a body. The id in the path is POST_ID.
 func callWithPost(o operation, base string) call {
 	c := call{Method: o.Method, URL: base + o.Path}
 	if strings.Contains(o.Path, "{id}") {

@@ -12,7 +12,7 @@ import (
 
 const (
 	publicPrefix = "/public/v1/"
-	// aliasPrefix is a second prefix for the paths of the public API.
+	// aliasPrefix is a second prefix for the public API's paths.
 	aliasPrefix = "/api/public/v1/"
 )
 
@@ -22,7 +22,7 @@ type group struct {
 	Operations   []operation
 }
 
-// operation is one operation of the document, as the reference shows it.
+// operation is an operation of the document, as shown in the reference.
 type operation struct {
 	*huma.Operation
 	Parameters []parameter
@@ -38,7 +38,7 @@ type operation struct {
 type parameter struct {
 	*huma.Param
 	Type, Example string
-	// Values lists all values of the parameter, or is nil if it accepts others.
+	// Values lists all values that the parameter can have. It is nil if other values are possible.
 	Values []string
 }
 
@@ -60,7 +60,7 @@ func (o operation) Needs() string {
 	return strings.Join(names, " or ")
 }
 
-// operationsOf returns the operations of the document by id, without those of the alias mount.
+// operationsOf returns the document's operations by id, without the aliases of the public API.
 func operationsOf(doc *huma.OpenAPI, base string) (map[string]operation, error) {
 	out := map[string]operation{}
 	for _, item := range doc.Paths {
@@ -120,7 +120,7 @@ func operationOf(doc *huma.OpenAPI, op *huma.Operation, base string) (operation,
 	return out, err
 }
 
-// contentOf returns the members and the example of a body.
+// contentOf returns a body's members and its example.
 func contentOf(doc *huma.OpenAPI, content map[string]*huma.MediaType) (lines []line, example string, err error) {
 	for _, m := range content {
 		if m.Schema != nil {
@@ -149,8 +149,8 @@ var order = []string{
 // section returns the name of an operation's section, which is its first tag.
 func (o operation) section() string { return o.Tags[0] }
 
-// groups returns the sections of the public API and of the other operations. Their anchors differ
-// by prefix, so that both may have a section of the same name.
+// groups returns the sections of the public API and the sections of the other operations. The
+// anchors have different prefixes, so that both can have a section with the same name.
 func groups(operations map[string]operation) (public, application []group) {
 	sections := map[bool]map[string][]operation{true: {}, false: {}}
 	for _, o := range operations {

@@ -5,24 +5,25 @@ type repetition struct {
 	// Operation is the id of an operation of the public API.
 	Operation string
 	Effect    Effect
-	// Text is what else the reader must know, or "" if the effect says enough.
+	// Text says what else the reader must know, or is "" if the effect says enough.
 	Text string
 }
 
-// Effect is what the second of two equal requests does.
+// Effect is what the second of two identical requests does.
 type Effect string
 
 const (
-	// EffectSame leaves everything as the first request left it, and returns the same response.
+	// EffectSame means that everything stays as the first request left it, and that the response is
+	// the same.
 	EffectSame Effect = "same"
-	// EffectRefused changes nothing and is refused.
+	// EffectRefused means that the request is rejected and nothing changes.
 	EffectRefused Effect = "refused"
-	// EffectAgain acts a second time.
+	// EffectAgain means that the request takes effect a second time.
 	EffectAgain Effect = "again"
 )
 
-// repetitions has each operation of the public API that changes something. GET requests that it
-// does not list change nothing. A test in tests/contract makes the calls.
+// repetitions lists every operation of the public API that changes something. GET requests that are
+// not listed change nothing. A test in tests/contract makes the calls.
 var repetitions = []repetition{
 	{Operation: "change-post-settings", Effect: EffectSame},
 	{
@@ -97,7 +98,7 @@ type repeated struct {
 	Root      string
 }
 
-// Repeated returns the repetitions with one effect. It returns an error for an operation that is
+// Repeated returns the repetitions with the given effect. It returns an error if an operation is
 // not in the document.
 func (v view) Repeated(e Effect) (out []repeated, err error) {
 	for _, r := range repetitions {

@@ -12,17 +12,18 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// sampleFiles has one template per language, samples/<id>.tmpl. For webhooks it has the code that
-// verifies them, verify/verify.<extension>, and servers that receive them,
+// sampleFiles contains a template for each language, samples/<id>.tmpl. For webhooks, it contains
+// the code that verifies them, verify/verify.<extension>, and servers that receive them,
 // verify/receiver.<extension>.
 //
 //go:embed samples/*.tmpl verify/*
 var sampleFiles embed.FS
 
-// language is a programming language of the samples.
+// language is a language in which samples are shown.
 type language struct {
 	ID, Name string
-	// extension is the file name extension of the webhook files, or "" if the language has none.
+	// extension is the file name extension of the webhook files, or "" if the language has no such
+	// files.
 	extension string
 }
 
@@ -34,25 +35,25 @@ var languages = []language{
 	{ID: "php", Name: "PHP", extension: "php"},
 }
 
-// sample is code in one language. Operation is the id of the operation that it calls.
+// sample is code in one language. Operation is the id of the operation that the code calls.
 type sample struct {
 	Language  language
 	Operation string
 	Code      string
 }
 
-// call is one request, the data of a language's template.
+// call is one request. It is the data for a language's template.
 type call struct {
 	Method, URL string
 	Headers     []header
 	// Body is JSON, or "" for a request without a body.
 	Body string
-	// File is set if the request uploads a file, in the field file of a form.
+	// File is set if the request uploads a file, in the form field named file.
 	File bool
 	// Key is set if the request has an Idempotency-Key, which the sample generates.
 	Key bool
-	// Variables are the names of environment variables that are used in the URL or in strings of
-	// the body. No name is part of another.
+	// Variables lists the environment variables that are used in the URL or in strings in the body.
+	// No name is part of another name.
 	Variables []string
 }
 
@@ -85,7 +86,7 @@ func (c call) Replace(text, before, after string) string {
 
 type header struct{ Name, Value string }
 
-// samplesOf returns a sample in each language that makes the call of the operation's example.
+// samplesOf returns one sample for each language. Each sample makes the operation's example call.
 func samplesOf(o operation, base string) ([]sample, error) {
 	return samplesOfCall(o.OperationID, callOf(o, base))
 }
@@ -155,13 +156,14 @@ func python(json string) string {
 	})
 }
 
-// shell escapes text for single quotes in a shell.
+// shell escapes text for use within single quotes in a shell.
 func shell(text string) string { return strings.ReplaceAll(text, "'", `'\''`) }
 
 // indented returns text with a prefix before every line except the first.
 func indented(prefix, text string) string { return strings.ReplaceAll(text, "\n", "\n"+prefix) }
 
-// forReceivers returns the code in verify/<name>.<extension> for each language that has this file.
+// forReceivers returns the code in verify/<name>.<extension> for each language that has an
+// extension.
 func forReceivers(name string) (out []sample, err error) {
 	for _, l := range languages {
 		if l.extension == "" {

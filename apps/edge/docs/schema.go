@@ -10,30 +10,30 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// line is one member of a schema, a header of a response, or the title of one form of a value that
-// has several forms.
+// line describes a member of a schema or a header of a response. If a value has several forms, a
+// line can also be the title of one form.
 type line struct {
-	// Form is the title of a form. The other fields are empty then.
+	// Form is the title of a form. If it is set, the other fields are empty.
 	Form string
 	// Path is the prefix of the name. Example: posts[].value[].
 	Path, Name, Type, Text string
-	// Values lists all values of the member, or is nil if it accepts others.
+	// Values lists all values that the member can have. It is nil if other values are possible.
 	Values   []string
 	Required bool
 }
 
-// maxDepth is how deep the members of a schema are shown. Deeper members are shown only by their
-// type.
+// maxDepth is how many levels of nested members are shown. Deeper members are not shown; the reader
+// sees only the type of the member that contains them.
 const maxDepth = 7
 
-// anyName stands for a member whose name is not known.
+// anyName stands for the name of a member that can have any name.
 const anyName = "{name}"
 
 // schemaLines returns the members of a value, each followed by its own members.
 func schemaLines(doc *huma.OpenAPI, s *huma.Schema) []line { return membersOf(doc, s, "", 0) }
 
-// membersOf returns the members of a value at a path: the members of an object, of the elements of
-// an array, and of each form if there are several.
+// membersOf returns the members of a value at a path: an object's members, the members of an
+// array's elements, and the members of each form if the value has several.
 func membersOf(doc *huma.OpenAPI, s *huma.Schema, path string, depth int) (out []line) {
 	s = resolve(doc, s)
 	if depth > maxDepth {
@@ -66,7 +66,7 @@ func memberOf(doc *huma.OpenAPI, s *huma.Schema, path, name string, required boo
 	}
 }
 
-// headerLines returns the headers of a response.
+// headerLines returns a line for each header of a response.
 func headerLines(doc *huma.OpenAPI, headers map[string]*huma.Param) (out []line) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		h := headers[name]
@@ -80,11 +80,11 @@ func headerLines(doc *huma.OpenAPI, headers map[string]*huma.Param) (out []line)
 	return out
 }
 
-// forms returns the alternative schemas of a value, or nil if there is only one.
+// forms returns the alternative schemas of a value, or nil if it has no alternatives.
 func forms(s *huma.Schema) []*huma.Schema { return append(slices.Clip(s.OneOf), s.AnyOf...) }
 
-// values returns all values that a schema, or an element of an array, may have, or nil if it
-// accepts others.
+// values returns all values that a schema, or the elements of an array, can have. It returns nil if
+// other values are possible.
 func values(doc *huma.OpenAPI, s *huma.Schema) (out []string) {
 	s = resolve(doc, s)
 	if s.Type == huma.TypeArray && s.Items != nil {
@@ -95,7 +95,7 @@ func values(doc *huma.OpenAPI, s *huma.Schema) (out []string) {
 			out = append(out, fmt.Sprint(v))
 		}
 	}
-	// An enum that only the document has, and that huma does not check, is an extension.
+	// Enums that huma must not check are documented as an extension.
 	documented, _ := s.Extensions["enum"].([]string)
 	out = append(out, documented...)
 	for _, form := range forms(s) {

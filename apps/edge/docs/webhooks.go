@@ -8,8 +8,8 @@ import (
 	"crier/publishing/webhook"
 )
 
-// webhookEvent is an event that a webhook can choose, with what sends it. A test in tests/contract
-// makes each case happen.
+// webhookEvent is an event that a webhook can subscribe to. When says what triggers the event. A
+// test in tests/contract makes each case happen.
 type webhookEvent struct {
 	Event publishing.WebhookEvent
 	When  string
@@ -32,17 +32,17 @@ var webhookEvents = []webhookEvent{
 	},
 }
 
-// delivery is a webhook delivery as a receiver gets it.
+// delivery is a webhook delivery as its receiver sees it.
 type delivery struct {
 	Secret string
-	// Now is a time at which the delivery is not too old, in seconds since 1970.
+	// Now is a time, in seconds since 1970, at which the delivery is recent enough to be accepted.
 	Now     string
 	Headers []header
-	// Body is the body as it is sent. Indented is the same JSON with one member per line.
+	// Body is the body as sent. Indented is the same JSON with one member per line.
 	Body, Indented string
 }
 
-// exampleDelivery returns a delivery made by the code that delivers to webhooks.
+// exampleDelivery returns a delivery created by the code that sends real deliveries.
 func exampleDelivery() (delivery, error) {
 	x, err := webhook.NewExample()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package monitor provides the endpoints for operators and load balancers, health and queues, and
-// the endpoint that counts events.
+// Package monitor provides the health and queue endpoints for operators and load balancers, and the
+// endpoint that counts events.
 package monitor
 
 import (
@@ -16,21 +16,21 @@ import (
 	"crier/platform/secret"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds an API's dependencies.
 type Deps struct {
-	// FrontendURL is the address of the dashboard, without a trailing slash.
+	// FrontendURL is the dashboard's URL, without a trailing slash.
 	FrontendURL string
-	// Timeout limits requests of the private listener.
+	// Timeout limits requests to the private listener.
 	Timeout time.Duration
 	Version string
-	// MonitorToken is the token for /monitor on the public listener. If it is empty, all requests
-	// there are refused.
+	// MonitorToken is the token for /monitor on the public listener. If it is empty, the public
+	// listener rejects all requests to /monitor.
 	MonitorToken secret.Text
 	Queue        Queue
 	Health       Health
 	// Draining reports whether the server is about to stop.
 	Draining func() bool
-	// Tracked counts an event of one of the TrackedKinds.
+	// Tracked counts an event. kind is one of TrackedKinds.
 	Tracked func(kind string)
 	Cookies session.Cookies
 	Log     *slog.Logger
@@ -44,13 +44,13 @@ func New(d Deps) *API { return &API{deps: d} }
 
 // Health checks what the service depends on.
 type Health interface {
-	// Check returns, for each dependency, "ok" or a short description of the failure, and whether
-	// the service is healthy.
+	// Check returns "ok" or a short description of the failure for each dependency, and whether the
+	// service is healthy.
 	Check(ctx context.Context) (answers map[string]string, healthy bool)
 }
 
-// GetHealth returns the endpoint for the health of the service. The endpoint responds with 503 if
-// the service is unhealthy or draining.
+// GetHealth returns the endpoint that reports the service's health. The endpoint responds with 503
+// if the service is unhealthy or draining.
 func (a *API) GetHealth() route.Endpoint {
 	return route.Raw(route.Describe("Service", "Get the health of the service and its dependencies"), a.health,
 		route.Answer[HealthAnswer](http.StatusOK, "The service is healthy."),

@@ -19,15 +19,15 @@ import (
 	"crier/publishing"
 )
 
-// Queue are the use cases of the publishing queue.
+// Queue provides statistics of the publishing queue.
 type Queue interface {
-	// QueueStats returns the statistics of a queue over all organizations, or NotFound if no queue
-	// has that name.
+	// QueueStats returns a queue's statistics across all organizations, or NotFound if no queue has
+	// that name.
 	QueueStats(ctx context.Context, queue string) (publishing.QueueStats, error)
 }
 
-// QueueAnswer has the statistics of a queue. While a post is overdue, Status is error and the HTTP
-// status is 503.
+// QueueAnswer holds a queue's statistics. If a post is overdue, Status is error and the HTTP status
+// is 503.
 type QueueAnswer struct {
 	Status        string  `json:"status" enum:"success,error"`
 	Message       string  `json:"message"`
@@ -44,7 +44,7 @@ type QueueAnswer struct {
 // headerMonitor carries the operator's token on the public listener.
 const headerMonitor = "X-Monitor-Token"
 
-// QueueStats returns the endpoint for the statistics of a queue, for the operator. The endpoint
+// QueueStats returns the endpoint that gets a queue's statistics for the operator. The endpoint
 // returns Forbidden without MONITOR_TOKEN, and NotFound for an unknown queue.
 func (a *API) QueueStats() route.Endpoint {
 	d := route.Describe("Service", "Get queue statistics", 403, 404)
@@ -65,7 +65,7 @@ func (a *API) QueueStats() route.Endpoint {
 }
 
 // queue serves GET /monitor/queue/{name} on the public listener. It returns Forbidden unless the
-// request has MONITOR_TOKEN.
+// request carries MONITOR_TOKEN.
 func (a *API) queue(c *fiber.Ctx) error {
 	if !secret.Equal(c.Get(headerMonitor), a.deps.MonitorToken) {
 		return fault.New(fault.Forbidden, "monitor.queue",
@@ -105,7 +105,7 @@ func (q QueueAnswer) status() int {
 
 const queueHealthy, queueLate = "success", "error"
 
-// queueAnswer returns the statistics of a queue, or NotFound if no queue has that name.
+// queueAnswer returns a queue's statistics, or NotFound if no queue has that name.
 func (a *API) queueAnswer(ctx context.Context, name string) (QueueAnswer, error) {
 	f, err := a.deps.Queue.QueueStats(ctx, name)
 	if err != nil {

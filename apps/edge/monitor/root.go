@@ -27,9 +27,9 @@ func (a *API) Root() route.Endpoint {
 
 var tokenForm = regexp.MustCompile(`^[0-9A-Za-z]{43}$`)
 
-// root says that the service is running. An invitation link with the token in the query redirects
-// to the dashboard with the token in the fragment, as current links have it, and the browser's next
-// sign-in offers the invitation.
+// root responds that the service is running. If the query has an invitation token, as in older
+// links, root redirects to the dashboard with the token in the fragment, as in current links. The
+// browser's next sign-in then offers the invitation.
 func (a *API) root(c *fiber.Ctx) error {
 	token := c.Query(session.CookieInvite)
 	if !tokenForm.MatchString(token) {

@@ -13,8 +13,8 @@ import (
 // cookieTrack identifies a browser across the events that it reports.
 const cookieTrack = "track"
 
-// TrackedKinds are the kinds of events that browsers report, in the order of their numbers in the
-// API.
+// TrackedKinds lists the kinds of events that browsers report. The API identifies a kind by its
+// index in this list.
 var TrackedKinds = []string{
 	"view_content", "complete_registration", "initiate_checkout", "start_trial", "purchase",
 }
@@ -22,13 +22,13 @@ var TrackedKinds = []string{
 // TrackRequest is the body of POST /public/t and POST /user/t.
 type TrackRequest struct {
 	Kind int `json:"tt" minimum:"0" maximum:"4" doc:"0: view, 1: registration, 2: checkout started, 3: trial started, 4: purchase."`
-	// Click and Additional are accepted, with any value, from clients of other services and
-	// ignored.
+	// Click and Additional are ignored. They accept any value, because clients of other services
+	// send them.
 	Click      any `json:"fbclid,omitempty" doc:"Ignored."`
 	Additional any `json:"additional,omitempty" doc:"Ignored."`
 }
 
-// TrackAnswer has the name of the browser.
+// TrackAnswer holds the browser's name.
 type TrackAnswer struct {
 	Track string `json:"track" doc:"A random name for this browser, also set in the cookie track."`
 }
@@ -43,8 +43,8 @@ type trackOutput struct {
 	Body      TrackAnswer
 }
 
-// Track returns the endpoint that lets a page count an event. Nothing is stored or sent elsewhere:
-// a metric of the instance counts the events of each kind.
+// Track returns the endpoint that lets a page count an event. Nothing is stored or sent elsewhere;
+// the instance has a metric that counts the events of each kind.
 func (a *API) Track() route.Endpoint {
 	d := route.Describe("Tracking", "Count an event on a page", 400, 413, 415)
 	d.Description = "Only counts the event by its kind; nothing in the request is stored or sent anywhere. On " +
@@ -53,11 +53,11 @@ func (a *API) Track() route.Endpoint {
 	return route.JSON(d, a.track)
 }
 
-// trackForm matches what rand.Text returns, and the longer names that a client may have kept.
+// trackForm matches the output of rand.Text, and longer names that a client may have kept.
 var trackForm = regexp.MustCompile(`^[A-Z2-7]{26,64}$`)
 
 func (a *API) track(_ context.Context, in *trackInput) (*trackOutput, error) {
-	// huma has already checked the kind, but an index must not depend on that.
+	// huma has already checked the kind, but indexing must not depend on that check.
 	if in.Body.Kind < 0 || in.Body.Kind >= len(TrackedKinds) {
 		return nil, fault.New(fault.Invalid, "monitor.track", "There is no such kind of event.")
 	}

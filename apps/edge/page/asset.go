@@ -16,15 +16,15 @@ import (
 	"crier/platform/fault"
 )
 
-// Kind describes an asset apart from its content.
+// Kind holds an asset's properties other than its content.
 type Kind struct {
 	// Type is the content type.
 	Type string
-	// Policy is the Content-Security-Policy; see Policy. If it is empty, the service's own policy
-	// stays.
+	// Policy is the Content-Security-Policy; see Policy. If it is empty, the service's default
+	// policy applies.
 	Policy string
-	// Immutable is for an asset whose address changes with its content: browsers keep it for a
-	// year. For other assets they check for a new version each time.
+	// Immutable means that the asset's URL changes with its content. Browsers cache such an asset
+	// for a year. For any other asset, they check for a new version each time.
 	Immutable bool
 }
 
@@ -44,7 +44,7 @@ type Asset struct {
 	size       int // uncompressed, in bytes
 }
 
-// NewAsset compresses content.
+// NewAsset compresses content and returns it as an asset.
 func NewAsset(kind Kind, content []byte) (*Asset, error) {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
@@ -60,12 +60,12 @@ func NewAsset(kind Kind, content []byte) (*Asset, error) {
 	return CompressedAsset(kind, b.Bytes())
 }
 
-// gzipTrailer is the length of the trailer of a gzip file, whose last four bytes are the size of
-// the content.
+// gzipTrailer is the length of a gzip file's trailer, in bytes. The last four bytes hold the size
+// of the uncompressed content.
 const gzipTrailer = 8
 
-// CompressedAsset returns an asset whose content gzip has already compressed, as one member of less
-// than 4 GiB.
+// CompressedAsset returns an asset whose content is already compressed. The content must be one
+// gzip member of less than 4 GiB.
 func CompressedAsset(kind Kind, compressed []byte) (*Asset, error) {
 	if len(compressed) < gzipTrailer {
 		return nil, errors.New("the content is not compressed with gzip")
@@ -76,11 +76,11 @@ func CompressedAsset(kind Kind, compressed []byte) (*Asset, error) {
 	return &Asset{kind: kind, tag: tag, compressed: compressed, size: int(size)}, nil
 }
 
-// Content returns a reader of the uncompressed content.
+// Content returns a reader for the uncompressed content.
 func (a *Asset) Content() (io.Reader, error) { return gzip.NewReader(bytes.NewReader(a.compressed)) }
 
-// Send responds with the asset: compressed if the client accepts that, and without a body if the
-// client already has it. The error is always Internal.
+// Send responds with the asset. The response is compressed if the client accepts gzip, and has no
+// body if the client already has the asset. The error is always Internal.
 func (a *Asset) Send(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderContentType, a.kind.Type)
 	c.Set(fiber.HeaderCacheControl, a.kind.caching())

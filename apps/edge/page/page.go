@@ -1,7 +1,7 @@
-// Package page sends the service's HTML: pages that are rendered for each request and assets that
-// are kept compressed, both with headers that protect the browser.
+// Package page sends the service's HTML. Pages are rendered for each request; assets are kept
+// compressed. Both are sent with headers that protect the browser.
 //
-// An API keeps a Page and sends it with its view:
+// An API keeps a Page and sends it with a view:
 //
 //	consent := page.New(files, "consent.html", page.Style(style), page.Forms(page.Self))
 //	...
@@ -36,7 +36,7 @@ type Page struct {
 }
 
 // New returns the page whose template has the given name. All templates in files are parsed, so
-// pages can share parts. The page may load only what its needs allow; in its templates, {{style}}
+// pages can share parts. The page may load only what its needs allow. In its templates, {{style}}
 // is the style sheet given to Style. If the templates are invalid, the methods that render the page
 // return Internal.
 func New(files fs.FS, name string, needs ...Need) *Page {
@@ -49,13 +49,13 @@ func New(files fs.FS, name string, needs ...Need) *Page {
 	return &Page{templates: t, name: name, policy: Policy(needs...), err: err}
 }
 
-// Named returns a page with another template from the same files and the same needs.
+// Named returns a page with a different template from the same files and with the same needs.
 func (p *Page) Named(name string) *Page {
 	return &Page{templates: p.templates, name: name, policy: p.policy, err: p.err}
 }
 
-// Send responds with the page. Browsers must not store it, search engines must not list it, and it
-// sends no referrer.
+// Send responds with the page. The response tells browsers not to store the page or send a
+// referrer, and search engines not to list it.
 func (p *Page) Send(c *fiber.Ctx, status int, view any) error {
 	content, err := p.render(view)
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *Page) Send(c *fiber.Ctx, status int, view any) error {
 	return c.Status(status).Send(content)
 }
 
-// SetHeaders sets the headers of the page apart from its type, for a redirect to it.
+// SetHeaders sets the page's headers except the content type. Use it for a redirect to the page.
 func (p *Page) SetHeaders(c *fiber.Ctx) {
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	c.Set(fiber.HeaderContentSecurityPolicy, p.policy)
@@ -94,8 +94,9 @@ func (p *Page) render(view any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// SetForeignHeaders sets the headers of a page or a file that another server produced. It keeps
-// that server's policy; without one, the content may load nothing and runs in a sandbox.
+// SetForeignHeaders sets the headers of a page or file that another server produced. It keeps that
+// server's Content-Security-Policy. If the server sent none, the content is sandboxed and may load
+// nothing.
 func SetForeignHeaders(c *fiber.Ctx) {
 	if c.GetRespHeader(fiber.HeaderContentSecurityPolicy) == "" {
 		c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; sandbox")

@@ -30,7 +30,7 @@ func Styles(origins ...string) Need { return allow("style-src", origins) }
 // Connections allows scripts to make requests to these origins.
 func Connections(origins ...string) Need { return allow("connect-src", origins) }
 
-// Style allows one inline style sheet, by its hash. It must be the entire content of the style
+// Style allows one inline style sheet, by its hash. css must be the entire content of the style
 // element.
 func Style(css string) Need {
 	sum := sha256.Sum256([]byte(css))
@@ -43,9 +43,9 @@ func allow(directive string, origins []string) Need {
 	return Need{directive: directive, sources: strings.Join(origins, " ")}
 }
 
-// Policy returns the Content-Security-Policy of a page with these needs, in their order. It allows
-// nothing else: no scripts, no frames around the page, and no forms. Each kind of need may be given
-// only once, because browsers ignore a repeated directive.
+// Policy returns the Content-Security-Policy of a page with the given needs, in the given order.
+// The policy allows nothing else: no scripts, no frames around the page, and no forms. Each kind of
+// need may be given only once, because browsers ignore a repeated directive.
 func Policy(needs ...Need) string {
 	directives, forms := []string{"default-src 'none'"}, false
 	for _, n := range needs {

@@ -17,11 +17,11 @@ var (
 	missing = regexp.MustCompile(`^expected required property (.+) to be present$`)
 )
 
-// notDecoded is the prefix of every DecodeError message. huma keeps only the text of a decoder
-// error.
+// notDecoded is the prefix of every DecodeError message. FromHuma needs it to recognize the error,
+// because huma keeps only a decoder error's text.
 const notDecoded = "the body cannot be decoded: "
 
-// DecodeError says why a body cannot be decoded.
+// DecodeError explains why a body cannot be decoded.
 type DecodeError struct {
 	// Field is the path of the member, or empty for the whole body. Example: posts.0.value
 	Field string
@@ -32,8 +32,8 @@ type DecodeError struct {
 // Error returns the field and the rule in a form that FromHuma parses.
 func (e DecodeError) Error() string { return notDecoded + cmp.Or(e.Field, "body") + " " + e.Rule }
 
-// FromHuma returns the body of an error that huma found. Statuses 422 and 415 become 400, and a 5xx
-// does not show its cause.
+// FromHuma returns the response to an error that huma found. It changes the statuses 422 and 415 to
+// 400, and hides the cause of a 5xx error.
 func FromHuma(status int, msg string, errs ...error) huma.StatusError {
 	if status == http.StatusUnprocessableEntity || status == http.StatusUnsupportedMediaType {
 		status = http.StatusBadRequest
@@ -66,7 +66,7 @@ func FromHuma(status int, msg string, errs ...error) huma.StatusError {
 	return b
 }
 
-// rule returns "<field> <rule>" in the words of our own validation.
+// rule returns "<field> <rule>" in the wording of our own validation. Example: posts is required
 func rule(d *huma.ErrorDetail) string {
 	field := index.ReplaceAllString(d.Location, ".$1")
 	for _, part := range []string{"body.", "query.", "path.", "header."} {

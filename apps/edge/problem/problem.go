@@ -21,8 +21,7 @@ import (
 )
 
 // Fault is the body of every error response. Msg is always one sentence. If fields are wrong,
-// Message is a list with one "<field> <rule>" for each field; otherwise it is the same sentence as
-// Msg.
+// Message is a list with "<field> <rule>" for each field; otherwise it is the same sentence as Msg.
 type Fault struct {
 	StatusCode int            `json:"statusCode" doc:"The HTTP status."`
 	Message    Text           `json:"message"`
@@ -57,7 +56,7 @@ type Text struct {
 	Many []string
 }
 
-// MarshalJSON returns a string or an array. Its errors are the errors of json.Marshal.
+// MarshalJSON returns a string or an array. Its errors come from json.Marshal.
 func (t Text) MarshalJSON() ([]byte, error) {
 	if t.Many != nil {
 		return json.Marshal(t.Many)
@@ -65,8 +64,8 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return json.Marshal(t.One)
 }
 
-// Schema implements huma.SchemaProvider. huma cannot see in the type that the JSON is a string or
-// an array.
+// Schema implements huma.SchemaProvider, because huma cannot tell from the type that the JSON is a
+// string or an array.
 func (Text) Schema(huma.Registry) *huma.Schema {
 	text := &huma.Schema{Type: huma.TypeString}
 	return &huma.Schema{
@@ -75,20 +74,20 @@ func (Text) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// Error returns Msg. Fault is an error so that handlers can return it to huma.
+// Error returns Msg. Fault implements error so that handlers can return it to huma.
 func (b *Fault) Error() string { return b.Msg }
 
-// GetStatus returns the HTTP status to huma.
+// GetStatus implements huma.StatusError.
 func (b *Fault) GetStatus() int { return b.StatusCode }
 
-// GetHeaders returns the headers of the response to huma.
+// GetHeaders implements huma.HeadersError.
 func (b *Fault) GetHeaders() http.Header { return b.headers }
 
 type row struct {
 	status int
-	// message is for faults that have no message.
+	// message is used for faults without a message.
 	message string
-	// remedy is what a client can do.
+	// remedy tells a client what to do.
 	remedy string
 }
 
@@ -97,7 +96,7 @@ const (
 	serviceUnavailable = "The service is not available right now; try again soon."
 )
 
-// table has every kind of fault that has its own status. All other kinds are 500.
+// table holds each kind of fault that has its own status. All other kinds become 500.
 var table = map[fault.Kind]row{
 	fault.Invalid: {
 		status: http.StatusBadRequest, message: "The request is not valid.",
@@ -156,18 +155,18 @@ var table = map[fault.Kind]row{
 	},
 }
 
-// Entry is one status of the Catalogue.
+// Entry describes one status in the catalogue.
 type Entry struct {
 	Status int
 	// Name is the status in words.
 	Name string
-	// Messages are the messages of errors that have no more precise one.
+	// Messages are the default messages of errors with this status.
 	Messages []string
-	// Remedy is what a client can do, or "" if the message says it.
+	// Remedy tells a client what to do, or is "" if the message already does.
 	Remedy string
 }
 
-// Catalogue returns every status that the service refuses requests with, in ascending order.
+// Catalogue returns every status with which the service rejects requests, in ascending order.
 func Catalogue() []Entry {
 	by := map[int]Entry{}
 	add := func(status int, message, remedy string) {
@@ -191,9 +190,9 @@ func Catalogue() []Entry {
 
 const internal = "Internal server error"
 
-// Of returns the response to an error. It returns a *Fault as it is. An error that is neither a
-// fault nor an error of the router becomes a 500 that does not show its cause. billing is the URL
-// in a response with 402.
+// Of returns the response to an error. It returns a *Fault unchanged. An error that is neither a
+// fault nor a router error becomes a 500 that does not show its cause. billing is the URL in a 402
+// response.
 func Of(err error, billing string) *Fault {
 	var body *Fault
 	if errors.As(err, &body) {
@@ -223,8 +222,8 @@ func newFault(status int, message string) *Fault {
 	return &Fault{StatusCode: status, Message: Text{One: message}, Msg: message, headers: http.Header{}}
 }
 
-// addDetails adds the remedy, the limit, the wait, the fields and the items of a fault. If the
-// fault has items, both messages are the message of the first item.
+// addDetails adds f's remedy, limit, wait, fields and items to b. If f has items, Msg and Message
+// are set to the first item's message.
 func (b *Fault) addDetails(f *fault.Error) {
 	b.Enroll, b.Code = f.Remedy == fault.RemedyEnroll, f.Remedy == fault.RemedyCode
 	if f.Limit != nil {
@@ -252,7 +251,7 @@ func (b *Fault) addDetails(f *fault.Error) {
 }
 
 // setRules sets the message to the first fault.MaxListed broken rules, and More to the number of
-// rules that it leaves out.
+// rules left out.
 func (b *Fault) setRules(rules []string) {
 	listed := rules[:min(len(rules), fault.MaxListed)]
 	b.More = len(rules) - len(listed)
@@ -261,13 +260,14 @@ func (b *Fault) setRules(rules []string) {
 	b.Word = http.StatusText(b.StatusCode)
 }
 
-// setRetryAfter sets the wait in the body and in the header, in whole seconds and at least one.
+// setRetryAfter sets the wait in the body and the header, rounded up to whole seconds and at least
+// one second.
 func (b *Fault) setRetryAfter(d time.Duration) {
 	b.RetryAfter = max(1, int(math.Ceil(d.Seconds())))
 	b.headers.Set("Retry-After", strconv.Itoa(b.RetryAfter))
 }
 
-// routing has the messages of errors of the router and of the server, by status.
+// routing maps a status to the message for an error from the router or the server.
 var routing = map[int]string{
 	http.StatusBadRequest:                   "The request is not well-formed HTTP.",
 	http.StatusNotFound:                     "There is no such route.",
@@ -280,8 +280,8 @@ var routing = map[int]string{
 	http.StatusHTTPVersionNotSupported:      "The service supports HTTP/1.1 and HTTP/1.0.",
 }
 
-// ofFiber returns the body of an error of the router. It does not use the text of the error,
-// because that repeats the path.
+// ofFiber returns the response to a router error. It does not use the error's text, because that
+// text repeats the path.
 func ofFiber(e *fiber.Error) *Fault {
 	if e.Code >= 500 && routing[e.Code] == "" || e.Code < 400 {
 		return newFault(http.StatusInternalServerError, internal)
@@ -289,8 +289,7 @@ func ofFiber(e *fiber.Error) *Fault {
 	return newFault(e.Code, cmp.Or(routing[e.Code], http.StatusText(e.Code)))
 }
 
-// Write responds with the body, its status and its headers. Its error is the error of the JSON
-// encoder.
+// Write sends the body with its status and headers. Its error comes from the JSON encoder.
 func (b *Fault) Write(c *fiber.Ctx) error {
 	for name, values := range b.headers {
 		for _, v := range values {
@@ -303,13 +302,13 @@ func (b *Fault) Write(c *fiber.Ctx) error {
 	return c.Status(b.StatusCode).JSON(b)
 }
 
-// notOurs are the statuses of 500 and above that are not failures of this service.
+// notOurs lists the statuses of 500 or above that are not failures of this service.
 var notOurs = []int{
 	http.StatusNotImplemented, http.StatusBadGateway, http.StatusHTTPVersionNotSupported, http.StatusLoopDetected,
 }
 
-// Level returns the log level of a response: Error for a status of 500 and above that is a failure
-// of this service, otherwise Info.
+// Level returns the log level for a response: Error if the status is 500 or above and a failure of
+// this service, otherwise Info.
 func Level(status int) slog.Level {
 	if status >= 500 && !slices.Contains(notOurs, status) {
 		return slog.LevelError

@@ -16,11 +16,11 @@ import (
 
 const (
 	maxSentDate = 256 // bytes, including characters that clipboards add and tags in brackets
-	maxDate     = 64  // bytes, without them
+	maxDate     = 64  // bytes, without these characters and tags
 	day         = 24 * 60 * 60
 )
 
-// The forms of a date other than the calendar date, and the end of a day.
+// These patterns match week dates, ordinal dates, and 24:00, the end of a day.
 var (
 	weekDate    = regexp.MustCompile(`^(\d{4})(?:-W(\d\d)-([1-7])|W(\d\d)([1-7]))($|[T ])`)
 	ordinalDate = regexp.MustCompile(`^(\d{4})-?(\d{3})($|[T ])`)
@@ -30,7 +30,7 @@ var (
 // calendarDate returns s with a week date or an ordinal date rewritten as a calendar date. It
 // returns any other s unchanged.
 func calendarDate(s string) string {
-	// The patterns match only digits.
+	// The patterns match only digits, so Atoi cannot fail.
 	number := func(digits string) int { n, _ := strconv.Atoi(digits); return n }
 	if m := weekDate.FindStringSubmatch(s); m != nil {
 		year, week, weekday := number(m[1]), number(m[2]+m[4]), number(m[3]+m[5])
@@ -53,7 +53,7 @@ func calendarDate(s string) string {
 	return s
 }
 
-// likeCalendar returns a date in the extended or the basic form, followed by rest.
+// likeCalendar returns a date in extended or basic form, followed by rest.
 func likeCalendar(date time.Time, extended bool, rest string) string {
 	if extended {
 		return date.Format(time.DateOnly) + rest
@@ -68,7 +68,7 @@ func cutEndOfDay(s string) (out string, ends bool) {
 }
 
 // FormatTime returns a time in the format of all responses, UTC with milliseconds, or "" for the
-// zero time.
+// zero time. Example: 2026-01-02T15:04:05.000Z
 func FormatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -76,7 +76,7 @@ func FormatTime(t time.Time) string {
 	return t.UTC().Format(publishing.WireTime)
 }
 
-// OptionalTime formats the time, or returns nil for nil.
+// OptionalTime formats a time like FormatTime, or returns nil for nil.
 func OptionalTime(t *time.Time) *string {
 	if t == nil {
 		return nil
@@ -91,12 +91,14 @@ const (
 	NotANumber = NotADate + ", not a number of seconds or milliseconds"
 )
 
-// ParseDate parses ISO 8601 in the forms that clients send: extended or basic, with an offset,
-// without one (then it is UTC), or the date alone (midnight UTC), with letters in either case. The
-// date may be a calendar, week or ordinal date, 24:00 is the end of a day, and a leap second is
-// read as the second after it. A time zone in brackets may follow the offset (RFC 9557) and must
-// agree with it, unless the offset is Z. The plus of an offset may be a space, because an unescaped
-// plus in a query is decoded to one.
+// ParseDate parses an ISO 8601 date in any form that clients send: extended or basic, with letters
+// in either case. A time without an offset is UTC, and a date alone is midnight UTC. The date can
+// be a calendar, week or ordinal date. 24:00 is the end of a day, and a leap second is read as the
+// second after it.
+//
+// A time zone in brackets may follow the offset (RFC 9557). It must agree with the offset, unless
+// the offset is Z. The plus sign of an offset may be a space, because an unescaped plus sign in a
+// query is decoded to a space.
 //
 // ParseDate returns the time in UTC, or false if s has none of these forms, the year is not between
 // 1 and 9999, or the offset is a day or more.
@@ -105,14 +107,14 @@ func ParseDate(s string) (time.Time, bool) {
 	return t, rule == ""
 }
 
-// DateRule returns the rule that s breaks if ParseDate does not accept it, and "" otherwise.
+// DateRule returns the rule that s breaks, or "" if ParseDate accepts s.
 func DateRule(s string) string {
 	_, rule := DateOrRule(s)
 	return rule
 }
 
-// DateOrRule is ParseDate for messages to the client. If s is not a date, it returns the rule that
-// s breaks.
+// DateOrRule is like ParseDate, but returns the rule that s breaks, or "" if s is accepted. The
+// rule is worded for the client.
 func DateOrRule(s string) (time.Time, string) {
 	if len(s) > maxSentDate {
 		return time.Time{}, NotADate
@@ -150,10 +152,11 @@ func DateOrRule(s string) (time.Time, string) {
 	return t, ""
 }
 
-// cleanDate returns a date in upper case and in the characters of a keyboard, with the offset's
-// plus restored if a query decoded it to a space. ok is false if a dash other than a hyphen or a
-// minus follows the day, as between two times, or if white space other than a space follows the
-// time.
+// cleanDate returns s in upper case, with typographic characters such as dashes replaced by
+// keyboard characters. It restores the plus sign of an offset if a query decoded it to a space.
+//
+// ok is false if a dash other than a hyphen or a minus sign follows the day, as in a range of
+// times, or if white space other than a space follows the time.
 func cleanDate(s string) (clean string, ok bool) {
 	at := strings.IndexFunc(s, func(r rune) bool { return r == 'T' || r == 't' || r == '\uff34' || unicode.IsSpace(r) })
 	if at < 0 {
@@ -231,8 +234,8 @@ var (
 	leapSecond = regexp.MustCompile(`([T ]\d\d:?\d\d:?)60([.,]\d+)?($|[Z+-])`)
 )
 
-// cutZone cuts the time zone in brackets, and any tags after it, off the end of a date. zone is ""
-// if there is none.
+// cutZone removes the time zone in brackets, and any tags after it, from the end of a date. zone is
+// "" if there is none.
 func cutZone(s string) (rest, zone string) {
 	if m := inBrackets.FindStringSubmatch(s); m != nil {
 		return strings.TrimSpace(m[1]), m[2]
@@ -240,9 +243,11 @@ func cutZone(s string) (rest, zone string) {
 	return s, ""
 }
 
-// checkZone returns the broken rule if the zone does not exist or its offset at t differs from the
-// offset that was sent. Z means that the local offset is unknown (RFC 9557), so it is not compared.
-// Java writes an offset as GMT+01:00 or UTC+01:00.
+// checkZone returns a rule if the zone does not exist or if its offset at t differs from the offset
+// that was sent; otherwise it returns "". If utc is true, the offset was sent as Z. Z means that
+// the local offset is unknown (RFC 9557), so the offsets are not compared.
+//
+// The zone may be an offset in the form that Java writes, such as GMT+01:00 or UTC+01:00.
 func checkZone(t time.Time, zone string, utc bool) string {
 	if zone == "" {
 		return ""

@@ -34,13 +34,13 @@ type Image struct {
 	Alt  string `json:"alt,omitempty" doc:"Alternative text for people who cannot see the file; absent if there is none."`
 }
 
-// image is ImageRecord.
+// image calls ImageRecord with b as the base.
 func (b Base) image(at publishing.Attachment, media map[publishing.MediaID]publishing.Medium) Image {
 	return ImageRecord(string(b), at, media)
 }
 
-// ImageRecord returns an attachment with its file, whose address begins with base. A deleted file
-// has no address and the type image, even if it was a video.
+// ImageRecord returns the record of an attachment, with a URL that begins with base. If the file
+// was deleted, the URL is empty and the type is image, even if the file was a video.
 func ImageRecord(base string, at publishing.Attachment, media map[publishing.MediaID]publishing.Medium) Image {
 	m, ok := media[at.Media]
 	if !ok {

@@ -4,10 +4,10 @@ import (
 	"strings"
 )
 
-// Mask returns the beginning of a key followed by an ellipsis.
+// Mask returns prefix, the beginning of a key, followed by an ellipsis.
 func Mask(prefix string) string { return prefix + "…" }
 
-// IDRequest is a body that names one object.
+// IDRequest is a body that identifies one object.
 type IDRequest struct {
 	ID string `json:"id" maxLength:"128"`
 }
@@ -28,21 +28,22 @@ type PathID struct {
 	ID string `path:"id"`
 }
 
-// IDAnswer has the id of the object that a request has changed.
+// IDAnswer holds the id of the object that a request changed.
 type IDAnswer struct {
 	ID string `json:"id"`
 }
 
-// IDOutput is the response with an IDAnswer.
+// IDOutput is a response whose body is an IDAnswer.
 type IDOutput struct{ Body IDAnswer }
 
-// Named is the id of an entity: the response of routes that delete it, or a channel in a request.
+// Named holds an entity's id. Routes that delete an entity respond with it, and requests use it to
+// name a channel.
 type Named struct {
 	ID string `json:"id" doc:"Id, in lower case."`
 }
 
-// NamedOutput is the response with a Named.
+// NamedOutput is a response whose body is a Named.
 type NamedOutput struct{ Body Named }
 
-// NewNamed returns the response with the id of a request, in lower case like all ids in responses.
+// NewNamed returns a response with the id from a request, in lower case like all ids in responses.
 func NewNamed(id string) *NamedOutput { return &NamedOutput{Body: Named{ID: strings.ToLower(id)}} }

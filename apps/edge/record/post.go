@@ -42,7 +42,7 @@ type tagName struct {
 	Color string `json:"color" doc:"Color, such as #1F6FEB."`
 }
 
-// Settings is the JSON object of the settings of a post, with numbers as they were sent.
+// Settings is the JSON object with a post's settings. Its numbers are kept as they were sent.
 type Settings json.RawMessage
 
 // MarshalJSON returns the object, or {} if there is none. The error is always nil; encoding/json
@@ -54,8 +54,8 @@ func (s Settings) MarshalJSON() ([]byte, error) {
 	return s, nil
 }
 
-// UnmarshalJSON keeps the bytes of the value. The error is always nil: the schema refuses a value
-// that is not an object.
+// UnmarshalJSON keeps the bytes of the value. The error is always nil, because the schema rejects a
+// value that is not an object.
 func (s *Settings) UnmarshalJSON(b []byte) error {
 	*s = append((*s)[:0], b...)
 	return nil
@@ -66,7 +66,7 @@ func (Settings) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
-// Core has the members that a post has both in a list and on its own. It is exported because huma
+// Core holds the members that a post has both in a list and on its own. It is exported because huma
 // omits the members of unexported embedded structs from the document.
 type Core struct {
 	ID             string   `json:"id" doc:"Id of the post and of its first part."`
@@ -92,7 +92,7 @@ type shortChannel struct {
 	Picture            string `json:"picture" doc:"URL of the picture; empty if there is none."`
 }
 
-// Item is a post in a list. A Detail has no error members of its own: they are in its Posts.
+// Item is a post in a list. It has its own error members, whereas a Detail has them in its Posts.
 type Item struct {
 	Core
 	Posts       []Entry      `json:"posts" doc:"The post with its parts; always one element."`
@@ -111,7 +111,7 @@ func (Item) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 }
 
 // FullEntry is an Entry with the outcome of the post. State and Error come from Thread.Effective,
-// ReleaseID and ReleaseURL from the first post of the thread.
+// ReleaseID and ReleaseURL from the thread's first post.
 type FullEntry struct {
 	Entry
 	State          string     `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"State of the post."`
@@ -124,8 +124,8 @@ type FullEntry struct {
 	UpdatedAt      string     `json:"updatedAt" format:"date-time" doc:"When the post was last changed, by people or by being published."`
 }
 
-// Happening is one event in the timeline of a post. Event is a publishing.EventKind, Node is the
-// host name of the process, and By is who caused the event.
+// Happening is one event in a post's timeline. Event is a publishing.EventKind, Node is the host
+// name of the process, and By is who caused the event.
 type Happening struct {
 	At     string  `json:"at" format:"date-time" doc:"When it happened."`
 	Event  string  `json:"event"`
@@ -134,7 +134,8 @@ type Happening struct {
 	Reason *string `json:"reason,omitempty" doc:"The reason, in one sentence; absent if there is nothing to add."`
 }
 
-// TransformSchema implements huma.SchemaTransformer. It adds the kinds of events.
+// TransformSchema implements huma.SchemaTransformer. It adds the event kinds and a description of
+// event.
 func (Happening) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	event := s.Properties["event"]
 	event.Description = "sent: one part is on the platform. confirmed: the whole post is on the platform. unknown: " +
@@ -163,8 +164,8 @@ type Detail struct {
 	Approval approval `json:"approval" doc:"The latest approval request."`
 }
 
-// formatContent returns content in the format that a query asks for, and the content type of the
-// result. Without a format it returns the content as it was sent.
+// formatContent returns content in the requested format, and the content type of the result.
+// Without a format, it returns the content as it was sent.
 func formatContent(c publishing.Content, format string) (string, string) {
 	switch publishing.ContentType(format) {
 	case publishing.ContentHTML:

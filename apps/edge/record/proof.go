@@ -4,7 +4,7 @@ import (
 	"crier/tenancy"
 )
 
-// ProofRequest has the members that prove again who is making a request with a session.
+// ProofRequest holds what a signed-in person sends to prove their identity again.
 type ProofRequest struct {
 	Password string `json:"password,omitempty" maxLength:"128" doc:"Absent if you have no password; sign in again first."`
 	Code     string `json:"code,omitempty" maxLength:"64" doc:"Code of your second factor, if you have one and have not used it in the last 10 minutes."`

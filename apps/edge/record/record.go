@@ -2,6 +2,6 @@
 // of their values.
 package record
 
-// Base is the address of the service, without a trailing slash. The addresses in records begin with
-// it. Example: https://crier.example.com
+// Base is the service's URL, without a trailing slash. URLs in records begin with it. Example:
+// https://crier.example.com
 type Base string

@@ -4,7 +4,7 @@ import (
 	"crier/billing"
 )
 
-// SubscriptionRecord is the subscription of an organization. It is null for the plan FREE and on an
+// SubscriptionRecord is an organization's subscription. It is null for the FREE plan and on an
 // instance without plans.
 type SubscriptionRecord struct {
 	_             struct{} `nullable:"true"`

@@ -10,12 +10,12 @@ import (
 	"crier/apps/edge/route"
 )
 
-// Timezone is the time zone of a channel in a request, as text or as a number. tenancy.ParseZone
+// Timezone is a channel's time zone in a request, sent as text or as a number. tenancy.ParseZone
 // parses it. Examples: "Europe/Vienna", 60
 type Timezone string
 
-// UnmarshalJSON accepts a string, or a number, whose digits it keeps. Its errors are the errors of
-// json.Unmarshal.
+// UnmarshalJSON accepts a string or a number. It stores a number as its digits. Its errors come
+// from json.Unmarshal.
 func (z *Timezone) UnmarshalJSON(data []byte) error { return unmarshalZone(data, (*string)(z)) }
 
 // Schema implements huma.SchemaProvider. huma would otherwise describe only a string.
@@ -26,12 +26,12 @@ func (Timezone) Schema(huma.Registry) *huma.Schema {
 		"channel gets the organization's time zone, and an existing one keeps its own.")
 }
 
-// OrganizationZone is the time zone of an organization in a request, as text or as a number.
+// OrganizationZone is an organization's time zone in a request, sent as text or as a number.
 // tenancy.ParseZone parses it.
 type OrganizationZone string
 
-// UnmarshalJSON accepts a string, or a number, whose digits it keeps. Its errors are the errors of
-// json.Unmarshal.
+// UnmarshalJSON accepts a string or a number. It stores a number as its digits. Its errors come
+// from json.Unmarshal.
 func (z *OrganizationZone) UnmarshalJSON(data []byte) error { return unmarshalZone(data, (*string)(z)) }
 
 // Schema implements huma.SchemaProvider. huma would otherwise describe only a string.

@@ -12,16 +12,16 @@ import (
 	"crier/platform/fault"
 )
 
-// How much of an unread body Finish reads and discards, and for how long, so that the connection
-// can be kept open. The response is sent afterwards.
+// drainLimit and drainTime limit how many bytes of an unread body Finish discards, and how long
+// this may take. Finish discards them to keep the connection open. The response is sent afterward.
 const (
 	drainLimit = 256 << 10
 	drainTime  = 300 * time.Millisecond
 )
 
-// Body is the body of a request as it arrives. It remembers its end and its error, because the
-// stream of fasthttp would continue with the bytes of the next request. It must be used by one
-// goroutine only.
+// Body is the body of a request as it arrives. It remembers that it has ended or failed, because
+// fasthttp's stream would continue with the bytes of the next request. It must be used by only one
+// goroutine.
 type Body struct {
 	stream io.Reader
 	length int   // from the header; negative if chunked
@@ -39,8 +39,8 @@ func newBody(ctx *fasthttp.RequestCtx) *Body {
 	return b
 }
 
-// Limit makes reads beyond n bytes fail with fault.TooLarge. It returns that fault at once if the
-// header announces a larger body.
+// Limit makes reads beyond n bytes fail with fault.TooLarge. It returns that fault immediately if
+// the header announces a larger body.
 func (b *Body) Limit(n int64) error {
 	b.limit = n
 	if b.err != nil || int64(b.length) <= n {
@@ -50,7 +50,7 @@ func (b *Body) Limit(n int64) error {
 }
 
 // Read reads from the body. It returns io.EOF at the end, fault.TooLarge beyond the limit, and
-// fault.Invalid if the body ended too early or is not well formed.
+// fault.Invalid if the body ended too early or is malformed.
 func (b *Body) Read(p []byte) (int, error) {
 	if b.limit > 0 && int64(b.read) > b.limit {
 		return 0, tooLarge()
@@ -62,7 +62,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readStream reads from the stream without checking the limit, and stores the error.
+// readStream reads from the stream without checking the limit, and records the error.
 func (b *Body) readStream(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
@@ -83,7 +83,7 @@ func (b *Body) readStream(p []byte) (int, error) {
 }
 
 // Load reads and returns the whole body, at most limit bytes, without a leading byte order mark.
-// Later handlers find the same bytes as the body of ctx. It returns the errors of Limit and Read.
+// Later handlers can read the same bytes from ctx. Load returns the errors of Limit and Read.
 func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) ([]byte, error) {
 	if err := b.Limit(limit); err != nil {
 		return nil, err
@@ -98,19 +98,19 @@ func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// Loaded returns the body that Load has read, or nil before that. It must not be changed, nor kept
-// after the request.
+// Loaded returns the body that Load has read, or nil before that. The caller must not change the
+// body, or keep it after the request.
 func (b *Body) Loaded() []byte { return b.loaded }
 
-// trustedLength is the largest Content-Length, in bytes, for which memory is allocated before
-// anything has arrived. For a larger body, this many bytes must arrive first.
+// trustedLength is the largest Content-Length, in bytes, for which memory is allocated before any
+// of the body has arrived. For a larger body, this many bytes must arrive first.
 const trustedLength = 256 << 10
 
 // readAll reads to the end. It copies a body of known length at most once.
 func (b *Body) readAll() ([]byte, error) {
 	var data bytes.Buffer
 	first := min(max(b.length, 0), trustedLength)
-	// The limit is less than a growing buffer would take.
+	// A buffer of limit bytes is smaller than a growing buffer would become.
 	if b.length < 0 && 0 < b.limit && b.limit < trustedLength {
 		first = int(b.limit)
 	}
@@ -127,9 +127,9 @@ func (b *Body) readAll() ([]byte, error) {
 }
 
 // Finish must be called when the response is ready. It reads and discards the rest of the body. If
-// the rest is too long, takes too long or fails, it closes the connection, so that no part of a
+// the rest is too long, takes too long or fails, Finish closes the connection, so that no part of a
 // body is ever read as a request. It always closes a connection with a chunked body, because a
-// proxy may see the end of the trailer elsewhere.
+// proxy may see the end of the trailer in a different place.
 func (b *Body) Finish(ctx *fasthttp.RequestCtx) {
 	chunked := b.stream != nil && b.length < 0
 	replaced := b.err == nil && ctx.RequestBodyStream() != b.stream

@@ -6,15 +6,15 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Peer returns the address of the other end of the connection, in the form of Normalize. It can be
-// the address of a proxy.
+// Peer returns the address of the other end of the connection, which can be a proxy. The address is
+// normalized; see Normalize.
 func Peer(ctx *fasthttp.RequestCtx) netip.Addr {
 	ip, _ := netip.AddrFromSlice(ctx.RemoteIP()) // the zero address if there is none
 	return Normalize(ip)
 }
 
-// Normalize returns an address without its zone, and an IPv4 address in IPv6 as IPv4. Addresses are
-// compared in this form. Example: ::ffff:192.0.2.1 becomes 192.0.2.1.
+// Normalize returns an address without its zone, and converts an IPv4 address in IPv6 form to IPv4.
+// Addresses are compared in this form. Example: ::ffff:192.0.2.1 becomes 192.0.2.1.
 func Normalize(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
 // Forwarding returns the first header of a request in which a proxy names its client, or "" if

@@ -13,7 +13,7 @@ type infoKey struct{}
 
 // Info is the record of one request. It must not be kept after the request.
 type Info struct {
-	// ID is the request id in logs and in the header X-Request-Id.
+	// ID is the request id in logs and in the X-Request-Id header.
 	ID string
 	// Principal is who the request acts for. It is zero before authentication.
 	Principal tenancy.Principal
@@ -22,9 +22,9 @@ type Info struct {
 	// Err is the error that the response reports, for the log.
 	Err  error
 	Body *Body
-	// Confirm returns an error if the credential of the request was looked up a while ago and no
-	// longer permits the request. A handler that reads the body itself calls Confirm after the body
-	// has ended, before it changes anything.
+	// Confirm returns an error if the request's credential was looked up a while ago and no longer
+	// permits the request. A handler that reads the body itself must call Confirm after the body
+	// has ended and before it changes anything.
 	Confirm func() error
 }
 

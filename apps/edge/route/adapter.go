@@ -15,11 +15,11 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// adapter adds the operations that are registered with huma to the table. It replaces huma's
+// adapter adds to the table the operations that are registered with huma. It replaces huma's
 // adapter for Fiber v2, whose package also links Fiber v3.
 type adapter struct{ table *Table }
 
-// Handle is called by huma.Register. It runs the handlers of Table.before before the operation's
+// Handle is called by huma.Register. The handlers in Table.before run before the operation's
 // handler.
 func (a adapter) Handle(op *huma.Operation, handle func(huma.Context)) {
 	a.table.addHandlers(op.Method, op.Path, append(slices.Clone(a.table.before), func(c *fiber.Ctx) error {
@@ -28,13 +28,13 @@ func (a adapter) Handle(op *huma.Operation, handle func(huma.Context)) {
 	})...)
 }
 
-// ServeHTTP responds with 501. Fiber serves the table, after Mount.
+// ServeHTTP responds with 501. After Mount, Fiber serves the table.
 func (a adapter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, http.StatusText(http.StatusNotImplemented), http.StatusNotImplemented)
 }
 
-// requestContext returns the user context of c with a copy of the request's values. A handler may
-// keep it. The context of fasthttp is reused and would show the values of a later request.
+// requestContext returns c's user context with a copy of the request's values. A handler may keep
+// this context. The fasthttp context is reused, so it would show the values of a later request.
 func requestContext(c *fiber.Ctx) context.Context {
 	ctx := c.UserContext()
 	c.Context().VisitUserValuesAll(func(key, value any) { ctx = context.WithValue(ctx, key, value) })
@@ -106,8 +106,8 @@ func (o operationContext) AppendHeader(name, value string) { o.c.Response().Head
 
 func (o operationContext) BodyWriter() io.Writer { return o.c.Context() }
 
-// Body returns a huma body that responds with 200 and encoded data of a content type. The pieces
-// are not copied and must not be changed afterwards.
+// Body returns a huma body function that responds with 200 and encoded data of the given content
+// type. The pieces are not copied and must not be changed afterwards.
 func Body(contentType string, pieces net.Buffers) func(huma.Context) {
 	return func(ctx huma.Context) {
 		ctx.SetStatus(http.StatusOK)

@@ -7,27 +7,28 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Describe returns the description of an endpoint that can refuse a request with one of the
-// statuses in errors, or with 500. The OpenAPI document lists it under tag.
+// Describe returns the description of an endpoint that can reject a request with 500 or one of the
+// statuses in errors. The OpenAPI document lists the endpoint under tag.
 func Describe(tag, summary string, errors ...int) huma.Operation {
 	return huma.Operation{Summary: summary, Tags: []string{tag}, Errors: append(errors, http.StatusInternalServerError)}
 }
 
-// Created is Describe for an endpoint that responds with 201.
+// Created is like Describe, but for an endpoint that responds with 201.
 func Created(tag, summary string, errors ...int) huma.Operation {
 	d := Describe(tag, summary, errors...)
 	d.DefaultStatus = http.StatusCreated
 	return d
 }
 
-// Described returns d with a description that says more than its summary.
+// Described returns d with text as its description, which says more than the summary.
 func Described(d huma.Operation, text string) huma.Operation {
 	d.Description = text
 	return d
 }
 
-// describe corrects the responses that huma generates for an operation: 400 instead of 422, if a
-// request can be invalid at all, 503 in addition to 500, and the rate-limit headers.
+// describe corrects the responses that huma generates for an operation. It replaces 422 with 400 if
+// the operation can return 400, and otherwise removes it. It adds 503 to every operation with 500,
+// and adds the rate-limit and Retry-After headers.
 func describe(op *huma.Operation) {
 	if r, ok := op.Responses["422"]; ok {
 		delete(op.Responses, "422")
@@ -62,7 +63,7 @@ func header(r *huma.Response, names ...string) {
 	}
 }
 
-// headers returns the components of the document that header refers to.
+// headers returns the document's components to which header refers.
 func headers() map[string]*huma.Param {
 	out := map[string]*huma.Param{}
 	for name, doc := range map[string]string{

@@ -15,7 +15,7 @@ import (
 	"crier/platform/fault"
 )
 
-// Endpoint is a handler with its description. The line of the table adds the method, the path, the
+// Endpoint is a handler with its description. The table's line adds the method, the path, the
 // operation id and the credential.
 type Endpoint struct {
 	// Description is the operation in the OpenAPI document, without what the line adds.
@@ -25,12 +25,12 @@ type Endpoint struct {
 	add     func(t *Table, l Line)
 }
 
-// Detail completes the description of an endpoint with something that needs the document's schemas.
+// Detail completes an endpoint's description with the parts that need the document's schemas.
 type Detail func(schemas huma.Registry, op *huma.Operation)
 
-// JSON returns an endpoint with typed input and output. An error of fn is logged, and package
-// problem turns it into the response. huma does not limit the body, because the handlers before the
-// endpoint do.
+// JSON returns an endpoint with typed input and output. If fn fails, the error is logged and
+// package problem turns it into the response. huma does not limit the body, because earlier
+// handlers do.
 func JSON[I, O any](
 	description huma.Operation, fn func(context.Context, *I) (*O, error), details ...Detail,
 ) Endpoint {
@@ -39,7 +39,7 @@ func JSON[I, O any](
 		op := t.operation(l)
 		op.MaxBodyBytes, op.BodyReadTimeout = -1, -1
 		var body map[string]*huma.MediaType
-		// If it had a schema, huma would read and decode the body itself.
+		// If the request body had a schema, huma would read and decode the body itself.
 		if op.RequestBody != nil {
 			body, op.RequestBody.Content = op.RequestBody.Content, map[string]*huma.MediaType{}
 		}
@@ -59,7 +59,7 @@ func JSON[I, O any](
 	return e
 }
 
-// Raw returns an endpoint with a Fiber handler. It adds the responses of description.Errors;
+// Raw returns an endpoint with a Fiber handler. It documents the statuses in description.Errors;
 // description and details must describe everything else.
 func Raw(description huma.Operation, handler fiber.Handler, details ...Detail) Endpoint {
 	e := Endpoint{Description: description, details: details}
@@ -82,8 +82,8 @@ func NotBuilt() Endpoint {
 	}}
 }
 
-// operation returns the description of the line's endpoint, completed by the line and then by the
-// details.
+// operation returns the description of the line's endpoint, with the line's values and then the
+// details added.
 func (t *Table) operation(l Line) huma.Operation {
 	op := l.Endpoint.Description
 	op.Method, op.Path, op.OperationID = l.Method, l.Path, l.Operation
@@ -97,15 +97,15 @@ func (t *Table) operation(l Line) huma.Operation {
 
 func (t *Table) schemas() huma.Registry { return t.api.OpenAPI().Components.Schemas }
 
-// Answer adds a response whose JSON body is a T. Like Content, it replaces a response with the same
-// status.
+// Answer adds a response whose JSON body is a T. It replaces any response with the same status.
 func Answer[T any](status int, description string) Detail {
 	return func(schemas huma.Registry, op *huma.Operation) {
 		addResponse(op, status, description, fiber.MIMEApplicationJSON, schemaOf[T](schemas))
 	}
 }
 
-// AnswerEither adds a JSON response that has the schema of A or the schema of B.
+// AnswerEither adds a response whose JSON body is an A or a B. It replaces any response with the
+// same status.
 func AnswerEither[A, B any](status int, description string) Detail {
 	return func(schemas huma.Registry, op *huma.Operation) {
 		either := &huma.Schema{AnyOf: []*huma.Schema{schemaOf[A](schemas), schemaOf[B](schemas)}}
@@ -113,15 +113,15 @@ func AnswerEither[A, B any](status int, description string) Detail {
 	}
 }
 
-// Content adds a response with a content type. If the content type is empty, the response has no
-// body.
+// Content adds a response with the given content type, and replaces any response with the same
+// status. If the content type is empty, the response has no body.
 func Content(status int, description, contentType string, schema *huma.Schema) Detail {
 	return func(_ huma.Registry, op *huma.Operation) {
 		addResponse(op, status, description, contentType, schema)
 	}
 }
 
-// RequestBody adds a required JSON body with the schema of T. The handler decodes it.
+// RequestBody adds a required JSON body with the schema of T. The handler must decode the body.
 func RequestBody[T any]() Detail {
 	return func(schemas huma.Registry, op *huma.Operation) {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
@@ -130,13 +130,13 @@ func RequestBody[T any]() Detail {
 	}
 }
 
-// schemaOf returns a reference to the schema of T, which the document holds once.
+// schemaOf returns a reference to the schema of T, which the document contains once.
 func schemaOf[T any](schemas huma.Registry) *huma.Schema {
 	return schemas.Schema(reflect.TypeFor[T](), true, "")
 }
 
-// addResponse adds a response, in place of one with the same status. An empty content type means
-// that the response has no body.
+// addResponse adds a response, or replaces the one with the same status. If the content type is
+// empty, the response has no body.
 func addResponse(op *huma.Operation, status int, description, contentType string, schema *huma.Schema) {
 	if op.Responses == nil {
 		op.Responses = map[string]*huma.Response{}

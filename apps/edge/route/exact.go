@@ -15,14 +15,14 @@ import (
 	"crier/apps/edge/problem"
 )
 
-// exactJSON is huma's JSON format with three differences. Member names are case-sensitive:
-// encoding/json stores "Role" in the field role, bypassing the validation of the member role. A
-// whole number may be written as 1000.0 or 1e3. Errors name the member.
+// exactJSON is huma's JSON format with three differences. Member names are case-sensitive, because
+// encoding/json would store "Role" in the field for role and bypass the validation of role. A whole
+// number may be written as 1000.0 or 1e3. Errors name the member.
 var exactJSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshalExact}
 
-// unmarshalExact is json.Unmarshal, but ignores members whose name does not match a field of their
-// struct exactly. Its errors are of the type problem.DecodeError. Into *any, which huma uses to
-// validate a body, it stores all members.
+// unmarshalExact is like json.Unmarshal, but ignores members whose names do not exactly match a
+// struct field. Its errors are of type problem.DecodeError. If v is a *any, which huma uses to
+// validate a body, all members are stored.
 func unmarshalExact(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return problem.DecodeError{Rule: "must be UTF-8"}
@@ -40,7 +40,7 @@ func unmarshalExact(data []byte, v any) error {
 	return nil
 }
 
-// decodeError puts a decoder error into words for the client.
+// decodeError converts a decoder error to a message for the client.
 func decodeError(data []byte, err error) error {
 	var known problem.DecodeError
 	var syntax *json.SyntaxError
@@ -59,7 +59,7 @@ func decodeError(data []byte, err error) error {
 	return problem.DecodeError{Field: wrong.Field, Rule: "must not be of the type " + strings.Fields(wrong.Value)[0]}
 }
 
-// findHuge returns the path of a number that does not fit into a float64.
+// findHuge returns the path of a number that does not fit in a float64.
 func findHuge(data []byte) (path string, found bool) {
 	d := json.NewDecoder(strings.NewReader(string(data)))
 	d.UseNumber()
@@ -93,7 +93,7 @@ func hugeIn(v any) (path string, found bool) {
 
 func joinPath(name, rest string) string { return strings.TrimSuffix(name+"."+rest, ".") }
 
-// within adds the name of a member, or the index of an element, to the field of an error.
+// within prepends the name of a member, or the index of an element, to an error's field.
 func within(name string, err error) error {
 	var known problem.DecodeError
 	if errors.As(err, &known) {
@@ -105,10 +105,11 @@ func within(name string, err error) error {
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// toExact returns the JSON for a value of a type. It drops members whose names do not match a
-// struct field exactly, and writes whole numbers in digits. JSON that does not fit the type stays
-// as it is. It returns the error of encoding/json for invalid JSON, and a problem.DecodeError for a
-// whole number that is too large and for half a character.
+// toExact returns the JSON for a value of type t. It drops members whose names do not exactly match
+// a struct field, and writes whole numbers in digits. JSON that does not fit the type is unchanged.
+//
+// For invalid JSON, toExact returns the error from encoding/json. For half a character, and for a
+// number that an integer field cannot hold, it returns a problem.DecodeError.
 func toExact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) {
 	for t != nil && t.Kind() == reflect.Pointer && !t.Implements(unmarshaler) {
 		t = t.Elem()
@@ -155,7 +156,7 @@ func toExact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) {
 	return data, checkWhole(data)
 }
 
-// HalfCharacter is the rule that JSON breaks if HasHalfCharacter returns true for it.
+// HalfCharacter is the rule that JSON breaks if HasHalfCharacter returns true.
 const HalfCharacter = "must not contain half a character: the text was cut inside an emoji or another character that " +
 	"JSON escapes as a pair"
 
@@ -167,8 +168,8 @@ func checkWhole(data []byte) error {
 }
 
 // HasHalfCharacter reports whether JSON contains one half of a surrogate pair without the other,
-// such as the escape \ud83d alone. Languages whose strings are UTF-16 write it when they cut text
-// in the middle of a character. Go would decode it to U+FFFD.
+// such as the escape \ud83d alone. Languages with UTF-16 strings produce this when they cut text in
+// the middle of a character. Go would decode it to U+FFFD.
 func HasHalfCharacter(data string) bool {
 	for {
 		i := strings.IndexByte(data, '\\')
@@ -200,7 +201,8 @@ func escaped(data string) rune {
 	return rune(n)
 }
 
-// toDigits returns a whole number in digits, and other JSON unchanged.
+// toDigits returns a whole number in digits, and JSON other than numbers unchanged. It returns a
+// problem.DecodeError for a number that ParseWhole does not accept.
 func toDigits(data json.RawMessage) (json.RawMessage, error) {
 	var number json.Number
 	if firstByte(data) == '"' || json.Unmarshal(data, &number) != nil || number == "" {
@@ -219,8 +221,8 @@ func toDigits(data json.RawMessage) (json.RawMessage, error) {
 const maxExact = 1 << 53
 
 // ParseWhole returns the value of a whole JSON number in any form: 1000, 1000.0 or 1e3. ok is false
-// for a fraction and for a number that needs more than 64 bits, or more than 53 in a form with an
-// exponent.
+// for a fraction and for a number that needs more than 64 bits. In a form with an exponent, the
+// limit is 53 bits.
 func ParseWhole(number string) (n int64, ok bool) {
 	digits, fraction, _ := strings.Cut(number, ".")
 	if strings.Trim(fraction, "0") == "" {
@@ -245,8 +247,8 @@ func firstByte(data []byte) byte {
 	return 0
 }
 
-// jsonFields returns the types of a struct's fields, including those of embedded structs, by their
-// names in JSON.
+// jsonFields returns the types of a struct's fields, by JSON name. It includes the fields of
+// embedded structs.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for _, f := range reflect.VisibleFields(t) {

@@ -9,7 +9,7 @@ import (
 	"crier/platform/fault"
 )
 
-// MaxPage is the highest page number.
+// MaxPage is the highest valid page number.
 const MaxPage = 1_000_000
 
 // OptionalInt is an optional whole number in a query, as it was sent. huma does not parse it, so
@@ -28,8 +28,8 @@ func (o *OptionalInt) Receiver() reflect.Value { return reflect.ValueOf(o).Elem(
 // OnParamSet implements huma.ParamReactor. It records whether the query has the parameter.
 func (o *OptionalInt) OnParamSet(isSet bool, _ any) { o.IsSet = isSet }
 
-// Between returns the number, or otherwise if it is absent. If it is not a whole number from least
-// to most, Between returns a fault for the field.
+// Between returns the number, or otherwise if the parameter is absent. If the parameter is not a
+// whole number from least to most, Between returns a fault for the field called name.
 func (o *OptionalInt) Between(name string, least, most, otherwise int) (int, []fault.Field) {
 	if !o.IsSet {
 		return otherwise, nil

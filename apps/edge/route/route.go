@@ -1,4 +1,4 @@
-// Package route builds the route table of the edge: it registers each line with Fiber and in the
+// Package route builds the route table of the edge. It registers each line with Fiber and in the
 // OpenAPI document.
 package route
 
@@ -33,23 +33,23 @@ type Line struct {
 	Path string
 	// Operation is the id in the OpenAPI document. It is empty for the endpoint NotBuilt.
 	Operation string
-	// Security lists the credentials in the OpenAPI document. Any one of them suffices. If it is
-	// empty, requests need no credential.
+	// Security lists the credentials in the OpenAPI document. Any one of them is sufficient. If
+	// Security is empty, requests need no credential.
 	Security []map[string][]string
-	// Errors are the statuses with which Before can refuse a request.
+	// Errors lists the statuses with which Before can reject a request.
 	Errors []int
-	// Before are the guards of the route, in the order in which they run.
+	// Before lists the route's guards in the order in which they run.
 	Before   []fiber.Handler
 	Endpoint Endpoint
 }
 
-// Table collects all lines before Mount registers them with Fiber, so that their order does not
-// depend on the order of the calls to Add. It is not safe for concurrent use.
+// Table collects all lines until Mount registers them with Fiber, so that the order of the routes
+// does not depend on the order of the calls to Add. It is not safe for concurrent use.
 type Table struct {
 	api     huma.API
-	billing string // the URL in responses with 402
+	billing string // the URL in 402 responses
 	entries []entry
-	// before runs before the handler of the operation that huma.Register is adding.
+	// before lists the handlers that run before the operation that huma.Register is adding.
 	before []fiber.Handler
 	// complete calls completeSchemas once, before requests are validated.
 	complete func()
@@ -60,8 +60,8 @@ type entry struct {
 	handlers     []fiber.Handler
 }
 
-// New returns an empty table. version is the version of the service in the document, and billing
-// the URL in responses with 402.
+// New returns an empty table. version is the service's version in the document, and billing is the
+// URL in 402 responses.
 func New(version, billing string) *Table {
 	configureHuma()
 	t := &Table{billing: billing}
@@ -80,8 +80,8 @@ func New(version, billing string) *Table {
 // API returns huma's API, which holds the OpenAPI document and its schemas.
 func (t *Table) API() huma.API { return t.api }
 
-// Add adds a line to the document at once, and to Fiber at the next call of Mount. A line that is
-// added after Mount is not served.
+// Add adds a line to the document immediately, and to Fiber at the next call to Mount. A line that
+// is added after Mount is not served.
 func (t *Table) Add(l Line) { l.Endpoint.add(t, l) }
 
 // addHandlers adds a route for Mount, without a description in the OpenAPI document.
@@ -102,8 +102,8 @@ func (t *Table) Mount(app *fiber.App) {
 	}
 }
 
-// Document returns the OpenAPI document as JSON, the same bytes for the same table. Call it after
-// all lines have been added. Its error is Internal.
+// Document returns the OpenAPI document as JSON. The same table always yields the same bytes. Call
+// Document after all lines have been added. Its error is always Internal.
 func (t *Table) Document() ([]byte, error) {
 	t.complete()
 	b, err := json.MarshalIndent(t.api.OpenAPI(), "", "  ")
@@ -136,7 +136,7 @@ func rank(segment string) int {
 	}
 }
 
-// colons returns the path with its parameters as Fiber writes them, :name instead of {name}.
+// colons returns the path with its parameters in Fiber's syntax, :name instead of {name}.
 func colons(path string) string {
 	return strings.NewReplacer("{", ":", "}", "").Replace(path)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// completeSchemas corrects the schemas that huma generates. Code generators take a schema
-// literally: an enumeration without null rejects null even if the type allows it, and
+// completeSchemas corrects the schemas that huma generates, because code generators take a schema
+// literally. An enumeration without null rejects null even if the type allows it, and
 // additionalProperties gives every object in a client members of any name. Validation does not
 // depend on either.
 func completeSchemas(doc *huma.OpenAPI) {
@@ -38,7 +38,7 @@ func completeContent(content map[string]*huma.MediaType) {
 	}
 }
 
-// completeSchema corrects a schema and the schemas nested in it, but not those it refers to.
+// completeSchema corrects a schema and the schemas nested in it, but not the schemas it refers to.
 func completeSchema(s *huma.Schema) {
 	if s == nil {
 		return

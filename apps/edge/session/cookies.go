@@ -10,14 +10,14 @@ import (
 	"crier/tenancy"
 )
 
-// The cookies of a browser. A client without cookies sends auth, showorg and impersonate as
+// The cookies that a browser sends. A client without cookies sends auth, showorg and impersonate as
 // headers.
 const (
 	CookieAuth   = "auth"
 	CookieOrg    = "showorg"
 	CookiePerson = "impersonate"
-	// CookieInvite holds the token of an invitation, which the next sign-in offers. The dashboard's
-	// pages and the endpoint of the path / set it.
+	// CookieInvite holds the token of an invitation that the next sign-in offers. The dashboard's
+	// pages and the endpoint for the path / set this cookie.
 	CookieInvite = "org"
 	CookieState  = "oauth_state"
 	// CookieDevice holds the token that identifies a browser that has signed in before.
@@ -25,20 +25,22 @@ const (
 )
 
 // hostPrefix starts the names of cookies that browsers accept only over https, only from the host
-// itself, and without a Domain. Other hosts of the same domain can plant cookies without the
-// prefix.
+// itself, and without a Domain. A cookie without the prefix could be planted by another host in the
+// same domain.
 const hostPrefix = "__Host-"
 
-// guarded returns the names of the cookies that prove something and must therefore have been set by
-// this service. Over https each is set twice: with hostPrefix for browsers, and under its own name
-// for clients that know only that name.
+// guarded returns the names of the cookies that serve as proof and must therefore have been set by
+// this service. Over https, each is set twice: with hostPrefix for browsers, and without it for
+// clients that know only the plain name.
 func guarded() []string { return []string{CookieAuth, CookiePerson, CookieState, CookieDevice} }
 
-// GuardCookies runs before everything that reads a cookie. On https, a guarded cookie with
-// hostPrefix replaces the one without it. If a browser sends no cookie with hostPrefix, this
-// service has not set one, so the cookie without the prefix is removed: somebody else may have
-// planted it. This does not apply to auth, which clients used before the prefix existed; a sign-in
-// ends the session of a planted auth cookie.
+// GuardCookies runs before any handler that reads a cookie. Over https, a guarded cookie with
+// hostPrefix replaces the cookie without it. If a browser sends only the cookie without the prefix,
+// this service did not set it. GuardCookies then removes the cookie, because another host may have
+// planted it.
+//
+// The auth cookie without the prefix is kept, because clients used it before the prefix existed. A
+// sign-in ends the session of a planted auth cookie.
 func (g *Guard) GuardCookies(c *fiber.Ctx) error {
 	if !g.cookies.Secure {
 		return c.Next()
@@ -70,19 +72,19 @@ const (
 
 const (
 	SessionLife = tenancy.SessionAbsolute
-	// PersonLife is how long a browser keeps acting as another person, the lifetime of the cookie
-	// impersonate.
+	// PersonLife is the lifetime of the impersonate cookie, that is, how long a browser keeps
+	// impersonating another person.
 	PersonLife = tenancy.SessionIdle
 )
 
-// Cookies makes the cookies of the service.
+// Cookies creates the service's cookies.
 type Cookies struct {
-	// Secure restricts them to https.
+	// Secure restricts the cookies to https.
 	Secure bool
 }
 
-// Cookie returns the Set-Cookie lines of a cookie for this host only. Scripts cannot read it, and
-// other sites cannot send it with requests that change something.
+// Cookie returns the Set-Cookie lines for a cookie that is limited to this host. Scripts cannot
+// read the cookie, and other sites cannot send it with requests that change something.
 func (k Cookies) Cookie(name, value string, life time.Duration) []string {
 	c := k.New(name, value)
 	c.MaxAge = int(life / time.Second)
@@ -99,8 +101,8 @@ func (k Cookies) Expired(names ...string) (lines []string) {
 	return lines
 }
 
-// lines returns the Set-Cookie line of a cookie and, for a guarded cookie over https, the line with
-// hostPrefix.
+// lines returns the Set-Cookie line for a cookie and, if the cookie is guarded and sent over https,
+// also the line with hostPrefix.
 func (k Cookies) lines(c *http.Cookie) []string {
 	out := []string{c.String()}
 	if k.Secure && slices.Contains(guarded(), c.Name) {
@@ -131,7 +133,7 @@ func AddCookies(c *fiber.Ctx, lines []string) {
 	}
 }
 
-// CookiesOutput is a response without a body.
+// CookiesOutput is a response that sets cookies and has no body.
 type CookiesOutput struct {
 	Cookies []string `header:"Set-Cookie"`
 }

@@ -1,5 +1,4 @@
-// Package session authenticates the requests of people with a session, and makes the cookies of the
-// service.
+// Package session authenticates requests with a session, and creates the service's cookies.
 package session
 
 import (
@@ -10,33 +9,33 @@ import (
 	"crier/tenancy"
 )
 
-// Sessions authenticate requests.
+// Sessions looks up and ends sessions.
 type Sessions interface {
-	// Session returns the principal of a session token in an organization. If organization is empty
-	// or the person is not a member of it, Session chooses the person's first enabled membership.
-	// If impersonate is the id of a membership and the person is an administrator of the instance,
-	// the principal acts as that member. Session returns Unauthenticated for an unknown token.
+	// Session returns the principal for a session token in an organization. If organization is
+	// empty or the person is not a member of it, Session uses the person's first enabled
+	// membership. If impersonate is a membership's id and the person is an instance administrator,
+	// the principal impersonates that member. Session returns Unauthenticated for an unknown token.
 	Session(ctx context.Context, token, organization, impersonate string, from tenancy.Source) (tenancy.Principal, error)
 	// Logout ends a session and records the end of its impersonation, if any. An unknown token is
 	// not an error.
 	Logout(ctx context.Context, token string, from tenancy.Source) error
 }
 
-// Config are the settings of a Guard.
+// Config configures a Guard.
 type Config struct {
-	// Origins are the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Pages of other origins cannot
-	// use a session.
+	// Origins lists the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Pages from other origins
+	// cannot use a session.
 	Origins []string
 	// Secure restricts cookies to https.
 	Secure bool
-	// Limit is the number of requests a minute that one session may make.
+	// Limit is the number of requests that one session may make per minute.
 	Limit int
-	// Timeout limits the authentication of a request.
+	// Timeout limits how long the authentication of a request may take.
 	Timeout time.Duration
 }
 
-// Guard authenticates requests with a session. Its handlers run before the handlers of the routes.
-// It is safe for concurrent use.
+// Guard authenticates requests with a session. Its handlers run before the routes' own handlers. It
+// is safe for concurrent use.
 type Guard struct {
 	cfg      Config
 	sessions Sessions

@@ -17,8 +17,8 @@ import (
 	"crier/tenancy"
 )
 
-// Session authenticates a request by its session, refuses it if another site sent it, and counts
-// it. The token is in the header auth or in the cookie of the same name.
+// Session authenticates a request by its session, rejects the request if another site sent it, and
+// counts it. The token is in the auth header or the auth cookie.
 func (g *Guard) Session(c *fiber.Ctx) error {
 	token := c.Get(CookieAuth)
 	if token == "" {
@@ -36,7 +36,7 @@ func (g *Guard) Session(c *fiber.Ctx) error {
 	}
 	if err != nil {
 		refused := fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound)
-		// Otherwise every later request would be refused too.
+		// Without this, every later request would be rejected too.
 		if refused && c.Cookies(CookiePerson) != "" {
 			g.cookies.Clear(c, CookiePerson)
 		}
@@ -48,8 +48,7 @@ func (g *Guard) Session(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// Visitor authenticates a request by its session if it has a live one. Otherwise the principal
-// stays zero.
+// Visitor authenticates a request if it has a live session. Otherwise, the principal stays zero.
 func (g *Guard) Visitor(c *fiber.Ctx) error {
 	token := c.Get(CookieAuth, c.Cookies(CookieAuth))
 	if token == "" {
@@ -61,9 +60,9 @@ func (g *Guard) Visitor(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// Confirm authenticates again a request that Session or Visitor has authenticated. It returns
-// Unauthenticated if the session has ended, and Forbidden if it no longer acts in the same
-// organization or for the same impersonator. A visitor without a session passes.
+// Confirm authenticates a request a second time, after Session or Visitor has authenticated it. It
+// returns Unauthenticated if the session has ended, and Forbidden if the organization or the
+// impersonator has changed. A visitor without a session passes.
 func (g *Guard) Confirm(c *fiber.Ctx) error {
 	token := c.Get(CookieAuth, c.Cookies(CookieAuth))
 	before := request.From(c.Context()).Principal
@@ -83,8 +82,9 @@ func (g *Guard) Confirm(c *fiber.Ctx) error {
 	return nil
 }
 
-// authenticate stores the principal of a session token. It returns the errors of Sessions.Session,
-// and Forbidden for an unsafe request that asks to impersonate somebody without being allowed to.
+// authenticate sets the request's principal from a session token. It returns the errors of
+// Sessions.Session. It also returns Forbidden if an unsafe request asks for impersonation but the
+// person is not an instance administrator.
 func (g *Guard) authenticate(c *fiber.Ctx, token string) error {
 	ctx, cancel := context.WithTimeout(c.UserContext(), g.cfg.Timeout)
 	defer cancel()
@@ -106,10 +106,10 @@ func (g *Guard) authenticate(c *fiber.Ctx, token string) error {
 // chosenOrg returns the organization that the request names in showorg, or "" if it names none.
 func chosenOrg(c *fiber.Ctx) string { return c.Get(CookieOrg, c.Cookies(CookieOrg)) }
 
-// Member refuses unsafe requests that name an organization of which the person is not a member:
-// Session has chosen another organization instead. When impersonating, the member's organization is
-// used and showorg is ignored. A refusal clears the cookie showorg, so that the next request is for
-// the person's first organization.
+// Member rejects an unsafe request if showorg names an organization that the person does not belong
+// to, because Session has then chosen a different organization. During impersonation, the member's
+// organization is used and showorg is ignored. A rejection clears the showorg cookie, so that the
+// next request is for the person's first organization.
 func (g *Guard) Member(c *fiber.Ctx) error {
 	if safe(c) {
 		return c.Next()
@@ -118,7 +118,7 @@ func (g *Guard) Member(c *fiber.Ctx) error {
 }
 
 // Chosen is Member for requests that change something regardless of their method, such as the GET
-// that begins to connect a channel.
+// request that starts connecting a channel.
 func (g *Guard) Chosen(c *fiber.Ctx) error {
 	chosen, p := chosenOrg(c), request.From(c.Context()).Principal
 	if !p.Behind.IsZero() || chosen == "" || strings.EqualFold(chosen, p.Org.String()) {
@@ -144,7 +144,7 @@ func (g *Guard) IsMember(c *fiber.Ctx, org tenancy.OrgID) (bool, error) {
 	return p.Org == org && p.Access == tenancy.AccessFull, err
 }
 
-// endSession clears the cookie of an invalid session and sets the header logout for the dashboard.
+// endSession clears the cookie of an invalid session and sets the logout header for the dashboard.
 // It returns err.
 func (g *Guard) endSession(c *fiber.Ctx, err error) error {
 	c.Set(HeaderLogout, "true")
@@ -152,8 +152,8 @@ func (g *Guard) endSession(c *fiber.Ctx, err error) error {
 	return err
 }
 
-// countRequest counts a request of a session and sets the rate-limit headers. It returns
-// RateLimited if none is left.
+// countRequest counts a session's request and sets the rate-limit headers. It returns RateLimited
+// if no request is left.
 func (g *Guard) countRequest(c *fiber.Ctx, token string) error {
 	left, ends, ok := g.gate.TakeSession(c.UserContext(), token)
 	c.Set("X-RateLimit-Limit", strconv.Itoa(g.cfg.Limit))
@@ -167,13 +167,13 @@ func (g *Guard) countRequest(c *fiber.Ctx, token string) error {
 
 func unixUp(t time.Time) int64 { return int64(math.Ceil(float64(t.UnixMilli()) / 1000)) }
 
-// safe reports whether the method of a request is one that changes nothing.
+// safe reports whether the request's method is one that changes nothing.
 func safe(c *fiber.Ctx) bool {
 	return c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodOptions
 }
 
-// checkOrigin refuses unsafe requests that a browser sends on behalf of another site (cross-site
-// request forgery). Requests without cookies and without a browser's headers pass.
+// checkOrigin rejects unsafe requests that a browser sends on behalf of another site (cross-site
+// request forgery). Requests that have neither cookies nor a browser's headers pass.
 func (g *Guard) checkOrigin(c *fiber.Ctx, cookies bool) error {
 	if safe(c) {
 		return nil
@@ -188,8 +188,8 @@ func (g *Guard) checkOrigin(c *fiber.Ctx, cookies bool) error {
 	return nil
 }
 
-// JSONOnly returns Invalid for a body that a plain HTML form could have sent. A request without a
-// body passes, and so does a request whose method means that its body is never read.
+// JSONOnly returns Invalid if a plain HTML form could have sent the body. Requests without a body
+// pass, and so do requests whose method means that the body is never read.
 func JSONOnly(c *fiber.Ctx) error {
 	if safe(c) || c.Method() == http.MethodDelete {
 		return c.Next()
@@ -201,8 +201,8 @@ func JSONOnly(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// CheckSignInOrigin refuses requests that another site sent, as Session does, but for routes
-// without a session. A request with any cookie counts as a browser's.
+// CheckSignInOrigin rejects unsafe requests from other sites, as Session does, on routes that
+// require no session. A request with any cookie is treated as a browser's request.
 func (g *Guard) CheckSignInOrigin(c *fiber.Ctx) error {
 	if err := g.checkOrigin(c, c.Get(fiber.HeaderCookie) != ""); err != nil {
 		return err

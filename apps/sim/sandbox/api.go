@@ -28,8 +28,8 @@ const (
 type endpoint struct {
 	open bool // no access token needed
 	body bodyKind
-	user bool // a grant's token needs no page yet
-	// scope is the permission that a grant's token needs; "" means none.
+	user bool // a grant's token is accepted before a page is chosen
+	// scope is the permission that a grant's token needs, or "" for none.
 	scope string
 	act   func(*call) (answer, error)
 }
@@ -42,8 +42,8 @@ type call struct {
 	token   string   // hash of the access token
 	body    []byte
 	upload  *upload
-	polls   int  // number of polls until an upload is processed, set by a "processing" fault
-	fails   bool // whether the processing then fails
+	polls   int  // number of polls before an upload is processed, set by a "processing" fault
+	fails   bool // whether processing then fails
 }
 
 func (p *Platform) routes() http.Handler {
@@ -95,7 +95,7 @@ func (p *Platform) routes() http.Handler {
 	return p.guard(mux)
 }
 
-// guard refuses requests from pages of other sites. It checks the Host header, against DNS
+// guard rejects requests from pages of other sites. It checks the Host header, to prevent DNS
 // rebinding, and the Origin and Sec-Fetch-Site headers.
 func (p *Platform) guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
@@ -142,7 +142,7 @@ func (p *Platform) wrongMethod(w http.ResponseWriter, allow string) {
 	p.failure(refuse(http.StatusMethodNotAllowed, "wrong_method", "Only %s is allowed here.", allow)).send(w)
 }
 
-// methods responds with 405 and an Allow header to a method without an endpoint. It removes the
+// methods responds with 405 and an Allow header if the method has no endpoint. It removes the
 // upload of a request that was not carried out.
 func (p *Platform) methods(table map[string]endpoint, run func(http.ResponseWriter, *call, endpoint)) http.Handler {
 	allow := strings.Join(slices.Sorted(maps.Keys(table)), ", ")
@@ -173,8 +173,8 @@ func (p *Platform) run(c *call, e endpoint) answer {
 	return a
 }
 
-// receive authenticates the request and reads its body to the end. After that, the server notices
-// if the client of a held request disconnects.
+// receive authenticates the request and reads its whole body. After that, the server notices if the
+// client of a held request disconnects.
 func (p *Platform) receive(w http.ResponseWriter, c *call, e endpoint) error {
 	if !e.open {
 		if err := p.authenticate(c, e); err != nil {
@@ -228,7 +228,7 @@ func (p *Platform) commit(rec record) error {
 	return p.state.apply(rec, where)
 }
 
-// baseURL returns the address of the page, ending in "/".
+// baseURL returns the URL of the page, ending in "/".
 func (p *Platform) baseURL(r *http.Request) string {
 	if p.opts.PublicURL != "" {
 		return p.opts.PublicURL

@@ -11,7 +11,8 @@ const maxInsightDays = 366
 
 type seriesView struct {
 	Name string `json:"name"`
-	// Level is true for a value at the end of the day, and false for a count over the day.
+	// Level is true if the values are levels at the end of a day, and false if they are counts over
+	// a day.
 	Level  bool        `json:"level"`
 	Points []pointView `json:"points"`
 }
@@ -21,15 +22,15 @@ type pointView struct {
 	Value int    `json:"value"`
 }
 
-// accountInsights returns invented statistics of an account, which depend only on its id and the
-// day.
+// accountInsights returns invented statistics for an account. They depend only on the account's id
+// and the day.
 func (p *Platform) accountInsights(c *call) (answer, error) {
 	return p.insights(c, c.account.ID.String(), []seriesView{
 		{Name: "followers", Level: true}, {Name: "impressions"}, {Name: "likes"},
 	})
 }
 
-// postInsights returns invented statistics of a post of the account.
+// postInsights returns invented statistics for one of the account's posts.
 func (p *Platform) postInsights(c *call) (answer, error) {
 	p.mu.Lock()
 	e := p.state.ownPost(c.account, c.r.PathValue("id"))

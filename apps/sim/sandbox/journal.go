@@ -15,23 +15,23 @@ import (
 	"crier/platform/fault"
 )
 
-// span is the position of a line in the journal.
+// span is a line's position in the journal.
 type span struct {
 	at  int64
 	len int
 }
 
-// journal is an append-only file with one JSON object per line. A line is on disk before append
-// returns. Calls of append must not be concurrent.
+// journal is an append-only file with one JSON object per line. append returns once its line is on
+// disk. Calls to append must not be concurrent.
 type journal struct {
 	file   *os.File
 	size   int64
-	broken error // the error of every append; set by close and if the content of the file is unknown
+	broken error // returned by every append; set by close and if the file's content is unknown
 }
 
 var errClosed = errors.New("the sandbox is closed")
 
-// openJournal opens and locks the file, calls apply for every line and removes an incomplete last
+// openJournal opens and locks the file, calls apply for each line, and removes an incomplete last
 // line.
 func openJournal(path string, log *slog.Logger, apply func(record, span) error) (*journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -54,8 +54,8 @@ func openJournal(path string, log *slog.Logger, apply func(record, span) error) 
 	return j, nil
 }
 
-// lockFault returns the fault for an error from locking the file. If another process holds the
-// lock, the message is sufficient and the fault has no cause.
+// lockFault returns the fault for a failure to lock the file. If another process holds the lock,
+// the message is sufficient and the fault has no cause.
 func lockFault(path string, err error) error {
 	const op = "sandbox.openJournal"
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -64,7 +64,8 @@ func lockFault(path string, err error) error {
 	return fault.Wrap(fault.Internal, op, "The sandbox cannot lock its file "+path+".", err)
 }
 
-// replay stops at a line that cannot be parsed or applied, and returns an error with its number.
+// replay applies each line. At a line that cannot be parsed or applied, it stops and returns an
+// error that contains the line number.
 func (j *journal) replay(log *slog.Logger, apply func(record, span) error) error {
 	r := bufio.NewReaderSize(j.file, 1<<16)
 	for n := 1; ; n++ {
@@ -86,8 +87,8 @@ func (j *journal) replay(log *slog.Logger, apply func(record, span) error) error
 	}
 }
 
-// removeTornLine removes an incomplete last line of torn bytes. The process was killed before the
-// fsync, so the record was not acknowledged.
+// removeTornLine removes an incomplete last line. The process was killed before the fsync, so the
+// record was never acknowledged. torn is the number of bytes in the line.
 func (j *journal) removeTornLine(log *slog.Logger, line, torn int) error {
 	if torn > 0 {
 		log.Warn("sandbox: removing a torn last line", "line", line, "bytes", torn)
@@ -111,8 +112,8 @@ func parseRecord(line []byte) (record, error) {
 	return rec, nil
 }
 
-// append writes a record and returns once it is on disk. If an error leaves the content of the file
-// unknown, all further calls return that error.
+// append writes a record and returns once it is on disk. If an error leaves the file's content
+// unknown, all later calls return that error.
 func (j *journal) append(rec record) (span, error) {
 	if j.broken != nil {
 		return span{}, j.broken
@@ -146,14 +147,14 @@ func (j *journal) read(s span) (record, error) {
 	return parseRecord(line)
 }
 
-// close unlocks and closes the file. Closing alone would not release the lock while a child process
-// that is being started has a copy of the descriptor, until its exec.
+// close unlocks and closes the file. Closing alone would not release the lock if a child process is
+// just being started, because the child has a copy of the descriptor until its exec.
 func (j *journal) close() error {
 	j.broken = errClosed
 	return errors.Join(syscall.Flock(int(j.file.Fd()), syscall.LOCK_UN), j.file.Close())
 }
 
-// syncDir syncs a folder so that new names in it survive a crash.
+// syncDir syncs a folder, so that new names in it survive a crash.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -41,8 +41,8 @@ func mediaLimit(kind string) int64 {
 	return 0
 }
 
-// spool writes the body to a temporary file and syncs it. It refuses bytes that do not match their
-// Content-Type.
+// spool writes the body to a temporary file and syncs the file. It rejects a body that does not
+// match its Content-Type.
 func (p *Platform) spool(w http.ResponseWriter, c *call) error {
 	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	limit := mediaLimit(kind)
@@ -81,8 +81,8 @@ func (p *Platform) fill(u *upload, body io.Reader, limit int64) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// errorRecorder stores the error of its reader, so that a lost client can be distinguished from a
-// full disk.
+// errorRecorder records its reader's error, so that a lost client can be distinguished from a full
+// disk.
 type errorRecorder struct {
 	r   io.Reader
 	err error
@@ -166,8 +166,7 @@ func (p *Platform) createMedia(c *call) (answer, error) {
 	return answer{status: http.StatusCreated, body: view}, nil
 }
 
-// readMedia returns the status of a medium. Each call counts as a poll, which advances the
-// processing.
+// readMedia returns a medium's status. Each call counts as a poll and advances the processing.
 func (p *Platform) readMedia(c *call) (answer, error) {
 	if _, err := query(c.r); err != nil {
 		return answer{}, err

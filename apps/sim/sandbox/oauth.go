@@ -19,16 +19,16 @@ import (
 //go:embed consent.html
 var consentSource string
 
-// App is an application that is registered with the platform.
+// App is an application registered with the platform.
 type App struct {
 	ClientID string
 	Secret   string
 	Name     string
-	// Redirects are the addresses that the platform may redirect to. They are compared exactly.
+	// Redirects are the URLs that the platform may redirect to. They must match exactly.
 	Redirects []string
-	// TokenSeconds is the lifetime of an access token. 0 means an hour.
+	// TokenSeconds is the lifetime of an access token; 0 means one hour.
 	TokenSeconds int
-	// RefreshSeconds is the lifetime of a refresh token. 0 means 60 days.
+	// RefreshSeconds is the lifetime of a refresh token; 0 means 60 days.
 	RefreshSeconds int
 }
 
@@ -38,7 +38,7 @@ const (
 	refreshDays = 60
 )
 
-// The permissions of an application, by name, with their text on the consent page.
+// The permissions that an application can request, by name, with their text on the consent page.
 var scopes = map[string]string{
 	"publish":  "Publish to your pages",
 	"insights": "Read the statistics of your pages",
@@ -47,25 +47,26 @@ var scopes = map[string]string{
 type grantID = id.ID[grant]
 
 // grant is what a user has allowed an application to do. Page is zero until the application has
-// chosen one.
+// chosen a page.
 type grant struct {
 	ID     grantID   `json:"id"`
 	Client string    `json:"client"`
 	User   string    `json:"user"`
 	Scopes []string  `json:"scopes"`
 	Page   accountID `json:"page"`
-	// revoked means that no token of the grant is valid. It is not part of the record opGrant.
+	// revoked means that none of the grant's tokens is valid. It is not part of the opGrant record.
 	revoked bool
 }
 
-// grantedCode is the code of an allowed authorization. Codes are short-lived, so they are kept only
-// in memory.
+// grantedCode is the code issued for an allowed authorization. Codes are short-lived, so they are
+// kept only in memory.
 type grantedCode struct {
 	request authorization
 	user    string
 	scopes  []string
 	expires time.Time
-	// redeemed is the grant that was made for the code. Using the code again revokes it.
+	// redeemed is the grant that the code was exchanged for. Using the code again revokes the
+	// grant.
 	redeemed *grant
 }
 
@@ -82,9 +83,9 @@ type authorization struct {
 // Explain returns the text for a permission. consent.html calls it.
 func (authorization) Explain(scope string) string { return scopes[scope] }
 
-// AddApp registers an application, or replaces the application with the same ClientID. It returns
-// fault.Invalid for an App without an id, a secret or a redirect address. Applications are
-// forgotten at a restart.
+// AddApp registers an application and replaces any application with the same ClientID. It returns
+// fault.Invalid if the id, the secret or the redirect URLs are missing. Applications are lost when
+// the process restarts.
 func (p *Platform) AddApp(app App) error {
 	if app.ClientID == "" || app.Secret == "" || len(app.Redirects) == 0 {
 		return fault.New(fault.Invalid, "sandbox.AddApp", "An app needs a client id, a secret and a redirect address.")
@@ -106,11 +107,11 @@ var (
 	userForm      = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,19}$`)
 )
 
-// oauth has the OAuth endpoints, and the control routes that set them up for tests.
+// oauth has the OAuth endpoints, and the control routes with which tests set them up.
 type oauth struct{ *Platform }
 
-// authorize serves the consent page. If the application is unknown or the redirect address is not
-// registered, it responds with a page and never redirects (RFC 6749, section 4.1.2.1).
+// authorize serves the consent page. If the application is unknown or the redirect URL is not
+// registered, it responds with an error and never redirects (RFC 6749, section 4.1.2.1).
 func (p oauth) authorize(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		p.decide(w, r)
@@ -146,7 +147,7 @@ func (p oauth) showConsent(w http.ResponseWriter, req authorization, problem str
 }
 
 // authorizationOf checks the parameters of an authorization request. If ok is false, it has already
-// responded to the request.
+// sent a response.
 func (p oauth) authorizationOf(
 	w http.ResponseWriter, r *http.Request, values url.Values,
 ) (req authorization, ok bool) {
@@ -175,7 +176,7 @@ func (p oauth) authorizationOf(
 	return req, false
 }
 
-// redirect sends the browser back to the application, with the state of the request.
+// redirect sends the browser back to the application, with the request's state.
 func (a authorization) redirect(w http.ResponseWriter, r *http.Request, values url.Values) {
 	target, err := url.Parse(a.RedirectURI)
 	if err != nil {
@@ -192,7 +193,7 @@ func (a authorization) redirect(w http.ResponseWriter, r *http.Request, values u
 	http.Redirect(w, r, target.String(), http.StatusSeeOther)
 }
 
-// decide handles the form of the consent page: the user, the permissions that are still checked,
+// decide handles the form on the consent page: the user, the permissions that are still checked,
 // and the decision.
 func (p oauth) decide(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
@@ -240,8 +241,8 @@ func (p oauth) grantCode(req authorization, user string, allowed []string) (stri
 	return code, nil
 }
 
-// addPages creates the pages of a user, which are accounts without a password. Unless again is
-// true, it does nothing for a user who has pages. The caller must hold p.mu.
+// addPages creates a user's pages, which are accounts without a password. If the user already has
+// pages, it does nothing unless again is true. The caller must hold p.mu.
 func (p oauth) addPages(user string, names []string, again bool) error {
 	if len(p.state.pages[user]) > 0 && !again {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"crier/platform/id"
 )
 
-// tokenView is the response of the token endpoint (RFC 6749, section 5.1).
+// tokenView is a response from the token endpoint (RFC 6749, section 5.1).
 type tokenView struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`
@@ -23,7 +23,7 @@ type tokenView struct {
 	Scope        string `json:"scope"`
 }
 
-// tokenError returns an error of the token endpoint (RFC 6749, section 5.2).
+// tokenError returns an error response from the token endpoint (RFC 6749, section 5.2).
 func tokenError(status int, code, description string) answer {
 	return answer{status: status, body: map[string]string{"error": code, "error_description": description}}
 }
@@ -59,8 +59,8 @@ func (p oauth) exchange(c *call) (answer, error) {
 	return tokenError(http.StatusBadRequest, "unsupported_grant_type", "Only codes and refresh tokens are accepted."), nil
 }
 
-// redeem exchanges a code. If a code is used again, redeem revokes the grant of its first use. The
-// caller must hold p.mu.
+// redeem exchanges a code. If the code was used before, redeem revokes the grant from its first
+// use. The caller must hold p.mu.
 func (p oauth) redeem(app App, form url.Values) (answer, error) {
 	code, ok := p.codes[form.Get("code")]
 	if !ok || code.request.App.ClientID != app.ClientID || !p.opts.Clock.Now().Before(code.expires) {
@@ -83,7 +83,8 @@ func (p oauth) redeem(app App, form url.Values) (answer, error) {
 }
 
 // rotate exchanges a refresh token. If the token was exchanged before, rotate revokes the grant,
-// because one of its two users has stolen it (RFC 9700, section 4.14.2). The caller must hold p.mu.
+// because one of the token's two users must have stolen it (RFC 9700, section 4.14.2). The caller
+// must hold p.mu.
 func (p oauth) rotate(app App, form url.Values) (answer, error) {
 	hash := hashToken(form.Get("refresh_token"))
 	if used := p.state.grants[p.state.rotated[hash]]; used != nil && used.Client == app.ClientID {
@@ -119,7 +120,7 @@ func (p oauth) issue(app App, g *grant, replaces string) (answer, error) {
 	}}, nil
 }
 
-// revoke ends a grant and all its tokens. The caller must hold p.mu.
+// revoke ends a grant and invalidates all its tokens. The caller must hold p.mu.
 func (p oauth) revoke(g *grant) error {
 	if g.revoked {
 		return nil
@@ -127,8 +128,8 @@ func (p oauth) revoke(g *grant) error {
 	return p.commit(record{Op: opRevoke, Ref: g.ID.String()})
 }
 
-// authenticateGrant sets the account of a request that has a grant's token. The caller must hold
-// p.mu.
+// authenticateGrant sets the account of a request whose token belongs to a grant. The caller must
+// hold p.mu.
 func (p oauth) authenticateGrant(c *call, s *session, e endpoint) error {
 	g := p.state.grants[s.Grant]
 	if g == nil || g.revoked {
@@ -160,8 +161,8 @@ func (p oauth) listPages(c *call) (answer, error) {
 	return answer{status: http.StatusOK, body: map[string]any{"pages": views}}, nil
 }
 
-// choosePage makes a page the account of a grant. The same page may be chosen again, but not
-// another one.
+// choosePage sets a grant's account to a page. The same page can be chosen again, but a different
+// one cannot.
 func (p oauth) choosePage(c *call) (answer, error) {
 	var in struct {
 		Page string `json:"page"`

@@ -33,14 +33,14 @@ func parsePage() (*template.Template, error) {
 
 type pageView struct {
 	Accounts []*account
-	One      *account // the account of ?account=, or nil
-	Alone    bool     // whether the page shows only the thread of ?post=
-	Full     int      // number of posts if older ones are left out, else 0
+	One      *account // the account named by ?account=, or nil
+	Alone    bool     // whether the page shows only the thread that contains the post of ?post=
+	Full     int      // number of posts shown if older ones are left out, else 0
 	Threads  []thread
 }
 
-// thread is an item of the page, which shows the newest thread first. Its posts are in order of
-// publication.
+// thread is an item on the page. The page shows the newest thread first, and the posts of a thread
+// in order of publication.
 type thread struct {
 	Account *account
 	Posts   []pagePost
@@ -51,14 +51,14 @@ type pagePost struct {
 	Reply bool
 }
 
-// Clock returns the time as page.html shows it. The template also calls Stamp and Video.
+// Clock formats the post's time for page.html. The template also calls Stamp and Video.
 func (v pagePost) Clock() string { return v.CreatedAt.UTC().Format("2 January 2006, 15:04:05 UTC") }
 
 func (v pagePost) Stamp() string { return v.CreatedAt.UTC().Format(time.RFC3339) }
 
 func (m postMedia) Video() bool { return m.Type == "video/mp4" }
 
-// pages has the pages for people, and their files.
+// pages serves the pages for people and the files that the pages use.
 type pages struct{ *Platform }
 
 func (p pages) servePage(w http.ResponseWriter, r *http.Request) {
@@ -102,8 +102,8 @@ func (p pages) pageOf(r *http.Request) (pageView, error) {
 	return view, nil
 }
 
-// choose returns the view for an account name and a post id, which may be empty, and a filter for
-// its posts.
+// choose returns the view for an account name and a post id, both of which may be empty. It also
+// returns a filter for the view's posts.
 func (p pages) choose(name, ref string) (pageView, func(*entry) bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,8 +130,7 @@ func (p pages) choose(name, ref string) (pageView, func(*entry) bool, error) {
 	return view, keep, nil
 }
 
-// threads groups posts by the first post of their thread. The given posts must be ordered newest
-// first.
+// threads groups posts by the first post of their thread. The posts must be ordered newest first.
 func threads(entries []*entry, recs []record) []thread {
 	list, index := []thread{}, map[postID]int{}
 	for i, e := range entries {
@@ -185,7 +184,7 @@ func (p pages) serveMedia(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// servePicture serves the profile picture of an account, in two colors that depend on its id.
+// servePicture serves an account's profile picture, in two colors that depend on the account's id.
 func (p pages) servePicture(w http.ResponseWriter, r *http.Request) {
 	v, _ := id.Parse[account](r.PathValue("id"))
 	p.mu.Lock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// perform carries out a request of the API with the scripted fault that applies to it, if any.
+// perform carries out an API request and applies the scripted fault for it, if there is one.
 func (p *Platform) perform(w http.ResponseWriter, c *call, e endpoint) {
 	f := p.script.due(c, p.accountName(c))
 	if f == nil {
@@ -23,8 +23,9 @@ func (p *Platform) perform(w http.ResponseWriter, c *call, e endpoint) {
 	a.send(w)
 }
 
-// applyBefore applies the part of a fault that precedes the request. If act is false, the request
-// is not carried out and a is the response; a response without a status closes the connection.
+// applyBefore applies the part of a fault that comes before the request is carried out. If act is
+// false, the request is not carried out and a is the response. If a has no status, the connection
+// is closed instead.
 func (p *Platform) applyBefore(c *call, f *scripted) (a answer, act bool) {
 	switch f.Action {
 	case actHold:
@@ -45,8 +46,8 @@ func (p *Platform) applyBefore(c *call, f *scripted) (a answer, act bool) {
 	return answer{}, true
 }
 
-// slow waits for the delay of a fault and reports whether to carry out the request. As on a real
-// platform, the request is carried out even if the client has disconnected, unless Close is called.
+// slow waits for a fault's delay and reports whether to carry out the request. As on a real
+// platform, a request is carried out even if its client has disconnected. Only Close prevents that.
 func (p *Platform) slow(f *scripted) bool {
 	wait := time.NewTimer(time.Duration(f.Millis) * time.Millisecond)
 	defer wait.Stop()
@@ -58,7 +59,7 @@ func (p *Platform) slow(f *scripted) bool {
 	}
 }
 
-// applyAfter applies the part of a fault that follows once the request was carried out and its
+// applyAfter applies the part of a fault that comes after the request was carried out and its
 // effect is on disk. It returns the response.
 func (p *Platform) applyAfter(c *call, f *scripted, a answer) answer {
 	switch f.Action {
@@ -78,7 +79,8 @@ func (p *Platform) applyAfter(c *call, f *scripted, a answer) answer {
 	return a
 }
 
-// expire invalidates the access token for this and later requests, and returns the refusal.
+// expire invalidates the access token for this and later requests, and returns the error to respond
+// with.
 func (p *Platform) expire(c *call) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 
 const (
 	maxAttachments = 4
-	maxKey         = 200 // characters of key and of marker
+	maxKey         = 200 // characters in key and in marker
 	maxPage        = 100
 )
 
@@ -41,7 +41,7 @@ type createdView struct {
 	CreatedAt time.Time `json:"createdAt"`
 }
 
-// characters returns the number of grapheme clusters, which people perceive as characters.
+// characters returns the number of grapheme clusters in text, which people perceive as characters.
 func characters(text string) (n int) {
 	for all := graphemes.FromString(text); all.Next(); {
 		n++
@@ -74,7 +74,7 @@ func (in postInput) check(a *account) error {
 	return nil
 }
 
-// posts has the endpoints of posts.
+// posts has the endpoints for posts.
 type posts struct{ *Platform }
 
 func (p posts) createPost(c *call) (answer, error) {
@@ -109,7 +109,8 @@ func (p posts) createPost(c *call) (answer, error) {
 	return answer{status: http.StatusCreated, body: p.viewCreated(c.r, p.state.posts[made.ID])}, nil
 }
 
-// attach adds the media of a post. The post's alternative text takes precedence over the upload's.
+// attach adds media to a post. Alternative text given with the post takes precedence over that of
+// the upload.
 func (s *state) attach(to *post, media []mediaInput) error {
 	for _, in := range media {
 		m := s.mediumOf(in.ID)
@@ -128,7 +129,7 @@ func (s *state) attach(to *post, media []mediaInput) error {
 	return nil
 }
 
-// ownPost returns a post of the account, or nil. The post may be deleted.
+// ownPost returns a post of the account, or nil. The post may have been deleted.
 func (s *state) ownPost(a *account, ref string) *entry {
 	v, _ := id.Parse[post](ref)
 	if e := s.posts[v]; e != nil && e.account == a {
@@ -137,8 +138,8 @@ func (s *state) ownPost(a *account, ref string) *entry {
 	return nil
 }
 
-// repeated responds to a request of a grade A account whose key was used before. If the content is
-// the same, it returns the first post.
+// repeated responds to a request whose key a grade A account has used before. If the content is the
+// same, it returns the first post.
 func (p posts) repeated(c *call, first *entry, again *post) (answer, error) {
 	if first.digest != again.digest() {
 		return answer{}, refuse(http.StatusConflict, "key_reused", "This key has already been used for other content.")
@@ -243,8 +244,8 @@ func (p posts) listPosts(c *call) (answer, error) {
 	return answer{status: http.StatusOK, body: map[string]any{"posts": views}}, nil
 }
 
-// load returns up to limit published posts that keep accepts, newest first, with their records in
-// the journal.
+// load returns up to limit published posts that keep accepts, newest first, and their journal
+// records.
 func (p *Platform) load(limit int, keep func(*entry) bool) ([]*entry, []record, error) {
 	p.mu.Lock()
 	found := p.state.newest(limit, keep)

@@ -1,5 +1,5 @@
-// Package sandbox simulates a social platform that publishes nowhere. New users try the service
-// with it, and integrators and tests script its faults. README.md documents its API.
+// Package sandbox simulates a social platform that publishes nowhere. New users try out the service
+// with it, and integrators and tests use it to script faults. README.md documents its API.
 package sandbox
 
 import (
@@ -18,16 +18,17 @@ import (
 	"crier/platform/fault"
 )
 
-// Options configure a Platform. The zero value is valid.
+// Options configures a Platform. The zero value is valid.
 type Options struct {
 	// Clock is the source of time. Nil means the machine's clock.
 	Clock clock.Clock
 	// Log is the logger. Nil means slog.Default.
 	Log *slog.Logger
-	// PublicURL is the address of the page, ending in "/". If it is empty, the address is
-	// "http://", the Host of the request and "/". Example: http://localhost:4000/sandbox/
+	// PublicURL is the URL of the page, ending in "/". If it is empty, the URL is "http://"
+	// followed by the request's Host and "/". Example: http://localhost:4000/sandbox/
 	PublicURL string
-	// Hosts lists names, without a port, that the Host header may have besides loopback names.
+	// Hosts lists the names, without a port, that the Host header may contain besides loopback
+	// names.
 	Hosts []string
 }
 
@@ -38,7 +39,7 @@ type Platform struct {
 	page        *template.Template
 	script      *script
 	handler     http.Handler
-	stop        chan struct{} // closed by Close; ends the requests that a fault holds
+	stop        chan struct{} // closed by Close; ends the requests held by a fault
 	endHeldOnce sync.Once
 	closeOnce   sync.Once
 
@@ -49,12 +50,12 @@ type Platform struct {
 	codes   map[string]*grantedCode
 }
 
-// Open reads the state stored in dir and locks the folder, which it creates if it is absent. It
-// returns fault.Conflict if the folder is already open.
+// Open reads the state stored in dir and locks the folder. It creates the folder if it does not
+// exist. It returns fault.Conflict if the folder is already open.
 //
-// A kill during a write leaves an incomplete last line in sandbox.log, which was never
-// acknowledged; Open removes and logs it. For any other invalid line, Open returns an error with
-// the line number and does not change the file.
+// A process that is killed during a write leaves an incomplete last line in sandbox.log. The line
+// was never acknowledged, so Open removes it and logs a warning. For any other invalid line, Open
+// returns an error with the line number and does not change the file.
 func Open(dir string, opts Options) (*Platform, error) {
 	if opts.Clock == nil {
 		opts.Clock = clock.System{}
@@ -87,7 +88,7 @@ func Open(dir string, opts Options) (*Platform, error) {
 	return p, nil
 }
 
-// prepare creates the folders and syncs their parents so that the folders survive a crash.
+// prepare creates the folders and syncs their parents, so that the folders survive a crash.
 func prepare(dir string) error {
 	if err := os.MkdirAll(filepath.Join(dir, "media"), 0o700); err != nil {
 		return err
@@ -95,10 +96,10 @@ func prepare(dir string) error {
 	return errors.Join(syncDir(dir), syncDir(filepath.Dir(filepath.Clean(dir))))
 }
 
-// Handler returns the handler of the API, the control routes under /_sim and the page at /.
+// Handler returns the handler for the API, the control routes under /_sim and the page at /.
 func (p *Platform) Handler() http.Handler { return p.handler }
 
-// Close ends held requests without carrying them out, refuses further writes and unlocks the
+// Close ends held requests without carrying them out, rejects further writes and unlocks the
 // folder. Further calls do nothing.
 func (p *Platform) Close() error {
 	p.endHeld()
@@ -114,7 +115,7 @@ func (p *Platform) Close() error {
 func (p *Platform) endHeld() { p.endHeldOnce.Do(func() { close(p.stop) }) }
 
 // Listen opens a TCP listener on addr; port 0 chooses a free port. It returns fault.Invalid if addr
-// is not a loopback address, and fault.Unavailable if it cannot be used.
+// is not a loopback address, and fault.Unavailable if addr cannot be used.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -130,8 +131,8 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// shutdownTime is how long Serve waits for requests when it ends. It is longer than the five
-// seconds that net/http waits for the first request on a connection, because clients open
+// shutdownTime is how long Serve waits for running requests before it returns. It is longer than
+// the five seconds that net/http waits for the first request on a connection, because clients open
 // connections that they never use.
 const shutdownTime = 15 * time.Second
 

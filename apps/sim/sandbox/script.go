@@ -35,7 +35,7 @@ type match struct {
 	Method   string `json:"method,omitempty"`
 	Path     string `json:"path,omitempty"`     // the path, or a prefix followed by *
 	Nth      int    `json:"nth,omitempty"`      // the first matching request that gets the fault, counted from 1
-	Contains string `json:"contains,omitempty"` // part of a JSON body
+	Contains string `json:"contains,omitempty"` // text that the JSON body must contain
 }
 
 // rule is a fault as a client defines it.
@@ -50,17 +50,17 @@ type rule struct {
 	Then       string `json:"then,omitempty"` // the status after processing: "ready" or "failed"
 }
 
-// scripted is a fault with its counts, in the form of the response to GET /_sim/faults.
+// scripted is a fault with its counts, in the form that GET /_sim/faults returns.
 type scripted struct {
 	ID faultID `json:"id"`
 	rule
 	Seen     int           `json:"seen"`  // number of requests that matched
 	Fired    int           `json:"fired"` // number of requests that got the fault
-	Held     int           `json:"held"`  // number of requests that are waiting for a release
+	Held     int           `json:"held"`  // number of requests waiting to be released
 	released chan struct{} // closed to release the held requests
 }
 
-// script is the list of faults. It is only in memory and lost at a restart.
+// script is the list of faults. It is kept only in memory and is lost when the process restarts.
 type script struct {
 	mu     sync.Mutex
 	faults []*scripted
@@ -97,7 +97,7 @@ func (v *rule) check() error {
 	return v.restrictToUploads()
 }
 
-// restrictToPosts limits a fault that loses an id to the creation of posts.
+// restrictToPosts limits a fault that loses an id to requests that create posts.
 func (v *rule) restrictToPosts() {
 	if v.Action == actLoseID {
 		v.Match.Method, v.Match.Path = "POST", "/api/posts"
@@ -128,7 +128,7 @@ func (v *rule) matches(c *call, who string) bool {
 		(v.Action != actExpireToken || c.account != nil || c.grant != nil)
 }
 
-// due counts the request for every fault that matches it. It returns the first of these faults that
+// due counts the request for every fault that matches it. It returns the first matching fault that
 // applies to the request, or nil.
 func (s *script) due(c *call, who string) *scripted {
 	s.mu.Lock()
@@ -147,8 +147,8 @@ func (s *script) due(c *call, who string) *scripted {
 	return first
 }
 
-// hold waits until the fault is released and returns true. If the client disconnects or the
-// platform closes first, it returns false.
+// hold waits until the fault is released and returns true. It returns false if the client
+// disconnects or the platform closes first.
 func (s *script) hold(c *call, f *scripted, stop <-chan struct{}) bool {
 	s.mu.Lock()
 	f.Held++
@@ -213,8 +213,8 @@ func (p *Platform) releaseFault(c *call) (answer, error) {
 	return answer{}, refuse(http.StatusNotFound, "fault_not_found", "There is no such fault.")
 }
 
-// clearFaults removes all faults, or the faults of one account. It releases the requests that they
-// hold, because nothing else could release them.
+// clearFaults removes all faults, or all faults of one account. It releases the requests that the
+// removed faults hold, because nothing else could release them.
 func (p *Platform) clearFaults(c *call) (answer, error) {
 	q, err := query(c.r, "account")
 	if err != nil {
@@ -234,7 +234,7 @@ func (p *Platform) clearFaults(c *call) (answer, error) {
 }
 
 // listAllPosts returns all published posts, oldest first, including those of accounts that cannot
-// be read back. Tests compare it with what a connector reported.
+// be read back. Tests compare the result with what a connector reported.
 func (p *Platform) listAllPosts(c *call) (answer, error) {
 	q, err := query(c.r, "account")
 	if err != nil {
@@ -268,8 +268,8 @@ type publishedView struct {
 	At      time.Time   `json:"at"`
 }
 
-// accountName returns the name of a request's account. The body may name the account instead of an
-// access token.
+// accountName returns the name of the account that a request is for. A request without an access
+// token can name the account in its body.
 func (p *Platform) accountName(c *call) string {
 	if c.account != nil {
 		return c.account.Name

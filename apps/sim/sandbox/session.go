@@ -14,17 +14,17 @@ import (
 	"crier/platform/id"
 )
 
-// grade is what an account guarantees about repeated posts. It uses the letters of the connectors.
+// grade is what an account guarantees about repeated posts. Connectors use the same letters.
 type grade string
 
 const (
-	gradeA grade = "A" // recognizes a repeat by its key
+	gradeA grade = "A" // recognizes a repeated post by its key
 	gradeC grade = "C" // its posts can be read back
 	gradeE grade = "E" // its posts cannot be read back
 )
 
-// Explain returns a sentence for page.html. It returns "" for an unknown grade, which check relies
-// on.
+// Explain returns a sentence for page.html. It returns "" for an unknown grade, and check relies on
+// this.
 func (g grade) Explain() string {
 	switch g {
 	case gradeA:
@@ -71,7 +71,7 @@ func (in accountInput) check() error {
 	return nil
 }
 
-// accounts are the endpoints of accounts and their sessions.
+// accounts has the endpoints for accounts and their sessions.
 type accounts struct{ *Platform }
 
 func (p accounts) createAccount(c *call) (answer, error) {
@@ -112,8 +112,8 @@ func (p accounts) createAccount(c *call) (answer, error) {
 	return answer{status: http.StatusCreated, body: p.viewAccount(c.r, made)}, err
 }
 
-// sameAccount responds to the creation of an account that exists. It returns a conflict if the
-// input differs; the account never changes.
+// sameAccount responds to a request to create an account that already exists. It returns a conflict
+// if the input differs; the account never changes.
 func (p accounts) sameAccount(c *call, had *account, in accountInput) (answer, error) {
 	ok, err := had.hasPassword(in.Password)
 	if err != nil {
@@ -134,8 +134,8 @@ func hashPassword(password string, salt []byte) ([]byte, error) {
 	return pbkdf2.Key(sha256.New, password, salt, passwordRounds, 32)
 }
 
-// hasPassword reports whether the password is right. It is slow (PBKDF2), so it is called without
-// p.mu.
+// hasPassword reports whether the password is correct. It is slow (PBKDF2), so call it without
+// holding p.mu.
 func (a *account) hasPassword(password string) (bool, error) {
 	hash, err := hashPassword(password, a.Salt)
 	return subtle.ConstantTimeCompare(hash, a.Hash) == 1, err
@@ -234,7 +234,7 @@ func hashToken(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// authenticate sets the account and the token hash of a request from its access token.
+// authenticate sets the account and token hash of a call from the call's access token.
 func (p *Platform) authenticate(c *call, e endpoint) error {
 	scheme, token, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {

@@ -13,7 +13,7 @@ type (
 	postID    = id.ID[post]
 )
 
-// record is one line of the journal. Op determines which other members are set.
+// record is one line of the journal. Op determines which other fields are set.
 type record struct {
 	Op      string    `json:"op"`
 	At      time.Time `json:"at"`
@@ -25,7 +25,7 @@ type record struct {
 	// Ref is the hash of the access token for opExpire, the media id for opPoll, the post id for
 	// opDelete, and the grant id for opBind and opRevoke.
 	Ref string `json:"ref,omitempty"`
-	// Page is the chosen page of opBind.
+	// Page is the page chosen in opBind.
 	Page accountID `json:"page,omitzero"`
 }
 
@@ -71,8 +71,8 @@ type medium struct {
 	Size    int64     `json:"size"`
 	SHA256  string    `json:"sha256"`
 	Alt     string    `json:"alt,omitempty"`
-	Polls   int       `json:"polls,omitempty"` // how many more polls get the response "processing"
-	Fails   bool      `json:"fails,omitempty"` // whether the processing then fails
+	Polls   int       `json:"polls,omitempty"` // how many more polls get the status "processing"
+	Fails   bool      `json:"fails,omitempty"` // whether processing then fails
 }
 
 type post struct {
@@ -93,7 +93,7 @@ type postMedia struct {
 	Alt    string  `json:"alt,omitempty"`
 }
 
-// entry is a post in memory. Its texts are only in the journal.
+// entry is a post in memory. The post's text is only in the journal.
 type entry struct {
 	id      postID
 	account *account
@@ -109,17 +109,17 @@ type keyOf struct {
 	key     string
 }
 
-// state is the result of applying all records of the journal. It is not safe for concurrent use.
+// state is the result of applying all journal records. It is not safe for concurrent use.
 type state struct {
 	accounts map[string]*account
 	byID     map[accountID]*account
 	access   map[string]*session
 	refresh  map[string]*session
 	media    map[mediaID]*medium
-	types    map[string]string // content type of the files that /media/ may serve, by SHA-256
+	types    map[string]string // content types, by SHA-256, of the files that /media/ may serve
 	posts    map[postID]*entry
 	keys     map[keyOf]*entry
-	order    []*entry              // in the order of publication
+	order    []*entry              // in order of publication
 	pages    map[string][]*account // by user
 	grants   map[grantID]*grant
 	rotated  map[string]grantID // by the hash of an exchanged refresh token
@@ -198,7 +198,8 @@ func (s *state) mediumOf(ref string) *medium {
 	return s.media[v]
 }
 
-// entryOf returns the post with the id ref. It returns nil if there is none or it was deleted.
+// entryOf returns the post with the id ref. It returns nil if there is no such post or it was
+// deleted.
 func (s *state) entryOf(ref string) *entry {
 	v, _ := id.Parse[post](ref)
 	if e := s.posts[v]; e != nil && !e.deleted {
@@ -207,7 +208,7 @@ func (s *state) entryOf(ref string) *entry {
 	return nil
 }
 
-// sweep removes sessions whose refresh token has expired.
+// sweep removes sessions whose refresh tokens have expired.
 func (s *state) sweep(now time.Time) {
 	for hash, v := range s.access {
 		if now.After(v.RefreshUntil) {

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// refusal is an error of the platform's API: {"error":{"code","message"}}. It is not a fault,
-// because the sandbox simulates a platform outside the service.
+// refusal is an error returned by the platform's API: {"error":{"code","message"}}. It is not a
+// fault, because the sandbox simulates a platform outside the service.
 type refusal struct {
 	Status  int    `json:"-"`
 	Code    string `json:"code"`
@@ -27,11 +27,11 @@ func refuse(status int, code, format string, args ...any) *refusal {
 	return &refusal{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// answer is a response before it is sent. If the status is 0, perform closes the connection
-// instead.
+// answer is a response that has not been sent yet. If its status is 0, perform closes the
+// connection instead.
 type answer struct {
 	status     int
-	body       any // nil: no body
+	body       any // nil for no body
 	retryAfter string
 }
 
@@ -50,8 +50,8 @@ func (a answer) send(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(a.body) // the client may have disconnected
 }
 
-// failure converts an error to a response. An error that is not a refusal comes from the disk; it
-// is logged and results in a 503.
+// failure converts an error to a response. An error that is not a refusal comes from the disk;
+// failure logs it and responds with 503.
 func (p *Platform) failure(err error) answer {
 	var known *refusal
 	if !errors.As(err, &known) {
@@ -61,8 +61,8 @@ func (p *Platform) failure(err error) answer {
 	return answer{status: known.Status, body: map[string]*refusal{"error": known}}
 }
 
-// decode parses one JSON object into v. It refuses unknown and repeated members, members in another
-// case, and anything after the object.
+// decode parses one JSON object into v. It rejects unknown and repeated members, member names in
+// the wrong case, and anything after the object.
 func decode(body []byte, v any, members ...string) error {
 	if !utf8.Valid(body) {
 		return refuse(http.StatusBadRequest, "bad_json", "The body is not UTF-8.")
@@ -82,8 +82,8 @@ func decode(body []byte, v any, members ...string) error {
 	return checkMembers(json.NewDecoder(bytes.NewReader(body)), members)
 }
 
-// checkMembers refuses unknown and repeated members in a valid body. encoding/json alone accepts
-// "TEXT" and a second "text".
+// checkMembers rejects unknown and repeated members in a valid body. On its own, encoding/json
+// would accept "TEXT" and a second "text".
 func checkMembers(dec *json.Decoder, members []string) error {
 	type level struct {
 		seen map[string]bool // nil in an array
@@ -93,7 +93,7 @@ func checkMembers(dec *json.Decoder, members []string) error {
 	for {
 		tok, err := dec.Token()
 		if err != nil {
-			return nil // the end: the syntax was checked before
+			return nil // the end of the body, whose syntax was already checked
 		}
 		top := len(stack) - 1
 		if name, ok := tok.(string); ok && top >= 0 && stack[top].name {
@@ -119,7 +119,7 @@ func checkMembers(dec *json.Decoder, members []string) error {
 	}
 }
 
-// query parses the query string. It refuses unknown and repeated parameters.
+// query parses the query string. It rejects unknown and repeated parameters.
 func query(r *http.Request, known ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds the dependencies of an API.
 type Deps struct {
 	Log AuditLog
 }
@@ -31,21 +31,21 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// AuditLog are the use cases of the audit log.
+// AuditLog reads the audit log.
 type AuditLog interface {
-	// Audit returns entries of the audit log, newest first, and whether there are more.
+	// Audit returns audit log entries, newest first, and whether there are more.
 	Audit(ctx context.Context, p tenancy.Principal, q tenancy.AuditQuery) (list []tenancy.AuditEvent, more bool, err error)
 }
 
-// The limits on a page of the audit log.
+// The limits and names that the endpoint uses.
 const (
 	auditPage    = 100 // entries on a page if the query has no limit
-	maxAuditText = 128 // characters of a filter
+	maxAuditText = 128 // characters in a filter
 	headerMore   = "X-Has-More"
 	mimeCSV      = "text/csv"
 )
 
-// AuditRecord is an entry of the audit log.
+// AuditRecord is an entry in the audit log.
 type AuditRecord struct {
 	ID      string  `json:"id"`
 	At      string  `json:"at" format:"date-time"`
@@ -59,7 +59,7 @@ type AuditRecord struct {
 	Address string  `json:"address" doc:"Network address of the client."`
 }
 
-// Audit returns the endpoint for the audit log of the organization, as JSON or CSV.
+// Audit returns the endpoint that reads the organization's audit log as JSON or CSV.
 func (a *API) Audit() route.Endpoint {
 	d := route.Described(route.Describe("Settings", "Read the audit log of the organization", 400),
 		"Entries are newest first; a USER sees only their own. With Accept: text/csv, the response is a file in which "+
@@ -123,7 +123,7 @@ func newAuditRecord(e tenancy.AuditEvent) AuditRecord {
 	return out
 }
 
-// auditQuery reads the query parameters with get. Its error is Invalid and lists every wrong
+// auditQuery reads the query parameters with get. Its error is Invalid and lists every invalid
 // parameter.
 func auditQuery(get func(name string, fallback ...string) string) (tenancy.AuditQuery, error) {
 	var faults tenancy.Inputs
@@ -153,7 +153,7 @@ func auditQuery(get func(name string, fallback ...string) string) (tenancy.Audit
 	return q, faults.Err("audit.audit")
 }
 
-// maxAuditPages bounds how many entries a query skips.
+// maxAuditPages is the highest page number. It limits how many entries a query skips.
 const maxAuditPages = 10_000
 
 // auditCSV returns the records as CSV with a header line.
@@ -183,7 +183,7 @@ func auditCSV(records []AuditRecord) ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-// harmless returns the cell with an apostrophe before it if a spreadsheet would take it as a
+// harmless returns the cell, with an apostrophe in front if a spreadsheet would interpret it as a
 // formula. Example: =1+1 becomes '=1+1.
 func harmless(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {

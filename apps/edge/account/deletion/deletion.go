@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds the dependencies of an API.
 type Deps struct {
 	Accounts Deletions
 	Gate     *admission.Gate
@@ -26,19 +26,19 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Deletions are the use cases of deleting and restoring accounts and organizations.
+// Deletions deletes and restores accounts and organizations.
 type Deletions interface {
 	// DeleteAccount requests the deletion of the person's account. It returns Invalid while the
 	// person owns an organization that has other members.
 	DeleteAccount(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
-	// DeleteOrganization requests the deletion of the organization. Only the owner may call it.
+	// DeleteOrganization requests the organization's deletion. Only the owner may call it.
 	DeleteOrganization(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
 	// RestoreOrganization undoes DeleteOrganization. Only the owner may call it. It returns
 	// NotFound if there is no such organization to restore.
 	RestoreOrganization(ctx context.Context, p tenancy.Principal, org string) error
 }
 
-// DeletionRequest is the body of a request for a deletion.
+// DeletionRequest is the body of a deletion request.
 type DeletionRequest struct {
 	record.ProofRequest
 	Confirm string `json:"confirm" enum:"DELETE"`
@@ -46,7 +46,7 @@ type DeletionRequest struct {
 
 type deletionInput struct{ Body DeletionRequest }
 
-// DeletedAnswer is the response to a request for a deletion.
+// DeletedAnswer is the response to a deletion request.
 type DeletedAnswer struct {
 	Deleted bool `json:"deleted" doc:"Always true. Until the grace period ends, the deletion can be undone."`
 }
@@ -57,7 +57,7 @@ type deletedOutput struct {
 	Body    DeletedAnswer
 }
 
-// DeleteAccount returns the endpoint that deletes the account of the person after a grace period.
+// DeleteAccount returns the endpoint that deletes the person's account after a grace period.
 func (a *API) DeleteAccount() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Security", "Delete your account", 400, 409, 413),
 		"You are signed out everywhere immediately. To undo the deletion, sign in within the grace period and "+
@@ -65,7 +65,7 @@ func (a *API) DeleteAccount() route.Endpoint {
 }
 
 func (a *API) deleteAccount(ctx context.Context, in *deletionInput) (*deletedOutput, error) {
-	// The contract wants 400; the guard of personal routes would respond with 403.
+	// The API contract requires 400; the guard for personal routes would respond with 403.
 	if !request.Principal(ctx).Behind.IsZero() {
 		return nil, fault.New(fault.Invalid, "deletion.deleteAccount",
 			"Only the person themselves can do this. Stop impersonating first.")
@@ -99,14 +99,14 @@ func (a *API) deleteOrganization(ctx context.Context, in *deletionInput) (*delet
 	return &deletedOutput{Cookies: a.deps.Cookies.Expired(session.CookieOrg), Body: DeletedAnswer{Deleted: true}}, nil
 }
 
-// RestoredAnswer is the response of POST /user/restore-organization.
+// RestoredAnswer is the response to POST /user/restore-organization.
 type RestoredAnswer struct {
 	Restored bool `json:"restored" doc:"Always true."`
 }
 
 type restoredOutput struct{ Body RestoredAnswer }
 
-// RestoreOrganization returns the endpoint that undoes the deletion of an organization.
+// RestoreOrganization returns the endpoint that restores an organization marked for deletion.
 func (a *API) RestoreOrganization() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Organizations", "Undo the deletion of an organization", 400, 404, 413),
 		"Only the owner can do this. Posts that came due in the meantime are not published."), a.restoreOrganization)

@@ -1,5 +1,5 @@
-// Package instance provides the endpoints for administrators of the instance and for the company
-// that runs it.
+// Package instance provides the endpoints for instance administrators and for the company that runs
+// the instance.
 package instance
 
 import (
@@ -18,7 +18,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds the dependencies of an API.
 type Deps struct {
 	Accounts Accounts
 	Plans    billing.Plans
@@ -27,7 +27,7 @@ type Deps struct {
 	Log      *slog.Logger
 }
 
-// Accounts are the use cases of package instance.
+// Accounts provides the account operations that this package calls.
 type Accounts interface {
 	Instance
 	Enterprise
@@ -39,22 +39,24 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Instance are the use cases of administrators of the instance.
+// Instance lets instance administrators impersonate members.
 type Instance interface {
-	// Impersonable returns at most ten memberships whose person or organization contains the text
-	// in its name or address.
+	// Impersonable returns at most ten memberships in which the person's name, the person's email
+	// address or the organization's name contains the text.
 	Impersonable(ctx context.Context, p tenancy.Principal, text string) ([]tenancy.Impersonable, error)
-	// Impersonate records that the caller acts as the member from now on. An empty membership ends
-	// the impersonation.
+	// Impersonate records that the caller is impersonating the member from now on. An empty
+	// membership ends the impersonation.
 	Impersonate(ctx context.Context, p tenancy.Principal, membership string) error
 }
 
-// Enterprise are the use cases of the company that runs the instance.
+// Enterprise handles requests from the company that runs the instance.
 type Enterprise interface {
-	// CreateEnterpriseUser creates a person, an organization and a key for a signed request. It
-	// returns NotFound if the instance accepts no such requests, Invalid if the signature, its age
-	// or the content is invalid, and Conflict if the request has been used before or the address
-	// already has an account.
+	// CreateEnterpriseUser creates a person, an organization and an API key in response to a signed
+	// request. It returns the organization's id and the full key. The error is
+	//
+	//   - NotFound if the instance does not accept such requests
+	//   - Invalid if the request's signature, age or content is invalid
+	//   - Conflict if the request was used before or the email address already has an account
 	CreateEnterpriseUser(ctx context.Context, signed string, from tenancy.Source) (tenancy.OrgID, string, error)
 }
 
@@ -62,7 +64,7 @@ type impersonableInput struct {
 	Name string `query:"name" required:"true" maxLength:"128" doc:"Part of the name or email address of the person, or of the name of the organization."`
 }
 
-// ImpersonableRecord is a membership that an administrator of the instance can act as.
+// ImpersonableRecord is a membership that an instance administrator can impersonate.
 type ImpersonableRecord struct {
 	ID           string                   `json:"id" doc:"Id for POST /user/impersonate and the header impersonate."`
 	Role         string                   `json:"role" enum:"USER,ADMIN,SUPERADMIN"`
@@ -70,14 +72,14 @@ type ImpersonableRecord struct {
 	User         ImpersonablePerson       `json:"user"`
 }
 
-// ImpersonableOrganization is the organization of an ImpersonableRecord.
+// ImpersonableOrganization is the organization in an ImpersonableRecord.
 type ImpersonableOrganization struct {
 	ID           string                     `json:"id"`
 	Name         string                     `json:"name"`
 	Subscription *record.SubscriptionRecord `json:"subscription"`
 }
 
-// ImpersonablePerson is the person of an ImpersonableRecord.
+// ImpersonablePerson is the person in an ImpersonableRecord.
 type ImpersonablePerson struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
@@ -86,7 +88,7 @@ type ImpersonablePerson struct {
 
 type impersonableOutput struct{ Body []ImpersonableRecord }
 
-// Impersonable returns the endpoint that searches memberships to act as.
+// Impersonable returns the endpoint that searches for memberships to impersonate.
 func (a *API) Impersonable() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Instance", "Search for a membership to impersonate", 400),
 		"Returns at most ten memberships."),
@@ -115,8 +117,8 @@ func (a *API) impersonable(ctx context.Context, in *impersonableInput) (*imperso
 	return out, nil
 }
 
-// Impersonate returns the endpoint that lets an administrator of the instance start or stop
-// impersonating a member.
+// Impersonate returns the endpoint that lets an instance administrator start or stop impersonating
+// a member.
 func (a *API) Impersonate() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Instance", "Impersonate a member of an organization", 400, 404, 413),
 		"Send the id of a membership, or an empty id to stop impersonating. The response has no body and sets the "+
@@ -133,7 +135,7 @@ func (a *API) impersonate(ctx context.Context, in *record.IDInput) (*session.Coo
 	return &session.CookiesOutput{Cookies: a.deps.Cookies.Cookie(session.CookiePerson, in.Body.ID, session.PersonLife)}, nil
 }
 
-// EnterpriseRequest is the body of the routes for the company that runs the instance.
+// EnterpriseRequest is the body of requests from the company that runs the instance.
 type EnterpriseRequest struct {
 	Params string `json:"params" minLength:"1" maxLength:"8192"`
 }
@@ -148,7 +150,8 @@ func (EnterpriseRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.
 
 type enterpriseInput struct{ Body EnterpriseRequest }
 
-// EnterpriseUserAnswer has a new organization and its key, or says what was refused.
+// EnterpriseUserAnswer contains the new organization's id and key, or says why the request was
+// rejected.
 type EnterpriseUserAnswer struct {
 	ID      string `json:"id,omitempty" doc:"Id of the organization."`
 	APIKey  string `json:"apiKey,omitempty" doc:"The full key. It is shown only here."`
@@ -158,8 +161,8 @@ type EnterpriseUserAnswer struct {
 
 type enterpriseOutput struct{ Body EnterpriseUserAnswer }
 
-// CreateEnterpriseUser returns the endpoint that creates a person, an organization and a key for a
-// signed request.
+// CreateEnterpriseUser returns the endpoint that creates a person, an organization and an API key
+// in response to a signed request.
 func (a *API) CreateEnterpriseUser() route.Endpoint {
 	return route.JSON(route.Described(
 		route.Created("Instance", "Create a person with an organization and a key", 400, 404, 413, 429),

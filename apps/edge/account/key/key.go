@@ -12,7 +12,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds the dependencies of an API.
 type Deps struct {
 	Accounts Keys
 	Gate     *admission.Gate
@@ -25,19 +25,22 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Keys are the use cases of API keys. A key itself is returned only when it is created.
+// Keys manages API keys. The full key is returned only when the key is created.
 type Keys interface {
-	// Keys returns the live keys, newest first, with the addresses of their creators.
+	// Keys returns the live keys, newest first, with the email addresses of their creators.
 	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)
-	// CreateKey needs a sign-in in the last ten minutes, or a proof. It returns Invalid if the
-	// proof is missing or wrong.
+	// CreateKey requires a sign-in within the last ten minutes, or a proof. It returns the full key
+	// and its record, or Invalid if the proof is missing or wrong.
 	CreateKey(ctx context.Context, p tenancy.Principal, n tenancy.NewKey) (string, tenancy.APIKey, error)
 	RenameKey(ctx context.Context, p tenancy.Principal, key, name string) (tenancy.APIKey, error)
 	DeleteKey(ctx context.Context, p tenancy.Principal, key string) error
 	// RotateKey replaces a key, or the oldest key if the id is "", with a new key that has the same
-	// name and expiry. The old key works for overlap more hours. If there is no key, it creates the
-	// first one. It needs what CreateKey needs. Conflict means that the key has already been
-	// replaced or, with "", that it was made by a rotation minutes ago.
+	// name and expiry. The old key keeps working for overlap hours. If the id is "" and there is no
+	// key to replace, RotateKey creates the first key. It requires the same sign-in or proof as
+	// CreateKey.
+	//
+	// RotateKey returns Conflict if the key has already been replaced. If the id is "", it also
+	// returns Conflict if a rotation created the oldest key within the last ten minutes.
 	RotateKey(ctx context.Context, p tenancy.Principal, key string, overlap int, proof tenancy.Proof) (
 		tenancy.Rotation, error)
 }
@@ -63,7 +66,7 @@ type KeyCreator struct {
 
 type keysOutput struct{ Body []KeyRecord }
 
-// Keys returns the endpoint that lists the API keys of the organization.
+// Keys returns the endpoint that lists the organization's API keys.
 func (a *API) Keys() route.Endpoint {
 	return route.JSON(route.Describe("API keys", "List the API keys of the organization"), a.keys)
 }
@@ -96,7 +99,7 @@ type CreateKeyRequest struct {
 
 type createKeyInput struct{ Body CreateKeyRequest }
 
-// NewKeyAnswer is a new key.
+// NewKeyAnswer is the response to POST /settings/api-keys.
 type NewKeyAnswer struct {
 	ID        string  `json:"id"`
 	Name      string  `json:"name"`
@@ -155,7 +158,7 @@ type renameKeyInput struct {
 	Body KeyNameRequest
 }
 
-// KeyName is the id and the name of a key.
+// KeyName is a key's id and name.
 type KeyName struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -188,7 +191,7 @@ func (a *API) deleteKey(ctx context.Context, in *record.PathID) (*record.IDOutpu
 	return &record.IDOutput{Body: record.IDAnswer(*in)}, nil
 }
 
-// RotateKeyRequest is the body of POST /user/api-key/rotate, which may be absent.
+// RotateKeyRequest is the body of POST /user/api-key/rotate. The body may be absent.
 type RotateKeyRequest struct {
 	ID      string `json:"id,omitempty" maxLength:"64" doc:"Id of the key; if absent, the oldest key that was not replaced."`
 	Overlap int    `json:"overlapHours,omitempty" minimum:"0" maximum:"72" doc:"How long both keys work."`
@@ -197,7 +200,7 @@ type RotateKeyRequest struct {
 
 type rotateKeyInput struct{ Body *RotateKeyRequest }
 
-// RotatedKeyAnswer is the key that replaces another one.
+// RotatedKeyAnswer is the response to POST /user/api-key/rotate.
 type RotatedKeyAnswer struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`

@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds the dependencies of an API.
 type Deps struct {
 	Accounts Organizations
 	Plans    billing.Plans
@@ -26,29 +26,30 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Organizations are the use cases of organizations and of joining them.
+// Organizations creates, joins and changes organizations.
 type Organizations interface {
-	// Organizations returns the organizations of which the person is an enabled member, oldest
-	// membership first. It includes organizations marked for deletion that the person owns.
+	// Organizations returns the organizations in which the person is an enabled member, oldest
+	// membership first. It includes organizations marked for deletion if the person owns them.
 	Organizations(ctx context.Context, p tenancy.Principal) ([]tenancy.OrganizationOf, error)
-	// CreateOrganization returns Conflict, RateLimited or Quota if the person has created too many
-	// organizations: in total, in 24 hours, or with the default plan.
+	// CreateOrganization limits how many organizations a person can create. It returns Conflict if
+	// the person has reached the total limit, RateLimited for the 24-hour limit, and Quota for the
+	// default plan's limit.
 	CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (tenancy.Organization, error)
 	// ChooseOrganization returns Forbidden unless the person is a member of the organization.
 	ChooseOrganization(ctx context.Context, p tenancy.Principal, org string) error
-	// JoinOrganization uses an invitation. It returns the zero id if the invitation is invalid,
-	// used or expired, and Forbidden if it is for another address or for one that the person has
-	// not confirmed.
+	// JoinOrganization accepts an invitation. It returns the zero id if the invitation is invalid,
+	// used or expired. It returns Forbidden if the invitation is for another email address, or for
+	// an address that the person has not confirmed.
 	JoinOrganization(ctx context.Context, p tenancy.Principal, token string) (tenancy.OrgID, error)
 	Organization(ctx context.Context, p tenancy.Principal) (tenancy.Organization, error)
 	UpdateOrganization(ctx context.Context, p tenancy.Principal, change tenancy.OrganizationChange) (
 		tenancy.Organization, error)
 }
 
-// shortlinkAsk is the preference of an organization that has not chosen one.
+// shortlinkAsk is the shortlink preference of an organization that has not chosen one.
 const shortlinkAsk = "ASK"
 
-// OrganizationRecord is an organization of the person.
+// OrganizationRecord is one of the person's organizations.
 type OrganizationRecord struct {
 	ID           string                     `json:"id"`
 	Name         string                     `json:"name"`
@@ -64,7 +65,7 @@ type OrganizationRecord struct {
 	DeletedAt    *string                    `json:"deletedAt" nullable:"true" format:"date-time" doc:"When its deletion was requested."`
 }
 
-// MembershipRecord is the role of a member.
+// MembershipRecord is a person's membership in an organization.
 type MembershipRecord struct {
 	Role     string `json:"role" enum:"USER,ADMIN,SUPERADMIN"`
 	Disabled bool   `json:"disabled"`
@@ -81,7 +82,7 @@ func newOrganizationRecord(o tenancy.OrganizationOf, s *billing.Subscription) Or
 
 type organizationsOutput struct{ Body []OrganizationRecord }
 
-// Organizations returns the endpoint that lists the organizations of the person.
+// Organizations returns the endpoint that lists the person's organizations.
 func (a *API) Organizations() route.Endpoint {
 	return route.JSON(route.Describe("Organizations", "List your organizations"), a.organizations)
 }
@@ -109,7 +110,7 @@ type CreateOrganizationRequest struct {
 
 type createOrganizationInput struct{ Body CreateOrganizationRequest }
 
-// OrganizationName is the id and the name of an organization.
+// OrganizationName is an organization's id and name.
 type OrganizationName struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -120,7 +121,7 @@ type createOrganizationOutput struct {
 	Body    OrganizationName
 }
 
-// CreateOrganization returns the endpoint that creates an organization and chooses it.
+// CreateOrganization returns the endpoint that creates an organization and selects it.
 func (a *API) CreateOrganization() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Organizations", "Create an organization", 400, 402, 409, 413),
 		"The number of organizations that one person can create is limited: 402 for those on the default plan, 409 "+
@@ -138,7 +139,7 @@ func (a *API) createOrganization(ctx context.Context, in *createOrganizationInpu
 	}, nil
 }
 
-// ChooseOrganization returns the endpoint that chooses the organization for the browser's further
+// ChooseOrganization returns the endpoint that selects the organization for the browser's later
 // requests.
 func (a *API) ChooseOrganization() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Organizations", "Choose an organization", 400, 413),
@@ -162,7 +163,7 @@ type joinInput struct {
 	Body       JoinRequest
 }
 
-// JoinAnswer is the response of POST /user/join-org.
+// JoinAnswer is the response to POST /user/join-org.
 type JoinAnswer struct {
 	ID *string `json:"id" nullable:"true" doc:"Null if the invitation is invalid, used or expired."`
 }
@@ -172,7 +173,7 @@ type joinOutput struct {
 	Body    JoinAnswer
 }
 
-// JoinOrganization returns the endpoint that uses an invitation.
+// JoinOrganization returns the endpoint that accepts an invitation.
 func (a *API) JoinOrganization() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Organizations", "Use an invitation", 400, 402, 409, 413),
 		"403 means that the invitation is for another address, or for one that you have not confirmed."),
@@ -201,7 +202,7 @@ func (a *API) joinOrganization(ctx context.Context, in *joinInput) (*joinOutput,
 	return out, nil
 }
 
-// OrganizationSettings are the settings of an organization.
+// OrganizationSettings holds an organization's settings.
 type OrganizationSettings struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
@@ -221,7 +222,7 @@ func newOrganizationSettings(o tenancy.Organization) *organizationOutput {
 	}}
 }
 
-// Organization returns the endpoint for the settings of the organization.
+// Organization returns the endpoint for the organization's settings.
 func (a *API) Organization() route.Endpoint {
 	return route.JSON(route.Describe("Organizations", "Get the settings of the organization"), a.organization)
 }
@@ -244,7 +245,7 @@ type UpdateOrganizationDto struct {
 
 type updateOrganizationInput struct{ Body UpdateOrganizationDto }
 
-// UpdateOrganization returns the endpoint that changes the settings of the organization.
+// UpdateOrganization returns the endpoint that changes the organization's settings.
 func (a *API) UpdateOrganization() route.Endpoint {
 	return route.JSON(route.Describe("Organizations", "Change the settings of the organization", 400, 413),
 		a.updateOrganization)

@@ -11,16 +11,16 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds the dependencies of an API.
 type Deps struct {
 	Accounts Accounts
 	Plans    billing.Plans
 }
 
-// Accounts looks up the organization of a request.
+// Accounts looks up a request's organization.
 type Accounts interface {
-	// Self returns the person and the organization of the principal. The organization is zero if
-	// the person has access to none.
+	// Self returns the principal's person and organization. The organization is zero if the person
+	// has access to none.
 	Self(ctx context.Context, p tenancy.Principal) (tenancy.Person, tenancy.OrganizationOf, error)
 }
 
@@ -30,7 +30,7 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// SubscriptionAnswer is the subscription of the organization.
+// SubscriptionAnswer holds the organization's subscription.
 type SubscriptionAnswer struct {
 	Subscription *record.SubscriptionRecord `json:"subscription"`
 }
@@ -54,7 +54,7 @@ func (a *API) subscription(ctx context.Context, _ *struct{}) (*subscriptionOutpu
 	return &subscriptionOutput{Body: SubscriptionAnswer{Subscription: record.NewSubscription(current)}}, nil
 }
 
-// TierRecord is a plan of the instance. A null limit means no limit.
+// TierRecord is a plan that the instance offers. A null limit means no limit.
 type TierRecord struct {
 	Name     string `json:"name" enum:"FREE,STANDARD,TEAM,PRO,ULTIMATE"`
 	Channels *int   `json:"channels" nullable:"true"`
@@ -65,7 +65,7 @@ type TierRecord struct {
 	Year     int    `json:"yearPrice" doc:"In US dollars."`
 }
 
-// TiersAnswer lists the plans of the instance.
+// TiersAnswer lists the instance's plans.
 type TiersAnswer struct {
 	Month []string     `json:"month" doc:"Always empty: the instance sells no plans."`
 	Year  []string     `json:"year" doc:"Always empty: the instance sells no plans."`

@@ -9,27 +9,27 @@ import (
 	"crier/tenancy"
 )
 
-// Factors are the use cases of second factors for a person with a session. Methods return Invalid
-// for a wrong proof or a wrong code.
+// Factors manages the second factor of a person with a session. Methods return Invalid for a wrong
+// proof or a wrong code.
 type Factors interface {
 	MFAStatus(ctx context.Context, p tenancy.Principal) (tenancy.MFAStatus, error)
 	// BeginMFA returns a new second factor. It returns Conflict if the person already has one.
 	BeginMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) (tenancy.Secret, error)
 	// ConfirmMFA enables the second factor and returns the recovery codes.
 	ConfirmMFA(ctx context.Context, p tenancy.Principal, code string) ([]string, error)
-	// DisableMFA requires a code or a recovery code in addition to the password. It returns
-	// Forbidden if an organization of the person requires a second factor, but never for a recovery
-	// code.
+	// DisableMFA requires the password and either a code or a recovery code. It returns Forbidden
+	// if one of the person's organizations requires a second factor, unless a recovery code is
+	// given.
 	DisableMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
-	// ReplaceRecoveryCodes replaces all recovery codes.
+	// ReplaceRecoveryCodes replaces all recovery codes and returns the new ones.
 	ReplaceRecoveryCodes(ctx context.Context, p tenancy.Principal, code string) ([]string, error)
 	MFAPolicy(ctx context.Context, p tenancy.Principal) (bool, error)
 	// SetMFAPolicy sets whether the organization requires a second factor. It returns Conflict if
-	// the caller has none.
+	// the caller has no second factor.
 	SetMFAPolicy(ctx context.Context, p tenancy.Principal, required bool) error
 }
 
-// MFAStatusAnswer is the state of a person's second factor.
+// MFAStatusAnswer is the status of a person's second factor.
 type MFAStatusAnswer struct {
 	Enabled           bool    `json:"enabled"`
 	Required          bool    `json:"required" doc:"Whether the organization requires a second factor."`
@@ -39,7 +39,7 @@ type MFAStatusAnswer struct {
 
 type mfaStatusOutput struct{ Body MFAStatusAnswer }
 
-// MFAStatus returns the endpoint for the state of the person's second factor.
+// MFAStatus returns the endpoint for the status of the person's second factor.
 func (a *API) MFAStatus() route.Endpoint {
 	return route.JSON(route.Describe("Security", "Get the status of your second factor"), a.mfaStatus)
 }
@@ -57,7 +57,7 @@ func (a *API) mfaStatus(ctx context.Context, _ *struct{}) (*mfaStatusOutput, err
 
 type proofInput struct{ Body record.ProofRequest }
 
-// BeginMFA returns the endpoint that begins to set up a second factor.
+// BeginMFA returns the endpoint that starts setting up a second factor.
 func (a *API) BeginMFA() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Security", "Start enrolling a second factor", 400, 409, 413),
 		"The second factor is active once its first code was sent to /user/mfa/confirm."), a.beginMFA)
@@ -75,14 +75,14 @@ func (a *API) beginMFA(ctx context.Context, in *proofInput) (*record.MFASecretOu
 	return record.NewMFASecret(secret), nil
 }
 
-// MFACodeRequest is a body with a code of the second factor.
+// MFACodeRequest is a request body with a second-factor code.
 type MFACodeRequest struct {
 	Code string `json:"code" minLength:"1" maxLength:"64" doc:"Six-digit code from the authenticator." example:"123456"`
 }
 
 type mfaCodeInput struct{ Body MFACodeRequest }
 
-// MFAEnabledAnswer is the response after a second factor was enabled or got new recovery codes.
+// MFAEnabledAnswer is the response to enabling a second factor or replacing its recovery codes.
 type MFAEnabledAnswer struct {
 	Enabled       bool     `json:"enabled" doc:"Always true."`
 	RecoveryCodes []string `json:"recoveryCodes" doc:"Shown only here. Each works once instead of a code."`
@@ -116,7 +116,7 @@ func (a *API) replaceRecoveryCodes(ctx context.Context, in *mfaCodeInput) (*mfaE
 	return &mfaEnabledOutput{Body: MFAEnabledAnswer{Enabled: true, RecoveryCodes: codes}}, nil
 }
 
-// MFADisabledAnswer is the response of POST /user/mfa/disable.
+// MFADisabledAnswer is the response to POST /user/mfa/disable.
 type MFADisabledAnswer struct {
 	Enabled bool `json:"enabled" doc:"Always false."`
 }
@@ -142,14 +142,14 @@ func (a *API) disableMFA(ctx context.Context, in *proofInput) (*mfaDisabledOutpu
 	return &mfaDisabledOutput{}, nil
 }
 
-// MFAPolicyBody says whether an organization requires second factors.
+// MFAPolicyBody says whether an organization requires a second factor.
 type MFAPolicyBody struct {
 	Required bool `json:"required" doc:"Whether members without a second factor have no access until they enable one."`
 }
 
 type mfaPolicyBody struct{ Body MFAPolicyBody }
 
-// MFAPolicy returns the endpoint that says whether the organization requires second factors.
+// MFAPolicy returns the endpoint that says whether the organization requires a second factor.
 func (a *API) MFAPolicy() route.Endpoint {
 	return route.JSON(route.Describe("Security", "Get whether the organization requires a second factor"), a.mfaPolicy)
 }
@@ -162,7 +162,7 @@ func (a *API) mfaPolicy(ctx context.Context, _ *struct{}) (*mfaPolicyBody, error
 	return &mfaPolicyBody{Body: MFAPolicyBody{Required: required}}, nil
 }
 
-// SetMFAPolicy returns the endpoint that sets whether the organization requires second factors.
+// SetMFAPolicy returns the endpoint that sets whether the organization requires a second factor.
 func (a *API) SetMFAPolicy() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Security", "Require a second factor for all members", 400, 409, 413),
 		"409 means that you have no second factor yourself."), a.setMFAPolicy)

@@ -9,11 +9,12 @@ import (
 	"crier/tenancy"
 )
 
-// Identities are the use cases of a person's identities at providers.
+// Identities lists and unlinks a person's identities at identity providers.
 type Identities interface {
 	// Identities returns the identities that the person can sign in with.
 	Identities(ctx context.Context, p tenancy.Principal) ([]tenancy.Identity, error)
-	// UnlinkIdentity removes an identity. It returns Conflict for the person's last way to sign in.
+	// UnlinkIdentity removes an identity. It returns Conflict if the person could not sign in
+	// without it.
 	UnlinkIdentity(ctx context.Context, p tenancy.Principal, identity string) error
 }
 
@@ -46,7 +47,7 @@ func (a *API) identities(ctx context.Context, _ *struct{}) (*identitiesOutput, e
 }
 
 // UnlinkIdentity returns the endpoint that removes an identity. The person can then no longer sign
-// in with it.
+// in with that identity.
 func (a *API) UnlinkIdentity() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Security", "Unlink an identity", 404, 409),
 		"409 means that you could no longer sign in. Set a password first."), a.unlinkIdentity)

@@ -11,13 +11,13 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds the dependencies of an API.
 type Deps struct {
 	Accounts Accounts
 	Gate     *admission.Gate
 }
 
-// Accounts are the use cases of package security.
+// Accounts provides the account operations that this package calls.
 type Accounts interface {
 	Security
 	Factors
@@ -31,16 +31,15 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Security are the use cases of a person's password and address. Methods return Invalid for a wrong
-// proof.
+// Security changes a person's password and email address. Methods return Invalid for a wrong proof.
 type Security interface {
-	// ChangePassword sets the password and ends all other sessions. The password of the proof is
-	// the old password. A person without a password sets a first one; the proof is then a sign-in
-	// in the last ten minutes.
+	// ChangePassword sets the password and ends the person's other sessions. The proof contains the
+	// old password. A person who has no password yet must have signed in within the last ten
+	// minutes instead.
 	ChangePassword(ctx context.Context, p tenancy.Principal, proof tenancy.Proof, password string) error
-	// ChangeAddress sends links to the old and the new address, and the address changes once both
-	// have been followed. On an instance without mail it changes at once. ChangeAddress reports
-	// whether it has changed.
+	// ChangeAddress emails links to the old and the new address. The address changes once both
+	// links have been followed, or immediately if the instance sends no email. ChangeAddress
+	// reports whether the address has changed.
 	ChangeAddress(ctx context.Context, p tenancy.Principal, email string, proof tenancy.Proof) (bool, error)
 }
 
@@ -61,7 +60,8 @@ type ChangedAnswer struct {
 
 type changedOutput struct{ Body ChangedAnswer }
 
-// ChangePassword returns the endpoint that changes the password and ends the other sessions.
+// ChangePassword returns the endpoint that changes the password and ends the person's other
+// sessions.
 func (a *API) ChangePassword() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Security", "Change your password", 400, 413),
 		"This ends your other sessions. If you have no password yet, you can set one within 10 minutes of signing in."),
@@ -93,7 +93,7 @@ type ChangeEmailRequest struct {
 
 type changeEmailInput struct{ Body ChangeEmailRequest }
 
-// ChangeEmail returns the endpoint that begins a change of address.
+// ChangeEmail returns the endpoint that starts changing the person's email address.
 func (a *API) ChangeEmail() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Security", "Change your email address", 400, 409, 413),
 		"Links are sent to the old and the new address, and the address changes once both were followed. "+

@@ -9,17 +9,17 @@ import (
 	"crier/tenancy"
 )
 
-// SessionLists are the use cases of a person's own sessions.
+// SessionLists lists and ends a person's sessions.
 type SessionLists interface {
-	// ListSessions returns the live sessions of the principal's person, newest first.
+	// ListSessions returns the person's live sessions, newest first.
 	ListSessions(ctx context.Context, p tenancy.Principal) ([]tenancy.SessionInfo, error)
-	// EndSessions ends the session with the id or, if the id is empty, all of the person's sessions
-	// except the request's own. It returns how many ended, and NotFound if the person has no
-	// session with the id.
+	// EndSessions ends the session with the given id or, if the id is empty, all of the person's
+	// sessions except the one that makes the request. It returns the number of sessions that ended,
+	// or NotFound if the person has no session with that id.
 	EndSessions(ctx context.Context, p tenancy.Principal, session string) (int, error)
 }
 
-// SessionRecord is a live session of the person.
+// SessionRecord is one of the person's live sessions.
 type SessionRecord struct {
 	ID        string `json:"id"`
 	Current   bool   `json:"current" doc:"Whether this is the session of the request."`
@@ -32,7 +32,7 @@ type SessionRecord struct {
 
 type sessionsOutput struct{ Body []SessionRecord }
 
-// ListSessions returns the endpoint that lists the sessions of the person.
+// ListSessions returns the endpoint that lists the person's sessions.
 func (a *API) ListSessions() route.Endpoint {
 	return route.JSON(route.Describe("Security", "List your sessions"), a.listSessions)
 }
@@ -57,14 +57,15 @@ type endSessionsInput struct {
 	ID string `query:"id" maxLength:"64" doc:"Id of a session; if absent, all sessions except the one of the request."`
 }
 
-// EndedAnswer has the number of sessions that ended.
+// EndedAnswer contains the number of sessions that ended.
 type EndedAnswer struct {
 	Ended int `json:"ended"`
 }
 
 type endedOutput struct{ Body EndedAnswer }
 
-// EndSessions returns the endpoint that ends one session, or all sessions except the request's own.
+// EndSessions returns the endpoint that ends one session, or all sessions except the one that makes
+// the request.
 func (a *API) EndSessions() route.Endpoint {
 	return route.JSON(route.Describe("Security", "End a session, or all others", 400, 404), a.endSessions)
 }

@@ -10,21 +10,21 @@ import (
 	"crier/tenancy"
 )
 
-// Offers are the use cases of an invitation that a browser has kept for its next sign-in.
+// Offers looks up the invitation that a browser keeps for its next sign-in.
 type Offers interface {
-	// Offer returns what an invitation offers to the person. It returns false if the person cannot
-	// use the invitation or is already a member of the organization.
+	// Offer returns what an invitation offers the person. ok is false if the person cannot use the
+	// invitation or is already a member of the organization.
 	Offer(ctx context.Context, p tenancy.Principal, token string) (offer tenancy.Offer, ok bool, err error)
 }
 
-// BrowserCookies are the cookies that a sign-in reads.
+// BrowserCookies holds the cookies that a sign-in reads.
 type BrowserCookies struct {
 	Auth       string `cookie:"auth" doc:"The previous session of the browser. It ends when a new one begins."`
 	Invitation string `cookie:"org" doc:"Token of an invitation. The complete sign-in offers the invitation but does not use it."`
 	Person     string `cookie:"impersonate" doc:"Deleted once the sign-in is complete."`
 }
 
-// SignInHeaders are the headers of a response that can begin a session.
+// SignInHeaders holds the headers of a response that can start a session.
 type SignInHeaders struct {
 	Cookies    []string `header:"Set-Cookie" doc:"auth and device after a complete sign-in, and showorg after a registration."`
 	Reload     string   `header:"reload" doc:"true if an existing person has signed in."`
@@ -32,8 +32,8 @@ type SignInHeaders struct {
 	Activate   string   `header:"activate" doc:"true if a link in a mail must be followed first."`
 }
 
-// SignInStep has the members of the response to an incomplete sign-in, and the recovery codes of a
-// completed one.
+// SignInStep says what an incomplete sign-in still requires. After a complete sign-in, it holds any
+// new recovery codes and the invitation to offer.
 type SignInStep struct {
 	MFARequired           bool     `json:"mfaRequired,omitempty" doc:"true if a code must be sent to /auth/mfa/verify."`
 	MFAEnrollmentRequired bool     `json:"mfaEnrollmentRequired,omitempty" doc:"true if a second factor must be enrolled; see /auth/mfa/enroll/begin."`
@@ -47,7 +47,7 @@ type SignInStep struct {
 	Invitation *InvitationOffer `json:"invitation,omitempty" doc:"The invitation of the cookie org. Ask the person, then call POST /user/join-org."`
 }
 
-// InvitationOffer is what an invitation offers to the person who has signed in.
+// InvitationOffer is what an invitation offers the person who has signed in.
 type InvitationOffer struct {
 	Organization string `json:"organization" doc:"Name of the organization." example:"Acme"`
 	Role         string `json:"role" enum:"USER,ADMIN"`
@@ -66,7 +66,7 @@ func newSignInStep(s tenancy.SignIn) SignInStep {
 	return out
 }
 
-// LoginAnswer is the response to a sign-in step. The session is in the cookie auth.
+// LoginAnswer is the response to a sign-in step. The session is in the auth cookie.
 type LoginAnswer struct {
 	Login bool `json:"login" doc:"Whether the sign-in is complete."`
 	SignInStep
@@ -87,7 +87,7 @@ func (a *API) loginAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCookie
 	return &loginOutput{SignInHeaders: headers, Body: body}, nil
 }
 
-// signInAnswer returns the headers and the members of the response to a sign-in step.
+// signInAnswer returns the headers and the body members of the response to a sign-in step.
 func (a *API) signInAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (
 	h SignInHeaders, step SignInStep, err error) {
 	step = newSignInStep(s)
@@ -99,15 +99,15 @@ func (a *API) signInAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCooki
 		}
 	case tenancy.StepConfirm:
 		h.Activate = "true"
-		if s.Device != "" { // Activate recognizes the browser by it
+		if s.Device != "" { // Activate recognizes the browser by this cookie
 			h.Cookies = a.deps.Cookies.Cookie(session.CookieDevice, s.Device, tenancy.DeviceMemory)
 		}
 	}
 	return h, step, err
 }
 
-// completeSignIn returns the headers of a complete sign-in. It ends the browser's previous session,
-// because another site may have planted it.
+// completeSignIn returns the headers for a complete sign-in. It ends the browser's previous
+// session, because another site may have planted it.
 func (a *API) completeSignIn(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (SignInHeaders, error) {
 	if b.Auth != "" {
 		if err := a.deps.Accounts.Logout(ctx, b.Auth, request.From(ctx).From); err != nil {
@@ -115,7 +115,7 @@ func (a *API) completeSignIn(ctx context.Context, s tenancy.SignIn, b BrowserCoo
 		}
 	}
 	h := SignInHeaders{Cookies: a.deps.Cookies.Cookie(session.CookieAuth, s.Session, session.SessionLife)}
-	// A known browser stays known for longer.
+	// Set the cookie of a new browser, or renew the cookie of a known one.
 	if device := cmp.Or(s.Device, request.From(ctx).From.Device); device != "" {
 		h.Cookies = append(h.Cookies, a.deps.Cookies.Cookie(session.CookieDevice, device, tenancy.DeviceMemory)...)
 	}
@@ -133,10 +133,10 @@ func (a *API) completeSignIn(ctx context.Context, s tenancy.SignIn, b BrowserCoo
 	return h, nil
 }
 
-// offer returns what the browser's invitation offers to the person who has signed in. It does not
-// join the organization, because anybody can send a link that puts an invitation into a browser. An
-// invitation that the person cannot use is deleted; one that cannot be looked up now stays for the
-// next sign-in.
+// offer returns what the browser's invitation offers the person who has signed in. It does not join
+// the organization, because anybody can send a link that puts an invitation into a browser. If the
+// person cannot use the invitation, offer deletes its cookie; if the look-up fails, the cookie
+// stays for the next sign-in.
 func (a *API) offer(ctx context.Context, live, token string, h *SignInHeaders) *InvitationOffer {
 	p, err := a.deps.Accounts.Session(ctx, live, "", "", request.From(ctx).From)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"crier/tenancy"
 )
 
-// MFAVerifyRequest is the body of POST /auth/mfa/verify, with one of the two codes.
+// MFAVerifyRequest is the body of POST /auth/mfa/verify. It must contain exactly one of the two
+// codes.
 type MFAVerifyRequest struct {
 	Token        string `json:"mfaToken" minLength:"1" maxLength:"512"`
 	Code         string `json:"code,omitempty" maxLength:"16" doc:"Six-digit code from the authenticator." example:"123456"`
@@ -54,7 +55,7 @@ type MFATokenRequest struct {
 
 type mfaTokenInput struct{ Body MFATokenRequest }
 
-// BeginEnrollment returns the endpoint that begins to set up a second factor during a sign-in.
+// BeginEnrollment returns the endpoint that starts setting up a second factor during a sign-in.
 func (a *API) BeginEnrollment() route.Endpoint {
 	return route.JSON(
 		route.Created("Sign-in", "Start enrolling a second factor that a sign-in requires", 400, 401, 403, 409, 413, 429),

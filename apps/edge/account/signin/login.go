@@ -17,13 +17,12 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds the dependencies of an API.
 type Deps struct {
-	// Origins are the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Identity providers redirect
-	// back to these only.
+	// Origins lists the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Identity providers redirect
+	// back to these origins only.
 	Origins []string
-	// MobileScheme is the address of the mobile app, such as crier://callback. It is empty if there
-	// is no app.
+	// MobileScheme is the mobile app's URL, or empty if there is no app. Example: crier://callback
 	MobileScheme string
 	Accounts     Accounts
 	Gate         *admission.Gate
@@ -31,7 +30,7 @@ type Deps struct {
 	Log          *slog.Logger
 }
 
-// Accounts are the use cases of package signin.
+// Accounts provides the account operations that this package calls.
 type Accounts interface {
 	SignUp
 	Logins
@@ -46,22 +45,23 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Logins are the steps of a sign-in.
+// Logins performs the steps of a sign-in.
 type Logins interface {
-	// Login checks an address and a password. It returns Invalid for a wrong pair, which takes as
-	// long as a right one, and RateLimited if too many log-ins are running. Log-ins from one site
-	// hardly delay those from another.
+	// Login checks an email address and a password. It returns Invalid if they do not match, which
+	// takes as long as a match, and RateLimited if too many logins are running. Logins from one
+	// site hardly delay logins from another.
 	Login(ctx context.Context, email, password string, from tenancy.Source) (tenancy.SignIn, error)
 	// VerifyMFA completes a sign-in at StepMFA with a code or a recovery code. It returns
-	// Unauthenticated for a wrong code, and RateLimited after five wrong ones.
+	// Unauthenticated for a wrong code, and RateLimited after five wrong codes.
 	VerifyMFA(ctx context.Context, token, code, recovery string, from tenancy.Source) (tenancy.SignIn, error)
 	// BeginEnrollment returns a new second factor for a sign-in at StepEnroll. It returns
 	// Unauthenticated for an expired token.
 	BeginEnrollment(ctx context.Context, token string) (tenancy.Secret, error)
-	// ConfirmEnrollment completes a sign-in at StepEnroll with the first code of the second factor.
+	// ConfirmEnrollment completes a sign-in at StepEnroll with the first code of the new second
+	// factor.
 	ConfirmEnrollment(ctx context.Context, token, code string, from tenancy.Source) (tenancy.SignIn, error)
-	// Restore completes a sign-in at StepRestore: it undoes the deletion of the account, and of the
-	// organizations of which the person is the only member.
+	// Restore completes a sign-in at StepRestore. It restores the account, and the organizations
+	// that have the person as their only member.
 	Restore(ctx context.Context, token string, from tenancy.Source) (tenancy.SignIn, error)
 }
 
@@ -77,15 +77,15 @@ type loginInput struct {
 	Body LoginUserDto
 }
 
-// Login returns the endpoint that signs a person in. After a success, it ends the browser's
-// previous session.
+// Login returns the endpoint that signs a person in. A complete sign-in ends the browser's previous
+// session.
 func (a *API) Login() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Sign in with email and password", 400, 403, 413, 429),
 		"The response says what the sign-in still needs, or sets the cookie auth."), a.login)
 }
 
-// login signs a person in. It returns RateLimited while the client, or its site on this account,
-// must wait after failed log-ins.
+// login signs a person in. It returns RateLimited while the client, or the client's site for this
+// account, must wait after failed logins.
 func (a *API) login(ctx context.Context, in *loginInput) (*loginOutput, error) {
 	email, err := in.Body.validate()
 	if err != nil {
@@ -115,7 +115,8 @@ func (a *API) login(ctx context.Context, in *loginInput) (*loginOutput, error) {
 	return a.loginAnswer(ctx, signIn, in.BrowserCookies)
 }
 
-// validate returns the address as it is stored, or Invalid for a log-in that cannot succeed.
+// validate returns the email address in its stored form. It returns Invalid if the login cannot
+// succeed.
 func (in LoginUserDto) validate() (email string, err error) {
 	var faults tenancy.Inputs
 	faults.Check(in.Provider == "" || in.Provider == "LOCAL", "provider", "must be LOCAL")
@@ -125,8 +126,8 @@ func (in LoginUserDto) validate() (email string, err error) {
 	return email, faults.Err("signin.login")
 }
 
-// Logout returns the endpoint that ends the session. It clears the cookies auth, showorg and
-// impersonate.
+// Logout returns the endpoint that ends the session and clears the auth, showorg and impersonate
+// cookies.
 func (a *API) Logout() route.Endpoint {
 	return route.Raw(route.Describe("Sign-in", "End the session"), a.logout,
 		route.Content(http.StatusCreated, "Signed out. The cookies are deleted and the header logout is set.", "", nil))

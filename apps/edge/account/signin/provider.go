@@ -17,24 +17,25 @@ import (
 	"crier/tenancy"
 )
 
-// Providers are sign-ins at identity providers.
+// Providers signs people in with identity providers.
 type Providers interface {
-	// BeginSignIn returns the address at the provider and the state to keep in a cookie. If p has a
-	// session, the identity will be linked to its person; without a session p is zero. BeginSignIn
-	// returns NotFound if the instance does not have the provider.
+	// BeginSignIn returns the provider's sign-in URL and the state to keep in a cookie. p is the
+	// principal of the live session, or zero if there is none. If there is a session, the identity
+	// will be linked to its person. BeginSignIn returns NotFound if the instance does not have the
+	// provider.
 	BeginSignIn(ctx context.Context, provider, redirectURI string, p tenancy.Principal) (url, state string, err error)
-	// FinishSignIn completes the sign-in of a state. It returns Invalid for a state that is not the
-	// browser's, has expired or was used before, and if the provider refused. p is the principal of
-	// the live session, or zero if there is none.
+	// FinishSignIn completes the sign-in that the state belongs to. It returns Invalid if the state
+	// belongs to another browser, has expired or was used before, or if the provider rejected the
+	// sign-in. p is the principal of the live session, or zero if there is none.
 	FinishSignIn(ctx context.Context, provider string, callback tenancy.Callback, p tenancy.Principal) (
 		tenancy.ProviderSignIn, error)
 }
 
-// mobileCallback is the path to which identity providers redirect a browser that is to return to
-// the mobile app.
+// mobileCallback is the path to which identity providers redirect sign-ins that return to the
+// mobile app.
 const mobileCallback = "/auth/oauth-mobile-callback"
 
-// BeginSignIn returns the endpoint that begins a sign-in at an identity provider.
+// BeginSignIn returns the endpoint that starts a sign-in with an identity provider.
 func (a *API) BeginSignIn() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := route.Described(route.Describe("Sign-in", "Start signing in with an identity provider", 400, 403, 404, 429),
@@ -88,8 +89,8 @@ func (a *API) checkCallback(address string) error {
 			"with at most 1000 characters"}}}
 }
 
-// ProviderCallback is the body of POST /auth/oauth/{provider}/exists: what the browser brought back
-// from the provider.
+// ProviderCallback is the body of POST /auth/oauth/{provider}/exists. It contains what the browser
+// brought back from the provider.
 type ProviderCallback struct {
 	Code        string `json:"code" minLength:"1" maxLength:"4096"`
 	State       string `json:"state" minLength:"1" maxLength:"512"`
@@ -104,7 +105,7 @@ type providerInput struct {
 	Body     ProviderCallback
 }
 
-// ProviderAnswer is the response to a callback: a token for a registration, or a sign-in.
+// ProviderAnswer is the response to a callback: either a token for registering or a sign-in.
 type ProviderAnswer struct {
 	Token  string `json:"token,omitempty" doc:"Set if there is no account: register with it as providerToken."`
 	Linked bool   `json:"linked,omitempty" doc:"true if the identity was linked to the person of the session."`
@@ -117,7 +118,7 @@ type providerOutput struct {
 	Body ProviderAnswer
 }
 
-// FinishSignIn returns the endpoint that completes a sign-in at an identity provider.
+// FinishSignIn returns the endpoint that completes a sign-in with an identity provider.
 func (a *API) FinishSignIn() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Complete a sign-in with an identity provider",
 		400, 403, 404, 409, 413, 429), "Requires the cookie oauth_state. A state works once, within 10 minutes."),
@@ -155,7 +156,7 @@ func (a *API) finishSignIn(ctx context.Context, in *providerInput) (*providerOut
 	return out, nil
 }
 
-// AppCallback returns the endpoint that hands the callback of an identity provider to an app.
+// AppCallback returns the endpoint that passes an identity provider's callback on to the app.
 func (a *API) AppCallback() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := route.Describe("Sign-in", "Return from an identity provider to the app", 404)
@@ -166,8 +167,8 @@ func (a *API) AppCallback() route.Endpoint {
 		route.Content(http.StatusFound, "Redirect to MOBILE_APP_SCHEME with these parameters.", "", nil))
 }
 
-// callbackParameters are the parameters of a callback that an app needs. A success has code and
-// state (RFC 6749) and may have iss (RFC 9207); a refusal has error and state.
+// callbackParameters lists the callback parameters that an app needs. A successful callback has
+// code and state (RFC 6749) and possibly iss (RFC 9207); a refusal has error and state.
 var callbackParameters = [...]string{"code", "state", "iss", "error"}
 
 // appCallback redirects to the app. It returns NotFound on an instance without an app.

@@ -15,14 +15,14 @@ type ForgotPasswordDto struct {
 
 type forgotInput struct{ Body ForgotPasswordDto }
 
-// ForgotAnswer is the response of POST /auth/forgot.
+// ForgotAnswer is the response to POST /auth/forgot.
 type ForgotAnswer struct {
 	Forgot bool `json:"forgot" doc:"Always true, whether or not the address has an account."`
 }
 
 type forgotOutput struct{ Body ForgotAnswer }
 
-// Forgot returns the endpoint that mails a link for setting a new password.
+// Forgot returns the endpoint that emails a link for setting a new password.
 func (a *API) Forgot() route.Endpoint {
 	return route.JSON(route.Created("Sign-in", "Send a link for resetting the password", 400, 403, 413, 429), a.forgot)
 }
@@ -44,15 +44,15 @@ type ForgotReturnPasswordDto struct {
 
 type forgotReturnInput struct{ Body ForgotReturnPasswordDto }
 
-// ForgotReturnAnswer is the response of POST /auth/forgot-return.
+// ForgotReturnAnswer is the response to POST /auth/forgot-return.
 type ForgotReturnAnswer struct {
 	Reset bool `json:"reset" doc:"Whether the password was changed; false if the link has expired or was used."`
 }
 
 type forgotReturnOutput struct{ Body ForgotReturnAnswer }
 
-// ForgotReturn returns the endpoint that sets a new password with a mailed link and ends all
-// sessions.
+// ForgotReturn returns the endpoint that sets a new password, using an emailed link, and ends all
+// of the person's sessions.
 func (a *API) ForgotReturn() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Set a new password", 400, 403, 413, 429),
 		"Send the token from the mail; its link works for 20 minutes. All sessions of the person end."), a.forgotReturn)
@@ -75,14 +75,14 @@ func (a *API) forgotReturn(ctx context.Context, in *forgotReturnInput) (*forgotR
 	return &forgotReturnOutput{Body: ForgotReturnAnswer{Reset: reset}}, nil
 }
 
-// TokenRequest is the body of routes that use a token, from a link or from a sign-in step.
+// TokenRequest is the body of routes that take a token from a link or from a sign-in step.
 type TokenRequest struct {
 	Token string `json:"token" minLength:"1" maxLength:"512"`
 }
 
 type tokenInput struct{ Body TokenRequest }
 
-// ConfirmAnswer is the response of POST /auth/confirm-email.
+// ConfirmAnswer is the response to POST /auth/confirm-email.
 type ConfirmAnswer struct {
 	Confirmed bool `json:"confirmed" doc:"Always true."`
 	Changed   bool `json:"changed" doc:"Whether the address has changed; false until both links have been followed."`
@@ -90,7 +90,8 @@ type ConfirmAnswer struct {
 
 type confirmOutput struct{ Body ConfirmAnswer }
 
-// ConfirmAddress returns the endpoint that follows one of the two links of a change of address.
+// ConfirmAddress returns the endpoint that processes one of the two links that confirm a new email
+// address.
 func (a *API) ConfirmAddress() route.Endpoint {
 	return route.JSON(route.Described(
 		route.Created("Sign-in", "Confirm a new email address", 400, 403, 404, 409, 413, 429),
@@ -114,7 +115,8 @@ type restoreInput struct {
 	Body TokenRequest
 }
 
-// Restore returns the endpoint that undoes the deletion of an account and completes the sign-in.
+// Restore returns the endpoint that restores an account marked for deletion and completes the
+// sign-in.
 func (a *API) Restore() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Undo the deletion of the account", 400, 401, 403, 410, 413, 429),
 		"Requires the restoreToken from a sign-in. Organizations with the person as their only member are restored too."),

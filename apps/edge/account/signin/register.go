@@ -8,29 +8,34 @@ import (
 	"crier/tenancy"
 )
 
-// SignUp are the use cases of people who have no session yet. Unless a method says otherwise, its
-// result is the same for a known and an unknown address.
+// SignUp registers people and recovers accounts for people without a session. Unless a method's
+// comment says otherwise, its result is the same whether or not the address has an account.
 type SignUp interface {
 	// CanRegister reports whether a person without an invitation can register.
 	CanRegister(ctx context.Context) (bool, error)
-	// Register begins a registration. On an instance with mail the result is StepConfirm for every
-	// address; without mail it is a session. Register also returns Invalid if the instance accepts
-	// no registrations, or none without an invitation; if the invitation is invalid or for another
-	// address; or, on an instance without mail, if the address is in use.
+	// Register starts a registration. If the instance sends email, the result is StepConfirm for
+	// every address; otherwise, the result is a session. Apart from the usual input checks,
+	// Register returns Invalid if
+	//
+	//   - the instance accepts no registrations, or none without an invitation
+	//   - the invitation is invalid or for another address
+	//   - the instance sends no email and the address is already in use
 	Register(ctx context.Context, r tenancy.Registration) (tenancy.SignIn, error)
-	// Activate completes the registration of a link. It returns false if the link is invalid or
-	// used, or if its address has an account by now.
+	// Activate completes the registration that a link belongs to. ok is false if the link is
+	// invalid or was used, or if the address has an account by now. ok is also false, with
+	// StepPassword, if the registration's password is needed; the link then stays valid.
 	Activate(ctx context.Context, code, password string, from tenancy.Source) (s tenancy.SignIn, ok bool, err error)
-	// ResendActivation sends the link of the address's newest registration again, if there is one.
+	// ResendActivation resends the link for the newest registration with the address, if there is
+	// one.
 	ResendActivation(ctx context.Context, email string) error
-	// Forgot sends a link for a new password, if there is a person with the address.
+	// Forgot emails a link for setting a new password, if a person has the address.
 	Forgot(ctx context.Context, email string) error
-	// ResetPassword sets the password of the link's person and ends all of the person's sessions.
-	// It returns false if the link is invalid or used.
+	// ResetPassword sets the password of the person to whom the link was sent, and ends all of that
+	// person's sessions. It returns false if the link is invalid or was used.
 	ResetPassword(ctx context.Context, token, password string, from tenancy.Source) (bool, error)
-	// ConfirmAddress follows one of the two links of a change of address. done means that the
-	// address has changed. It returns NotFound if the link is no longer valid, and Conflict if
-	// another account has taken the address in the meantime.
+	// ConfirmAddress processes one of the two links that confirm a new email address. done is true
+	// if the address has changed. ConfirmAddress returns NotFound if the link is no longer valid,
+	// and Conflict if another account has taken the address in the meantime.
 	ConfirmAddress(ctx context.Context, token string, from tenancy.Source) (done bool, err error)
 }
 
@@ -83,7 +88,7 @@ type registerOutput struct {
 	Body RegisterAnswer
 }
 
-// Register returns the endpoint for registrations.
+// Register returns the endpoint that registers a person.
 func (a *API) Register() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Register", 400, 402, 403, 413, 429),
 		"On an instance that sends mail, the response is always activate, whether or not the address has an account; "+
@@ -128,8 +133,8 @@ func isDone(s tenancy.SignIn) *bool {
 	return &done
 }
 
-// registration returns the input of the use case. It returns Invalid unless the body has either an
-// address and a password or the token of a provider. The use case checks the other rules.
+// registration returns the use case's input. It returns Invalid unless the body has either an email
+// address and a password, or a provider's token. The use case checks all other rules.
 func (in *registerInput) registration() (tenancy.Registration, error) {
 	b := in.Body
 	var faults tenancy.Inputs
@@ -159,12 +164,12 @@ type activateInput struct {
 	Body ActivateRequest
 }
 
-// ActivateAnswer is the response of POST /auth/activate.
+// ActivateAnswer is the response to POST /auth/activate.
 type ActivateAnswer struct {
 	Can   bool  `json:"can" doc:"Whether the account now exists; false if the link has expired or was used."`
 	Login *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only set if can is true."`
-	// PasswordRequired is set if the link is opened in a browser other than the one that
-	// registered.
+	// PasswordRequired is set if the link was opened in a browser other than the one used to
+	// register.
 	PasswordRequired bool `json:"passwordRequired,omitempty" doc:"true if the code must be sent again with the password."`
 	SignInStep
 }
@@ -174,7 +179,7 @@ type activateOutput struct {
 	Body ActivateAnswer
 }
 
-// Activate returns the endpoint that completes a registration with the link of its mail.
+// Activate returns the endpoint that completes a registration, using the link from the email.
 func (a *API) Activate() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Complete a registration", 400, 402, 403, 413, 429),
 		"In a browser other than the one that registered, which does not have its cookie device, the password of the "+
@@ -207,14 +212,15 @@ type ResendActivationDto struct {
 
 type resendInput struct{ Body ResendActivationDto }
 
-// Success is a response that does not depend on what was found.
+// Success is the response to POST /auth/resend-activation. It does not reveal whether there is a
+// registration.
 type Success struct {
 	Success bool `json:"success" doc:"Always true, whether or not there is a registration for the address."`
 }
 
 type resendOutput struct{ Body Success }
 
-// ResendActivation returns the endpoint that sends the mail of a registration again.
+// ResendActivation returns the endpoint that resends a registration email.
 func (a *API) ResendActivation() route.Endpoint {
 	return route.JSON(route.Created("Sign-in", "Resend the mail of a registration", 400, 403, 413, 429), a.resend)
 }

@@ -19,7 +19,7 @@ type AddTeamMemberDto struct {
 
 type inviteInput struct{ Body AddTeamMemberDto }
 
-// InvitationAnswer is a new invitation.
+// InvitationAnswer is a new invitation with its link.
 type InvitationAnswer struct {
 	ID        string `json:"id"`
 	URL       string `json:"url" doc:"Link of the invitation. It works once and is shown only here."`
@@ -28,7 +28,7 @@ type InvitationAnswer struct {
 
 type inviteOutput struct{ Body InvitationAnswer }
 
-// Invite returns the endpoint that invites a person into the organization.
+// Invite returns the endpoint that invites a person to the organization.
 func (a *API) Invite() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Team", "Invite a person into the organization", 400, 402, 409, 413),
 		"This replaces an open invitation for the same address, whose links stop working. A member's address returns 409."),
@@ -80,7 +80,7 @@ type InvitationRecord struct {
 
 type invitationsOutput struct{ Body []InvitationRecord }
 
-// Invitations returns the endpoint that lists the open invitations of the organization.
+// Invitations returns the endpoint that lists the organization's open invitations.
 func (a *API) Invitations() route.Endpoint {
 	return route.JSON(route.Describe("Team", "List the open invitations of the organization"), a.invitations)
 }

@@ -1,4 +1,4 @@
-// Package team provides the endpoints for the members of an organization.
+// Package team provides the endpoints for an organization's members.
 package team
 
 import (
@@ -11,9 +11,9 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds the dependencies of an API.
 type Deps struct {
-	// FrontendURL is the address of the dashboard, without a trailing slash.
+	// FrontendURL is the dashboard's URL, without a trailing slash.
 	FrontendURL string
 	Accounts    Team
 	Gate        *admission.Gate
@@ -25,25 +25,25 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Team are the use cases of the members of an organization.
+// Team manages an organization's members and invitations.
 type Team interface {
 	// Team returns the members, oldest membership first.
 	Team(ctx context.Context, p tenancy.Principal) ([]tenancy.Member, error)
-	// Invite creates an invitation and returns it with its token, which is for the inviter.
+	// Invite creates an invitation and returns it with its token, which the inviter can pass on.
 	Invite(ctx context.Context, p tenancy.Principal, n tenancy.NewInvitation) (tenancy.Invitation, string, error)
 	Invitations(ctx context.Context, p tenancy.Principal) ([]tenancy.Invitation, error)
 	RevokeInvitation(ctx context.Context, p tenancy.Principal, invitation string) error
-	// RemoveMember removes a member, or lets the caller leave, and returns what the member made.
-	// The keys and webhooks keep working unless revoke is set. Forbidden means that the member
-	// outranks the caller or is the owner, or that the caller may not revoke.
+	// RemoveMember removes a member, or lets the caller leave, and returns what the member created.
+	// The member's keys and webhooks keep working unless revoke is set. RemoveMember returns
+	// Forbidden if the member outranks the caller or is the owner, or if the caller may not revoke.
 	RemoveMember(ctx context.Context, p tenancy.Principal, person string, revoke bool) (tenancy.MadeBy, error)
-	// SetRole changes the role of a member. If an administrator becomes a USER, it returns what
-	// that member made. With RoleSuperAdmin the owner, who must give a proof, and the member swap
-	// roles.
+	// SetRole changes a member's role. If an administrator becomes a USER, it returns what that
+	// member created. RoleSuperAdmin makes the member the owner and the caller an administrator;
+	// the caller must be the owner and give a proof.
 	SetRole(ctx context.Context, p tenancy.Principal, person string, change tenancy.RoleChange) (tenancy.MadeBy, error)
 }
 
-// TeamRecord lists the members of an organization.
+// TeamRecord lists an organization's members.
 type TeamRecord struct {
 	Users []TeamMember `json:"users"`
 }
@@ -56,7 +56,7 @@ type TeamMember struct {
 	User     TeamPerson `json:"user"`
 }
 
-// TeamPerson is the person of a TeamMember.
+// TeamPerson is the person in a TeamMember.
 type TeamPerson struct {
 	ID      string `json:"id"`
 	Email   string `json:"email"`
@@ -67,7 +67,7 @@ type TeamPerson struct {
 
 type teamOutput struct{ Body TeamRecord }
 
-// Team returns the endpoint that lists the members of the organization.
+// Team returns the endpoint that lists the organization's members.
 func (a *API) Team() route.Endpoint {
 	return route.JSON(route.Describe("Team", "List the members of the organization"), a.team)
 }
@@ -90,7 +90,7 @@ func (a *API) team(ctx context.Context, _ *struct{}) (*teamOutput, error) {
 	return out, nil
 }
 
-// RemoveMember returns the endpoint that removes a member, or lets the person leave.
+// RemoveMember returns the endpoint that removes a member, or lets the caller leave.
 func (a *API) RemoveMember() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Team", "Remove a member, or leave the organization", 400, 404, 409),
 		"With your own id, you leave the organization; the owner cannot. Only administrators can remove others, and "+
@@ -106,14 +106,14 @@ type removeInput struct {
 	RevokeKeys bool   `query:"revokeKeys" doc:"Delete the API keys and webhooks that the response lists."`
 }
 
-// RemovedMember is the response to the removal of a member.
+// RemovedMember is the response to removing a member.
 type RemovedMember struct {
 	ID string `json:"id"`
 	MadeByMember
 }
 
-// MadeByMember is what a member made who was removed or is no longer an administrator. It is empty
-// for a member who leaves without having been an administrator.
+// MadeByMember lists what a member created before being removed or losing the administrator role.
+// It is empty for a member who leaves without having been an administrator.
 type MadeByMember struct {
 	Keys        []RemovedKey        `json:"keys" doc:"API keys that the member created and may know."`
 	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member created, or whose URL or secret the member set."`
@@ -122,14 +122,13 @@ type MadeByMember struct {
 	Approvals   []EndedApproval     `json:"approvals" doc:"At most 100 pending approval requests whose mailed review link no longer works because the departed member could have answered with it: the member's own requests, and requests mailed to the member. Members can still answer them, or pass on their own links."`
 }
 
-// EndedApproval is a request for approval whose mailed link stopped working when a membership
-// ended.
+// EndedApproval is an approval request whose emailed link stopped working when a membership ended.
 type EndedApproval struct {
 	ID     string `json:"id"`
 	PostID string `json:"postId"`
 }
 
-// RemovedKey is an API key that a removed member has made.
+// RemovedKey is an API key that the member created.
 type RemovedKey struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -137,7 +136,7 @@ type RemovedKey struct {
 	Revoked bool   `json:"revoked"`
 }
 
-// RemovedWebhook is a webhook that a removed member made, or whose URL or secret the member set.
+// RemovedWebhook is a webhook that the member created, or whose URL or secret the member set.
 type RemovedWebhook struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -145,15 +144,15 @@ type RemovedWebhook struct {
 	Deleted bool   `json:"deleted"`
 }
 
-// RemovedInvitation is an invitation of a removed member.
+// RemovedInvitation is an unused invitation from the member. It no longer works.
 type RemovedInvitation struct {
 	ID    string  `json:"id"`
 	Email *string `json:"email" nullable:"true" doc:"Address of the person who could use it; null if anyone with the link could."`
 	Role  string  `json:"role" enum:"USER,ADMIN"`
 }
 
-// newMadeByMember returns what a member made, for callers who manage the organization. Others get
-// empty lists.
+// newMadeByMember returns what a member created, for callers who manage the organization. Other
+// callers get empty lists.
 func newMadeByMember(p tenancy.Principal, made tenancy.MadeBy, revoked bool) MadeByMember {
 	out := MadeByMember{
 		Keys: []RemovedKey{}, Webhooks: []RemovedWebhook{}, Invitations: []RemovedInvitation{},
@@ -203,7 +202,7 @@ type roleInput struct {
 	Body RoleRequest
 }
 
-// RoleAnswer is the new role of a member.
+// RoleAnswer is the response to PUT /settings/team/{id}/role.
 type RoleAnswer struct {
 	ID   string `json:"id"`
 	Role string `json:"role"`
@@ -212,7 +211,7 @@ type RoleAnswer struct {
 
 type roleOutput struct{ Body RoleAnswer }
 
-// SetRole returns the endpoint that changes the role of a member.
+// SetRole returns the endpoint that changes a member's role.
 func (a *API) SetRole() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Team", "Change the role of a member", 400, 404, 409, 413),
 		"SUPERADMIN transfers the ownership, and you become an administrator. Only the owner can do this, with the "+

@@ -9,13 +9,13 @@ import (
 	"crier/tenancy"
 )
 
-// EmailNotifications are the notification settings of a person.
+// EmailNotifications holds a person's notification settings.
 type EmailNotifications struct {
 	record.EmailSwitches
 	Events NotificationEvents `json:"events"`
 }
 
-// NotificationEvents says how notifications of the other kinds are delivered.
+// NotificationEvents says how the other kinds of notifications are delivered.
 type NotificationEvents struct {
 	Approval string `json:"approval" enum:"mail,bell,off" doc:"Approval requests that you can answer, and answers to your own."`
 	Comment  string `json:"comment" enum:"mail,bell,off" doc:"Has no effect yet: there are no notifications about comments."`
@@ -33,7 +33,7 @@ func newEmailNotifications(n tenancy.Notifications) EmailNotifications {
 
 type notificationsOutput struct{ Body EmailNotifications }
 
-// Notifications returns the endpoint for the notification settings of the person.
+// Notifications returns the endpoint for the person's notification settings.
 func (a *API) Notifications() route.Endpoint {
 	return route.JSON(route.Describe("User", "Get your notification settings"), a.notifications)
 }
@@ -53,7 +53,7 @@ type EmailNotificationsDto struct {
 	Events *NotificationEventsDto `json:"events,omitempty"`
 }
 
-// NotificationEventsDto are the events that a request sets.
+// NotificationEventsDto holds the delivery settings that a request changes.
 type NotificationEventsDto struct {
 	Approval *string `json:"approval,omitempty" enum:"mail,bell,off"`
 	Comment  *string `json:"comment,omitempty" enum:"mail,bell,off" doc:"Has no effect yet: there are no notifications about comments."`
@@ -64,7 +64,7 @@ type NotificationEventsDto struct {
 
 type setNotificationsInput struct{ Body EmailNotificationsDto }
 
-// SetNotifications returns the endpoint that changes the notification settings of the person.
+// SetNotifications returns the endpoint that changes the person's notification settings.
 func (a *API) SetNotifications() route.Endpoint {
 	return route.JSON(route.Created("User", "Change your notification settings", 400, 413), a.setNotifications)
 }
@@ -83,7 +83,7 @@ func (a *API) setNotifications(ctx context.Context, in *setNotificationsInput) (
 	return &notificationsOutput{Body: newEmailNotifications(n)}, nil
 }
 
-// apply sets the events that the request has.
+// apply copies the settings in the request to n.
 func (e *NotificationEventsDto) apply(n *tenancy.Notifications) {
 	if e == nil {
 		return

@@ -14,31 +14,32 @@ import (
 	"crier/tenancy"
 )
 
-// Unsubscribers are the use cases of unsubscribe links.
+// Unsubscribers handles unsubscribe links.
 type Unsubscribers interface {
-	// UnsubscribeTopics returns the kinds of mail that Unsubscribe ends, and changes nothing. It
-	// returns NotFound for an invalid token.
+	// UnsubscribeTopics returns the kinds of email that Unsubscribe turns off, without changing
+	// anything. It returns NotFound for an invalid token.
 	UnsubscribeTopics(token string) ([]tenancy.MailTopic, error)
-	// Unsubscribe turns off the mails that a List-Unsubscribe link names. It returns NotFound for
-	// an invalid token.
+	// Unsubscribe turns off the kinds of email named in the token of a List-Unsubscribe link. It
+	// returns NotFound for an invalid token.
 	Unsubscribe(ctx context.Context, token string) error
 }
 
-// UnsubscribeAnswer is the response of POST /auth/unsubscribe to programs.
+// UnsubscribeAnswer is the response to programs that call POST /auth/unsubscribe. Browsers get a
+// page instead.
 type UnsubscribeAnswer struct {
 	Unsubscribed bool `json:"unsubscribed" doc:"Always true."`
 }
 
-// UnsubscribePage returns the endpoint for the page to which the link in a mail leads. Opening the
-// page changes nothing, because programs follow the links in mails to check them; submitting its
-// form does.
+// UnsubscribePage returns the endpoint for the page that an unsubscribe link opens. Opening the
+// page changes nothing, because some programs open links in emails to check them. Submitting the
+// page's form turns off the emails.
 func (a *API) UnsubscribePage() route.Endpoint {
 	return route.Raw(describeUnsubscribe("Get the page for unsubscribing from some kinds of mail", 404), a.unsubscribePage,
 		page.Answer("The page."))
 }
 
-// Unsubscribe returns the endpoint that ends the mails that the link names (RFC 8058). It reads no
-// body.
+// Unsubscribe returns the endpoint that turns off the kinds of email named in the link (RFC 8058).
+// The endpoint reads no body.
 func (a *API) Unsubscribe() route.Endpoint {
 	return route.Raw(describeUnsubscribe("Unsubscribe from some kinds of mail", 404, 429), a.unsubscribe,
 		route.Answer[UnsubscribeAnswer](http.StatusCreated, "No more mails of these kinds are sent. Browsers get a page."))
@@ -56,15 +57,15 @@ func describeUnsubscribe(summary string, errors ...int) huma.Operation {
 //go:embed unsubscribe.html
 var unsubscribeFiles embed.FS
 
-// newUnsubscribePage returns the page of both steps. Its form posts to the page's own address.
+// newUnsubscribePage returns the page for both steps. Its form posts to the page's own URL.
 func newUnsubscribePage() *page.Page {
 	return page.New(unsubscribeFiles, "unsubscribe.html", page.Forms(page.Self))
 }
 
 type unsubscribeView struct {
-	// About is what the mails are about.
+	// About says what the emails are about.
 	About string
-	// Done is set when the mails have been switched off.
+	// Done is set if the emails have been turned off.
 	Done bool
 }
 
@@ -76,7 +77,7 @@ func (a *API) unsubscribePage(c *fiber.Ctx) error {
 	return a.page.Send(c, http.StatusOK, unsubscribeView{About: about(topics)})
 }
 
-// about returns what the mails of topics are about, as text for people.
+// about returns a human-readable list of the topics.
 func about(topics []tenancy.MailTopic) string {
 	var all []string
 	for _, t := range topics {

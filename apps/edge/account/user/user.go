@@ -17,9 +17,9 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds the dependencies of an API.
 type Deps struct {
-	// BaseURL is the address of the service, without a trailing slash.
+	// BaseURL is the service's URL, without a trailing slash.
 	BaseURL  string
 	Accounts Accounts
 	Plans    billing.Plans
@@ -28,45 +28,46 @@ type Deps struct {
 	Clock    clock.Clock
 }
 
-// Accounts are the use cases of package user.
+// Accounts provides the account operations that this package calls.
 type Accounts interface {
 	People
 	Unsubscribers
 	// Identities returns the identities that the person can sign in with.
 	Identities(ctx context.Context, p tenancy.Principal) ([]tenancy.Identity, error)
-	// Keys returns the live keys, newest first, with the addresses of their creators.
+	// Keys returns the live keys, newest first, with the email addresses of their creators.
 	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)
 }
 
 // API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct {
 	deps Deps
-	page *page.Page // of unsubscribe.html
+	page *page.Page // unsubscribe.html
 }
 
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d, page: newUnsubscribePage()} }
 
-// People are the use cases of a person's own data.
+// People reads and changes a person's own data.
 type People interface {
-	// Self returns the person and the organization of the principal. The organization is zero if
-	// the person has access to none.
+	// Self returns the principal's person and organization. The organization is zero if the person
+	// has access to none.
 	Self(ctx context.Context, p tenancy.Principal) (tenancy.Person, tenancy.OrganizationOf, error)
 	SetProfile(ctx context.Context, p tenancy.Principal, profile tenancy.Profile) (tenancy.Person, error)
 	Notifications(ctx context.Context, p tenancy.Principal) (tenancy.Notifications, error)
 	SetNotifications(ctx context.Context, p tenancy.Principal, n tenancy.Notifications) error
-	// Setup sets the name of the person and, for an owner, the name and the time zone of the
-	// organization, where they are still empty.
+	// Setup fills in the person's name and, for an owner, the organization's time zone. Values that
+	// are already set stay unchanged.
 	Setup(ctx context.Context, p tenancy.Principal, s tenancy.Setup) error
 }
 
-// Media are the use cases of uploaded files.
+// Media looks up uploaded files.
 type Media interface {
-	// Own returns a file of the organization, or NotFound if the organization has no such file.
+	// Own returns one of the organization's files, or NotFound if the organization has no such
+	// file.
 	Own(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, error)
 }
 
-// Self is the person of a session, with the organization of the request.
+// Self describes the signed-in person and the request's organization.
 type Self struct {
 	ID           string `json:"id"`
 	Email        string `json:"email"`
@@ -97,7 +98,7 @@ type Self struct {
 
 type selfOutput struct{ Body Self }
 
-// Self returns the endpoint for the person of the session.
+// Self returns the endpoint for the signed-in person.
 func (a *API) Self() route.Endpoint {
 	return route.JSON(route.Describe("User", "Get yourself and the current organization"), a.self)
 }
@@ -172,7 +173,7 @@ func (a *API) maskedKey(ctx context.Context, p tenancy.Principal) (string, error
 	return record.Mask(keys[len(keys)-1].Prefix), nil
 }
 
-// ProfileRecord is what a person shows to others.
+// ProfileRecord is a person's profile, which others can see.
 type ProfileRecord struct {
 	ID      string         `json:"id"`
 	Name    string         `json:"name"`
@@ -217,7 +218,7 @@ type UserDetailDto struct {
 	Picture *PictureOfPerson `json:"picture,omitempty" doc:"Absent or null removes the picture."`
 }
 
-// PictureOfPerson names an uploaded picture. Other members are ignored.
+// PictureOfPerson identifies an uploaded picture. Other members of the JSON object are ignored.
 type PictureOfPerson struct {
 	ID string `json:"id" maxLength:"64" doc:"Id of an uploaded image of the organization."`
 }
@@ -246,8 +247,8 @@ func (a *API) setProfile(ctx context.Context, in *setProfileInput) (*profileOutp
 	return newProfile(person), nil
 }
 
-// picture returns the picture with the id: the person's current picture, or an image of the
-// organization. Its Path is the public address of the file, not what the client sent.
+// picture returns the picture with the given id: the person's current picture or an image of the
+// organization. The Path of an image is its public URL, never a value from the client.
 func (a *API) picture(ctx context.Context, p tenancy.Principal, medium string) (tenancy.Picture, error) {
 	person, _, err := a.deps.Accounts.Self(ctx, p)
 	if err != nil {
@@ -285,7 +286,7 @@ type SetupRequest struct {
 
 type setupInput struct{ Body SetupRequest }
 
-// SetupAnswer is the response of POST /user/setup.
+// SetupAnswer is the response to POST /user/setup.
 type SetupAnswer struct {
 	Setup bool `json:"setup" doc:"Always true, even if there was nothing left to fill in."`
 }

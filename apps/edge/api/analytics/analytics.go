@@ -19,7 +19,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds an API's dependencies.
 type Deps struct {
 	Analytics Analytics
 	Reports   Reports
@@ -32,32 +32,33 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Analytics are the use cases of statistics. Ids are text as the client sent it. Every method
-// returns NotFound for a channel or a post that does not exist or belongs to another organization,
-// Invalid for days that are out of range, RateLimited while the organization is waiting for too
-// many platforms, and Upstream if the platform cannot be asked and nothing has been read before.
-// Every method can also return Unavailable and Internal.
+// Analytics returns the statistics of channels and posts. Ids are passed as the client sent them.
+//
+// Each method returns NotFound if the channel or the post does not exist or belongs to another
+// organization, and Invalid if days are out of range. It returns RateLimited if too many of the
+// organization's requests are waiting for platforms. It returns Upstream if the platform cannot be
+// queried and no statistics are stored. It can also return Unavailable and Internal.
 type Analytics interface {
-	// Channel returns the statistics of a channel in a window of days.
+	// Channel returns a channel's statistics for a window of days.
 	Channel(ctx context.Context, p tenancy.Principal, q publishing.GetAnalytics) (publishing.Analytics, error)
-	// Post returns the statistics of a post in a window of days.
+	// Post returns a post's statistics for a window of days.
 	Post(ctx context.Context, p tenancy.Principal, q publishing.GetPostAnalytics) (publishing.PostAnalytics, error)
-	// Figures returns what is known about a channel on a day. If nothing is, it returns the last
-	// known day before it, or else a zero day.
+	// Figures returns a channel's known figures for a day or, if there are none, the figures for
+	// the last known day before it. If there is no such day, the result has a zero Day.
 	Figures(ctx context.Context, p tenancy.Principal, q publishing.GetFigures) (publishing.DayFigures, error)
 }
 
 const defaultAnalyticsDays = 7
 
-// Metric is one statistic in a window of days.
+// Metric is one statistic for a window of days.
 type Metric struct {
 	Label string        `json:"label" doc:"The platform's name for the statistic."`
 	Data  []MetricPoint `json:"data" nullable:"false" doc:"The days with a known value, earliest first. Days that the platform has not reported yet are missing."`
-	// PercentageChange is publishing.Metric.Change.
+	// PercentageChange holds publishing.Metric.Change.
 	PercentageChange float64 `json:"percentageChange" doc:"The change in percent. For a count: the days in data that were over when the platform was read, compared with the same days one window length earlier; 0 if one of the earlier days is unknown. For a level such as followers: the last day in data compared with the first. A rise from 0 is 100."`
 }
 
-// MetricPoint is the value of one day.
+// MetricPoint is the value for one day.
 type MetricPoint struct {
 	Total string `json:"total" doc:"A decimal number."`
 	Date  string `json:"date" format:"date" doc:"A UTC day."`
@@ -87,7 +88,7 @@ type channelAnalyticsInput struct {
 	Date        string `query:"date" doc:"The number of days, ending today, from 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are UTC days."`
 }
 
-// ChannelAnalytics returns the endpoint for the statistics of a channel.
+// ChannelAnalytics returns the endpoint that gets a channel's statistics.
 func (a *API) ChannelAnalytics() route.Endpoint {
 	d := describeAnalytics("Get the statistics of a channel", 400, 404, 502)
 	d.Description += " The list is empty if the platform has no statistics."
@@ -102,8 +103,8 @@ type sessionAnalyticsInput struct {
 	Refresh     string `query:"refresh" doc:"true rereads figures that are more than a minute old."`
 }
 
-// ChannelAnalyticsInSession returns the same endpoint for the application API, where a person can
-// refresh the statistics.
+// ChannelAnalyticsInSession is like ChannelAnalytics, but for the application API, where a person
+// can refresh the statistics.
 func (a *API) ChannelAnalyticsInSession() route.Endpoint {
 	d := describeAnalytics("Get the statistics of a channel", 400, 404, 502)
 	d.Tags = []string{"Analytics"}
@@ -131,8 +132,8 @@ type postAnalyticsInput struct {
 	Date   string `query:"date" doc:"The number of days, ending today, from 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are UTC days."`
 }
 
-// PostAnalytics returns the endpoint for the statistics of a post. It is also part of the
-// application API.
+// PostAnalytics returns the endpoint that gets a post's statistics. The endpoint is also part of
+// the application API.
 func (a *API) PostAnalytics() route.Endpoint {
 	d := describeAnalytics("Get the statistics of a post", 400, 404, 502)
 	d.Description += " The statistics of a thread are those of its first part, since it was last published. The list " +
@@ -159,8 +160,8 @@ func (a *API) postAnalytics(ctx context.Context, in *postAnalyticsInput) (*analy
 	return metricsOutput(found.Analytics), nil
 }
 
-// analyticsDays returns the number of days in a window. It returns Invalid for a text that is
-// neither a number nor a day, and for a day in the future.
+// analyticsDays returns the number of days in the window that date describes. It returns Invalid if
+// date is neither a number nor a day, or is a day in the future. Examples: 30, 2027-03-01
 func (a *API) analyticsDays(date string) (int, error) {
 	date = strings.TrimSpace(date)
 	if date == "" {
@@ -212,7 +213,7 @@ type figuresInput struct {
 
 type figuresOutput struct{ Body map[string]any }
 
-// Figures returns the endpoint for the figures of a channel on one day.
+// Figures returns the endpoint that gets a channel's figures for one day.
 func (a *API) Figures() route.Endpoint {
 	d := describeAnalytics("Get the figures of a channel on one day", 400, 404, 502)
 	d.Description += " The members are the statistics that the platform has reported, such as impressions, likes, " +
@@ -221,10 +222,12 @@ func (a *API) Figures() route.Endpoint {
 	return route.JSON(d, a.figures, route.Content(http.StatusOK, "OK", "application/json", figuresSchema()))
 }
 
-// figuresSchema returns the schema of the figures of a day. TypeScript has no type for an object
-// with a date whose other members, of any name, are all numbers, so code generated from
-// additionalProperties does not compile or accepts no response. Generators ignore
-// unevaluatedProperties, which tells validators the same, and use the listed common names instead.
+// figuresSchema returns the schema of a day's figures: a date, and numbers whose names vary.
+//
+// TypeScript has no type for such an object, so code generated from additionalProperties does not
+// compile or accepts no response. The schema uses unevaluatedProperties instead, which means the
+// same to validators. Generators ignore unevaluatedProperties and use the common names that the
+// schema lists.
 func figuresSchema() *huma.Schema {
 	s := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"date"},
@@ -244,7 +247,7 @@ func figuresSchema() *huma.Schema {
 func (a *API) figures(ctx context.Context, in *figuresInput) (*figuresOutput, error) {
 	at, err := time.Parse(time.DateOnly, in.Date)
 	if err != nil {
-		at = time.Time{} // the use case refuses it, but only after it has found the channel
+		at = time.Time{} // the use case rejects the zero day after it has found the channel
 	}
 	found, err := a.deps.Analytics.Figures(ctx, request.Principal(ctx), publishing.GetFigures{Channel: in.ID, Day: at})
 	if err != nil {
@@ -261,7 +264,7 @@ func (a *API) figures(ctx context.Context, in *figuresInput) (*figuresOutput, er
 	return &figuresOutput{Body: out}, nil
 }
 
-// memberName returns a label as the name of a JSON member: "Page views" becomes pageViews.
+// memberName converts a label to the name of a JSON member: "Page views" becomes pageViews.
 func memberName(label string) string {
 	words := strings.FieldsFunc(label, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	for i, w := range words {

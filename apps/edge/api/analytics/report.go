@@ -14,16 +14,17 @@ import (
 	"crier/tenancy"
 )
 
-// Reports are the use cases of reports.
+// Reports provides reports on posts and channels.
 type Reports interface {
-	// Report returns the outcomes of the posts of the last days. It returns NotFound for a customer
-	// that does not exist or belongs to another organization, or whose id does not parse.
+	// Report returns the outcomes of the posts from the last q.Days days, and counts channels. It
+	// returns NotFound if the customer does not exist or belongs to another organization, or if its
+	// id does not parse.
 	Report(ctx context.Context, p tenancy.Principal, q publishing.GetReport) (publishing.Report, error)
 }
 
 const defaultReportDays = 30
 
-// PostCounts are numbers of posts by state.
+// PostCounts holds the number of posts in each state.
 type PostCounts struct {
 	Total     int `json:"total" doc:"All posts."`
 	Draft     int `json:"draft" doc:"Drafts."`
@@ -32,7 +33,7 @@ type PostCounts struct {
 	Failed    int `json:"failed" doc:"Posts that failed."`
 }
 
-// ChannelCounts are numbers of channels.
+// ChannelCounts holds the number of channels in each state.
 type ChannelCounts struct {
 	Total         int `json:"total" doc:"Connected channels."`
 	Active        int `json:"active" doc:"Channels that are neither disabled nor waiting to be reconnected."`
@@ -40,7 +41,7 @@ type ChannelCounts struct {
 	RefreshNeeded int `json:"refreshNeeded" doc:"Channels that must be reconnected."`
 }
 
-// PlatformReport is the part of a report about one platform.
+// PlatformReport is the section of a report for one platform.
 type PlatformReport struct {
 	Identifier string `json:"identifier" doc:"The platform."`
 	Channels   int    `json:"channels" doc:"Its connected channels."`
@@ -49,7 +50,7 @@ type PlatformReport struct {
 	Failed     int    `json:"failed" doc:"Its posts that failed."`
 }
 
-// DayReport is the part of a report about one day.
+// DayReport is the section of a report for one day.
 type DayReport struct {
 	Date      string `json:"date" format:"date" doc:"Day, such as 2027-03-01."`
 	Scheduled int    `json:"scheduled" doc:"Scheduled posts of the day."`
@@ -67,7 +68,7 @@ type RecentError struct {
 	Date          string `json:"date" format:"date-time" doc:"When the post was to go out."`
 }
 
-// Report is the response of both reports.
+// Report is the response of Overview and CustomerReport.
 type Report struct {
 	Days         int              `json:"days" doc:"Number of days in the report, including today."`
 	From         string           `json:"from" format:"date-time" doc:"Start of the first day."`
@@ -106,13 +107,13 @@ func describeReport(summary string, errors ...int) huma.Operation {
 	return d
 }
 
-// Overview returns the endpoint for the report of the organization.
+// Overview returns the endpoint that reports on the organization's posts and channels.
 func (a *API) Overview() route.Endpoint {
 	return route.JSON(describeReport("Count the posts of the last days", 400),
 		func(ctx context.Context, in *overviewInput) (*reportOutput, error) { return a.report(ctx, "", in.Days) })
 }
 
-// CustomerReport returns the endpoint for the report of one customer.
+// CustomerReport returns the endpoint that reports on one customer's posts and channels.
 func (a *API) CustomerReport() route.Endpoint {
 	return route.JSON(describeReport("Count the posts of a group in the last days", 400, 404),
 		func(ctx context.Context, in *customerReportInput) (*reportOutput, error) {

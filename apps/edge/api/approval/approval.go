@@ -19,9 +19,9 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds an API's dependencies.
 type Deps struct {
-	// BaseURL is the address of the service, without a trailing slash.
+	// BaseURL is the service's URL, without a trailing slash. Example: https://crier.example.com
 	BaseURL   string
 	Approvals Approvals
 	Reviews   Reviews
@@ -39,31 +39,34 @@ type API struct {
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d, page: newReviewPage()} }
 
-// Approvals are the use cases of draft approvals. Methods return NotFound for a post or a request
-// that does not exist or belongs to another organization, or whose id does not parse.
+// Approvals manages requests to approve drafts. Methods return NotFound if the post or the request
+// does not exist or belongs to another organization, or if its id does not parse.
 type Approvals interface {
-	// Request asks for the approval of a draft. It returns Invalid, Conflict for a post that is not
-	// a draft or is already waiting for approval, and RateLimited.
+	// Request requests approval of a draft. It returns Invalid if cmd is invalid, Conflict if the
+	// post is not a draft or is already waiting for approval, and RateLimited if too many reviewers
+	// have been emailed.
 	Request(
 		ctx context.Context, p tenancy.Principal, post string, cmd publishing.RequestApproval,
 	) (publishing.Approval, error)
-	// Status returns a post's pending request, or else its newest one. It returns the zero
-	// Approval, which is shown as NONE, if there is none or the newest one is void.
+	// Status returns a post's pending request or, if none is pending, its newest request. If there
+	// is no request or the newest one is void, Status returns the zero Approval, which is shown as
+	// NONE.
 	Status(ctx context.Context, p tenancy.Principal, post string) (publishing.Approval, error)
-	// List returns requests, newest first, or Invalid for an invalid query.
+	// List returns requests, newest first, or Invalid if the query is invalid.
 	List(ctx context.Context, p tenancy.Principal, q publishing.ListApprovals) ([]publishing.Approval, error)
-	// Withdraw ends a request and returns it. It returns Forbidden, and Conflict if the request is
-	// being answered or its post is being published at the same time.
+	// Withdraw ends a request and returns it. It returns Forbidden if the principal may not
+	// withdraw the request, and Conflict if the request is being answered or its post is being
+	// published.
 	Withdraw(ctx context.Context, p tenancy.Principal, approval string) (publishing.Approval, error)
-	// Resolve answers a request on behalf of a member and returns it. It returns Invalid, Forbidden
-	// if the member is the requester, Conflict if the request is already answered, and Gone if it
-	// can no longer be answered.
+	// Resolve answers a request on behalf of a member and returns the request. It returns Invalid
+	// if cmd is invalid, Forbidden if the member is the requester, Conflict if the request has
+	// already been answered, and Gone if the request can no longer be answered.
 	Resolve(
 		ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
 	) (publishing.Approval, error)
 }
 
-// ApprovalRecord is a request for the approval of a post, and its answer.
+// ApprovalRecord is a request to approve a post, with its answer.
 type ApprovalRecord struct {
 	ID           string     `json:"id" doc:"Id of the request."`
 	PostID       string     `json:"postId" doc:"Id of the draft to approve."`
@@ -80,14 +83,15 @@ type ApprovalRecord struct {
 	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"The review page. Anyone who has the address can answer, so only members other than the requester see it, and only while the request can be answered. Each member gets a different address, which works only while they are a member."`
 }
 
-// Requester is the person who asked: the person of the session, or the creator of the key.
+// Requester is the person who requested approval: the signed-in person, or the creator of the API
+// key.
 type Requester struct {
 	ID       string  `json:"id"`
 	Email    *string `json:"email"`
 	Operator bool    `json:"operator,omitempty"`
 }
 
-// Schema returns the schema of a requester or null: huma has no nullable references.
+// Schema returns a schema that allows a requester or null, because huma has no nullable references.
 func (Requester) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Type: huma.TypeObject, Nullable: true, Required: []string{"id", "email"},
@@ -117,15 +121,15 @@ func approvalRecord(a publishing.Approval) ApprovalRecord {
 	return out
 }
 
-// Reviewers limits how often reviewers are mailed.
+// Reviewers limits how often reviewers are emailed.
 type Reviewers interface {
-	// ReviewerAdmission returns a function that counts a mail of the principal of ctx to an
-	// address. The function returns RateLimited if the limit is reached, and may be called in a
+	// ReviewerAdmission returns a function that counts an email from ctx's principal to an email
+	// address. The function returns RateLimited if the limit is reached, and can be called in a
 	// transaction.
 	ReviewerAdmission(ctx context.Context) (admit func(ctx context.Context, email string) error, err error)
 }
 
-// RequestApprovalRequest is the body of POST /posts/{id}/request-approval, which may be absent.
+// RequestApprovalRequest is the optional body of POST /posts/{id}/request-approval.
 type RequestApprovalRequest struct {
 	Note          *string `json:"note,omitempty" nullable:"true" maxLength:"8000" doc:"A note to the reviewer, at most 2000 characters."`
 	ReviewerEmail *string `json:"reviewerEmail,omitempty" nullable:"true" maxLength:"320" doc:"An address that is sent the link to the review page, and a reminder. It must not be the requester's own address."`
@@ -139,7 +143,7 @@ type requestApprovalInput struct {
 
 type approvalOutput struct{ Body ApprovalRecord }
 
-// RequestApproval returns the endpoint that asks for the approval of a draft.
+// RequestApproval returns the endpoint that requests approval of a draft.
 func (a *API) RequestApproval() route.Endpoint {
 	d := route.Describe("Approvals", "Request approval of a draft", 400, 404, 409, 413, 429)
 	d.Description = "The request can be answered for 7 days. Editing the post ends it. While it is pending, only " +
@@ -170,14 +174,14 @@ func (a *API) requestApproval(ctx context.Context, in *requestApprovalInput) (*a
 	return &approvalOutput{Body: approvalRecord(made)}, nil
 }
 
-// NoApproval is the response for a post that has no request, or whose newest request is void.
+// NoApproval is the response if a post has no request or its newest request is void.
 type NoApproval struct {
 	Status string `json:"status" enum:"NONE" doc:"There is no request."`
 }
 
 type approvalStatusOutput struct{ Body any }
 
-// GetApproval returns the endpoint for the newest request of a post.
+// GetApproval returns the endpoint that gets a post's newest request.
 func (a *API) GetApproval() route.Endpoint {
 	d := route.Describe("Approvals", "Get the latest approval request of a post", 404)
 	d.Description = `The response is {"status":"NONE"} if the post has no request, or the latest one is void.`
@@ -199,7 +203,7 @@ func (a *API) getApproval(ctx context.Context, in *approvalOfInput) (*approvalSt
 	return &approvalStatusOutput{Body: approvalRecord(found)}, nil
 }
 
-// ApprovalList is the response with the list of requests.
+// ApprovalList is the response that lists requests.
 type ApprovalList struct {
 	Approvals []ApprovalRecord `json:"approvals" doc:"The requests, newest first."`
 }
@@ -212,7 +216,7 @@ type listApprovalsInput struct {
 
 type approvalsOutput struct{ Body ApprovalList }
 
-// ListApprovals returns the endpoint that lists the requests of the organization.
+// ListApprovals returns the endpoint that lists the organization's requests.
 func (a *API) ListApprovals() route.Endpoint {
 	d := route.Describe("Approvals", "List approval requests, newest first", 400)
 	d.Description = "Without status, requests of every status are listed. To get more, send the id of the last request " +
@@ -273,8 +277,8 @@ type resolveApprovalInput struct {
 	Body ResolveApprovalRequest
 }
 
-// ResolveApproval returns the endpoint that lets a member answer a request. It is not part of the
-// API for keys, because only people answer requests.
+// ResolveApproval returns the endpoint that lets a member answer a request. It cannot be called
+// with an API key, because only people answer requests.
 func (a *API) ResolveApproval() route.Endpoint {
 	d := route.Describe("Approvals", "Approve or reject a post", 400, 403, 404, 409, 410, 413)
 	d.Description = "You cannot answer your own request, or one made with an API key that you created."

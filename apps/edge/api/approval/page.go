@@ -28,14 +28,14 @@ const reviewStyle = `main{max-width:40rem;margin:2rem auto;padding:0 1rem;font-f
 	`img{max-width:100%;height:auto}input,textarea{width:100%;box-sizing:border-box;font:inherit}` +
 	`button{font:inherit;padding:.6rem 1.2rem}.problem{border-left:.3rem solid;padding-left:.7rem}dt{font-weight:bold}dd{margin:0 0 .5rem}`
 
-// reviewView is what the page shows.
+// reviewView holds what the page shows.
 type reviewView struct {
 	Title string
-	// Problem says why a request cannot be shown or an answer is not accepted.
+	// Problem explains why a request cannot be shown or an answer was not accepted.
 	Problem string
-	// Review is nil if the link shows nothing.
+	// Review is nil if there is no request to show.
 	Review *reviewShown
-	// Open is set while the form is shown. Name and Text are what the guest entered in it.
+	// Open is true if the form is shown. Name and Text are what the guest entered in the form.
 	Open       bool
 	Name, Text string
 }
@@ -43,14 +43,14 @@ type reviewView struct {
 type reviewShown struct {
 	Organization string
 	Channel      publishing.Channel
-	// Date and Expires are for people, DateTime and ExpiresTime for browsers.
+	// Date and Expires are formatted for people, DateTime and ExpiresTime for browsers.
 	Date, DateTime, Expires, ExpiresTime string
-	// Passed is set if the date has passed.
+	// Passed is true if the date has passed.
 	Passed       bool
 	AutoSchedule bool
 	Note         string
 	Parts        []reviewShownPart
-	// Answer says how the request was answered, with the reviewer's note.
+	// Answer says how the request was answered and includes the reviewer's note.
 	Answer string
 }
 
@@ -68,7 +68,7 @@ func newReviewPage() *page.Page {
 	return page.New(reviewFiles, "page.html", page.Images(page.Self), page.Style(reviewStyle), page.Forms(page.Self))
 }
 
-// ReviewPage returns the endpoint of the page that shows a request for approval to a guest. It
+// ReviewPage returns the endpoint of the page that shows an approval request to a guest. The page
 // works without JavaScript.
 func (a *API) ReviewPage() route.Endpoint {
 	d := route.Describe("Approvals", "Get the page of a review link", 404, 410, 429)
@@ -76,8 +76,8 @@ func (a *API) ReviewPage() route.Endpoint {
 	return route.Raw(d, a.reviewPage, page.Answer("The page."))
 }
 
-// AnswerReviewPage returns the endpoint that accepts the form of the page. The token in the address
-// is the credential, so a page of another site, which does not know it, cannot send the form.
+// AnswerReviewPage returns the endpoint that accepts the page's form. The token in the URL is the
+// credential. A page on another site does not know the token, so it cannot submit the form.
 func (a *API) AnswerReviewPage() route.Endpoint {
 	d := route.Describe("Approvals", "Approve or reject a post with the form on its page", 400, 404, 409, 410, 413, 429)
 	d.Parameters = []*huma.Param{page.PathParam("token", "Token of the review link.")}
@@ -118,14 +118,15 @@ func (a *API) answerReviewPage(c *fiber.Ctx) error {
 		return a.answerRefused(c, err, form)
 	}
 	a.page.SetHeaders(c)
-	// Relative to the page, because its policy lets a form lead only to its own origin.
+	// The URL is relative, because the page's policy lets forms lead only to the page's own origin.
 	return c.Redirect(url.PathEscape(c.Params("token")), http.StatusSeeOther)
 }
 
-// browserText returns the text of a textarea with LF in place of the CR LF that browsers send.
+// browserText returns a textarea's text, with LF in place of the CR LF that browsers send.
 func browserText(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// answerRefused responds with the current page, the problem, and what the guest entered.
+// answerRefused responds with the page in its current state, the problem, and what the guest
+// entered.
 func (a *API) answerRefused(c *fiber.Ctx, err error, form url.Values) error {
 	r, shown := a.deps.Reviews.Review(c.UserContext(), c.Params("token"))
 	if shown != nil {
@@ -134,7 +135,8 @@ func (a *API) answerRefused(c *fiber.Ctx, err error, form url.Values) error {
 	return a.sendReview(c, r, err, form)
 }
 
-// sendReview responds with the page. It shows the review unless r is empty, and err as the problem.
+// sendReview responds with the page. The page shows r unless r is empty, and reports err as the
+// problem.
 func (a *API) sendReview(c *fiber.Ctx, r publishing.Review, err error, form url.Values) error {
 	view := reviewView{Title: "Review a post", Name: form.Get("reviewerName"), Text: form.Get("note")}
 	status, message := page.Problem(c, err)
@@ -171,8 +173,8 @@ func (a *API) reviewShown(r publishing.Review) *reviewShown {
 	return out
 }
 
-// reviewOutcome returns, as a text for people, how a request was answered. It returns "" if the
-// request has not been answered.
+// reviewOutcome returns a human-readable text saying how a request was answered, or "" if it has
+// not been answered.
 func reviewOutcome(a publishing.Approval) string {
 	if a.ResolvedAt == nil {
 		return ""

@@ -11,14 +11,14 @@ import (
 	"crier/publishing"
 )
 
-// Reviews are the use cases of guests, who have the review link of a request. Methods return
-// NotFound for an invalid token, and Gone for the token of a request that can no longer be
-// answered.
+// Reviews lets a guest with a review link see and answer a request. Methods return NotFound if the
+// token is invalid, and Gone if the request can no longer be answered.
 type Reviews interface {
-	// Review returns the post and the request until it expires, even if it has been answered.
+	// Review returns the post and the request until the request expires, even if the request has
+	// been answered.
 	Review(ctx context.Context, token string) (publishing.Review, error)
-	// ResolveByToken answers a request. It returns Invalid, and Conflict if the request is already
-	// answered.
+	// ResolveByToken answers a request. It returns Invalid if cmd is invalid, and Conflict if the
+	// request has already been answered.
 	ResolveByToken(ctx context.Context, token string, cmd publishing.ResolveApproval) (publishing.Review, error)
 }
 
@@ -32,12 +32,12 @@ type ReviewAnswer struct {
 	ExpiresAt    string             `json:"expiresAt" format:"date-time"`
 }
 
-// ReviewOrganization is the organization that asks for the approval.
+// ReviewOrganization is the organization that requests the approval.
 type ReviewOrganization struct {
 	Name string `json:"name"`
 }
 
-// ReviewPost is the post to be approved.
+// ReviewPost is the post to approve.
 type ReviewPost struct {
 	PublishDate string         `json:"publishDate" format:"date-time"`
 	Content     string         `json:"content"`
@@ -47,7 +47,7 @@ type ReviewPost struct {
 	Channel     ReviewChannel  `json:"channel"`
 }
 
-// ReviewPart is a part of a post after the first.
+// ReviewPart is a part of a post, other than the first part.
 type ReviewPart struct {
 	Content     string         `json:"content"`
 	ContentType string         `json:"contentType" enum:"text,html"`
@@ -93,7 +93,7 @@ func (a *API) reviewAnswer(r publishing.Review) ReviewAnswer {
 	return out
 }
 
-// Review returns the endpoint that shows a request for approval to a guest.
+// Review returns the endpoint that shows an approval request to a guest.
 func (a *API) Review() route.Endpoint {
 	return route.JSON(route.Describe("Approvals", "Get the post of a review link", 404, 410, 429), a.review)
 }
@@ -125,14 +125,14 @@ type ReviewRequest struct {
 	ReviewerName *string `json:"reviewerName,omitempty" nullable:"true" maxLength:"1000" doc:"At most 128 characters."`
 }
 
-// ReviewResolved is the stored answer.
+// ReviewResolved is the response to a guest's answer.
 type ReviewResolved struct {
 	Status     string `json:"status" enum:"APPROVED,REJECTED"`
 	ResolvedAt string `json:"resolvedAt" format:"date-time"`
 }
 
-// ResolveReview returns the endpoint that lets a guest answer a request. It needs no session and no
-// header Origin: the token is the credential.
+// ResolveReview returns the endpoint that lets a guest answer a request. It requires neither a
+// session nor an Origin header, because the token is the credential.
 func (a *API) ResolveReview() route.Endpoint {
 	d := route.Describe("Approvals", "Approve or reject the post of a review link", 400, 404, 409, 410, 413, 429)
 	d.DefaultStatus = http.StatusCreated

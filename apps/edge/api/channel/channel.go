@@ -11,7 +11,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds an API's dependencies.
 type Deps struct {
 	Channels Channels
 	Tools    Tools
@@ -25,7 +25,7 @@ type API struct{ deps Deps }
 func New(d Deps) *API { return &API{deps: d} }
 
 // ListChannels returns the endpoint that lists the connected channels. If a query has both group
-// and customer, group wins.
+// and customer, group takes precedence.
 func (a *API) ListChannels() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Channels", "List the connected channels"),
 		"Without group, the channels of all groups are listed. Use the id of a channel as integration.id in POST "+
@@ -55,7 +55,7 @@ func (a *API) listChannels(ctx context.Context, in *channelsInput) (*channelsOut
 	return out, nil
 }
 
-// DeleteChannel returns the endpoint that disconnects a channel and removes its scheduled posts.
+// DeleteChannel returns the endpoint that disconnects a channel and deletes its scheduled posts.
 func (a *API) DeleteChannel() route.Endpoint {
 	d := route.Describe("Channels",
 		"Disconnect a channel and delete its scheduled posts; published posts stay on the platform", 404,
@@ -77,8 +77,8 @@ func (a *API) deleteChannel(ctx context.Context, in *channelInput) (*record.Name
 	return record.NewNamed(in.ID), nil
 }
 
-// IsConnected returns the endpoint that checks an API key. The guards of its route check the key;
-// the handler itself cannot fail.
+// IsConnected returns the endpoint that checks an API key. The route's guards check the key; the
+// handler itself cannot fail.
 func (a *API) IsConnected() route.Endpoint {
 	d := route.Describe("The key", "Check the API key")
 	d.Description = "Use it to test a key and the address of the service. It changes nothing."
@@ -87,8 +87,8 @@ func (a *API) IsConnected() route.Endpoint {
 	})
 }
 
-// Connected is the response of GET /is-connected. It is always true, because the response to an
-// invalid key is 401.
+// Connected is the response of GET /is-connected. The value is always true, because a request with
+// an invalid key returns 401.
 type Connected struct {
 	Connected bool `json:"connected" doc:"Always true: an invalid key is refused with 401."`
 }
@@ -116,14 +116,14 @@ func (a *API) listGroups(ctx context.Context, _ *struct{}) (*groupsOutput, error
 	return out, nil
 }
 
-// Channels are the use cases of connected channels.
+// Channels lists and disconnects channels, and lists customers.
 type Channels interface {
-	// List returns the channels of the organization or, if customer is not empty, of that customer.
-	// A customer that does not exist has no channels.
+	// List returns the organization's channels or, if customer is not empty, that customer's
+	// channels. A customer that does not exist has no channels.
 	List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error)
-	// Disconnect removes a channel and its scheduled posts. It returns NotFound if the organization
-	// has no such channel.
+	// Disconnect disconnects a channel and deletes its scheduled posts. It returns NotFound if the
+	// organization has no such channel.
 	Disconnect(ctx context.Context, p tenancy.Principal, channel string) error
-	// Customers returns the customers of the organization.
+	// Customers returns the organization's customers.
 	Customers(ctx context.Context, p tenancy.Principal) ([]publishing.Customer, error)
 }

@@ -10,22 +10,22 @@ import (
 	"crier/tenancy"
 )
 
-// Pauses are the use cases of pausing.
+// Pauses suspends and resumes publishing.
 type Pauses interface {
-	// Pause pauses or resumes publishing. Once it has returned, no call to a platform begins for
-	// what is paused. It returns NotFound if the organization has no such channel or customer, and
-	// Forbidden if the person may not pause the organization.
+	// Pause pauses or resumes publishing. Once Pause has paused channels and returned, no call to a
+	// platform begins for them. Pause returns NotFound if the organization has no such channel or
+	// customer, and Forbidden if the person may not pause the organization.
 	Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error)
 }
 
-// PauseChannel returns the endpoint that pauses or resumes a channel. Once it has responded to a
-// pause, no call to the platform begins for this channel.
+// PauseChannel returns the endpoint that pauses or resumes a channel. Once the endpoint has
+// responded to a pause, no call to the platform begins for the channel.
 func (a *API) PauseChannel() route.Endpoint {
 	return a.pauseOne(publishing.PauseChannel, "Pause or resume publishing on a channel")
 }
 
-// PauseCustomer returns the endpoint that pauses or resumes the channels of a customer. A channel
-// that is itself paused stays paused when its customer is resumed.
+// PauseCustomer returns the endpoint that pauses or resumes a customer's channels. A channel that
+// was paused on its own stays paused when its customer is resumed.
 func (a *API) PauseCustomer() route.Endpoint {
 	return a.pauseOne(publishing.PauseCustomer, "Pause or resume publishing on a channel group")
 }
@@ -58,7 +58,7 @@ type pauseOneInput struct {
 
 type pauseAllInput struct{ Body PauseRequest }
 
-// HeldPost is one of the posts that a pause holds back. Content is an excerpt of its text.
+// HeldPost is a post that a pause holds back. Content is an excerpt of the post's text.
 type HeldPost struct {
 	ID          string      `json:"id"`
 	Date        string      `json:"date" format:"date-time"`
@@ -66,14 +66,14 @@ type HeldPost struct {
 	Integration HeldChannel `json:"integration"`
 }
 
-// HeldChannel is the channel of a HeldPost, by its id and name only.
+// HeldChannel identifies the channel of a HeldPost.
 type HeldChannel struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
-// PauseAnswer counts the posts that are held back. A channel publishes only while neither it nor
-// its group nor the organization is paused.
+// PauseAnswer is the response to pausing or resuming. A channel publishes only while neither the
+// channel, its group nor the organization is paused.
 type PauseAnswer struct {
 	Paused   bool       `json:"paused"`
 	Held     int        `json:"held" doc:"Number of posts that are due but held back by the pause."`

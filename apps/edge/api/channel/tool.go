@@ -15,8 +15,8 @@ import (
 	"crier/tenancy"
 )
 
-// Function returns the endpoint that runs a tool of a channel's platform, as POST
-// /integration-trigger/{id} does.
+// Function returns the endpoint that runs a tool of a channel's platform. Unlike Trigger's
+// endpoint, it responds with false if the platform fails or the channel must be reconnected.
 func (a *API) Function() route.Endpoint {
 	d := route.Describe("Channels", "Run a tool of a channel; false if the platform fails", 400, 404, 413)
 	d.DefaultStatus = http.StatusCreated
@@ -46,14 +46,16 @@ func (a *API) function(ctx context.Context, in *functionInput) (*functionOutput,
 	return &functionOutput{Body: out}, nil
 }
 
-// ChannelSettings returns the endpoint for the rules, settings and tools of a channel's platform.
+// ChannelSettings returns the endpoint that gets the rules, settings and tools of a channel's
+// platform.
 func (a *API) ChannelSettings() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Channels", "Get the rules, settings and tools of a channel", 404),
 		"Read this before you write posts for a channel: settings is the schema of posts[].settings in POST /posts, "+
 			"and maxLength is the maximum length of a part."), a.channelSettings)
 }
 
-// SettingsSchema is the JSON schema of a post's settings, or a sentence if the platform has none.
+// SettingsSchema is the JSON Schema of a post's settings. If it is empty, it is encoded as a
+// sentence saying that the platform has no settings.
 type SettingsSchema json.RawMessage
 
 // MarshalJSON returns the schema or the sentence. Its error is always nil; encoding/json checks the
@@ -65,14 +67,14 @@ func (s SettingsSchema) MarshalJSON() ([]byte, error) {
 	return s, nil
 }
 
-// Schema describes an object or a string.
+// Schema returns a schema that allows an object or a string.
 func (SettingsSchema) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{
 		{Type: huma.TypeObject, AdditionalProperties: true}, {Type: huma.TypeString},
 	}}
 }
 
-// ToolField is one member of the data of a tool.
+// ToolField is one member of a tool's data.
 type ToolField struct {
 	Key         string `json:"key" doc:"Name of the member."`
 	Type        string `json:"type" enum:"string,number,boolean" doc:"JSON type of its value."`
@@ -87,7 +89,7 @@ type Tool struct {
 	DataSchema  []ToolField `json:"dataSchema" doc:"The members of data that the tool accepts."`
 }
 
-// ChannelRules are the rules for the posts of a channel.
+// ChannelRules holds the rules for a channel's posts, and the channel's tools.
 type ChannelRules struct {
 	Rules      string         `json:"rules" doc:"The rules of the platform, as text."`
 	MaxLength  int            `json:"maxLength" doc:"Maximum length of one part, in lengthUnit."`
@@ -131,8 +133,8 @@ func (a *API) Trigger() route.Endpoint {
 	return route.JSON(d, a.trigger)
 }
 
-// TriggerRequest is the body of POST /integration-trigger/{id}. The use case refuses a body without
-// a method only after it has found the channel, so that an unknown channel is 404.
+// TriggerRequest is the body of POST /integration-trigger/{id}. The use case looks up the channel
+// before it rejects a missing method, so an unknown channel returns 404.
 type TriggerRequest struct {
 	MethodName string         `json:"methodName,omitempty" maxLength:"100" doc:"Required."`
 	Data       map[string]any `json:"data,omitempty" doc:"The members that the tool declares."`
@@ -143,7 +145,7 @@ type triggerInput struct {
 	Body TriggerRequest
 }
 
-// ToolOutput is the output of a tool.
+// ToolOutput is the response of POST /integration-trigger/{id}.
 type ToolOutput struct {
 	Output any `json:"output" doc:"The platform's response, in the format of the tool."`
 }
@@ -159,13 +161,13 @@ func (a *API) trigger(ctx context.Context, in *triggerInput) (*triggerOutput, er
 	return &triggerOutput{Body: ToolOutput{Output: out}}, nil
 }
 
-// Tools are the use cases of a channel's platform. Methods return NotFound for a channel that does
-// not exist.
+// Tools describes a channel's platform and runs its tools. Methods return NotFound if the channel
+// does not exist.
 type Tools interface {
-	// Platform returns the descriptor and the tools of the platform.
+	// Platform returns the platform's descriptor and tools.
 	Platform(ctx context.Context, p tenancy.Principal, channel string) (connector.Descriptor, []connector.Tool, error)
 	// Trigger runs a tool and returns its output. It returns NotFound for a tool that is not
-	// listed, Invalid for wrong data, Unauthenticated if the channel must be connected again, and
+	// listed, Invalid for wrong data, Unauthenticated if the channel must be reconnected, and
 	// Upstream if the platform fails.
 	Trigger(ctx context.Context, p tenancy.Principal, cmd publishing.TriggerTool) (json.RawMessage, error)
 }

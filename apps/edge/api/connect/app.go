@@ -11,21 +11,20 @@ import (
 	"crier/tenancy"
 )
 
-// Apps are the use cases of an organization's applications at platforms. Methods return NotFound
-// for an unknown family.
+// Apps manages an organization's applications at platforms. Methods return NotFound for an unknown
+// platform family.
 type Apps interface {
 	Apps(ctx context.Context, p tenancy.Principal) ([]publishing.PlatformApp, error)
 	App(ctx context.Context, p tenancy.Principal, family string) (publishing.PlatformApp, error)
-	// SetApp and DeleteApp return the number of channels that were connected with the application
-	// that they replace or delete.
+	// SetApp and DeleteApp also return the number of channels that were connected with the replaced
+	// or deleted application.
 	SetApp(
 		ctx context.Context, p tenancy.Principal, cmd publishing.SetPlatformApp,
 	) (publishing.PlatformApp, int, error)
 	DeleteApp(ctx context.Context, p tenancy.Principal, family string) (publishing.PlatformApp, int, error)
 }
 
-// ProviderCredentials are the credentials of an application at a family of platforms, with masked
-// values.
+// ProviderCredentials holds an application's credentials for a platform family, with masked values.
 type ProviderCredentials struct {
 	Provider   string            `json:"provider" doc:"The platform family, such as the one of Facebook and Instagram."`
 	Name       string            `json:"name"`
@@ -33,7 +32,7 @@ type ProviderCredentials struct {
 	Configured bool              `json:"configured"`
 	Source     *string           `json:"source" nullable:"true" enum:"env,organization" doc:"Whether they belong to the instance (env) or the organization; null if there are none."`
 	Fields     []CredentialField `json:"fields"`
-	// Affected is set in responses to changes.
+	// Affected is set only in responses to requests that change the credentials.
 	Affected *int `json:"affectedChannels,omitempty" doc:"Number of channels connected with the credentials that were replaced or deleted. They must be reconnected when their access ends."`
 }
 
@@ -46,7 +45,8 @@ type CredentialField struct {
 	Value  string `json:"value,omitempty" doc:"Masked."`
 }
 
-// maskedTail is how many characters of a client id are shown if it has more than twice as many.
+// maskedTail is the number of trailing characters of a client id that are shown. A client id of at
+// most twice that length is masked completely.
 const maskedTail = 4
 
 func credentialsOf(app publishing.PlatformApp) ProviderCredentials {
@@ -93,8 +93,8 @@ type familyInput struct {
 	Provider string `path:"provider" doc:"The platform family, or one of its platforms."`
 }
 
-// ProviderCredentials returns the endpoint for the application credentials of one family of
-// platforms.
+// ProviderCredentials returns the endpoint that gets the application credentials for one platform
+// family.
 func (a *API) ProviderCredentials() route.Endpoint {
 	return route.JSON(route.Describe("Settings", "Get the application credentials for a platform", 404), a.credentials)
 }
@@ -107,7 +107,7 @@ func (a *API) credentials(ctx context.Context, in *familyInput) (*credentialsOut
 	return &credentialsOutput{Body: credentialsOf(app)}, nil
 }
 
-// SetProviderCredentials returns the endpoint that stores the organization's own application
+// SetProviderCredentials returns the endpoint that sets the organization's own application
 // credentials.
 func (a *API) SetProviderCredentials() route.Endpoint {
 	d := route.Describe("Settings", "Set the organization's application credentials for a platform", 400, 404, 413)

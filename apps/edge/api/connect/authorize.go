@@ -9,7 +9,7 @@ import (
 	"crier/publishing"
 )
 
-// SocialURL returns the endpoint that begins to connect a channel by OAuth.
+// SocialURL returns the endpoint that starts connecting a channel by OAuth.
 func (a *API) SocialURL() route.Endpoint {
 	return route.JSON(route.Described(
 		route.Describe("Connecting channels", "Get a URL for connecting an account", 400, 402, 409),
@@ -39,8 +39,8 @@ func (a *API) socialURL(ctx context.Context, in *socialInput) (*socialOutput, er
 	return &socialOutput{Body: SocialAddress{URL: url}}, nil
 }
 
-// Authorize returns the endpoint that begins to connect a channel by OAuth, unless a working one
-// exists.
+// Authorize returns the endpoint that starts connecting a channel by OAuth, unless the platform
+// already has a working channel.
 func (a *API) Authorize() route.Endpoint {
 	d := route.Describe("Connecting channels", "Start connecting an account", 400, 402, 404, 409, 413)
 	d.Description = "The owner of the account must open url in a browser, once and within an hour. GET /integrations " +
@@ -50,7 +50,7 @@ func (a *API) Authorize() route.Endpoint {
 	return route.JSON(d, a.authorize)
 }
 
-// AuthorizeRequest is the body of POST /connectors/{id}/authorize. It may be absent.
+// AuthorizeRequest is the optional body of POST /connectors/{id}/authorize.
 type AuthorizeRequest struct {
 	Refresh string `json:"refresh,omitempty" maxLength:"1024" doc:"Id of an existing channel to reconnect."`
 	Force   bool   `json:"force,omitempty" doc:"Connect another account even if a channel of the platform already works."`
@@ -61,8 +61,8 @@ type authorizeInput struct {
 	Body *AuthorizeRequest
 }
 
-// AuthorizeAnswer has the URL to open in a browser, or Authorized if a channel of the platform
-// already works.
+// AuthorizeAnswer holds the URL to open in a browser. If a channel of the platform already works,
+// URL is empty and Authorized is true.
 type AuthorizeAnswer struct {
 	URL        string `json:"url,omitempty" doc:"URL at which a person connects an account; absent if authorized is true."`
 	Authorized bool   `json:"authorized,omitempty" doc:"true if a channel of the platform already works."`

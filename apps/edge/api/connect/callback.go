@@ -19,24 +19,25 @@ import (
 //go:embed callback.html
 var callbackFiles embed.FS
 
-// newCallbackPage returns the page to which platforms send the browser back. It works without
-// JavaScript. Its forms may lead back to a page of one of the origins.
+// newCallbackPage returns the page to which platforms redirect the browser. It works without
+// JavaScript. Its forms may redirect the browser to the given origins.
 func newCallbackPage(origins []string) *page.Page {
 	return page.New(callbackFiles, "callback.html", page.Forms(append([]string{page.Self}, origins...)...))
 }
 
 type callbackView struct {
 	Title, Text string
-	// Asked says who asked for the account. Warning says what to do about an unintended connect.
+	// Asked says who started the connection attempt. Warning says what to do if it was not
+	// intended.
 	Asked, Warning string
 	Buttons        []callbackButton
-	// Back is the address of a page of the dashboard or this service.
+	// Back is the URL of a page on the dashboard or on this service.
 	Back string
 }
 
 type callbackButton struct {
 	Name string
-	// Query is the query string of the form's address.
+	// Query is the query string of the form's URL.
 	Query template.URL
 }
 
@@ -44,10 +45,12 @@ func newButton(name string, query url.Values) callbackButton {
 	return callbackButton{Name: name, Query: template.URL(query.Encode())}
 }
 
-// ConnectCallback returns the endpoint of the page to which platforms redirect. For a member of the
-// organization it redeems the platform's code and shows the result or the pages to choose from.
-// Anyone else is asked first, because the platform's own page says that Crier wants access but not
-// for which organization.
+// ConnectCallback returns the endpoint of the page to which platforms redirect the browser. If the
+// browser has a session of one of the organization's members, the endpoint redeems the platform's
+// code and shows the result or the accounts to choose from.
+//
+// Anyone else is asked for consent first, because the platform's own page says that Crier wants
+// access but not for which organization.
 func (a *API) ConnectCallback() route.Endpoint {
 	d := route.Describe("Connecting channels", "Finish connecting a channel in the browser", 400, 402, 409, 429, 502)
 	d.Description = "Platforms redirect to this address. It is registered with them as <base " +
@@ -61,8 +64,8 @@ func (a *API) ConnectCallback() route.Endpoint {
 	return route.Raw(d, a.connectCallback, page.Answer("The page."))
 }
 
-// ConnectAnswer returns the endpoint to which the forms of the page post. It reads no body. The
-// address of each form has a secret token, so a page of another site cannot send the form.
+// ConnectAnswer returns the endpoint to which the page's forms are submitted. It reads no body.
+// Each form's URL contains a secret token, so a page on another site cannot submit the form.
 func (a *API) ConnectAnswer() route.Endpoint {
 	d := route.Describe("Connecting channels", "Submit a form of the connect page", 400, 402, 409, 410, 429, 502)
 	d.Parameters = []*huma.Param{
@@ -105,8 +108,8 @@ func (a *API) connectCallback(c *fiber.Ctx) error {
 	return a.finishInBrowser(c, asked, cmd, member)
 }
 
-// askConsent responds with the page that names the organization and waits for a button press. The
-// code is not used before that.
+// askConsent responds with a page that names the organization and asks the person to press a
+// button. The code is used only after the button is pressed.
 func (a *API) askConsent(c *fiber.Ctx, asked publishing.ConnectRequest, cmd publishing.FinishConnect) error {
 	token, err := a.deps.Connects.HoldCode(cmd)
 	if err != nil {
@@ -122,7 +125,7 @@ func (a *API) askConsent(c *fiber.Ctx, asked publishing.ConnectRequest, cmd publ
 	})
 }
 
-// askedBy returns the sentence that says who started a connect.
+// askedBy returns a sentence saying who started the connection attempt.
 func askedBy(r publishing.ConnectRequest) string {
 	who := cmp.Or(r.By.Name, "A member")
 	if !r.By.Key.IsZero() {
@@ -151,7 +154,7 @@ func (a *API) connectAnswer(c *fiber.Ctx) error {
 	return a.chooseInBrowser(c, state)
 }
 
-// confirmConnect finishes a connect to which the person has consented.
+// confirmConnect finishes a connection attempt to which the person has consented.
 func (a *API) confirmConnect(c *fiber.Ctx, token string) error {
 	cmd, err := a.deps.Connects.ReleaseCode(c.Params("integration"), token)
 	if err != nil {
@@ -165,8 +168,8 @@ func (a *API) confirmConnect(c *fiber.Ctx, token string) error {
 	return a.finishInBrowser(c, asked, cmd, false)
 }
 
-// finishInBrowser redeems the code. member is true if the browser has a session of a member of the
-// organization.
+// finishInBrowser redeems the code and responds with the result. member reports whether the browser
+// has a session of one of the organization's members.
 func (a *API) finishInBrowser(
 	c *fiber.Ctx, asked publishing.ConnectRequest, cmd publishing.FinishConnect, member bool,
 ) error {
@@ -184,7 +187,8 @@ func (a *API) finishInBrowser(
 	return a.sendConnected(c, asked, done, member)
 }
 
-// retryConsent responds with a refusal that may succeed on a retry, and shows the button again.
+// retryConsent responds with an error that may not occur on a retry, and shows a button to try
+// again.
 func (a *API) retryConsent(c *fiber.Ctx, refused error, cmd publishing.FinishConnect) error {
 	token, err := a.deps.Connects.HoldCode(cmd)
 	if err != nil {
@@ -195,7 +199,7 @@ func (a *API) retryConsent(c *fiber.Ctx, refused error, cmd publishing.FinishCon
 	})
 }
 
-// choiceView returns the page with the accounts to choose from.
+// choiceView returns the view that lists the accounts to choose from.
 func choiceView(asked publishing.ConnectRequest, state string) callbackView {
 	view := callbackView{
 		Title: "Choose an account", Asked: askedBy(asked),
@@ -228,8 +232,8 @@ func (a *API) chooseInBrowser(c *fiber.Ctx, state string) error {
 	return a.sendConnected(c, asked, done, member)
 }
 
-// sendConnected redirects a member back to where the connect started, and shows anyone else what
-// was connected.
+// sendConnected redirects a member to the return URL, if there is one. Otherwise it shows what was
+// connected.
 func (a *API) sendConnected(
 	c *fiber.Ctx, asked publishing.ConnectRequest, done publishing.ChannelConnected, member bool,
 ) error {
@@ -268,8 +272,8 @@ func (a *API) disown(c *fiber.Ctx, token string) error {
 	return a.page.Send(c, http.StatusOK, view)
 }
 
-// byOAuth reports whether a platform of this instance is connected by OAuth and therefore has no
-// form.
+// byOAuth reports whether a platform is connected by OAuth and therefore has no form. It returns
+// false for a platform that this instance does not have.
 func (a *API) byOAuth(platform string) bool {
 	for _, d := range a.deps.Channels.Catalogue() {
 		if d.ID == platform {
@@ -279,8 +283,8 @@ func (a *API) byOAuth(platform string) bool {
 	return false
 }
 
-// sendRefusal responds with the page that says why nothing was done. view may set the title, the
-// buttons and a link back.
+// sendRefusal responds with a page that explains why nothing was done. view, which may be nil, can
+// set the title, the buttons and the link back.
 func (a *API) sendRefusal(c *fiber.Ctx, err error, view *callbackView) error {
 	if view == nil {
 		view = &callbackView{}

@@ -9,12 +9,13 @@ import (
 )
 
 // ListPlatforms returns the endpoint that lists the platforms of this instance. The list is public,
-// so default values that are addresses are omitted.
+// so default values that are URLs are omitted.
 func (a *API) ListPlatforms() route.Endpoint {
 	return route.JSON(route.Describe("Connecting channels", "List the platforms of this instance"), a.catalogue)
 }
 
-// Catalogue lists the platforms of this instance. Social has all of them; Article is always empty.
+// Catalogue lists the platforms of this instance. Social holds all of them; Article is always
+// empty.
 type Catalogue struct {
 	Social  []Platform `json:"social"`
 	Article []Platform `json:"article"`
@@ -32,7 +33,7 @@ type Platform struct {
 	CustomFields      []PlatformField `json:"customFields,omitempty" doc:"Form fields of a platform that is connected with credentials."`
 }
 
-// PlatformField is one input of the form of a platform that is connected by credentials.
+// PlatformField is one field in the form of a platform that is connected with credentials.
 type PlatformField struct {
 	Key          string `json:"key"`
 	Label        string `json:"label"`
@@ -54,7 +55,7 @@ func catalogueOf(all []connector.Descriptor) Catalogue {
 		p := Platform{Name: d.Name, Identifier: d.ID, ToolTip: d.ToolTip, Editor: d.Editor}
 		for _, f := range d.Fields {
 			if strings.Contains(f.DefaultValue, "://") {
-				// The list is public, and the address may belong to an internal network.
+				// The list is public, and the URL may belong to an internal network.
 				f.DefaultValue = ""
 			}
 			p.CustomFields = append(p.CustomFields, PlatformField{

@@ -12,33 +12,35 @@ import (
 	"crier/tenancy"
 )
 
-// Connects are the use cases of OAuth connects that have yet to be confirmed or whose account is
-// yet to be chosen.
+// Connects handles OAuth connection attempts that still need the person's consent or the choice of
+// an account.
 type Connects interface {
 	// Choose chooses the account on behalf of a member. It returns NotFound for an unknown id,
-	// Invalid for a channel that is already connected or an account that is not offered, and
-	// Upstream if the platform fails. After an error the choice can be made again.
+	// Invalid if the channel is already connected or the account is not offered, and Upstream if
+	// the platform fails. After an error, the choice can be made again.
 	Choose(
 		ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)
-	// ChooseByState is Choose for a caller who has the state. It checks platform unless it is
-	// empty.
+	// ChooseByState is like Choose, but for a caller who has the state of the connection attempt.
+	// If platform is not empty, it must match the attempt.
 	ChooseByState(
 		ctx context.Context, platform string, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)
-	// Started returns a connect that was started and not finished. It returns Invalid if there is
-	// none.
+	// Started returns the unfinished connection attempt with the given state. It returns Invalid if
+	// there is none.
 	Started(ctx context.Context, platform, state string) (publishing.ConnectRequest, error)
 	// HoldCode returns a token that holds a platform's code until the person consents. ReleaseCode
-	// returns the code for Finish, or Invalid if the token is wrong or too old.
+	// returns the command for Finish, including the code. It returns Invalid if the token is wrong
+	// or expired.
 	HoldCode(cmd publishing.FinishConnect) (string, error)
 	ReleaseCode(platform, token string) (publishing.FinishConnect, error)
 	// Disown disconnects a channel at the request of the person who granted access to its account.
-	// It may be repeated. It returns Invalid for a wrong token and Gone for an expired one.
+	// It can be called more than once. It returns Invalid for a wrong token and Gone for an expired
+	// one.
 	Disown(ctx context.Context, token string) (publishing.Disowned, error)
 }
 
-// Page is an account that can be chosen in an OAuth connect.
+// Page is an account that can be chosen while connecting a channel by OAuth.
 type Page struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -53,8 +55,8 @@ func pagesOf(all []publishing.Candidate) []Page {
 	return out
 }
 
-// ChooseRequest is the body that chooses the account of an OAuth connect. One of page, pageId and
-// id is required.
+// ChooseRequest is the body that chooses the account to connect. One of page, pageId and id is
+// required.
 type ChooseRequest struct {
 	Page   string `json:"page,omitempty" maxLength:"1024" doc:"Id of one of the accounts in pages."`
 	PageID string `json:"pageId,omitempty" maxLength:"1024" doc:"The same as page."`
@@ -70,7 +72,7 @@ func (r ChooseRequest) candidate() (string, error) {
 	return chosen, nil
 }
 
-// ChooseAnswer is the response to the choice of an account.
+// ChooseAnswer is the response to choosing an account.
 type ChooseAnswer struct {
 	Success bool `json:"success" doc:"Always true."`
 }
@@ -82,7 +84,7 @@ type chooseInput struct {
 	Body ChooseRequest
 }
 
-// Choose returns the endpoint that lets a member choose the account of an OAuth connect.
+// Choose returns the endpoint that lets a member choose the account to connect.
 func (a *API) Choose() route.Endpoint {
 	d := route.Describe("Connecting channels", "Choose the account for a new channel", 400, 402, 404, 409, 413, 502)
 	d.DefaultStatus = http.StatusCreated
@@ -101,7 +103,7 @@ func (a *API) choose(ctx context.Context, in *chooseInput) (*chooseOutput, error
 	return &chooseOutput{Body: ChooseAnswer{Success: true}}, nil
 }
 
-// ChooseByStateRequest is ChooseRequest for a caller who has the state of the connect.
+// ChooseByStateRequest is a ChooseRequest with the state of the connection attempt.
 type ChooseByStateRequest struct {
 	ChooseRequest
 	State string `json:"state" minLength:"1" maxLength:"1000"`
@@ -112,8 +114,8 @@ type chooseByStateInput struct {
 	Body ChooseByStateRequest
 }
 
-// ChooseByState returns the endpoint that lets a caller who has the state of a connect choose its
-// account, within an hour.
+// ChooseByState returns the endpoint that lets a caller with the state of a connection attempt
+// choose the account to connect, within an hour.
 func (a *API) ChooseByState() route.Endpoint {
 	d := route.Describe("Connecting channels", "Choose the account for a new channel, without a session",
 		400, 402, 404, 409, 413, 429, 502)

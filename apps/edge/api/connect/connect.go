@@ -24,10 +24,10 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds an API's dependencies.
 type Deps struct {
-	// Origins are the origins of BASE_URL, FRONTEND_URL and MAIN_URL, to which a page may lead
-	// back.
+	// Origins holds the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Pages may lead back only to
+	// these origins.
 	Origins    []string
 	Channels   Channels
 	Connects   Connects
@@ -40,30 +40,35 @@ type Deps struct {
 // API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct {
 	deps Deps
-	page *page.Page // of callback.html
+	page *page.Page // renders callback.html
 }
 
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d, page: newCallbackPage(d.Origins)} }
 
-// Channels are the use cases of connecting channels.
+// Channels lists connectors and connects channels.
 type Channels interface {
 	// Catalogue returns the descriptors of all connectors of this instance.
 	Catalogue() []connector.Descriptor
-	// Begin starts to connect a channel. It returns the value that the contract calls url, which is
-	// the state itself for a platform that is connected by credentials. It returns Invalid for an
-	// unknown platform, one without an application, or a channel to reconnect that does not exist,
-	// and Quota at the limit on channels unless a channel is reconnected.
+	// Begin starts connecting a channel. It returns the URL at which a person grants access or, for
+	// a platform that is connected with credentials, the state for Finish.
+	//
+	// Begin returns Invalid if the platform is unknown or has no application, or if the channel to
+	// reconnect does not exist. It returns Quota at the limit on channels, unless a channel is
+	// being reconnected.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
-	// Finish connects the channel that Begin started. The state identifies the principal. It
-	// returns Invalid for a state, a form or a credential that is not accepted, Quota and Conflict
-	// at the limits on channels, and RateLimited while too many channels are being connected or if
-	// the platform limits requests. After a refusal the state can be used again a few times.
+	// Finish connects the channel that Begin started. The state identifies the principal. Finish
+	// returns Invalid if the state, the form or a credential is not accepted, and Quota or Conflict
+	// at the limits on channels. It returns RateLimited if too many channels are being connected or
+	// the platform limits requests.
+	//
+	// The state can be used again after RateLimited and after a form is rejected, but a form only
+	// gets a few tries. With OAuth, the state is otherwise used up before the platform is called.
 	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)
 }
 
-// BeginConnect returns the endpoint of the first step of connecting a channel. It accepts only
-// return URLs of the dashboard and of this service, so that it cannot redirect to other sites.
+// BeginConnect returns the endpoint for the first step of connecting a channel. The endpoint
+// accepts only return URLs of the dashboard and this service, to avoid redirecting to other sites.
 func (a *API) BeginConnect() route.Endpoint {
 	return route.JSON(route.Describe("Connecting channels", "Start connecting a channel", 400, 402, 404), a.begin)
 }
@@ -76,8 +81,8 @@ type beginInput struct {
 	Onboarding  string `query:"onboarding" doc:"true during onboarding."`
 }
 
-// Address is the URL of the next step. For a platform that is connected by credentials, it is the
-// state for the second step.
+// Address holds the URL of the next step. For a platform that is connected with credentials, it
+// holds the state for the second step instead.
 type Address struct {
 	URL string `json:"url"`
 }
@@ -101,9 +106,9 @@ func (a *API) begin(ctx context.Context, in *beginInput) (*addressOutput, error)
 	return &addressOutput{Body: Address{URL: url}}, nil
 }
 
-// isReturnURL reports whether the browser may be redirected to s after the channel is connected: s
-// is empty, a path of this service, or a URL with one of our origins. Other URLs, such as
-// javascript:, are refused.
+// isReturnURL reports whether the browser may be redirected to s after the channel is connected. It
+// accepts an empty string, a path on this service, and a URL with one of our origins. It rejects
+// any other URL, such as a javascript: URL.
 func (a *API) isReturnURL(s string) bool {
 	u, err := url.Parse(s)
 	switch {
@@ -118,16 +123,16 @@ func (a *API) isReturnURL(s string) bool {
 	}
 }
 
-// FinishConnect returns the endpoint of the second step of connecting a channel. It needs no
-// session, because the state of the first step identifies the principal.
+// FinishConnect returns the endpoint for the second step of connecting a channel. The endpoint
+// needs no session, because the state from the first step identifies the principal.
 func (a *API) FinishConnect() route.Endpoint {
 	d := route.Describe("Connecting channels", "Finish connecting a channel", 400, 402, 409, 413, 502)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.finish)
 }
 
-// ConnectIntegrationDto is the body that finishes connecting a channel. Its code is the person's
-// form or the platform's code.
+// ConnectIntegrationDto is the body that finishes connecting a channel. Code is either the
+// platform's code or the encoded form that the person filled in.
 type ConnectIntegrationDto struct {
 	State    string          `json:"state" minLength:"1" maxLength:"1000"`
 	Code     string          `json:"code" maxLength:"100000"`
@@ -192,8 +197,8 @@ func (a *API) finish(ctx context.Context, in *finishInput) (*finishOutput, error
 	}}, nil
 }
 
-// formFields decodes the code of a connector with a form: the base64 of a JSON object with the
-// form's fields. It returns Invalid for any other code.
+// formFields decodes the code for a connector with a form. The code must be the base64 encoding of
+// a JSON object with the form's fields; otherwise formFields returns Invalid.
 func formFields(code string) (map[string]string, error) {
 	refusal := fault.New(fault.Invalid, "connect.formFields",
 		"The code must be the base64 encoding of a JSON object with the form fields.")

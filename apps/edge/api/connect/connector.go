@@ -54,18 +54,18 @@ func (a *API) listConnectors(ctx context.Context, in *connectorsInput) (*connect
 	return out, nil
 }
 
-// Connectors are the use cases of platforms.
+// Connectors lists platforms and starts connecting channels.
 type Connectors interface {
 	// Platforms returns the platforms of this instance.
 	Platforms(ctx context.Context, p tenancy.Principal) ([]publishing.Platform, error)
-	// Begin starts to connect a channel and returns the address at the platform. It returns Invalid
-	// for an unknown platform, one without an application or with a form, and a channel to
-	// reconnect that does not exist. It returns Quota at the limit on channels, unless a channel is
-	// reconnected.
+	// Begin starts connecting a channel and returns the URL at which a person grants access. It
+	// returns Invalid if the platform is unknown, has no application or is connected with a form,
+	// or if the channel to reconnect does not exist. It returns Quota at the limit on channels,
+	// unless a channel is being reconnected.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
-	// Authorize is like Begin, but returns an empty URL if a channel of the platform already works,
-	// force is false and no channel is to be reconnected. It returns NotFound for an unknown
-	// platform.
+	// Authorize is like Begin, but returns NotFound for an unknown platform. It returns an empty
+	// URL if a channel of the platform already works, unless force is true or cmd reconnects a
+	// channel.
 	Authorize(
 		ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect, force bool,
 	) (publishing.Authorized, error)

@@ -22,7 +22,7 @@ import (
 	"crier/platform/fault"
 )
 
-// File returns the endpoint for the public URL of a file.
+// File returns the endpoint that serves a file at its public URL.
 func (a *API) File() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := huma.Operation{
@@ -42,7 +42,7 @@ func (a *API) File() route.Endpoint {
 // filePolicy keeps browsers from running scripts in a file.
 const filePolicy = "sandbox; default-src 'none'"
 
-// file streams an uploaded file. A file never changes, so clients may cache it without limit.
+// file streams an uploaded file. A file never changes, so clients can cache it indefinitely.
 func (a *API) file(c *fiber.Ctx) error {
 	name, err := url.PathUnescape(c.Params("file"))
 	if err != nil {
@@ -51,8 +51,8 @@ func (a *API) file(c *fiber.Ctx) error {
 	return a.sendFile(c, c.Params("key"), name, func() {})
 }
 
-// sendFile sets a file, found by the decoded parts of its path, as the response body. If the
-// response has a body, sent is called when it has been sent.
+// sendFile sets a file as the response body. key and file are the decoded parts of the file's
+// public path. If the response has a body, sent is called once the body has been sent.
 func (a *API) sendFile(c *fiber.Ctx, key, file string, sent func()) error {
 	m, f, err := a.deps.Files.Open(c.UserContext(), key, file)
 	if err != nil {
@@ -64,7 +64,7 @@ func (a *API) sendFile(c *fiber.Ctx, key, file string, sent func()) error {
 	return a.sendBytes(c, m.ContentType, `"`+key+`"`, f, sent)
 }
 
-// Original returns the endpoint for a file as it was uploaded.
+// Original returns the endpoint that serves a file as it was uploaded.
 func (a *API) Original() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := huma.Operation{
@@ -82,8 +82,8 @@ func (a *API) Original() route.Endpoint {
 		route.Content(http.StatusPartialContent, "The requested range.", fiber.MIMEOctetStream, binary))
 }
 
-// original sends an uploaded file to its organization. It counts toward the organization's limit
-// until it has been sent.
+// original sends an uploaded file to its organization. The transfer counts toward the
+// organization's limit until the file has been sent.
 func (a *API) original(c *fiber.Ctx) error {
 	leave, err := a.deps.Transfers.EnterOriginal(c)
 	if err != nil {
@@ -107,7 +107,8 @@ func (a *API) sendOriginal(c *fiber.Ctx, sent func()) error {
 	return a.sendBytes(c, m.ContentType, `"`+m.ID.String()+`"`, f, sent)
 }
 
-// sendBytes sets a file, or the requested range of it, as the response body. It closes the file.
+// sendBytes sets f, or the requested range of f, as the response body. It takes ownership of f and
+// closes it.
 func (a *API) sendBytes(c *fiber.Ctx, contentType, tag string, f blob.File, sent func()) error {
 	c.Set(fiber.HeaderETag, tag)
 	c.Set(fiber.HeaderAcceptRanges, "bytes")
@@ -130,7 +131,7 @@ func (a *API) sendBytes(c *fiber.Ctx, contentType, tag string, f blob.File, sent
 	return nil
 }
 
-// download returns the body of a response that may take as long as Transfers allow.
+// download returns a response body whose transfer may take as long as Transfers allows.
 func (a *API) download(c *fiber.Ctx, part io.Reader, f io.Closer) fileSection {
 	end := a.deps.Transfers.BeginDownload(c)
 	// close is called once all but the last bytes are written.
@@ -139,7 +140,7 @@ func (a *API) download(c *fiber.Ctx, part io.Reader, f io.Closer) fileSection {
 	}}
 }
 
-// closeFile closes a file that is not sent. Its error is Internal.
+// closeFile closes a file that is not sent. Its error is always Internal.
 func closeFile(f io.Closer) error {
 	if err := f.Close(); err != nil {
 		return fault.Wrap(fault.Internal, "media.file", "", err)
@@ -147,7 +148,7 @@ func closeFile(f io.Closer) error {
 	return nil
 }
 
-// fileSection is the part of a file that is sent. The server closes it after the last read.
+// fileSection is the section of a file to send. The server closes it after the last read.
 type fileSection struct {
 	io.Reader
 	close func() error
@@ -158,9 +159,9 @@ func (s fileSection) Close() error { return s.close() }
 var hugeNumber = regexp.MustCompile(`0*[1-9][0-9]{18,}`)
 
 // requestedRange returns the first byte and the length of the requested range, and sets the status
-// and the header of a partial response. It returns the whole file if the request has no range or
-// several, or a range of another file (If-Range). For a range that the file does not have, it
-// returns 416.
+// and the Content-Range header of a partial response. It returns the whole file if the request has
+// no range or several ranges, or if If-Range names a different file. If the range is outside the
+// file, it returns a 416 error.
 func requestedRange(c *fiber.Ctx, tag string, size int64) (start, length int64, err error) {
 	header := c.Get(fiber.HeaderRange)
 	if since := c.Get(fiber.HeaderIfRange); since != "" && since != tag {
@@ -169,8 +170,8 @@ func requestedRange(c *fiber.Ctx, tag string, size int64) (start, length int64, 
 	if header == "" || strings.Contains(header, ",") || !strings.HasPrefix(header, "bytes=") {
 		return 0, size, nil
 	}
-	// ParseByteRange fails on numbers beyond int64. Like the largest int64, they are beyond the end
-	// of every file.
+	// ParseByteRange fails on numbers that overflow int64. Replace them with the largest int64,
+	// which is also beyond the end of every file.
 	header = hugeNumber.ReplaceAllString(header, strconv.Itoa(math.MaxInt64))
 	from, to, err := fasthttp.ParseByteRange([]byte(header), int(size))
 	if err != nil || size == 0 {

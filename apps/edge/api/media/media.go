@@ -19,12 +19,12 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds an API's dependencies.
 type Deps struct {
 	Base record.Base
 	// UploadLimit is the maximum size of a whole upload request, in bytes.
 	UploadLimit int64
-	// StreamTimeout is how long the transfer of a video from another server may take.
+	// StreamTimeout limits how long the transfer of a video from another server may take.
 	StreamTimeout time.Duration
 	Media         Media
 	Files         Files
@@ -38,7 +38,7 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// UploadFromURL returns the endpoint that stores a file from another server.
+// UploadFromURL returns the endpoint that downloads a file from another server and stores it.
 func (a *API) UploadFromURL() route.Endpoint {
 	d := route.Describe("Files", "Download an image or video from a public URL and store it", 400, 408, 413)
 	d.Description = "The URL must be http or https, on port 80 or 443, and public. At most 3 redirects are followed. " +
@@ -63,7 +63,7 @@ func (a *API) uploadFromURL(ctx context.Context, in *fromURLInput) (*mediumOutpu
 	return &mediumOutput{Body: a.deps.Base.Medium(m)}, nil
 }
 
-// ListMedia returns the endpoint that lists the files of the organization.
+// ListMedia returns the endpoint that lists the organization's files.
 func (a *API) ListMedia() route.Endpoint {
 	d := route.Describe("Files", "List uploaded files, newest first, 18 per page", 400)
 	d.Description = "pages is the number of pages. File URLs are public."
@@ -118,7 +118,7 @@ func (a *API) deleteMedium(ctx context.Context, in *mediumInput) (*record.NamedO
 	return record.NewNamed(in.ID), nil
 }
 
-// DescribeMedium returns the endpoint that changes the alternative text of a file.
+// DescribeMedium returns the endpoint that changes a file's alternative text.
 func (a *API) DescribeMedium() route.Endpoint {
 	d := route.Describe("Files", "Change the alternative text of an uploaded file", 400, 404, 413)
 	d.Description = "Posts created later use it for images that have no alternative text of their own."
@@ -145,54 +145,55 @@ func (a *API) describeMedium(ctx context.Context, in *describeInput) (*mediumOut
 	return &mediumOutput{Body: a.deps.Base.Medium(m)}, nil
 }
 
-// Media are the use cases of files.
+// Media stores and manages uploaded files.
 type Media interface {
-	// UploadFromURL stores the file at a public address, as Upload does. It returns Invalid if the
-	// address is not public or cannot be read.
+	// UploadFromURL downloads the file at a public URL and stores it in the same way as Upload. It
+	// returns Invalid if the URL is not public or cannot be read.
 	UploadFromURL(ctx context.Context, p tenancy.Principal, address string) (publishing.Medium, error)
-	// List returns a page of the files, or Invalid if there can be no such page.
+	// List returns a page of files, or Invalid if the page number or the search is invalid.
 	List(ctx context.Context, p tenancy.Principal, q publishing.ListMedia) (publishing.MediaPage, error)
-	// SetAlt changes the alternative text of a file.
+	// SetAlt changes a file's alternative text.
 	SetAlt(ctx context.Context, p tenancy.Principal, medium, alt string) (publishing.Medium, error)
-	// Delete deletes a file. It returns Conflict while a post that is queued or being sent uses it.
+	// Delete deletes a file. It returns Conflict if a post that is queued or being sent uses the
+	// file.
 	Delete(ctx context.Context, p tenancy.Principal, medium string) error
-	// Upload stores the file that it reads from r. It detects the type from the content; the
-	// filename may be any text. It returns Invalid if the file is incomplete or its type is not
-	// accepted, and TooLarge if it exceeds its limit or the remaining storage of the organization.
+	// Upload stores the file that it reads from r. It detects the type from the content; filename
+	// may be any text. It returns Invalid if the file is incomplete or its type is not accepted,
+	// and TooLarge if the file exceeds its size limit or the organization's remaining storage.
 	//
-	// A refused file is not stored. A crash leaves the file recorded, or bytes that are never
+	// A rejected file is not stored. A crash leaves either a recorded file or bytes that are never
 	// served.
 	Upload(ctx context.Context, p tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error)
 }
 
-// Files are the use cases that send files.
+// Files opens files for sending.
 type Files interface {
-	// Open returns a file by the two parts of its public path, without metadata, or NotFound if
-	// either part is wrong. The caller closes it.
+	// Open returns the file with the given public path, without metadata. It returns NotFound if
+	// either part of the path is wrong. The caller must close the file.
 	Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error)
-	// Original returns a file of the organization by its id, as it was uploaded, or NotFound if the
-	// organization has no such file. The caller closes it.
+	// Original returns one of the organization's files by id, as it was uploaded. It returns
+	// NotFound if the organization has no such file. The caller must close the file.
 	Original(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, blob.File, error)
-	// OwnFile returns the two parts of a file's public path, for Open. ours is false for any other
-	// address.
+	// OwnFile returns the two parts of a file's public path, as Open accepts them. ours is false
+	// for any other URL.
 	OwnFile(address string) (key, file string, ours bool)
 	// Stream opens a video on another server. requested is a Range header. ctx limits the whole
-	// transfer, even after Stream has returned. It returns Invalid if the address is not public or
-	// not a video, Upstream if the server does not answer or does not have the video, and Loop for
+	// transfer, even after Stream has returned. Stream returns Invalid if the URL is not public or
+	// not a video, Upstream if the server does not respond or does not have the video, and Loop for
 	// too many redirects.
 	Stream(ctx context.Context, address, requested string) (publishing.VideoStream, error)
 }
 
-// Transfers limit the files that are being sent.
+// Transfers limits how many files are sent concurrently and how slow a transfer may be.
 type Transfers interface {
-	// EnterOriginal waits until the organization of the request may receive another original, or
-	// returns RateLimited if too many are already being sent. The caller must call leave once the
-	// original has been sent.
+	// EnterOriginal waits until the request's organization may receive another original, or returns
+	// RateLimited if too many are already being sent. The caller must call leave once the original
+	// has been sent.
 	EnterOriginal(c *fiber.Ctx) (leave func(), err error)
-	// EnterStream is like EnterOriginal, but for a video, and it counts for the client's address.
+	// EnterStream is like EnterOriginal, but for videos, and limits them per client address.
 	EnterStream(c *fiber.Ctx) (leave func(), err error)
-	// BeginDownload replaces the timeout of the response with a longer one that requires a minimum
-	// speed. The caller must call end once all but the last bytes are written; end returns the
-	// error of the connection.
+	// BeginDownload replaces the response timeout with a longer one that requires a minimum speed.
+	// The caller must call end once all but the last bytes are written. end returns the
+	// connection's error, if any.
 	BeginDownload(c *fiber.Ctx) (end func() error)
 }

@@ -33,9 +33,9 @@ func (a *API) Stream() route.Endpoint {
 
 const videoType = "video/mp4"
 
-// stream sends an uploaded video as /files does, or a video from another server, which only a
-// person with a session may request. The connection to the other server is closed when the transfer
-// ends.
+// stream sends an uploaded video in the same way as /files, or a video from another server. Only a
+// person with a session can request a video from another server. The connection to that server is
+// closed when the transfer ends.
 func (a *API) stream(c *fiber.Ctx) error {
 	if err := a.deps.Gate.AdmitStream(c.UserContext(), request.From(c.Context()).From); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (a *API) stream(c *fiber.Ctx) error {
 	return err
 }
 
-// openStream sets the response body. leave is called once it has been sent.
+// openStream sets the response body. leave is called once the body has been sent.
 func (a *API) openStream(c *fiber.Ctx, leave func()) error {
 	address := c.Query("url")
 	if key, file, ours := a.deps.Files.OwnFile(address); ours {
@@ -84,12 +84,12 @@ func (a *API) openStream(c *fiber.Ctx, leave func()) error {
 	return nil
 }
 
-// closer is an io.Closer that calls a function.
+// closer adapts a function to io.Closer.
 type closer func() error
 
 func (f closer) Close() error { return f() }
 
-// closeBoth closes a file and calls after.
+// closeBoth returns a closer that closes f and then calls after.
 func closeBoth(f io.Closer, after func()) closer {
 	return func() error {
 		defer after()

@@ -36,7 +36,7 @@ func (a *API) Upload() route.Endpoint {
 	return route.Raw(d, a.receive, route.Answer[record.Medium](http.StatusCreated, "The stored file."))
 }
 
-// receive streams the field "file" to Media.Upload. It keeps no part of the file in memory or on
+// receive streams the field "file" to Media.Upload. It buffers no part of the file in memory or on
 // disk.
 func (a *API) receive(c *fiber.Ctx) error {
 	info := request.From(c.Context())
@@ -62,8 +62,8 @@ func (a *API) receive(c *fiber.Ctx) error {
 	return c.Status(http.StatusCreated).JSON(a.deps.Base.Medium(medium))
 }
 
-// uploadFault returns the fault of an upload that failed with err. An error from the body or from
-// reading the file takes precedence, because err results from it.
+// uploadFault returns the fault for an upload that failed with err. An error from the body or from
+// reading the file takes precedence, because it is the cause of err.
 func uploadFault(body, file, err error) error {
 	switch {
 	case body != nil:
@@ -77,9 +77,11 @@ func uploadFault(body, file, err error) error {
 	return err
 }
 
-// formFile records an error from reading a file, other than io.EOF. At the end of the file it
-// checks the rest of the form and confirms the credential; an error from either is kept in refused
-// and fails the read, so that nothing is stored.
+// formFile reads a file from a form. It records any error from reading, other than io.EOF, in err.
+//
+// At the end of the file, formFile checks the rest of the form and confirms the credential. If
+// either step fails, formFile records the error in refused and fails the read, so that nothing is
+// stored.
 type formFile struct {
 	io.Reader
 	end, confirm func() error
@@ -106,8 +108,8 @@ func (f *formFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Limits, in bytes, on what precedes the content of the file and on what follows it. The headers of
-// a part are kept in memory.
+// Limits, in bytes, on the body before and after the file's content, and on the file name. The
+// limit on the body is needed because a part's headers are kept in memory.
 const (
 	uploadHead   = 64 << 10
 	uploadedName = 1 << 10
@@ -115,8 +117,8 @@ const (
 	shownField = 60
 )
 
-// uploadForm reads a form with one file. Its methods return Invalid, or the error of the body. They
-// never return the errors of package multipart, which quote the body.
+// uploadForm reads a form with one file. Its methods return Invalid or the body's error. They never
+// return errors from package multipart, because those errors quote the body.
 type uploadForm struct {
 	body   *request.Body
 	head   *headReader
@@ -160,8 +162,8 @@ func (f *uploadForm) end() error {
 }
 
 // next returns the next field "file", or nil after the last field. It skips fields without a file.
-// It returns Invalid with the message tooLong if the head is refused, and Invalid for a file in
-// another field.
+// It returns Invalid with the message tooLong if headReader stopped reading, and Invalid for a file
+// in any other field.
 func (f *uploadForm) next(tooLong string) (*multipart.Part, error) {
 	for {
 		part, err := f.reader.NextPart()
@@ -185,7 +187,7 @@ func (f *uploadForm) next(tooLong string) (*multipart.Part, error) {
 	}
 }
 
-// headReader fails after left bytes unless found is set. It then sets refused.
+// headReader fails and sets refused after left bytes, unless found is set.
 type headReader struct {
 	io.Reader
 	left           int

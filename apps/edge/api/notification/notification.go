@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds an API's dependencies.
 type Deps struct {
 	Notifications Notifications
 }
@@ -24,24 +24,25 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Notifications are the use cases of the notification bell.
+// Notifications provides the content of the notification bell.
 type Notifications interface {
-	// List returns a page, counted from 0, or Invalid for an impossible page number.
+	// List returns a page of notifications. Pages are numbered from 0. List returns Invalid if the
+	// page number is out of range.
 	List(ctx context.Context, p tenancy.Principal, page int) (publishing.NotificationPage, error)
-	// Unread returns how many notifications the person has not read.
+	// Unread returns the number of notifications that the person has not read.
 	Unread(ctx context.Context, p tenancy.Principal) (int, error)
-	// Read returns a page, counted from 0, and the time up to which the person had already read
-	// everything, and marks what it returns as read. It returns Invalid for an impossible page
-	// number.
+	// Read returns a page of notifications and marks them as read. It also returns the time up to
+	// which the person had already read everything. Pages are numbered from 0. Read returns Invalid
+	// if the page number is out of range.
 	Read(ctx context.Context, p tenancy.Principal, page int) ([]publishing.ListedNotification, time.Time, error)
 }
 
-// NotificationRecord is an entry of the bell.
+// NotificationRecord is an entry in the notification bell.
 type NotificationRecord struct {
 	ID      string `json:"id" doc:"Id of the notification."`
 	Content string `json:"content" doc:"One sentence in plain text, with current names."`
-	// Link is null: the dashboard has no page for a post or a channel yet, and no document
-	// specifies its address.
+	// Link is always null, because the dashboard has no page for a post or a channel yet, and no
+	// document specifies the URL of such a page.
 	Link *string `json:"link" nullable:"true" doc:"Page where the person can act; null while there is none."`
 	// CreatedAt is when the incident began.
 	CreatedAt     string            `json:"createdAt" format:"date-time" doc:"When the incident began."`
@@ -86,7 +87,7 @@ type listNotificationsInput struct {
 	Page route.OptionalInt `query:"page" doc:"Page number, 0 to 99 (default 0)."`
 }
 
-// number returns the page number, or Invalid if there can be no such page.
+// number returns the page number, or Invalid if it is out of range.
 func (in listNotificationsInput) number(op string) (int, error) {
 	page, wrong := in.Page.Between("page", 0, publishing.MaxNotificationPage, 0)
 	if len(wrong) > 0 {
@@ -106,7 +107,7 @@ type NotificationPage struct {
 
 type notificationPageOutput struct{ Body NotificationPage }
 
-// ListNotifications returns the endpoint that lists the notifications of the organization.
+// ListNotifications returns the endpoint that lists the organization's notifications.
 func (a *API) ListNotifications() route.Endpoint {
 	d := route.Describe("Notifications", "List notifications, newest activity first, 100 per page", 400)
 	d.Description = "A notification covers one incident: the posts of a channel that fail until it publishes again; " +
@@ -140,7 +141,7 @@ type UnreadCount struct {
 
 type unreadOutput struct{ Body UnreadCount }
 
-// UnreadNotifications returns the endpoint that counts what the person of the session has not read.
+// UnreadNotifications returns the endpoint that counts the signed-in person's unread notifications.
 func (a *API) UnreadNotifications() route.Endpoint {
 	d := route.Describe("Notifications", "Count your unread notifications")
 	d.Description = "Counts the notifications of this organization since you last read them, without the kinds that you " +
@@ -156,7 +157,7 @@ func (a *API) unreadNotifications(ctx context.Context, _ *struct{}) (*unreadOutp
 	return &unreadOutput{Body: UnreadCount{Total: n}}, nil
 }
 
-// ReadList is a page of the notifications of a person.
+// ReadList is a page of a person's notifications.
 type ReadList struct {
 	LastRead      string               `json:"lastReadNotifications" format:"date-time" doc:"Time up to which you had read everything before this call."`
 	Notifications []NotificationRecord `json:"notifications"`

@@ -19,7 +19,7 @@ func (CreateRequest) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Sche
 	return createMembers.schema(r)
 }
 
-// createMembers are the members of the body of POST /posts.
+// createMembers defines the members of the POST /posts body.
 var createMembers = membersOf(
 	member[publishing.CreatePosts]{
 		name: "type", required: true, schema: oneOf("now", "schedule", "draft", "update"),
@@ -84,8 +84,8 @@ var createMembers = membersOf(
 // CreateTag is the documented form of a post's tag. A plain string is accepted too.
 type CreateTag struct{}
 
-// TransformSchema implements huma.SchemaTransformer. It reverses the required members, because the
-// document lists value first and faults list label first.
+// TransformSchema implements huma.SchemaTransformer. It reverses the order of the required members,
+// because the document lists value first but faults list label first.
 func (CreateTag) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema {
 	s := tagMembers.schema(r)
 	slices.Reverse(s.Required)
@@ -105,8 +105,8 @@ var tagMembers = membersOf(
 	},
 )
 
-// CreateEntry is the documented form of a post on one channel. Its settings may also be a string
-// that contains their JSON.
+// CreateEntry is the documented form of a post on one channel. Its settings may also be sent as a
+// string that contains a JSON object.
 type CreateEntry struct{}
 
 // TransformSchema implements huma.SchemaTransformer.
@@ -114,7 +114,7 @@ func (CreateEntry) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema
 	return entryMembers.schema(r)
 }
 
-// entry is an entry being decoded. read counts the parts and images of the whole body.
+// entry is an entry being decoded. read counts the parts and images in the whole body.
 type entry struct {
 	publishing.CreateEntry
 	read *counts
@@ -150,7 +150,7 @@ func (CreateValue) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema
 	return partMembers.schema(r)
 }
 
-// part is a part being decoded. read counts the parts and images of the whole body.
+// part is a part being decoded. read counts the parts and images in the whole body.
 type part struct {
 	publishing.CreatePart
 	read *counts
@@ -184,11 +184,11 @@ var partMembers = membersOf(
 	},
 )
 
-// CreateImage is the documented form of an uploaded file: an object, or a string with its id or
-// URL.
+// CreateImage is the documented form of an uploaded file: either an object, or a string with the
+// file's id or URL.
 type CreateImage struct{}
 
-// Schema returns the schema of both forms.
+// Schema returns a schema that allows both forms.
 func (CreateImage) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{
 		{Type: huma.TypeString, Description: "Id or URL of an uploaded file."}, imageMembers.schema(r),

@@ -14,8 +14,8 @@ import (
 	"crier/publishing"
 )
 
-// CheckPostDto is the documented body of POST /posts/check: the body of POST /posts, but only the
-// entries are required.
+// CheckPostDto is the documented body of POST /posts/check. It is the body of POST /posts, but only
+// the entries are required.
 type CheckPostDto struct{}
 
 // TransformSchema implements huma.SchemaTransformer.
@@ -25,8 +25,7 @@ func (CheckPostDto) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schem
 	return s
 }
 
-// checkPostDocs returns the documented members of the body of POST /posts/check, with their
-// descriptions.
+// checkPostDocs maps each documented member of the POST /posts/check body to its description.
 func checkPostDocs() map[string]string {
 	const same = "As in POST /posts."
 	return map[string]string{
@@ -35,19 +34,19 @@ func checkPostDocs() map[string]string {
 	}
 }
 
-// checkMembers are the members of the body of POST /posts/check. Members of POST /posts that have
-// no effect here are checked too, but not documented.
+// checkMembers defines the members of the POST /posts/check body. Members of POST /posts that have
+// no effect here are also checked, but not documented.
 var checkMembers = membersOf(append([]member[publishing.CreatePosts]{{
 	name: "ai", schema: flag, decode: func(n node, _ *publishing.CreatePosts) { n.flag() },
 }}, createMembers.list...)...)
 
-// CheckAnswer has one result per entry, in order. Passed is true if all entries are valid.
+// CheckAnswer holds one result per entry, in order. Passed is true if all entries are valid.
 type CheckAnswer struct {
 	Passed  bool          `json:"passed" doc:"Whether all entries are valid."`
 	Results []CheckResult `json:"results" doc:"One result per entry, in the order of the request."`
 }
 
-// CheckResult is what the rules found in one entry. Checker is always empty.
+// CheckResult is the result of applying the rules to one entry. Checker is always empty.
 type CheckResult struct {
 	ID                string      `json:"id" doc:"Channel id as it was sent."`
 	Identifier        string      `json:"identifier" doc:"Platform id; empty for an unknown channel."`
@@ -63,8 +62,8 @@ type CheckResult struct {
 	Checker           []string    `json:"checker" maxItems:"0" doc:"Always empty."`
 }
 
-// CheckErrors is the first problem. If there is none, it is empty and encoded as the JSON value
-// true.
+// CheckErrors is the first problem, or empty if there is none. The empty value is encoded as the
+// JSON value true.
 type CheckErrors string
 
 // MarshalJSON returns true or the text as JSON. Its error is always nil.
@@ -75,7 +74,7 @@ func (e CheckErrors) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(e))
 }
 
-// Schema returns the schema of a boolean or a string.
+// Schema returns a schema that allows a boolean or a string.
 func (CheckErrors) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Description: "The first problem, or true if there is none.",
@@ -85,8 +84,8 @@ func (CheckErrors) Schema(huma.Registry) *huma.Schema {
 
 type checkOutput struct{ Body CheckAnswer }
 
-// CheckPosts returns the endpoint that applies the rules to posts without storing them. It does not
-// count toward any quota.
+// CheckPosts returns the endpoint that checks posts without storing them. A check does not count
+// toward any quota.
 func (a *API) CheckPosts() route.Endpoint {
 	d := route.Describe("Posts", "Check posts against the rules of their platforms, without storing them", 400, 413)
 	d.Description = "Send the body that you would send to POST /posts, or only its posts. Whatever POST /posts " +
@@ -128,9 +127,9 @@ func checkResult(r publishing.Checked) CheckResult {
 	return out
 }
 
-// decodeCheck decodes a body of POST /posts/check. If the body has no type, its posts are checked
-// as scheduled posts; if it has no date either, they are checked as scheduled for now. It returns
-// Invalid in the same cases as decodeCreate.
+// decodeCheck decodes a POST /posts/check body. If the body has no type, its posts are checked as
+// if they were scheduled; if it also has no date, as if they were scheduled for now. decodeCheck
+// returns Invalid in the same cases as decodeCreate.
 func decodeCheck(body []byte, now time.Time) (publishing.CreatePosts, error) {
 	n, err := parse(body, "post.check")
 	if err != nil {

@@ -14,7 +14,7 @@ type createInput struct {
 	Key string `header:"Idempotency-Key" doc:"At most 255 visible ASCII characters."`
 }
 
-// Created is the response to one entry of POST /posts.
+// Created is the result for one entry of POST /posts.
 type Created struct {
 	PostID      string `json:"postId" doc:"Id of the post."`
 	Integration string `json:"integration" doc:"Channel id."`
@@ -27,8 +27,8 @@ type createOutput struct {
 	Body     []Created `doc:"One entry per channel, in the order of the request."`
 }
 
-// CreatePosts returns the endpoint that creates and updates posts. It decodes the body without
-// huma, because clients send more forms than the schema describes.
+// CreatePosts returns the endpoint that creates and updates posts. The endpoint decodes the body
+// without huma, because clients send more forms than the schema describes.
 func (a *API) CreatePosts() route.Endpoint {
 	d := route.Describe("Posts", "Publish, schedule or draft a post on one or more channels", 400, 402, 403, 409, 413)
 	d.Description = "A request that repeats an Idempotency-Key creates nothing and returns the first result. An " +

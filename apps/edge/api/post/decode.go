@@ -18,11 +18,11 @@ import (
 
 const opCreate = "post.create"
 
-// decodeCreate decodes a body of POST /posts. It returns Invalid if the body is not a JSON object.
-// If values have a wrong type, it returns Invalid with these values and the broken rules of
-// publishing. If all types are right, it leaves the rules to the use case.
+// decodeCreate decodes a POST /posts body. It returns Invalid if the body is not a JSON object. If
+// any value has the wrong type, it returns Invalid, listing these values together with the
+// publishing rules that the request breaks. If all types are right, the use case checks the rules.
 //
-// decodeCreate reads a list up to one element beyond its limit, so that a rule can report that the
+// decodeCreate reads at most one element beyond a list's limit, so that a rule can report that the
 // list is too long.
 func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	n, err := parse(body, opCreate)
@@ -38,7 +38,7 @@ func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	return cmd, err
 }
 
-// withRules returns the type faults together with the broken rules of cmd, or nil if there are no
+// withRules returns the type faults together with the rules that cmd breaks, or nil if there are no
 // type faults.
 func withRules(faults *fault.List, cmd publishing.CreatePosts) error {
 	const message = "The post is not valid."
@@ -52,8 +52,8 @@ func withRules(faults *fault.List, cmd publishing.CreatePosts) error {
 	return faults.Err(opCreate, message)
 }
 
-// decodeDate returns the date in n, or the zero time for null. For a value that is not a date it
-// adds a fault and returns the zero time.
+// decodeDate returns the date in n, or the zero time for null. If the value is not a date, it adds
+// a fault and returns the zero time.
 func decodeDate(n node) time.Time {
 	switch n.value.Type {
 	case gjson.Null:
@@ -79,8 +79,8 @@ func decodeMethod(n node) publishing.CreationMethod {
 	return publishing.MethodFromClient(n.value.String())
 }
 
-// decodeTags returns the labels of the tags, or nil if the member is absent or null. A tag without
-// a label is named by its value.
+// decodeTags returns the labels of the tags, or nil if the member is absent or null. If a tag has
+// no label, its value is used instead.
 func decodeTags(n node) []string {
 	if n.null() {
 		return nil
@@ -98,11 +98,11 @@ func decodeTags(n node) []string {
 	return labels
 }
 
-// counts are the numbers of parts and images read from a body so far. Reading stops one beyond what
-// a request may have.
+// counts holds the numbers of parts and images read from a body so far. Decoding stops one element
+// past either limit.
 type counts struct{ parts, images int }
 
-// decodeEntries decodes the entries of a body.
+// decodeEntries decodes the entries of a POST /posts body.
 func decodeEntries(n node) (out []publishing.CreateEntry) {
 	var read counts
 	for _, e := range n.list(publishing.MaxEntries) {
@@ -137,7 +137,7 @@ func (c *counts) decodeImages(n node) (out []publishing.CreateMedium) {
 	return out
 }
 
-// decodeSettings accepts an object, or a string that contains its JSON.
+// decodeSettings accepts a JSON object, or a string that contains one.
 func decodeSettings(n node) json.RawMessage {
 	switch {
 	case n.null():
@@ -187,8 +187,8 @@ func decodeImage(n node) publishing.CreateMedium {
 	return out
 }
 
-// hashRequest returns a hash of what a request means, which identifies a repeated request. The
-// order of members, white space, unused members and the mount prefix do not affect the hash.
+// hashRequest returns a hash of a request's meaning, which identifies a repeated request. The hash
+// does not depend on the order of members, white space, unused members or the mount prefix.
 func hashRequest(method, path string, meaning ...any) ([]byte, error) {
 	h := sha256.New()
 	h.Write([]byte(method + "\n" + path + "\n"))

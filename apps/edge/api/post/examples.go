@@ -9,20 +9,20 @@ import (
 	"crier/platform/fault"
 )
 
-// exampleFiles has one file with an Example for each operation, <operation id>.json.
+// exampleFiles holds an Example for each operation, in the file <operation id>.json.
 //
 //go:embed examples/*.json
 var exampleFiles embed.FS
 
-// Example is one call of an operation of the public API and its response, as the documentation
-// shows them. A test in tests/contract makes the calls of all examples, with real ids in place of
-// the example ids, and compares the responses.
+// Example is a call to an operation of the public API, together with its response, as shown in the
+// documentation. A test in tests/contract makes every example call, with real ids in place of the
+// example ids, and compares the responses.
 type Example struct {
-	// Parameters has the values of path, query and header parameters by name.
+	// Parameters maps the names of path, query and header parameters to their values.
 	Parameters map[string]json.RawMessage `json:"parameters"`
-	// Body is the JSON of the request, or empty if the request has no body or sends a form.
+	// Body is the request's JSON, or empty if the request has no body or sends a form.
 	Body json.RawMessage `json:"body"`
-	// Answer is the JSON of the successful response.
+	// Answer is the JSON body of the successful response.
 	Answer json.RawMessage `json:"answer"`
 }
 

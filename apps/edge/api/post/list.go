@@ -24,8 +24,8 @@ func (a *API) ListPosts() route.Endpoint {
 	return route.JSON(describeList(), a.listPosts(false), route.Answer[[]record.Item](http.StatusOK, "OK"))
 }
 
-// ListPostsInEnvelope returns the same endpoint with the response {"posts": […]}, for GET
-// /api/public/v1/posts.
+// ListPostsInEnvelope is like ListPosts, but its endpoint responds with {"posts": […]}. It serves
+// GET /api/public/v1/posts.
 func (a *API) ListPostsInEnvelope() route.Endpoint {
 	return route.JSON(describeList(), a.listPosts(true), route.Answer[Enveloped](http.StatusOK, "OK"))
 }
@@ -92,8 +92,8 @@ func checkFormat(format string) []fault.Field {
 	return []fault.Field{{Name: "format", Message: "must be one of: html, text"}}
 }
 
-// query returns the query for publishing: by dates if the request has one, otherwise by page. Its
-// error is Invalid and lists every wrong parameter.
+// query returns the query for the use case: a date range if the request has a date, otherwise a
+// page. It returns an Invalid error that lists every invalid parameter.
 func (in *listInput) query() (publishing.ListPosts, error) {
 	q := publishing.ListPosts{Customer: in.Customer}
 	if q.Customer == "" {
@@ -146,18 +146,18 @@ func (in *listInput) page(q *publishing.ListPosts) []fault.Field {
 }
 
 const (
-	// MaxListAnswer is the maximum size of a list of posts, in bytes of JSON. 10,000 ordinary posts
-	// take less.
+	// MaxListAnswer is the maximum size of a list of posts, in bytes of JSON. A list of 10,000
+	// ordinary posts is smaller.
 	MaxListAnswer = 24 << 20
 	listPiece     = 256 << 10 // bytes
 )
 
-// items returns the list as JSON, in an envelope if enveloped is true. It encodes one item at a
-// time and returns Invalid as soon as the response is too large: markup, escapes and later
-// occurrences can make it many times larger than the stored posts.
+// items returns the threads as a JSON list, in an envelope if enveloped is true. It encodes one
+// item at a time and returns Invalid as soon as the response is too large. Markup, escapes and
+// later occurrences can make the response many times larger than the stored posts.
 //
-// The response consists of pieces because a single growing buffer would be copied and need three
-// times the memory.
+// The response consists of pieces because a single growing buffer would be copied as it grows and
+// need three times the memory.
 func (a *API) items(threads []publishing.Thread, format string, enveloped bool) (net.Buffers, error) {
 	before, after := "[", "]"
 	if enveloped {

@@ -7,24 +7,25 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// member is a member of an object in a body: what the OpenAPI document says about it and how it is
+// member describes one member of a JSON object: its entry in the OpenAPI document and how it is
 // decoded.
 type member[T any] struct {
 	name     string
 	required bool
-	// schema returns the member's schema in the document, without the description, which is doc.
+	// schema returns the member's schema in the document, without the description. The description
+	// is in doc.
 	schema func(huma.Registry) *huma.Schema
 	doc    string
-	// decode stores the value of the member in the object. It is also called for an absent member,
-	// with a null node. If decode is nil, the member is not read.
+	// decode stores the member's value in into. If the member is absent, decode is called with a
+	// null node. If decode is nil, the member is not read.
 	decode func(n node, into *T)
 }
 
-// members are the members of an object that is decoded into a T, in the order in which their faults
-// are listed. The document and the decoder use the same list.
+// members lists the members of a JSON object that is decoded into a T, in the order in which their
+// faults are listed. The document and the decoder use the same list.
 type members[T any] struct {
 	list []member[T]
-	// read has the members that are read, and names has their names.
+	// read holds the members that are decoded, and names holds their names.
 	read  []member[T]
 	names []string
 }
@@ -39,7 +40,8 @@ func membersOf[T any](list ...member[T]) members[T] {
 	return m
 }
 
-// decode decodes the object in n into a T and returns the object.
+// decode decodes the object in n, passes its members to their decode functions along with into, and
+// returns the object.
 func (m members[T]) decode(n node, into *T) object {
 	o := n.object(m.names...)
 	for i, one := range m.read {
@@ -62,7 +64,8 @@ func (m members[T]) schema(r huma.Registry) *huma.Schema {
 	return s
 }
 
-// pick returns the schema of an object that has only the members in docs, with these descriptions.
+// pick returns the schema of an object that has only the members in docs, with the descriptions
+// from docs. required names the required members.
 func (m members[T]) pick(r huma.Registry, docs map[string]string, required ...string) *huma.Schema {
 	s := m.schema(r)
 	s.Required = required
@@ -74,7 +77,7 @@ func (m members[T]) pick(r huma.Registry, docs map[string]string, required ...st
 	return s
 }
 
-// The schemas of members, without their descriptions.
+// The functions below build the schemas of members, without descriptions.
 
 func text(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeString} }
 
@@ -84,12 +87,13 @@ func date(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Examples: []any{"2026-01-02T15:04:05Z"}}
 }
 
-// oneOf is the schema of a text that must be one of words.
+// oneOf builds the schema of a string that must be one of words.
 func oneOf(words ...any) func(huma.Registry) *huma.Schema {
 	return func(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Enum: words} }
 }
 
-// whole is the schema of a whole number from least to most, without an upper bound if most is 0.
+// whole builds the schema of a whole number from least to most. If most is 0, there is no upper
+// bound.
 func whole(least, most float64) func(huma.Registry) *huma.Schema {
 	return func(huma.Registry) *huma.Schema {
 		s := &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &least}
@@ -100,15 +104,15 @@ func whole(least, most float64) func(huma.Registry) *huma.Schema {
 	}
 }
 
-// anyMembers is the schema of an object with any members.
+// anyMembers returns the schema of an object with any members.
 func anyMembers(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{}}
 }
 
-// of is the schema of T.
+// of returns the schema of T.
 func of[T any](r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[T](), true, "") }
 
-// listOf is the schema of a list of T with least elements or more.
+// listOf builds the schema of an array of T. least is the minimum number of elements.
 func listOf[T any](least int) func(huma.Registry) *huma.Schema {
 	return func(r huma.Registry) *huma.Schema {
 		s := &huma.Schema{Type: huma.TypeArray, Items: of[T](r)}

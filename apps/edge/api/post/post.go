@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds an API's dependencies.
 type Deps struct {
 	Base     record.Base
 	Posts    Posts
@@ -27,8 +27,8 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// GetPost returns the endpoint for one post with its timeline. An id that does not parse is
-// NotFound, not Invalid.
+// GetPost returns the endpoint that gets a post with its timeline. For an id that does not parse,
+// the endpoint returns NotFound, not Invalid.
 func (a *API) GetPost() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Posts", "Get a post with its channel, media and timeline", 400, 404),
 		"posts[0] has the outcome: state, releaseURL, error and errorCode."), a.getPost)
@@ -49,8 +49,8 @@ func (a *API) getPost(ctx context.Context, in *getInput) (*detailOutput, error) 
 	return &detailOutput{Body: a.deps.Base.Detail(d, in.Format)}, nil
 }
 
-// DeletePost returns the endpoint that deletes a post with its group. For a repeated post, it skips
-// one occurrence.
+// DeletePost returns the endpoint that deletes a post and its group. For a repeated post, the
+// endpoint skips one occurrence.
 func (a *API) DeletePost() route.Endpoint {
 	d := route.Describe("Posts", "Delete a post and its whole group; published posts stay on the platform. "+
 		"For a repeated post, this skips one occurrence", 404)
@@ -70,7 +70,8 @@ func (a *API) deletePost(ctx context.Context, in *idInput) (*record.NamedOutput,
 	return record.NewNamed(in.ID), nil
 }
 
-// DeleteGroup returns the endpoint that deletes a group of posts. It ends a repeated post.
+// DeleteGroup returns the endpoint that deletes a group of posts. Deleting the group of a repeated
+// post ends the repetition.
 func (a *API) DeleteGroup() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Posts", "Delete a whole group of posts; this ends a repeated post", 404),
 		"group is the group of a post. Published posts stay on the platform, and a post that is being published may "+
@@ -88,46 +89,48 @@ func (a *API) deleteGroup(ctx context.Context, in *groupInput) (*record.NamedOut
 	return record.NewNamed(in.Group), nil
 }
 
-// Posts are the use cases of posts. Ids are text as the client sent it. Methods return NotFound for
-// a post or group that does not exist or belongs to another organization, or whose id does not
-// parse. Every method can also return Unavailable and Internal.
+// Posts creates, reads and changes posts. Ids are passed as the client sent them. Methods return
+// NotFound if a post or a group does not exist or belongs to another organization, or if the id
+// does not parse. Every method can also return Unavailable and Internal.
 type Posts interface {
-	// Create creates or updates posts and returns one post per entry. It returns Invalid with the
-	// wrong fields or with one entry for each wrong channel, Quota at the limit on posts, and
-	// TooLarge. It returns Conflict if a post cannot be changed now, or while another request with
-	// the same idempotency key is running.
+	// Create creates or updates posts and returns one post per entry. It returns Invalid with
+	// either the wrong fields or one item per wrong channel, Quota at the limit on posts, and
+	// TooLarge if checking the posts takes too long. It returns Conflict if a post cannot be
+	// changed now, or if another request with the same idempotency key is running.
 	//
-	// The result of an idempotency key is stored in the same transaction as its posts. After a
-	// crash, a repeated request returns that result or creates the posts.
+	// The result for an idempotency key is stored in the same transaction as the posts. If a
+	// request is repeated after a crash, it therefore returns the stored result or creates the
+	// posts.
 	Create(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error)
-	// List returns the threads of a date range or of a page. It returns Invalid if the range is too
+	// List returns the threads in a date range or on a page. It returns Invalid if the range is too
 	// large.
 	List(ctx context.Context, p tenancy.Principal, q publishing.ListPosts) (publishing.ThreadPage, error)
-	// Get returns one post with its timeline.
+	// Get returns a post with its timeline.
 	Get(ctx context.Context, p tenancy.Principal, id string) (publishing.PostDetail, error)
-	// Delete deletes a post with its group. For a repeated post, it skips one occurrence. A post
+	// Delete deletes a post and its group. For a repeated post, it skips one occurrence. A post
 	// that is being published may still go out.
 	Delete(ctx context.Context, p tenancy.Principal, id string) error
-	// DeleteGroup deletes a group of posts and ends a repeated post. As with Delete, a post that is
+	// DeleteGroup deletes a group of posts and ends any repetition. As with Delete, a post that is
 	// being published may still go out.
 	DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error
-	// ChangeStatus makes a post a draft or schedules it, and returns its new state. It returns
-	// Invalid for another status or a post that breaks the rules of its platform, Quota at the
-	// limit on posts, and Forbidden if the principal may not override.
+	// ChangeStatus turns a post into a draft or schedules it, and returns the post's new state. It
+	// returns Invalid for any other status and for a post that breaks its platform's rules, Quota
+	// at the limit on posts, and Forbidden if the principal may not override an approval.
 	//
-	// It returns Conflict while the post is being published, if it is published and cmd.Republish
-	// is false, or if its content is not what was approved and cmd.Override is false.
+	// It returns Conflict while the post is being published. It also returns Conflict if the post
+	// is already published and cmd.Republish is false, or if its content is not what was approved
+	// and cmd.Override is false.
 	ChangeStatus(
 		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeStatus,
 	) (publishing.StatusChanged, error)
-	// ChangeSettings replaces the settings of a post, which keeps its state unless it was approved
-	// with different settings. It returns Invalid for settings that a queued post may not have,
-	// Conflict for a post that is published or is being published, and Forbidden if the principal
-	// may not override.
+	// ChangeSettings changes the settings named by cmd. The post keeps its state unless it was
+	// approved with different settings. ChangeSettings returns Invalid for settings that a queued
+	// post may not have, Conflict for a post that is published or is being published, and Forbidden
+	// if the principal may not override an approval.
 	ChangeSettings(
 		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeSettings,
 	) (publishing.SettingsChanged, error)
 	// Check applies all rules to the entries and stores nothing. It returns Invalid if cmd breaks a
-	// rule that does not depend on a channel, and TooLarge.
+	// rule that does not depend on a channel, and TooLarge if checking takes too long.
 	Check(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) ([]publishing.Checked, error)
 }

@@ -10,18 +10,20 @@ import (
 	"crier/tenancy"
 )
 
-// Releases are the use cases for finding posts on their platforms. Ids are as for Posts.
+// Releases links published posts to their items on the platform. Ids are passed as the client sent
+// them. Methods return NotFound, Unavailable and Internal in the same cases as Posts.
 type Releases interface {
-	// Missing returns the items on the platform that a post may correspond to. It returns
-	// Unauthenticated and Upstream like Tools.
+	// Missing returns the items on the platform that could be the post. It returns Unauthenticated
+	// if the channel must be reconnected, and Upstream if the platform fails.
 	Missing(ctx context.Context, p tenancy.Principal, id string) ([]publishing.RemoteItem, error)
-	// SetRelease stores the platform's id of a post. It returns Invalid, and Conflict if an id is
-	// already known.
+	// SetRelease sets a post's id on the platform. It returns Invalid if release is not a valid id,
+	// and Conflict if an id is already known or the post is scheduled or being published.
 	SetRelease(ctx context.Context, p tenancy.Principal, id, release string) error
 }
 
-// Missing returns the endpoint that lists the platform's items that a post may correspond to, if
-// the platform published it without returning its id. It is also part of the application API.
+// Missing returns the endpoint that lists the items on the platform that could be a given post. The
+// list is empty unless the platform published the post without returning an id. The endpoint is
+// also part of the application API.
 func (a *API) Missing() route.Endpoint {
 	d := route.Describe("Posts", "List the items on the platform that may be a post", 404, 502)
 	d.Description = "The list is empty unless releaseId is missing and the platform can list its posts. Send the id " +
@@ -49,8 +51,8 @@ func (a *API) missing(ctx context.Context, in *idInput) (*missingOutput, error) 
 	return out, nil
 }
 
-// SetRelease returns the endpoint that stores the platform's id of a post. It is also part of the
-// application API.
+// SetRelease returns the endpoint that sets a post's id on the platform. The endpoint is also part
+// of the application API.
 func (a *API) SetRelease() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Posts", "Set the platform's id of a post whose id is missing", 400, 404, 409, 413),
 		"For a published post for which the platform returned no id; GET /posts/{id}/missing lists the candidates. "+
@@ -58,8 +60,8 @@ func (a *API) SetRelease() route.Endpoint {
 			"being published."), a.setRelease)
 }
 
-// ReleaseRequest is the body of PUT /posts/{id}/release-id. The use case refuses a body without an
-// id only after it has found the post, so that an unknown post is 404.
+// ReleaseRequest is the body of PUT /posts/{id}/release-id. The use case looks up the post before
+// it rejects a missing id, so an unknown post returns 404.
 type ReleaseRequest struct {
 	ReleaseID string `json:"releaseId,omitempty" doc:"Required; at most 1024 bytes."`
 }
@@ -69,7 +71,7 @@ type releaseInput struct {
 	Body ReleaseRequest
 }
 
-// ReleaseAnswer is the post with its new release id.
+// ReleaseAnswer is the response to setting a post's id on the platform.
 type ReleaseAnswer struct {
 	ID        string `json:"id" doc:"Id of the post."`
 	ReleaseID string `json:"releaseId" doc:"Its id on the platform."`

@@ -10,8 +10,7 @@ import (
 	"crier/publishing"
 )
 
-// SettingsRequest is the body that changes the settings of a post. Example: {"settings": {"topic":
-// "cats"}}
+// SettingsRequest is the body of PUT /posts/{id}/settings. Example: {"settings": {"topic": "cats"}}
 type SettingsRequest struct {
 	Settings record.Settings `json:"settings" doc:"Settings for the platform. Settings that are not sent stay as they are; null removes one."`
 	Override bool            `json:"override,omitempty" doc:"Keeps an approved post in the queue even though its settings are no longer what was approved. Only for administrators and their keys; recorded in the audit log."`
@@ -22,7 +21,8 @@ type settingsInput struct {
 	Body SettingsRequest
 }
 
-// SettingsAnswer is the post whose settings were changed. PostID is the root of its thread.
+// SettingsAnswer is the response to changing a post's settings. PostID is the id of the first post
+// in the thread.
 type SettingsAnswer struct {
 	PostID      string `json:"postId" doc:"Id of the post."`
 	PublishDate string `json:"publishDate" format:"date-time" doc:"When the post goes out."`
@@ -31,7 +31,7 @@ type SettingsAnswer struct {
 
 type settingsOutput struct{ Body SettingsAnswer }
 
-// ChangeSettings returns the endpoint that changes the settings of an unpublished post.
+// ChangeSettings returns the endpoint that changes an unpublished post's settings.
 func (a *API) ChangeSettings() route.Endpoint {
 	return route.JSON(route.Described(
 		route.Describe("Posts", "Change the settings of a post", 400, 402, 403, 404, 409, 413),

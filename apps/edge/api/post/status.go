@@ -12,8 +12,8 @@ import (
 	"crier/publishing"
 )
 
-// ChangeStatus returns the endpoint that makes a post a draft or schedules it. The endpoint returns
-// Conflict while the post is being published.
+// ChangeStatus returns the endpoint that turns a post into a draft or schedules it. The endpoint
+// returns Conflict while the post is being published.
 func (a *API) ChangeStatus() route.Endpoint {
 	d := route.Describe("Posts", "Make a post a draft, or schedule it", 400, 402, 403, 404, 409, 413)
 	d.Description = "A scheduled post goes out at its date, or immediately if the date has passed. The date does not " +
@@ -25,15 +25,15 @@ func (a *API) ChangeStatus() route.Endpoint {
 	return route.JSON(d, a.changeStatus)
 }
 
-// StatusRequest is the body that makes a post a draft or schedules it.
+// StatusRequest is the body of PUT /posts/{id}/status.
 type StatusRequest struct {
 	Status    string `json:"status"`
 	Republish bool   `json:"republish,omitempty" doc:"Must be true if the post is, or may be, already published."`
 	Override  bool   `json:"override,omitempty" doc:"Schedules a post even though its content is not what was approved. Only for administrators and their keys; recorded in the audit log."`
 }
 
-// TransformSchema lists the values of status only in the document. The use case refuses other
-// values, but only after it has found the post, so that an unknown post is 404.
+// TransformSchema lists the values of status in the document without making huma validate them. The
+// use case looks up the post before it rejects other values, so an unknown post returns 404.
 func (StatusRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["status"].Description = "draft takes the post out of the queue; schedule puts it into the queue."
 	s.Properties["status"].Extensions = map[string]any{"enum": []string{"draft", "schedule"}}
@@ -45,8 +45,7 @@ type statusInput struct {
 	Body StatusRequest
 }
 
-// StatusAnswer is the new state of a post. ID is in lower case even if the request has it in upper
-// case.
+// StatusAnswer is a post's new state. ID is in lower case even if the request has it in upper case.
 type StatusAnswer struct {
 	ID    string `json:"id" doc:"Id of the post."`
 	State string `json:"state" enum:"DRAFT,QUEUE" doc:"Its new state."`

@@ -16,17 +16,17 @@ import (
 	"crier/publishing"
 )
 
-// node is one value of a JSON document with its path. Its methods convert the value as leniently as
-// the contract requires. It is a view of the document: a value is decoded when a method is called.
-// All nodes of a document share one list of faults.
+// node is a value in a JSON document, together with its path. Its methods convert the value as
+// leniently as the contract requires, and decode it only when they are called. All nodes of a
+// document share one list of faults.
 type node struct {
 	value  gjson.Result
 	at     string // the path, such as posts.0.value; "" for the document
 	faults *fault.List
 }
 
-// parse returns the document of a body, which must be one JSON object. Otherwise it returns
-// Invalid. It takes time proportional to the size of the body, which it copies once.
+// parse returns the root node of a body, or Invalid if the body is not a single JSON object. It
+// copies the body once and takes time proportional to the body's size.
 func parse(body []byte, op string) (node, error) {
 	bad := func(rule string) error {
 		return &fault.Error{
@@ -66,11 +66,12 @@ func (n node) null() bool { return n.value.Type == gjson.Null }
 type object struct {
 	node
 	names  []string
-	values []gjson.Result // by the index of names
+	values []gjson.Result // in the order of names
 }
 
-// object reads the members with these names in one pass. If a name occurs more than once, its last
-// value counts. A value that is neither an object nor null adds a fault and has no members.
+// object reads the members with the given names in one pass. If a name occurs more than once, the
+// last value wins. If the value is neither an object nor null, object adds a fault and reads no
+// members.
 func (n node) object(names ...string) object {
 	o := object{node: n, names: names, values: make([]gjson.Result, len(names))}
 	switch {
@@ -88,7 +89,7 @@ func (n node) object(names ...string) object {
 	return o
 }
 
-// get returns a member that was read. An absent member is null.
+// get returns the member with the given name. An absent member is null.
 func (o object) get(name string) node {
 	var value gjson.Result
 	if i := slices.Index(o.names, name); i >= 0 {
@@ -97,8 +98,8 @@ func (o object) get(name string) node {
 	return o.child(name, value)
 }
 
-// text returns a string, or "" for null. It adds a fault for any other value, and for a string with
-// NUL or half a character (see route.HasHalfCharacter).
+// text returns a string, or "" for null. It adds a fault for any other value, and for a string that
+// contains NUL or half a character (see route.HasHalfCharacter).
 func (n node) text() string {
 	if n.null() {
 		return ""
@@ -117,10 +118,11 @@ func (n node) text() string {
 	return s
 }
 
-// maxName is the longest id or address, in bytes.
+// maxName is the maximum length of an id or a URL, in bytes.
 const maxName = 2048
 
-// name returns an id or an address: text of at most maxName bytes.
+// name returns a string of at most maxName bytes, such as an id or a URL. It adds a fault for a
+// longer string.
 func (n node) name() string {
 	s := n.text()
 	if len(s) > maxName {
@@ -130,11 +132,12 @@ func (n node) name() string {
 	return s
 }
 
-// reference returns a name without any white space or hidden characters pasted around it.
+// reference is like name, but removes white space and hidden characters that were pasted around the
+// text.
 func (n node) reference() string { return paste.Trim(n.name()) }
 
-// flag returns a boolean, which may also be in a string, and false for null and the empty string.
-// It adds a fault for any other value.
+// flag returns a boolean, or false for null and the empty string. It accepts a boolean written as a
+// string, and adds a fault for any other value.
 func (n node) flag() bool {
 	switch n.value.Type {
 	case gjson.Null:
@@ -150,7 +153,7 @@ func (n node) flag() bool {
 	return false
 }
 
-// number returns a whole number, and 0 for null and the empty string. It adds a fault for any other
+// number returns a whole number, or 0 for null and the empty string. It adds a fault for any other
 // value.
 func (n node) number() int {
 	switch {
@@ -170,8 +173,8 @@ func (n node) number() int {
 }
 
 // list returns the elements of an array, or none for null. It adds a fault for any other value. If
-// the array has more than most elements, list returns most+1 of them, so that the caller sees that
-// there are too many. If the list of faults is full, it returns none.
+// the array's length exceeds most, list returns most+1 elements, so that the caller can tell that
+// there are too many. If the list of faults is full, it returns no elements.
 func (n node) list(most int) (out []node) {
 	if n.faults.Full() {
 		return nil
@@ -189,8 +192,8 @@ func (n node) list(most int) (out []node) {
 	return out
 }
 
-// raw returns the value as JSON with sorted members, or as it was sent if it has more than most
-// bytes. It adds a fault if the value contains half a character.
+// raw returns the value as JSON with sorted members, or unchanged if its size in bytes exceeds
+// most. It adds a fault if the value contains half a character.
 func (n node) raw(most int) json.RawMessage {
 	sent := json.RawMessage(n.value.Raw)
 	if route.HasHalfCharacter(n.value.Raw) {
@@ -207,8 +210,8 @@ func (n node) raw(most int) json.RawMessage {
 	return sorted
 }
 
-// sortMembers returns a JSON value with sorted members and with its numbers as they were sent. It
-// returns the error of encoding/json if sent is not valid JSON.
+// sortMembers returns a JSON value with its object members sorted and its numbers unchanged. If
+// sent is not valid JSON, it returns the error from encoding/json.
 func sortMembers(sent json.RawMessage) (json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(sent))
 	d.UseNumber()

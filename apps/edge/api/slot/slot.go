@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds an API's dependencies.
 type Deps struct {
 	Slots Slots
 }
@@ -24,18 +24,18 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Slots are the use cases of posting times. Methods return NotFound for a channel that does not
-// exist or belongs to another organization, or whose id does not parse.
+// Slots finds free posting times and manages queue plans. Methods return NotFound if the channel
+// does not exist or belongs to another organization, or if its id does not parse.
 type Slots interface {
-	// Find returns the first free posting time of a channel and holds it for publishing.SlotHold.
-	// It returns Conflict if there is none.
+	// Find returns a channel's first free posting time and holds it for publishing.SlotHold. It
+	// returns Conflict if there is none.
 	Find(ctx context.Context, p tenancy.Principal, channel string) (time.Time, error)
 	// FindAny returns the first posting time of any channel at which no channel has a post, and
-	// holds it for all of them. It returns Conflict if there is none.
+	// holds it for all channels. It returns Conflict if there is no such time.
 	FindAny(ctx context.Context, p tenancy.Principal) (time.Time, error)
-	// Plan returns the queue plan of a channel.
+	// Plan returns a channel's queue plan.
 	Plan(ctx context.Context, p tenancy.Principal, channel string) (publishing.ChannelPlan, error)
-	// SetPlan replaces the queue plan of a channel. It returns Invalid for invalid times.
+	// SetPlan replaces a channel's queue plan. It returns Invalid for invalid times.
 	SetPlan(
 		ctx context.Context, p tenancy.Principal, channel string, cmd publishing.SetQueuePlan,
 	) (publishing.ChannelPlan, error)
@@ -58,7 +58,7 @@ type slotInput struct {
 	ID string `path:"id" doc:"Channel id."`
 }
 
-// FindSlot returns the endpoint that finds the next free posting time of a channel.
+// FindSlot returns the endpoint that finds a channel's next free posting time.
 func (a *API) FindSlot() route.Endpoint {
 	d := route.Describe("Posting times", "Find the next free posting time of a channel", 404, 409)
 	d.Description = slotDoc
@@ -85,19 +85,19 @@ func slot(at time.Time, err error) (*slotOutput, error) {
 	return &slotOutput{Body: Slot{Date: record.FormatTime(at)}}, nil
 }
 
-// PostingTime is one time of a queue plan.
+// PostingTime is one time in a queue plan.
 type PostingTime struct {
 	Time int   `json:"time" doc:"Minutes after midnight."`
 	Days []int `json:"days,omitempty" minItems:"1" maxItems:"7" doc:"Days of the week, 0 (Sunday) to 6 (Saturday). If absent, every day."`
 }
 
-// IntegrationTimeDto is the body that sets the posting times of a channel.
+// IntegrationTimeDto is the body that sets a channel's posting times.
 type IntegrationTimeDto struct {
 	Time     []PostingTime `json:"time" maxItems:"100" nullable:"false" doc:"At most 100 times. An empty list removes all posting times."`
 	Timezone string        `json:"timezone,omitempty" maxLength:"64" doc:"New time zone of the channel: an IANA name, or minutes east of UTC. If absent, the channel keeps its time zone. Existing repeated posts keep theirs."`
 }
 
-// QueuePlan has the posting times of a channel.
+// QueuePlan holds a channel's posting times.
 type QueuePlan struct {
 	Time     []PostingTime `json:"time" doc:"The times in order. A time without days applies to every day."`
 	Timezone string        `json:"timezone" doc:"Time zone of the times: an IANA name, or a fixed offset such as +05:30."`
@@ -111,7 +111,7 @@ const planDoc = "Times are minutes after midnight on the clock of the channel's 
 	"changes: a time that the clock skips moves later by the length of the jump, and a time that occurs twice counts " +
 	"the first time."
 
-// QueuePlan returns the endpoint that reads the posting times of a channel.
+// QueuePlan returns the endpoint that gets a channel's posting times.
 func (a *API) QueuePlan() route.Endpoint {
 	d := route.Describe("Posting times", "Get the posting times of a channel", 404)
 	d.Description = planDoc + " A new channel has 09:20, 14:10 and 19:00 in its time zone. If no time zone was " +
@@ -126,7 +126,7 @@ type setPlanInput struct {
 	Body IntegrationTimeDto
 }
 
-// SetQueuePlan returns the endpoint that replaces the posting times of a channel.
+// SetQueuePlan returns the endpoint that replaces a channel's posting times.
 func (a *API) SetQueuePlan() route.Endpoint {
 	d := route.Describe("Posting times", "Set the posting times of a channel", 400, 404, 413)
 	d.Description = planDoc + " Posts that are already scheduled keep their times."
@@ -135,8 +135,8 @@ func (a *API) SetQueuePlan() route.Endpoint {
 	})
 }
 
-// SetTimes returns the endpoint that replaces the posting times of a channel with minutes of UTC,
-// as older clients send them.
+// SetTimes returns the endpoint that replaces a channel's posting times for older clients, which
+// send minutes after midnight UTC.
 func (a *API) SetTimes() route.Endpoint {
 	d := route.Describe("Posting times", "Set the posting times of a channel in UTC", 400, 404, 413)
 	d.DefaultStatus = http.StatusCreated
@@ -161,7 +161,7 @@ func (a *API) setPlan(ctx context.Context, in *setPlanInput, utc bool) (publishi
 	for i, t := range in.Body.Time {
 		days := publishing.EveryDay
 		if len(t.Days) > 0 {
-			// An invalid day yields the empty set, which the use case refuses.
+			// An invalid day yields the empty set, which the use case rejects.
 			days, _ = publishing.WeekdaysOf(t.Days)
 		}
 		cmd.Times[i] = publishing.QueueTime{Minute: t.Time, Days: days}

@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds an API's dependencies.
 type Deps struct {
 	Tags  Tags
 	Clock clock.Clock
@@ -25,21 +25,23 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Tags are the use cases of tags. Methods return NotFound for a tag that does not exist or whose id
+// Tags manages an organization's tags. Methods return NotFound if the tag does not exist or its id
 // does not parse.
 type Tags interface {
-	// List returns the tags of the organization, sorted by name.
+	// List returns the organization's tags, sorted by name.
 	List(ctx context.Context, p tenancy.Principal) ([]publishing.Tag, error)
-	// Create creates a tag. It returns Invalid, and Conflict if the name is taken or the limit
-	// on tags is reached.
+	// Create creates a tag. It returns Invalid if cmd is invalid, and Conflict if the name is taken
+	// or the organization has reached its limit on tags.
 	Create(ctx context.Context, p tenancy.Principal, cmd publishing.SaveTag) (publishing.Tag, error)
-	// Update changes a tag. It returns Invalid, and Conflict if the name is taken.
+	// Update changes a tag. It returns Invalid if cmd is invalid, and Conflict if the name is
+	// taken.
 	Update(ctx context.Context, p tenancy.Principal, tag string, cmd publishing.SaveTag) (publishing.Tag, error)
 	// Delete deletes a tag and returns it.
 	Delete(ctx context.Context, p tenancy.Principal, tag string) (publishing.Tag, error)
 }
 
-// TagRecord is a tag of the organization. DeletedAt is null except in the response to its deletion.
+// TagRecord is one of the organization's tags. DeletedAt is set only in the response to the request
+// that deletes the tag.
 type TagRecord struct {
 	ID        string  `json:"id" doc:"Id of the tag."`
 	Name      string  `json:"name" doc:"Unique in the organization, ignoring case."`
@@ -57,14 +59,14 @@ func tagRecord(p tenancy.Principal, t publishing.Tag) TagRecord {
 	}
 }
 
-// TagList is the response with the list of tags.
+// TagList is the response that lists the tags.
 type TagList struct {
 	Tags []TagRecord `json:"tags" doc:"The tags, sorted by name."`
 }
 
 type tagsOutput struct{ Body TagList }
 
-// ListTags returns the endpoint that lists the tags of the organization, sorted by name.
+// ListTags returns the endpoint that lists the organization's tags, sorted by name.
 func (a *API) ListTags() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Tags", "List the tags of the organization"),
 		"To tag a post, name the tags in tags of POST /posts."), a.listTags)
@@ -114,8 +116,8 @@ func (a *API) createTag(ctx context.Context, in *tagInput) (*tagOutput, error) {
 	return &tagOutput{Body: tagRecord(p, t)}, nil
 }
 
-// UpdateTag returns the endpoint that changes the name and color of a tag. All its posts show the
-// change.
+// UpdateTag returns the endpoint that changes a tag's name and color. All posts with the tag show
+// the change.
 func (a *API) UpdateTag() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Tags", "Change a tag", 400, 404, 409, 413),
 		"Its posts show the new name and color. 409: another tag already has this name."), a.updateTag)
@@ -135,7 +137,7 @@ func (a *API) updateTag(ctx context.Context, in *updateTagInput) (*tagOutput, er
 	return &tagOutput{Body: tagRecord(p, t)}, nil
 }
 
-// DeleteTag returns the endpoint that deletes a tag. Its posts are kept without it.
+// DeleteTag returns the endpoint that deletes a tag. Posts with the tag are kept but lose the tag.
 func (a *API) DeleteTag() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Tags", "Delete a tag; its posts stay", 404),
 		"The tag is removed from all posts that have it."), a.deleteTag)

@@ -30,7 +30,7 @@ type DeliveryRecord struct {
 	Body          string            `json:"body" doc:"The body that is sent, byte for byte."`
 }
 
-// DeliveryAttempt is one call of a webhook.
+// DeliveryAttempt is one call to a webhook.
 type DeliveryAttempt struct {
 	Attempt    int     `json:"attempt" doc:"Number of the attempt, starting at 1."`
 	At         string  `json:"at" format:"date-time" doc:"When the attempt began."`
@@ -48,7 +48,7 @@ type deliveriesInput struct {
 
 type deliveriesOutput struct{ Body []DeliveryRecord }
 
-// ListDeliveries returns the endpoint that lists the deliveries of a webhook.
+// ListDeliveries returns the endpoint that lists a webhook's deliveries.
 func (a *API) ListDeliveries() route.Endpoint {
 	d := route.Describe("Webhooks", "List the deliveries of a webhook, newest first", 400, 404)
 	d.Description = "The page /docs/limits says how long deliveries are kept, and how many per webhook."
@@ -68,8 +68,9 @@ func (a *API) listDeliveries(ctx context.Context, in *deliveriesInput) (*deliver
 	return out, nil
 }
 
-// deliveryRecord returns the record of a delivery. Only principals who manage the organization,
-// including API keys, see the endpoint's response.
+// deliveryRecord returns the record of a delivery. The record includes the bodies of the webhook's
+// responses only if manages is true, that is, for API keys and for members who manage the
+// organization.
 func deliveryRecord(d publishing.Delivery, manages bool) DeliveryRecord {
 	out := DeliveryRecord{
 		ID: d.ID.String(), Event: string(d.Event), State: string(d.State), Attempts: d.Attempts, Error: d.Error,
@@ -119,7 +120,7 @@ func (a *API) replayDelivery(ctx context.Context, in *deliveryInput) (*record.Na
 	return record.NewNamed(in.Delivery), nil
 }
 
-// TestWebhook returns the endpoint that sends an example to a webhook.
+// TestWebhook returns the endpoint that sends an example event to a webhook.
 func (a *API) TestWebhook() route.Endpoint {
 	d := route.Describe("Webhooks", "Send an example event to a webhook, once", 404)
 	d.DefaultStatus = http.StatusCreated
@@ -139,7 +140,7 @@ type tryInput struct {
 	URL string `query:"url" maxLength:"2048" doc:"A public https URL."`
 }
 
-// TriedURL is the outcome of a call to a URL.
+// TriedURL is the result of calling a URL.
 type TriedURL struct {
 	Send    bool    `json:"send" doc:"Whether the URL responded with 2xx."`
 	Status  *int    `json:"status" nullable:"true" doc:"Status of the response; null if there was none."`
@@ -148,7 +149,7 @@ type TriedURL struct {
 
 type tryOutput struct{ Body TriedURL }
 
-// TryWebhookURL returns the endpoint that posts the body of the request to a URL.
+// TryWebhookURL returns the endpoint that posts the request body to a URL.
 func (a *API) TryWebhookURL() route.Endpoint {
 	d := route.Describe("Webhooks", "Post the JSON body to a URL, once and without a signature", 400, 413)
 	d.DefaultStatus = http.StatusCreated
@@ -180,7 +181,7 @@ func (a *API) tryWebhookURL(ctx context.Context, in *tryInput) (*tryOutput, erro
 	return out, nil
 }
 
-// isObject reports whether a body is one JSON object.
+// isObject reports whether body is valid UTF-8 and a single JSON object.
 func isObject(body []byte) bool {
 	return utf8.Valid(body) && json.Valid(body) && gjson.ParseBytes(body).IsObject()
 }

@@ -12,7 +12,7 @@ import (
 	"crier/tenancy"
 )
 
-// Deps are the dependencies of an API.
+// Deps holds an API's dependencies.
 type Deps struct {
 	Webhooks Webhooks
 }
@@ -23,43 +23,45 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Webhooks are the use cases of the endpoints that the service calls. Ids are text as the client
-// sent it. Methods return NotFound for a webhook or a delivery that does not exist or belongs to
-// another organization. Every method can also return Unavailable and Internal.
+// Webhooks manages an organization's webhooks. Ids are passed as the client sent them. Methods
+// return NotFound if a webhook or a delivery does not exist or belongs to another organization.
+// Every method can also return Unavailable and Internal.
 type Webhooks interface {
-	// List returns the webhooks of the organization.
+	// List returns the organization's webhooks.
 	List(ctx context.Context, p tenancy.Principal) ([]publishing.WebhookRecord, error)
-	// Create returns a new webhook and its secret. It returns Invalid, and Quota and Conflict at
-	// the limits on webhooks.
+	// Create creates a webhook and returns it with its secret. It returns Invalid if cmd is
+	// invalid, Quota at the plan's limit on webhooks, and Conflict at the limit that applies to
+	// every organization.
 	Create(ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook) (publishing.Webhook, string, error)
-	// Update returns the updated webhook. It returns Invalid, and Conflict for the same reason as
-	// RotateSecret.
+	// Update changes a webhook and returns it. It returns Invalid if cmd is invalid, and Conflict
+	// for the same reason as RotateSecret.
 	Update(
 		ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
 	) (publishing.Webhook, error)
-	// Delete deletes a webhook with its deliveries, and returns it.
+	// Delete deletes a webhook and its deliveries, and returns the webhook.
 	Delete(ctx context.Context, p tenancy.Principal, webhook string) (publishing.Webhook, error)
-	// RotateSecret replaces the secret with the given one, or with a random one if it is nil. It
-	// returns the updated webhook and the new secret. It returns Invalid, and Conflict if too many
-	// earlier secrets still sign.
+	// RotateSecret replaces a webhook's secret with given or, if given is nil, with a random
+	// secret. It returns the updated webhook and the new secret. It returns Invalid if given is not
+	// a valid secret, and Conflict if too many previous secrets are still in use for signing.
 	RotateSecret(
 		ctx context.Context, p tenancy.Principal, webhook string, given *string,
 	) (publishing.Webhook, string, error)
 	WebhookDeliveries
 }
 
-// WebhookDeliveries are the use cases of webhook deliveries.
+// WebhookDeliveries lists, replays and tests webhook deliveries.
 type WebhookDeliveries interface {
-	// Deliveries returns the newest deliveries. It returns Invalid for an invalid query.
+	// Deliveries returns a webhook's newest deliveries, or Invalid if the query is invalid.
 	Deliveries(
 		ctx context.Context, p tenancy.Principal, webhook string, q publishing.ListDeliveries,
 	) ([]publishing.Delivery, error)
 	// Replay sends a delivery again.
 	Replay(ctx context.Context, p tenancy.Principal, webhook, delivery string) error
-	// Test sends an example event and returns the id of the delivery.
+	// Test sends an example event and returns the delivery id.
 	Test(ctx context.Context, p tenancy.Principal, webhook string) (publishing.DeliveryID, error)
-	// TryURL posts a body to a URL once. It returns the status of the response, or 0 without one,
-	// and why the call failed. It returns Invalid for a URL or a body that is not accepted.
+	// TryURL posts a body to a URL once. It returns the response status, or 0 if there was no
+	// response, and the reason the call failed, or "" if it succeeded. It returns Invalid if the
+	// URL or the body is not accepted.
 	TryURL(ctx context.Context, p tenancy.Principal, address string, body []byte) (int, string, error)
 }
 
@@ -81,7 +83,7 @@ type WebhookRecord struct {
 	UpdatedAt      string  `json:"updatedAt" format:"date-time" doc:"When the webhook was last changed."`
 }
 
-// PreviousSecrets lists when each earlier secret of a webhook ends.
+// PreviousSecrets lists when each of a webhook's previous secrets expires.
 type PreviousSecrets struct {
 	Until []string `json:"previousSecretsUntil" format:"date-time" doc:"When each earlier secret expires, soonest first. Until then, deliveries are signed with it too."`
 }
@@ -107,7 +109,7 @@ type channelPicture struct {
 
 type webhooksOutput struct{ Body []WebhookRecord }
 
-// ListWebhooks returns the endpoint that lists the webhooks.
+// ListWebhooks returns the endpoint that lists the organization's webhooks.
 func (a *API) ListWebhooks() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Webhooks", "List the webhooks"),
 		"Secrets are not included. failingSince and disabledReason show which webhooks do not work."), a.listWebhooks)
@@ -126,8 +128,9 @@ func (a *API) listWebhooks(ctx context.Context, _ *struct{}) (*webhooksOutput, e
 	return out, nil
 }
 
-// webhookRecord returns the record of a webhook. Only principals who manage the organization,
-// including API keys, see the whole URL, which may hold a token.
+// webhookRecord returns the record of a webhook. The record has the full URL, which may contain a
+// token, only if manages is true, that is, for API keys and for members who manage the
+// organization.
 func webhookRecord(w publishing.WebhookRecord, manages bool) WebhookRecord {
 	out := WebhookRecord{
 		ID: w.ID.String(), Name: w.Name, URL: w.URL, Events: []string{}, Integrations: []WebhookChannel{},
@@ -149,12 +152,12 @@ func webhookRecord(w publishing.WebhookRecord, manages bool) WebhookRecord {
 	return out
 }
 
-// WebhookChoice names a channel in a request.
+// WebhookChoice identifies a channel in a request.
 type WebhookChoice struct {
 	ID string `json:"id" maxLength:"64" doc:"Channel id."`
 }
 
-// WebhookOptions are the members of a webhook that a request may leave out.
+// WebhookOptions holds the members of a webhook that a request can omit.
 type WebhookOptions struct {
 	Integrations *[]WebhookChoice `json:"integrations,omitempty" nullable:"true" doc:"The channels whose events the webhook receives; empty for all channels."`
 	Events       *[]string        `json:"events,omitempty" nullable:"true" maxItems:"20" doc:"Any of post.published, post.failed, post.status_changed, approval.requested and approval.resolved; empty for all events."`
@@ -186,7 +189,7 @@ type CreateWebhookRequest struct {
 
 type createWebhookInput struct{ Body CreateWebhookRequest }
 
-// NewWebhook is a new webhook with its secret.
+// NewWebhook is the id and the secret of a new webhook.
 type NewWebhook struct {
 	ID     string `json:"id" doc:"Id of the webhook."`
 	Secret string `json:"secret" doc:"The secret that signs deliveries. It is shown only here."`
@@ -237,7 +240,7 @@ const updateWebhookText = "Absent members keep their values. After a change of t
 	"response is sent, no new call goes to the previous URL or to a disabled webhook. 409: three earlier secrets " +
 	"still sign."
 
-// UpdatedWebhook is a webhook that was changed.
+// UpdatedWebhook is the response to changing a webhook.
 type UpdatedWebhook struct {
 	ID string `json:"id" doc:"Id of the webhook."`
 	PreviousSecrets
@@ -262,7 +265,7 @@ type ReplaceWebhookRequest struct {
 
 type replaceWebhookInput struct{ Body ReplaceWebhookRequest }
 
-// UpdateWebhookByBody returns the same endpoint with the id in the body.
+// UpdateWebhookByBody is like UpdateWebhook, but its endpoint takes the webhook id from the body.
 func (a *API) UpdateWebhookByBody() route.Endpoint {
 	d := route.Describe("Webhooks", "Change the webhook named in the body", 400, 404, 409, 413)
 	d.Description = updateWebhookText
@@ -299,7 +302,7 @@ func (a *API) deleteWebhook(ctx context.Context, in *webhookInput) (*record.Name
 	return record.NewNamed(w.ID.String()), nil
 }
 
-// RotateWebhookRequest is the body of POST /webhooks/{id}/rotate-secret, which may be absent.
+// RotateWebhookRequest is the optional body of POST /webhooks/{id}/rotate-secret.
 type RotateWebhookRequest struct {
 	Secret *string `json:"secret,omitempty" nullable:"true" maxLength:"128" doc:"whsec_ followed by the base64 encoding of 24 to 64 bytes. If absent, a random secret is generated."`
 }
@@ -309,7 +312,7 @@ type rotateWebhookInput struct {
 	Body *RotateWebhookRequest
 }
 
-// RotatedWebhook is a webhook with its new secret.
+// RotatedWebhook is the response to replacing a webhook's secret.
 type RotatedWebhook struct {
 	ID       string  `json:"id" doc:"Id of the webhook."`
 	Secret   string  `json:"secret" doc:"The new secret. It is shown only here."`
@@ -319,7 +322,7 @@ type RotatedWebhook struct {
 
 type rotateWebhookOutput struct{ Body RotatedWebhook }
 
-// RotateWebhookSecret returns the endpoint that replaces the secret of a webhook.
+// RotateWebhookSecret returns the endpoint that replaces a webhook's secret.
 func (a *API) RotateWebhookSecret() route.Endpoint {
 	d := route.Describe("Webhooks", "Replace the secret of a webhook", 400, 404, 409, 413)
 	d.Description = "For 24 hours, deliveries are signed with the previous secret too: webhook-signature has one " +

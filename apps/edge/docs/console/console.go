@@ -1,11 +1,11 @@
-// Package console holds the files of the API console: Stoplight Elements, a library from npm that
-// is compressed but otherwise unchanged, and the files that adapt it to this service. `ops/console`
+// Package console holds the files of the API console: the npm library Stoplight Elements, which is
+// compressed but otherwise unchanged, and the files that adapt it to this service. `ops/console`
 // fetches the library, and `ops/console check` compares it with npm.
 package console
 
 import "embed"
 
-// Version is the version of the library.
+// Version is the library's version.
 const Version = "9.0.25"
 
 // Files holds the library, elements-<Version>.js.gz and elements-<Version>.css.gz, and the files
