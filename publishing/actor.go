@@ -10,7 +10,7 @@ func ActorOf(p tenancy.Principal) string {
 		return "key " + p.Key.String()
 	}
 	who := "person " + p.Person.String()
-	if !p.Behind.IsZero() {
+	if !p.Impersonator.IsZero() {
 		return "operator for " + who
 	}
 	if !p.Agent.IsZero() {

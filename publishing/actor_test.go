@@ -13,7 +13,7 @@ func TestActorOf_NamesKeyPersonOperatorAndAgent(t *testing.T) {
 	for want, p := range map[string]tenancy.Principal{
 		"key " + key.String():                    {Person: person, Via: tenancy.ViaKey, Key: key},
 		"person " + person.String():              {Person: person, Via: tenancy.ViaSession},
-		"operator for person " + person.String(): {Person: person, Via: tenancy.ViaSession, Behind: id.New[tenancy.PersonTag]()},
+		"operator for person " + person.String(): {Person: person, Via: tenancy.ViaSession, Impersonator: id.New[tenancy.PersonTag]()},
 		"agent " + agent.String() + " for person " + person.String(): {
 			Person: person, Via: tenancy.ViaAgent, Agent: tenancy.Agent{ID: agent},
 		},

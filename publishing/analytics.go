@@ -41,8 +41,8 @@ type GetPostAnalytics struct {
 	Refresh bool
 }
 
-// GetFigures requests a channel's values for one day.
-type GetFigures struct {
+// GetSamples requests a channel's values for one day.
+type GetSamples struct {
 	Channel string
 	// Day is midnight in UTC, or zero if the client specified no day.
 	Day time.Time
@@ -82,8 +82,8 @@ type MetricPoint struct {
 	Value float64
 }
 
-// DayFigures holds the known values of one day, keyed by label.
-type DayFigures struct {
+// DaySamples holds the known values of one day, keyed by label.
+type DaySamples struct {
 	// Day is midnight in UTC.
 	Day time.Time
 	// Counts are numbers of events on that day. Example: impressions.
@@ -102,7 +102,7 @@ type DayFigures struct {
 // earlier. It is 0 if any of the earlier days is unknown. The change of a level compares the
 // window's last known day with its first. A rise from 0 counts as 100 percent, a fall from 0 as
 // -100 percent. Changes are rounded to two decimal places.
-func Metrics(figures []DayFigures, first, last time.Time) []Metric {
+func Metrics(figures []DaySamples, first, last time.Time) []Metric {
 	counts, levels, whole := map[string]values{}, map[string]values{}, map[time.Time]bool{}
 	for _, f := range figures {
 		whole[f.Day] = f.Whole
@@ -182,8 +182,8 @@ func percent(from, to float64) float64 {
 
 // Latest returns the values of the given day or, if none are known, of the last known day before
 // it. It returns false if there is no such day.
-func Latest(figures []DayFigures, at time.Time) (DayFigures, bool) {
-	var out DayFigures
+func Latest(figures []DaySamples, at time.Time) (DaySamples, bool) {
+	var out DaySamples
 	for _, f := range figures {
 		if !f.Day.After(at) && f.Day.After(out.Day) && len(f.Counts)+len(f.Levels) > 0 {
 			out = f
@@ -193,7 +193,7 @@ func Latest(figures []DayFigures, at time.Time) (DayFigures, bool) {
 }
 
 // Values returns all values of the day, keyed by label.
-func (f DayFigures) Values() map[string]float64 {
+func (f DaySamples) Values() map[string]float64 {
 	out := maps.Clone(f.Levels)
 	if out == nil {
 		out = map[string]float64{}

@@ -13,9 +13,9 @@ import (
 func march(n int) time.Time { return time.Date(2027, time.March, n, 0, 0, 0, 0, time.UTC) }
 
 // known returns the figures of one metric for complete days in March.
-func known(level bool, byDay map[int]float64) (out []publishing.DayFigures) {
+func known(level bool, byDay map[int]float64) (out []publishing.DaySamples) {
 	for n, v := range byDay {
-		f := publishing.DayFigures{Day: march(n), Whole: true}
+		f := publishing.DaySamples{Day: march(n), Whole: true}
 		if level {
 			f.Levels = map[string]float64{"x": v}
 		} else {
@@ -61,7 +61,7 @@ func TestMetrics_ChangeComparesWithThePreviousWindow(t *testing.T) {
 func TestMetrics_ChangeLeavesOutIncompleteDays(t *testing.T) {
 	t.Parallel()
 	figures := append(known(false, map[int]float64{5: 10, 6: 10, 7: 10, 8: 10, 9: 10}),
-		publishing.DayFigures{Day: march(10), Counts: map[string]float64{"x": 3}})
+		publishing.DaySamples{Day: march(10), Counts: map[string]float64{"x": 3}})
 	if got := publishing.Metrics(figures, march(8), march(10))[0]; got.Change != 0 || len(got.Points) != 3 {
 		t.Errorf("got %+v, want no change and the three days", got)
 	}
@@ -72,7 +72,7 @@ func TestMetrics_ChangeLeavesOutIncompleteDays(t *testing.T) {
 
 func TestMetrics_HaveTheKnownDaysInOrder(t *testing.T) {
 	t.Parallel()
-	figures := append(known(false, map[int]float64{7: 1, 10: 4, 8: 2, 11: 9}), publishing.DayFigures{
+	figures := append(known(false, map[int]float64{7: 1, 10: 4, 8: 2, 11: 9}), publishing.DaySamples{
 		Day: march(9), Levels: map[string]float64{"a level": 3}, Counts: map[string]float64{"Z": 0},
 	})
 	point := func(n int, v float64) publishing.MetricPoint { return publishing.MetricPoint{Day: march(n), Value: v} }
@@ -91,7 +91,7 @@ func TestMetrics_HaveTheKnownDaysInOrder(t *testing.T) {
 
 func TestLatest_ReturnsTheLastKnownDay(t *testing.T) {
 	t.Parallel()
-	figures := append(known(true, map[int]float64{3: 1, 5: 2, 8: 3}), publishing.DayFigures{Day: march(6)})
+	figures := append(known(true, map[int]float64{3: 1, 5: 2, 8: 3}), publishing.DaySamples{Day: march(6)})
 	for asked, want := range map[int]int{8: 8, 7: 5, 6: 5, 5: 5, 4: 3, 20: 8} {
 		if got, ok := publishing.Latest(figures, march(asked)); !ok || !got.Day.Equal(march(want)) {
 			t.Errorf("on the %dth: got %v, %v, want the %dth", asked, got.Day, ok, want)

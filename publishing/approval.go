@@ -71,9 +71,9 @@ type Approval struct {
 	// Person and Key identify the requester. Person is the session's person or the key's creator.
 	Person tenancy.PersonID
 	Key    tenancy.KeyID
-	// Behind is the instance administrator who impersonated Person to make the request, or zero if
-	// nobody did.
-	Behind tenancy.PersonID
+	// Impersonator is the instance administrator who impersonated Person to make the request, or
+	// zero if nobody did.
+	Impersonator tenancy.PersonID
 	// PersonEmail is Person's address, or nil if Person is no longer a member.
 	PersonEmail  *string
 	RequestedAt  time.Time
@@ -121,16 +121,16 @@ func (a Approval) Shown() ApprovalStatus {
 //   - the instance administrator who impersonated a member to make it.
 func (a Approval) Requested(p tenancy.Principal) bool {
 	return !a.Key.IsZero() && a.Key == p.Key ||
-		!a.Person.IsZero() && (a.Person == p.Person || a.Person == p.Behind) ||
+		!a.Person.IsZero() && (a.Person == p.Person || a.Person == p.Impersonator) ||
 		a.PersonEmail != nil && p.Via == tenancy.ViaSession && tenancy.Mailbox(*a.PersonEmail) == tenancy.Mailbox(p.Name) ||
-		!a.Behind.IsZero() && (a.Behind == p.Person || a.Behind == p.Behind)
+		!a.Impersonator.IsZero() && (a.Impersonator == p.Person || a.Impersonator == p.Impersonator)
 }
 
 // ShowsLink reports whether the principal may see the review link. While the request is pending,
 // everyone who is signed in may see it, except the requester and impersonating instance
 // administrators.
 func (a Approval) ShowsLink(p tenancy.Principal) bool {
-	return a.Status == ApprovalPending && p.Via == tenancy.ViaSession && p.Behind.IsZero() && !a.Requested(p)
+	return a.Status == ApprovalPending && p.Via == tenancy.ViaSession && p.Impersonator.IsZero() && !a.Requested(p)
 }
 
 // Open returns nil if the request can be answered. It returns Conflict if the request was already
@@ -168,7 +168,7 @@ func (a Approval) MayResolve(p tenancy.Principal) error {
 	if p.Via != tenancy.ViaSession {
 		return fault.New(fault.Forbidden, op, "Only people can answer an approval request.")
 	}
-	if !p.Behind.IsZero() {
+	if !p.Impersonator.IsZero() {
 		return fault.New(fault.Forbidden, op, "Only the person themselves can answer, not an operator on their behalf.")
 	}
 	if a.Requested(p) {
@@ -218,7 +218,7 @@ type ApprovalEffect struct {
 // must still be an administrator; the caller checks this.
 func MayOverride(p tenancy.Principal) error {
 	const op = "publishing.Override"
-	if !p.Behind.IsZero() {
+	if !p.Impersonator.IsZero() {
 		return fault.New(fault.Forbidden, op,
 			"Only the person themselves can override an approval, not an operator on their behalf.")
 	}

@@ -79,8 +79,8 @@ func TestApproval_RequesterMayNotAnswer(t *testing.T) {
 		{"another administrator", tenancy.Principal{Via: tenancy.ViaSession, Person: other, Role: tenancy.RoleAdmin}, true, true, true, true},
 		{"the person", tenancy.Principal{Via: tenancy.ViaSession, Person: author, Role: tenancy.RoleUser}, false, false, true, false},
 		{"the person as administrator", tenancy.Principal{Via: tenancy.ViaSession, Person: author, Role: tenancy.RoleSuperAdmin}, false, false, true, true},
-		{"the person acting as another", tenancy.Principal{Via: tenancy.ViaSession, Person: other, Behind: author, Role: tenancy.RoleUser}, false, false, true, false},
-		{"an operator acting as another member", tenancy.Principal{Via: tenancy.ViaSession, Person: other, Behind: operator, Role: tenancy.RoleAdmin}, false, false, true, true},
+		{"the person acting as another", tenancy.Principal{Via: tenancy.ViaSession, Person: other, Impersonator: author, Role: tenancy.RoleUser}, false, false, true, false},
+		{"an operator acting as another member", tenancy.Principal{Via: tenancy.ViaSession, Person: other, Impersonator: operator, Role: tenancy.RoleAdmin}, false, false, true, true},
 		{"the same key", tenancy.Principal{Via: tenancy.ViaKey, Person: author, Key: key, Role: tenancy.RoleSuperAdmin}, false, false, true, true},
 		{"another key", tenancy.Principal{Via: tenancy.ViaKey, Person: other, Key: otherKey, Role: tenancy.RoleSuperAdmin}, false, false, true, true},
 		{"an agent", tenancy.Principal{Via: tenancy.ViaAgent, Person: other, Role: tenancy.RoleUser}, false, false, false, false},
@@ -110,8 +110,8 @@ func TestApproval_RequesterMayNotAnswer(t *testing.T) {
 func TestApproval_OperatorMayNotAnswerOwnRequest(t *testing.T) {
 	t.Parallel()
 	by := approval(publishing.ApprovalPending)
-	by.Person, by.Behind = id.New[tenancy.PersonTag](), id.New[tenancy.PersonTag]()
-	operator := tenancy.Principal{Via: tenancy.ViaSession, Person: by.Behind, Role: tenancy.RoleAdmin}
+	by.Person, by.Impersonator = id.New[tenancy.PersonTag](), id.New[tenancy.PersonTag]()
+	operator := tenancy.Principal{Via: tenancy.ViaSession, Person: by.Impersonator, Role: tenancy.RoleAdmin}
 	if err := by.MayResolve(operator); !fault.Is(err, fault.Forbidden) {
 		t.Errorf("MayResolve returned %v, want Forbidden", err)
 	}
@@ -131,7 +131,7 @@ func TestMayOverride(t *testing.T) {
 		"an administrator":                 {tenancy.Principal{Via: tenancy.ViaSession, Person: person, Role: tenancy.RoleAdmin}, true},
 		"the owner":                        {tenancy.Principal{Via: tenancy.ViaSession, Person: person, Role: tenancy.RoleSuperAdmin}, true},
 		"a key":                            {tenancy.Principal{Via: tenancy.ViaKey, Person: person, Role: tenancy.RoleSuperAdmin}, true},
-		"an operator for an administrator": {tenancy.Principal{Via: tenancy.ViaSession, Person: person, Behind: operator, Role: tenancy.RoleAdmin}, false},
+		"an operator for an administrator": {tenancy.Principal{Via: tenancy.ViaSession, Person: person, Impersonator: operator, Role: tenancy.RoleAdmin}, false},
 	} {
 		if err := publishing.MayOverride(c.who); (err == nil) != c.may || err != nil && !fault.Is(err, fault.Forbidden) {
 			t.Errorf("%s: MayOverride returned %v, want that it is allowed: %v", name, err, c.may)

@@ -108,10 +108,10 @@ type AuditEvent struct {
 	Actor string `db:"actor"`
 	Via   Via    `db:"via"`
 	Key   KeyID  `db:"key_id"`
-	// Behind is the email address of the instance administrator who was impersonating the person,
-	// or "" if nobody was.
-	Behind string `db:"behind"`
-	Action Action `db:"action"`
+	// Impersonator is the email address of the instance administrator who was impersonating the
+	// person, or "" if nobody was.
+	Impersonator string `db:"behind"`
+	Action       Action `db:"action"`
 	// Subject is a human-readable description of what the action was done to.
 	Subject string `db:"subject"`
 	Address string `db:"address"`
@@ -144,7 +144,7 @@ type InstanceEvent struct {
 // Event returns an audit entry for an action that the principal took.
 func (p Principal) Event(action Action, subject string) AuditEvent {
 	return AuditEvent{
-		Person: p.Person, Actor: p.actor(), Via: p.Via, Key: p.Key, Behind: p.BehindName, Action: action,
+		Person: p.Person, Actor: p.actor(), Via: p.Via, Key: p.Key, Impersonator: p.ImpersonatorName, Action: action,
 		Subject: CutSubject(subject), Address: p.From.Client,
 	}
 }

@@ -52,12 +52,12 @@ type Invitation struct {
 	ExpiresAt time.Time `db:"expires_at"`
 }
 
-// MadeBy lists the items that a member created as an administrator and whose secrets the member may
-// know.
-type MadeBy struct {
+// CreatedBy lists the items that a member created as an administrator and whose secrets the member
+// may know.
+type CreatedBy struct {
 	// Keys and Webhooks keep working unless they were revoked together with the member's rights.
 	Keys     []APIKey
-	Webhooks []MadeWebhook
+	Webhooks []CreatedWebhook
 	// Invitations no longer work.
 	Invitations []Invitation
 	// Apps lists the platform families whose current credentials the member entered. The
@@ -69,7 +69,7 @@ type MadeBy struct {
 }
 
 // IsEmpty reports whether all lists are empty.
-func (m MadeBy) IsEmpty() bool {
+func (m CreatedBy) IsEmpty() bool {
 	return len(m.Keys)+len(m.Webhooks)+len(m.Invitations)+len(m.Apps)+len(m.Reviews) == 0
 }
 
@@ -89,8 +89,8 @@ type Maker struct {
 	Leaves bool
 }
 
-// MadeWebhook is a webhook that a member created, or whose URL or secret the member chose.
-type MadeWebhook struct {
+// CreatedWebhook is a webhook that a member created, or whose URL or secret the member chose.
+type CreatedWebhook struct {
 	ID   string `db:"id"`
 	Name string `db:"name"`
 	// URL is where the webhook delivers.
@@ -125,7 +125,7 @@ type NewInvitation struct {
 }
 
 // FormatMembership returns a membership's id, which is the organization's id and the person's id,
-// joined by an underscore.
+// memberWithoutMFA by an underscore.
 func FormatMembership(org OrgID, person PersonID) string { return org.String() + "_" + person.String() }
 
 // ParseMembership parses an id that FormatMembership returned. ok is false for any other text.

@@ -86,7 +86,7 @@ func (a Agent) IsZero() bool { return a.ID.IsZero() }
 // the person, or the key if there is no person. It also says by what means (Via, with the key, the
 // session or the agent's grant) and on whose behalf.
 //
-// An agent acts on behalf of Person. An instance administrator (Behind) acts as Person.
+// An agent acts on behalf of Person. An instance administrator (Impersonator) acts as Person.
 type Principal struct {
 	// Org is zero if Access is AccessNone.
 	Org OrgID
@@ -106,18 +106,19 @@ type Principal struct {
 	// Name is the principal's name in the audit log: the person's email address, or "API key"
 	// followed by the first characters of the key. Example: API key crier_Ab3x
 	Name string
-	// Instance means that the person is an instance administrator. It is false while Behind is set.
+	// Instance means that the person is an instance administrator. It is false while Impersonator
+	// is set.
 	Instance bool
-	// Behind is the instance administrator who is impersonating Person, or zero.
-	Behind PersonID
-	// BehindName is the email address of the administrator in Behind.
-	BehindName string
-	From       Source
+	// Impersonator is the instance administrator who is impersonating Person, or zero.
+	Impersonator PersonID
+	// ImpersonatorName is the email address of the administrator in Impersonator.
+	ImpersonatorName string
+	From             Source
 }
 
 // Doer returns the name of the real actor: the instance administrator during an impersonation, the
 // agent and its person if there is an agent, and Name otherwise.
-func (p Principal) Doer() string { return cmp.Or(p.BehindName, p.actor()) }
+func (p Principal) Doer() string { return cmp.Or(p.ImpersonatorName, p.actor()) }
 
 // actor returns the name for the audit log, in at most maxActor characters.
 func (p Principal) actor() string {

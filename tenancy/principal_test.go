@@ -24,14 +24,14 @@ func TestPrincipal_NamesWhoActsAndForWhom(t *testing.T) {
 			actor: strings.Repeat("ä", 300) + " for ada@example.com", doer: strings.Repeat("ä", 300) + " for ada@example.com",
 		},
 		"an administrator of the instance": {
-			p:     Principal{Name: "ada@example.com", Behind: id.New[PersonTag](), BehindName: "root@example.com"},
+			p:     Principal{Name: "ada@example.com", Impersonator: id.New[PersonTag](), ImpersonatorName: "root@example.com"},
 			actor: "ada@example.com", behind: "root@example.com", doer: "root@example.com",
 		},
 	} {
 		e := c.p.Event(ActionKeyCreated, "")
-		if e.Actor != c.actor || e.Behind != c.behind || c.p.Doer() != c.doer {
+		if e.Actor != c.actor || e.Impersonator != c.behind || c.p.Doer() != c.doer {
 			t.Errorf("%s: got the actor %q, behind %q, doer %q, want %q, %q, %q",
-				name, e.Actor, e.Behind, c.p.Doer(), c.actor, c.behind, c.doer)
+				name, e.Actor, e.Impersonator, c.p.Doer(), c.actor, c.behind, c.doer)
 		}
 	}
 }

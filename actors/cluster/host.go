@@ -66,8 +66,8 @@ var (
 	ErrSilent = errors.New("no response in time")
 	// ErrNowhere is returned if no process was found that runs the actor.
 	ErrNowhere = errors.New("no process is running the actor")
-	// errDead is the error of a request to an actor that has stopped.
-	errDead = errors.New("the actor has stopped")
+	// errStopped is the error of a request to an actor that has stopped.
+	errStopped = errors.New("the actor has stopped")
 )
 
 func isMoved(answer any) bool {
@@ -230,7 +230,7 @@ func (h *Host) requestOnce(identity string, message any, budget time.Duration) (
 		if header == nil {
 			h.lookup.remove(identity, pid)
 		}
-		return nil, errDead
+		return nil, errStopped
 	case <-timeout.C:
 		return nil, ErrSilent
 	}

@@ -98,8 +98,8 @@ func (p publishingOf) Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tena
 	return p.app.queue.Stopped(ctx, orgs)
 }
 
-func (p publishingOf) TakeMade(ctx context.Context, q pg.Querier, m tenancy.Maker) (tenancy.MadeBy, error) {
-	made, err := tenancy.MadeBy{}, error(nil)
+func (p publishingOf) TakeMade(ctx context.Context, q pg.Querier, m tenancy.Maker) (tenancy.CreatedBy, error) {
+	made, err := tenancy.CreatedBy{}, error(nil)
 	if made.Webhooks, err = p.app.hooks.TakeMade(ctx, q, m.Person, m.Revoke); err != nil {
 		return made, err
 	}

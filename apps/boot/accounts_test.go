@@ -90,7 +90,7 @@ func TestTakeMade_NamesReviewsOnlyOfPeopleWhoLeave(t *testing.T) {
 	}{
 		"a demotion": {leaves: false}, "a removal": {leaves: true, want: []string{post.String()}},
 	} {
-		var made tenancy.MadeBy
+		var made tenancy.CreatedBy
 		r.OK(r.Store.InOrg(t.Context(), who.Org, func(tx *db.Tx) (err error) {
 			made, err = publishingOf{app: a}.TakeMade(t.Context(), tx, tenancy.Maker{Person: who.Person, Leaves: c.leaves})
 			return err

@@ -74,7 +74,7 @@ type App struct {
 	plans      *billingservice.Plans // nil in commands other than `serve`
 	keyring    *secret.Keyring
 	connectors *connector.Registry
-	access     *access.Keeper
+	access     *access.Refresher
 
 	// The actors and the worker need each other: the actors put due work into offers, and the
 	// worker takes it from there. Both read this process's shards from owners, which member keeps
@@ -106,8 +106,8 @@ func New(cfg Config, log *slog.Logger) *App {
 }
 
 // Start starts all parts in order, and then lets the health check report that the process is ready.
-// If a part fails, Start stops the parts that have been started and returns the error, joined with
-// the errors of Close.
+// If a part fails, Start stops the parts that have been started and returns the error,
+// memberWithoutMFA with the errors of Close.
 func (a *App) Start(ctx context.Context) error {
 	if err := a.group.Start(ctx, a.parts()...); err != nil {
 		return errors.Join(err, a.Close())
@@ -182,8 +182,8 @@ func (a *App) Wait(ctx context.Context) error { return a.group.Wait(ctx) }
 
 // Close stops all parts in reverse order, within STOP_TIMEOUT. First it stops the edge and the
 // worker, which finish their requests and posts. Then it stops the services and connections that
-// they use. If a part cannot be stopped, Close still stops the others. It returns the joined errors
-// of all parts.
+// they use. If a part cannot be stopped, Close still stops the others. It returns the
+// memberWithoutMFA errors of all parts.
 //
 // A process that ends without Close loses nothing: other processes take over its shards once its
 // lease has expired.

@@ -19,7 +19,7 @@ func (s *Server) recordActed(r Route) []fiber.Handler {
 	}
 	return []fiber.Handler{func(c *fiber.Ctx) error {
 		p := request.Principal(c.Context())
-		if p.Behind.IsZero() {
+		if p.Impersonator.IsZero() {
 			return c.Next()
 		}
 		path := url.URL{Path: c.Path()} // escaped, because ids in the path come from the client

@@ -23,9 +23,9 @@ const (
 	// the session's limit. If an unsafe request names an organization in showorg, the person must
 	// be a member of that organization.
 	member Credential = "session"
-	// joined is like member but also admits a person who lacks the second factor that the
+	// memberWithoutMFA is like member but also admits a person who lacks the second factor that the
 	// organization requires. The use case decides what that person can do.
-	joined Credential = "joined"
+	memberWithoutMFA Credential = "joined"
 	// admin requires a session. The person must be an administrator or the owner of the
 	// organization.
 	admin Credential = "admin"
@@ -37,9 +37,9 @@ const (
 	// instance is like person but admits only instance administrators, even while they are
 	// impersonating another person.
 	instance Credential = "instance"
-	// visitor is like signIn. In addition, if there is a live session, the request acts for the
-	// session's person, but it does not count toward the session's limit.
-	visitor Credential = "visitor"
+	// optionalSession is like signIn. In addition, if there is a live session, the request acts for
+	// the session's person, but it does not count toward the session's limit.
+	optionalSession Credential = "visitor"
 )
 
 // audience is the kind of client that uses a credential. It determines which limits a route can
@@ -75,14 +75,14 @@ type rules struct {
 // Route handlers do not check roles. Decisions that depend on more than the role, such as another
 // member's rank, are left to the use cases.
 var credentials = map[Credential]rules{
-	none:     {audience: anybody, find: nothing, again: never},
-	signIn:   {audience: anybody, find: sameSite, again: never},
-	operator: {audience: anybody, find: nothing, again: never},
-	visitor:  {audience: anybody, find: liveSession, again: sessionAgain},
-	apiKey:   {audience: programs, find: key, again: keyAgain},
-	person:   {audience: people, find: anySession, again: sessionAgain},
-	member:   {audience: members, find: sessionOfMember, again: sessionAgain, needs: []condition{hasAccess}},
-	joined:   {audience: members, find: sessionOfMember, again: sessionAgain, needs: []condition{hasJoined}},
+	none:             {audience: anybody, find: nothing, again: never},
+	signIn:           {audience: anybody, find: sameSite, again: never},
+	operator:         {audience: anybody, find: nothing, again: never},
+	optionalSession:  {audience: anybody, find: liveSession, again: sessionAgain},
+	apiKey:           {audience: programs, find: key, again: keyAgain},
+	person:           {audience: people, find: anySession, again: sessionAgain},
+	member:           {audience: members, find: sessionOfMember, again: sessionAgain, needs: []condition{hasAccess}},
+	memberWithoutMFA: {audience: members, find: sessionOfMember, again: sessionAgain, needs: []condition{hasJoined}},
 	admin: {
 		audience: members, find: sessionOfMember, again: sessionAgain, needs: []condition{hasAccess, manages},
 		note: "Only for administrators of the organization.",

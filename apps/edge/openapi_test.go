@@ -101,8 +101,8 @@ func TestInterface_EveryRouteIsBuiltOrMissing(t *testing.T) {
 // readmeRoutes matches lines such as "- Public API: 26 of 26 routes work."
 var readmeRoutes = regexp.MustCompile(`(?m)^- (Public|Application) API: (\d+ of \d+) routes work\b(.*)$`)
 
-// TestReadme_ListsMissingRoutes compares the README with the routes. For both APIs it has the number
-// of routes that work, and for the public API it also names those that are missing.
+// TestReadme_ListsMissingRoutes compares the README with the routes. For both APIs it has the
+// number of routes that work, and for the public API it also names those that are missing.
 func TestReadme_ListsMissingRoutes(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")

@@ -83,7 +83,7 @@ func owns(p tenancy.Principal) error {
 // administersInstance is met by an instance administrator's session. It is met even during
 // impersonation, because the administrator must be able to stop impersonating.
 func administersInstance(p tenancy.Principal) error {
-	if !p.Instance && p.Behind.IsZero() {
+	if !p.Instance && p.Impersonator.IsZero() {
 		return notPermitted("Only instance administrators may do this.")
 	}
 	return nil
@@ -91,7 +91,7 @@ func administersInstance(p tenancy.Principal) error {
 
 // actsForItself is met unless an instance administrator is impersonating the person.
 func actsForItself(p tenancy.Principal) error {
-	if !p.Behind.IsZero() {
+	if !p.Impersonator.IsZero() {
 		return notPermitted("Only the person themselves can do this. Stop impersonating first.")
 	}
 	return nil

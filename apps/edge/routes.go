@@ -190,7 +190,7 @@ func mediaRoutes(e endpoints) []line {
 		planned(member.at("POST /media/upload-server", user)),
 		planned(member.at("POST /media/upload-simple", user)),
 		missing(admin.at("GET /settings/storage", user)),
-		built("stream", e.media.Stream(), visitor.at("GET /public/stream", download)),
+		built("stream", e.media.Stream(), optionalSession.at("GET /public/stream", download)),
 	}
 }
 
@@ -277,9 +277,9 @@ func signInRoutes(e endpoints) []line {
 		built("begin-mfa-enrollment", e.signin.BeginEnrollment(), signIn.at("POST /auth/mfa/enroll/begin", login)),
 		built("confirm-mfa-enrollment", e.signin.ConfirmEnrollment(), signIn.at("POST /auth/mfa/enroll/confirm", login)),
 		built("verify-mfa", e.signin.VerifyMFA(), signIn.at("POST /auth/mfa/verify", login)),
-		built("begin-sign-in", e.signin.BeginSignIn(), visitor.at("GET /auth/oauth/{provider}", quick).personal()),
+		built("begin-sign-in", e.signin.BeginSignIn(), optionalSession.at("GET /auth/oauth/{provider}", quick).personal()),
 		built("finish-sign-in", e.signin.FinishSignIn(),
-			visitor.at("POST /auth/oauth/{provider}/exists", register).personal()),
+			optionalSession.at("POST /auth/oauth/{provider}/exists", register).personal()),
 		built("app-callback", e.signin.AppCallback(), none.at("GET /auth/oauth-mobile-callback", quick)),
 		built("register", e.signin.Register(), signIn.at("POST /auth/register", register)),
 		built("resend-activation", e.signin.ResendActivation(), signIn.at("POST /auth/resend-activation", login)),
@@ -348,7 +348,7 @@ func teamRoutes(e endpoints) []line {
 		built("revoke-invitation", e.team.RevokeInvitation(), admin.at("DELETE /settings/invitations/{id}", user)),
 		built("invite", e.team.Invite(), admin.at("POST /settings/team", form).personal()),
 		built("list-team", e.team.Team(), admin.at("GET /settings/team", user)),
-		built("remove-member", e.team.RemoveMember(), joined.at("DELETE /settings/team/{id}", user)),
+		built("remove-member", e.team.RemoveMember(), memberWithoutMFA.at("DELETE /settings/team/{id}", user)),
 		built("set-role", e.team.SetRole(), admin.at("PUT /settings/team/{id}/role", form).personal()),
 	}
 }

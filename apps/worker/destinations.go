@@ -29,8 +29,8 @@ type destinations struct {
 	// waiting lists the destinations that have a queue, in the order in which they are served.
 	waiting []string
 	// inLine maps each organization that is queued and has not been woken to the time when it
-	// joined.
-	inLine map[tenancy.OrgID]time.Time
+	// memberWithoutMFA.
+	queuedSince map[tenancy.OrgID]time.Time
 	// woken holds the organizations that were woken and have not claimed yet.
 	woken map[tenancy.OrgID]wakeUp
 }
@@ -61,14 +61,14 @@ const (
 	wakeUpLife = time.Second
 )
 
-// maxInLine is how long the sweep leaves a queued organization asleep, because the organization's
+// maxQueued is how long the sweep leaves a queued organization asleep, because the organization's
 // claim would get no permit.
-const maxInLine = 15 * time.Second
+const maxQueued = 15 * time.Second
 
 func newDestinations(wake func(tenancy.OrgID), free func() int, c clock.Clock) *destinations {
 	return &destinations{
 		wake: wake, free: free, clock: c,
-		all: map[string]*destination{}, inLine: map[tenancy.OrgID]time.Time{}, woken: map[tenancy.OrgID]wakeUp{},
+		all: map[string]*destination{}, queuedSince: map[tenancy.OrgID]time.Time{}, woken: map[tenancy.OrgID]wakeUp{},
 	}
 }
 
@@ -142,18 +142,18 @@ func (d *destinations) enqueueLocked(name string, x *destination, org tenancy.Or
 		d.waiting = append(d.waiting, name)
 	}
 	x.line.Offer(org, 1)
-	if _, waits := d.inLine[org]; !waits {
-		d.inLine[org] = d.clock.Now()
+	if _, waits := d.queuedSince[org]; !waits {
+		d.queuedSince[org] = d.clock.Now()
 	}
 	d.serve()
 }
 
-// isWaiting reports whether an organization has been queued for less than maxInLine.
+// isWaiting reports whether an organization has been queued for less than maxQueued.
 func (d *destinations) isWaiting(org tenancy.OrgID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	since, ok := d.inLine[org]
-	return ok && d.clock.Now().Sub(since) < maxInLine
+	since, ok := d.queuedSince[org]
+	return ok && d.clock.Now().Sub(since) < maxQueued
 }
 
 // claimed ends the reservations of organizations that have claimed.
@@ -209,7 +209,7 @@ func (d *destinations) wakeSome(some int) {
 		room := (free-x.held+1)/2 - reservedPermits*x.woken
 		n := max(0, min(maxWakeUps, (room+1)/reservedPermits))
 		for _, g := range x.line.Take(n, n) {
-			delete(d.inLine, g.Org)
+			delete(d.queuedSince, g.Org)
 			if _, woken := d.woken[g.Org]; !woken {
 				x.woken++
 				d.woken[g.Org] = wakeUp{from: x, at: now}

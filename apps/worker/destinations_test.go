@@ -146,7 +146,7 @@ func TestDestinations_SweepSkipsOrganizationsInLine(t *testing.T) {
 		if !p.join("@hangs", other) || p.join("@healthy", other) || !p.isWaiting(org) || !p.isWaiting(other) {
 			t.Error("it does not wait behind another for the same destination, or for one without a line")
 		}
-		time.Sleep(maxInLine)
+		time.Sleep(maxQueued)
 		if p.isWaiting(org) {
 			t.Error("the sweep leaves it out for ever")
 		}

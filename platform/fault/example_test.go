@@ -13,7 +13,6 @@ func ExampleWrap() {
 	err := fault.Wrap(fault.Unavailable, "post.Create", "The database does not respond.", cause)
 	fmt.Println(fault.KindOf(err), err.Message)
 	fmt.Println(err)
-	// Output:
-	// unavailable The database does not respond.
-	// post.Create: unavailable: The database does not respond.: dial tcp 10.0.0.7:5432: connection refused
+	// Output: unavailable The database does not respond. post.Create: unavailable: The database
+	// does not respond.: dial tcp 10.0.0.7:5432: connection refused
 }

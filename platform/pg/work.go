@@ -16,21 +16,21 @@ import (
 	"crier/platform/limit"
 )
 
-// patience is how many times retry tries a call that Postgres rolls back, and the unit of the
+// retryPolicy is how many times retry tries a call that Postgres rolls back, and the unit of the
 // pauses between tries.
-type patience struct {
+type retryPolicy struct {
 	times int
 	pause time.Duration
 }
 
-// patienceOf returns the patience of a role. Gate retries often instead of holding a connection
-// while it waits for locks. It has few connections, which all organizations share, and one
-// organization can keep its own rows locked for a long time.
-func patienceOf(r Role) patience {
+// retryPolicyOf returns the retryPolicy of a role. Gate retries often instead of holding a
+// connection while it waits for locks. It has few connections, which all organizations share, and
+// one organization can keep its own rows locked for a long time.
+func retryPolicyOf(r Role) retryPolicy {
 	if r == Gate {
-		return patience{times: 10, pause: 50 * time.Millisecond}
+		return retryPolicy{times: 10, pause: 50 * time.Millisecond}
 	}
-	return patience{times: 3, pause: 20 * time.Millisecond}
+	return retryPolicy{times: 3, pause: 20 * time.Millisecond}
 }
 
 // Read executes a batch of queries as one organization, in one round trip and one implicit
@@ -123,7 +123,7 @@ func plan(ctx context.Context, c *pgx.Conn, statements []string) error {
 var retryableCodes = []string{codeDeadlock, codeSerialization, codeLockTimeout, codePlanChanged}
 
 func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, queue func(b *pgx.Batch)) error {
-	return d.withCause(ctx, retry(ctx, patienceOf(r), retryableCodes, func() error {
+	return d.withCause(ctx, retry(ctx, retryPolicyOf(r), retryableCodes, func() error {
 		ctx, cancel := withDeadline(ctx, r)
 		defer cancel()
 		leave, err := d.acquireOrg(ctx, org)
@@ -165,7 +165,7 @@ func noPool(op string, r Role) error {
 
 func (d *DB) inTx(ctx context.Context, r Role, org uuid.UUID, begin string, fn func(tx pgx.Tx) error) error {
 	codes := []string{codeDeadlock, codeSerialization, codeLockTimeout}
-	return d.withCause(ctx, retry(ctx, patienceOf(r), codes, func() error {
+	return d.withCause(ctx, retry(ctx, retryPolicyOf(r), codes, func() error {
 		ctx, cancel := withDeadline(ctx, r)
 		defer cancel()
 		leave, err := d.acquireOrg(ctx, org)
@@ -258,7 +258,7 @@ func (d *DB) queueSettings(b *pgx.Batch, r Role, org uuid.UUID) {
 // retry calls do until it succeeds, fails with a code that is not in codes, or has been called
 // most.times times. The pause after try n is n to 2n times most.pause. If ctx ends during a pause,
 // retry returns the last error from do.
-func retry(ctx context.Context, most patience, codes []string, do func() error) error {
+func retry(ctx context.Context, most retryPolicy, codes []string, do func() error) error {
 	for n := 1; ; n++ {
 		err := do()
 		if err == nil || n >= most.times || !hasCode(err, codes...) {

@@ -37,17 +37,17 @@ type Deps struct {
 	Timeout time.Duration
 }
 
-// Keeper opens and refreshes credentials. It is safe for concurrent use.
-type Keeper struct {
+// Refresher opens and refreshes credentials. It is safe for concurrent use.
+type Refresher struct {
 	deps Deps
 	db   *db.DB
 	// uses limits the concurrent calls to Use per organization.
 	uses *limit.PerKey[tenancy.OrgID]
 }
 
-// New returns a Keeper. It does not start any goroutines.
-func New(deps Deps) *Keeper {
-	return &Keeper{deps: deps, db: deps.DB, uses: limit.New[tenancy.OrgID](usesAtOnce)}
+// New returns a Refresher. It does not start any goroutines.
+func New(deps Deps) *Refresher {
+	return &Refresher{deps: deps, db: deps.DB, uses: limit.New[tenancy.OrgID](usesAtOnce)}
 }
 
 const (
@@ -89,7 +89,7 @@ type Channel struct {
 //
 // An error also has KindReauth if the channel's application is gone. connector.KindOf returns the
 // kind of any error. See also Flag.
-func (k *Keeper) Refresh(ctx context.Context, c *Channel) (destination string, err error) {
+func (k *Refresher) Refresh(ctx context.Context, c *Channel) (destination string, err error) {
 	refresher, ok := c.Connector.(connector.Refresher)
 	if !ok {
 		return "", reauth("The platform no longer accepts this channel's credentials; reconnect the channel.")
@@ -117,7 +117,7 @@ func (k *Keeper) Refresh(ctx context.Context, c *Channel) (destination string, e
 
 // begin waits until no other refresh of the channel is running. Begun is false in the returned
 // state if the credential was replaced in the meantime or the channel must be reconnected.
-func (k *Keeper) begin(ctx context.Context, c *Channel) (accessstore.RefreshState, error) {
+func (k *Refresher) begin(ctx context.Context, c *Channel) (accessstore.RefreshState, error) {
 	for {
 		state, err := accessstore.BeginRefresh(ctx, k.db, c.Org, c.ID, c.Sealed, k.deps.Timeout+storeGrace)
 		if pg.IsNoRows(err) {
@@ -137,7 +137,7 @@ func (k *Keeper) begin(ctx context.Context, c *Channel) (accessstore.RefreshStat
 
 // adopt switches to the credential that another process has stored. If none has, it returns an
 // error that says that the channel must be reconnected.
-func (k *Keeper) adopt(c *Channel, state accessstore.RefreshState) error {
+func (k *Refresher) adopt(c *Channel, state accessstore.RefreshState) error {
 	if string(state.Credential) == string(c.Sealed) {
 		return reauth(state.Reason)
 	}
@@ -154,7 +154,7 @@ func (k *Keeper) adopt(c *Channel, state accessstore.RefreshState) error {
 
 // failed ends a refresh that returned no credential. Unless the platform rejected the refresh, the
 // platform may have replaced the credential.
-func (k *Keeper) failed(ctx context.Context, c *Channel, state accessstore.RefreshState, err error) error {
+func (k *Refresher) failed(ctx context.Context, c *Channel, state accessstore.RefreshState, err error) error {
 	kind := connector.KindOf(err, false)
 	k.end(ctx, c, state, kind == connector.KindTransient || kind == connector.KindUnknown)
 	var e *connector.Error
@@ -168,7 +168,7 @@ func (k *Keeper) failed(ctx context.Context, c *Channel, state accessstore.Refre
 }
 
 // end records that a refresh has ended, even if ctx is canceled.
-func (k *Keeper) end(ctx context.Context, c *Channel, state accessstore.RefreshState, lost bool) {
+func (k *Refresher) end(ctx context.Context, c *Channel, state accessstore.RefreshState, lost bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
 	defer cancel()
 	if err := accessstore.EndRefresh(ctx, k.db, c.Org, c.ID, state.Run, c.Sealed, lost); err != nil {
@@ -178,7 +178,7 @@ func (k *Keeper) end(ctx context.Context, c *Channel, state accessstore.RefreshS
 
 // keep stores a new credential, even if ctx is canceled. It retries for storeGrace if the database
 // does not respond.
-func (k *Keeper) keep(ctx context.Context, c *Channel, fresh connector.Refreshed) error {
+func (k *Refresher) keep(ctx context.Context, c *Channel, fresh connector.Refreshed) error {
 	sealed, err := k.deps.Keyring.Seal(fresh.Credential, c.Org.String())
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (k *Keeper) keep(ctx context.Context, c *Channel, fresh connector.Refreshed
 
 // replaced handles a swap that found a different credential in the database. That credential may be
 // the new one, stored by an earlier attempt whose response was lost.
-func (k *Keeper) replaced(ctx context.Context, c *Channel, sealed []byte) error {
+func (k *Refresher) replaced(ctx context.Context, c *Channel, sealed []byte) error {
 	now, err := accessstore.ChannelAccess(ctx, k.db, c.Org, c.ID)
 	if err != nil {
 		return transient("The channel has been reconnected in the meantime.", err)
@@ -233,7 +233,7 @@ func RefreshAt(lead time.Duration, now, expires time.Time) *time.Time {
 // Flag records that the channel must be reconnected if err has KindReauth or KindDisconnect. The
 // channel's posts then stay in the queue until it is reconnected. Flag does nothing for other
 // errors.
-func (k *Keeper) Flag(ctx context.Context, c *Channel, err error) {
+func (k *Refresher) Flag(ctx context.Context, c *Channel, err error) {
 	var e *connector.Error
 	if !errors.As(err, &e) || e.Kind != connector.KindReauth && e.Kind != connector.KindDisconnect {
 		return
@@ -253,7 +253,7 @@ func transient(public string, err error) error {
 }
 
 // Open returns the channel of a, with its credential decrypted.
-func (k *Keeper) Open(a db.Access) (*Channel, error) {
+func (k *Refresher) Open(a db.Access) (*Channel, error) {
 	c, ok := k.deps.Connectors.Get(a.Channel.Connector)
 	if !ok {
 		return nil, &connector.Error{
@@ -283,7 +283,7 @@ func (k *Keeper) Open(a db.Access) (*Channel, error) {
 //
 // Use returns the error from the last call, or RateLimited if two other calls for the organization
 // are still in progress after a second.
-func (k *Keeper) Use(ctx context.Context, a db.Access, fn func(context.Context, *Channel) error) error {
+func (k *Refresher) Use(ctx context.Context, a db.Access, fn func(context.Context, *Channel) error) error {
 	leave, err := k.enter(ctx, a.Channel.Org)
 	if err != nil {
 		return err
@@ -296,11 +296,11 @@ func (k *Keeper) Use(ctx context.Context, a db.Access, fn func(context.Context, 
 // credential for these calls but accept it for posts, so Read flags the channel only if a refresh
 // is rejected. Read ignores the organization's limit: the caller must limit how many calls are in
 // progress.
-func (k *Keeper) Read(ctx context.Context, a db.Access, fn func(context.Context, *Channel) error) error {
+func (k *Refresher) Read(ctx context.Context, a db.Access, fn func(context.Context, *Channel) error) error {
 	return k.use(ctx, a, fn, true)
 }
 
-func (k *Keeper) use(
+func (k *Refresher) use(
 	ctx context.Context, a db.Access, fn func(context.Context, *Channel) error, reading bool,
 ) error {
 	if a.Channel.RefreshNeeded {
@@ -329,7 +329,7 @@ func (k *Keeper) use(
 	return err
 }
 
-func (k *Keeper) enter(ctx context.Context, org tenancy.OrgID) (leave func(), err error) {
+func (k *Refresher) enter(ctx context.Context, org tenancy.OrgID) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, useWait)
 	defer cancel()
 	leave, err = k.uses.Enter(ctx, org)
@@ -342,7 +342,7 @@ func (k *Keeper) enter(ctx context.Context, org tenancy.OrgID) (leave func(), er
 	return leave, nil
 }
 
-func (k *Keeper) call(ctx context.Context, c *Channel, fn func(context.Context, *Channel) error) error {
+func (k *Refresher) call(ctx context.Context, c *Channel, fn func(context.Context, *Channel) error) error {
 	ctx, cancel := context.WithTimeout(outbound.WithOwner(ctx, c.Org.String()), k.deps.Timeout)
 	defer cancel()
 	return fn(ctx, c)
@@ -352,7 +352,7 @@ func (k *Keeper) call(ctx context.Context, c *Channel, fn func(context.Context, 
 // rejected its credential. refused is the rejected credential, sealed. reason is a human-readable
 // sentence. Park does nothing if the channel's credential has been replaced since. It returns the
 // Postgres error.
-func (k *Keeper) Park(
+func (k *Refresher) Park(
 	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, refused []byte, reason string,
 ) error {
 	return accessstore.Park(ctx, k.db, org, channel, refused, reason)

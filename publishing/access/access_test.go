@@ -70,7 +70,7 @@ func (p *rotating) Refresh(ctx context.Context, s *connector.Session) (connector
 type rig struct {
 	*publishtest.Base
 	platform *rotating
-	keeper   *access.Keeper
+	keeper   *access.Refresher
 	org      tenancy.Principal
 	channel  publishing.ChannelID
 }
@@ -133,7 +133,7 @@ func TestRefresh_ParallelCallsRotateOnce(t *testing.T) {
 	second := r.Access(r.Registry(r.platform), nil, nil) // another process
 	var wg sync.WaitGroup
 	for i, c := range channels {
-		keeper := []*access.Keeper{r.keeper, second}[i%2]
+		keeper := []*access.Refresher{r.keeper, second}[i%2]
 		wg.Go(func() {
 			if _, err := keeper.Refresh(t.Context(), c); err != nil {
 				t.Errorf("caller %d: %v", i, err)

@@ -12,7 +12,7 @@ import (
 // App returns the application for an organization's new channels: the organization's own
 // application or, if there is none, the instance's. It returns the database error, or an error if
 // the secret cannot be opened.
-func (k *Keeper) App(
+func (k *Refresher) App(
 	ctx context.Context, org tenancy.OrgID, family string,
 ) (connector.App, publishing.AppSource, error) {
 	own, err := k.ownApp(ctx, org, family)
@@ -28,7 +28,7 @@ func (k *Keeper) App(
 // AppWith returns the organization's or the instance's application with the given client id, or the
 // zero App if there is no such application anymore. Channels keep the application that they were
 // connected through.
-func (k *Keeper) AppWith(ctx context.Context, org tenancy.OrgID, family, clientID string) (connector.App, error) {
+func (k *Refresher) AppWith(ctx context.Context, org tenancy.OrgID, family, clientID string) (connector.App, error) {
 	own, err := k.ownApp(ctx, org, family)
 	if err != nil || own.ClientID == clientID {
 		return own, err
@@ -39,7 +39,7 @@ func (k *Keeper) AppWith(ctx context.Context, org tenancy.OrgID, family, clientI
 	return connector.App{}, nil
 }
 
-func (k *Keeper) ownApp(ctx context.Context, org tenancy.OrgID, family string) (connector.App, error) {
+func (k *Refresher) ownApp(ctx context.Context, org tenancy.OrgID, family string) (connector.App, error) {
 	stored, err := accessstore.PlatformApps(ctx, k.db, org, family)
 	if err != nil || len(stored) == 0 {
 		return connector.App{}, err
@@ -50,7 +50,7 @@ func (k *Keeper) ownApp(ctx context.Context, org tenancy.OrgID, family string) (
 
 // appOf returns the application that a channel was connected through, or the zero App if its
 // connector uses a form.
-func (k *Keeper) appOf(ctx context.Context, c *Channel, clientID string) (connector.App, error) {
+func (k *Refresher) appOf(ctx context.Context, c *Channel, clientID string) (connector.App, error) {
 	a, ok := connector.AuthorizerOf(c.Connector)
 	if !ok {
 		return connector.App{}, nil

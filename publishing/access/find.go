@@ -17,7 +17,7 @@ import (
 
 // Channel returns a connected channel with its sealed credential. It returns pgx.ErrNoRows,
 // pg.ErrOrgBusy or the Postgres error.
-func (k *Keeper) Channel(
+func (k *Refresher) Channel(
 	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID,
 ) (db.Access, error) {
 	return accessstore.ChannelAccess(ctx, k.db, org, channel)
@@ -25,7 +25,7 @@ func (k *Keeper) Channel(
 
 // Find is like Channel, but takes a channel id as the client sent it. Its errors are faults with
 // the given op. It returns NotFound if the organization has no such channel.
-func (k *Keeper) Find(
+func (k *Refresher) Find(
 	ctx context.Context, org tenancy.OrgID, op, channel string,
 ) (db.Access, error) {
 	parsed, ok := id.Parse[publishing.ChannelTag](channel)

@@ -31,7 +31,7 @@ const (
 // A platform that does not respond does not delay other platforms. A channel that fails is retried
 // after ten minutes. If a platform rejects channels, for example because it does not accept an
 // organization's application, the platform's other channels are not delayed.
-func (k *Keeper) Sweep(ctx context.Context) (int, error) {
+func (k *Refresher) Sweep(ctx context.Context) (int, error) {
 	due, err := accessstore.RefreshDue(ctx, k.db, sweepEach, sweepRest)
 	if err != nil {
 		return 0, err
@@ -70,7 +70,7 @@ type platformSweep struct {
 
 // run refreshes channels until the queue is empty, ctx ends, the platform has failed too often, or
 // the database returns an error. The remaining channels are due again after sweepRest.
-func (p *platformSweep) run(ctx context.Context, k *Keeper) {
+func (p *platformSweep) run(ctx context.Context, k *Refresher) {
 	for d := range p.queue {
 		p.mu.Lock()
 		stop := ctx.Err() != nil || p.inARow >= sweepFailures || p.failed != nil
@@ -94,7 +94,7 @@ func (p *platformSweep) run(ctx context.Context, k *Keeper) {
 // refreshDue refreshes one channel. refused is true if the refresh failed because of the channel or
 // its application, not because of the platform. err is set only for a database error. Other errors
 // are logged, and the channel is flagged if people must act.
-func (k *Keeper) refreshDue(ctx context.Context, d accessstore.DueRefresh) (ok, refused bool, err error) {
+func (k *Refresher) refreshDue(ctx context.Context, d accessstore.DueRefresh) (ok, refused bool, err error) {
 	a, err := accessstore.ChannelAccess(ctx, k.db, d.Org, d.Channel)
 	if pg.IsNoRows(err) {
 		return false, true, nil
@@ -117,7 +117,7 @@ func (k *Keeper) refreshDue(ctx context.Context, d accessstore.DueRefresh) (ok, 
 }
 
 // refreshGuarded converts a panic to an error, because the sweep calls it in separate goroutines.
-func (k *Keeper) refreshGuarded(ctx context.Context, c *Channel) (err error) {
+func (k *Refresher) refreshGuarded(ctx context.Context, c *Channel) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = connector.Recovered(v)

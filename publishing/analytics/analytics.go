@@ -33,7 +33,7 @@ type Deps struct {
 	DB         *db.DB
 	Connectors *connector.Registry
 	// Access opens and refreshes credentials.
-	Access *access.Keeper
+	Access *access.Refresher
 	Clock  clock.Clock
 	Log    *slog.Logger
 }
@@ -146,22 +146,22 @@ func (s *Analytics) known(
 // the last known day before it. If there is no such day either, the result is zero. Figures returns
 // the same errors as Channel, and Invalid if q.Day is zero or has not begun.
 func (s *Analytics) Figures(
-	ctx context.Context, p tenancy.Principal, q publishing.GetFigures,
-) (publishing.DayFigures, error) {
+	ctx context.Context, p tenancy.Principal, q publishing.GetSamples,
+) (publishing.DaySamples, error) {
 	const op = "publishing.Figures"
 	a, err := s.deps.Access.Find(ctx, p.Org, op, q.Channel)
 	if err != nil {
-		return publishing.DayFigures{}, err
+		return publishing.DaySamples{}, err
 	}
 	w := s.window(1)
 	if problem := checkDay(q.Day, w.last); problem != "" {
-		return publishing.DayFigures{}, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The date is not valid.",
+		return publishing.DaySamples{}, &fault.Error{Kind: fault.Invalid, Op: op, Message: "The date is not valid.",
 			Fields: []fault.Field{{Name: "date", Message: problem}}}
 	}
 	w.earlier, w.last = q.Day.AddDate(0, 0, -publishing.MaxAnalyticsDays), q.Day
 	stored, err := s.current(ctx, op, reading{access: a, insightTarget: targetOfChannel(a)}, w)
 	if err != nil {
-		return publishing.DayFigures{}, err
+		return publishing.DaySamples{}, err
 	}
 	out, _ := publishing.Latest(stored.Days, q.Day)
 	return out, nil

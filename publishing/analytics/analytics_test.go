@@ -209,7 +209,7 @@ func TestAnalytics_OutageShowsLastFiguresThenCurrentOnes(t *testing.T) {
 	if !out.AsOf.Equal(read) {
 		t.Errorf("got the time of reading %v, want %v", out.AsOf, read)
 	}
-	day, err := r.analytics.Figures(t.Context(), r.who, publishing.GetFigures{Channel: r.channel.String(), Day: publishing.DayOf(r.now)})
+	day, err := r.analytics.Figures(t.Context(), r.who, publishing.GetSamples{Channel: r.channel.String(), Day: publishing.DayOf(r.now)})
 	r.OK(err)
 	if day.Day.Day() != 10 || !maps.Equal(day.Values(), map[string]float64{"impressions": 10, "followers": 1069}) {
 		t.Errorf("got %+v, want the figures of the tenth", day)
@@ -217,7 +217,7 @@ func TestAnalytics_OutageShowsLastFiguresThenCurrentOnes(t *testing.T) {
 	r.platform.fail(nil)
 	r.pass(time.Minute)
 	r.want(r.impressions(4), "03-09:9 03-10:10 03-11:11 03-12:12 66.67")
-	day, err = r.analytics.Figures(t.Context(), r.who, publishing.GetFigures{Channel: r.channel.String(), Day: publishing.DayOf(r.now)})
+	day, err = r.analytics.Figures(t.Context(), r.who, publishing.GetSamples{Channel: r.channel.String(), Day: publishing.DayOf(r.now)})
 	r.OK(err)
 	r.want(day.Day.Format(time.DateOnly), "2027-03-12")
 }
@@ -519,7 +519,7 @@ func TestAnalytics_RepublishedPostStartsOver(t *testing.T) {
 	r.want(fmt.Sprint(r.platform.calls()), "[second 03-10 03-10]") // within the hour
 	late := analyticsstore.ReadInsight{
 		InsightOf: analyticsstore.InsightOf{Channel: r.channel, Post: post, Release: "first"},
-		Days:      []publishing.DayFigures{{Day: march10, Counts: map[string]float64{"impressions": 465}}},
+		Days:      []publishing.DaySamples{{Day: march10, Counts: map[string]float64{"impressions": 465}}},
 	}
 	r.OK(analyticsstore.SaveInsights(r.Context(), r.Store, r.who.Org, r.now, []analyticsstore.ReadInsight{late}))
 	r.OK(analyticsstore.InsightFailed(r.Context(), r.Store, r.who.Org, late.InsightOf, analyticsstore.InsightFailure{At: r.now, Problem: "late"}))
@@ -589,7 +589,7 @@ func TestAnalytics_RefusesWhatIsNotThere(t *testing.T) {
 			return err
 		},
 		"figures of somebody else": func() error {
-			_, err := r.analytics.Figures(t.Context(), stranger, publishing.GetFigures{Channel: channel, Day: march10})
+			_, err := r.analytics.Figures(t.Context(), stranger, publishing.GetSamples{Channel: channel, Day: march10})
 			return err
 		},
 		"an id that does not parse": func() error {
@@ -612,7 +612,7 @@ func TestAnalytics_RefusesWhatIsNotThere(t *testing.T) {
 			t.Errorf("%d days: got the error %v, want Invalid", days, err)
 		}
 	}
-	_, err := r.analytics.Figures(t.Context(), r.who, publishing.GetFigures{Channel: channel, Day: march10.AddDate(0, 0, 1)})
+	_, err := r.analytics.Figures(t.Context(), r.who, publishing.GetSamples{Channel: channel, Day: march10.AddDate(0, 0, 1)})
 	if !fault.Is(err, fault.Invalid) {
 		t.Errorf("tomorrow: got the error %v, want Invalid", err)
 	}

@@ -137,7 +137,7 @@ func (o *outage) days(channel publishing.ChannelID, label string) string {
 // latest returns the day of the figures that a request for today gets.
 func (o *outage) latest(channel publishing.ChannelID) string {
 	o.Helper()
-	f, err := o.analytics.Figures(o.Context(), o.who, publishing.GetFigures{
+	f, err := o.analytics.Figures(o.Context(), o.who, publishing.GetSamples{
 		Channel: channel.String(), Day: publishing.DayOf(o.Deps.Clock.Now()),
 	})
 	o.OK(err)

@@ -179,7 +179,7 @@ func (s *Analytics) read(ctx context.Context, r reading) error {
 	return err
 }
 
-func (s *Analytics) askNow(ctx context.Context, r reading, now time.Time) (days []publishing.DayFigures, err error) {
+func (s *Analytics) askNow(ctx context.Context, r reading, now time.Time) (days []publishing.DaySamples, err error) {
 	ctx, cancel := context.WithTimeout(ctx, insightTime)
 	defer cancel()
 	err = s.deps.Access.Read(ctx, r.access, func(ctx context.Context, c *access.Channel) (err error) {
@@ -193,7 +193,7 @@ func (s *Analytics) askNow(ctx context.Context, r reading, now time.Time) (days 
 // days. If the platform does not have the post, ask returns no figures.
 func (r reading) ask(
 	ctx context.Context, session *connector.Session, now time.Time,
-) ([]publishing.DayFigures, error) {
+) ([]publishing.DaySamples, error) {
 	until := publishing.DayOf(now)
 	since := until.AddDate(0, 0, -publishing.AnalyticsHistory)
 	if r.last != nil && r.lastDay != nil {
@@ -227,8 +227,8 @@ func latest(a, b time.Time) time.Time {
 }
 
 // figuresOf groups the points of the series by day. It ignores days outside the range.
-func figuresOf(series []connector.Series, since, until, now time.Time) []publishing.DayFigures {
-	byDay := map[time.Time]publishing.DayFigures{}
+func figuresOf(series []connector.Series, since, until, now time.Time) []publishing.DaySamples {
+	byDay := map[time.Time]publishing.DaySamples{}
 	for _, one := range series {
 		for _, point := range one.Points {
 			at := publishing.DayOf(point.Day)
@@ -237,7 +237,7 @@ func figuresOf(series []connector.Series, since, until, now time.Time) []publish
 			}
 			f, ok := byDay[at]
 			if !ok {
-				f = publishing.DayFigures{
+				f = publishing.DaySamples{
 					Day: at, Counts: map[string]float64{}, Levels: map[string]float64{}, Whole: at.Before(publishing.DayOf(now)),
 				}
 				byDay[at] = f
@@ -249,7 +249,7 @@ func figuresOf(series []connector.Series, since, until, now time.Time) []publish
 			}
 		}
 	}
-	out := make([]publishing.DayFigures, 0, len(byDay))
+	out := make([]publishing.DaySamples, 0, len(byDay))
 	for _, f := range byDay {
 		out = append(out, f)
 	}

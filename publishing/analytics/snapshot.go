@@ -97,8 +97,8 @@ func (s *Analytics) analysts() []string {
 // snapshotSweep is the state of one call to TakeSnapshots.
 type snapshotSweep struct {
 	*Analytics
-	// servers are joined but never left, because their failure counts are needed until the sweep
-	// ends.
+	// servers are memberWithoutMFA but never left, because their failure counts are needed until
+	// the sweep ends.
 	servers *serverQueues
 
 	mu   sync.Mutex // protects the fields below
@@ -262,7 +262,7 @@ func (s *snapshotVisit) notRead(
 // panic is returned as an error, because the sweep runs in separate goroutines.
 func (s *snapshotVisit) ask(
 	ctx context.Context, server *serverQueue, r *reading,
-) (days []publishing.DayFigures, err error) {
+) (days []publishing.DaySamples, err error) {
 	if server.pace.Wait(ctx) != nil {
 		return nil, errNoTurn
 	}

@@ -351,21 +351,21 @@ func TestApproval_OperatorIsNamedAndMayNotAnswer(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)
 	acting := r.who
-	acting.Behind, acting.BehindName = id.New[tenancy.PersonTag](), "root@crier.test"
+	acting.Impersonator, acting.ImpersonatorName = id.New[tenancy.PersonTag](), "root@crier.test"
 	post, reviewer := r.draft(), "client@crier.test"
 	_, err := r.approvals.Request(t.Context(), acting, post.String(), publishing.RequestApproval{ReviewerEmail: &reviewer})
 	r.OK(err)
 	a, err := r.approvals.Status(t.Context(), r.who, post.String())
 	r.OK(err)
-	if a.Behind != acting.Behind || a.Person != r.who.Person {
-		t.Errorf("the request is of %s behind %s, want %s behind %s", a.Behind, a.Person, acting.Behind, r.who.Person)
+	if a.Impersonator != acting.Impersonator || a.Person != r.who.Person {
+		t.Errorf("the request is of %s behind %s, want %s behind %s", a.Impersonator, a.Person, acting.Impersonator, r.who.Person)
 	}
 	r.OK(r.approvals.SendReviewMail(t.Context(), r.who.Org, a.ID))
 	if by := r.mails.sent[0].By; !strings.HasPrefix(by, "an operator for") {
 		t.Errorf("the mail is by %q, want the operator", by)
 	}
 	other := r.colleague(tenancy.RoleAdmin)
-	other.Behind = id.New[tenancy.PersonTag]()
+	other.Impersonator = id.New[tenancy.PersonTag]()
 	_, err = r.approvals.Resolve(t.Context(), other, a.ID.String(), publishing.ResolveApproval{Action: publishing.ActionApprove})
 	r.wantKind("an answer of an operator", err, fault.Forbidden)
 	_, err = r.approvals.Withdraw(t.Context(), acting, a.ID.String())

@@ -101,7 +101,7 @@ func (s *Approvals) reviewMail(
 	if stored.Note != nil {
 		m.Note = *stored.Note
 	}
-	if !stored.Behind.IsZero() {
+	if !stored.Impersonator.IsZero() {
 		m.By = strings.TrimSpace("an operator for " + m.By)
 	}
 	m.Link, err = s.mailedURL(org, stored)

@@ -38,7 +38,7 @@ func approvalData(a publishing.Approval) approvalBody {
 		AutoSchedule: a.AutoSchedule,
 	}
 	if !a.Person.IsZero() {
-		out.RequestedBy = &requesterBody{ID: a.Person.String(), Email: a.PersonEmail, Operator: !a.Behind.IsZero()}
+		out.RequestedBy = &requesterBody{ID: a.Person.String(), Email: a.PersonEmail, Operator: !a.Impersonator.IsZero()}
 	}
 	if a.ResolvedAt != nil {
 		at := wireTime(*a.ResolvedAt)

@@ -57,7 +57,7 @@ func (s *Approvals) Request(
 		made = publishing.Approval{
 			ID: id.New[publishing.ApprovalTag](), Post: root, Status: publishing.ApprovalPending,
 			AutoSchedule: cmd.AutoSchedule, Note: cmd.Note, ReviewerEmail: cmd.ReviewerEmail, Person: p.Person,
-			Key: p.Key, Behind: p.Behind,
+			Key: p.Key, Impersonator: p.Impersonator,
 			RequestedAt: now, ExpiresAt: now.Add(publishing.ApprovalLife),
 		}
 		reviewers, err := s.checkReviewer(ctx, tx, &made)

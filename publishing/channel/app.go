@@ -22,11 +22,11 @@ type Apps struct {
 	db         *db.DB
 	keyring    *secret.Keyring
 	connectors *connector.Registry
-	access     *access.Keeper
+	access     *access.Refresher
 }
 
 // NewApps returns an Apps for the platform families of the given connectors.
-func NewApps(d *db.DB, keyring *secret.Keyring, connectors *connector.Registry, a *access.Keeper) *Apps {
+func NewApps(d *db.DB, keyring *secret.Keyring, connectors *connector.Registry, a *access.Refresher) *Apps {
 	return &Apps{db: d, keyring: keyring, connectors: connectors, access: a}
 }
 

@@ -34,7 +34,8 @@ type Config struct {
 	MaxChannels int `env:"ORG_MAX_CHANNELS, default=1000" doc:"Channels that one organization may have, at most 10000."`
 }
 
-// Validate returns all configuration faults, joined. errors.As finds an env.Fault in the result.
+// Validate returns all configuration faults, memberWithoutMFA. errors.As finds an env.Fault in the
+// result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Number("ORG_MAX_CHANNELS", int64(c.MaxChannels), 1, publishing.MaxChannels)
@@ -47,7 +48,7 @@ type Deps struct {
 	Keyring    *secret.Keyring
 	Connectors *connector.Registry
 	// Access opens and refreshes credentials.
-	Access *access.Keeper
+	Access *access.Refresher
 	HTTP   connector.HTTP
 	Clock  clock.Clock
 	// Waker wakes an organization after one of its channels is reconnected.

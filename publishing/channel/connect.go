@@ -56,8 +56,8 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 		return "", fault.New(fault.Invalid, op, c.Describe().Name+" is connected with a form in the dashboard.")
 	}
 	st := channelstore.ConnectState{
-		Org: p.Org, Connector: cmd.Connector, Person: p.Person, Key: p.Key, Actor: p.Name, Behind: p.Behind,
-		BehindName: p.BehindName, Session: p.Session, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL,
+		Org: p.Org, Connector: cmd.Connector, Person: p.Person, Key: p.Key, Actor: p.Name, Impersonator: p.Impersonator,
+		BehindName: p.ImpersonatorName, Session: p.Session, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL,
 		ExpiresAt: s.deps.Clock.Now().Add(stateLife),
 	}
 	if cmd.Refresh == "" {

@@ -16,12 +16,12 @@ import (
 // Tools lists and runs the tools that connectors offer for channels. It is safe for concurrent use.
 type Tools struct {
 	connectors *connector.Registry
-	access     *access.Keeper
+	access     *access.Refresher
 	log        *slog.Logger
 }
 
 // NewTools returns Tools that log failed runs to log.
-func NewTools(connectors *connector.Registry, a *access.Keeper, log *slog.Logger) *Tools {
+func NewTools(connectors *connector.Registry, a *access.Refresher, log *slog.Logger) *Tools {
 	return &Tools{connectors: connectors, access: a, log: log}
 }
 
@@ -52,7 +52,7 @@ func (s *Tools) Platform(
 //
 // Trigger returns NotFound for an unknown channel or tool, Invalid for invalid data,
 // Unauthenticated if the channel must be reconnected, and Upstream if the platform fails. It
-// returns RateLimited in the same cases as access.Keeper.Use.
+// returns RateLimited in the same cases as access.Refresher.Use.
 func (s *Tools) Trigger(
 	ctx context.Context, p tenancy.Principal, cmd publishing.TriggerTool,
 ) (json.RawMessage, error) {

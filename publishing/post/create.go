@@ -39,7 +39,7 @@ func (s *Posts) Create(
 			return publishing.CreateResult{}, err
 		}
 		defer leave()
-		if answer, found, err := s.remembered(ctx, p, cmd); err != nil || found {
+		if answer, found, err := s.storedAnswer(ctx, p, cmd); err != nil || found {
 			return answer, err
 		}
 	}

@@ -26,7 +26,7 @@ type Deps struct {
 	Blobs      blob.Store
 	Connectors *connector.Registry
 	// Access opens and refreshes credentials.
-	Access *access.Keeper
+	Access *access.Refresher
 	Clock  clock.Clock
 	// Waker wakes an organization after one of its posts has been written.
 	Waker publishing.Waker

@@ -33,11 +33,11 @@ func (s *Posts) writeOnce(
 			}
 			continue
 		case poststore.ErrKeyTaken:
-			out, _, err = s.remembered(ctx, p, cmd)
+			out, _, err = s.storedAnswer(ctx, p, cmd)
 			return out, nil, err
 		}
 		if cmd.IdempotencyKey != "" {
-			if out, found, _ := s.remembered(ctx, p, cmd); found { // an error counts as not found
+			if out, found, _ := s.storedAnswer(ctx, p, cmd); found { // an error counts as not found
 				return out, nil, nil
 			}
 		}
@@ -103,7 +103,7 @@ type answer struct {
 
 // remembered returns the result that is already stored under a request's key. Mismatch is set in
 // the result if the earlier request was different.
-func (s *Posts) remembered(
+func (s *Posts) storedAnswer(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) (out publishing.CreateResult, found bool, err error) {
 	const op = "publishing.remembered"

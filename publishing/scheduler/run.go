@@ -70,7 +70,7 @@ func (s *Sender) newRun(w dispatch.Work) (*run, *dispatch.Outcome) {
 }
 
 // refresh replaces the channel's credential with a new one and stores the new one. See
-// access.Keeper.Refresh.
+// access.Refresher.Refresh.
 func (r *run) refresh(ctx context.Context) error {
 	r.refreshed = true
 	c := &access.Channel{

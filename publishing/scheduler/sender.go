@@ -60,8 +60,8 @@ const (
 	year  = 365 * 24 * time.Hour
 )
 
-// Validate returns all faults in the configuration, joined. errors.As finds an env.Fault in the
-// returned error.
+// Validate returns all faults in the configuration, memberWithoutMFA. errors.As finds an env.Fault
+// in the returned error.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Duration("PLATFORM_TIMEOUT", c.PlatformTimeout, time.Second, time.Hour)
@@ -84,7 +84,7 @@ type Deps struct {
 	Keyring    *secret.Keyring
 	Connectors *connector.Registry
 	// Access refreshes credentials.
-	Access *access.Keeper
+	Access *access.Refresher
 	HTTP   connector.HTTP
 	Clock  clock.Clock
 	Waker  publishing.Waker

@@ -27,7 +27,8 @@ type Config struct {
 	MaxWebhooks int `env:"ORG_MAX_WEBHOOKS, default=100" doc:"Webhooks that one organization may have, at most 10000."`
 }
 
-// Validate returns all configuration faults, joined. errors.As finds an env.Fault in the result.
+// Validate returns all configuration faults, memberWithoutMFA. errors.As finds an env.Fault in the
+// result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Number("ORG_MAX_WEBHOOKS", int64(c.MaxWebhooks), 1, publishing.MaxWebhooks)
@@ -451,6 +452,6 @@ func (s *Webhooks) AddEvent(
 // in that transaction and returns the Postgres error.
 func (s *Webhooks) TakeMade(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID, revoke bool,
-) ([]tenancy.MadeWebhook, error) {
+) ([]tenancy.CreatedWebhook, error) {
 	return webhookstore.WebhooksBy(ctx, q, person, revoke)
 }

@@ -43,7 +43,7 @@ type cached[V Credential] struct {
 type Cache[V Credential] struct {
 	clock       clock.Clock
 	revocations Revocations // nil if this process receives none
-	lookUps     *LookUps[V]
+	lookUps     *Lookups[V]
 
 	mu      sync.Mutex // protects the fields below
 	known   boundedCache[cached[V]]

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// lookUpTime is the deadline of a batch, including retries. Callers share a batch, so a batch
-	// does not end when a caller's context does.
-	lookUpTime = 10 * time.Second
-	// maxLookUps is the maximum number of hashes in one statement.
-	maxLookUps = 500
+	// lookupTimeout is the deadline of a batch, including retries. Callers share a batch, so a
+	// batch does not end when a caller's context does.
+	lookupTimeout = 10 * time.Second
+	// maxLookups is the maximum number of hashes in one statement.
+	maxLookups = 500
 	// MissPause is the delay between a statement that found nothing and the next statement.
 	MissPause = 20 * time.Millisecond
 )
@@ -24,16 +24,16 @@ const (
 // are not in the map.
 type Find[V any] func(ctx context.Context, hashes [][]byte) (map[string]V, error)
 
-// LookUps finds credentials, such as API keys or sessions, by hash. It executes one statement at a
+// Lookups finds credentials, such as API keys or sessions, by hash. It executes one statement at a
 // time, and calls that arrive in the meantime share the next statement. A call never receives the
 // result of a statement that began before the call, because that result may contain a credential
 // that has been revoked since.
 //
 // The cost of guessing credentials is bounded: one statement at a time, and at most one per
 // MissPause while nothing is found. Looking up a valid credential takes no longer than the running
-// statement, one pause and the lookup's own statement, unless maxLookUps or more others are queued
+// statement, one pause and the lookup's own statement, unless maxLookups or more others are queued
 // ahead.
-type LookUps[V any] struct {
+type Lookups[V any] struct {
 	find Find[V]
 
 	mu      sync.Mutex               // protects the fields below
@@ -42,13 +42,13 @@ type LookUps[V any] struct {
 	waiting map[string]*list.Element // the queue's elements, by hash
 }
 
-// NewLookUps returns a LookUps that uses find.
-func NewLookUps[V any](find Find[V]) *LookUps[V] { return &LookUps[V]{find: find} }
+// NewLookUps returns a Lookups that uses find.
+func NewLookUps[V any](find Find[V]) *Lookups[V] { return &Lookups[V]{find: find} }
 
 // lookUp is a lookup of one hash. Several callers can share it.
 type lookUp[V any] struct {
 	hash    string
-	callers int // number of waiting callers while queued; protected by LookUps.mu
+	callers int // number of waiting callers while queued; protected by Lookups.mu
 	// done is closed once the fields below are set.
 	done  chan struct{}
 	value V
@@ -58,7 +58,7 @@ type lookUp[V any] struct {
 
 // Get returns the credential with the given hash; found is false if there is none. If ctx ends
 // first, Get returns ctx.Err().
-func (l *LookUps[V]) Get(ctx context.Context, hash []byte) (value V, found bool, err error) {
+func (l *Lookups[V]) Get(ctx context.Context, hash []byte) (value V, found bool, err error) {
 	e := l.enqueue(string(hash))
 	one := e.Value.(*lookUp[V])
 	select {
@@ -72,7 +72,7 @@ func (l *LookUps[V]) Get(ctx context.Context, hash []byte) (value V, found bool,
 
 // enqueue adds a caller to the queued lookup of a hash, or queues one if there is none. It starts
 // run unless run is active.
-func (l *LookUps[V]) enqueue(hash string) *list.Element {
+func (l *Lookups[V]) enqueue(hash string) *list.Element {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e, ok := l.waiting[hash]
@@ -93,7 +93,7 @@ func (l *LookUps[V]) enqueue(hash string) *list.Element {
 
 // leave removes a caller from a lookup. It drops a queued lookup that has no callers left, so that
 // a database that becomes reachable again gets no statements for them.
-func (l *LookUps[V]) leave(e *list.Element) {
+func (l *Lookups[V]) leave(e *list.Element) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	one := e.Value.(*lookUp[V])
@@ -103,7 +103,7 @@ func (l *LookUps[V]) leave(e *list.Element) {
 }
 
 // take removes a lookup from the queue. The caller must hold mu.
-func (l *LookUps[V]) take(e *list.Element) *lookUp[V] {
+func (l *Lookups[V]) take(e *list.Element) *lookUp[V] {
 	one := l.queue.Remove(e).(*lookUp[V])
 	delete(l.waiting, one.hash)
 	return one
@@ -111,7 +111,7 @@ func (l *LookUps[V]) take(e *list.Element) *lookUp[V] {
 
 // run executes statements until the queue is empty. At most one run is active: enqueue starts it,
 // and next ends it.
-func (l *LookUps[V]) run() {
+func (l *Lookups[V]) run() {
 	for all := l.next(); all != nil; all = l.next() {
 		if l.lookUp(all) == 0 {
 			time.Sleep(MissPause)
@@ -122,8 +122,8 @@ func (l *LookUps[V]) run() {
 // lookUp completes all lookups in a batch and returns the number of credentials found. If a
 // lookup's row makes the statement fail, only that lookup gets the error, and the others are
 // retried without it.
-func (l *LookUps[V]) lookUp(all []*lookUp[V]) (found int) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookUpTime)
+func (l *Lookups[V]) lookUp(all []*lookUp[V]) (found int) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	refuse := func(one *lookUp[V], err error) { one.err = err; close(one.done) }
 	left, err := batch.Isolate(all, func(some []*lookUp[V]) error {
@@ -148,12 +148,12 @@ func (l *LookUps[V]) lookUp(all []*lookUp[V]) (found int) {
 	return found
 }
 
-// next removes up to maxLookUps lookups from the queue, oldest first. If the queue is empty, next
+// next removes up to maxLookups lookups from the queue, oldest first. If the queue is empty, next
 // returns nil and run ends.
-func (l *LookUps[V]) next() (all []*lookUp[V]) {
+func (l *Lookups[V]) next() (all []*lookUp[V]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(all) < maxLookUps && l.queue.Len() > 0 {
+	for len(all) < maxLookups && l.queue.Len() > 0 {
 		all = append(all, l.take(l.queue.Front()))
 	}
 	l.running = len(all) > 0

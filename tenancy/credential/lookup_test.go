@@ -96,7 +96,7 @@ func TestLookUps_WrongKeysShareOneStatementAtATime(t *testing.T) {
 		first := ask(l.Get, "first")
 		synctest.Wait()
 		var wrong []<-chan string
-		for i := range maxLookUps - 1 {
+		for i := range maxLookups - 1 {
 			wrong = append(wrong, ask(l.Get, fmt.Sprint("wrong ", i)))
 		}
 		synctest.Wait()
@@ -114,8 +114,8 @@ func TestLookUps_WrongKeysShareOneStatementAtATime(t *testing.T) {
 		d.answer <- nil
 		synctest.Wait() // a key was found, so there is no pause
 		d.answer <- nil
-		if got := d.sizes(); got != fmt.Sprintf("[1 %d 1]", maxLookUps) {
-			t.Errorf("statements for %s keys, want [1 %d 1]", got, maxLookUps)
+		if got := d.sizes(); got != fmt.Sprintf("[1 %d 1]", maxLookups) {
+			t.Errorf("statements for %s keys, want [1 %d 1]", got, maxLookups)
 		}
 		for _, answer := range append(wrong, first, late) {
 			if got := <-answer; got != "none" {
@@ -142,7 +142,7 @@ func TestLookUps_ReturnContextAndDatabaseErrors(t *testing.T) {
 			t.Errorf("got %v, want the context's error", err)
 		}
 		next := ask(l.Get, "b")
-		time.Sleep(lookUpTime) // the statement of "a" reaches its time limit
+		time.Sleep(lookupTimeout) // the statement of "a" reaches its time limit
 		synctest.Wait()
 		d.answer <- errors.New("the database is away")
 		if got := <-next; got != "the database is away" {
@@ -161,7 +161,7 @@ func TestLookUps_DepartedCallersCauseNoStatement(t *testing.T) {
 		synctest.Wait()
 		ctx, leave := context.WithCancel(t.Context())
 		var left sync.WaitGroup
-		for i := range 3 * maxLookUps {
+		for i := range 3 * maxLookups {
 			left.Go(func() {
 				if _, _, err := l.Get(ctx, []byte(fmt.Sprint("wrong ", i))); !errors.Is(err, context.Canceled) {
 					t.Errorf("got %v, want the context's error", err)

@@ -18,7 +18,7 @@ select m.org_id, $2, $3, $1, $4, $5, $6, $7, $8, $9, $10 from member m where m.p
 func AuditPerson(
 	ctx context.Context, tx *GateTx, person tenancy.PersonID, e tenancy.AuditEvent, now time.Time,
 ) error {
-	_, err := Exec(ctx, tx, auditPerson, person, id.New[tenancy.AuditTag](), now, e.Actor, e.Via, e.Key, e.Behind,
+	_, err := Exec(ctx, tx, auditPerson, person, id.New[tenancy.AuditTag](), now, e.Actor, e.Via, e.Key, e.Impersonator,
 		e.Action, e.Subject, e.Address)
 	return err
 }
@@ -30,7 +30,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 // AuditOrg appends an entry to an organization's audit log.
 func AuditOrg(ctx context.Context, tx *GateTx, org tenancy.OrgID, e tenancy.AuditEvent, now time.Time) error {
 	_, err := Exec(ctx, tx, auditInsert, org, id.New[tenancy.AuditTag](), now, e.Person, e.Actor, e.Via, e.Key,
-		e.Behind, e.Action, e.Subject, e.Address)
+		e.Impersonator, e.Action, e.Subject, e.Address)
 	return err
 }
 
@@ -54,7 +54,7 @@ func AuditEach(ctx context.Context, tx *OrgTx, e tenancy.AuditEvent, subjects []
 	for i, s := range subjects {
 		ids[i], cut[i] = id.New[tenancy.AuditTag]().UUID(), tenancy.CutSubject(s)
 	}
-	_, err := Exec(ctx, tx, auditInsertEach, tx.Org, ids, now, e.Person, e.Actor, e.Via, e.Key, e.Behind, e.Action,
+	_, err := Exec(ctx, tx, auditInsertEach, tx.Org, ids, now, e.Person, e.Actor, e.Via, e.Key, e.Impersonator, e.Action,
 		cut, e.Address)
 	return err
 }
@@ -68,7 +68,7 @@ func Audit(ctx context.Context, tx *OrgTx, e tenancy.AuditEvent, now time.Time) 
 // in the organization.
 func AuditIn(ctx context.Context, q pg.Querier, org tenancy.OrgID, e tenancy.AuditEvent, now time.Time) error {
 	rows, err := q.Query(ctx, auditInsert, org, id.New[tenancy.AuditTag](), now, e.Person, e.Actor, e.Via, e.Key,
-		e.Behind, e.Action, e.Subject, e.Address)
+		e.Impersonator, e.Action, e.Subject, e.Address)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func AuditIn(ctx context.Context, q pg.Querier, org tenancy.OrgID, e tenancy.Aud
 // audit log of the impersonated membership's organization. It does not record changes that people
 // make to themselves.
 func (d *DB) AuditActed(ctx context.Context, tx *GateTx, p tenancy.Principal, action tenancy.Action) error {
-	if p.Behind.IsZero() {
+	if p.Impersonator.IsZero() {
 		return nil
 	}
 	return AuditOrg(ctx, tx, p.Org, p.Event(action, p.Name), d.clock.Now())

@@ -195,11 +195,11 @@ func (d *DB) ConfirmSession(ctx context.Context, q pg.Querier, p tenancy.Princip
 	if pg.IsNoRows(err) {
 		return fault.New(fault.Unauthenticated, op, "Sign in first.")
 	}
-	if err != nil || p.Behind.IsZero() {
+	if err != nil || p.Impersonator.IsZero() {
 		return err
 	}
 	acts, err := IsImpersonated(ctx, q, p.Session, p.Org, p.Person)
-	if err == nil && (!acts || !s.Instance || s.Person != p.Behind) {
+	if err == nil && (!acts || !s.Instance || s.Person != p.Impersonator) {
 		return fault.New(fault.Forbidden, op, "You are no longer acting as this person.")
 	}
 	return err
@@ -292,10 +292,10 @@ func Unenrolled(op string) error {
 	return refusal
 }
 
-// RefuseBehind returns Forbidden if the principal is an instance administrator impersonating a
-// person.
-func RefuseBehind(op string, p tenancy.Principal) error {
-	if p.Behind.IsZero() {
+// RejectImpersonator returns Forbidden if the principal is an instance administrator impersonating
+// a person.
+func RejectImpersonator(op string, p tenancy.Principal) error {
+	if p.Impersonator.IsZero() {
 		return nil
 	}
 	return fault.New(fault.Forbidden, op, "This cannot be done while acting as another person.")

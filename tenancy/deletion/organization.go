@@ -54,7 +54,7 @@ func (s *Deletions) DeleteOrganization(ctx context.Context, p tenancy.Principal,
 // no such organization to restore.
 func (s *Deletions) RestoreOrganization(ctx context.Context, p tenancy.Principal, org string) error {
 	const op = "tenancy.RestoreOrganization"
-	if err := db.RefuseBehind(op, p); err != nil {
+	if err := db.RejectImpersonator(op, p); err != nil {
 		return err
 	}
 	parsed, _ := id.Parse[tenancy.OrgTag](org)

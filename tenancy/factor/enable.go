@@ -73,7 +73,7 @@ func (s *Factors) BeginFactor(
 // returns the recovery codes.
 func (s *Factors) ConfirmMFA(ctx context.Context, p tenancy.Principal, code string) (codes []string, err error) {
 	const op = "tenancy.ConfirmMFA"
-	if err := db.RefuseBehind(op, p); err != nil {
+	if err := db.RejectImpersonator(op, p); err != nil {
 		return nil, err
 	}
 	var refusal error

@@ -34,7 +34,7 @@ func (s *Factors) ReplaceRecoveryCodes(
 	ctx context.Context, p tenancy.Principal, code string,
 ) (codes []string, err error) {
 	const op = "tenancy.ReplaceRecoveryCodes"
-	if err := db.RefuseBehind(op, p); err != nil {
+	if err := db.RejectImpersonator(op, p); err != nil {
 		return nil, err
 	}
 	err = s.proofs.WithCode(ctx, op, p, code, "", func(tx *db.GateTx, person tenancy.Person) error {

@@ -33,7 +33,7 @@ const sealedFor = "sign-in state"
 func (s *Logins) BeginSignIn(ctx context.Context, provider, redirectURI string, p tenancy.Principal) (
 	url, state string, err error) {
 	const op = "tenancy.BeginSignIn"
-	if err := db.RefuseBehind(op, p); err != nil {
+	if err := db.RejectImpersonator(op, p); err != nil {
 		return "", "", err
 	}
 	name := signin.Provider(provider)
@@ -71,7 +71,7 @@ func (s *Logins) BeginSignIn(ctx context.Context, provider, redirectURI string, 
 func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.Callback, p tenancy.Principal) (
 	out tenancy.ProviderSignIn, err error) {
 	const op = "tenancy.FinishSignIn"
-	if err := db.RefuseBehind(op, p); err != nil {
+	if err := db.RejectImpersonator(op, p); err != nil {
 		return out, err
 	}
 	if s.providers == nil || !s.providers.Has(signin.Provider(provider)) {

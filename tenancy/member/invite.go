@@ -28,7 +28,7 @@ func (s *Members) Invite(ctx context.Context, p tenancy.Principal, n tenancy.New
 	if err := n.Clean(op); err != nil {
 		return out, "", err
 	}
-	if err := db.RefuseBehind(op, p); err != nil {
+	if err := db.RejectImpersonator(op, p); err != nil {
 		return out, "", err
 	}
 	link, hash, err := credential.New(op)

@@ -21,7 +21,7 @@ func (s *Members) JoinOrganization(
 	ctx context.Context, p tenancy.Principal, link string,
 ) (org tenancy.OrgID, err error) {
 	const op = "tenancy.JoinOrganization"
-	if err := db.RefuseBehind(op, p); err != nil {
+	if err := db.RejectImpersonator(op, p); err != nil {
 		return org, err
 	}
 	err = s.db.InPerson(ctx, op, p, func(tx *db.GateTx, person tenancy.Person) error {

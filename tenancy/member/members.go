@@ -28,7 +28,7 @@ type Publishing interface {
 	// TakeMade returns what a person created in q's organization, except for keys and invitations.
 	// If m.Revoke is set, it deletes the webhooks. It runs in q's transaction and returns Postgres
 	// errors unchanged.
-	TakeMade(ctx context.Context, q pg.Querier, m tenancy.Maker) (tenancy.MadeBy, error)
+	TakeMade(ctx context.Context, q pg.Querier, m tenancy.Maker) (tenancy.CreatedBy, error)
 }
 
 // Quota returns what an organization's plan allows.

@@ -31,14 +31,14 @@ import (
 // be removed as long as anything they created remains, so that nobody keeps a key by leaving first.
 func (s *Members) RemoveMember(
 	ctx context.Context, p tenancy.Principal, member string, revoke bool,
-) (made tenancy.MadeBy, err error) {
+) (made tenancy.CreatedBy, err error) {
 	const op = "tenancy.RemoveMember"
 	target, ok := id.Parse[tenancy.PersonTag](member)
 	if !ok {
 		return made, noMember(op)
 	}
 	if target == p.Person {
-		if err := db.RefuseBehind(op, p); err != nil {
+		if err := db.RejectImpersonator(op, p); err != nil {
 			return made, err
 		}
 	} else if p.Access != tenancy.AccessFull {
@@ -80,7 +80,7 @@ func (s *Members) RemoveMember(
 // of the keys. The member's own commands have ended or are waiting, so they cannot create anything
 // later.
 func (s *Members) takeMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, maker tenancy.Maker) (
-	made tenancy.MadeBy, hashes [][]byte, err error) {
+	made tenancy.CreatedBy, hashes [][]byte, err error) {
 	now := s.clock.Now()
 	if s.publishing != nil {
 		if made, err = s.publishing.TakeMade(ctx, tx, maker); err != nil {
@@ -94,13 +94,13 @@ func (s *Members) takeMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principa
 		return made, nil, err
 	}
 	if !maker.Revoke {
-		return made, nil, s.auditMade(ctx, tx, p, tenancy.MadeBy{Invitations: made.Invitations}, now)
+		return made, nil, s.auditMade(ctx, tx, p, tenancy.CreatedBy{Invitations: made.Invitations}, now)
 	}
 	return made, hashes, s.auditMade(ctx, tx, p, made, now)
 }
 
 // auditMade records which of a member's invitations, keys and webhooks have ended.
-func (s *Members) auditMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, ended tenancy.MadeBy,
+func (s *Members) auditMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, ended tenancy.CreatedBy,
 	now time.Time) error {
 	subjects := map[tenancy.Action][]string{}
 	for _, i := range ended.Invitations {

@@ -22,9 +22,9 @@ import (
 // SetRole returns fault.Forbidden if the member is the owner or if the principal may not change the
 // role. It returns fault.NotFound if there is no such member.
 func (s *Members) SetRole(ctx context.Context, p tenancy.Principal, member string, change tenancy.RoleChange) (
-	made tenancy.MadeBy, err error) {
+	made tenancy.CreatedBy, err error) {
 	const op = "tenancy.SetRole"
-	if err := db.RefuseBehind(op, p); err != nil {
+	if err := db.RejectImpersonator(op, p); err != nil {
 		return made, err
 	}
 	target, ok := id.Parse[tenancy.PersonTag](member)
@@ -36,7 +36,7 @@ func (s *Members) SetRole(ctx context.Context, p tenancy.Principal, member strin
 	}
 	var hashes [][]byte
 	err = s.inMember(ctx, op, p, target, func(tx *db.OrgTx, m tenancy.Membership) error {
-		made, hashes = tenancy.MadeBy{}, nil
+		made, hashes = tenancy.CreatedBy{}, nil
 		if m.Role == change.Role && p.Role.Manages() {
 			return nil
 		}

@@ -21,7 +21,7 @@ func (s *Organizations) MFAPolicy(ctx context.Context, p tenancy.Principal) (boo
 // fault.Conflict if required is true and the principal's person has no second factor.
 func (s *Organizations) SetMFAPolicy(ctx context.Context, p tenancy.Principal, required bool) error {
 	const op = "tenancy.SetMFAPolicy"
-	if err := db.RefuseBehind(op, p); err != nil {
+	if err := db.RejectImpersonator(op, p); err != nil {
 		return err
 	}
 	return s.db.InPerson(ctx, op, p, func(tx *db.GateTx, _ tenancy.Person) error {

@@ -28,7 +28,7 @@ func (s *Passwords) ChangeAddress(ctx context.Context, p tenancy.Principal, emai
 	if err := in.Err(op); err != nil {
 		return false, err
 	}
-	if p.Behind.IsZero() && clean == p.Name {
+	if p.Impersonator.IsZero() && clean == p.Name {
 		in.Check(false, "email", "is already your address")
 		return false, in.Err(op)
 	}

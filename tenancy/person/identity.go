@@ -27,7 +27,7 @@ func (s *People) Identities(ctx context.Context, p tenancy.Principal) (out []ten
 // has no password, because they could no longer sign in.
 func (s *People) UnlinkIdentity(ctx context.Context, p tenancy.Principal, identity string) error {
 	const op = "tenancy.UnlinkIdentity"
-	if err := db.RefuseBehind(op, p); err != nil {
+	if err := db.RejectImpersonator(op, p); err != nil {
 		return err
 	}
 	one, _ := id.Parse[tenancy.IdentityTag](identity)

@@ -34,7 +34,7 @@ func (s *Proofs) ProveLately(ctx context.Context, op string, p tenancy.Principal
 	if p.Via == tenancy.ViaInstance { // the operator has no session
 		return nil
 	}
-	if err := db.RefuseBehind(op, p); err != nil {
+	if err := db.RejectImpersonator(op, p); err != nil {
 		return err
 	}
 	_, signIn, err := s.proofOf(ctx, op, p)
@@ -75,7 +75,7 @@ func (s *Proofs) isRecent(signIn SessionProof) bool {
 // ProvePassword checks the password part of a proof; see Prove.
 func (s *Proofs) ProvePassword(ctx context.Context, op string, p tenancy.Principal, password string) (
 	person tenancy.Person, signIn SessionProof, err error) {
-	if err := db.RefuseBehind(op, p); err != nil {
+	if err := db.RejectImpersonator(op, p); err != nil {
 		return person, signIn, err
 	}
 	person, signIn, err = s.proofOf(ctx, op, p)

@@ -35,7 +35,7 @@ func (s *Sessions) Logout(ctx context.Context, token string, from tenancy.Source
 // ListSessions returns the live sessions of the principal's person, newest first.
 func (s *Sessions) ListSessions(ctx context.Context, p tenancy.Principal) (out []tenancy.SessionInfo, err error) {
 	const op = "tenancy.ListSessions"
-	if err := db.RefuseBehind(op, p); err != nil {
+	if err := db.RejectImpersonator(op, p); err != nil {
 		return nil, err
 	}
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -53,7 +53,7 @@ func (s *Sessions) ListSessions(ctx context.Context, p tenancy.Principal) (out [
 // fault.NotFound if the person has no session with this id.
 func (s *Sessions) EndSessions(ctx context.Context, p tenancy.Principal, session string) (n int, err error) {
 	const op = "tenancy.EndSessions"
-	if err := db.RefuseBehind(op, p); err != nil {
+	if err := db.RejectImpersonator(op, p); err != nil {
 		return 0, err
 	}
 	one, ok := id.Parse[tenancy.SessionTag](session)

@@ -12,10 +12,10 @@ import (
 	sessionstore "crier/tenancy/session/store"
 )
 
-// actAs returns the principal for a membership, with the instance administrator as Behind. The
-// first time the session acts as the member, actAs records the impersonation, as Impersonate does.
-// If the membership no longer exists, actAs returns fault.Forbidden, because an administrator would
-// not expect to act as themselves instead.
+// actAs returns the principal for a membership, with the instance administrator as Impersonator.
+// The first time the session acts as the member, actAs records the impersonation, as Impersonate
+// does. If the membership no longer exists, actAs returns fault.Forbidden, because an administrator
+// would not expect to act as themselves instead.
 func (s *Sessions) actAs(
 	ctx context.Context, p tenancy.Principal, membership string,
 ) (as tenancy.Principal, err error) {
@@ -24,7 +24,7 @@ func (s *Sessions) actAs(
 		person, o, err := s.impersonate(ctx, tx, op, p, membership)
 		as = tenancy.Principal{
 			Org: o.ID, Person: person.ID, Role: o.Role, Via: tenancy.ViaSession, Session: p.Session, Name: person.Email,
-			Behind: p.Person, BehindName: p.Name, From: p.From,
+			Impersonator: p.Person, ImpersonatorName: p.Name, From: p.From,
 		}
 		if o.SuspendedAt != nil {
 			as.Access = tenancy.AccessSuspended
@@ -61,7 +61,7 @@ func (s *Sessions) auditActing(ctx context.Context, tx *db.GateTx, p tenancy.Pri
 	org tenancy.OrgID, person tenancy.Person) error {
 	now, admin := s.clock.Now(), p.Doer()
 	event := tenancy.Principal{
-		Person: person.ID, Name: person.Email, Via: tenancy.ViaInstance, BehindName: admin, From: p.From,
+		Person: person.ID, Name: person.Email, Via: tenancy.ViaInstance, ImpersonatorName: admin, From: p.From,
 	}.Event(action, person.Email)
 	if err := db.AuditOrg(ctx, tx, org, event, now); err != nil {
 		return err
@@ -173,7 +173,7 @@ func findMembership(ctx context.Context, tx *db.GateTx, op, membership string) (
 // administrator.
 func checkInstance(ctx context.Context, tx *db.GateTx, op string, p tenancy.Principal) error {
 	person, err := db.ReadPerson(ctx, tx, p.Person)
-	if err == nil && (!person.Instance || !p.Behind.IsZero()) {
+	if err == nil && (!person.Instance || !p.Impersonator.IsZero()) {
 		return fault.New(fault.Forbidden, op, "Only an administrator of the instance may do this.")
 	}
 	return err

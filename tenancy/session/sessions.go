@@ -23,7 +23,7 @@ type Sessions struct {
 	clock   clock.Clock
 	notices *notice.Queue
 	// lookUps are not cached, so that all processes reject a session as soon as it ends.
-	lookUps *credential.LookUps[sessionstore.Session]
+	lookUps *credential.Lookups[sessionstore.Session]
 }
 
 // New returns a new Sessions.

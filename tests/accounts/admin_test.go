@@ -130,7 +130,7 @@ func TestImpersonate_AdministratorsOnlyAndRecorded(t *testing.T) {
 	wantFault(t, "by anybody", w.Impersonate(t.Context(), target, membership), fault.Forbidden)
 	must(t, w.Impersonate(t.Context(), admin, membership))
 	p, err := w.Session(t.Context(), session, "", membership, from(""))
-	if err != nil || p.Person != target.Person || p.Org != target.Org || p.Behind != admin.Person || p.BehindName != "root@example.com" || p.Instance || p.Role != tenancy.RoleSuperAdmin {
+	if err != nil || p.Person != target.Person || p.Org != target.Org || p.Impersonator != admin.Person || p.ImpersonatorName != "root@example.com" || p.Instance || p.Role != tenancy.RoleSuperAdmin {
 		t.Fatalf("got %+v, %v, want Ada with root behind", p, err)
 	}
 	name := "Renamed"
@@ -157,7 +157,7 @@ func TestImpersonate_AdministratorsOnlyAndRecorded(t *testing.T) {
 		wantFault(t, name, w.Impersonate(t.Context(), admin, id), fault.Forbidden)
 	}
 	adas := w.login("ada@example.com", tenancy.StepDone).Session
-	if p, err := w.Session(t.Context(), adas, "", tenancy.FormatMembership(admin.Org, admin.Person), from("")); err != nil || p.Person != target.Person || !p.Behind.IsZero() {
+	if p, err := w.Session(t.Context(), adas, "", tenancy.FormatMembership(admin.Org, admin.Person), from("")); err != nil || p.Person != target.Person || !p.Impersonator.IsZero() {
 		t.Errorf("somebody else with the cookie: got %+v, %v, want no effect", p, err)
 	}
 	must(t, w.SetInstanceAdmin(t.Context(), "root@example.com", false))

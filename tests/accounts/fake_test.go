@@ -39,7 +39,8 @@ func (b *mailBox) to(email string) (out []mail.Message) {
 	return out
 }
 
-// subjects returns the subjects of the mails to an address, oldest first, joined by " | ".
+// subjects returns the subjects of the mails to an address, oldest first, memberWithoutMFA by " |
+// ".
 func (b *mailBox) subjects(email string) string {
 	var out []string
 	for _, m := range b.to(email) {
@@ -103,8 +104,8 @@ func (p *publishing) Stopped(context.Context, []tenancy.OrgID) ([]tenancy.OrgID,
 	return nil, nil
 }
 
-func (p *publishing) TakeMade(context.Context, pg.Querier, tenancy.Maker) (tenancy.MadeBy, error) {
-	return tenancy.MadeBy{}, nil
+func (p *publishing) TakeMade(context.Context, pg.Querier, tenancy.Maker) (tenancy.CreatedBy, error) {
+	return tenancy.CreatedBy{}, nil
 }
 
 func (p *publishing) Purge(_ context.Context, org tenancy.OrgID) (int, error) {

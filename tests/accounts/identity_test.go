@@ -87,7 +87,7 @@ func TestIdentity_Unlink(t *testing.T) {
 		wantFault(t, name, err, fault.NotFound)
 	}
 	behind := p
-	behind.Behind = eve.Person
+	behind.Impersonator = eve.Person
 	wantFault(t, "an operator who acts as Ada", w.UnlinkIdentity(t.Context(), behind, first), fault.Forbidden)
 	must(t, w.UnlinkIdentity(t.Context(), p, first))
 	wantFault(t, "twice", w.UnlinkIdentity(t.Context(), p, first), fault.NotFound)

@@ -238,7 +238,7 @@ func TestAudit_MemberSeesOwnEntries(t *testing.T) {
 			if e.Person != bob.Person {
 				t.Errorf("%s: got an entry of %s", name, e.Actor)
 			}
-			seen[e.Action] = e.Behind
+			seen[e.Action] = e.Impersonator
 		}
 		if seen[tenancy.ActionImpersonated] != admin.Name || seen[tenancy.ActionChannelConnected] != admin.Name {
 			t.Errorf("%s: got %v, want what root did as Bob", name, seen)

@@ -49,7 +49,8 @@ func TestServe_ReportsAllInvalidSettings(t *testing.T) {
 	}
 }
 
-// TestLicenses_PlainBuildNamesModules covers a build without ops/release. ops/test covers a release.
+// TestLicenses_PlainBuildNamesModules covers a build without ops/release. ops/test covers a
+// release.
 func TestLicenses_PlainBuildNamesModules(t *testing.T) {
 	t.Parallel()
 	got := run(t, nil, "licenses")

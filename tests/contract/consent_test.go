@@ -142,7 +142,7 @@ func testConsentOfMember(t *testing.T, r *rig) {
 		t.Errorf("a member is led to %s, want /done", a.Header.Get("Location"))
 	}
 	entries := o.audit(t, tenancy.ActionChannelConnected)
-	if len(entries) != 1 || entries[0].Actor != o.email || entries[0].Behind != "" {
+	if len(entries) != 1 || entries[0].Actor != o.email || entries[0].Impersonator != "" {
 		t.Errorf("the audit log has %+v, want the person by the address", entries)
 	}
 	for name, headers := range map[string][]string{
@@ -217,7 +217,7 @@ func testConnectActing(t *testing.T, r *rig) {
 	t.Parallel()
 	o := r.organization(t)
 	p := o.who
-	p.Behind, p.BehindName = r.owner.Person, "operator@crier.test"
+	p.Impersonator, p.ImpersonatorName = r.owner.Person, "operator@crier.test"
 	begin := func() string {
 		t.Helper()
 		begun, err := o.app.Channels.Begin(t.Context(), p, publishing.BeginConnect{Connector: "sandbox-oauth"})
@@ -250,8 +250,8 @@ func testConnectActing(t *testing.T, r *rig) {
 		t.Fatalf("the audit log has %+v, want two entries", entries)
 	}
 	for _, e := range entries {
-		if e.Actor != o.email || e.Behind != "operator@crier.test" || e.Person != o.who.Person {
-			t.Errorf("the entry of %s is of %s with %q behind, want the member and the operator", e.Subject, e.Actor, e.Behind)
+		if e.Actor != o.email || e.Impersonator != "operator@crier.test" || e.Person != o.who.Person {
+			t.Errorf("the entry of %s is of %s with %q behind, want the member and the operator", e.Subject, e.Actor, e.Impersonator)
 		}
 	}
 }

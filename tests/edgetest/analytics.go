@@ -29,12 +29,12 @@ func (a Analytics) Post(
 }
 
 func (a Analytics) Figures(
-	_ context.Context, _ tenancy.Principal, q publishing.GetFigures,
-) (publishing.DayFigures, error) {
+	_ context.Context, _ tenancy.Principal, q publishing.GetSamples,
+) (publishing.DaySamples, error) {
 	if q.Day.IsZero() {
-		return publishing.DayFigures{}, fault.New(fault.Invalid, "figures", "date is required")
+		return publishing.DaySamples{}, fault.New(fault.Invalid, "figures", "date is required")
 	}
-	return publishing.DayFigures{
+	return publishing.DaySamples{
 		Day: q.Day, Counts: map[string]float64{"Page views": 3}, Levels: map[string]float64{"Followers": 1.5},
 	}, a.note(q.Channel)
 }

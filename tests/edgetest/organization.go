@@ -78,7 +78,7 @@ func (a accounts) Audit(
 				Action: tenancy.ActionKeyCreated, Subject: `=HYPERLINK("x")`, Address: "203.0.113.9",
 			},
 			{
-				ID: auditID, At: Day, Actor: "+bot", Via: tenancy.ViaKey, Key: KeyID, Behind: "@root",
+				ID: auditID, At: Day, Actor: "+bot", Via: tenancy.ViaKey, Key: KeyID, Impersonator: "@root",
 				Action: tenancy.ActionPaused, Subject: "-1",
 			},
 		}, true, a.record(

@@ -55,7 +55,7 @@ func Principals() map[string]tenancy.Principal {
 		}),
 		InstanceSession: with(func(p *tenancy.Principal) { p.Instance = true }),
 		ImpersonatorSession: with(func(p *tenancy.Principal) {
-			p.Role, p.Behind, p.BehindName = tenancy.RoleSuperAdmin, impersonatorID, "root@example.org"
+			p.Role, p.Impersonator, p.ImpersonatorName = tenancy.RoleSuperAdmin, impersonatorID, "root@example.org"
 		}),
 	}
 }

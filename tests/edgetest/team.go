@@ -32,17 +32,17 @@ func (a accounts) RevokeInvitation(_ context.Context, _ tenancy.Principal, invit
 
 func (a accounts) RemoveMember(
 	_ context.Context, _ tenancy.Principal, person string, revokeKeys bool,
-) (tenancy.MadeBy, error) {
-	return tenancy.MadeBy{Keys: []tenancy.APIKey{aKey()}}, a.record("RemoveMember", person, revokeKeys)
+) (tenancy.CreatedBy, error) {
+	return tenancy.CreatedBy{Keys: []tenancy.APIKey{aKey()}}, a.record("RemoveMember", person, revokeKeys)
 }
 
 func (a accounts) SetRole(
 	_ context.Context, _ tenancy.Principal, person string, change tenancy.RoleChange,
-) (tenancy.MadeBy, error) {
+) (tenancy.CreatedBy, error) {
 	if change.Role == tenancy.RoleSuperAdmin {
 		if err := prove(change.Proof.Password); err != nil {
-			return tenancy.MadeBy{}, err
+			return tenancy.CreatedBy{}, err
 		}
 	}
-	return tenancy.MadeBy{}, a.record("SetRole", person, string(change.Role))
+	return tenancy.CreatedBy{}, a.record("SetRole", person, string(change.Role))
 }

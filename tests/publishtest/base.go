@@ -73,8 +73,8 @@ func (b *Base) Registry(connectors ...connector.Connector) *connector.Registry {
 	return registry
 }
 
-// Access returns a Keeper of credentials for the connectors, with the instance's applications.
-func (b *Base) Access(registry *connector.Registry, apps map[string]connector.App, http connector.HTTP) *access.Keeper {
+// Access returns a Refresher of credentials for the connectors, with the instance's applications.
+func (b *Base) Access(registry *connector.Registry, apps map[string]connector.App, http connector.HTTP) *access.Refresher {
 	return access.New(access.Deps{
 		DB: b.Store, Keyring: b.Keyring, Connectors: registry, HTTP: http, Clock: clock.System{}, Log: b.Logger,
 		Apps: apps, Timeout: time.Minute,

@@ -51,7 +51,7 @@ type Deps struct {
 	Blobs       blob.Store
 	Keyring     *secret.Keyring
 	Connectors  *connector.Registry
-	Access      *access.Keeper
+	Access      *access.Refresher
 	HTTP        connector.HTTP
 	Fetch       http.RoundTripper
 	Clock       clock.Clock

@@ -148,8 +148,8 @@ func (p *Publishing) Stopped(_ context.Context, orgs []tenancy.OrgID) (out []ten
 }
 
 // TakeMade returns nothing.
-func (p *Publishing) TakeMade(context.Context, pg.Querier, tenancy.Maker) (tenancy.MadeBy, error) {
-	return tenancy.MadeBy{}, nil
+func (p *Publishing) TakeMade(context.Context, pg.Querier, tenancy.Maker) (tenancy.CreatedBy, error) {
+	return tenancy.CreatedBy{}, nil
 }
 
 // ForgetReviewer does nothing.

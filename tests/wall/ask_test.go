@@ -129,7 +129,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	e.standing = poststore.PostStatus{ID: post, Channel: e.channel.ID, State: publishing.StateQueue, PublishDate: now}
 	must(t, analyticsstore.SaveInsights(t.Context(), things, e.org, now, []analyticsstore.ReadInsight{{
 		InsightOf: analyticsstore.InsightOf{Channel: e.channel.ID},
-		Days:      []publishing.DayFigures{{Day: publishing.DayOf(now), Levels: map[string]float64{"followers": 7}}},
+		Days:      []publishing.DaySamples{{Day: publishing.DayOf(now), Levels: map[string]float64{"followers": 7}}},
 	}}))
 	template := e.copied()
 	template.State = publishing.StateDraft
@@ -359,7 +359,7 @@ func analyticsQuestions(s *publishingdb.DB) map[string]question {
 		},
 		"analytics.SaveInsights": func(t *testing.T, m, th tenantFixture) bool {
 			return analyticsstore.SaveInsights(t.Context(), s, m.org, now, []analyticsstore.ReadInsight{
-				{InsightOf: analyticsstore.InsightOf{Channel: th.channel.ID}, Days: []publishing.DayFigures{{Day: at(1)}}},
+				{InsightOf: analyticsstore.InsightOf{Channel: th.channel.ID}, Days: []publishing.DaySamples{{Day: at(1)}}},
 				{InsightOf: analyticsstore.InsightOf{Channel: th.channel.ID, Post: th.post.ID}},
 			}) == nil
 		},

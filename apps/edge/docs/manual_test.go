@@ -14,8 +14,8 @@ var (
 	manualAnchor = regexp.MustCompile(` id="([^"]*)"`)
 )
 
-// TestManual_ServesEveryFile also checks that each link of the manual leads to a page of the service
-// and, with an anchor, to a heading of that page.
+// TestManual_ServesEveryFile also checks that each link of the manual leads to a page of the
+// service and, with an anchor, to a heading of that page.
 func TestManual_ServesEveryFile(t *testing.T) {
 	t.Parallel()
 	files, err := fs.Glob(docs.Pages, "*/*.md")

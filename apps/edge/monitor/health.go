@@ -53,13 +53,13 @@ type Health interface {
 // if the service is unhealthy or draining.
 func (a *API) GetHealth() route.Endpoint {
 	return route.Raw(route.Describe("Service", "Get the health of the service and its dependencies"), a.health,
-		route.Answer[HealthAnswer](http.StatusOK, "The service is healthy."),
-		route.Answer[HealthAnswer](http.StatusServiceUnavailable, "A check failed, or the service is about to stop."))
+		route.Answer[HealthResponse](http.StatusOK, "The service is healthy."),
+		route.Answer[HealthResponse](http.StatusServiceUnavailable, "A check failed, or the service is about to stop."))
 }
 
-// HealthAnswer is the response of GET /health. While the service is draining, Status is draining
+// HealthResponse is the response of GET /health. While the service is draining, Status is draining
 // whether or not the checks succeed.
-type HealthAnswer struct {
+type HealthResponse struct {
 	Status  string            `json:"status" enum:"ok,unavailable,draining"`
 	Version string            `json:"version"`
 	Checks  map[string]string `json:"checks"`
@@ -67,7 +67,7 @@ type HealthAnswer struct {
 
 // TransformSchema implements huma.SchemaTransformer. It adds the descriptions that are too long for
 // a struct tag.
-func (HealthAnswer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+func (HealthResponse) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["checks"].Description = "Status of each dependency: ok; degraded and the problem, if requests are " +
 		"still served; or the problem."
 	return s
@@ -75,7 +75,7 @@ func (HealthAnswer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schem
 
 func (a *API) health(c *fiber.Ctx) error {
 	checks, healthy := a.deps.Health.Check(c.UserContext())
-	answer := HealthAnswer{Status: "ok", Version: a.deps.Version, Checks: checks}
+	answer := HealthResponse{Status: "ok", Version: a.deps.Version, Checks: checks}
 	switch {
 	case a.deps.Draining():
 		answer.Status = "draining"

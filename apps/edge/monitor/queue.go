@@ -26,9 +26,9 @@ type Queue interface {
 	QueueStats(ctx context.Context, queue string) (publishing.QueueStats, error)
 }
 
-// QueueAnswer holds a queue's statistics. If a post is overdue, Status is error and the HTTP status
-// is 503.
-type QueueAnswer struct {
+// QueueResponse holds a queue's statistics. If a post is overdue, Status is error and the HTTP
+// status is 503.
+type QueueResponse struct {
 	Status        string  `json:"status" enum:"success,error"`
 	Message       string  `json:"message"`
 	Due           int     `json:"due" doc:"Posts that could be published now."`
@@ -60,8 +60,8 @@ func (a *API) QueueStats() route.Endpoint {
 			Description: "The instance's MONITOR_TOKEN.",
 		},
 	}
-	return route.Raw(d, a.queue, route.Answer[QueueAnswer](http.StatusOK, "No post is overdue."),
-		route.Answer[QueueAnswer](http.StatusServiceUnavailable, "Posts are overdue."))
+	return route.Raw(d, a.queue, route.Answer[QueueResponse](http.StatusOK, "No post is overdue."),
+		route.Answer[QueueResponse](http.StatusServiceUnavailable, "Posts are overdue."))
 }
 
 // queue serves GET /monitor/queue/{name} on the public listener. It returns Forbidden unless the
@@ -96,7 +96,7 @@ func (a *API) ServeQueue(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (q QueueAnswer) status() int {
+func (q QueueResponse) status() int {
 	if q.Status == queueHealthy {
 		return http.StatusOK
 	}
@@ -106,12 +106,12 @@ func (q QueueAnswer) status() int {
 const queueHealthy, queueLate = "success", "error"
 
 // queueAnswer returns a queue's statistics, or NotFound if no queue has that name.
-func (a *API) queueAnswer(ctx context.Context, name string) (QueueAnswer, error) {
+func (a *API) queueAnswer(ctx context.Context, name string) (QueueResponse, error) {
 	f, err := a.deps.Queue.QueueStats(ctx, name)
 	if err != nil {
-		return QueueAnswer{}, err
+		return QueueResponse{}, err
 	}
-	out := QueueAnswer{
+	out := QueueResponse{
 		Status: queueHealthy, Due: f.Due, Overdue: f.Overdue, OldestSeconds: f.Oldest.Seconds(),
 		Waiting: f.Waiting, Held: f.Held, Publishing: f.Publishing, Unknown: f.Unknown,
 	}

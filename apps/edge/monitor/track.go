@@ -28,8 +28,8 @@ type TrackRequest struct {
 	Additional any `json:"additional,omitempty" doc:"Ignored."`
 }
 
-// TrackAnswer holds the browser's name.
-type TrackAnswer struct {
+// TrackResponse holds the browser's name.
+type TrackResponse struct {
 	Track string `json:"track" doc:"A random name for this browser, also set in the cookie track."`
 }
 
@@ -40,7 +40,7 @@ type trackInput struct {
 
 type trackOutput struct {
 	SetCookie string `header:"Set-Cookie"`
-	Body      TrackAnswer
+	Body      TrackResponse
 }
 
 // Track returns the endpoint that lets a page count an event. Nothing is stored or sent elsewhere;
@@ -66,5 +66,5 @@ func (a *API) track(_ context.Context, in *trackInput) (*trackOutput, error) {
 	if !trackForm.MatchString(name) {
 		name = rand.Text()
 	}
-	return &trackOutput{SetCookie: a.deps.Cookies.New(cookieTrack, name).String(), Body: TrackAnswer{Track: name}}, nil
+	return &trackOutput{SetCookie: a.deps.Cookies.New(cookieTrack, name).String(), Body: TrackResponse{Track: name}}, nil
 }

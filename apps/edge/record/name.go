@@ -28,13 +28,13 @@ type PathID struct {
 	ID string `path:"id"`
 }
 
-// IDAnswer holds the id of the object that a request changed.
-type IDAnswer struct {
+// IDResponse holds the id of the object that a request changed.
+type IDResponse struct {
 	ID string `json:"id"`
 }
 
-// IDOutput is a response whose body is an IDAnswer.
-type IDOutput struct{ Body IDAnswer }
+// IDOutput is a response whose body is an IDResponse.
+type IDOutput struct{ Body IDResponse }
 
 // Named holds an entity's id. Routes that delete an entity respond with it, and requests use it to
 // name a channel.

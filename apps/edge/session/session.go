@@ -62,7 +62,7 @@ func (g *Guard) Visitor(c *fiber.Ctx) error {
 
 // Confirm authenticates a request a second time, after Session or Visitor has authenticated it. It
 // returns Unauthenticated if the session has ended, and Forbidden if the organization or the
-// impersonator has changed. A visitor without a session passes.
+// impersonator has changed. A optionalSession without a session passes.
 func (g *Guard) Confirm(c *fiber.Ctx) error {
 	token := c.Get(CookieAuth, c.Cookies(CookieAuth))
 	before := request.From(c.Context()).Principal
@@ -76,7 +76,7 @@ func (g *Guard) Confirm(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if now := request.From(c.Context()).Principal; now.Org != before.Org || now.Behind != before.Behind {
+	if now := request.From(c.Context()).Principal; now.Org != before.Org || now.Impersonator != before.Impersonator {
 		return fault.New(fault.Forbidden, "session.confirm", "You are no longer a member of the organization.")
 	}
 	return nil
@@ -94,7 +94,7 @@ func (g *Guard) authenticate(c *fiber.Ctx, token string) error {
 	if err != nil {
 		return err
 	}
-	if as != "" && p.Behind.IsZero() && !safe(c) {
+	if as != "" && p.Impersonator.IsZero() && !safe(c) {
 		return fault.New(fault.Forbidden, "session.authenticate",
 			"You are not an instance administrator, so you cannot impersonate anyone.")
 	}
@@ -121,7 +121,7 @@ func (g *Guard) Member(c *fiber.Ctx) error {
 // request that starts connecting a channel.
 func (g *Guard) Chosen(c *fiber.Ctx) error {
 	chosen, p := chosenOrg(c), request.From(c.Context()).Principal
-	if !p.Behind.IsZero() || chosen == "" || strings.EqualFold(chosen, p.Org.String()) {
+	if !p.Impersonator.IsZero() || chosen == "" || strings.EqualFold(chosen, p.Org.String()) {
 		return c.Next()
 	}
 	g.cookies.Clear(c, CookieOrg)

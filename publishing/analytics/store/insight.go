@@ -51,7 +51,7 @@ type Insight struct {
 	// LastDay is the last day with known figures, or nil if there is none.
 	LastDay *time.Time `db:"last_day"`
 	// Days holds the requested days with known figures, earliest first.
-	Days []publishing.DayFigures `db:"-"`
+	Days []publishing.DaySamples `db:"-"`
 }
 
 const insightRead = `-- publishing.InsightRead
@@ -75,7 +75,7 @@ func FindInsight(
 }
 
 func queueInsight(b *pgx.Batch, of InsightOf, first, last time.Time, out *Insight) {
-	var days []publishing.DayFigures
+	var days []publishing.DaySamples
 	b.Queue(insightRead, of.subject(), of.Release, of.Channel).Query(func(rows pgx.Rows) error {
 		*out = Insight{}
 		for rows.Next() {
@@ -94,7 +94,7 @@ func queueInsight(b *pgx.Batch, of InsightOf, first, last time.Time, out *Insigh
 	})
 }
 
-func scanDay(row pgx.CollectableRow) (d publishing.DayFigures, err error) {
+func scanDay(row pgx.CollectableRow) (d publishing.DaySamples, err error) {
 	err = row.Scan(&d.Day, &d.Counts, &d.Levels, &d.Whole)
 	d.Day = d.Day.UTC()
 	return d, err
@@ -109,7 +109,7 @@ type ReadInsight struct {
 	// Next is when the channel's next daily snapshot is due. If it is nil, the stored time stays.
 	// It must be nil for a post.
 	Next *time.Time
-	Days []publishing.DayFigures
+	Days []publishing.DaySamples
 }
 
 // insightForget deletes statistics that are stored under a post's earlier platform ids.
@@ -264,8 +264,8 @@ type DueSnapshot struct {
 	Org       tenancy.OrgID        `db:"org_id"`
 	Channel   publishing.ChannelID `db:"channel_id"`
 	Connector string               `db:"connector"`
-	// Destination holds the hosts that may be queried, joined by commas, or the connector if no
-	// host is known. Example: bsky.social,pds.example.com
+	// Destination holds the hosts that may be queried, memberWithoutMFA by commas, or the connector
+	// if no host is known. Example: bsky.social,pds.example.com
 	Destination string `db:"destination"`
 }
 

@@ -30,7 +30,7 @@ type approvalRow struct {
 	ReviewerEmail *string                   `db:"reviewer_email"`
 	Person        tenancy.PersonID          `db:"requested_by"`
 	Key           tenancy.KeyID             `db:"requested_key"`
-	Behind        tenancy.PersonID          `db:"requested_behind"`
+	Impersonator  tenancy.PersonID          `db:"requested_behind"`
 	// PersonEmail is null for a former member, because the row-level security policy of the table
 	// person hides former members.
 	PersonEmail  *string   `db:"person_email" sql:"(select u.email from person u where u.id = a.requested_by)"`
@@ -159,7 +159,7 @@ func AddApproval(
 	reviewers []tenancy.PersonID,
 ) error {
 	_, err := tx.Exec(ctx, approvalInsert, tx.Org, a.ID, a.Post, hash, sealed, a.AutoSchedule, a.Note, a.ReviewerEmail,
-		a.Person, a.Key, a.Behind, a.RequestedAt, a.ExpiresAt, remind, db.UUIDs(reviewers))
+		a.Person, a.Key, a.Impersonator, a.RequestedAt, a.ExpiresAt, remind, db.UUIDs(reviewers))
 	if pg.IsUnique(err, approvalPendingIndex) {
 		return ErrApprovalPending
 	}

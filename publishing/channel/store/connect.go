@@ -28,10 +28,10 @@ type ConnectState struct {
 	Key tenancy.KeyID `db:"key_id"`
 	// Actor is the person's email address or the key's name when the attempt started.
 	Actor string `db:"actor"`
-	// Behind is the instance administrator who impersonated Person, and BehindName is the
-	// administrator's address. Both are zero without impersonation.
-	Behind     tenancy.PersonID `db:"behind_id"`
-	BehindName string           `db:"behind"`
+	// Impersonator is the instance administrator who impersonated Person, and ImpersonatorName is
+	// the administrator's address. Both are zero without impersonation.
+	Impersonator tenancy.PersonID `db:"behind_id"`
+	BehindName   string           `db:"behind"`
 	// Session is the session that started the attempt, or zero for a key. The attempt ends with the
 	// session.
 	Session    tenancy.SessionID `db:"session_id"`
@@ -59,8 +59,8 @@ type ConnectState struct {
 // By returns the principal who started the attempt, with the role needed to connect a channel.
 func (s ConnectState) By() tenancy.Principal {
 	p := tenancy.Principal{
-		Org: s.Org, Person: s.Person, Key: s.Key, Via: tenancy.ViaSession, Name: s.Actor, Behind: s.Behind,
-		BehindName: s.BehindName, Session: s.Session, Role: tenancy.RoleUser,
+		Org: s.Org, Person: s.Person, Key: s.Key, Via: tenancy.ViaSession, Name: s.Actor, Impersonator: s.Impersonator,
+		ImpersonatorName: s.BehindName, Session: s.Session, Role: tenancy.RoleUser,
 	}
 	if !s.Key.IsZero() {
 		p.Via = tenancy.ViaKey
@@ -81,7 +81,7 @@ func SaveState(ctx context.Context, d *db.DB, hash []byte, st ConnectState) erro
 	return d.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Key, st.Onboarding,
 			st.ReturnURL, st.ExpiresAt, st.Verifier, st.AppID, st.Pending, st.Candidates, st.Credential, st.Timezone,
-			st.StateUntil, st.Actor, st.Behind, st.BehindName, st.Session)
+			st.StateUntil, st.Actor, st.Impersonator, st.BehindName, st.Session)
 	})
 }
 

@@ -113,7 +113,7 @@ func TestServer(t *testing.T) {
 	server := pds.Start(t)
 	t.Run("conformance", func(t *testing.T) { conform(t, server) })
 	t.Run("own", func(t *testing.T) {
-		w := &world{server: server, account: server.CreateAccount(t, "alice.test", "alice-alice-1")}
+		w := &rig{server: server, account: server.CreateAccount(t, "alice.test", "alice-alice-1")}
 		w.session = w.connect(t, w.account)
 		t.Run("a pasted handle connects", w.pastedHandle)
 		t.Run("facets and white space are published unchanged", w.facets)
@@ -151,18 +151,18 @@ func conform(t *testing.T, server *pds.Server) {
 	})
 }
 
-type world struct {
+type rig struct {
 	server  *pds.Server
 	account pds.Account
 	session *connector.Session
 }
 
-func (w *world) connect(t *testing.T, account pds.Account) *connector.Session {
+func (w *rig) connect(t *testing.T, account pds.Account) *connector.Session {
 	t.Helper()
 	return w.connectAt(t, w.server.URL, account)
 }
 
-func (w *world) connectAt(t *testing.T, service string, account pds.Account) *connector.Session {
+func (w *rig) connectAt(t *testing.T, service string, account pds.Account) *connector.Session {
 	t.Helper()
 	env := connector.Env{HTTP: conformance.NewLine(t, hostOf(t, service)), Clock: clock.System{}}
 	done, err := bluesky.New().Connect(t.Context(), env, map[string]string{"service": service, "identifier": account.Handle, "password": account.Password})
@@ -176,7 +176,7 @@ func (w *world) connectAt(t *testing.T, service string, account pds.Account) *co
 }
 
 // pastedHandle connects with what people copy from a profile in a browser.
-func (w *world) pastedHandle(t *testing.T) {
+func (w *rig) pastedHandle(t *testing.T) {
 	for _, pasted := range []string{"\u202a" + w.account.Handle + "\u202c", "@" + w.account.Handle + "\u200b", "https://bsky.app/profile/" + w.account.Handle} {
 		env := connector.Env{HTTP: conformance.NewLine(t, hostOf(t, w.server.URL)), Clock: clock.System{}}
 		form := map[string]string{"service": w.server.URL, "identifier": pasted, "password": w.account.Password}
@@ -186,10 +186,10 @@ func (w *world) pastedHandle(t *testing.T) {
 	}
 }
 
-func (w *world) item(text string) connector.Item { return item(w.session.Clock.Now(), text) }
+func (w *rig) item(text string) connector.Item { return item(w.session.Clock.Now(), text) }
 
 // find returns the record that a Ref names.
-func (w *world) find(t *testing.T, ref connector.Ref) post {
+func (w *rig) find(t *testing.T, ref connector.Ref) post {
 	t.Helper()
 	for _, r := range w.server.Records(t, w.account.DID, "app.bsky.feed.post") {
 		if r.URI == ref.ID {
@@ -200,7 +200,7 @@ func (w *world) find(t *testing.T, ref connector.Ref) post {
 	return post{}
 }
 
-func (w *world) facets(t *testing.T) {
+func (w *rig) facets(t *testing.T) {
 	text := " \n👍 @alice.test @nobody.test #日本 https://münchen.example/a. \t\n"
 	it := w.item(text)
 	ref, err := conformance.Publish(t.Context(), bluesky.New(), w.session, it)
@@ -226,7 +226,7 @@ func (w *world) facets(t *testing.T) {
 	}
 }
 
-func (w *world) bigImage(t *testing.T) {
+func (w *rig) bigImage(t *testing.T) {
 	var b bytes.Buffer
 	enc := png.Encoder{CompressionLevel: png.NoCompression}
 	if err := enc.Encode(&b, image.NewRGBA(image.Rect(0, 0, 900, 600))); err != nil {
@@ -262,7 +262,7 @@ func (w *world) bigImage(t *testing.T) {
 
 // sameRecord prepares and commits an item a second time without its handle. The server accepts the
 // second commit only because the record is identical.
-func (w *world) sameRecord(t *testing.T) {
+func (w *rig) sameRecord(t *testing.T) {
 	it := w.item("same #tag @alice.test")
 	for _, alt := range []string{"one", "two"} {
 		it.Media = append(it.Media, connector.Media{ContentType: "image/png", Name: alt, Size: 3, Alt: alt, Open: opener([]byte(alt))})
@@ -278,7 +278,7 @@ func (w *world) sameRecord(t *testing.T) {
 	}
 }
 
-func (w *world) taken(t *testing.T) {
+func (w *rig) taken(t *testing.T) {
 	it := w.item("ours")
 	first, err := conformance.Publish(t.Context(), bluesky.New(), w.session, it)
 	if err != nil {
@@ -301,7 +301,7 @@ func (w *world) taken(t *testing.T) {
 }
 
 // dropped loses the response of a real server on a real connection.
-func (w *world) dropped(t *testing.T) {
+func (w *rig) dropped(t *testing.T) {
 	proxy := faultnet.StartHTTP(t, w.server.URL)
 	s := w.connectAt(t, proxy.URL, w.account)
 	it, err := conformance.Prepare(t.Context(), bluesky.New(), s, w.item("dropped"))
@@ -331,7 +331,7 @@ func (w *world) dropped(t *testing.T) {
 	}
 }
 
-func (w *world) profile(t *testing.T) {
+func (w *rig) profile(t *testing.T) {
 	body := `{"repo":"` + w.account.DID + `","collection":"app.bsky.actor.profile","rkey":"self",` +
 		`"record":{"displayName":" Alice A. "}}`
 	w.call(t, "com.atproto.repo.putRecord", w.token(t, "accessJwt"), body)
@@ -340,7 +340,7 @@ func (w *world) profile(t *testing.T) {
 	}
 }
 
-func (w *world) deadToken(t *testing.T) {
+func (w *rig) deadToken(t *testing.T) {
 	dead := w.token(t, "refreshJwt")
 	w.call(t, "com.atproto.server.deleteSession", dead, "")
 	fresh, err := bluesky.New().Refresh(t.Context(), w.session)
@@ -356,7 +356,7 @@ func (w *world) deadToken(t *testing.T) {
 	}
 }
 
-func (w *world) langs(t *testing.T) {
+func (w *rig) langs(t *testing.T) {
 	for settings, want := range map[string]string{
 		`{"langs":["pt-br","de","DE"]}`: "pt-BR de", `{"langs":null}`: "", `{}`: "", "": "",
 	} {
@@ -373,11 +373,11 @@ func (w *world) langs(t *testing.T) {
 }
 
 // renamed changes an account's handle, which another account then takes.
-func (w *world) renamed(t *testing.T) {
-	own := &world{server: w.server, account: w.server.CreateAccount(t, "carol.test", "carol-carol-1")}
+func (w *rig) renamed(t *testing.T) {
+	own := &rig{server: w.server, account: w.server.CreateAccount(t, "carol.test", "carol-carol-1")}
 	own.session = own.connect(t, own.account)
 	own.call(t, "com.atproto.identity.updateHandle", own.token(t, "accessJwt"), `{"handle":"carola.test"}`)
-	other := &world{server: w.server, account: w.server.CreateAccount(t, "dora.test", "another-another")}
+	other := &rig{server: w.server, account: w.server.CreateAccount(t, "dora.test", "another-another")}
 	other.session = other.connect(t, other.account)
 	other.call(t, "com.atproto.identity.updateHandle", other.token(t, "accessJwt"), `{"handle":"carol.test"}`)
 	ref, err := conformance.Publish(t.Context(), bluesky.New(), own.session, own.item("still here"))
@@ -400,7 +400,7 @@ func (w *world) renamed(t *testing.T) {
 	}
 }
 
-func (w *world) token(t *testing.T, name string) string {
+func (w *rig) token(t *testing.T, name string) string {
 	t.Helper()
 	var cred map[string]string
 	if err := json.Unmarshal(w.session.Credential, &cred); err != nil || cred[name] == "" {
@@ -409,7 +409,7 @@ func (w *world) token(t *testing.T, name string) string {
 	return cred[name]
 }
 
-func (w *world) call(t *testing.T, method, token, body string) {
+func (w *rig) call(t *testing.T, method, token, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.server.URL+"/xrpc/"+method, strings.NewReader(body))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // statistics creates two fans of the first account. Both follow and like, and one of them also
 // reposts, replies and quotes.
-func (w *world) statistics(t *testing.T) {
+func (w *rig) statistics(t *testing.T) {
 	now := w.session.Clock.Now()
 	at := now.Format("2006-01-02T15:04:05.000Z")
 	ref, err := conformance.Publish(t.Context(), bluesky.New(), w.session, w.item("to be counted"))
@@ -76,7 +76,7 @@ func wantSeries(t *testing.T, got []connector.Series, err error, day time.Time, 
 }
 
 // cid returns the CID of the record with the given URI.
-func (w *world) cid(t *testing.T, uri string) string {
+func (w *rig) cid(t *testing.T, uri string) string {
 	t.Helper()
 	all := w.server.Records(t, w.account.DID, "app.bsky.feed.post")
 	i := slices.IndexFunc(all, func(r pds.Record) bool { return r.URI == uri })

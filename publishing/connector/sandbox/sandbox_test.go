@@ -25,14 +25,14 @@ import (
 )
 
 // world is a simulated platform that listens on a port.
-type world struct {
+type rig struct {
 	t       *testing.T
 	handler http.Handler
 	url     string
 	host    string
 }
 
-func open(t *testing.T) *world {
+func open(t *testing.T) *rig {
 	t.Helper()
 	p, err := platform.Open(t.TempDir(), platform.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -45,14 +45,14 @@ func open(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	return &world{t: t, handler: p.Handler(), url: server.URL, host: server.Listener.Addr().String()}
+	return &rig{t: t, handler: p.Handler(), url: server.URL, host: server.Listener.Addr().String()}
 }
 
-func (w *world) connector() connector.Connector { return sandbox.New(sandbox.Config{URL: w.url}) }
+func (w *rig) connector() connector.Connector { return sandbox.New(sandbox.Config{URL: w.url}) }
 
 // call calls the platform without the connector and decodes the response into out, unless out is
 // nil.
-func (w *world) call(t *testing.T, method, path, body string, out any) {
+func (w *rig) call(t *testing.T, method, path, body string, out any) {
 	t.Helper()
 	req := httptest.NewRequest(method, w.url+path, strings.NewReader(body))
 	req.Header.Set("Content-Type", "application/json")
@@ -78,7 +78,7 @@ type judged struct {
 	}
 }
 
-func (w *world) published(t *testing.T, account connector.Account) []conformance.Seen {
+func (w *rig) published(t *testing.T, account connector.Account) []conformance.Seen {
 	t.Helper()
 	var all judged
 	w.call(t, http.MethodGet, "/_sim/posts?account="+account.Name, "", &all)
@@ -93,11 +93,11 @@ func (w *world) published(t *testing.T, account connector.Account) []conformance
 	return out
 }
 
-func (w *world) form(grade publishing.Grade) map[string]string {
+func (w *rig) form(grade publishing.Grade) map[string]string {
 	return map[string]string{"service": w.url, "name": "n" + unique(), "password": "correct horse " + unique(), "grade": string(grade)}
 }
 
-func unique() string { return id.New[world]().String() }
+func unique() string { return id.New[rig]().String() }
 
 func TestConnector_Conforms(t *testing.T) {
 	t.Parallel()
@@ -129,13 +129,13 @@ func TestConnector_Conforms(t *testing.T) {
 }
 
 // connectedForm creates the account that a form names and returns the form.
-func (w *world) connectedForm(t *testing.T, form map[string]string) map[string]string {
+func (w *rig) connectedForm(t *testing.T, form map[string]string) map[string]string {
 	t.Helper()
 	w.session(t, form)
 	return form
 }
 
-func (w *world) session(t *testing.T, form map[string]string) *connector.Session {
+func (w *rig) session(t *testing.T, form map[string]string) *connector.Session {
 	t.Helper()
 	env := connector.Env{HTTP: conformance.NewLine(t, w.host), Clock: clock.System{}}
 	done, err := w.connector().Connect(t.Context(), env, form)
@@ -145,7 +145,7 @@ func (w *world) session(t *testing.T, form map[string]string) *connector.Session
 	return &connector.Session{Env: env, Account: done.Account, Credential: done.Credential}
 }
 
-func (w *world) fault(t *testing.T, body string) {
+func (w *rig) fault(t *testing.T, body string) {
 	t.Helper()
 	w.call(t, http.MethodPost, "/_sim/faults", body, nil)
 }

@@ -26,13 +26,13 @@ const callback = "https://crier.test/connect/sandbox-oauth"
 var app = connector.App{ClientID: "the-client", Secret: "the secret of the client"}
 
 // world is a simulated platform that listens on a port.
-type world struct {
+type rig struct {
 	handler http.Handler
 	url     string
 	host    string
 }
 
-func open(t *testing.T) *world {
+func open(t *testing.T) *rig {
 	t.Helper()
 	p, err := platform.Open(t.TempDir(), platform.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -48,15 +48,15 @@ func open(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	return &world{handler: p.Handler(), url: server.URL, host: server.Listener.Addr().String()}
+	return &rig{handler: p.Handler(), url: server.URL, host: server.Listener.Addr().String()}
 }
 
-func (w *world) connector() connector.Connector {
+func (w *rig) connector() connector.Connector {
 	return sandboxoauth.New(sandboxoauth.Config{URL: w.url})
 }
 
 // call calls the platform without the connector.
-func (w *world) call(t *testing.T, method, address, contentType, body string) *httptest.ResponseRecorder {
+func (w *rig) call(t *testing.T, method, address, contentType, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	req := httptest.NewRequest(method, address, strings.NewReader(body))
 	req.Header.Set("Content-Type", contentType)
@@ -69,7 +69,7 @@ func (w *world) call(t *testing.T, method, address, contentType, body string) *h
 }
 
 // consent submits the form of the consent page as the user ada.
-func (w *world) consent(t *testing.T, address string, decision conformance.Decision) string {
+func (w *rig) consent(t *testing.T, address string, decision conformance.Decision) string {
 	t.Helper()
 	if page := w.call(t, http.MethodGet, address, "", "").Body.String(); !strings.Contains(page, "<form") {
 		t.Fatalf("the consent page has no form: %s", page)
@@ -90,7 +90,7 @@ func (w *world) consent(t *testing.T, address string, decision conformance.Decis
 	return w.call(t, http.MethodPost, u.String(), "application/x-www-form-urlencoded", form.Encode()).Header().Get("Location")
 }
 
-func (w *world) published(t *testing.T, account connector.Account) []conformance.Seen {
+func (w *rig) published(t *testing.T, account connector.Account) []conformance.Seen {
 	t.Helper()
 	var all struct {
 		Posts []struct {
@@ -131,7 +131,7 @@ func TestConnector_Conforms(t *testing.T) {
 }
 
 // connected returns a session for the first page that a consent offers.
-func (w *world) connected(t *testing.T) *connector.Session {
+func (w *rig) connected(t *testing.T) *connector.Session {
 	t.Helper()
 	const verifier = "0123456789012345678901234567890123456789012345"
 	sum := sha256.Sum256([]byte(verifier))

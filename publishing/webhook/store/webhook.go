@@ -119,7 +119,7 @@ func WebhookKnownTo(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID
 // called in transactions of accounts.
 func WebhooksBy(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool,
-) ([]tenancy.MadeWebhook, error) {
+) ([]tenancy.CreatedWebhook, error) {
 	sql := webhooksBy
 	if remove {
 		sql = webhooksDeleteBy
@@ -128,7 +128,7 @@ func WebhooksBy(
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[tenancy.MadeWebhook])
+	return pgx.CollectRows(rows, pgx.RowToStructByName[tenancy.CreatedWebhook])
 }
 
 const channelsKnown = `-- publishing.ChannelsKnown

@@ -47,16 +47,16 @@ const (
 
 // AuditRecord is an entry in the audit log.
 type AuditRecord struct {
-	ID      string  `json:"id"`
-	At      string  `json:"at" format:"date-time"`
-	Action  string  `json:"action" example:"key.created"`
-	Actor   string  `json:"actor" doc:"Who did it, by the name at that time: an email address, or the name of a key."`
-	ActorID *string `json:"actorId" nullable:"true" doc:"Id of the person; null for the operator and the service."`
-	Via     string  `json:"via" enum:"key,session,agent,instance,guest"`
-	KeyID   *string `json:"keyId" nullable:"true" doc:"Id of the API key, if the actor used one."`
-	Behind  *string `json:"behind" nullable:"true" doc:"The instance administrator who impersonated the actor."`
-	Subject string  `json:"subject" doc:"What the action affected."`
-	Address string  `json:"address" doc:"Network address of the client."`
+	ID           string  `json:"id"`
+	At           string  `json:"at" format:"date-time"`
+	Action       string  `json:"action" example:"key.created"`
+	Actor        string  `json:"actor" doc:"Who did it, by the name at that time: an email address, or the name of a key."`
+	ActorID      *string `json:"actorId" nullable:"true" doc:"Id of the person; null for the operator and the service."`
+	Via          string  `json:"via" enum:"key,session,agent,instance,guest"`
+	KeyID        *string `json:"keyId" nullable:"true" doc:"Id of the API key, if the actor used one."`
+	Impersonator *string `json:"behind" nullable:"true" doc:"The instance administrator who impersonated the actor."`
+	Subject      string  `json:"subject" doc:"What the action affected."`
+	Address      string  `json:"address" doc:"Network address of the client."`
 }
 
 // Audit returns the endpoint that reads the organization's audit log as JSON or CSV.
@@ -112,7 +112,7 @@ func (a *API) audit(c *fiber.Ctx) error {
 func newAuditRecord(e tenancy.AuditEvent) AuditRecord {
 	out := AuditRecord{
 		ID: e.ID.String(), At: record.FormatTime(e.At), Action: string(e.Action), Actor: e.Actor, Via: string(e.Via),
-		Behind: record.OptionalText(e.Behind), Subject: e.Subject, Address: e.Address,
+		Impersonator: record.OptionalText(e.Impersonator), Subject: e.Subject, Address: e.Address,
 	}
 	if !e.Person.IsZero() {
 		out.ActorID = record.OptionalText(e.Person.String())
@@ -167,7 +167,7 @@ func auditCSV(records []AuditRecord) ([]byte, error) {
 	rows := [][]string{{"id", "at", "action", "actor", "actorId", "via", "keyId", "behind", "subject", "address"}}
 	for _, r := range records {
 		rows = append(rows, []string{
-			r.ID, r.At, r.Action, r.Actor, text(r.ActorID), r.Via, text(r.KeyID), text(r.Behind), r.Subject,
+			r.ID, r.At, r.Action, r.Actor, text(r.ActorID), r.Via, text(r.KeyID), text(r.Impersonator), r.Subject,
 			r.Address,
 		})
 	}

@@ -46,15 +46,15 @@ type DeletionRequest struct {
 
 type deletionInput struct{ Body DeletionRequest }
 
-// DeletedAnswer is the response to a deletion request.
-type DeletedAnswer struct {
+// DeletedResponse is the response to a deletion request.
+type DeletedResponse struct {
 	Deleted bool `json:"deleted" doc:"Always true. Until the grace period ends, the deletion can be undone."`
 }
 
 type deletedOutput struct {
 	Cookies []string `header:"Set-Cookie"`
 	Logout  string   `header:"logout" doc:"true if the session has ended."`
-	Body    DeletedAnswer
+	Body    DeletedResponse
 }
 
 // DeleteAccount returns the endpoint that deletes the person's account after a grace period.
@@ -66,7 +66,7 @@ func (a *API) DeleteAccount() route.Endpoint {
 
 func (a *API) deleteAccount(ctx context.Context, in *deletionInput) (*deletedOutput, error) {
 	// The API contract requires 400; the guard for personal routes would respond with 403.
-	if !request.Principal(ctx).Behind.IsZero() {
+	if !request.Principal(ctx).Impersonator.IsZero() {
 		return nil, fault.New(fault.Invalid, "deletion.deleteAccount",
 			"Only the person themselves can do this. Stop impersonating first.")
 	}
@@ -78,7 +78,7 @@ func (a *API) deleteAccount(ctx context.Context, in *deletionInput) (*deletedOut
 	}
 	return &deletedOutput{
 		Cookies: a.deps.Cookies.Expired(session.CookieAuth, session.CookieOrg, session.CookiePerson),
-		Logout:  "true", Body: DeletedAnswer{Deleted: true},
+		Logout:  "true", Body: DeletedResponse{Deleted: true},
 	}, nil
 }
 
@@ -96,15 +96,15 @@ func (a *API) deleteOrganization(ctx context.Context, in *deletionInput) (*delet
 	if err != nil {
 		return nil, err
 	}
-	return &deletedOutput{Cookies: a.deps.Cookies.Expired(session.CookieOrg), Body: DeletedAnswer{Deleted: true}}, nil
+	return &deletedOutput{Cookies: a.deps.Cookies.Expired(session.CookieOrg), Body: DeletedResponse{Deleted: true}}, nil
 }
 
-// RestoredAnswer is the response to POST /user/restore-organization.
-type RestoredAnswer struct {
+// RestoredResponse is the response to POST /user/restore-organization.
+type RestoredResponse struct {
 	Restored bool `json:"restored" doc:"Always true."`
 }
 
-type restoredOutput struct{ Body RestoredAnswer }
+type restoredOutput struct{ Body RestoredResponse }
 
 // RestoreOrganization returns the endpoint that restores an organization marked for deletion.
 func (a *API) RestoreOrganization() route.Endpoint {
@@ -116,5 +116,5 @@ func (a *API) restoreOrganization(ctx context.Context, in *record.IDInput) (*res
 	if err := a.deps.Accounts.RestoreOrganization(ctx, request.Principal(ctx), in.Body.ID); err != nil {
 		return nil, err
 	}
-	return &restoredOutput{Body: RestoredAnswer{Restored: true}}, nil
+	return &restoredOutput{Body: RestoredResponse{Restored: true}}, nil
 }

@@ -150,16 +150,16 @@ func (EnterpriseRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.
 
 type enterpriseInput struct{ Body EnterpriseRequest }
 
-// EnterpriseUserAnswer contains the new organization's id and key, or says why the request was
+// EnterpriseUserResponse contains the new organization's id and key, or says why the request was
 // rejected.
-type EnterpriseUserAnswer struct {
+type EnterpriseUserResponse struct {
 	ID      string `json:"id,omitempty" doc:"Id of the organization."`
 	APIKey  string `json:"apiKey,omitempty" doc:"The full key. It is shown only here."`
 	Create  *bool  `json:"create,omitempty" doc:"false if the request was used before or the address already has an account."`
 	Success *bool  `json:"success,omitempty" doc:"false if the signature, the age or the content is invalid."`
 }
 
-type enterpriseOutput struct{ Body EnterpriseUserAnswer }
+type enterpriseOutput struct{ Body EnterpriseUserResponse }
 
 // CreateEnterpriseUser returns the endpoint that creates a person, an organization and an API key
 // in response to a signed request.
@@ -176,10 +176,10 @@ func (a *API) createEnterpriseUser(ctx context.Context, in *enterpriseInput) (*e
 	from := request.From(ctx).From
 	org, key, err := a.deps.Accounts.CreateEnterpriseUser(ctx, in.Body.Params, from)
 	refused := false
-	var out EnterpriseUserAnswer
+	var out EnterpriseUserResponse
 	switch fault.KindOf(err) {
 	case "":
-		out = EnterpriseUserAnswer{ID: org.String(), APIKey: key}
+		out = EnterpriseUserResponse{ID: org.String(), APIKey: key}
 	case fault.Invalid:
 		out.Success = &refused
 	case fault.Conflict:

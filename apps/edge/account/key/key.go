@@ -99,8 +99,8 @@ type CreateKeyRequest struct {
 
 type createKeyInput struct{ Body CreateKeyRequest }
 
-// NewKeyAnswer is the response to POST /settings/api-keys.
-type NewKeyAnswer struct {
+// NewKeyResponse is the response to POST /settings/api-keys.
+type NewKeyResponse struct {
 	ID        string  `json:"id"`
 	Name      string  `json:"name"`
 	Key       string  `json:"key" doc:"The full key. It is shown only here."`
@@ -109,7 +109,7 @@ type NewKeyAnswer struct {
 	ExpiresAt *string `json:"expiresAt" nullable:"true" format:"date-time"`
 }
 
-type createKeyOutput struct{ Body NewKeyAnswer }
+type createKeyOutput struct{ Body NewKeyResponse }
 
 // CreateKey returns the endpoint that creates an API key.
 func (a *API) CreateKey() route.Endpoint {
@@ -142,7 +142,7 @@ func (a *API) createKey(ctx context.Context, in *createKeyInput) (*createKeyOutp
 	if err != nil {
 		return nil, err
 	}
-	return &createKeyOutput{Body: NewKeyAnswer{
+	return &createKeyOutput{Body: NewKeyResponse{
 		ID: k.ID.String(), Name: k.Name, Key: secret, Prefix: record.Mask(k.Prefix),
 		CreatedAt: record.FormatTime(k.CreatedAt), ExpiresAt: record.OptionalTime(k.ExpiresAt),
 	}}, nil
@@ -188,7 +188,7 @@ func (a *API) deleteKey(ctx context.Context, in *record.PathID) (*record.IDOutpu
 	if err := a.deps.Accounts.DeleteKey(ctx, request.Principal(ctx), in.ID); err != nil {
 		return nil, err
 	}
-	return &record.IDOutput{Body: record.IDAnswer(*in)}, nil
+	return &record.IDOutput{Body: record.IDResponse(*in)}, nil
 }
 
 // RotateKeyRequest is the body of POST /user/api-key/rotate. The body may be absent.
@@ -200,8 +200,8 @@ type RotateKeyRequest struct {
 
 type rotateKeyInput struct{ Body *RotateKeyRequest }
 
-// RotatedKeyAnswer is the response to POST /user/api-key/rotate.
-type RotatedKeyAnswer struct {
+// RotatedKeyResponse is the response to POST /user/api-key/rotate.
+type RotatedKeyResponse struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	APIKey string `json:"apiKey" doc:"The full key. It is shown only here."`
@@ -211,7 +211,7 @@ type RotatedKeyAnswer struct {
 	PreviousUntil *string `json:"previousKeyUntil" nullable:"true" format:"date-time" doc:"When the replaced key stops working; null if there was none."`
 }
 
-type rotateKeyOutput struct{ Body RotatedKeyAnswer }
+type rotateKeyOutput struct{ Body RotatedKeyResponse }
 
 // RotateKey returns the endpoint that replaces an API key with a new one.
 func (a *API) RotateKey() route.Endpoint {
@@ -236,7 +236,7 @@ func (a *API) rotateKey(ctx context.Context, in *rotateKeyInput) (*rotateKeyOutp
 	if err != nil {
 		return nil, err
 	}
-	out := &rotateKeyOutput{Body: RotatedKeyAnswer{
+	out := &rotateKeyOutput{Body: RotatedKeyResponse{
 		ID: r.New.ID.String(), Name: r.New.Name, APIKey: r.Full, ExpiresAt: record.OptionalTime(r.New.ExpiresAt),
 	}}
 	if !r.Old.ID.IsZero() {

@@ -163,14 +163,14 @@ type joinInput struct {
 	Body       JoinRequest
 }
 
-// JoinAnswer is the response to POST /user/join-org.
-type JoinAnswer struct {
+// JoinResponse is the response to POST /user/join-org.
+type JoinResponse struct {
 	ID *string `json:"id" nullable:"true" doc:"Null if the invitation is invalid, used or expired."`
 }
 
 type joinOutput struct {
 	Cookies []string `header:"Set-Cookie"`
-	Body    JoinAnswer
+	Body    JoinResponse
 }
 
 // JoinOrganization returns the endpoint that accepts an invitation.

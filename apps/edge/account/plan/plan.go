@@ -30,12 +30,12 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// SubscriptionAnswer holds the organization's subscription.
-type SubscriptionAnswer struct {
+// SubscriptionResponse holds the organization's subscription.
+type SubscriptionResponse struct {
 	Subscription *record.SubscriptionRecord `json:"subscription"`
 }
 
-type subscriptionOutput struct{ Body SubscriptionAnswer }
+type subscriptionOutput struct{ Body SubscriptionResponse }
 
 // Subscription returns the endpoint for the organization's subscription.
 func (a *API) Subscription() route.Endpoint {
@@ -51,7 +51,7 @@ func (a *API) subscription(ctx context.Context, _ *struct{}) (*subscriptionOutpu
 	if err != nil {
 		return nil, err
 	}
-	return &subscriptionOutput{Body: SubscriptionAnswer{Subscription: record.NewSubscription(current)}}, nil
+	return &subscriptionOutput{Body: SubscriptionResponse{Subscription: record.NewSubscription(current)}}, nil
 }
 
 // TierRecord is a plan that the instance offers. A null limit means no limit.
@@ -65,14 +65,14 @@ type TierRecord struct {
 	Year     int    `json:"yearPrice" doc:"In US dollars."`
 }
 
-// TiersAnswer lists the instance's plans.
-type TiersAnswer struct {
+// TiersResponse lists the instance's plans.
+type TiersResponse struct {
 	Month []string     `json:"month" doc:"Always empty: the instance sells no plans."`
 	Year  []string     `json:"year" doc:"Always empty: the instance sells no plans."`
 	Tiers []TierRecord `json:"tiers" doc:"The plans, smallest first; empty on an instance without plans."`
 }
 
-type tiersOutput struct{ Body TiersAnswer }
+type tiersOutput struct{ Body TiersResponse }
 
 // Tiers returns the endpoint that lists the plans.
 func (a *API) Tiers() route.Endpoint {
@@ -80,7 +80,7 @@ func (a *API) Tiers() route.Endpoint {
 }
 
 func (a *API) tiers(context.Context, *struct{}) (*tiersOutput, error) {
-	out := TiersAnswer{Month: []string{}, Year: []string{}, Tiers: []TierRecord{}}
+	out := TiersResponse{Month: []string{}, Year: []string{}, Tiers: []TierRecord{}}
 	for _, p := range a.deps.Plans.Tiers() {
 		out.Tiers = append(out.Tiers, TierRecord{
 			Name: string(p.Tier), Channels: limitOf(p.Channels), Posts: limitOf(p.Posts), Webhooks: limitOf(p.Webhooks),

@@ -29,15 +29,15 @@ type Factors interface {
 	SetMFAPolicy(ctx context.Context, p tenancy.Principal, required bool) error
 }
 
-// MFAStatusAnswer is the status of a person's second factor.
-type MFAStatusAnswer struct {
+// MFAStatusResponse is the status of a person's second factor.
+type MFAStatusResponse struct {
 	Enabled           bool    `json:"enabled"`
 	Required          bool    `json:"required" doc:"Whether the organization requires a second factor."`
 	EnabledAt         *string `json:"enabledAt" nullable:"true" format:"date-time"`
 	RecoveryCodesLeft int     `json:"recoveryCodesLeft"`
 }
 
-type mfaStatusOutput struct{ Body MFAStatusAnswer }
+type mfaStatusOutput struct{ Body MFAStatusResponse }
 
 // MFAStatus returns the endpoint for the status of the person's second factor.
 func (a *API) MFAStatus() route.Endpoint {
@@ -49,7 +49,7 @@ func (a *API) mfaStatus(ctx context.Context, _ *struct{}) (*mfaStatusOutput, err
 	if err != nil {
 		return nil, err
 	}
-	return &mfaStatusOutput{Body: MFAStatusAnswer{
+	return &mfaStatusOutput{Body: MFAStatusResponse{
 		Enabled: s.Enabled, Required: s.Required, EnabledAt: record.OptionalTime(s.EnabledAt),
 		RecoveryCodesLeft: s.RecoveryCodesLeft,
 	}}, nil
@@ -82,13 +82,13 @@ type MFACodeRequest struct {
 
 type mfaCodeInput struct{ Body MFACodeRequest }
 
-// MFAEnabledAnswer is the response to enabling a second factor or replacing its recovery codes.
-type MFAEnabledAnswer struct {
+// MFAEnabledResponse is the response to enabling a second factor or replacing its recovery codes.
+type MFAEnabledResponse struct {
 	Enabled       bool     `json:"enabled" doc:"Always true."`
 	RecoveryCodes []string `json:"recoveryCodes" doc:"Shown only here. Each works once instead of a code."`
 }
 
-type mfaEnabledOutput struct{ Body MFAEnabledAnswer }
+type mfaEnabledOutput struct{ Body MFAEnabledResponse }
 
 // ConfirmMFA returns the endpoint that enables a second factor with its first code.
 func (a *API) ConfirmMFA() route.Endpoint {
@@ -100,7 +100,7 @@ func (a *API) confirmMFA(ctx context.Context, in *mfaCodeInput) (*mfaEnabledOutp
 	if err != nil {
 		return nil, err
 	}
-	return &mfaEnabledOutput{Body: MFAEnabledAnswer{Enabled: true, RecoveryCodes: codes}}, nil
+	return &mfaEnabledOutput{Body: MFAEnabledResponse{Enabled: true, RecoveryCodes: codes}}, nil
 }
 
 // ReplaceRecoveryCodes returns the endpoint that replaces all recovery codes.
@@ -113,15 +113,15 @@ func (a *API) replaceRecoveryCodes(ctx context.Context, in *mfaCodeInput) (*mfaE
 	if err != nil {
 		return nil, err
 	}
-	return &mfaEnabledOutput{Body: MFAEnabledAnswer{Enabled: true, RecoveryCodes: codes}}, nil
+	return &mfaEnabledOutput{Body: MFAEnabledResponse{Enabled: true, RecoveryCodes: codes}}, nil
 }
 
-// MFADisabledAnswer is the response to POST /user/mfa/disable.
-type MFADisabledAnswer struct {
+// MFADisabledResponse is the response to POST /user/mfa/disable.
+type MFADisabledResponse struct {
 	Enabled bool `json:"enabled" doc:"Always false."`
 }
 
-type mfaDisabledOutput struct{ Body MFADisabledAnswer }
+type mfaDisabledOutput struct{ Body MFADisabledResponse }
 
 // DisableMFA returns the endpoint that removes the second factor.
 func (a *API) DisableMFA() route.Endpoint {

@@ -57,5 +57,5 @@ func (a *API) unlinkIdentity(ctx context.Context, in *record.PathID) (*record.ID
 	if err := a.deps.Accounts.UnlinkIdentity(ctx, request.Principal(ctx), in.ID); err != nil {
 		return nil, err
 	}
-	return &record.IDOutput{Body: record.IDAnswer(*in)}, nil
+	return &record.IDOutput{Body: record.IDResponse(*in)}, nil
 }

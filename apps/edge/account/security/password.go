@@ -53,12 +53,12 @@ type ChangePasswordRequest struct {
 
 type changePasswordInput struct{ Body ChangePasswordRequest }
 
-// ChangedAnswer says whether something has changed.
-type ChangedAnswer struct {
+// ChangedResponse says whether something has changed.
+type ChangedResponse struct {
 	Changed bool `json:"changed"`
 }
 
-type changedOutput struct{ Body ChangedAnswer }
+type changedOutput struct{ Body ChangedResponse }
 
 // ChangePassword returns the endpoint that changes the password and ends the person's other
 // sessions.
@@ -82,7 +82,7 @@ func (a *API) changePassword(ctx context.Context, in *changePasswordInput) (*cha
 	if err != nil {
 		return nil, err
 	}
-	return &changedOutput{Body: ChangedAnswer{Changed: true}}, nil
+	return &changedOutput{Body: ChangedResponse{Changed: true}}, nil
 }
 
 // ChangeEmailRequest is the body of POST /user/change-email.

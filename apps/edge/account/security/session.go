@@ -57,12 +57,12 @@ type endSessionsInput struct {
 	ID string `query:"id" maxLength:"64" doc:"Id of a session; if absent, all sessions except the one of the request."`
 }
 
-// EndedAnswer contains the number of sessions that ended.
-type EndedAnswer struct {
+// EndedResponse contains the number of sessions that ended.
+type EndedResponse struct {
 	Ended int `json:"ended"`
 }
 
-type endedOutput struct{ Body EndedAnswer }
+type endedOutput struct{ Body EndedResponse }
 
 // EndSessions returns the endpoint that ends one session, or all sessions except the one that makes
 // the request.
@@ -75,5 +75,5 @@ func (a *API) endSessions(ctx context.Context, in *endSessionsInput) (*endedOutp
 	if err != nil {
 		return nil, err
 	}
-	return &endedOutput{Body: EndedAnswer{Ended: n}}, nil
+	return &endedOutput{Body: EndedResponse{Ended: n}}, nil
 }

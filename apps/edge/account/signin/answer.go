@@ -66,15 +66,15 @@ func newSignInStep(s tenancy.SignIn) SignInStep {
 	return out
 }
 
-// LoginAnswer is the response to a sign-in step. The session is in the auth cookie.
-type LoginAnswer struct {
+// LoginResponse is the response to a sign-in step. The session is in the auth cookie.
+type LoginResponse struct {
 	Login bool `json:"login" doc:"Whether the sign-in is complete."`
 	SignInStep
 }
 
 type loginOutput struct {
 	SignInHeaders
-	Body LoginAnswer
+	Body LoginResponse
 }
 
 // loginAnswer returns the response to a sign-in step.
@@ -83,7 +83,7 @@ func (a *API) loginAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCookie
 	if err != nil {
 		return nil, err
 	}
-	body := LoginAnswer{Login: s.Step == tenancy.StepDone, SignInStep: step}
+	body := LoginResponse{Login: s.Step == tenancy.StepDone, SignInStep: step}
 	return &loginOutput{SignInHeaders: headers, Body: body}, nil
 }
 

@@ -105,8 +105,8 @@ type providerInput struct {
 	Body     ProviderCallback
 }
 
-// ProviderAnswer is the response to a callback: either a token for registering or a sign-in.
-type ProviderAnswer struct {
+// ProviderResponse is the response to a callback: either a token for registering or a sign-in.
+type ProviderResponse struct {
 	Token  string `json:"token,omitempty" doc:"Set if there is no account: register with it as providerToken."`
 	Linked bool   `json:"linked,omitempty" doc:"true if the identity was linked to the person of the session."`
 	Login  *bool  `json:"login,omitempty" doc:"Whether the sign-in is complete; absent if token is set."`
@@ -115,7 +115,7 @@ type ProviderAnswer struct {
 
 type providerOutput struct {
 	SignInHeaders
-	Body ProviderAnswer
+	Body ProviderResponse
 }
 
 // FinishSignIn returns the endpoint that completes a sign-in with an identity provider.

@@ -15,12 +15,12 @@ type ForgotPasswordDto struct {
 
 type forgotInput struct{ Body ForgotPasswordDto }
 
-// ForgotAnswer is the response to POST /auth/forgot.
-type ForgotAnswer struct {
+// ForgotResponse is the response to POST /auth/forgot.
+type ForgotResponse struct {
 	Forgot bool `json:"forgot" doc:"Always true, whether or not the address has an account."`
 }
 
-type forgotOutput struct{ Body ForgotAnswer }
+type forgotOutput struct{ Body ForgotResponse }
 
 // Forgot returns the endpoint that emails a link for setting a new password.
 func (a *API) Forgot() route.Endpoint {
@@ -32,7 +32,7 @@ func (a *API) forgot(ctx context.Context, in *forgotInput) (*forgotOutput, error
 	if err != nil {
 		return nil, err
 	}
-	return &forgotOutput{Body: ForgotAnswer{Forgot: true}}, nil
+	return &forgotOutput{Body: ForgotResponse{Forgot: true}}, nil
 }
 
 // ForgotReturnPasswordDto is the body of POST /auth/forgot-return.
@@ -44,12 +44,12 @@ type ForgotReturnPasswordDto struct {
 
 type forgotReturnInput struct{ Body ForgotReturnPasswordDto }
 
-// ForgotReturnAnswer is the response to POST /auth/forgot-return.
-type ForgotReturnAnswer struct {
+// ForgotReturnResponse is the response to POST /auth/forgot-return.
+type ForgotReturnResponse struct {
 	Reset bool `json:"reset" doc:"Whether the password was changed; false if the link has expired or was used."`
 }
 
-type forgotReturnOutput struct{ Body ForgotReturnAnswer }
+type forgotReturnOutput struct{ Body ForgotReturnResponse }
 
 // ForgotReturn returns the endpoint that sets a new password, using an emailed link, and ends all
 // of the person's sessions.
@@ -72,7 +72,7 @@ func (a *API) forgotReturn(ctx context.Context, in *forgotReturnInput) (*forgotR
 	if err != nil {
 		return nil, err
 	}
-	return &forgotReturnOutput{Body: ForgotReturnAnswer{Reset: reset}}, nil
+	return &forgotReturnOutput{Body: ForgotReturnResponse{Reset: reset}}, nil
 }
 
 // TokenRequest is the body of routes that take a token from a link or from a sign-in step.
@@ -82,13 +82,13 @@ type TokenRequest struct {
 
 type tokenInput struct{ Body TokenRequest }
 
-// ConfirmAnswer is the response to POST /auth/confirm-email.
-type ConfirmAnswer struct {
+// ConfirmResponse is the response to POST /auth/confirm-email.
+type ConfirmResponse struct {
 	Confirmed bool `json:"confirmed" doc:"Always true."`
 	Changed   bool `json:"changed" doc:"Whether the address has changed; false until both links have been followed."`
 }
 
-type confirmOutput struct{ Body ConfirmAnswer }
+type confirmOutput struct{ Body ConfirmResponse }
 
 // ConfirmAddress returns the endpoint that processes one of the two links that confirm a new email
 // address.
@@ -107,7 +107,7 @@ func (a *API) confirm(ctx context.Context, in *tokenInput) (*confirmOutput, erro
 	if err != nil {
 		return nil, err
 	}
-	return &confirmOutput{Body: ConfirmAnswer{Confirmed: true, Changed: changed}}, nil
+	return &confirmOutput{Body: ConfirmResponse{Confirmed: true, Changed: changed}}, nil
 }
 
 type restoreInput struct {

@@ -44,19 +44,19 @@ func (a *API) CanRegister() route.Endpoint {
 	return route.JSON(route.Describe("Sign-in", "Get whether the instance accepts registrations"), a.canRegister)
 }
 
-// CanRegisterAnswer says whether people without an invitation can register.
-type CanRegisterAnswer struct {
+// CanRegisterResponse says whether people without an invitation can register.
+type CanRegisterResponse struct {
 	Register bool `json:"register"`
 }
 
-type canRegisterOutput struct{ Body CanRegisterAnswer }
+type canRegisterOutput struct{ Body CanRegisterResponse }
 
 func (a *API) canRegister(ctx context.Context, _ *struct{}) (*canRegisterOutput, error) {
 	can, err := a.deps.Accounts.CanRegister(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &canRegisterOutput{Body: CanRegisterAnswer{Register: can}}, nil
+	return &canRegisterOutput{Body: CanRegisterResponse{Register: can}}, nil
 }
 
 // CreateOrgUserDto is the body of POST /auth/register.
@@ -75,8 +75,8 @@ type registerInput struct {
 	Body CreateOrgUserDto
 }
 
-// RegisterAnswer is the response to a registration.
-type RegisterAnswer struct {
+// RegisterResponse is the response to a registration.
+type RegisterResponse struct {
 	Register bool  `json:"register,omitempty" doc:"true if the account exists."`
 	Activate bool  `json:"activate,omitempty" doc:"true if the person must follow the link in a mail next."`
 	Login    *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only set if the account exists."`
@@ -85,7 +85,7 @@ type RegisterAnswer struct {
 
 type registerOutput struct {
 	SignInHeaders
-	Body RegisterAnswer
+	Body RegisterResponse
 }
 
 // Register returns the endpoint that registers a person.
@@ -119,7 +119,7 @@ func (a *API) register(ctx context.Context, in *registerInput) (*registerOutput,
 	if err != nil {
 		return nil, err
 	}
-	body := RegisterAnswer{SignInStep: step}
+	body := RegisterResponse{SignInStep: step}
 	if signIn.Step == tenancy.StepConfirm {
 		body.Activate = true
 	} else {
@@ -164,8 +164,8 @@ type activateInput struct {
 	Body ActivateRequest
 }
 
-// ActivateAnswer is the response to POST /auth/activate.
-type ActivateAnswer struct {
+// ActivateResponse is the response to POST /auth/activate.
+type ActivateResponse struct {
 	Can   bool  `json:"can" doc:"Whether the account now exists; false if the link has expired or was used."`
 	Login *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only set if can is true."`
 	// PasswordRequired is set if the link was opened in a browser other than the one used to
@@ -176,7 +176,7 @@ type ActivateAnswer struct {
 
 type activateOutput struct {
 	SignInHeaders
-	Body ActivateAnswer
+	Body ActivateResponse
 }
 
 // Activate returns the endpoint that completes a registration, using the link from the email.
@@ -195,13 +195,13 @@ func (a *API) activate(ctx context.Context, in *activateInput) (*activateOutput,
 		return nil, err
 	}
 	if !ok {
-		return &activateOutput{Body: ActivateAnswer{PasswordRequired: signIn.Step == tenancy.StepPassword}}, nil
+		return &activateOutput{Body: ActivateResponse{PasswordRequired: signIn.Step == tenancy.StepPassword}}, nil
 	}
 	headers, step, err := a.signInAnswer(ctx, signIn, in.BrowserCookies)
 	if err != nil {
 		return nil, err
 	}
-	body := ActivateAnswer{Can: true, Login: isDone(signIn), SignInStep: step}
+	body := ActivateResponse{Can: true, Login: isDone(signIn), SignInStep: step}
 	return &activateOutput{SignInHeaders: headers, Body: body}, nil
 }
 

@@ -19,14 +19,14 @@ type AddTeamMemberDto struct {
 
 type inviteInput struct{ Body AddTeamMemberDto }
 
-// InvitationAnswer is a new invitation with its link.
-type InvitationAnswer struct {
+// InvitationResponse is a new invitation with its link.
+type InvitationResponse struct {
 	ID        string `json:"id"`
 	URL       string `json:"url" doc:"Link of the invitation. It works once and is shown only here."`
 	ExpiresAt string `json:"expiresAt" format:"date-time"`
 }
 
-type inviteOutput struct{ Body InvitationAnswer }
+type inviteOutput struct{ Body InvitationResponse }
 
 // Invite returns the endpoint that invites a person to the organization.
 func (a *API) Invite() route.Endpoint {
@@ -62,7 +62,7 @@ func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error
 	if err != nil {
 		return nil, err
 	}
-	return &inviteOutput{Body: InvitationAnswer{
+	return &inviteOutput{Body: InvitationResponse{
 		ID: invitation.ID.String(), URL: record.InvitationLink(a.deps.FrontendURL, token),
 		ExpiresAt: record.FormatTime(invitation.ExpiresAt),
 	}}, nil
@@ -109,5 +109,5 @@ func (a *API) revokeInvitation(ctx context.Context, in *record.PathID) (*record.
 	if err := a.deps.Accounts.RevokeInvitation(ctx, request.Principal(ctx), in.ID); err != nil {
 		return nil, err
 	}
-	return &record.IDOutput{Body: record.IDAnswer(*in)}, nil
+	return &record.IDOutput{Body: record.IDResponse(*in)}, nil
 }

@@ -36,11 +36,11 @@ type Team interface {
 	// RemoveMember removes a member, or lets the caller leave, and returns what the member created.
 	// The member's keys and webhooks keep working unless revoke is set. RemoveMember returns
 	// Forbidden if the member outranks the caller or is the owner, or if the caller may not revoke.
-	RemoveMember(ctx context.Context, p tenancy.Principal, person string, revoke bool) (tenancy.MadeBy, error)
+	RemoveMember(ctx context.Context, p tenancy.Principal, person string, revoke bool) (tenancy.CreatedBy, error)
 	// SetRole changes a member's role. If an administrator becomes a USER, it returns what that
 	// member created. RoleSuperAdmin makes the member the owner and the caller an administrator;
 	// the caller must be the owner and give a proof.
-	SetRole(ctx context.Context, p tenancy.Principal, person string, change tenancy.RoleChange) (tenancy.MadeBy, error)
+	SetRole(ctx context.Context, p tenancy.Principal, person string, change tenancy.RoleChange) (tenancy.CreatedBy, error)
 }
 
 // TeamRecord lists an organization's members.
@@ -109,12 +109,12 @@ type removeInput struct {
 // RemovedMember is the response to removing a member.
 type RemovedMember struct {
 	ID string `json:"id"`
-	MadeByMember
+	CreatedByMember
 }
 
-// MadeByMember lists what a member created before being removed or losing the administrator role.
-// It is empty for a member who leaves without having been an administrator.
-type MadeByMember struct {
+// CreatedByMember lists what a member created before being removed or losing the administrator
+// role. It is empty for a member who leaves without having been an administrator.
+type CreatedByMember struct {
 	Keys        []RemovedKey        `json:"keys" doc:"API keys that the member created and may know."`
 	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member created, or whose URL or secret the member set."`
 	Invitations []RemovedInvitation `json:"invitations" doc:"Open invitations of the member, which have ended."`
@@ -153,8 +153,8 @@ type RemovedInvitation struct {
 
 // newMadeByMember returns what a member created, for callers who manage the organization. Other
 // callers get empty lists.
-func newMadeByMember(p tenancy.Principal, made tenancy.MadeBy, revoked bool) MadeByMember {
-	out := MadeByMember{
+func newMadeByMember(p tenancy.Principal, made tenancy.CreatedBy, revoked bool) CreatedByMember {
+	out := CreatedByMember{
 		Keys: []RemovedKey{}, Webhooks: []RemovedWebhook{}, Invitations: []RemovedInvitation{},
 		Credentials: []string{}, Approvals: []EndedApproval{},
 	}
@@ -187,7 +187,7 @@ func (a *API) removeMember(ctx context.Context, in *removeInput) (*removeOutput,
 	if err != nil {
 		return nil, err
 	}
-	return &removeOutput{Body: RemovedMember{ID: in.ID, MadeByMember: newMadeByMember(p, made, in.RevokeKeys)}}, nil
+	return &removeOutput{Body: RemovedMember{ID: in.ID, CreatedByMember: newMadeByMember(p, made, in.RevokeKeys)}}, nil
 }
 
 // RoleRequest is the body of PUT /settings/team/{id}/role.
@@ -202,14 +202,14 @@ type roleInput struct {
 	Body RoleRequest
 }
 
-// RoleAnswer is the response to PUT /settings/team/{id}/role.
-type RoleAnswer struct {
+// RoleResponse is the response to PUT /settings/team/{id}/role.
+type RoleResponse struct {
 	ID   string `json:"id"`
 	Role string `json:"role"`
-	MadeByMember
+	CreatedByMember
 }
 
-type roleOutput struct{ Body RoleAnswer }
+type roleOutput struct{ Body RoleResponse }
 
 // SetRole returns the endpoint that changes a member's role.
 func (a *API) SetRole() route.Endpoint {
@@ -222,7 +222,7 @@ func (a *API) SetRole() route.Endpoint {
 
 func (a *API) setRole(ctx context.Context, in *roleInput) (*roleOutput, error) {
 	role := tenancy.Role(in.Body.Role)
-	var made tenancy.MadeBy
+	var made tenancy.CreatedBy
 	change := func(ctx context.Context, p tenancy.Principal) (err error) {
 		made, err = a.deps.Accounts.SetRole(ctx, p, in.ID, tenancy.RoleChange{
 			Role: role, Proof: in.Body.Proof(), Revoke: in.Body.RevokeKeys,
@@ -238,7 +238,7 @@ func (a *API) setRole(ctx context.Context, in *roleInput) (*roleOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &roleOutput{Body: RoleAnswer{
-		ID: in.ID, Role: in.Body.Role, MadeByMember: newMadeByMember(request.Principal(ctx), made, in.Body.RevokeKeys),
+	return &roleOutput{Body: RoleResponse{
+		ID: in.ID, Role: in.Body.Role, CreatedByMember: newMadeByMember(request.Principal(ctx), made, in.Body.RevokeKeys),
 	}}, nil
 }

@@ -24,9 +24,9 @@ type Unsubscribers interface {
 	Unsubscribe(ctx context.Context, token string) error
 }
 
-// UnsubscribeAnswer is the response to programs that call POST /auth/unsubscribe. Browsers get a
+// UnsubscribeResponse is the response to programs that call POST /auth/unsubscribe. Browsers get a
 // page instead.
-type UnsubscribeAnswer struct {
+type UnsubscribeResponse struct {
 	Unsubscribed bool `json:"unsubscribed" doc:"Always true."`
 }
 
@@ -42,7 +42,7 @@ func (a *API) UnsubscribePage() route.Endpoint {
 // The endpoint reads no body.
 func (a *API) Unsubscribe() route.Endpoint {
 	return route.Raw(describeUnsubscribe("Unsubscribe from some kinds of mail", 404, 429), a.unsubscribe,
-		route.Answer[UnsubscribeAnswer](http.StatusCreated, "No more mails of these kinds are sent. Browsers get a page."))
+		route.Answer[UnsubscribeResponse](http.StatusCreated, "No more mails of these kinds are sent. Browsers get a page."))
 }
 
 func describeUnsubscribe(summary string, errors ...int) huma.Operation {
@@ -100,5 +100,5 @@ func (a *API) unsubscribe(c *fiber.Ctx) error {
 	if c.Accepts(fiber.MIMEApplicationJSON, fiber.MIMETextHTML) == fiber.MIMETextHTML {
 		return a.page.Send(c, http.StatusCreated, unsubscribeView{About: about(topics), Done: true})
 	}
-	return c.Status(http.StatusCreated).JSON(UnsubscribeAnswer{Unsubscribed: true})
+	return c.Status(http.StatusCreated).JSON(UnsubscribeResponse{Unsubscribed: true})
 }

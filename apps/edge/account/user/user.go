@@ -131,7 +131,7 @@ func (a *API) self(ctx context.Context, _ *struct{}) (*selfOutput, error) {
 		CreatedAt:  record.FormatTime(person.CreatedAt),
 		LastOnline: record.FormatTime(a.deps.Clock.Now()), EmailSwitches: record.NewEmailSwitches(mails),
 		TotalChannels: record.TotalChannels(plan), Tier: string(plan.Tier), Role: string(p.Role), Access: accessName(p.Access),
-		Admin: p.Instance, Impersonate: !p.Behind.IsZero(), PublicAPI: key,
+		Admin: p.Instance, Impersonate: !p.Impersonator.IsZero(), PublicAPI: key,
 	}
 	if !p.Org.IsZero() {
 		out.OrgID = p.Org.String()
@@ -286,12 +286,12 @@ type SetupRequest struct {
 
 type setupInput struct{ Body SetupRequest }
 
-// SetupAnswer is the response to POST /user/setup.
-type SetupAnswer struct {
+// SetupResponse is the response to POST /user/setup.
+type SetupResponse struct {
 	Setup bool `json:"setup" doc:"Always true, even if there was nothing left to fill in."`
 }
 
-type setupOutput struct{ Body SetupAnswer }
+type setupOutput struct{ Body SetupResponse }
 
 // Setup returns the endpoint that fills in what a new person has left empty.
 func (a *API) Setup() route.Endpoint {
@@ -309,5 +309,5 @@ func (a *API) setup(ctx context.Context, in *setupInput) (*setupOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &setupOutput{Body: SetupAnswer{Setup: true}}, nil
+	return &setupOutput{Body: SetupResponse{Setup: true}}, nil
 }

@@ -45,7 +45,7 @@ type Analytics interface {
 	Post(ctx context.Context, p tenancy.Principal, q publishing.GetPostAnalytics) (publishing.PostAnalytics, error)
 	// Figures returns a channel's known figures for a day or, if there are none, the figures for
 	// the last known day before it. If there is no such day, the result has a zero Day.
-	Figures(ctx context.Context, p tenancy.Principal, q publishing.GetFigures) (publishing.DayFigures, error)
+	Figures(ctx context.Context, p tenancy.Principal, q publishing.GetSamples) (publishing.DaySamples, error)
 }
 
 const defaultAnalyticsDays = 7
@@ -249,7 +249,7 @@ func (a *API) figures(ctx context.Context, in *figuresInput) (*figuresOutput, er
 	if err != nil {
 		at = time.Time{} // the use case rejects the zero day after it has found the channel
 	}
-	found, err := a.deps.Analytics.Figures(ctx, request.Principal(ctx), publishing.GetFigures{Channel: in.ID, Day: at})
+	found, err := a.deps.Analytics.Figures(ctx, request.Principal(ctx), publishing.GetSamples{Channel: in.ID, Day: at})
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,7 @@ func approvalRecord(a publishing.Approval) ApprovalRecord {
 		ExpiresAt: record.FormatTime(a.ExpiresAt), AutoSchedule: a.AutoSchedule,
 	}
 	if !a.Person.IsZero() {
-		out.RequestedBy = &Requester{ID: a.Person.String(), Email: a.PersonEmail, Operator: !a.Behind.IsZero()}
+		out.RequestedBy = &Requester{ID: a.Person.String(), Email: a.PersonEmail, Operator: !a.Impersonator.IsZero()}
 	}
 	if a.ReviewURL != "" {
 		out.ReviewURL = &a.ReviewURL

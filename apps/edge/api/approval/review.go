@@ -22,8 +22,8 @@ type Reviews interface {
 	ResolveByToken(ctx context.Context, token string, cmd publishing.ResolveApproval) (publishing.Review, error)
 }
 
-// ReviewAnswer is what a guest sees of an approval request.
-type ReviewAnswer struct {
+// ReviewResponse is what a guest sees of an approval request.
+type ReviewResponse struct {
 	Status       string             `json:"status" enum:"PENDING,APPROVED,REJECTED"`
 	Organization ReviewOrganization `json:"organization"`
 	Post         ReviewPost         `json:"post"`
@@ -63,8 +63,8 @@ type ReviewChannel struct {
 	Profile            string `json:"profile"`
 }
 
-func (a *API) reviewAnswer(r publishing.Review) ReviewAnswer {
-	out := ReviewAnswer{
+func (a *API) reviewAnswer(r publishing.Review) ReviewResponse {
+	out := ReviewResponse{
 		Status: string(r.Shown()), Organization: ReviewOrganization{Name: r.Organization}, Note: r.Note,
 		RequestedAt: record.FormatTime(r.RequestedAt), ExpiresAt: record.FormatTime(r.ExpiresAt),
 		Post: ReviewPost{
@@ -104,7 +104,7 @@ type reviewInput struct {
 
 type reviewOutput struct {
 	Robots string `header:"X-Robots-Tag"`
-	Body   ReviewAnswer
+	Body   ReviewResponse
 }
 
 func (a *API) review(ctx context.Context, in *reviewInput) (*reviewOutput, error) {

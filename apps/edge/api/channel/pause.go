@@ -72,9 +72,9 @@ type HeldChannel struct {
 	Name string `json:"name"`
 }
 
-// PauseAnswer is the response to pausing or resuming. A channel publishes only while neither the
+// PauseResponse is the response to pausing or resuming. A channel publishes only while neither the
 // channel, its group nor the organization is paused.
-type PauseAnswer struct {
+type PauseResponse struct {
 	Paused   bool       `json:"paused"`
 	Held     int        `json:"held" doc:"Number of posts that are due but held back by the pause."`
 	InFlight int        `json:"inFlight" doc:"Number of posts whose call to the platform had already begun; they are not stopped."`
@@ -82,7 +82,7 @@ type PauseAnswer struct {
 	Posts    []HeldPost `json:"posts" doc:"The first 20 scheduled posts, by date."`
 }
 
-type pauseOutput struct{ Body PauseAnswer }
+type pauseOutput struct{ Body PauseResponse }
 
 func (a *API) pause(ctx context.Context, scope publishing.PauseScope, id string, paused bool) (*pauseOutput, error) {
 	cmd := publishing.SetPause{Scope: scope, ID: id, Paused: paused}
@@ -90,7 +90,7 @@ func (a *API) pause(ctx context.Context, scope publishing.PauseScope, id string,
 	if err != nil {
 		return nil, err
 	}
-	out := PauseAnswer{
+	out := PauseResponse{
 		Paused: res.Paused, Held: res.Held, InFlight: res.InFlight, Missed: res.Missed,
 		Posts: make([]HeldPost, 0, len(res.Posts)),
 	}

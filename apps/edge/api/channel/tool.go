@@ -98,12 +98,12 @@ type ChannelRules struct {
 	Tools      []Tool         `json:"tools" doc:"The tools that can be run with POST /integration-trigger/{id}."`
 }
 
-// RulesAnswer is the response of GET /integration-settings/{id}.
-type RulesAnswer struct {
+// RulesResponse is the response of GET /integration-settings/{id}.
+type RulesResponse struct {
 	Output ChannelRules `json:"output" doc:"What the channel accepts."`
 }
 
-type rulesOutput struct{ Body RulesAnswer }
+type rulesOutput struct{ Body RulesResponse }
 
 func (a *API) channelSettings(ctx context.Context, in *channelInput) (*rulesOutput, error) {
 	d, tools, err := a.deps.Tools.Platform(ctx, request.Principal(ctx), in.ID)
@@ -121,7 +121,7 @@ func (a *API) channelSettings(ctx context.Context, in *channelInput) (*rulesOutp
 		}
 		out.Tools = append(out.Tools, tool)
 	}
-	return &rulesOutput{Body: RulesAnswer{Output: out}}, nil
+	return &rulesOutput{Body: RulesResponse{Output: out}}, nil
 }
 
 // Trigger returns the endpoint that runs a tool of a channel's platform.

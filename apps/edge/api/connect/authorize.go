@@ -61,14 +61,14 @@ type authorizeInput struct {
 	Body *AuthorizeRequest
 }
 
-// AuthorizeAnswer holds the URL to open in a browser. If a channel of the platform already works,
+// AuthorizeResponse holds the URL to open in a browser. If a channel of the platform already works,
 // URL is empty and Authorized is true.
-type AuthorizeAnswer struct {
+type AuthorizeResponse struct {
 	URL        string `json:"url,omitempty" doc:"URL at which a person connects an account; absent if authorized is true."`
 	Authorized bool   `json:"authorized,omitempty" doc:"true if a channel of the platform already works."`
 }
 
-type authorizeOutput struct{ Body AuthorizeAnswer }
+type authorizeOutput struct{ Body AuthorizeResponse }
 
 func (a *API) authorize(ctx context.Context, in *authorizeInput) (*authorizeOutput, error) {
 	asked := AuthorizeRequest{}
@@ -80,5 +80,5 @@ func (a *API) authorize(ctx context.Context, in *authorizeInput) (*authorizeOutp
 	if err != nil {
 		return nil, err
 	}
-	return &authorizeOutput{Body: AuthorizeAnswer{URL: got.URL, Authorized: got.URL == ""}}, nil
+	return &authorizeOutput{Body: AuthorizeResponse{URL: got.URL, Authorized: got.URL == ""}}, nil
 }

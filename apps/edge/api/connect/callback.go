@@ -134,8 +134,8 @@ func askedBy(r publishing.ConnectRequest) string {
 			who += ", created by " + r.KeyCreator + ","
 		}
 	}
-	if r.By.BehindName != "" {
-		who = r.By.BehindName + ", an administrator of this service impersonating " + who + ","
+	if r.By.ImpersonatorName != "" {
+		who = r.By.ImpersonatorName + ", an administrator of this service impersonating " + who + ","
 	}
 	return who + " asked for this."
 }

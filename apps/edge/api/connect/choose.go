@@ -72,12 +72,12 @@ func (r ChooseRequest) candidate() (string, error) {
 	return chosen, nil
 }
 
-// ChooseAnswer is the response to choosing an account.
-type ChooseAnswer struct {
+// ChooseResponse is the response to choosing an account.
+type ChooseResponse struct {
 	Success bool `json:"success" doc:"Always true."`
 }
 
-type chooseOutput struct{ Body ChooseAnswer }
+type chooseOutput struct{ Body ChooseResponse }
 
 type chooseInput struct {
 	ID   string `path:"id" doc:"Id of the channel to choose an account for."`
@@ -100,7 +100,7 @@ func (a *API) choose(ctx context.Context, in *chooseInput) (*chooseOutput, error
 	if _, err := a.deps.Connects.Choose(ctx, request.Principal(ctx), cmd); err != nil {
 		return nil, err
 	}
-	return &chooseOutput{Body: ChooseAnswer{Success: true}}, nil
+	return &chooseOutput{Body: ChooseResponse{Success: true}}, nil
 }
 
 // ChooseByStateRequest is a ChooseRequest with the state of the connection attempt.
@@ -135,5 +135,5 @@ func (a *API) chooseByState(ctx context.Context, in *chooseByStateInput) (*choos
 	if _, err := a.deps.Connects.ChooseByState(ctx, "", cmd); err != nil {
 		return nil, err
 	}
-	return &chooseOutput{Body: ChooseAnswer{Success: true}}, nil
+	return &chooseOutput{Body: ChooseResponse{Success: true}}, nil
 }

@@ -40,8 +40,8 @@ var checkMembers = membersOf(append([]member[publishing.CreatePosts]{{
 	name: "ai", schema: flag, decode: func(n node, _ *publishing.CreatePosts) { n.flag() },
 }}, createMembers.list...)...)
 
-// CheckAnswer holds one result per entry, in order. Passed is true if all entries are valid.
-type CheckAnswer struct {
+// CheckResponse holds one result per entry, in order. Passed is true if all entries are valid.
+type CheckResponse struct {
 	Passed  bool          `json:"passed" doc:"Whether all entries are valid."`
 	Results []CheckResult `json:"results" doc:"One result per entry, in the order of the request."`
 }
@@ -82,7 +82,7 @@ func (CheckErrors) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-type checkOutput struct{ Body CheckAnswer }
+type checkOutput struct{ Body CheckResponse }
 
 // CheckPosts returns the endpoint that checks posts without storing them. A check does not count
 // toward any quota.
@@ -107,7 +107,7 @@ func (a *API) checkPosts(ctx context.Context, _ *struct{}) (*checkOutput, error)
 	if err != nil {
 		return nil, record.WithJSONNames(err)
 	}
-	out := &checkOutput{Body: CheckAnswer{Passed: true, Results: make([]CheckResult, 0, len(results))}}
+	out := &checkOutput{Body: CheckResponse{Passed: true, Results: make([]CheckResult, 0, len(results))}}
 	for _, r := range results {
 		out.Body.Passed = out.Body.Passed && len(r.Problems) == 0
 		out.Body.Results = append(out.Body.Results, checkResult(r))

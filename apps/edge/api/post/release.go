@@ -71,18 +71,18 @@ type releaseInput struct {
 	Body ReleaseRequest
 }
 
-// ReleaseAnswer is the response to setting a post's id on the platform.
-type ReleaseAnswer struct {
+// ReleaseResponse is the response to setting a post's id on the platform.
+type ReleaseResponse struct {
 	ID        string `json:"id" doc:"Id of the post."`
 	ReleaseID string `json:"releaseId" doc:"Its id on the platform."`
 }
 
-type releaseOutput struct{ Body ReleaseAnswer }
+type releaseOutput struct{ Body ReleaseResponse }
 
 func (a *API) setRelease(ctx context.Context, in *releaseInput) (*releaseOutput, error) {
 	err := a.deps.Releases.SetRelease(ctx, request.Principal(ctx), in.ID, in.Body.ReleaseID)
 	if err != nil {
 		return nil, err
 	}
-	return &releaseOutput{Body: ReleaseAnswer{ID: strings.ToLower(in.ID), ReleaseID: in.Body.ReleaseID}}, nil
+	return &releaseOutput{Body: ReleaseResponse{ID: strings.ToLower(in.ID), ReleaseID: in.Body.ReleaseID}}, nil
 }

@@ -21,15 +21,15 @@ type settingsInput struct {
 	Body SettingsRequest
 }
 
-// SettingsAnswer is the response to changing a post's settings. PostID is the id of the first post
-// in the thread.
-type SettingsAnswer struct {
+// SettingsResponse is the response to changing a post's settings. PostID is the id of the first
+// post in the thread.
+type SettingsResponse struct {
 	PostID      string `json:"postId" doc:"Id of the post."`
 	PublishDate string `json:"publishDate" format:"date-time" doc:"When the post goes out."`
 	record.ApprovalEffect
 }
 
-type settingsOutput struct{ Body SettingsAnswer }
+type settingsOutput struct{ Body SettingsResponse }
 
 // ChangeSettings returns the endpoint that changes an unpublished post's settings.
 func (a *API) ChangeSettings() route.Endpoint {
@@ -48,7 +48,7 @@ func (a *API) changeSettings(ctx context.Context, in *settingsInput) (*settingsO
 	if err != nil {
 		return nil, record.WithJSONNames(err)
 	}
-	return &settingsOutput{Body: SettingsAnswer{
+	return &settingsOutput{Body: SettingsResponse{
 		PostID: changed.Post.String(), PublishDate: record.FormatTime(changed.PublishDate),
 		ApprovalEffect: record.NewApprovalEffect(changed.Approval),
 	}}, nil

@@ -45,13 +45,14 @@ type statusInput struct {
 	Body StatusRequest
 }
 
-// StatusAnswer is a post's new state. ID is in lower case even if the request has it in upper case.
-type StatusAnswer struct {
+// StatusResponse is a post's new state. ID is in lower case even if the request has it in upper
+// case.
+type StatusResponse struct {
 	ID    string `json:"id" doc:"Id of the post."`
 	State string `json:"state" enum:"DRAFT,QUEUE" doc:"Its new state."`
 }
 
-type statusOutput struct{ Body StatusAnswer }
+type statusOutput struct{ Body StatusResponse }
 
 func (a *API) changeStatus(ctx context.Context, in *statusInput) (*statusOutput, error) {
 	cmd := publishing.ChangeStatus{
@@ -61,5 +62,5 @@ func (a *API) changeStatus(ctx context.Context, in *statusInput) (*statusOutput,
 	if err != nil {
 		return nil, record.WithJSONNames(err)
 	}
-	return &statusOutput{Body: StatusAnswer{ID: strings.ToLower(in.ID), State: record.StateName(changed.State)}}, nil
+	return &statusOutput{Body: StatusResponse{ID: strings.ToLower(in.ID), State: record.StateName(changed.State)}}, nil
 }
