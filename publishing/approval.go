@@ -250,7 +250,7 @@ func (c RequestApproval) Cleaned() (RequestApproval, error) {
 	if c.ReviewerEmail != nil {
 		email, ok := tenancy.CleanEmail(*c.ReviewerEmail)
 		if !ok {
-			faults.Add("reviewerEmail", "must be an e-mail address")
+			faults.Add("reviewerEmail", "must be an email address")
 		}
 		c.ReviewerEmail = &email
 	}

@@ -70,23 +70,24 @@ func ErrorCodes() []ErrorCode {
 	return []ErrorCode{
 		{
 			Code:    CodeRejected,
-			Meaning: "The platform refused the post, or it cannot be sent as it is. It was not published.",
+			Meaning: "The platform rejected the post, or the post cannot be sent as it is. It was not published.",
 			Remedy:  "Fix the problem that error describes, then schedule the post again.",
 		},
 		{
 			Code:    CodeRetriesUsedUp,
 			Meaning: "The platform kept failing or could not be reached until the retries ran out.",
-			Remedy:  "Read error, which also says whether a part of the thread was published, and schedule the post again later.",
+			Remedy: "Read error, which also says whether part of the thread was published, and schedule the post " +
+				"again later.",
 		},
 		{
 			Code:    CodeOutcomeUnknown,
-			Meaning: "The platform was called, but it could not be determined whether it published the post.",
+			Meaning: "The platform was called, but the service could not determine whether the post was published.",
 			Remedy: "Check the platform first. Only if the post is not there, send PUT /posts/{id}/status " +
 				"with republish: true.",
 		},
 		{
 			Code:    CodeMissed,
-			Meaning: "The time of the post passed while it could not be sent, for example while the channel was paused.",
+			Meaning: "The post could not be sent when it was due, for example because the channel was paused.",
 			Remedy:  "Schedule the post again if it still matters.",
 		},
 		{
@@ -96,28 +97,28 @@ func ErrorCodes() []ErrorCode {
 		},
 		{
 			Code:    CodePredecessor,
-			Meaning: "The part before this one failed, so this one was not sent.",
-			Remedy:  "Fix the part before it; that part's own error has the reason.",
+			Meaning: "The previous part failed, so this part was not sent.",
+			Remedy:  "Fix the previous part; its error has the reason.",
 		},
 		{
 			Code:    CodeTooLong,
-			Meaning: "The service could not finish the post: its process kept ending, or it took too long.",
+			Meaning: "The service could not finish the post: its process kept stopping, or publishing took too long.",
 			Remedy:  "Schedule the post again. If it fails again, tell the operator of the service.",
 		},
 		{
 			Code:    CodeUnapproved,
-			Meaning: "The content of the post is not what was approved, so it was not published.",
-			Remedy:  "Make the post a draft, and ask for its approval again.",
+			Meaning: "The post's content differs from what was approved, so the post was not published.",
+			Remedy:  "Make the post a draft, and request approval again.",
 		},
 		{
 			Code:    CodeQuota,
-			Meaning: "The plan had no room for this occurrence of a repeated post.",
+			Meaning: "This occurrence of a repeated post would have exceeded the plan limit.",
 			Remedy:  "Change the plan, or wait for the next billing month.",
 		},
 		{
 			Code:    CodeDeleted,
 			Meaning: "The post was deleted while it was being published.",
-			Remedy:  "Check the platform: a part of it may have been published before.",
+			Remedy:  "Check the platform: part of the post may already have been published.",
 		},
 	}
 }

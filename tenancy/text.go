@@ -136,7 +136,7 @@ func (i *Inputs) Name(field, name string, least, most int) string {
 func (i *Inputs) Email(field, email string) string {
 	clean, ok := CleanEmail(email)
 	if !ok {
-		i.list.Add(field, "must be an e-mail address")
+		i.list.Add(field, "must be an email address")
 	}
 	return clean
 }

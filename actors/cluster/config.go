@@ -21,17 +21,17 @@ type Config struct {
 	// HeartbeatInterval is at most half of LeaseTTL.
 	HeartbeatInterval time.Duration `env:"HEARTBEAT_INTERVAL, default=2s" doc:"How often a process renews its lease."`
 	// Roles are RoleEdge, RoleWorker or both.
-	Roles []string `env:"ROLES, default=edge,worker" doc:"edge answers requests, worker publishes; one or both."`
+	Roles []string `env:"ROLES, default=edge,worker" doc:"edge serves requests, worker publishes posts; one or both."`
 	// Listen is a host:port address. If it is empty, other processes cannot send messages to this
 	// process's actors. Example: 10.0.0.7:4901
-	Listen string `env:"CLUSTER_LISTEN" doc:"host:port where other processes reach this one; not needed by a single process."`
+	Listen string `env:"CLUSTER_LISTEN" doc:"host:port at which other processes reach this one; not needed by a single process."`
 	// Advertise is the host:port address at which other processes reach this one. It defaults to
 	// Listen.
 	Advertise string `env:"CLUSTER_ADVERTISE" doc:"host:port that other processes use, if it differs from CLUSTER_LISTEN."`
 	// Cert, Key and CA are required unless Listen is on loopback.
-	Cert string `env:"CLUSTER_CERT" doc:"PEM file with the certificate of this process; needed off loopback."`
-	Key  string `env:"CLUSTER_KEY" doc:"PEM file with the key of that certificate."`
-	CA   string `env:"CLUSTER_CA" doc:"PEM file with the authority of the certificates of all processes."`
+	Cert string `env:"CLUSTER_CERT" doc:"PEM file with this process's certificate; required unless all processes are on loopback."`
+	Key  string `env:"CLUSTER_KEY" doc:"PEM file with the private key of CLUSTER_CERT."`
+	CA   string `env:"CLUSTER_CA" doc:"PEM file with the authority that issued the certificates of all processes."`
 }
 
 // Has reports whether the process has a role. A process without RoleWorker owns no shards; a

@@ -23,9 +23,9 @@ import (
 // applies its own Limit and MaxInFlight, so both should be the same in all processes.
 type Config struct {
 	// Limit is the number of requests allowed per fixed one-minute window.
-	Limit int `env:"API_LIMIT, default=60" doc:"Requests a minute that one organization may make."`
+	Limit int `env:"API_LIMIT, default=60" doc:"Maximum number of requests a minute per organization."`
 	// MaxInFlight is the maximum number of posts that an organization can have in flight.
-	MaxInFlight int `env:"ORG_MAX_IN_FLIGHT, default=8" doc:"Posts of one organization that are sent at the same time."`
+	MaxInFlight int `env:"ORG_MAX_IN_FLIGHT, default=8" doc:"Maximum number of posts per organization that are sent at the same time."`
 	// Timeout limits how long Admit waits for the actor. After that, Admit decides with this
 	// process's own window.
 	Timeout time.Duration `env:"ACTOR_TIMEOUT, default=250ms" doc:"How long a request waits for its organization's actor."`

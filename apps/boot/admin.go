@@ -99,7 +99,7 @@ type noWaker struct{}
 func (noWaker) Wake(context.Context, tenancy.OrgID, time.Time) {}
 
 type adminCreate struct {
-	Email         string `arg:"" help:"E-mail address."`
+	Email         string `arg:"" help:"Email address."`
 	Name          string `help:"Name of the person."`
 	Organization  string `default:"My organization" help:"Name of the organization."`
 	Admin         bool   `help:"Make the person an administrator of the instance."`
@@ -138,7 +138,7 @@ func (c adminCreate) password(t *terminal) (string, error) {
 }
 
 type adminResetPassword struct {
-	Email string `arg:"" help:"E-mail address of the person."`
+	Email string `arg:"" help:"Email address of the person."`
 }
 
 func (c adminResetPassword) Run(t *terminal) error {
@@ -152,7 +152,7 @@ func (c adminResetPassword) Run(t *terminal) error {
 }
 
 type adminResetMFA struct {
-	Email string `arg:"" help:"E-mail address of the person."`
+	Email string `arg:"" help:"Email address of the person."`
 }
 
 func (c adminResetMFA) Run(t *terminal) error {
@@ -166,7 +166,7 @@ func (c adminResetMFA) Run(t *terminal) error {
 }
 
 type adminGrant struct {
-	Email string `arg:"" help:"E-mail address of the person."`
+	Email string `arg:"" help:"Email address of the person."`
 	End   bool   `help:"Revoke the rights of an administrator of the instance."`
 }
 

@@ -41,13 +41,13 @@ type Config struct {
 	FilesDir string `env:"FILES_DIR" doc:"Folder for uploads, shared by all processes; defaults to CRIER_HOME/files."`
 	// SandboxURL is an http URL on loopback with a port. The sandbox platform is offered only if
 	// SandboxURL is set. Example: http://127.0.0.1:4613
-	SandboxURL string `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox), on loopback."`
+	SandboxURL string `env:"SANDBOX_URL" doc:"URL of a running sandbox (crier sandbox) on loopback."`
 	// PlansFile is read at startup; see billing.Parse. If it is empty, there are no plan limits.
-	PlansFile string `env:"PLANS_FILE" doc:"JSON file with plans and their limits. Without it, no plan limits an organization."`
+	PlansFile string `env:"PLANS_FILE" doc:"JSON file with plans and their limits. Without it, organizations have no plan limits."`
 	// DrainDelay counts toward StopTimeout.
-	DrainDelay time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long a stopping process still answers requests."`
+	DrainDelay time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long a stopping process still serves requests."`
 	// StopTimeout limits how long Close may take.
-	StopTimeout   time.Duration `env:"STOP_TIMEOUT, default=40s" doc:"Longest time that a clean stop may take."`
+	StopTimeout   time.Duration `env:"STOP_TIMEOUT, default=40s" doc:"Time limit for a clean shutdown."`
 	PruneInterval time.Duration `env:"PRUNE_INTERVAL, default=1h" doc:"How often expired rows are deleted."`
 
 	Postgres  pg.Config

@@ -57,7 +57,7 @@ var sections = []section{
 		},
 	},
 	{
-		title: "Limits of organizations", intro: "See [Limits and disk use](limits-and-disk.md) and [Plans](plans.md).",
+		title: "Organization limits", intro: "See [Limits and disk use](limits-and-disk.md) and [Plans](plans.md).",
 		names: []string{
 			"API_LIMIT", "APP_LIMIT", "ORG_MAX_CHANNELS", "ORG_MAX_WEBHOOKS", "ORG_MAX_STORAGE_BYTES", "PLANS_FILE",
 		},
@@ -74,7 +74,7 @@ var sections = []section{
 		},
 	},
 	{
-		title: "Accounts and mail", intro: "See [Accounts](accounts.md).",
+		title: "Accounts and email", intro: "See [Accounts](accounts.md).",
 		names: []string{
 			"REGISTRATION", "SMTP_URL", "MAIL_FROM", "DELETE_GRACE", "ORGANIZATIONS_PER_DAY",
 			"ORGANIZATIONS_PER_PERSON", "DEFAULT_PLAN_ORGANIZATIONS", "ENTERPRISE_SECRET",
@@ -114,8 +114,8 @@ var sections = []section{
 	},
 	{
 		title: "Advanced",
-		intro: "Timing of the scheduler and of a stop. The defaults fit together: change one only if you know what " +
-			"depends on it. " +
+		intro: "Timing of the scheduler and of shutdown. The defaults work together, so change one only if you know " +
+			"what depends on it. " +
 			"[Publishing](publishing.md#timing) explains the settings that change what happens to posts.",
 		names: []string{
 			"PLATFORM_TIMEOUT", "SETTLE_DELAY", "RECONCILE_WINDOW", "PREPARE_TIMEOUT", "FOLLOWER_TIMEOUT",
@@ -127,11 +127,11 @@ var sections = []section{
 
 const configHead = "# Configuration\n\n" +
 	"<!-- Written by `go run ./apps/crier config --markdown`. Do not edit. -->\n\n" +
-	"`crier serve` reads its configuration from environment variables; an empty value counts as unset. " +
-	"It needs `DATABASE_URL` and `ENCRYPTION_KEYS`. Everything else has a default or is optional.\n\n" +
-	"Durations look like `30s`, `5m` or `12h`, and sizes are numbers of bytes. " +
-	"`serve` checks all settings before it starts, and names each invalid one with its bounds. " +
-	"`--env NAME=VALUE` sets a variable for one run. `crier config` lists all variables in the terminal.\n"
+	"`crier serve` reads its configuration from environment variables. An empty value counts as unset. " +
+	"`serve` needs `DATABASE_URL` and `ENCRYPTION_KEYS`. Everything else has a default or is optional.\n\n" +
+	"Durations are written as `30s`, `5m` or `12h`, and sizes as numbers of bytes. " +
+	"`serve` checks all settings before it starts, and reports each invalid setting with its allowed values. " +
+	"`--env NAME=VALUE` sets a variable for a single run. `crier config` lists all variables in the terminal.\n"
 
 // configPage returns the content of docs/self-hosting/configuration.md.
 func configPage() string {

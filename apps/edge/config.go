@@ -25,35 +25,35 @@ type Config struct {
 	// FrontendURL defaults to BaseURL/app.
 	FrontendURL string `env:"FRONTEND_URL" doc:"URL of the dashboard; defaults to BASE_URL/app."`
 	// MainURL is another URL, besides FrontendURL, whose pages may use the service with a session.
-	MainURL string `env:"MAIN_URL" doc:"A second URL whose pages may use the service with a session."`
-	Host    string `env:"HOST, default=127.0.0.1" doc:"Interface to listen on."`
+	MainURL string `env:"MAIN_URL" doc:"URL of a second site whose pages can use the service with a session."`
+	Host    string `env:"HOST, default=127.0.0.1" doc:"Host name or IP address to listen on."`
 	Port    int    `env:"PORT, default=4000" doc:"Port to listen on."`
 	// TrustedProxies lists addresses and networks. Example: 10.0.0.0/8
-	TrustedProxies []string `env:"TRUSTED_PROXIES" doc:"Addresses and networks of your proxies, whose X-Forwarded-For is trusted."`
+	TrustedProxies []string `env:"TRUSTED_PROXIES" doc:"IP addresses and networks of proxies whose X-Forwarded-For is trusted."`
 
-	BodyLimit   int64 `env:"BODY_LIMIT, default=1048576" doc:"Largest JSON body, in bytes."`
-	PostLimit   int64 `env:"POST_BODY_LIMIT, default=10485760" doc:"Largest body of POST /posts, in bytes."`
-	UploadLimit int64 `env:"UPLOAD_BODY_LIMIT, default=1074790400" doc:"Largest upload request, in bytes."`
+	BodyLimit   int64 `env:"BODY_LIMIT, default=1048576" doc:"Maximum size of a JSON body, in bytes."`
+	PostLimit   int64 `env:"POST_BODY_LIMIT, default=10485760" doc:"Maximum size of a POST /posts body, in bytes."`
+	UploadLimit int64 `env:"UPLOAD_BODY_LIMIT, default=1074790400" doc:"Maximum size of an upload request, in bytes."`
 
-	Timeout       time.Duration `env:"REQUEST_TIMEOUT, default=30s" doc:"Longest time for a request with its body."`
-	UploadTimeout time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Longest time for an upload or a download."`
+	Timeout       time.Duration `env:"REQUEST_TIMEOUT, default=30s" doc:"Time limit for receiving a request, including its body."`
+	UploadTimeout time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Time limit for an upload or a download."`
 	// UploadRate is the minimum average speed, in bytes per second. It applies once REQUEST_TIMEOUT
 	// has passed.
-	UploadRate int64 `env:"UPLOAD_MIN_RATE, default=4096" doc:"Lowest average speed of an upload or download, in bytes a second."`
+	UploadRate int64 `env:"UPLOAD_MIN_RATE, default=4096" doc:"Minimum average speed of an upload or download, in bytes a second."`
 
 	// MaxConns also counts connections from TrustedProxies and loopback.
-	MaxConns int `env:"MAX_CONNECTIONS, default=16384" doc:"Open connections of all clients together; more are closed at once."`
+	MaxConns int `env:"MAX_CONNECTIONS, default=16384" doc:"Maximum number of open connections in total; further ones are closed immediately."`
 	// ClientConns applies to each IPv4 address and each IPv6 /64 network; a /48 network may have
 	// four times as many connections. TrustedProxies and loopback are exempt. 0 means no limit for
 	// any client.
-	ClientConns int `env:"CLIENT_MAX_CONNECTIONS, default=256" doc:"Open connections of one client address; 0: no limit."`
+	ClientConns int `env:"CLIENT_MAX_CONNECTIONS, default=256" doc:"Maximum number of open connections per client address; 0: no limit."`
 	// MobileScheme is a URL with the app's own scheme. Example: crier://callback
-	MobileScheme string `env:"MOBILE_APP_SCHEME" doc:"Address of an app to which sign-ins return, such as crier://callback."`
+	MobileScheme string `env:"MOBILE_APP_SCHEME" doc:"URL of a mobile app to which sign-ins return, such as crier://callback."`
 	// AppLimit applies to fixed windows of one minute.
-	AppLimit int `env:"APP_LIMIT, default=600" doc:"Requests a minute that one session may make."`
+	AppLimit int `env:"APP_LIMIT, default=600" doc:"Maximum number of requests a minute per session."`
 	// MonitorToken must have at least 16 characters. If it is empty, /monitor/queue is served only
 	// on METRICS_LISTEN.
-	MonitorToken secret.Text `env:"MONITOR_TOKEN" doc:"Value of X-Monitor-Token that opens /monitor/queue on the public address."`
+	MonitorToken secret.Text `env:"MONITOR_TOKEN" doc:"X-Monitor-Token value that allows access to /monitor/queue on the public address."`
 }
 
 const (

@@ -80,13 +80,13 @@ const interfaceVersion = "1.0.1"
 // cookie and session, which the routes refer to.
 func (s *Server) describeService(doc *huma.OpenAPI) {
 	doc.Info.Description = "Publish posts to social platforms, on time and once.\n\nSigned webhooks report what " +
-		"happens to posts; /docs/webhooks describes the events, deliveries and signatures. The guides are at /docs."
+		"happens to posts. /docs/webhooks describes the events, deliveries and signatures, and /docs has the guides."
 	doc.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "apiKey", In: "header", Name: "Authorization",
 			Description: "The API key alone, without Bearer."},
 		"cookie": {Type: "apiKey", In: "cookie", Name: "auth",
-			Description: "The dashboard's session. Unsafe requests must come from the service's own pages. Over " +
-				"https, the session is also set in the cookie __Host-auth, which takes precedence."},
+			Description: "The dashboard session. Unsafe requests must come from the service's own pages. Over https, " +
+				"the session is also set in the cookie __Host-auth, which takes precedence."},
 		"session": {Type: "apiKey", In: "header", Name: "auth", Description: "The same session in a header."},
 	}
 }

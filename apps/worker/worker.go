@@ -29,14 +29,14 @@ type Config struct {
 
 	// MaxInFlight bounds the posts in flight. A single destination gets at most half of
 	// MaxInFlight.
-	MaxInFlight int `env:"MAX_IN_FLIGHT, default=4096" doc:"Posts that one process sends at the same time."`
+	MaxInFlight int `env:"MAX_IN_FLIGHT, default=4096" doc:"Maximum number of posts that a process sends at the same time."`
 	// SweepInterval bounds how long a post that no timer covers goes unnoticed.
-	SweepInterval time.Duration `env:"SWEEP_INTERVAL, default=5s" doc:"How often the worker looks for posts that no timer covers."`
+	SweepInterval time.Duration `env:"SWEEP_INTERVAL, default=5s" doc:"How often the worker searches for posts that no timer covers."`
 	// DrainTimeout limits how long Stop waits for posts in flight, counted from Drain.
-	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long a stop waits for posts in flight."`
+	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long a stopping process waits for posts in flight."`
 	// Rates apply to all processes together. The processes share them through Redis; without Redis,
 	// each process uses its share.
-	Rates Rates `env:"PLATFORM_RATES" doc:"Posts per time span for each platform, such as bluesky=600/1m,sandbox=10/1s."`
+	Rates Rates `env:"PLATFORM_RATES" doc:"Maximum number of posts per interval for each platform, such as bluesky=600/1m,sandbox=10/1s."`
 }
 
 // Validate returns all faults in the configuration, joined; errors.As finds an env.Fault in the

@@ -32,10 +32,10 @@ type S3Config struct {
 	Endpoint string `env:"S3_ENDPOINT" doc:"URL of the S3 service, such as https://s3.eu-central-1.amazonaws.com."`
 	Region   string `env:"S3_REGION, default=us-east-1" doc:"Region of the bucket, used in signatures."`
 	// Bucket is an existing bucket that holds nothing but the files of one database.
-	Bucket    string `env:"S3_BUCKET" doc:"Existing bucket for uploads, with nothing else in it."`
-	AccessKey string `env:"S3_ACCESS_KEY" doc:"Access key id of the S3 service."`
-	SecretKey string `env:"S3_SECRET_KEY" doc:"Secret access key of the S3 service."`
-	PathStyle bool   `env:"S3_PATH_STYLE, default=true" doc:"Whether URLs have the bucket in their path; false: in the host name."`
+	Bucket    string `env:"S3_BUCKET" doc:"Existing bucket for uploads; it must not contain anything else."`
+	AccessKey string `env:"S3_ACCESS_KEY" doc:"Access key id for the S3 service."`
+	SecretKey string `env:"S3_SECRET_KEY" doc:"Secret access key for the S3 service."`
+	PathStyle bool   `env:"S3_PATH_STYLE, default=true" doc:"Whether the bucket name is in the URL path (true) or in the host name (false)."`
 }
 
 // Validate returns all faults in the configuration, joined. The errors do not contain the keys.

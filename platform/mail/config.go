@@ -15,9 +15,9 @@ type Config struct {
 	// URL is empty if this instance sends no email. It may include a password. smtp:// requires
 	// STARTTLS, and smtps:// uses TLS from the first byte. smtp://host?tls=none uses no TLS and is
 	// valid only for hosts on loopback. Example: smtps://crier:password@mail.example.com:465
-	URL string `env:"SMTP_URL" doc:"Mail server, smtp:// (STARTTLS) or smtps://, [user:password@]host[:port]."`
+	URL string `env:"SMTP_URL" doc:"URL of the mail server: smtp:// (STARTTLS) or smtps://, then [user:password@]host[:port]."`
 	// From is an RFC 5322 address with an optional name. Example: Crier <crier@example.com>
-	From string `env:"MAIL_FROM" doc:"Sender of all mail, such as Crier <crier@example.com>; required with SMTP_URL."`
+	From string `env:"MAIL_FROM" doc:"Sender of all emails, such as Crier <crier@example.com>; required with SMTP_URL."`
 }
 
 // Enabled reports whether a mail server is configured.
@@ -38,7 +38,7 @@ func (c Config) Validate() error {
 	}
 	if c.From != "" {
 		if _, err := parseAddress(c.From); err != nil {
-			add("MAIL_FROM", "must be one e-mail address, with or without a name, such as Crier <crier@example.com>")
+			add("MAIL_FROM", "must be one email address, with or without a name, such as Crier <crier@example.com>")
 		}
 	}
 	return errors.Join(faults...)

@@ -41,7 +41,7 @@ func (m Message) validate() (*mail.Address, error) {
 	to, err := parseAddress(m.To)
 	switch {
 	case err != nil:
-		return nil, invalid("The recipient is not an e-mail address.")
+		return nil, invalid("The recipient is not an email address.")
 	case m.Subject == "" || len(m.Subject) > maxSubject:
 		return nil, invalid("The subject of a mail must have 1 to 500 bytes.")
 	case hasControl(m.Subject):

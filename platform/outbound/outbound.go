@@ -60,7 +60,7 @@ type Config struct {
 	// Allow lists host:port pairs that have a private address or a port other than 80 and 443. The
 	// list from the environment applies to calls made for tenants. For servers that the service
 	// itself calls, use a client from To. Example: hooks.internal:8080
-	Allow []string `env:"OUTBOUND_ALLOW" doc:"host:port list that requests for tenants may reach besides public addresses."`
+	Allow []string `env:"OUTBOUND_ALLOW" doc:"Non-public host:port addresses that requests for tenants can also reach."`
 }
 
 // Validate returns an error for each entry that is not host:port.

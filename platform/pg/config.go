@@ -51,18 +51,18 @@ const PoolerTransaction = "transaction"
 type Config struct {
 	// URL connects to the database as the owner of its tables. Example:
 	// postgres://crier:password@db:5432/crier
-	URL string `env:"DATABASE_URL" doc:"URL of the Postgres database, as the owner of its tables; required."`
+	URL string `env:"DATABASE_URL" doc:"Postgres URL for connecting as the owner of the tables; required."`
 	// DirectURL is like URL but bypasses any pooler. It defaults to URL. Locks, LISTEN and
 	// migrations use it.
-	DirectURL string `env:"DATABASE_DIRECT_URL" doc:"URL that bypasses any pooler; defaults to DATABASE_URL."`
+	DirectURL string `env:"DATABASE_DIRECT_URL" doc:"Postgres URL that bypasses any pooler; defaults to DATABASE_URL."`
 	// Pooler is PoolerTransaction if URL leads through a transaction pooler.
-	Pooler string `env:"POOLER" doc:"Set to transaction if DATABASE_URL leads through a transaction pooler."`
+	Pooler string `env:"POOLER" doc:"Set to transaction if DATABASE_URL goes through a transaction pooler."`
 	// RolePrefix defaults to crier.
-	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"First part of the names of the database roles."`
+	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"Prefix of the database role names."`
 	// MaxConns is the maximum number of connections in all pools together, except Retention, Keys,
 	// Sessions and Jobs. 0 means twice the number of cores plus 2, and at least 16. About half of
 	// the connections are in the Tenant pool, and one organization uses at most half of that pool.
-	MaxConns int32 `env:"DATABASE_MAX_CONNS" doc:"Connections of the shared pools; defaults to 2 x cores + 2, at least 16."`
+	MaxConns int32 `env:"DATABASE_MAX_CONNS" doc:"Number of connections in the shared pools; defaults to 2 x cores + 2, at least 16."`
 }
 
 // Validate returns all faults in the configuration, joined. Each has the form "NAME: sentence".

@@ -18,7 +18,7 @@ import (
 // Config names the Redis server that the processes share.
 type Config struct {
 	// URL is empty if this process shares no limits. Example: redis://:password@10.0.0.5:6379/0
-	URL string `env:"REDIS_URL" doc:"Redis that all processes share, redis:// or rediss://; one process needs none."`
+	URL string `env:"REDIS_URL" doc:"URL of the Redis server that all processes share, redis:// or rediss://; not needed by a single process."`
 }
 
 // Validate returns an error if URL is neither empty nor valid. The error does not contain the URL,

@@ -25,7 +25,7 @@ const keySize = 32
 // Config holds an instance's encryption keys, which all its processes share.
 type Config struct {
 	// Keys are separated by commas. The first one encrypts; all of them decrypt.
-	Keys Text `env:"ENCRYPTION_KEYS, required" doc:"Base64 keys of 32 bytes, comma-separated. The first encrypts, all decrypt."`
+	Keys Text `env:"ENCRYPTION_KEYS, required" doc:"Comma-separated list of base64-encoded 32-byte keys. The first key encrypts; all keys decrypt."`
 }
 
 // Validate returns an error that lists every invalid key by its position, without its text.

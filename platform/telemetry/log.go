@@ -13,12 +13,12 @@ import (
 
 // Config configures a process's log and private listener.
 type Config struct {
-	LogFormat string     `env:"LOG_FORMAT, default=auto" doc:"json, text, or auto: text on a terminal, else json."`
+	LogFormat string     `env:"LOG_FORMAT, default=auto" doc:"json, text, or auto (text on a terminal, otherwise json)."`
 	LogLevel  slog.Level `env:"LOG_LEVEL, default=info" doc:"debug, info, warn or error."`
 	// Listen is the private host:port that serves /metrics, /health, /monitor/queue and
 	// /debug/pprof without authentication. If it is empty, nothing is served. Example:
 	// 127.0.0.1:4899
-	Listen string `env:"METRICS_LISTEN" doc:"Private host:port of metrics, health and profiles, without a password."`
+	Listen string `env:"METRICS_LISTEN" doc:"Private host:port that serves metrics, health and profiles without a password."`
 }
 
 // Validate returns the joined errors of all invalid fields. LogLevel is checked earlier, when the

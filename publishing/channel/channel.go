@@ -31,7 +31,7 @@ type Config struct {
 	PlatformTimeout time.Duration
 	// MaxChannels limits an organization's connected channels. An account that is already connected
 	// can always be reconnected.
-	MaxChannels int `env:"ORG_MAX_CHANNELS, default=1000" doc:"Channels that one organization may have, at most 10000."`
+	MaxChannels int `env:"ORG_MAX_CHANNELS, default=1000" doc:"Maximum number of channels per organization, up to 10000."`
 }
 
 // Validate returns all configuration faults, memberWithoutMFA. errors.As finds an env.Fault in the

@@ -33,10 +33,10 @@ type Config struct {
 	// row as orphans.
 	UploadTimeout time.Duration
 
-	MaxImage int64 `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
-	MaxVideo int64 `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Largest video that may be uploaded, in bytes."`
+	MaxImage int64 `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Maximum size of an uploaded image, in bytes."`
+	MaxVideo int64 `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Maximum size of an uploaded video, in bytes."`
 	// MaxStorage limits an organization's uploaded files, in bytes; 0 means no limit.
-	MaxStorage int64 `env:"ORG_MAX_STORAGE_BYTES, default=107374182400" doc:"Bytes of files of one organization; 0: no limit."`
+	MaxStorage int64 `env:"ORG_MAX_STORAGE_BYTES, default=107374182400" doc:"Maximum size of an organization's files, in bytes; 0: no limit."`
 }
 
 const (

@@ -18,7 +18,7 @@ type Retention struct {
 	// Keys is counted from when the posts created with an Idempotency-Key ended or last changed.
 	Keys time.Duration `env:"IDEMPOTENCY_KEY_RETENTION, default=720h" doc:"How long an Idempotency-Key is kept; 0s: forever."`
 	// Events is counted from when a post ended.
-	Events time.Duration `env:"EVENT_RETENTION, default=4320h" doc:"How long the timeline of a post is kept; 0s: forever."`
+	Events time.Duration `env:"EVENT_RETENTION, default=4320h" doc:"How long a post's timeline is kept; 0s: forever."`
 	// Deleted is counted from the deletion. The default is longer than a billing month, because a
 	// month's quota counts the posts published in that month.
 	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=768h" doc:"How long a deleted post is kept; 0s: forever."`

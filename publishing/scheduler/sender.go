@@ -30,29 +30,29 @@ type Config struct {
 
 	// PlatformTimeout limits one call. For the irreversible call, the time starts before the call
 	// is marked.
-	PlatformTimeout time.Duration `env:"PLATFORM_TIMEOUT, default=60s" doc:"Longest time of one call to a platform."`
+	PlatformTimeout time.Duration `env:"PLATFORM_TIMEOUT, default=60s" doc:"Time limit for one call to a platform."`
 	// SettleDelay is measured from the end of PlatformTimeout. A post that is not found on the
 	// platform is not sent again before the delay has passed.
-	SettleDelay time.Duration `env:"SETTLE_DELAY, default=60s" doc:"How long after PLATFORM_TIMEOUT a call may still take effect."`
+	SettleDelay time.Duration `env:"SETTLE_DELAY, default=60s" doc:"How long after PLATFORM_TIMEOUT a call can still take effect."`
 	// MaxLateness is measured from the due time.
-	MaxLateness time.Duration `env:"MAX_LATENESS, default=24h" doc:"A post that is later than this is given up as missed."`
+	MaxLateness time.Duration `env:"MAX_LATENESS, default=24h" doc:"How late a post can be published; later posts end as missed."`
 	// CatchUpInterval separates a channel's posts that became due while the channel could not
 	// publish.
-	CatchUpInterval time.Duration `env:"CATCH_UP_INTERVAL, default=30s" doc:"Pause between late posts of one channel."`
+	CatchUpInterval time.Duration `env:"CATCH_UP_INTERVAL, default=30s" doc:"Interval between late posts on the same channel."`
 	// RetryWindow is measured from the first of several consecutive failures, excluding times when
 	// the channel was held back. A part has failed if its next attempt would come after the window.
 	// Until then, the post keeps its channel busy.
-	RetryWindow time.Duration `env:"RETRY_WINDOW, default=30m" doc:"How long a post that fails is retried."`
+	RetryWindow time.Duration `env:"RETRY_WINDOW, default=30m" doc:"How long a failing post is retried."`
 	// ReconcileWindow is measured from the irreversible call.
-	ReconcileWindow time.Duration `env:"RECONCILE_WINDOW, default=12m" doc:"How long a platform is asked about an unknown outcome."`
+	ReconcileWindow time.Duration `env:"RECONCILE_WINDOW, default=12m" doc:"How long a platform is queried about an unknown outcome."`
 	// PrepareTimeout limits how long a post may be prepared, however often its claim is renewed.
-	PrepareTimeout time.Duration `env:"PREPARE_TIMEOUT, default=6h" doc:"How long a post may take to prepare its files."`
+	PrepareTimeout time.Duration `env:"PREPARE_TIMEOUT, default=6h" doc:"Time limit for preparing a post, for example uploading its files."`
 	// FollowerTimeout is measured from the end of the predecessor.
-	FollowerTimeout time.Duration `env:"FOLLOWER_TIMEOUT, default=1h" doc:"How long a delayed part waits after its predecessor ended without it."`
+	FollowerTimeout time.Duration `env:"FOLLOWER_TIMEOUT, default=1h" doc:"How long a delayed part can wait once its predecessor has ended without starting it."`
 	// PauseMaxAge is measured from the due time to the end of a pause. Older posts end as missed;
 	// the others are published one by one. With 0, every post that became due during the pause ends
 	// as missed. Only a Queue uses it.
-	PauseMaxAge time.Duration `env:"PAUSE_MAX_AGE, default=24h" doc:"How late a post may be published after a pause."`
+	PauseMaxAge time.Duration `env:"PAUSE_MAX_AGE, default=24h" doc:"How late a post can be published after a pause."`
 }
 
 const (

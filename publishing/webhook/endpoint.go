@@ -24,7 +24,7 @@ import (
 // Config configures Webhooks.
 type Config struct {
 	// MaxWebhooks limits an organization's webhooks, including disabled ones.
-	MaxWebhooks int `env:"ORG_MAX_WEBHOOKS, default=100" doc:"Webhooks that one organization may have, at most 10000."`
+	MaxWebhooks int `env:"ORG_MAX_WEBHOOKS, default=100" doc:"Maximum number of webhooks per organization, up to 10000."`
 }
 
 // Validate returns all configuration faults, memberWithoutMFA. errors.As finds an env.Fault in the

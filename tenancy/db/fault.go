@@ -9,7 +9,7 @@ import (
 // use, and err otherwise.
 func AccountFault(op string, err error) error {
 	if pg.IsUnique(err, "person_email_key") {
-		return fault.New(fault.Conflict, op, "This e-mail address is taken.")
+		return fault.New(fault.Conflict, op, "This email address is taken.")
 	}
 	if pg.IsUnique(err, "identity_pkey") {
 		return fault.New(fault.Conflict, op, "This provider account is already in use.")

@@ -8,7 +8,7 @@ import (
 )
 
 // ignore is a note in messages that somebody other than the address's owner can trigger.
-const ignore = "If this was not you, you can ignore this message: nothing changes unless the link is used."
+const ignore = "If this was not you, you can ignore this message. Nothing changes unless the link is used."
 
 // Activation returns a message that asks a new person to confirm their address. The message repeats
 // nothing that was entered at registration, because anybody can register any address.
@@ -16,10 +16,10 @@ func (i Instance) Activation(to, link string) mail.Message {
 	return i.message(content{
 		To:         to,
 		Subject:    "Activate your account at " + i.Name,
-		Paragraphs: []string{"Confirm this e-mail address to activate your account."},
+		Paragraphs: []string{"Confirm this email address to activate your account."},
 		Buttons:    []button{{Label: "Activate the account", URL: link}},
 		Notes:      []string{ignore},
-		Reason:     "You are receiving this message because an account was registered with your e-mail address.",
+		Reason:     "You are receiving this message because an account was registered with your email address.",
 	})
 }
 
@@ -31,13 +31,13 @@ func (i Instance) RegisterAgain(to, registerURL string) mail.Message {
 		To:      to,
 		Subject: "Register again at " + i.Name,
 		Paragraphs: []string{
-			"You asked for another link to activate your account. This e-mail address was registered more than once, " +
-				"perhaps not always by you.",
-			"Register again, and use the link in the message that you then receive.",
+			"You requested a new activation link. This email address was registered more than once, possibly by " +
+				"someone else.",
+			"Register again, and use the link in the next email that you receive.",
 		},
 		Buttons: []button{{Label: "Register", URL: registerURL}},
-		Notes:   []string{"If this was not you, you can ignore this message: there is no account."},
-		Reason:  "You are receiving this message because an account was registered with your e-mail address.",
+		Notes:   []string{"If this was not you, you can ignore this message. There is no account with this address."},
+		Reason:  "You are receiving this message because an account was registered with your email address.",
 	})
 }
 
@@ -48,13 +48,13 @@ func (i Instance) AlreadyRegistered(to, loginURL, forgotURL string) mail.Message
 		To:      to,
 		Subject: "You have an account at " + i.Name,
 		Paragraphs: []string{
-			"Someone tried to register an account with this e-mail address. " +
-				"The address already has an account, so no new one was created.",
+			"Someone tried to register an account with this email address. The address already has an account, so no " +
+				"new account was created.",
 			"Log in with your password, or choose a new one if you have forgotten it.",
 		},
 		Buttons: []button{{Label: "Log in", URL: loginURL}, {Label: "Choose a new password", URL: forgotURL}},
-		Notes:   []string{"If this was not you, you can ignore this message: your account is unchanged."},
-		Reason:  "You are receiving this message because your e-mail address was used to register an account.",
+		Notes:   []string{"If this was not you, you can ignore this message. Your account is unchanged."},
+		Reason:  "You are receiving this message because someone tried to register an account with your email address.",
 	})
 }
 
@@ -65,10 +65,11 @@ func (i Instance) ResetPassword(to, link string, valid time.Duration) mail.Messa
 		To:      to,
 		Subject: "Choose a new password for " + i.Name,
 		Paragraphs: []string{fmt.Sprintf(
-			"Someone asked to reset the password of your account. The link is valid for %s and works once.", span(valid))},
+			"Someone requested a password reset for your account. The link is valid for %s and works once.",
+			span(valid))},
 		Buttons: []button{{Label: "Choose a new password", URL: link}},
 		Notes:   []string{ignore},
-		Reason:  "You are receiving this message because a new password was requested for your account.",
+		Reason:  "You are receiving this message because a password reset was requested for your account.",
 	})
 }
 
@@ -76,8 +77,8 @@ func (i Instance) ResetPassword(to, link string, valid time.Duration) mail.Messa
 func (i Instance) ConfirmNewAddress(to, link string) mail.Message {
 	return i.message(content{
 		To:         to,
-		Subject:    "Confirm your new e-mail address for " + i.Name,
-		Paragraphs: []string{"Confirm that this is the new e-mail address of your account."},
+		Subject:    "Confirm your new email address for " + i.Name,
+		Paragraphs: []string{"Confirm that this is your new email address."},
 		Buttons:    []button{{Label: "Confirm the address", URL: link}},
 		Notes:      []string{ignore},
 		Reason:     "You are receiving this message because this address was entered as the new address of an account.",
@@ -89,14 +90,14 @@ func (i Instance) ConfirmNewAddress(to, link string) mail.Message {
 func (i Instance) ConfirmOldAddress(to, newAddress, link string) mail.Message {
 	return i.message(content{
 		To:      to,
-		Subject: "Allow the change of your e-mail address at " + i.Name,
+		Subject: "Allow the change of your email address at " + i.Name,
 		Paragraphs: []string{fmt.Sprintf(
-			"Someone asked to change the e-mail address of your account to %s. Allow it only if this was you.",
+			"Someone asked to change your account's email address to %s. Allow the change only if this was you.",
 			quoted(newAddress, "another address"))},
 		Buttons: []button{{Label: "Allow the change", URL: link}},
-		Notes: []string{"If this was not you, do not open the link. " +
-			"Log in, change your password and end the other sessions: someone else is using your account."},
-		Reason: "You are receiving this message because this is the e-mail address of your account.",
+		Notes: []string{"If this was not you, someone else is using your account. Do not open the link. Log in, " +
+			"change your password and end all other sessions."},
+		Reason: "You are receiving this message because this is your account's email address.",
 	})
 }
 
@@ -105,13 +106,13 @@ func (i Instance) ConfirmOldAddress(to, newAddress, link string) mail.Message {
 func (i Instance) AddressChanged(to, newAddress string) mail.Message {
 	return i.message(content{
 		To:      to,
-		Subject: "Your e-mail address at " + i.Name + " was changed",
+		Subject: "Your email address at " + i.Name + " was changed",
 		Paragraphs: []string{
-			fmt.Sprintf("The e-mail address of your account is now %s. Messages about the account go there.",
+			fmt.Sprintf("Your account's email address is now %s. Emails about the account are sent there.",
 				quoted(newAddress, "another address")),
-			"If this was not you, ask the operator of this service for help: someone else is using your account.",
+			"If this was not you, someone else is using your account. Ask the operator of this service for help.",
 		},
-		Reason: "You are receiving this message because this was the e-mail address of the account until now.",
+		Reason: "You are receiving this message because this was the account's email address until now.",
 	})
 }
 
@@ -149,9 +150,9 @@ func (i Instance) Impersonated(to, by string, when time.Time) mail.Message {
 		To:      to,
 		Subject: "An operator of " + i.Name + " used your account",
 		Paragraphs: []string{
-			fmt.Sprintf("%s, an operator of this service, started acting as you on %s.",
+			fmt.Sprintf("%s, an operator of this service, started using your account on %s.",
 				quoted(by, "Someone"), i.at(when)),
-			"What they do is recorded in the audit log. If you did not ask for help, contact the operator.",
+			"Everything they do is recorded in the audit log. If you did not ask for help, contact the operator.",
 		},
 		Reason: "You are receiving this message because it concerns the security of your account.",
 	})

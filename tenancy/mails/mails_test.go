@@ -317,12 +317,12 @@ func TestMessage_FooterHasLinksThatEndMails(t *testing.T) {
 	from := here
 	from.Stop = []StopLink{{Words: "failed posts", URL: link1}, {Words: "published posts", URL: link2}}
 	m := from.Report(to, "Acme", report(tenancy.ReportFailed, "Acme"))
-	for _, want := range []string{"Stop mails about failed posts: " + link1, "Stop mails about published posts: " + link2} {
+	for _, want := range []string{"Stop emails about failed posts: " + link1, "Stop emails about published posts: " + link2} {
 		if !strings.Contains(m.Text, want) {
 			t.Errorf("got the text %s, want it to have %q", m.Text, want)
 		}
 	}
-	if !strings.Contains(m.HTML, `<a href="`+html.EscapeString(link2)+`">Stop mails about published posts</a>`) {
+	if !strings.Contains(m.HTML, `<a href="`+html.EscapeString(link2)+`">Stop emails about published posts</a>`) {
 		t.Errorf("got the page %s, want the links in it", m.HTML)
 	}
 }

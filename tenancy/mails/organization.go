@@ -27,11 +27,12 @@ func (i Instance) Invitation(to, organization, inviter, role, link string, expir
 				quoted(inviter, someone), org, i.Name, roleName(role)),
 			fmt.Sprintf("The invitation is valid until %s.", i.at(expires)),
 		},
-		Buttons: []button{{Label: "Answer the invitation", URL: link}},
+		Buttons: []button{{Label: "View the invitation", URL: link}},
 		Notes: []string{
-			"If you do not know the sender, ignore this message: you join nothing unless you use the link.",
+			"If you do not know the sender, ignore this message. You do not join the organization unless you use the " +
+				"link.",
 		},
-		Reason: "You are receiving this message because a member of an organization entered your e-mail address.",
+		Reason: "You are receiving this message because a member of an organization entered your email address.",
 	})
 }
 
@@ -56,9 +57,10 @@ func (i Instance) key(to, organization, key, by, done string, when time.Time) ma
 		To:      to,
 		Subject: fmt.Sprintf("API key %s in %s", done, org),
 		Paragraphs: []string{
-			fmt.Sprintf("The API key %s of %s was %s by %s on %s.",
+			fmt.Sprintf("The API key %s in %s was %s by %s on %s.",
 				quoted(key, someKey), org, done, quoted(by, someone), i.at(when)),
-			"If you did not expect this, log in and revoke the key in the organization's settings.",
+			"If you did not expect this, log in and check the API keys in the organization's settings. Revoke any " +
+				"key that you do not recognize.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
 		Reason:  "You are receiving this message because you manage this organization.",
@@ -73,9 +75,9 @@ func (i Instance) ChannelDisowned(to, organization, channel string, when time.Ti
 		To:      to,
 		Subject: "A channel of " + org + " was disconnected",
 		Paragraphs: []string{
-			fmt.Sprintf("The channel %s of %s was disconnected on %s: the person who granted access to the account "+
-				"chose “This was not me”.", quoted(channel, someKey), org, i.at(when)),
-			"Unpublished posts for the channel were deleted. The audit log says who started connecting it.",
+			fmt.Sprintf("The channel %s of %s was disconnected on %s because the person who granted access to the "+
+				"account chose “This was not me”.", quoted(channel, someKey), org, i.at(when)),
+			"Unpublished posts for the channel were deleted. The audit log shows who started the connection.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
 		Reason:  "You are receiving this message because you manage this organization.",
@@ -113,7 +115,7 @@ func (i Instance) OwnershipReceived(to, organization, by string) mail.Message {
 		To:      to,
 		Subject: "You are now the owner of " + org,
 		Paragraphs: []string{fmt.Sprintf(
-			"%s made you the owner of %s. From now on you manage its members and keys, and you can delete it.",
+			"%s made you the owner of %s. You can now manage its members and API keys, and you can delete it.",
 			quoted(by, someone), org)},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
 		Reason:  "You are receiving this message because you are a member of this organization.",
@@ -128,10 +130,10 @@ func (i Instance) OrganizationDeletion(to, organization, by string, until time.T
 		To:      to,
 		Subject: org + " will be deleted",
 		Paragraphs: []string{
-			fmt.Sprintf("%s requested the deletion of %s. "+
-				"It will be deleted on %s, together with its posts, channels and keys.",
+			fmt.Sprintf("%s requested the deletion of %s. It will be deleted on %s, together with its posts, "+
+				"channels and API keys.",
 				quoted(by, someone), org, i.at(until)),
-			"The owner can undo this until then. After that, nothing can be restored.",
+			"The owner can undo the deletion until then. After that, nothing can be restored.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
 		Reason:  "You are receiving this message because you are a member of this organization.",

@@ -52,10 +52,10 @@ func (i Instance) Reports(to, organization string, list []tenancy.Report, more i
 	title := fmt.Sprintf("%s in %s", text.Count(len(list)+more, noun), quoted(organization, someOrganization))
 	c := content{
 		To: to, Subject: title, Paragraphs: []string{title + ":"},
-		Notes:   []string{fmt.Sprintf("The notifications in %s list all of them and keep counting.", i.Name)},
+		Notes:   []string{fmt.Sprintf("The notifications in %s list all of these and stay up to date.", i.Name)},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
-		Reason: "You are receiving this message because you are a member of this organization and get mails about " +
-			reason + ".",
+		Reason: "You are receiving this message because you are a member of this organization and receive emails " +
+			"about " + reason + ".",
 	}
 	for _, r := range list {
 		c.Paragraphs = append(c.Paragraphs, i.line(r))
@@ -111,8 +111,8 @@ func (i Instance) approval(org string, r tenancy.Report) content {
 	on := channelName(r.Channel, r.Platform)
 	c := content{
 		Subject: r.What(on), Paragraphs: []string{fmt.Sprintf("%[2]s: %[1]s.", r.What(on), org)},
-		Reason: "You are receiving this message because you are a member of this organization and get mails about " +
-			"approvals.",
+		Reason: "You are receiving this message because you are a member of this organization and receive emails " +
+			"about approvals.",
 	}
 	if note := text.Shorten(unlink(clean(r.Reason)), maxReason); note != "" {
 		c.Paragraphs = append(c.Paragraphs, reasonOf(r)+note)
@@ -121,7 +121,7 @@ func (i Instance) approval(org string, r tenancy.Report) content {
 		c.Paragraphs = append(c.Paragraphs, post)
 	}
 	if r.Approved == nil {
-		c.Notes = []string{"Any member except the requester can approve or reject it."}
+		c.Notes = []string{"Any member except the requester can approve or reject the post."}
 	}
 	return c
 }
@@ -134,26 +134,26 @@ func (i Instance) incident(org string, r tenancy.Report) content {
 	switch {
 	case r.Kind == tenancy.ReportReconnect && r.OnlyPosts:
 		c.Paragraphs = []string{fmt.Sprintf(
-			"%[1]s of %[3]s could not be published on %[2]s: the channel must be reconnected.", n, on, org)}
-		c.Notes = []string{"Reconnect the channel: its waiting posts are then published."}
+			"%[1]s of %[3]s could not be published on %[2]s because the channel must be reconnected.", n, on, org)}
+		c.Notes = []string{"Reconnect the channel to publish its waiting posts."}
 	case r.Kind == tenancy.ReportReconnect:
 		c.Paragraphs = []string{fmt.Sprintf("The channel %s of %s must be reconnected. "+
 			"Until then, nothing is published on it.", on, org)}
 		if r.Posts > 0 {
-			c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("%s could not be published so far.", n))
+			c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("So far, %s could not be published.", n))
 		}
-		c.Notes = []string{"Reconnect the channel: its waiting posts are then published."}
+		c.Notes = []string{"Reconnect the channel to publish its waiting posts."}
 	case r.Kind == tenancy.ReportMissed:
 		c.Paragraphs = []string{fmt.Sprintf(
 			"%[1]s of %[3]s could not be published on %[2]s in time and will not be published.", n, on, org)}
-		c.Notes = []string{"Schedule them again if they are still wanted."}
+		c.Notes = []string{"Schedule the posts again if you still want to publish them."}
 	case r.Kind == tenancy.ReportUnknown:
 		c.Paragraphs = []string{fmt.Sprintf(
 			"%[1]s of %[3]s may or may not have been published on %[2]s: the platform did not respond.", n, on, org)}
-		c.Notes = []string{"Check the platform before you publish them again."}
+		c.Notes = []string{"Check the platform before you publish the posts again."}
 	default:
 		c.Paragraphs = []string{fmt.Sprintf("%[1]s of %[3]s could not be published on %[2]s.", n, on, org)}
-		c.Notes = []string{"Fix the problem and schedule them again."}
+		c.Notes = []string{"Fix the problem, then schedule the posts again."}
 	}
 	if reason := text.Shorten(unlink(clean(r.Reason)), maxReason); reason != "" {
 		c.Paragraphs = append(c.Paragraphs, reasonOf(r)+reason)
@@ -161,14 +161,15 @@ func (i Instance) incident(org string, r tenancy.Report) content {
 	if post := i.firstPost(r); post != "" {
 		c.Paragraphs = append(c.Paragraphs, post)
 	}
-	began := fmt.Sprintf("This began on %s.", i.at(r.Since))
+	began := fmt.Sprintf("The problem started on %s.", i.at(r.Since))
 	if r.Again {
-		began = fmt.Sprintf("This began on %s, ended, and has started again.", i.at(r.Since))
+		began = fmt.Sprintf("The problem started on %s, ended, and has started again.", i.at(r.Since))
 	}
 	c.Paragraphs = append(c.Paragraphs, fmt.Sprintf(
-		"%s You will get no further message while it lasts; the notifications in %s keep counting.", began, i.Name))
-	c.Reason = "You are receiving this message because you are a member of this organization and get mails about " +
-		"problems."
+		"%s You will not receive another email while it lasts. The notifications in %s show the current number of "+
+			"posts.", began, i.Name))
+	c.Reason = "You are receiving this message because you are a member of this organization and receive emails " +
+		"about problems."
 	return c
 }
 
@@ -178,8 +179,8 @@ func published(org string, r tenancy.Report) content {
 		Subject: fmt.Sprintf("%s published for %s", text.Count(r.Posts, "post"), org),
 		Paragraphs: []string{fmt.Sprintf("On %[1]s, %[3]s published %[2]s.",
 			r.Since.UTC().Format("2 January 2006"), text.Count(r.Posts, "post"), org)},
-		Reason: "You are receiving this message because you are a member of this organization and get mails about " +
-			"published posts.",
+		Reason: "You are receiving this message because you are a member of this organization and receive emails " +
+			"about published posts.",
 	}
 	for _, ch := range r.Channels {
 		c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("%s: %d", channelName(ch.Name, ch.Platform), ch.Posts))

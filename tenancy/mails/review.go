@@ -49,14 +49,14 @@ func (i Instance) reviewEnded(r Review) mail.Message {
 	org := quoted(r.Organization, someOrganization)
 	return i.message(content{
 		To:      r.To,
-		Subject: fmt.Sprintf("The approval of a post of %s no longer applies", org),
+		Subject: fmt.Sprintf("The approval of a post by %s no longer applies", org),
 		Paragraphs: []string{
-			fmt.Sprintf("A post of %s for %s that you were asked to review was approved, and was to be published on %s. "+
-				"It has since been changed, or the request was withdrawn, so the approval no longer applies.",
+			fmt.Sprintf("A post by %s for %s that you were asked to review was approved for publication on %s. The "+
+				"post has since been changed, or the request was withdrawn, so the approval no longer applies.",
 				org, channelName(r.Channel, r.Platform), i.at(r.PublishDate)),
-			"You do not need to do anything. If the post needs your approval again, you will get another message.",
+			"You do not need to do anything. If the post needs your approval again, you will receive another email.",
 		},
-		Reason: "You are receiving this message because a request for a review was sent to this address.",
+		Reason: "You are receiving this message because a review request was sent to this address.",
 	})
 }
 
@@ -72,14 +72,14 @@ func (i Instance) reviewRequest(r Review) mail.Message {
 	c := content{
 		To:      r.To,
 		Subject: subject,
-		Paragraphs: []string{fmt.Sprintf("%s asks you to review a post of %s that is to be published on %s, on %s.",
+		Paragraphs: []string{fmt.Sprintf("%s asks you to review a post by %s for %s. It is to be published on %s.",
 			quoted(r.By, someone), org, channelName(r.Channel, r.Platform), i.at(r.PublishDate))},
 		Buttons: []button{{Label: "Review the post", URL: r.Link}},
 		Notes: []string{
-			"The text in quotation marks was written by people in that organization.",
+			"The text in quotation marks was written by members of that organization.",
 			"Do not forward this message: anyone with the link can answer in your place.",
 		},
-		Reason: "You are receiving this message because a member of an organization entered your e-mail address.",
+		Reason: "You are receiving this message because a member of an organization entered your email address.",
 	}
 	if words := excerpt(r.Words, maxWords); words != "" {
 		c.Paragraphs = append(c.Paragraphs, "The post begins: "+words)
@@ -88,6 +88,6 @@ func (i Instance) reviewRequest(r Review) mail.Message {
 		c.Paragraphs = append(c.Paragraphs, "Their note: "+note)
 	}
 	c.Paragraphs = append(c.Paragraphs,
-		fmt.Sprintf("You can approve or reject it until %s. You do not need an account.", i.at(r.ExpiresAt)))
+		fmt.Sprintf("You can approve or reject the post until %s. You do not need an account.", i.at(r.ExpiresAt)))
 	return i.message(c)
 }

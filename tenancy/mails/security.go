@@ -14,9 +14,9 @@ func (i Instance) security(to, subject, happened string, when time.Time, address
 	return i.message(content{
 		To: to, Subject: subject,
 		Paragraphs: []string{
-			fmt.Sprintf("%s on %s, from the network address %s.", happened, i.at(when), name(address, "(unknown)")),
-			"If this was you, you do not need to do anything. " +
-				"If not, log in, change your password and end the other sessions.",
+			fmt.Sprintf("%s on %s, from the IP address %s.", happened, i.at(when), name(address, "(unknown)")),
+			"If this was you, you do not need to do anything. If not, log in, change your password and end all other " +
+				"sessions.",
 		},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
 		Reason:  "You are receiving this message because it concerns the security of your account.",
@@ -27,13 +27,13 @@ func (i Instance) security(to, subject, happened string, when time.Time, address
 // used before. device describes the device, such as its browser and operating system.
 func (i Instance) NewDevice(to string, when time.Time, device, address string) mail.Message {
 	return i.security(to, "New login to "+i.Name,
-		"Someone logged in to your account with a new device, "+quoted(device, "unknown")+",", when, address)
+		"Someone logged in to your account from a new device, "+quoted(device, "unknown")+",", when, address)
 }
 
 // PasswordChanged returns a message that tells a person that their account has a new password.
 func (i Instance) PasswordChanged(to string, when time.Time, address string) mail.Message {
 	return i.security(to, "Your password at "+i.Name+" was changed",
-		"The password of your account was changed", when, address)
+		"Your password was changed", when, address)
 }
 
 // SecondFactorOn returns a message that tells a person that logins now need a second factor.
@@ -52,7 +52,7 @@ func (i Instance) SecondFactorOff(to string, when time.Time, address string) mai
 // longer valid.
 func (i Instance) RecoveryCodesReplaced(to string, when time.Time, address string) mail.Message {
 	return i.security(to, "Your recovery codes at "+i.Name+" were replaced",
-		"The recovery codes of your account were replaced", when, address)
+		"Your recovery codes were replaced", when, address)
 }
 
 // IdentityUnlinked returns a message that tells a person that they can no longer log in with an

@@ -5,10 +5,10 @@ import "crier/platform/env"
 // Config limits how many organizations one person can create; 0 means no limit. The limits do not
 // apply to the operator.
 type Config struct {
-	OrganizationsPerDay    int `env:"ORGANIZATIONS_PER_DAY, default=5" doc:"Organizations that one person may create in 24 hours; 0: no limit."`
-	OrganizationsPerPerson int `env:"ORGANIZATIONS_PER_PERSON, default=20" doc:"Organizations that one person may create in total; 0: no limit."`
+	OrganizationsPerDay    int `env:"ORGANIZATIONS_PER_DAY, default=5" doc:"Maximum number of organizations that a person can create in 24 hours; 0: no limit."`
+	OrganizationsPerPerson int `env:"ORGANIZATIONS_PER_PERSON, default=20" doc:"Maximum number of organizations that a person can create in total; 0: no limit."`
 	// DefaultPlanOrganizations applies only if the default plan has limits.
-	DefaultPlanOrganizations int `env:"DEFAULT_PLAN_ORGANIZATIONS, default=3" doc:"How many of them may have a limited default plan; 0: no limit."`
+	DefaultPlanOrganizations int `env:"DEFAULT_PLAN_ORGANIZATIONS, default=3" doc:"Maximum number of a person's organizations on the default plan, if it has limits; 0: no limit."`
 }
 
 const maxOrganizations = 1000

@@ -20,7 +20,7 @@ const (
 
 // Config holds the registration settings.
 type Config struct {
-	Registration Policy `env:"REGISTRATION, default=first" doc:"Who may register: first (until there is an organization), invite, or open."`
+	Registration Policy `env:"REGISTRATION, default=first" doc:"Who can register: first (anyone until there is an organization), invite, or open."`
 }
 
 // Validate returns an env.Fault if the policy is unknown.

@@ -140,7 +140,7 @@ func (s *Registrations) admit(ctx context.Context, op string, r tenancy.Registra
 		email, ok := tenancy.CleanEmail(claim.Email)
 		if !ok {
 			return fault.New(fault.Invalid, op,
-				"The provider returned no valid e-mail address; register with an address and a password.")
+				"The provider returned no valid email address; register with an address and a password.")
 		}
 		if !claim.Verified {
 			return unverifiedAddress(op, claim)

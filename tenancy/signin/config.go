@@ -34,23 +34,23 @@ const maxLabel = 64
 // Config holds the credentials that identify this instance to the identity providers. A provider
 // without a client id is not offered.
 type Config struct {
-	GitHubID     string      `env:"GITHUB_CLIENT_ID" doc:"Client id of an OAuth app at GitHub, for sign-in."`
-	GitHubSecret secret.Text `env:"GITHUB_CLIENT_SECRET" doc:"Client secret of the OAuth app at GitHub."`
+	GitHubID     string      `env:"GITHUB_CLIENT_ID" doc:"Client id of a GitHub OAuth app for sign-in."`
+	GitHubSecret secret.Text `env:"GITHUB_CLIENT_SECRET" doc:"Client secret of the GitHub OAuth app."`
 	// GitHubURL has no path. On any host other than github.com, the API is at /api/v3.
-	GitHubURL string `env:"GITHUB_URL, default=https://github.com" doc:"Address of GitHub or GitHub Enterprise."`
+	GitHubURL string `env:"GITHUB_URL, default=https://github.com" doc:"URL of GitHub or GitHub Enterprise."`
 
-	GoogleID     string      `env:"GOOGLE_CLIENT_ID" doc:"Client id of a web application at Google, for sign-in."`
-	GoogleSecret secret.Text `env:"GOOGLE_CLIENT_SECRET" doc:"Client secret of the web application at Google."`
+	GoogleID     string      `env:"GOOGLE_CLIENT_ID" doc:"Client id of a Google web application for sign-in."`
+	GoogleSecret secret.Text `env:"GOOGLE_CLIENT_SECRET" doc:"Client secret of the Google web application."`
 
 	// Issuer is the issuer named in the provider's metadata. The two may differ by a trailing
 	// slash.
-	Issuer string      `env:"OIDC_ISSUER" doc:"Issuer of an OpenID Connect provider; it may be in a private network."`
+	Issuer string      `env:"OIDC_ISSUER" doc:"Issuer URL of an OpenID Connect provider; it can be on a private network."`
 	ID     string      `env:"OIDC_CLIENT_ID" doc:"Client id at the OpenID Connect provider."`
 	Secret secret.Text `env:"OIDC_CLIENT_SECRET" doc:"Client secret at the OpenID Connect provider."`
 	Label  string      `env:"OIDC_NAME, default=SSO" doc:"Name of the OpenID Connect provider on the sign-in page."`
 	// TrustEmail means that the operator vouches for the addresses. Anybody who can set an address
 	// at the issuer can then register it.
-	TrustEmail bool `env:"OIDC_TRUST_EMAIL, default=false" doc:"Whether all e-mail addresses of OIDC_ISSUER count as verified."`
+	TrustEmail bool `env:"OIDC_TRUST_EMAIL, default=false" doc:"Whether all email addresses from OIDC_ISSUER count as verified."`
 }
 
 // Validate returns all configuration errors, joined; errors.As finds an env.Fault in the result.

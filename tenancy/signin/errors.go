@@ -81,7 +81,7 @@ func (s site) fault(op string, err error) error {
 	case errors.Is(err, errRefused):
 		kind, message = fault.Invalid, "The sign-in with "+s.Label+" was refused: start again."
 	case errors.Is(err, errUnverified):
-		kind, message = fault.Invalid, "Verify your e-mail address at "+s.Label+", then start the sign-in again."
+		kind, message = fault.Invalid, "Verify your email address at "+s.Label+", then start the sign-in again."
 	case isSetup(err):
 		message = "The sign-in with " + s.Label + " is not set up correctly: tell the operator of this service."
 	}

@@ -149,7 +149,7 @@ func TestGitHub_OtherAnswers(t *testing.T) {
 		message string
 	}{
 		"code is refused":        {func(h *hub) { h.token = failure("bad_verification_code") }, fault.Invalid, refused},
-		"person is not verified": {func(h *hub) { h.token = failure("unverified_user_email") }, fault.Invalid, "Verify your e-mail"},
+		"person is not verified": {func(h *hub) { h.token = failure("unverified_user_email") }, fault.Invalid, "Verify your email"},
 		"wrong client secret":    {func(h *hub) { h.token = failure("incorrect_client_credentials") }, fault.Unavailable, "not set up"},
 		"wrong redirect address": {func(h *hub) { h.token = failure("redirect_uri_mismatch") }, fault.Unavailable, "not set up"},
 		"token is a page":        {func(h *hub) { h.token = answer{200, "<html>", ""} }, fault.Unavailable, away},

@@ -119,7 +119,7 @@ func TestMail_PreferencesAndUnsubscribe(t *testing.T) {
 	if !strings.HasPrefix(m.Subject, "Your role in ") {
 		t.Fatalf("got the mail %q, want that the role has changed", m.Subject)
 	}
-	if !strings.Contains(m.Text, "Stop mails about your organizations: "+m.Unsubscribe) {
+	if !strings.Contains(m.Text, "Stop emails about your organizations: "+m.Unsubscribe) {
 		t.Errorf("got the mail %q, want the link in its footer too", m.Text)
 	}
 	link, err := url.Parse(m.Unsubscribe)

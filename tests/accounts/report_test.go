@@ -101,11 +101,11 @@ func TestReport_DeadChannelReachesMembersWantingPostsOrChannels(t *testing.T) {
 	w.deliver()
 	for _, email := range []string{"bell@example.com", "off@example.com"} {
 		m := w.mailTo(email)
-		if m.Subject != "3 posts on “acme” (Bluesky) failed" || !strings.Contains(m.Text, "Stop mails about failed posts: "+m.Unsubscribe) {
+		if m.Subject != "3 posts on “acme” (Bluesky) failed" || !strings.Contains(m.Text, "Stop emails about failed posts: "+m.Unsubscribe) {
 			t.Errorf("got the mail %q to %s with List-Unsubscribe %q, want one about posts with a link that ends those", m.Text, email, m.Unsubscribe)
 		}
 	}
-	if m := w.mailTo("ada@example.com"); !strings.Contains(m.Text, "Stop mails about channels that must be reconnected: "+m.Unsubscribe) {
+	if m := w.mailTo("ada@example.com"); !strings.Contains(m.Text, "Stop emails about channels that must be reconnected: "+m.Unsubscribe) {
 		t.Errorf("got the mail %q, want one about the channel", m.Text)
 	}
 	w.wantReports("both reports", map[string]int{
@@ -203,7 +203,7 @@ func TestReport_UnsubscribeEndsAllKindsOfTheMail(t *testing.T) {
 	if want := []tenancy.MailTopic{tenancy.TopicChannel, tenancy.TopicFailure}; err != nil || !slices.Equal(topics, want) {
 		t.Errorf("got the topics %v, %v, want %v", topics, err, want)
 	}
-	if n := strings.Count(m.Text, "Stop mails about "); n != 2 || strings.Contains(m.Text, m.Unsubscribe) {
+	if n := strings.Count(m.Text, "Stop emails about "); n != 2 || strings.Contains(m.Text, m.Unsubscribe) {
 		t.Errorf("got %d links in the footer of %s, want one for each topic", n, m.Text)
 	}
 	must(t, w.Unsubscribe(t.Context(), token))
@@ -239,7 +239,7 @@ func TestReport_ApprovalsGoToPeopleConcerned(t *testing.T) {
 	w.wantReports("the request", map[string]int{"ada@example.com": 1, "bob@example.com": 0, "bell@example.com": 0})
 	must(t, w.queueReport(answer))
 	m := w.mailTo("bob@example.com")
-	if m.Subject != "The post for “acme” (Bluesky) was rejected" || !strings.Contains(m.Text, "Stop mails about approvals: "+m.Unsubscribe) {
+	if m.Subject != "The post for “acme” (Bluesky) was rejected" || !strings.Contains(m.Text, "Stop emails about approvals: "+m.Unsubscribe) {
 		t.Errorf("got the mail %q, want the answer with a link that ends mails about approvals", m.Text)
 	}
 	link, err := url.Parse(m.Unsubscribe)
@@ -271,7 +271,7 @@ func TestReport_IsAboutPostsIfChannelMailsAreOff(t *testing.T) {
 	n.Channel = tenancy.DeliveryOff
 	must(t, w.SetNotifications(t.Context(), ada, n))
 	m := w.mailTo("ada@example.com")
-	if m.Subject != "3 posts on “acme” (Bluesky) failed" || !strings.Contains(m.Text, "Stop mails about failed posts: "+m.Unsubscribe) {
+	if m.Subject != "3 posts on “acme” (Bluesky) failed" || !strings.Contains(m.Text, "Stop emails about failed posts: "+m.Unsubscribe) {
 		t.Errorf("got the mail %q with List-Unsubscribe %q, want one about posts", m.Text, m.Unsubscribe)
 	}
 }

@@ -235,7 +235,7 @@ func TestChangeAddress_NeedsBothLinksInAnyOrder(t *testing.T) {
 		}
 		w.wantReset("a link that was sent to the old address", reset, false)
 		w.wantAudit(p.Org, tenancy.ActionAddressChanged, 1)
-		if m := w.mailTo("ada@example.com"); m.Subject != "Your e-mail address at Crier was changed" {
+		if m := w.mailTo("ada@example.com"); m.Subject != "Your email address at Crier was changed" {
 			t.Errorf("got the mail %q to the old address, want that it was changed", m.Subject)
 		}
 		w.wantPassword("byron@example.com", password, true)

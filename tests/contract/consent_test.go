@@ -150,7 +150,7 @@ func testConsentOfMember(t *testing.T, r *rig) {
 		"somebody who acts as another": {cookie[0], cookie[1] + "; impersonate=x"},
 	} {
 		page := o.open(t, http.MethodGet, begin(), headers...).want(t, http.StatusOK)
-		if form(page, "confirm") == "" || !strings.Contains(page.Body, o.email+" asked for this") {
+		if form(page, "confirm") == "" || !strings.Contains(page.Body, o.email+" requested this") {
 			t.Errorf("%s: got the page %s, want a question", name, page.Body)
 		}
 	}

@@ -172,7 +172,7 @@ func (p *secretive) changeSecrets(t *testing.T) {
 	renamed := "ada.new@corp.example"
 	p.want(t, http.StatusCreated, nil, http.MethodPost, "/user/change-email", m{"email": renamed, "password": p.password})
 	for _, address := range []string{p.email, renamed} {
-		token := p.keep("confirmation link", link(t, p.letter(t, address, "e-mail address", 1)), 0, 0)
+		token := p.keep("confirmation link", link(t, p.letter(t, address, "email address", 1)), 0, 0)
 		p.on(1).want(t, http.StatusCreated, nil, http.MethodPost, "/auth/confirm-email", m{"token": token})
 	}
 	p.email = renamed

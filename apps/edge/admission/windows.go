@@ -230,7 +230,8 @@ func (g *Gate) ReviewerAdmission(ctx context.Context) (func(ctx context.Context,
 			return err
 		}
 		return LimitedMail(g.Admit(ctx, g.Buckets.reviewAddress, g.mailboxName(email)),
-			"This address has received too many mails. Wait before you send another, or send the review link yourself.")
+			"This address has received too many emails. Wait before you send another, or send the review link "+
+				"yourself.")
 	}, nil
 }
 
@@ -255,7 +256,8 @@ func (g *Gate) Senders(ctx context.Context) ([]string, error) {
 func (g *Gate) AdmitSenders(ctx context.Context, senders []string) error {
 	for _, name := range senders {
 		if err := g.Admit(ctx, g.Buckets.sender, name); err != nil {
-			return LimitedMail(err, "You or your organizations have sent too many mails. Wait before you send another.")
+			return LimitedMail(err, "You or your organizations have sent too many emails. Wait before you send "+
+				"another.")
 		}
 	}
 	return nil

@@ -391,11 +391,11 @@ func TestLimits_OfSender(t *testing.T) {
 		edgetest.Want(t, review(), 201)
 	}
 	a := invite()
-	edgetest.Want(t, a, 429, "sent too many mails")
+	edgetest.Want(t, a, 429, "sent too many emails")
 	if a.Header.Get("Retry-After") != "3600" {
 		t.Errorf("Retry-After is %q, want the rest of the hour", a.Header.Get("Retry-After"))
 	}
-	edgetest.Want(t, review(), 429, "sent too many mails")
+	edgetest.Want(t, review(), 429, "sent too many emails")
 	// Another organization of the same creator, with the same person as a member.
 	d.Org = id.New[tenancy.OrgTag]()
 	edgetest.Want(t, invite(), 429)

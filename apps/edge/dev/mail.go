@@ -44,12 +44,13 @@ type mailPiece struct {
 
 // ListMails returns the endpoint for the page that lists the emails.
 func (a *API) ListMails() route.Endpoint {
-	return route.Raw(describeMail("Get the page that lists the mail of crier dev"), a.listMails, page.Answer("The page."))
+	return route.Raw(describeMail("Get the page that lists the emails of crier "+
+		"dev"), a.listMails, page.Answer("The page."))
 }
 
 // Mail returns the endpoint for the page that shows one email.
 func (a *API) Mail() route.Endpoint {
-	d := describeMail("Get the page of one mail of crier dev")
+	d := describeMail("Get the page for one email of crier dev")
 	d.Parameters = []*huma.Param{
 		{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}},
 	}
@@ -58,7 +59,8 @@ func (a *API) Mail() route.Endpoint {
 
 func describeMail(summary string) huma.Operation {
 	return huma.Operation{
-		Summary: summary, Description: "Only reachable from this machine while crier dev runs; 404 otherwise.",
+		Summary: summary, Description: "Available only from the same machine while crier dev is running; otherwise " +
+			"404.",
 		Tags: []string{"Service"}, Errors: []int{404, 500},
 	}
 }

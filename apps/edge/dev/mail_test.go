@@ -45,7 +45,7 @@ func TestMail_ShowsTextOnly(t *testing.T) {
 		}
 	}
 	want(t, s.call(t, "GET", "/dev/mail/0123456789abcdef", "localhost"), 404)
-	want(t, start(t, func(d *edge.Deps) { d.DevMail = box{} }).call(t, "GET", "/dev/mail", "localhost"), 200, "No mail yet.")
+	want(t, start(t, func(d *edge.Deps) { d.DevMail = box{} }).call(t, "GET", "/dev/mail", "localhost"), 200, "No emails yet.")
 }
 
 func TestMail_IsVisibleOnThisMachineOnly(t *testing.T) {

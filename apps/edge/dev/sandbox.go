@@ -51,7 +51,7 @@ func sandboxHost(address string) (host string, ok bool) {
 
 // Sandbox returns the endpoint for the sandbox's page.
 func (a *API) Sandbox() route.Endpoint {
-	d := describeSandbox("Get the page of the sandbox, the simulated platform, if there is one")
+	d := describeSandbox("Get the page of the sandbox, a simulated platform, if one is configured")
 	return route.Raw(d, a.sandboxPage,
 		page.Answer("The page."),
 		route.Content(http.StatusFound, "Redirect to /sandbox/.", "", nil))
@@ -60,7 +60,7 @@ func (a *API) Sandbox() route.Endpoint {
 // SandboxFile returns the endpoint for the files in a folder of the sandbox, which is media or
 // picture.
 func (a *API) SandboxFile(folder string) route.Endpoint {
-	d := describeSandbox("Get a file of the sandbox")
+	d := describeSandbox("Get a sandbox file")
 	d.Parameters = []*huma.Param{
 		{Name: "file", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}},
 	}
@@ -72,7 +72,7 @@ func (a *API) SandboxFile(folder string) route.Endpoint {
 
 // SandboxStyle returns the endpoint for the sandbox's style sheet.
 func (a *API) SandboxStyle() route.Endpoint {
-	return route.Raw(describeSandbox("Get the style sheet of the sandbox"),
+	return route.Raw(describeSandbox("Get the sandbox style sheet"),
 		func(c *fiber.Ctx) error { return a.proxy(c, "/style.css") },
 		route.Content(http.StatusOK, "The style sheet.", "text/css", &huma.Schema{Type: huma.TypeString}))
 }

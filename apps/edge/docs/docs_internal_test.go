@@ -57,12 +57,12 @@ func TestWebhooksPage_FiguresMatchConstants(t *testing.T) {
 	}
 	const hour = time.Hour
 	for sentence, holds := range map[string]bool{
-		"ten attempts in all, 5 seconds, 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours apart, give or take 20 %": slices.Equal(waits,
+		"There are up to ten attempts. The intervals between them are 5 seconds, 5 and 30 minutes, and 2, 5, 10, 14, 20 and 24 hours, each plus or minus 20%.": slices.Equal(waits,
 			[]time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour}),
-		"Respond with 2xx within 15 seconds.":                                           publishing.WebhookTimeout == 15*time.Second,
-		"It has at most 20,000 bytes":                                                   publishing.MaxWebhookBody == 20_000,
-		"so do five days without a success":                                             publishing.WebhookGiveUp == 5*24*hour,
-		"For 24 hours after a rotation, it also has a signature by the previous secret": publishing.WebhookOverlap == 24*hour,
+		"Respond with 2xx within 15 seconds.":                                                          publishing.WebhookTimeout == 15*time.Second,
+		"The body has at most 20,000 bytes":                                                            publishing.MaxWebhookBody == 20_000,
+		"disabled after five days without a successful delivery":                                       publishing.WebhookGiveUp == 5*24*hour,
+		"For 24 hours after a rotation, the header also contains a signature with the previous secret": publishing.WebhookOverlap == 24*hour,
 	} {
 		if has := strings.Contains(page, sentence); !holds || !has {
 			t.Errorf("the page says %q: %v, the service does so: %v, want both", sentence, has, holds)

@@ -37,7 +37,7 @@ func (a *API) GetDocument() route.Endpoint {
 
 // GetPublicDocument returns the endpoint for the public API's OpenAPI document.
 func (a *API) GetPublicDocument() route.Endpoint {
-	return a.documentOf("Get the OpenAPI document of only the public API",
+	return a.documentOf("Get the OpenAPI document of the public API",
 		func(site *Site) *page.Asset { return site.PublicDocument })
 }
 
@@ -56,19 +56,19 @@ func (a *API) documentOf(summary string, of func(*Site) *page.Asset) route.Endpo
 
 // GetReference returns the endpoint for the public API reference.
 func (a *API) GetReference() route.Endpoint {
-	d := huma.Operation{Summary: "Get the reference of the public API as a web page", Tags: []string{"Service"}}
+	d := huma.Operation{Summary: "Get the public API reference as a web page", Tags: []string{"Service"}}
 	return route.Raw(d, func(c *fiber.Ctx) error { return a.sendPage(c, "") }, page.Answer("The page."))
 }
 
 // GetPage returns the endpoint for all other pages.
 func (a *API) GetPage() route.Endpoint {
 	d := huma.Operation{
-		Summary: "Get another page of the documentation", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},
+		Summary: "Get a documentation page", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},
 		Parameters: []*huma.Param{{
 			Name: "page", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
 			Description: strings.Join(slices.DeleteFunc(Pages(), func(name string) bool {
 				return name == "" || strings.Contains(name, "/")
-			}), ", ") + " or console.",
+			}), ", ") + ", or console.",
 		}},
 	}
 	return route.Raw(d, func(c *fiber.Ctx) error { return a.sendPage(c, c.Params("page")) }, page.Answer("The page."))
@@ -77,7 +77,7 @@ func (a *API) GetPage() route.Endpoint {
 // GetManualPage returns the endpoint for the pages of the manual, apart from its first.
 func (a *API) GetManualPage() route.Endpoint {
 	d := huma.Operation{
-		Summary: "Get a page of the manual", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},
+		Summary: "Get a manual page", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},
 		Parameters: []*huma.Param{
 			page.PathParam("chapter", "self-hosting or developing."), page.PathParam("page", "Example: install."),
 		},
@@ -102,7 +102,7 @@ func (a *API) sendPage(c *fiber.Ctx, name string) error {
 // GetConsoleFile returns the endpoint for the files that the console loads.
 func (a *API) GetConsoleFile() route.Endpoint {
 	d := huma.Operation{
-		Summary: "Get a file of the console", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},
+		Summary: "Get a console file", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},
 		Parameters: []*huma.Param{{Name: "file", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}},
 	}
 	return route.Raw(d, func(c *fiber.Ctx) error {

@@ -60,7 +60,7 @@ func errorBodies() ([]errorBody, error) {
 				ID: "0193b2c4-7d10-7a31-9c55-2f0e6b1a4d01", Kind: "sandbox", Name: "Acme", Message: "The text is too long.",
 			}},
 		}},
-		{title: "A limit of the plan", fault: &fault.Error{
+		{title: "A plan limit", fault: &fault.Error{
 			Kind: fault.Quota, Op: op, Limit: &fault.Limit{Name: "posts", Current: 30, Allowed: 30},
 		}},
 		{title: "Too many requests", fault: &fault.Error{Kind: fault.RateLimited, Op: op, RetryAfter: 12 * time.Second}},

@@ -57,30 +57,30 @@ func (l Limits) groups() []LimitGroup {
 
 func (l Limits) requests() []Limit {
 	return []Limit{
-		limitOf("Requests of an organization", count(l.Instance.Requests), "a minute, for all its keys together."),
+		limitOf("Requests per organization", count(l.Instance.Requests), "a minute, across all keys."),
 		limitOf("Concurrent creates and edits", count(l.Writes), atOnce),
-		limitOf("Concurrent lists of posts and reports", count(l.Lists), atOnce),
+		limitOf("Concurrent post lists and reports", count(l.Lists), atOnce),
 		limitOf("Other concurrent reads", count(l.Reads), atOnce),
 		limitOf("Concurrent reads of statistics", count(l.Statistics), atOnce),
 		limitOf("Concurrent uploads", count(l.Uploads), atOnce),
 		limitOf("Concurrent uploads from URLs", count(l.Fetches), atOnce),
-		limitOf("Wait for one of these slots", inWords(l.Wait), "then 429 is returned."),
-		limitOf("Time for a request", inWords(l.Timeout), "including its body."),
-		limitOf("Time for an upload", inWords(l.UploadTimeout), "including uploads from a URL."),
+		limitOf("Maximum wait for a concurrent request", inWords(l.Wait), "after which the request returns 429."),
+		limitOf("Time to receive a request", inWords(l.Timeout), "including its body."),
+		limitOf("Time to receive an upload", inWords(l.UploadTimeout), "including uploads from a URL."),
 	}
 }
 
 // atOnce is the note for limits on concurrent requests.
-const atOnce = "for one organization in one process; further requests wait."
+const atOnce = "per organization and process; further requests wait."
 
 func (l Limits) sizes() []Limit {
 	return []Limit{
-		limitOf("Body with posts", size(l.PostBody), "POST /posts and POST /posts/check."),
+		limitOf("JSON body with posts", size(l.PostBody), "POST /posts and POST /posts/check."),
 		limitOf("Other JSON bodies", size(l.Body), "All other routes with a JSON body."),
-		limitOf("Body of an upload", size(l.UploadBody), "POST /upload, including the form encoding."),
+		limitOf("Upload body", size(l.UploadBody), "POST /upload, including the form encoding."),
 		limitOf("Image", size(l.Instance.Image), "POST /upload and POST /upload-from-url."),
 		limitOf("Video", size(l.Instance.Video), "POST /upload and POST /upload-from-url."),
-		limitOf("Headers of a request", size(l.Headers), ""),
+		limitOf("Request headers", size(l.Headers), ""),
 		limitOf("Idempotency-Key", size(publishing.MaxIdempotencyKey), keyNote(l.Instance.IdempotencyKeys)),
 	}
 }
@@ -90,23 +90,23 @@ func keyNote(kept time.Duration) string {
 	if kept == 0 {
 		return "A key is kept forever."
 	}
-	return "A key is kept for " + inWords(kept) + " after its posts were published, failed or were deleted."
+	return "A key is kept for " + inWords(kept) + " after its posts are published, fail or are deleted."
 }
 
 func postLimits() []Limit {
 	return []Limit{
 		limitOf("Channels", count(publishing.MaxEntries), ""),
-		limitOf("Parts of one channel", count(publishing.MaxParts), ""),
-		limitOf("Parts of all channels", count(publishing.MaxAllParts), ""),
+		limitOf("Parts per channel", count(publishing.MaxParts), ""),
+		limitOf("Parts across all channels", count(publishing.MaxAllParts), ""),
 		limitOf("Text of one part", count(publishing.MaxText), "characters; platforms may allow fewer."),
-		limitOf("All texts", size(publishing.MaxAllTexts), ""),
-		limitOf("Files of one part", count(publishing.MaxAttachments), ""),
-		limitOf("Files of all parts", count(publishing.MaxAllImages), ""),
+		limitOf("All texts together", size(publishing.MaxAllTexts), ""),
+		limitOf("Files per part", count(publishing.MaxAttachments), ""),
+		limitOf("Files across all parts", count(publishing.MaxAllImages), ""),
 		limitOf("Alternative text", count(publishing.MaxAlt), "characters."),
 		limitOf("Tags", count(publishing.MaxPostTags), ""),
-		limitOf("Settings of one channel", size(publishing.MaxSettings), ""),
+		limitOf("Settings per channel", size(publishing.MaxSettings), ""),
 		limitOf("Delay of a part", inWords(publishing.MaxDelay*time.Minute), ""),
-		limitOf("Repetition", inWords(publishing.MaxInterval*24*time.Hour), "between two occurrences."),
+		limitOf("Interval of a repeated post", inWords(publishing.MaxInterval*24*time.Hour), "between occurrences."),
 		limitOf("Occurrences of a repeated post", count(publishing.MaxOccurrences), ""),
 	}
 }
@@ -114,11 +114,11 @@ func postLimits() []Limit {
 func listLimits() []Limit {
 	return []Limit{
 		limitOf("Posts per page", count(publishing.MaxPageLimit), ""),
-		limitOf("Date range of a list of posts", inWords(publishing.MaxRange), "from the first date to the last."),
+		limitOf("Date range of a post list", inWords(publishing.MaxRange), "from the first date to the last."),
 		limitOf("Posts in a date range", count(publishing.MaxListed), ""),
-		limitOf("Days of a report", count(publishing.MaxReportDays), ""),
-		limitOf("Texts of the posts in a list", size(publishing.MaxListedBytes), "and the same for their settings."),
-		limitOf("JSON of a list of posts", size(postapi.MaxListAnswer), ""),
+		limitOf("Days in a report", count(publishing.MaxReportDays), ""),
+		limitOf("Texts in a post list", size(publishing.MaxListedBytes), "and the same again for settings."),
+		limitOf("JSON body of a post list", size(postapi.MaxListAnswer), ""),
 		limitOf("Files per page", count(publishing.MediaPerPage), ""),
 		limitOf("Notifications per page", count(publishing.NotificationsPerPage), ""),
 		limitOf("Deliveries per page", count(publishing.MaxDeliveryPage), ""),
@@ -132,10 +132,10 @@ func (l InstanceLimits) organization() []Limit {
 		storage = size(l.Storage)
 	}
 	return []Limit{
-		limitOf("Channels", count(l.Channels), "or what the plan allows, if that is less."),
-		limitOf("Webhooks", count(l.Webhooks), "or what the plan allows, if that is less."),
+		limitOf("Channels", count(l.Channels), "or fewer, if the plan allows fewer."),
+		limitOf("Webhooks", count(l.Webhooks), "or fewer, if the plan allows fewer."),
 		limitOf("Tags", count(publishing.MaxTags), ""),
-		limitOf("Posting times of a channel", count(publishing.MaxQueueTimes), ""),
+		limitOf("Posting times per channel", count(publishing.MaxQueueTimes), ""),
 		limitOf("Uploaded files", storage, ""),
 	}
 }
@@ -149,10 +149,10 @@ func (l InstanceLimits) webhooks() []Limit {
 		limitOf("Body", size(publishing.MaxWebhookBody), ""),
 		limitOf("Time to respond", inWords(publishing.WebhookTimeout), ""),
 		limitOf("Attempts", count(publishing.MaxWebhookAttempts), "per delivery."),
-		limitOf("Waiting deliveries", count(publishing.MaxWebhookPending),
-			"per webhook; beyond that, the oldest are given up."),
+		limitOf("Pending deliveries", count(publishing.MaxWebhookPending),
+			"per webhook; beyond that, the oldest are abandoned."),
 		limitOf("Stored deliveries", count(publishing.MaxWebhookLog), "per webhook; beyond that, the oldest are deleted."),
-		limitOf("Lifetime of a delivery", kept, "after its event."),
+		limitOf("Retention of a delivery", kept, "after its event."),
 		limitOf("Overlap of two secrets", inWords(publishing.WebhookOverlap), "after a rotation."),
 	}
 }

@@ -10,8 +10,8 @@ import (
 const PublicDocumentPath = publicPrefix + "openapi.json"
 
 // aliasNote describes the aliases of the public API in the public document.
-const aliasNote = "Every route is also served below /api/public/v1, for clients that use this prefix; there, GET " +
-	"/posts returns {\"posts\": [...]} instead of the list alone."
+const aliasNote = "Every route is also served below /api/public/v1, for clients that use this prefix. There, GET " +
+	"/posts returns {\"posts\": [...]} instead of a plain list."
 
 // publicDocument returns the part of the OpenAPI document that describes the public API: its
 // operations and the schemas that they use. It adds the service's URL and, as tags, the sections of

@@ -28,26 +28,26 @@ var repetitions = []repetition{
 	{Operation: "change-post-settings", Effect: EffectSame},
 	{
 		Operation: "change-status", Effect: EffectSame,
-		Text: "Only without republish, and until the post goes out; after that, 409.",
+		Text: "Only without republish, and only until the post is published; after that, it returns 409.",
 	},
 	{Operation: "check-posts", Effect: EffectSame, Text: "It changes nothing."},
 	{Operation: "set-queue-plan", Effect: EffectSame},
 	{Operation: "update-tag", Effect: EffectSame},
 	{
 		Operation: "update-webhook", Effect: EffectSame,
-		Text: "Only without secret. A secret that is sent twice replaces itself, and the secret before it no longer " +
-			"signs.",
+		Text: "Only without secret. If the same secret is sent twice, it replaces itself, and the secret before it " +
+			"stops signing.",
 	},
 
-	{Operation: "create-tag", Effect: EffectRefused, Text: "409: a tag already has this name. Look in the list of tags."},
+	{Operation: "create-tag", Effect: EffectRefused, Text: "409: a tag already has this name. Check the list of tags."},
 	{Operation: "delete-approval", Effect: EffectRefused, Text: "409: the request has already ended."},
-	{Operation: "delete-channel", Effect: EffectRefused, Text: "404: it no longer exists."},
+	{Operation: "delete-channel", Effect: EffectRefused, Text: "404: the channel no longer exists."},
 	{Operation: "delete-group", Effect: EffectRefused, Text: "404: the posts no longer exist."},
-	{Operation: "delete-media", Effect: EffectRefused, Text: "404: it no longer exists."},
-	{Operation: "delete-post", Effect: EffectRefused, Text: "404: it no longer exists."},
-	{Operation: "delete-tag", Effect: EffectRefused, Text: "404: it no longer exists."},
-	{Operation: "delete-webhook", Effect: EffectRefused, Text: "404: it no longer exists."},
-	{Operation: "request-approval", Effect: EffectRefused, Text: "409 while the first request is pending."},
+	{Operation: "delete-media", Effect: EffectRefused, Text: "404: the file no longer exists."},
+	{Operation: "delete-post", Effect: EffectRefused, Text: "404: the post no longer exists."},
+	{Operation: "delete-tag", Effect: EffectRefused, Text: "404: the tag no longer exists."},
+	{Operation: "delete-webhook", Effect: EffectRefused, Text: "404: the webhook no longer exists."},
+	{Operation: "request-approval", Effect: EffectRefused, Text: "409 while the first approval request is pending."},
 	{Operation: "set-release", Effect: EffectRefused, Text: "409: the post already has a release id."},
 
 	{
@@ -56,39 +56,48 @@ var repetitions = []repetition{
 	},
 	{
 		Operation: "create-posts", Effect: EffectAgain,
-		Text: "Without an Idempotency-Key. Each request creates more posts, and with republish: true it publishes an " +
+		Text: "Without an Idempotency-Key. Each request creates new posts and, with republish: true, publishes an " +
 			"edited post again.",
 	},
-	{Operation: "authorize-connector", Effect: EffectAgain, Text: "It starts another connection. The first one expires."},
+	{
+		Operation: "authorize-connector", Effect: EffectAgain,
+		Text: "It starts a new connection attempt. The first one expires.",
+	},
 	{
 		Operation: "create-webhook", Effect: EffectAgain,
 		Text: "It creates another webhook with its own secret. Check the list of webhooks first.",
 	},
 	{
 		Operation: "find-any-slot", Effect: EffectAgain,
-		Text: "It holds another time. The first one is free again after two minutes.",
+		Text: "It holds a different time. The first one is free again after two minutes.",
 	},
 	{
 		Operation: "find-slot", Effect: EffectAgain,
-		Text: "It holds another time. The first one is free again after two minutes.",
+		Text: "It holds a different time. The first one is free again after two minutes.",
 	},
-	{Operation: "get-social-url", Effect: EffectAgain, Text: "It starts another connection. The first one expires."},
+	{
+		Operation: "get-social-url", Effect: EffectAgain,
+		Text: "It starts a new connection attempt. The first one expires.",
+	},
 	{
 		Operation: "replay-delivery", Effect: EffectAgain,
 		Text: "Once the previous replay has ended, it sends the delivery again, with the same webhook-id.",
 	},
 	{
 		Operation: "rotate-webhook-secret", Effect: EffectAgain,
-		Text: "It replaces the secret again. If you did not receive the first new secret, send the request again: " +
-			"deliveries are signed with the last two.",
+		Text: "It replaces the secret again. If you did not receive the new secret, send the request again: " +
+			"deliveries are then signed with the last two secrets.",
 	},
-	{Operation: "test-webhook", Effect: EffectAgain, Text: "It sends another test."},
+	{Operation: "test-webhook", Effect: EffectAgain, Text: "It sends another test event."},
 	{
 		Operation: "upload", Effect: EffectAgain,
 		Text: "It creates another file, with its own name and URL. Identical bytes are stored and counted only once.",
 	},
-	{Operation: "upload-from-url", Effect: EffectAgain, Text: "It creates another file, as a second upload does."},
-	{Operation: "trigger-tool", Effect: EffectAgain, Text: "What happens depends on the tool and the platform."},
+	{
+		Operation: "upload-from-url", Effect: EffectAgain,
+		Text: "It creates another file, with its own name and URL. Identical bytes are stored and counted only once.",
+	},
+	{Operation: "trigger-tool", Effect: EffectAgain, Text: "The effect depends on the tool and the platform."},
 }
 
 // repeated is a repetition as the page shows it.

@@ -16,19 +16,19 @@ type webhookEvent struct {
 }
 
 var webhookEvents = []webhookEvent{
-	{Event: publishing.WebhookPublished, When: "The whole post is published, including its delayed parts."},
-	{Event: publishing.WebhookFailed, When: "The post or a part of it was given up. Its state is now ERROR."},
+	{Event: publishing.WebhookPublished, When: "The whole post was published, including its delayed parts."},
+	{Event: publishing.WebhookFailed, When: "The post or one of its parts failed. The state is now ERROR."},
 	{
 		Event: publishing.WebhookStatus,
-		When: "A draft was scheduled by a change of its status, an edit or an approval; a scheduled post was made a draft; " +
-			"or a published or failed post was scheduled again or made a draft.",
+		When: "A draft was scheduled by a status change, an edit or an approval; a scheduled post became a draft; " +
+			"or a published or failed post was scheduled again or became a draft.",
 	},
 	{Event: publishing.WebhookApprovalRequested, When: "Approval of a draft was requested."},
 	{
 		Event: publishing.WebhookApprovalResolved,
-		When: "The request was answered or withdrawn, it expired, or its post was edited or scheduled; " +
-			"approval.status says which. VOID means that an approval ended because it was withdrawn or the post has " +
-			"changed since.",
+		When: "The request was answered, was withdrawn or expired, or its post was edited or scheduled. " +
+			"approval.status shows the result. VOID means that an approval is no longer valid, because it was " +
+			"withdrawn or the post was changed.",
 	},
 }
 

@@ -52,7 +52,7 @@ type Health interface {
 // GetHealth returns the endpoint that reports the service's health. The endpoint responds with 503
 // if the service is unhealthy or draining.
 func (a *API) GetHealth() route.Endpoint {
-	return route.Raw(route.Describe("Service", "Get the health of the service and its dependencies"), a.health,
+	return route.Raw(route.Describe("Service", "Check the health of the service and its dependencies"), a.health,
 		route.Answer[HealthResponse](http.StatusOK, "The service is healthy."),
 		route.Answer[HealthResponse](http.StatusServiceUnavailable, "A check failed, or the service is about to stop."))
 }
@@ -68,8 +68,8 @@ type HealthResponse struct {
 // TransformSchema implements huma.SchemaTransformer. It adds the descriptions that are too long for
 // a struct tag.
 func (HealthResponse) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	s.Properties["checks"].Description = "Status of each dependency: ok; degraded and the problem, if requests are " +
-		"still served; or the problem."
+	s.Properties["checks"].Description = "Status of each dependency: ok, degraded with the problem (requests are " +
+		"still served), or only the problem."
 	return s
 }
 

@@ -31,14 +31,14 @@ type Queue interface {
 type QueueResponse struct {
 	Status        string  `json:"status" enum:"success,error"`
 	Message       string  `json:"message"`
-	Due           int     `json:"due" doc:"Posts that could be published now."`
-	Overdue       int     `json:"overdue" doc:"Posts that have been due for more than 30 seconds."`
-	OldestSeconds float64 `json:"oldestSeconds" doc:"How long the oldest due post has been due."`
-	Waiting       int     `json:"waiting" doc:"Due posts that wait for another post of their channel, a back-off or a gap."`
-	Held          int     `json:"held" doc:"Due posts that are paused, or whose channel must be reconnected."`
-	Publishing    int     `json:"publishing" doc:"Posts that are being sent."`
-	Unknown       int     `json:"unknown" doc:"Posts whose outcome is not known yet."`
-	Next          *string `json:"next,omitempty" format:"date-time" doc:"When the next post is due; only for the queue publish."`
+	Due           int     `json:"due" doc:"Number of posts that could be published now."`
+	Overdue       int     `json:"overdue" doc:"Number of posts that have been due for more than 30 seconds."`
+	OldestSeconds float64 `json:"oldestSeconds" doc:"How long the oldest due post has been due, in seconds."`
+	Waiting       int     `json:"waiting" doc:"Number of due posts that wait for another post on the same channel, for a back-off or for the interval between late posts."`
+	Held          int     `json:"held" doc:"Number of due posts that are paused or whose channel must be reconnected."`
+	Publishing    int     `json:"publishing" doc:"Number of posts that are being sent."`
+	Unknown       int     `json:"unknown" doc:"Number of posts whose outcome is not known yet."`
+	Next          *string `json:"next,omitempty" format:"date-time" doc:"When the next post is due; only in the queue publish."`
 }
 
 // headerMonitor carries the operator's token on the public listener.
@@ -48,7 +48,8 @@ const headerMonitor = "X-Monitor-Token"
 // returns Forbidden without MONITOR_TOKEN, and NotFound for an unknown queue.
 func (a *API) QueueStats() route.Endpoint {
 	d := route.Describe("Service", "Get queue statistics", 403, 404)
-	d.Description = "Only for the operator; send MONITOR_TOKEN. METRICS_LISTEN serves the same without a token."
+	d.Description = "Only for the operator, who sends MONITOR_TOKEN. METRICS_LISTEN serves the same data without a " +
+		"token."
 	text := &huma.Schema{Type: huma.TypeString}
 	d.Parameters = []*huma.Param{
 		{

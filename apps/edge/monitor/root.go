@@ -19,7 +19,8 @@ func (a *API) Root() route.Endpoint {
 	d := route.Describe("Service", "Check that the service is running")
 	d.Parameters = []*huma.Param{{
 		Name: session.CookieInvite, In: "query", Schema: text,
-		Description: "Token of an invitation whose mailed link has the token in the query. The invitation is only offered.",
+		Description: "Token of an invitation whose emailed link has the token in the query. The invitation is " +
+			"offered but not accepted.",
 	}}
 	return route.Raw(d, a.root, route.Content(http.StatusOK, "The service is running.", fiber.MIMETextPlain, text),
 		route.Content(http.StatusSeeOther, "Redirect to the dashboard, with the invitation in the fragment.", "", nil))

@@ -30,11 +30,11 @@ type TrackRequest struct {
 
 // TrackResponse holds the browser's name.
 type TrackResponse struct {
-	Track string `json:"track" doc:"A random name for this browser, also set in the cookie track."`
+	Track string `json:"track" doc:"A random id for this browser, also set in the cookie track."`
 }
 
 type trackInput struct {
-	Track string `cookie:"track" doc:"The track of an earlier call in the same browser."`
+	Track string `cookie:"track" doc:"The id from an earlier call in the same browser."`
 	Body  TrackRequest
 }
 
@@ -47,8 +47,8 @@ type trackOutput struct {
 // the instance has a metric that counts the events of each kind.
 func (a *API) Track() route.Endpoint {
 	d := route.Describe("Tracking", "Count an event on a page", 400, 413, 415)
-	d.Description = "Only counts the event by its kind; nothing in the request is stored or sent anywhere. On " +
-		"/public/t, a body of type text/plain is read as JSON, so that pages can use navigator.sendBeacon."
+	d.Description = "The event is only counted, by kind; nothing in the request is stored or sent anywhere. On " +
+		"/public/t, a body of type text/plain is parsed as JSON, so that pages can use navigator.sendBeacon."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.track)
 }

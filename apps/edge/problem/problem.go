@@ -23,28 +23,28 @@ import (
 // Fault is the body of every error response. Msg is always one sentence. If fields are wrong,
 // Message is a list with "<field> <rule>" for each field; otherwise it is the same sentence as Msg.
 type Fault struct {
-	StatusCode int            `json:"statusCode" doc:"The HTTP status."`
+	StatusCode int            `json:"statusCode" doc:"HTTP status code."`
 	Message    Text           `json:"message"`
 	Msg        string         `json:"msg" doc:"What went wrong, in one sentence."`
-	Word       string         `json:"error,omitempty" doc:"The status in words; only if fields are at fault."`
-	RetryAfter int            `json:"retryAfter,omitempty" doc:"Seconds to wait, as in the header Retry-After."`
-	Provider   string         `json:"provider,omitempty" doc:"Platform of the first channel at fault."`
-	Name       string         `json:"name,omitempty" doc:"Name of the first channel at fault."`
-	Errors     []ChannelFault `json:"errors,omitempty" doc:"The channels at fault, at most 50 entries."`
-	More       int            `json:"more,omitempty" doc:"Number of faults that are not listed in message and errors."`
-	URL        string         `json:"url,omitempty" doc:"Where to change the plan; only with 402."`
-	Limit      string         `json:"limit,omitempty" doc:"What the plan limits: channels, posts, webhooks or members; only with 402."`
-	Current    *int           `json:"current,omitempty" doc:"How many there are, for posts in the billing month; only with 402."`
-	Allowed    *int           `json:"allowed,omitempty" doc:"How many the plan allows; only with 402."`
+	Word       string         `json:"error,omitempty" doc:"HTTP status text; only if fields are invalid."`
+	RetryAfter int            `json:"retryAfter,omitempty" doc:"Seconds to wait, as in the Retry-After header."`
+	Provider   string         `json:"provider,omitempty" doc:"Platform of the first channel with an error."`
+	Name       string         `json:"name,omitempty" doc:"Name of the first channel with an error."`
+	Errors     []ChannelFault `json:"errors,omitempty" doc:"The channels with errors, at most 50 entries."`
+	More       int            `json:"more,omitempty" doc:"Number of errors that are not listed in message and errors."`
+	URL        string         `json:"url,omitempty" doc:"URL at which the plan can be changed; only with 402."`
+	Limit      string         `json:"limit,omitempty" doc:"The limit that was reached: channels, posts, webhooks, members or organizations; only with 402."`
+	Current    *int           `json:"current,omitempty" doc:"Current usage; for posts, in the billing month. Only with 402."`
+	Allowed    *int           `json:"allowed,omitempty" doc:"Maximum that the plan allows; only with 402."`
 	Enroll     bool           `json:"mfaEnrollmentRequired,omitempty" doc:"true if you must enable a second factor; only with 403."`
-	Code       bool           `json:"mfaCodeRequired,omitempty" doc:"true if you must repeat the request with a code of your second factor; only with 400."`
+	Code       bool           `json:"mfaCodeRequired,omitempty" doc:"true if you must repeat the request with a code from your second factor; only with 400."`
 
 	headers http.Header
 }
 
 // ChannelFault is the fault of one channel in a request that names several.
 type ChannelFault struct {
-	Integration string `json:"integration" doc:"Channel id as it was sent."`
+	Integration string `json:"integration" doc:"Channel id from the request."`
 	Provider    string `json:"provider" doc:"Platform of the channel."`
 	Name        string `json:"name" doc:"Name of the channel."`
 	Message     string `json:"message" doc:"What is wrong, in one sentence."`
@@ -69,7 +69,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 func (Text) Schema(huma.Registry) *huma.Schema {
 	text := &huma.Schema{Type: huma.TypeString}
 	return &huma.Schema{
-		Description: "One sentence, or a list with \"<field> <rule>\" for each field at fault.",
+		Description: "One sentence, or a list with \"<field> <rule>\" for each invalid field.",
 		OneOf:       []*huma.Schema{text, {Type: huma.TypeArray, Items: text}},
 	}
 }
@@ -100,16 +100,16 @@ const (
 var table = map[fault.Kind]row{
 	fault.Invalid: {
 		status: http.StatusBadRequest, message: "The request is not valid.",
-		remedy: "Correct what message names. The same request will be refused again.",
+		remedy: "Correct what message describes. The same request would be rejected again.",
 	},
 	fault.Unauthenticated: {
 		status: http.StatusUnauthorized, message: "Sign in, or send a valid API key.",
-		remedy: "Send the key alone in the Authorization header, without Bearer. For requests to a tool or platform, " +
-			"this can also mean that the channel must be reconnected.",
+		remedy: "Send only the API key in the Authorization header, without Bearer. If the request calls a platform, " +
+			"for example through a tool, 401 can also mean that the channel must be reconnected.",
 	},
 	fault.Quota: {
 		status: http.StatusPaymentRequired, message: "You have reached a limit of your plan.",
-		remedy: "limit says which limit was reached, and url says where to change the plan.",
+		remedy: "limit is the limit that was reached, and url is where the plan can be changed.",
 	},
 	fault.Forbidden: {
 		status: http.StatusForbidden, message: "Forbidden",
@@ -123,14 +123,14 @@ var table = map[fault.Kind]row{
 		status: http.StatusConflict, message: "The request conflicts with the current state.",
 		remedy: "With Retry-After, the conflict is temporary, for example because a post is being published: send " +
 			"the same request again after the wait. Without it, never repeat the request unchanged: read the current " +
-			"state, and see the description of the operation for what its conflicts mean.",
+			"state first. The description of the operation explains its conflicts.",
 	},
 	fault.Gone: {
-		status: http.StatusGone, message: "This is no longer available.", remedy: "Ask for a new link.",
+		status: http.StatusGone, message: "This is no longer available.", remedy: "Request a new link.",
 	},
 	fault.TooLarge: {
 		status: http.StatusRequestEntityTooLarge, message: "The request body is too large.",
-		remedy: "Send less. The limits page has the limits.",
+		remedy: "Send a smaller body. The page /docs/limits lists the limits.",
 	},
 	fault.RateLimited: {
 		status: http.StatusTooManyRequests, message: tooManyRequests,
@@ -138,7 +138,7 @@ var table = map[fault.Kind]row{
 	},
 	fault.NotBuilt: {
 		status: http.StatusNotImplemented, message: "This is not built yet.",
-		remedy: "The route is planned and does nothing.",
+		remedy: "The route is planned but does nothing yet.",
 	},
 	fault.Upstream: {
 		status: http.StatusBadGateway, message: "Another server failed.",
@@ -146,12 +146,12 @@ var table = map[fault.Kind]row{
 	},
 	fault.Unavailable: {
 		status: http.StatusServiceUnavailable, message: serviceUnavailable,
-		remedy: "Send the request again after a wait. POST /public/v1/posts with an Idempotency-Key cannot publish " +
-			"twice.",
+		remedy: "Wait, then send the request again. POST /public/v1/posts with an Idempotency-Key cannot publish a " +
+			"post twice.",
 	},
 	fault.Loop: {
 		status: http.StatusLoopDetected, message: "The other server redirected too many times.",
-		remedy: "Send the URL to which it redirects.",
+		remedy: "Send the URL to which the other server redirects.",
 	},
 }
 
@@ -179,7 +179,8 @@ func Catalogue() []Entry {
 		add(r.status, r.message, r.remedy)
 	}
 	add(http.StatusInternalServerError, internal,
-		"The service failed. Send the request again later, and report the failure with the X-Request-Id header.")
+		"The service failed. Send the request again later, and report the failure with the value of the X-Request-Id "+
+			"header.")
 	for status, message := range routing {
 		add(status, message, "")
 	}

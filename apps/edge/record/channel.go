@@ -7,12 +7,12 @@ import (
 // Channel is a connected account, without its credentials.
 type Channel struct {
 	ID                 string    `json:"id" doc:"Channel id; use it as integration.id in requests."`
-	Name               string    `json:"name" doc:"Name of the account, or the name that people gave the channel."`
+	Name               string    `json:"name" doc:"Name of the account, or the name that members gave the channel."`
 	Identifier         string    `json:"identifier" doc:"Platform id, in lower case."`
 	ProviderIdentifier string    `json:"providerIdentifier" doc:"Same as identifier."`
 	Picture            string    `json:"picture,omitempty" doc:"URL of the profile picture."`
 	Profile            string    `json:"profile" doc:"Handle on the platform."`
-	Disabled           bool      `json:"disabled" doc:"Whether someone disabled the channel. A disabled channel publishes nothing."`
+	Disabled           bool      `json:"disabled" doc:"Whether the channel is disabled. A disabled channel publishes nothing."`
 	Customer           *Customer `json:"customer,omitempty" doc:"The channel group."`
 	RefreshNeeded      bool      `json:"refreshNeeded" doc:"Whether the channel must be reconnected before it can publish."`
 	RefreshReason      string    `json:"refreshReason,omitempty" doc:"Why the channel must be reconnected."`

@@ -13,7 +13,7 @@ type ErrorCode string
 func (ErrorCode) Schema(huma.Registry) *huma.Schema {
 	s := &huma.Schema{
 		Type: huma.TypeString, Nullable: true,
-		Description: "Why the post failed, as a code for programs. The errors page describes each code.",
+		Description: "Why the post failed, as a machine-readable code. The page /docs/errors describes each code.",
 	}
 	for _, c := range publishing.ErrorCodes() {
 		s.Enum = append(s.Enum, c.Code)

@@ -6,8 +6,8 @@ import (
 
 // MFASecret is a second factor whose setup has begun.
 type MFASecret struct {
-	Secret string `json:"secret" doc:"The secret in base32, for people who type it in."`
-	URL    string `json:"otpauthUrl" doc:"URL to show as a QR code."`
+	Secret string `json:"secret" doc:"The secret in base32, for manual entry."`
+	URL    string `json:"otpauthUrl" doc:"URL to display as a QR code."`
 }
 
 // MFASecretOutput is the response with a new second factor.

@@ -6,8 +6,8 @@ import (
 
 // EmailSwitches holds a person's three email switches.
 type EmailSwitches struct {
-	Success bool `json:"sendSuccessEmails" doc:"Whether to send mail about published posts."`
-	Failure bool `json:"sendFailureEmails" doc:"Whether to send mail about failed posts."`
+	Success bool `json:"sendSuccessEmails" doc:"Whether to send emails about published posts."`
+	Failure bool `json:"sendFailureEmails" doc:"Whether to send emails about failed posts."`
 	Streak  bool `json:"sendStreakEmails" doc:"Whether to send the weekly summary. Has no effect yet: the summary is not sent."`
 }
 

@@ -13,9 +13,9 @@ import (
 
 // Value is one part of a post: a thread part or, with a Delay, a follow-up part.
 type Value struct {
-	ID      string  `json:"id" doc:"Id of the part. The id of the first part is the id of the post."`
+	ID      string  `json:"id" doc:"Id of the part. The id of the first part is also the post id."`
 	Content string  `json:"content" doc:"Text of the part."`
-	Type    string  `json:"contentType" enum:"text,html" doc:"Format of content: plain text as it was sent, which a page must escape, or sanitized HTML."`
+	Type    string  `json:"contentType" enum:"text,html" doc:"Format of content: plain text as it was sent, which must be escaped in HTML, or sanitized HTML."`
 	Image   []Image `json:"image" doc:"Files of the part."`
 	Delay   int     `json:"delay" doc:"Minutes after the previous part."`
 }
@@ -69,20 +69,20 @@ func (Settings) Schema(huma.Registry) *huma.Schema {
 // Core holds the members that a post has both in a list and on its own. It is exported because huma
 // omits the members of unexported embedded structs from the document.
 type Core struct {
-	ID             string   `json:"id" doc:"Id of the post and of its first part."`
-	Status         string   `json:"status" enum:"draft,scheduled,published,failed" doc:"Same as state, in older terms."`
-	Date           string   `json:"date" format:"date-time" doc:"When the post goes or went out."`
-	State          string   `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"QUEUE: waiting or being published. PUBLISHED: completely published."`
+	ID             string   `json:"id" doc:"Id of the post, and of its first part."`
+	Status         string   `json:"status" enum:"draft,scheduled,published,failed" doc:"Same as state, with older names."`
+	Date           string   `json:"date" format:"date-time" doc:"When the post is due or was published."`
+	State          string   `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"State of the post. QUEUE: waiting or being published. PUBLISHED: completely published."`
 	PublishDate    string   `json:"publishDate" format:"date-time" doc:"Same as date."`
-	Content        string   `json:"content" doc:"Content of the first part. The contentType of that part is its format."`
-	Group          string   `json:"group" doc:"Id of the group of posts that belong together. Use it to name the post in an edit."`
-	ReleaseURL     *string  `json:"releaseURL" nullable:"true" doc:"URL on the platform; null until the post is published."`
-	ReleaseID      *string  `json:"releaseId" nullable:"true" doc:"Id on the platform; null until the post is published."`
-	IntervalInDays *int     `json:"intervalInDays" nullable:"true" doc:"Days between the occurrences of a repeated post; null if the post is not repeated."`
+	Content        string   `json:"content" doc:"Content of the first part, in the format that the part's contentType names."`
+	Group          string   `json:"group" doc:"Id of the group of posts that belong together. It identifies the post in an edit."`
+	ReleaseURL     *string  `json:"releaseURL" nullable:"true" doc:"URL of the post on the platform; null until the post is published."`
+	ReleaseID      *string  `json:"releaseId" nullable:"true" doc:"Id of the post on the platform; null until the post is published."`
+	IntervalInDays *int     `json:"intervalInDays" nullable:"true" doc:"Days between occurrences of a repeated post; null if the post is not repeated."`
 	CreationMethod string   `json:"creationMethod" doc:"How the post was created, such as API or CLI."`
 	Settings       Settings `json:"settings" doc:"Settings for the platform. GET /integration-settings/{id} returns their schema."`
 	Tags           []tag    `json:"tags" doc:"Tags of the post, sorted by name."`
-	ActualDate     string   `json:"actualDate,omitempty" format:"date-time" doc:"Date of the next occurrence, which is the only one stored; only set on later occurrences of a repeated post."`
+	ActualDate     string   `json:"actualDate,omitempty" format:"date-time" doc:"Date of the next occurrence, the only one that is stored. Set only on later occurrences of a repeated post."`
 }
 
 type shortChannel struct {
@@ -95,7 +95,7 @@ type shortChannel struct {
 // Item is a post in a list. It has its own error members, whereas a Detail has them in its Posts.
 type Item struct {
 	Core
-	Posts       []Entry      `json:"posts" doc:"The post with its parts; always one element."`
+	Posts       []Entry      `json:"posts" doc:"The post with its parts. The list always has one element."`
 	Integration shortChannel `json:"integration" doc:"The channel."`
 	Error       *string      `json:"error,omitempty" doc:"Why the post failed."`
 	ErrorCode   *ErrorCode   `json:"errorCode,omitempty"` // never null; see TransformSchema
@@ -117,20 +117,20 @@ type FullEntry struct {
 	State          string     `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"State of the post."`
 	ReleaseID      *string    `json:"releaseId" nullable:"true" doc:"Id of the first part on the platform; null until it is published."`
 	ReleaseURL     *string    `json:"releaseURL" nullable:"true" doc:"URL of the first part on the platform; null until it is published."`
-	Error          *string    `json:"error" nullable:"true" doc:"Why the post failed, in one sentence; null if it has not failed."`
+	Error          *string    `json:"error" nullable:"true" doc:"Why the post failed, in one sentence; null if the post has not failed."`
 	ErrorCode      *ErrorCode `json:"errorCode"`
 	OutcomeUnknown bool       `json:"outcomeUnknown" doc:"true if the post may be on the platform, but this could not be confirmed."`
 	CreatedAt      string     `json:"createdAt" format:"date-time" doc:"When the post was created."`
-	UpdatedAt      string     `json:"updatedAt" format:"date-time" doc:"When the post was last changed, by people or by being published."`
+	UpdatedAt      string     `json:"updatedAt" format:"date-time" doc:"When the post was last changed, including by publishing."`
 }
 
 // Happening is one event in a post's timeline. Event is a publishing.EventKind, Node is the host
 // name of the process, and By is who caused the event.
 type Happening struct {
-	At     string  `json:"at" format:"date-time" doc:"When it happened."`
+	At     string  `json:"at" format:"date-time" doc:"When the event happened."`
 	Event  string  `json:"event"`
 	Node   *string `json:"node,omitempty" doc:"The process that caused the event; absent if unknown."`
-	By     *string `json:"by,omitempty" doc:"Who caused the event, such as key or person with its id; absent for the service."`
+	By     *string `json:"by,omitempty" doc:"Who caused the event, such as key or person followed by an id; absent if it was the service."`
 	Reason *string `json:"reason,omitempty" doc:"The reason, in one sentence; absent if there is nothing to add."`
 }
 
@@ -138,8 +138,9 @@ type Happening struct {
 // event.
 func (Happening) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	event := s.Properties["event"]
-	event.Description = "sent: one part is on the platform. confirmed: the whole post is on the platform. unknown: " +
-		"the platform did not say whether it published the post. looked: the platform was asked but could not tell."
+	event.Description = "Kind of event. sent: one part is on the platform. confirmed: the whole post is on the " +
+		"platform. unknown: the platform did not say whether it published the post. looked: the platform was queried " +
+		"but could not tell."
 	for _, kind := range publishing.EventKinds() {
 		event.Enum = append(event.Enum, string(kind))
 	}
@@ -147,20 +148,20 @@ func (Happening) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 }
 
 type approval struct {
-	Status string `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"NONE if there is no request, or it was withdrawn."`
+	Status string `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"Status of the latest approval request. NONE if there is no request or the request was withdrawn."`
 }
 
 // Detail is one post with its channel, media and timeline. Posts and Channels have one element
 // each.
 type Detail struct {
 	Core
-	Posts       []FullEntry `json:"posts" doc:"The post with its parts and its outcome; always one element."`
+	Posts       []FullEntry `json:"posts" doc:"The post with its parts and outcome. The list always has one element."`
 	Integration Channel     `json:"integration" doc:"The channel."`
-	Channels    []Channel   `json:"channels" doc:"The channel; always one element."`
+	Channels    []Channel   `json:"channels" doc:"The channel. The list always has one element."`
 	Media       []Image     `json:"media" doc:"Files of all parts."`
 	Timeline    []Happening `json:"timeline" doc:"What happened to the post, oldest first."`
 	// Comments is always 0: the service stores no comments.
-	Comments int      `json:"comments" doc:"Always 0: no comments are stored."`
+	Comments int      `json:"comments" doc:"Always 0, because comments are not stored."`
 	Approval approval `json:"approval" doc:"The latest approval request."`
 }
 

@@ -11,11 +11,11 @@ type SubscriptionRecord struct {
 	ID            string   `json:"id"`
 	Organization  string   `json:"organizationId"`
 	Tier          string   `json:"subscriptionTier" enum:"STANDARD,TEAM,PRO,ULTIMATE"`
-	Identifier    string   `json:"identifier" doc:"plan-file if the operator of the instance chose the plan."`
+	Identifier    string   `json:"identifier" doc:"plan-file if the operator chose the plan."`
 	CancelAt      *string  `json:"cancelAt" nullable:"true" format:"date-time"`
 	Period        string   `json:"period" enum:"MONTHLY,YEARLY"`
 	TotalChannels int      `json:"totalChannels" doc:"Number of channels that the plan allows."`
-	IsLifetime    bool     `json:"isLifetime" doc:"Whether the plan has no end and is not paid for."`
+	IsLifetime    bool     `json:"isLifetime" doc:"Whether the plan has no end and is free of charge."`
 	CreatedAt     string   `json:"createdAt" format:"date-time"`
 	UpdatedAt     string   `json:"updatedAt" format:"date-time"`
 }

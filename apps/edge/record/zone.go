@@ -21,9 +21,9 @@ func (z *Timezone) UnmarshalJSON(data []byte) error { return unmarshalZone(data,
 // Schema implements huma.SchemaProvider. huma would otherwise describe only a string.
 func (Timezone) Schema(huma.Registry) *huma.Schema {
 	return zoneSchema("Time zone of the channel, in which repeated posts keep their time of day: an IANA name, or " +
-		"minutes east of UTC. Minutes stand for the organization's time zone if it currently has this offset, " +
-		"otherwise for a fixed offset; they do not change the time zone of an existing channel. If absent, a new " +
-		"channel gets the organization's time zone, and an existing one keeps its own.")
+		"minutes east of UTC. Minutes mean the organization's time zone if it currently has this offset, and " +
+		"otherwise a fixed offset; they do not change the time zone of an existing channel. If absent, a new channel " +
+		"has the organization's time zone, and an existing channel keeps its own.")
 }
 
 // OrganizationZone is an organization's time zone in a request, sent as text or as a number.
@@ -36,8 +36,8 @@ func (z *OrganizationZone) UnmarshalJSON(data []byte) error { return unmarshalZo
 
 // Schema implements huma.SchemaProvider. huma would otherwise describe only a string.
 func (OrganizationZone) Schema(huma.Registry) *huma.Schema {
-	return zoneSchema("Time zone of the organization: an IANA name, or minutes east of UTC for a fixed offset. " +
-		"Posts that are already scheduled keep their times; new channels and reports use the new time zone.")
+	return zoneSchema("Time zone of the organization: an IANA name, or minutes east of UTC for a fixed offset. Posts " +
+		"that are already scheduled keep their times. New channels and reports use the new time zone.")
 }
 
 func unmarshalZone(data []byte, to *string) error {

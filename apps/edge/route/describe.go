@@ -67,9 +67,10 @@ func header(r *huma.Response, names ...string) {
 func headers() map[string]*huma.Param {
 	out := map[string]*huma.Param{}
 	for name, doc := range map[string]string{
-		"X-RateLimit-Limit":     "Requests per minute, for the organization with an API key, otherwise for the session.",
-		"X-RateLimit-Remaining": "Requests left in the current minute.",
-		"X-RateLimit-Reset":     "End of the current minute, in seconds since 1970.",
+		"X-RateLimit-Limit": "Maximum number of requests a minute: for the organization with an API key, " +
+			"otherwise for the session.",
+		"X-RateLimit-Remaining": "Number of requests left in the current minute.",
+		"X-RateLimit-Reset":     "End of the current minute, as Unix time in seconds.",
 		"Retry-After":           "Seconds to wait.",
 	} {
 		out[name] = &huma.Param{Description: doc, Schema: &huma.Schema{Type: huma.TypeInteger}}

@@ -48,7 +48,7 @@ func (c *Connector) Describe() connector.Descriptor {
 				Validation: `^(https:\/\/[^\s\/@?#]+|http:\/\/(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?)\/?$`,
 			},
 			{
-				Key: "identifier", Label: "Identifier", Type: "text", Hint: "Your handle or e-mail address", Word: true,
+				Key: "identifier", Label: "Identifier", Type: "text", Hint: "Your handle or email address", Word: true,
 				Validation: `^\s*\S{3,}\s*$`,
 			},
 			{

@@ -50,20 +50,20 @@ type AuditRecord struct {
 	ID           string  `json:"id"`
 	At           string  `json:"at" format:"date-time"`
 	Action       string  `json:"action" example:"key.created"`
-	Actor        string  `json:"actor" doc:"Who did it, by the name at that time: an email address, or the name of a key."`
+	Actor        string  `json:"actor" doc:"Name of the actor at that time: an email address, or the name of an API key."`
 	ActorID      *string `json:"actorId" nullable:"true" doc:"Id of the person; null for the operator and the service."`
 	Via          string  `json:"via" enum:"key,session,agent,instance,guest"`
 	KeyID        *string `json:"keyId" nullable:"true" doc:"Id of the API key, if the actor used one."`
 	Impersonator *string `json:"behind" nullable:"true" doc:"The instance administrator who impersonated the actor."`
 	Subject      string  `json:"subject" doc:"What the action affected."`
-	Address      string  `json:"address" doc:"Network address of the client."`
+	Address      string  `json:"address" doc:"IP address of the client."`
 }
 
 // Audit returns the endpoint that reads the organization's audit log as JSON or CSV.
 func (a *API) Audit() route.Endpoint {
-	d := route.Described(route.Describe("Settings", "Read the audit log of the organization", 400),
-		"Entries are newest first; a USER sees only their own. With Accept: text/csv, the response is a file in which "+
-			"cells that a spreadsheet would take for a formula begin with an apostrophe.")
+	d := route.Described(route.Describe("Settings", "Read the organization's audit log", 400),
+		"Entries are listed newest first. A USER sees only their own entries. With Accept: text/csv, the response is "+
+			"a CSV file; cells that a spreadsheet would interpret as formulas begin with an apostrophe.")
 	text, number := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeInteger}
 	for _, p := range []struct {
 		name, doc string
@@ -71,7 +71,7 @@ func (a *API) Audit() route.Endpoint {
 	}{
 		{name: "from", doc: "ISO 8601, inclusive.", schema: text},
 		{name: "to", doc: "ISO 8601, exclusive.", schema: text},
-		{name: "actor", doc: "Id of a person, or part of the name of an actor.", schema: text},
+		{name: "actor", doc: "Id of a person, or part of an actor's name.", schema: text},
 		{name: "action", doc: "Name of an action, such as key.created.", schema: text},
 		{name: "page", doc: "Page number, starting at 0.", schema: number},
 		{name: "limit", doc: "Entries per page, 1 to 1000 (default 100).", schema: number},

@@ -48,7 +48,7 @@ type deletionInput struct{ Body DeletionRequest }
 
 // DeletedResponse is the response to a deletion request.
 type DeletedResponse struct {
-	Deleted bool `json:"deleted" doc:"Always true. Until the grace period ends, the deletion can be undone."`
+	Deleted bool `json:"deleted" doc:"Always true. The deletion can be undone until the grace period ends."`
 }
 
 type deletedOutput struct {
@@ -61,7 +61,7 @@ type deletedOutput struct {
 func (a *API) DeleteAccount() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Security", "Delete your account", 400, 409, 413),
 		"You are signed out everywhere immediately. To undo the deletion, sign in within the grace period and "+
-			"confirm. The request is refused while you own an organization that has other members."), a.deleteAccount)
+			"confirm. The request is rejected while you own an organization with other members."), a.deleteAccount)
 }
 
 func (a *API) deleteAccount(ctx context.Context, in *deletionInput) (*deletedOutput, error) {
@@ -85,8 +85,8 @@ func (a *API) deleteAccount(ctx context.Context, in *deletionInput) (*deletedOut
 // DeleteOrganization returns the endpoint that deletes the organization after a grace period.
 func (a *API) DeleteOrganization() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Organizations", "Delete the organization", 400, 409, 413),
-		"From now on, nobody can use the organization and nothing is published. Within the grace period, "+
-			"/user/restore-organization undoes the deletion."), a.deleteOrganization)
+		"Once the request succeeds, nobody can use the organization and nothing is published. Within the grace "+
+			"period, /user/restore-organization undoes the deletion."), a.deleteOrganization)
 }
 
 func (a *API) deleteOrganization(ctx context.Context, in *deletionInput) (*deletedOutput, error) {
@@ -108,7 +108,7 @@ type restoredOutput struct{ Body RestoredResponse }
 
 // RestoreOrganization returns the endpoint that restores an organization marked for deletion.
 func (a *API) RestoreOrganization() route.Endpoint {
-	return route.JSON(route.Described(route.Created("Organizations", "Undo the deletion of an organization", 400, 404, 413),
+	return route.JSON(route.Described(route.Created("Organizations", "Undo an organization's deletion", 400, 404, 413),
 		"Only the owner can do this. Posts that came due in the meantime are not published."), a.restoreOrganization)
 }
 

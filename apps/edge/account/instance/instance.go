@@ -61,12 +61,12 @@ type Enterprise interface {
 }
 
 type impersonableInput struct {
-	Name string `query:"name" required:"true" maxLength:"128" doc:"Part of the name or email address of the person, or of the name of the organization."`
+	Name string `query:"name" required:"true" maxLength:"128" doc:"Part of a person's name or email address, or of an organization's name."`
 }
 
 // ImpersonableRecord is a membership that an instance administrator can impersonate.
 type ImpersonableRecord struct {
-	ID           string                   `json:"id" doc:"Id for POST /user/impersonate and the header impersonate."`
+	ID           string                   `json:"id" doc:"Id to send to POST /user/impersonate or in the header impersonate."`
 	Role         string                   `json:"role" enum:"USER,ADMIN,SUPERADMIN"`
 	Organization ImpersonableOrganization `json:"organization"`
 	User         ImpersonablePerson       `json:"user"`
@@ -122,7 +122,7 @@ func (a *API) impersonable(ctx context.Context, in *impersonableInput) (*imperso
 func (a *API) Impersonate() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Instance", "Impersonate a member of an organization", 400, 404, 413),
 		"Send the id of a membership, or an empty id to stop impersonating. The response has no body and sets the "+
-			"cookie impersonate. The audit log of the organization names the administrator."), a.impersonate)
+			"cookie impersonate. The organization's audit log names the administrator."), a.impersonate)
 }
 
 func (a *API) impersonate(ctx context.Context, in *record.IDInput) (*session.CookiesOutput, error) {
@@ -154,9 +154,9 @@ type enterpriseInput struct{ Body EnterpriseRequest }
 // rejected.
 type EnterpriseUserResponse struct {
 	ID      string `json:"id,omitempty" doc:"Id of the organization."`
-	APIKey  string `json:"apiKey,omitempty" doc:"The full key. It is shown only here."`
-	Create  *bool  `json:"create,omitempty" doc:"false if the request was used before or the address already has an account."`
-	Success *bool  `json:"success,omitempty" doc:"false if the signature, the age or the content is invalid."`
+	APIKey  string `json:"apiKey,omitempty" doc:"The full key. It is returned only in this response."`
+	Create  *bool  `json:"create,omitempty" doc:"false if the request was already used or the email address already has an account."`
+	Success *bool  `json:"success,omitempty" doc:"false if the signature, age or content of the request is invalid."`
 }
 
 type enterpriseOutput struct{ Body EnterpriseUserResponse }
@@ -165,7 +165,7 @@ type enterpriseOutput struct{ Body EnterpriseUserResponse }
 // in response to a signed request.
 func (a *API) CreateEnterpriseUser() route.Endpoint {
 	return route.JSON(route.Described(
-		route.Created("Instance", "Create a person with an organization and a key", 400, 404, 413, 429),
+		route.Created("Instance", "Create a person with an organization and an API key", 400, 404, 413, 429),
 		"404 means that the instance has no ENTERPRISE_SECRET."), a.createEnterpriseUser)
 }
 

@@ -49,12 +49,12 @@ type Keys interface {
 type KeyRecord struct {
 	ID         string      `json:"id"`
 	Name       string      `json:"name"`
-	Prefix     string      `json:"prefix" doc:"Beginning of the key, for recognizing it." example:"crier_ab12…"`
+	Prefix     string      `json:"prefix" doc:"First characters of the key, to identify it." example:"crier_ab12…"`
 	CreatedAt  string      `json:"createdAt" format:"date-time"`
-	LastUsedAt *string     `json:"lastUsedAt" nullable:"true" format:"date-time" doc:"To the minute; null if the key was never used."`
-	ExpiresAt  *string     `json:"expiresAt" nullable:"true" format:"date-time" doc:"The chosen expiry; null if the key does not expire."`
-	Overlap    *string     `json:"overlapUntil" nullable:"true" format:"date-time" doc:"Latest time until which a replaced key works; null if no other key has replaced it."`
-	CreatedBy  *KeyCreator `json:"createdBy" doc:"Null if that account no longer exists."`
+	LastUsedAt *string     `json:"lastUsedAt" nullable:"true" format:"date-time" doc:"When the key was last used, to the minute; null if it was never used."`
+	ExpiresAt  *string     `json:"expiresAt" nullable:"true" format:"date-time" doc:"When the key expires; null if it does not expire."`
+	Overlap    *string     `json:"overlapUntil" nullable:"true" format:"date-time" doc:"Latest time at which a replaced key stops working; null if the key has not been replaced."`
+	CreatedBy  *KeyCreator `json:"createdBy" doc:"null if that account no longer exists."`
 }
 
 // KeyCreator is the person who created a key.
@@ -68,7 +68,7 @@ type keysOutput struct{ Body []KeyRecord }
 
 // Keys returns the endpoint that lists the organization's API keys.
 func (a *API) Keys() route.Endpoint {
-	return route.JSON(route.Describe("API keys", "List the API keys of the organization"), a.keys)
+	return route.JSON(route.Describe("API keys", "List the organization's API keys"), a.keys)
 }
 
 func (a *API) keys(ctx context.Context, _ *struct{}) (*keysOutput, error) {
@@ -103,7 +103,7 @@ type createKeyInput struct{ Body CreateKeyRequest }
 type NewKeyResponse struct {
 	ID        string  `json:"id"`
 	Name      string  `json:"name"`
-	Key       string  `json:"key" doc:"The full key. It is shown only here."`
+	Key       string  `json:"key" doc:"The full key. It is returned only in this response."`
 	Prefix    string  `json:"prefix"`
 	CreatedAt string  `json:"createdAt" format:"date-time"`
 	ExpiresAt *string `json:"expiresAt" nullable:"true" format:"date-time"`
@@ -114,7 +114,7 @@ type createKeyOutput struct{ Body NewKeyResponse }
 // CreateKey returns the endpoint that creates an API key.
 func (a *API) CreateKey() route.Endpoint {
 	return route.JSON(route.Described(route.Created("API keys", "Create an API key", 400, 402, 409, 413),
-		"If you signed in more than 10 minutes ago, send your password, and a code if you have a second factor."),
+		"If you signed in more than 10 minutes ago, send your password and, if you have a second factor, a code."),
 		a.createKey)
 }
 
@@ -193,8 +193,8 @@ func (a *API) deleteKey(ctx context.Context, in *record.PathID) (*record.IDOutpu
 
 // RotateKeyRequest is the body of POST /user/api-key/rotate. The body may be absent.
 type RotateKeyRequest struct {
-	ID      string `json:"id,omitempty" maxLength:"64" doc:"Id of the key; if absent, the oldest key that was not replaced."`
-	Overlap int    `json:"overlapHours,omitempty" minimum:"0" maximum:"72" doc:"How long both keys work."`
+	ID      string `json:"id,omitempty" maxLength:"64" doc:"Id of the key. If absent, the oldest key that has not been replaced."`
+	Overlap int    `json:"overlapHours,omitempty" minimum:"0" maximum:"72" doc:"Number of hours for which both keys work."`
 	record.ProofRequest
 }
 
@@ -204,9 +204,9 @@ type rotateKeyInput struct{ Body *RotateKeyRequest }
 type RotatedKeyResponse struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
-	APIKey string `json:"apiKey" doc:"The full key. It is shown only here."`
+	APIKey string `json:"apiKey" doc:"The full key. It is returned only in this response."`
 	// The new key expires when the old one would have.
-	ExpiresAt     *string `json:"expiresAt" nullable:"true" format:"date-time" doc:"When the new key expires; null for never."`
+	ExpiresAt     *string `json:"expiresAt" nullable:"true" format:"date-time" doc:"When the new key expires; null if it does not expire."`
 	Previous      *string `json:"previousKeyId" nullable:"true" doc:"Id of the replaced key; null if there was none."`
 	PreviousUntil *string `json:"previousKeyUntil" nullable:"true" format:"date-time" doc:"When the replaced key stops working; null if there was none."`
 }
@@ -216,10 +216,10 @@ type rotateKeyOutput struct{ Body RotatedKeyResponse }
 // RotateKey returns the endpoint that replaces an API key with a new one.
 func (a *API) RotateKey() route.Endpoint {
 	return route.JSON(route.Described(route.Created("API keys", "Replace an API key", 400, 404, 409, 413),
-		"The old key stops working immediately, or after overlapHours; until then, replacing it again returns 409. "+
-			"Without an id, a key that was created by a rotation in the last 10 minutes is not replaced either, so "+
-			"that a repeated request does not end the key that was just returned. If there is no key, the first one "+
-			"is created. The request needs the same proof as creating a key."),
+		"The old key stops working immediately or, with overlapHours, after that many hours. Until then, replacing "+
+			"it again returns 409. Without an id, a key that was created by a rotation in the last 10 minutes is not "+
+			"replaced, so a repeated request does not invalidate the key that was just returned. If the organization "+
+			"has no key, its first key is created. The request needs the same proof as creating a key."),
 		a.rotateKey)
 }
 

@@ -61,8 +61,8 @@ type OrganizationRecord struct {
 	CreatedAt    string                     `json:"createdAt" format:"date-time"`
 	Users        []MembershipRecord         `json:"users" doc:"Your own membership."`
 	Subscription *record.SubscriptionRecord `json:"subscription"`
-	Suspended    bool                       `json:"suspended" doc:"Whether the operator of the service has suspended the organization."`
-	DeletedAt    *string                    `json:"deletedAt" nullable:"true" format:"date-time" doc:"When its deletion was requested."`
+	Suspended    bool                       `json:"suspended" doc:"Whether the operator has suspended the organization."`
+	DeletedAt    *string                    `json:"deletedAt" nullable:"true" format:"date-time" doc:"When the deletion of the organization was requested."`
 }
 
 // MembershipRecord is a person's membership in an organization.
@@ -124,8 +124,9 @@ type createOrganizationOutput struct {
 // CreateOrganization returns the endpoint that creates an organization and selects it.
 func (a *API) CreateOrganization() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Organizations", "Create an organization", 400, 402, 409, 413),
-		"The number of organizations that one person can create is limited: 402 for those on the default plan, 409 "+
-			"for all, and 429 with Retry-After for those of the last 24 hours."), a.createOrganization)
+		"The number of organizations that a person can create is limited. 402: the limit on organizations with the "+
+			"default plan. 409: the limit on all organizations. 429 with Retry-After: the limit on organizations "+
+			"created in 24 hours."), a.createOrganization)
 }
 
 func (a *API) createOrganization(ctx context.Context, in *createOrganizationInput) (*createOrganizationOutput, error) {
@@ -142,7 +143,7 @@ func (a *API) createOrganization(ctx context.Context, in *createOrganizationInpu
 // ChooseOrganization returns the endpoint that selects the organization for the browser's later
 // requests.
 func (a *API) ChooseOrganization() route.Endpoint {
-	return route.JSON(route.Described(route.Created("Organizations", "Choose an organization", 400, 413),
+	return route.JSON(route.Described(route.Created("Organizations", "Switch to an organization", 400, 413),
 		"The response has no body and sets the cookie showorg."), a.chooseOrganization)
 }
 
@@ -155,17 +156,17 @@ func (a *API) chooseOrganization(ctx context.Context, in *record.IDInput) (*sess
 
 // JoinRequest is the body of POST /user/join-org.
 type JoinRequest struct {
-	Token string `json:"org,omitempty" maxLength:"512" doc:"Token of an invitation. If absent, the cookie org is used."`
+	Token string `json:"org,omitempty" maxLength:"512" doc:"Token of an invitation. If absent, the token in the cookie org is used."`
 }
 
 type joinInput struct {
-	Invitation string `cookie:"org" doc:"Token of an invitation. The cookie is deleted after the token was used or if it is useless."`
+	Invitation string `cookie:"org" doc:"Token of an invitation. The cookie is deleted when the token has been used or is no longer valid."`
 	Body       JoinRequest
 }
 
 // JoinResponse is the response to POST /user/join-org.
 type JoinResponse struct {
-	ID *string `json:"id" nullable:"true" doc:"Null if the invitation is invalid, used or expired."`
+	ID *string `json:"id" nullable:"true" doc:"null if the invitation is invalid, used or expired."`
 }
 
 type joinOutput struct {
@@ -175,8 +176,8 @@ type joinOutput struct {
 
 // JoinOrganization returns the endpoint that accepts an invitation.
 func (a *API) JoinOrganization() route.Endpoint {
-	return route.JSON(route.Described(route.Created("Organizations", "Use an invitation", 400, 402, 409, 413),
-		"403 means that the invitation is for another address, or for one that you have not confirmed."),
+	return route.JSON(route.Described(route.Created("Organizations", "Accept an invitation", 400, 402, 409, 413),
+		"403 means that the invitation is for a different email address, or for one that you have not confirmed."),
 		a.joinOrganization)
 }
 
@@ -224,7 +225,7 @@ func newOrganizationSettings(o tenancy.Organization) *organizationOutput {
 
 // Organization returns the endpoint for the organization's settings.
 func (a *API) Organization() route.Endpoint {
-	return route.JSON(route.Describe("Organizations", "Get the settings of the organization"), a.organization)
+	return route.JSON(route.Describe("Organizations", "Get the organization's settings"), a.organization)
 }
 
 func (a *API) organization(ctx context.Context, _ *struct{}) (*organizationOutput, error) {
@@ -247,7 +248,7 @@ type updateOrganizationInput struct{ Body UpdateOrganizationDto }
 
 // UpdateOrganization returns the endpoint that changes the organization's settings.
 func (a *API) UpdateOrganization() route.Endpoint {
-	return route.JSON(route.Describe("Organizations", "Change the settings of the organization", 400, 413),
+	return route.JSON(route.Describe("Organizations", "Change the organization's settings", 400, 413),
 		a.updateOrganization)
 }
 

@@ -39,7 +39,7 @@ type subscriptionOutput struct{ Body SubscriptionResponse }
 
 // Subscription returns the endpoint for the organization's subscription.
 func (a *API) Subscription() route.Endpoint {
-	return route.JSON(route.Describe("User", "Get the subscription of the organization"), a.subscription)
+	return route.JSON(route.Describe("User", "Get the organization's subscription"), a.subscription)
 }
 
 func (a *API) subscription(ctx context.Context, _ *struct{}) (*subscriptionOutput, error) {
@@ -76,7 +76,7 @@ type tiersOutput struct{ Body TiersResponse }
 
 // Tiers returns the endpoint that lists the plans.
 func (a *API) Tiers() route.Endpoint {
-	return route.JSON(route.Describe("User", "List the plans of the instance"), a.tiers)
+	return route.JSON(route.Describe("User", "List the instance's plans"), a.tiers)
 }
 
 func (a *API) tiers(context.Context, *struct{}) (*tiersOutput, error) {

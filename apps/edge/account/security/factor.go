@@ -60,7 +60,7 @@ type proofInput struct{ Body record.ProofRequest }
 // BeginMFA returns the endpoint that starts setting up a second factor.
 func (a *API) BeginMFA() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Security", "Start enrolling a second factor", 400, 409, 413),
-		"The second factor is active once its first code was sent to /user/mfa/confirm."), a.beginMFA)
+		"The second factor becomes active when you send its first code to /user/mfa/confirm."), a.beginMFA)
 }
 
 func (a *API) beginMFA(ctx context.Context, in *proofInput) (*record.MFASecretOutput, error) {
@@ -77,7 +77,7 @@ func (a *API) beginMFA(ctx context.Context, in *proofInput) (*record.MFASecretOu
 
 // MFACodeRequest is a request body with a second-factor code.
 type MFACodeRequest struct {
-	Code string `json:"code" minLength:"1" maxLength:"64" doc:"Six-digit code from the authenticator." example:"123456"`
+	Code string `json:"code" minLength:"1" maxLength:"64" doc:"Six-digit code from the authenticator app." example:"123456"`
 }
 
 type mfaCodeInput struct{ Body MFACodeRequest }
@@ -85,7 +85,7 @@ type mfaCodeInput struct{ Body MFACodeRequest }
 // MFAEnabledResponse is the response to enabling a second factor or replacing its recovery codes.
 type MFAEnabledResponse struct {
 	Enabled       bool     `json:"enabled" doc:"Always true."`
-	RecoveryCodes []string `json:"recoveryCodes" doc:"Shown only here. Each works once instead of a code."`
+	RecoveryCodes []string `json:"recoveryCodes" doc:"Recovery codes, returned only in this response. Each works once in place of a code."`
 }
 
 type mfaEnabledOutput struct{ Body MFAEnabledResponse }
@@ -127,8 +127,8 @@ type mfaDisabledOutput struct{ Body MFADisabledResponse }
 func (a *API) DisableMFA() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Security", "Disable your second factor", 400, 409, 413),
 		"Requires the password and a code. 403 means that one of your organizations requires a second factor. If you "+
-			"lost your authenticator, send a recovery code instead of the code: it is accepted even then, and you "+
-			"enroll a new one."),
+			"have lost your authenticator app, send a recovery code as the code; it is accepted even if a second "+
+			"factor is required, and you then enroll a new one."),
 		a.disableMFA)
 }
 
@@ -144,14 +144,14 @@ func (a *API) disableMFA(ctx context.Context, in *proofInput) (*mfaDisabledOutpu
 
 // MFAPolicyBody says whether an organization requires a second factor.
 type MFAPolicyBody struct {
-	Required bool `json:"required" doc:"Whether members without a second factor have no access until they enable one."`
+	Required bool `json:"required" doc:"Whether members must enable a second factor before they have access."`
 }
 
 type mfaPolicyBody struct{ Body MFAPolicyBody }
 
 // MFAPolicy returns the endpoint that says whether the organization requires a second factor.
 func (a *API) MFAPolicy() route.Endpoint {
-	return route.JSON(route.Describe("Security", "Get whether the organization requires a second factor"), a.mfaPolicy)
+	return route.JSON(route.Describe("Security", "Get the organization's second factor policy"), a.mfaPolicy)
 }
 
 func (a *API) mfaPolicy(ctx context.Context, _ *struct{}) (*mfaPolicyBody, error) {

@@ -45,10 +45,10 @@ type Security interface {
 
 // ChangePasswordRequest is the body of POST /user/change-password.
 type ChangePasswordRequest struct {
-	Old    string  `json:"oldPassword,omitempty" maxLength:"128" doc:"Absent if you have no password; sign in again first."`
+	Old    string  `json:"oldPassword,omitempty" maxLength:"128" doc:"Your password. If you have none, leave it out and sign in again first."`
 	New    string  `json:"newPassword" maxLength:"128" doc:"8 to 128 characters."`
-	Repeat *string `json:"repeatPassword,omitempty" maxLength:"128" doc:"If sent, the same as newPassword."`
-	Code   string  `json:"code,omitempty" maxLength:"64" doc:"Code of your second factor, if you have one and have not used it in the last 10 minutes."`
+	Repeat *string `json:"repeatPassword,omitempty" maxLength:"128" doc:"If sent, must be equal to newPassword."`
+	Code   string  `json:"code,omitempty" maxLength:"64" doc:"Code from your second factor, if you have one and have not used it in the last 10 minutes."`
 }
 
 type changePasswordInput struct{ Body ChangePasswordRequest }
@@ -96,8 +96,8 @@ type changeEmailInput struct{ Body ChangeEmailRequest }
 // ChangeEmail returns the endpoint that starts changing the person's email address.
 func (a *API) ChangeEmail() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Security", "Change your email address", 400, 409, 413),
-		"Links are sent to the old and the new address, and the address changes once both were followed. "+
-			"An instance without mail changes the address immediately."), a.changeEmail)
+		"Links are sent to the old and the new address, and the address changes once both links have been followed. "+
+			"An instance that sends no emails changes the address immediately."), a.changeEmail)
 }
 
 func (a *API) changeEmail(ctx context.Context, in *changeEmailInput) (*changedOutput, error) {

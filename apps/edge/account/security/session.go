@@ -22,11 +22,11 @@ type SessionLists interface {
 // SessionRecord is one of the person's live sessions.
 type SessionRecord struct {
 	ID        string `json:"id"`
-	Current   bool   `json:"current" doc:"Whether this is the session of the request."`
+	Current   bool   `json:"current" doc:"Whether this is the session that made the request."`
 	CreatedAt string `json:"createdAt" format:"date-time"`
-	SeenAt    string `json:"lastSeenAt" format:"date-time" doc:"To the minute."`
+	SeenAt    string `json:"lastSeenAt" format:"date-time" doc:"When the session was last used, to the minute."`
 	ExpiresAt string `json:"expiresAt" format:"date-time"`
-	Address   string `json:"address" doc:"Network address from which it was last used."`
+	Address   string `json:"address" doc:"IP address from which the session was last used."`
 	Agent     string `json:"userAgent"`
 }
 
@@ -54,7 +54,7 @@ func (a *API) listSessions(ctx context.Context, _ *struct{}) (*sessionsOutput, e
 }
 
 type endSessionsInput struct {
-	ID string `query:"id" maxLength:"64" doc:"Id of a session; if absent, all sessions except the one of the request."`
+	ID string `query:"id" maxLength:"64" doc:"Id of a session. If absent, all sessions except the current one."`
 }
 
 // EndedResponse contains the number of sessions that ended.
@@ -67,7 +67,7 @@ type endedOutput struct{ Body EndedResponse }
 // EndSessions returns the endpoint that ends one session, or all sessions except the one that makes
 // the request.
 func (a *API) EndSessions() route.Endpoint {
-	return route.JSON(route.Describe("Security", "End a session, or all others", 400, 404), a.endSessions)
+	return route.JSON(route.Describe("Security", "End one session, or all other sessions", 400, 404), a.endSessions)
 }
 
 func (a *API) endSessions(ctx context.Context, in *endSessionsInput) (*endedOutput, error) {

@@ -19,32 +19,32 @@ type Offers interface {
 
 // BrowserCookies holds the cookies that a sign-in reads.
 type BrowserCookies struct {
-	Auth       string `cookie:"auth" doc:"The previous session of the browser. It ends when a new one begins."`
-	Invitation string `cookie:"org" doc:"Token of an invitation. The complete sign-in offers the invitation but does not use it."`
+	Auth       string `cookie:"auth" doc:"The browser's previous session. It ends when a new session begins."`
+	Invitation string `cookie:"org" doc:"Token of an invitation. When the sign-in is complete, the response includes the invitation but does not accept it."`
 	Person     string `cookie:"impersonate" doc:"Deleted once the sign-in is complete."`
 }
 
 // SignInHeaders holds the headers of a response that can start a session.
 type SignInHeaders struct {
-	Cookies    []string `header:"Set-Cookie" doc:"auth and device after a complete sign-in, and showorg after a registration."`
+	Cookies    []string `header:"Set-Cookie" doc:"auth and device when the sign-in is complete; showorg after a registration."`
 	Reload     string   `header:"reload" doc:"true if an existing person has signed in."`
 	Onboarding string   `header:"onboarding" doc:"true if a new person has signed in."`
-	Activate   string   `header:"activate" doc:"true if a link in a mail must be followed first."`
+	Activate   string   `header:"activate" doc:"true if the person must follow the link in an email first."`
 }
 
 // SignInStep says what an incomplete sign-in still requires. After a complete sign-in, it holds any
 // new recovery codes and the invitation to offer.
 type SignInStep struct {
-	MFARequired           bool     `json:"mfaRequired,omitempty" doc:"true if a code must be sent to /auth/mfa/verify."`
+	MFARequired           bool     `json:"mfaRequired,omitempty" doc:"true if a code from the second factor must be sent to /auth/mfa/verify."`
 	MFAEnrollmentRequired bool     `json:"mfaEnrollmentRequired,omitempty" doc:"true if a second factor must be enrolled; see /auth/mfa/enroll/begin."`
-	MFAToken              string   `json:"mfaToken,omitempty" doc:"Token for these routes. It works for 5 minutes."`
+	MFAToken              string   `json:"mfaToken,omitempty" doc:"Token for the /auth/mfa routes. It is valid for 5 minutes."`
 	Methods               []string `json:"methods,omitempty" enum:"totp,recovery" doc:"What /auth/mfa/verify accepts."`
 	DeletionRequested     bool     `json:"deletionRequested,omitempty" doc:"true if the account is being deleted; /auth/restore undoes it."`
 	RestoreToken          string   `json:"restoreToken,omitempty" doc:"Token for /auth/restore."`
 	Until                 string   `json:"until,omitempty" format:"date-time" doc:"When the account will be deleted."`
-	RecoveryCodes         []string `json:"recoveryCodes,omitempty" doc:"Shown only here. Each works once."`
+	RecoveryCodes         []string `json:"recoveryCodes,omitempty" doc:"Recovery codes, returned only in this response. Each works once."`
 
-	Invitation *InvitationOffer `json:"invitation,omitempty" doc:"The invitation of the cookie org. Ask the person, then call POST /user/join-org."`
+	Invitation *InvitationOffer `json:"invitation,omitempty" doc:"The invitation in the cookie org. If the person accepts it, call POST /user/join-org."`
 }
 
 // InvitationOffer is what an invitation offers the person who has signed in.

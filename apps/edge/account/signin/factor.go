@@ -13,7 +13,7 @@ import (
 // codes.
 type MFAVerifyRequest struct {
 	Token        string `json:"mfaToken" minLength:"1" maxLength:"512"`
-	Code         string `json:"code,omitempty" maxLength:"16" doc:"Six-digit code from the authenticator." example:"123456"`
+	Code         string `json:"code,omitempty" maxLength:"16" doc:"Six-digit code from the authenticator app." example:"123456"`
 	RecoveryCode string `json:"recoveryCode,omitempty" maxLength:"64"`
 }
 
@@ -25,7 +25,7 @@ type mfaVerifyInput struct {
 // VerifyMFA returns the endpoint that completes a sign-in with a second factor.
 func (a *API) VerifyMFA() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Complete a sign-in with a second factor", 400, 401, 403, 413, 429),
-		"A wrong code returns 401. After five wrong codes for an account in 15 minutes, all codes return 429."),
+		"A wrong code returns 401. After five wrong codes for an account within 15 minutes, all codes return 429."),
 		a.verifyMFA)
 }
 
@@ -76,7 +76,7 @@ func (a *API) beginEnrollment(ctx context.Context, in *mfaTokenInput) (*record.M
 // MFAEnrollRequest is the body of POST /auth/mfa/enroll/confirm.
 type MFAEnrollRequest struct {
 	Token string `json:"mfaToken" minLength:"1" maxLength:"512"`
-	Code  string `json:"code" minLength:"1" maxLength:"16" doc:"Six-digit code from the authenticator." example:"123456"`
+	Code  string `json:"code" minLength:"1" maxLength:"16" doc:"Six-digit code from the authenticator app." example:"123456"`
 }
 
 type mfaEnrollInput struct {
@@ -89,7 +89,7 @@ type mfaEnrollInput struct {
 func (a *API) ConfirmEnrollment() route.Endpoint {
 	return route.JSON(route.Described(
 		route.Created("Sign-in", "Complete a sign-in with a new second factor", 400, 401, 403, 409, 413, 429),
-		"The response has the recovery codes."), a.confirmEnrollment)
+		"The response contains the recovery codes."), a.confirmEnrollment)
 }
 
 func (a *API) confirmEnrollment(ctx context.Context, in *mfaEnrollInput) (*loginOutput, error) {

@@ -81,7 +81,8 @@ type loginInput struct {
 // session.
 func (a *API) Login() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Sign in with email and password", 400, 403, 413, 429),
-		"The response says what the sign-in still needs, or sets the cookie auth."), a.login)
+		"If the sign-in is complete, the response sets the cookie auth. Otherwise it says what is still "+
+			"needed."), a.login)
 }
 
 // login signs a person in. It returns RateLimited while the client, or the client's site for this

@@ -39,11 +39,12 @@ const mobileCallback = "/auth/oauth-mobile-callback"
 func (a *API) BeginSignIn() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := route.Described(route.Describe("Sign-in", "Start signing in with an identity provider", 400, 403, 404, 429),
-		"The response is the URL at the provider, as text. With a session, the identity will be linked to its person.")
+		"The response is the provider's URL, as text. With a session, the identity is linked to the person who is "+
+			"signed in.")
 	d.Parameters = []*huma.Param{
 		{
 			Name: "provider", In: "path", Required: true, Schema: text,
-			Description: "GITHUB, GOOGLE or GENERIC, depending on the configuration of the instance.",
+			Description: "GITHUB, GOOGLE or GENERIC, depending on the instance's configuration.",
 		},
 		{
 			Name: "redirect_uri", In: "query", Schema: text,
@@ -94,21 +95,21 @@ func (a *API) checkCallback(address string) error {
 type ProviderCallback struct {
 	Code        string `json:"code" minLength:"1" maxLength:"4096"`
 	State       string `json:"state" minLength:"1" maxLength:"512"`
-	Issuer      string `json:"iss,omitempty" maxLength:"512" doc:"The iss parameter of the callback, if any."`
-	RedirectURI string `json:"redirect_uri,omitempty" maxLength:"1000" doc:"The same as at the start of the sign-in."`
+	Issuer      string `json:"iss,omitempty" maxLength:"512" doc:"The callback's iss parameter, if any."`
+	RedirectURI string `json:"redirect_uri,omitempty" maxLength:"1000" doc:"The redirect URL that was sent when the sign-in started, if any."`
 }
 
 type providerInput struct {
 	BrowserCookies
 	Provider string `path:"provider"`
-	State    string `cookie:"oauth_state" doc:"Set at the start of the sign-in, in the same browser."`
+	State    string `cookie:"oauth_state" doc:"Cookie that was set in the same browser when the sign-in started."`
 	Body     ProviderCallback
 }
 
 // ProviderResponse is the response to a callback: either a token for registering or a sign-in.
 type ProviderResponse struct {
-	Token  string `json:"token,omitempty" doc:"Set if there is no account: register with it as providerToken."`
-	Linked bool   `json:"linked,omitempty" doc:"true if the identity was linked to the person of the session."`
+	Token  string `json:"token,omitempty" doc:"Set if there is no account. Send it as providerToken to register."`
+	Linked bool   `json:"linked,omitempty" doc:"true if the identity was linked to the person who is signed in."`
 	Login  *bool  `json:"login,omitempty" doc:"Whether the sign-in is complete; absent if token is set."`
 	SignInStep
 }
@@ -159,7 +160,7 @@ func (a *API) finishSignIn(ctx context.Context, in *providerInput) (*providerOut
 // AppCallback returns the endpoint that passes an identity provider's callback on to the app.
 func (a *API) AppCallback() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
-	d := route.Describe("Sign-in", "Return from an identity provider to the app", 404)
+	d := route.Describe("Sign-in", "Return from an identity provider to the mobile app", 404)
 	for _, name := range callbackParameters {
 		d.Parameters = append(d.Parameters, &huma.Param{Name: name, In: "query", Schema: text})
 	}

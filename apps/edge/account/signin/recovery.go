@@ -17,14 +17,14 @@ type forgotInput struct{ Body ForgotPasswordDto }
 
 // ForgotResponse is the response to POST /auth/forgot.
 type ForgotResponse struct {
-	Forgot bool `json:"forgot" doc:"Always true, whether or not the address has an account."`
+	Forgot bool `json:"forgot" doc:"Always true, whether or not the email address has an account."`
 }
 
 type forgotOutput struct{ Body ForgotResponse }
 
 // Forgot returns the endpoint that emails a link for setting a new password.
 func (a *API) Forgot() route.Endpoint {
-	return route.JSON(route.Created("Sign-in", "Send a link for resetting the password", 400, 403, 413, 429), a.forgot)
+	return route.JSON(route.Created("Sign-in", "Send a password reset link", 400, 403, 413, 429), a.forgot)
 }
 
 func (a *API) forgot(ctx context.Context, in *forgotInput) (*forgotOutput, error) {
@@ -38,15 +38,15 @@ func (a *API) forgot(ctx context.Context, in *forgotInput) (*forgotOutput, error
 // ForgotReturnPasswordDto is the body of POST /auth/forgot-return.
 type ForgotReturnPasswordDto struct {
 	Password       string `json:"password" maxLength:"128" doc:"8 to 128 characters."`
-	RepeatPassword string `json:"repeatPassword" maxLength:"128" doc:"The same as password."`
-	Token          string `json:"token" minLength:"5" maxLength:"512" doc:"Token from the link in the mail."`
+	RepeatPassword string `json:"repeatPassword" maxLength:"128" doc:"Must be equal to password."`
+	Token          string `json:"token" minLength:"5" maxLength:"512" doc:"Token from the link in the email."`
 }
 
 type forgotReturnInput struct{ Body ForgotReturnPasswordDto }
 
 // ForgotReturnResponse is the response to POST /auth/forgot-return.
 type ForgotReturnResponse struct {
-	Reset bool `json:"reset" doc:"Whether the password was changed; false if the link has expired or was used."`
+	Reset bool `json:"reset" doc:"Whether the password was changed; false if the link has expired or was already used."`
 }
 
 type forgotReturnOutput struct{ Body ForgotReturnResponse }
@@ -55,7 +55,8 @@ type forgotReturnOutput struct{ Body ForgotReturnResponse }
 // of the person's sessions.
 func (a *API) ForgotReturn() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Set a new password", 400, 403, 413, 429),
-		"Send the token from the mail; its link works for 20 minutes. All sessions of the person end."), a.forgotReturn)
+		"Send the token from the link in the email, which is valid for 20 minutes. All of the person's sessions "+
+			"end."), a.forgotReturn)
 }
 
 func (a *API) forgotReturn(ctx context.Context, in *forgotReturnInput) (*forgotReturnOutput, error) {
@@ -85,7 +86,7 @@ type tokenInput struct{ Body TokenRequest }
 // ConfirmResponse is the response to POST /auth/confirm-email.
 type ConfirmResponse struct {
 	Confirmed bool `json:"confirmed" doc:"Always true."`
-	Changed   bool `json:"changed" doc:"Whether the address has changed; false until both links have been followed."`
+	Changed   bool `json:"changed" doc:"Whether the email address has changed; false until both links have been followed."`
 }
 
 type confirmOutput struct{ Body ConfirmResponse }
@@ -95,7 +96,7 @@ type confirmOutput struct{ Body ConfirmResponse }
 func (a *API) ConfirmAddress() route.Endpoint {
 	return route.JSON(route.Described(
 		route.Created("Sign-in", "Confirm a new email address", 400, 403, 404, 409, 413, 429),
-		"The address changes once the links in the mails to both the old and the new address have been followed."),
+		"The address changes once the links sent to both the old and the new address have been followed."),
 		a.confirm)
 }
 
@@ -119,7 +120,7 @@ type restoreInput struct {
 // sign-in.
 func (a *API) Restore() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Undo the deletion of the account", 400, 401, 403, 410, 413, 429),
-		"Requires the restoreToken from a sign-in. Organizations with the person as their only member are restored too."),
+		"Requires the restoreToken from a sign-in. Organizations whose only member is this person are also restored."),
 		a.restore)
 }
 

@@ -41,7 +41,7 @@ type SignUp interface {
 
 // CanRegister returns the endpoint that says whether people without an invitation can register.
 func (a *API) CanRegister() route.Endpoint {
-	return route.JSON(route.Describe("Sign-in", "Get whether the instance accepts registrations"), a.canRegister)
+	return route.JSON(route.Describe("Sign-in", "Check whether the instance accepts registrations"), a.canRegister)
 }
 
 // CanRegisterResponse says whether people without an invitation can register.
@@ -67,7 +67,7 @@ type CreateOrgUserDto struct {
 	ProviderToken string `json:"providerToken,omitempty" maxLength:"512" doc:"Token from POST /auth/oauth/{provider}/exists."`
 	Company       string `json:"company,omitempty" maxLength:"256" doc:"Name of the organization, 3 to 128 characters." example:"Acme"`
 	Name          string `json:"fullname,omitempty" maxLength:"256" doc:"Name of the person." example:"Ada Lovelace"`
-	Invitation    string `json:"org,omitempty" maxLength:"512" doc:"Token of an invitation that the person accepts."`
+	Invitation    string `json:"org,omitempty" maxLength:"512" doc:"Token of the invitation that the person accepts."`
 }
 
 type registerInput struct {
@@ -78,7 +78,7 @@ type registerInput struct {
 // RegisterResponse is the response to a registration.
 type RegisterResponse struct {
 	Register bool  `json:"register,omitempty" doc:"true if the account exists."`
-	Activate bool  `json:"activate,omitempty" doc:"true if the person must follow the link in a mail next."`
+	Activate bool  `json:"activate,omitempty" doc:"true if the person must follow the link in an email next."`
 	Login    *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only set if the account exists."`
 	SignInStep
 }
@@ -91,10 +91,10 @@ type registerOutput struct {
 // Register returns the endpoint that registers a person.
 func (a *API) Register() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Register", 400, 402, 403, 413, 429),
-		"On an instance that sends mail, the response is always activate, whether or not the address has an account; "+
-			"the owner of the address gets a mail. With an invitation, the name of the organization is ignored. 400 "+
-			"can also mean that the instance accepts no registrations, or none without an invitation. The invitation "+
-			"of the cookie org is not used; the complete sign-in offers it."), a.register)
+		"On an instance that sends emails, the response is always activate, whether or not the address has an "+
+			"account, and an email is sent to the address. With an invitation, the organization name is ignored. 400 "+
+			"can also mean that the instance accepts no registrations, or only those with an invitation. The "+
+			"invitation in the cookie org is not accepted; it is returned when the sign-in is complete."), a.register)
 }
 
 func (a *API) register(ctx context.Context, in *registerInput) (*registerOutput, error) {
@@ -155,8 +155,8 @@ func (in *registerInput) registration() (tenancy.Registration, error) {
 
 // ActivateRequest is the body of POST /auth/activate.
 type ActivateRequest struct {
-	Code     string `json:"code" minLength:"1" maxLength:"512" doc:"Code from the link in the mail."`
-	Password string `json:"password,omitempty" maxLength:"512" doc:"The password of the registration; required after passwordRequired."`
+	Code     string `json:"code" minLength:"1" maxLength:"512" doc:"Code from the link in the email."`
+	Password string `json:"password,omitempty" maxLength:"512" doc:"The password chosen at registration; required if an earlier response had passwordRequired."`
 }
 
 type activateInput struct {
@@ -166,11 +166,11 @@ type activateInput struct {
 
 // ActivateResponse is the response to POST /auth/activate.
 type ActivateResponse struct {
-	Can   bool  `json:"can" doc:"Whether the account now exists; false if the link has expired or was used."`
+	Can   bool  `json:"can" doc:"Whether the account now exists; false if the link has expired or was already used."`
 	Login *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only set if can is true."`
 	// PasswordRequired is set if the link was opened in a browser other than the one used to
 	// register.
-	PasswordRequired bool `json:"passwordRequired,omitempty" doc:"true if the code must be sent again with the password."`
+	PasswordRequired bool `json:"passwordRequired,omitempty" doc:"true if the code must be sent again, together with the password."`
 	SignInStep
 }
 
@@ -182,8 +182,9 @@ type activateOutput struct {
 // Activate returns the endpoint that completes a registration, using the link from the email.
 func (a *API) Activate() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Complete a registration", 400, 402, 403, 413, 429),
-		"In a browser other than the one that registered, which does not have its cookie device, the password of the "+
-			"registration is required: the response is then passwordRequired, and the code stays valid."), a.activate)
+		"A browser other than the one that registered, which does not have the same cookie device, must also send "+
+			"the password chosen at registration. Without the password, the response is passwordRequired, and the "+
+			"code stays valid."), a.activate)
 }
 
 func (a *API) activate(ctx context.Context, in *activateInput) (*activateOutput, error) {
@@ -215,14 +216,14 @@ type resendInput struct{ Body ResendActivationDto }
 // Success is the response to POST /auth/resend-activation. It does not reveal whether there is a
 // registration.
 type Success struct {
-	Success bool `json:"success" doc:"Always true, whether or not there is a registration for the address."`
+	Success bool `json:"success" doc:"Always true, whether or not the email address has a pending registration."`
 }
 
 type resendOutput struct{ Body Success }
 
 // ResendActivation returns the endpoint that resends a registration email.
 func (a *API) ResendActivation() route.Endpoint {
-	return route.JSON(route.Created("Sign-in", "Resend the mail of a registration", 400, 403, 413, 429), a.resend)
+	return route.JSON(route.Created("Sign-in", "Resend the activation email", 400, 403, 413, 429), a.resend)
 }
 
 func (a *API) resend(ctx context.Context, in *resendInput) (*resendOutput, error) {

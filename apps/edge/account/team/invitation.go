@@ -12,7 +12,7 @@ import (
 
 // AddTeamMemberDto is the body of POST /settings/team.
 type AddTeamMemberDto struct {
-	Email     string `json:"email,omitempty" maxLength:"254" doc:"Address of the person who can use it; required with sendEmail."`
+	Email     string `json:"email,omitempty" maxLength:"254" doc:"Email address of the person who can use the invitation; required with sendEmail."`
 	Role      string `json:"role" enum:"USER,ADMIN"`
 	SendEmail bool   `json:"sendEmail"`
 }
@@ -22,7 +22,7 @@ type inviteInput struct{ Body AddTeamMemberDto }
 // InvitationResponse is a new invitation with its link.
 type InvitationResponse struct {
 	ID        string `json:"id"`
-	URL       string `json:"url" doc:"Link of the invitation. It works once and is shown only here."`
+	URL       string `json:"url" doc:"Invitation link. It works once and is returned only in this response."`
 	ExpiresAt string `json:"expiresAt" format:"date-time"`
 }
 
@@ -30,8 +30,9 @@ type inviteOutput struct{ Body InvitationResponse }
 
 // Invite returns the endpoint that invites a person to the organization.
 func (a *API) Invite() route.Endpoint {
-	return route.JSON(route.Described(route.Created("Team", "Invite a person into the organization", 400, 402, 409, 413),
-		"This replaces an open invitation for the same address, whose links stop working. A member's address returns 409."),
+	return route.JSON(route.Described(route.Created("Team", "Invite a person to the organization", 400, 402, 409, 413),
+		"A new invitation replaces an open one for the same address, whose links stop working. A member's address "+
+			"returns 409."),
 		a.invite)
 }
 
@@ -54,7 +55,7 @@ func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error
 			return nil, err
 		}
 		if err := a.deps.Gate.AdmitAddress(ctx, a.deps.Gate.Buckets.InviteAddress, n.Email); err != nil {
-			return nil, admission.LimitedMail(err, "This address has received too many mails. Wait before you send "+
+			return nil, admission.LimitedMail(err, "This address has received too many emails. Wait before you send "+
 				"another, or create an invitation without sendEmail and send its link yourself.")
 		}
 	}
@@ -71,9 +72,9 @@ func (a *API) invite(ctx context.Context, in *inviteInput) (*inviteOutput, error
 // InvitationRecord is an invitation that has not been used yet.
 type InvitationRecord struct {
 	ID        string  `json:"id"`
-	Email     *string `json:"email" nullable:"true" doc:"Address of the person who can use it; null if anyone with the link can."`
+	Email     *string `json:"email" nullable:"true" doc:"Email address of the person who can use the invitation; null if anyone with the link can."`
 	Role      string  `json:"role" enum:"USER,ADMIN"`
-	InvitedBy *string `json:"invitedBy" nullable:"true" doc:"Address of the inviter; null if that account no longer exists."`
+	InvitedBy *string `json:"invitedBy" nullable:"true" doc:"Email address of the inviter; null if that account no longer exists."`
 	CreatedAt string  `json:"createdAt" format:"date-time"`
 	ExpiresAt string  `json:"expiresAt" format:"date-time"`
 }
@@ -82,7 +83,7 @@ type invitationsOutput struct{ Body []InvitationRecord }
 
 // Invitations returns the endpoint that lists the organization's open invitations.
 func (a *API) Invitations() route.Endpoint {
-	return route.JSON(route.Describe("Team", "List the open invitations of the organization"), a.invitations)
+	return route.JSON(route.Describe("Team", "List the organization's open invitations"), a.invitations)
 }
 
 func (a *API) invitations(ctx context.Context, _ *struct{}) (*invitationsOutput, error) {

@@ -69,7 +69,7 @@ type teamOutput struct{ Body TeamRecord }
 
 // Team returns the endpoint that lists the organization's members.
 func (a *API) Team() route.Endpoint {
-	return route.JSON(route.Describe("Team", "List the members of the organization"), a.team)
+	return route.JSON(route.Describe("Team", "List the organization's members"), a.team)
 }
 
 func (a *API) team(ctx context.Context, _ *struct{}) (*teamOutput, error) {
@@ -93,17 +93,17 @@ func (a *API) team(ctx context.Context, _ *struct{}) (*teamOutput, error) {
 // RemoveMember returns the endpoint that removes a member, or lets the caller leave.
 func (a *API) RemoveMember() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Team", "Remove a member, or leave the organization", 400, 404, 409),
-		"With your own id, you leave the organization; the owner cannot. Only administrators can remove others, and "+
-			"nobody can remove the owner: 403. The API keys and webhooks that the member created belong to the "+
-			"organization; the response lists them, and with revokeKeys=true they are deleted. The member's open "+
-			"invitations end, and so do approval requests that the member could still answer. A person who has "+
-			"already left can still be removed as long as anything that they created is left."),
+		"With your own id, you leave the organization; the owner cannot leave. Only administrators can remove other "+
+			"members, and nobody can remove the owner: 403. The API keys and webhooks that the member created belong "+
+			"to the organization. The response lists them, and revokeKeys=true deletes them. The member's open "+
+			"invitations end, and emailed review links that the member could still use stop working. A person who "+
+			"has already left can still be removed as long as anything that they created remains."),
 		a.removeMember)
 }
 
 type removeInput struct {
 	ID         string `path:"id"`
-	RevokeKeys bool   `query:"revokeKeys" doc:"Delete the API keys and webhooks that the response lists."`
+	RevokeKeys bool   `query:"revokeKeys" doc:"Whether to delete the API keys and webhooks that the response lists."`
 }
 
 // RemovedMember is the response to removing a member.
@@ -115,11 +115,11 @@ type RemovedMember struct {
 // CreatedByMember lists what a member created before being removed or losing the administrator
 // role. It is empty for a member who leaves without having been an administrator.
 type CreatedByMember struct {
-	Keys        []RemovedKey        `json:"keys" doc:"API keys that the member created and may know."`
-	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member created, or whose URL or secret the member set."`
-	Invitations []RemovedInvitation `json:"invitations" doc:"Open invitations of the member, which have ended."`
-	Credentials []string            `json:"providerCredentials" doc:"Platform families whose application credentials the member entered and may know. They are kept; replace the secret at the platform."`
-	Approvals   []EndedApproval     `json:"approvals" doc:"At most 100 pending approval requests whose mailed review link no longer works because the departed member could have answered with it: the member's own requests, and requests mailed to the member. Members can still answer them, or pass on their own links."`
+	Keys        []RemovedKey        `json:"keys" doc:"API keys that the member created and may still know."`
+	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member created or whose URL or secret the member set."`
+	Invitations []RemovedInvitation `json:"invitations" doc:"The member's open invitations, which are no longer valid."`
+	Credentials []string            `json:"providerCredentials" doc:"Platform families whose application credentials the member entered and may still know. The credentials are kept; replace the secret at the platform."`
+	Approvals   []EndedApproval     `json:"approvals" doc:"Pending approval requests, at most 100, whose emailed review link no longer works because the departed member could have used it: the member's own requests, and requests emailed to the member. Members can still answer these requests or pass on their own links."`
 }
 
 // EndedApproval is an approval request whose emailed link stopped working when a membership ended.
@@ -132,7 +132,7 @@ type EndedApproval struct {
 type RemovedKey struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
-	Prefix  string `json:"prefix" doc:"Beginning of the key, for recognizing it."`
+	Prefix  string `json:"prefix" doc:"First characters of the key, to identify it."`
 	Revoked bool   `json:"revoked"`
 }
 
@@ -147,7 +147,7 @@ type RemovedWebhook struct {
 // RemovedInvitation is an unused invitation from the member. It no longer works.
 type RemovedInvitation struct {
 	ID    string  `json:"id"`
-	Email *string `json:"email" nullable:"true" doc:"Address of the person who could use it; null if anyone with the link could."`
+	Email *string `json:"email" nullable:"true" doc:"Email address of the person who could use the invitation; null if anyone with the link could."`
 	Role  string  `json:"role" enum:"USER,ADMIN"`
 }
 
@@ -193,7 +193,7 @@ func (a *API) removeMember(ctx context.Context, in *removeInput) (*removeOutput,
 // RoleRequest is the body of PUT /settings/team/{id}/role.
 type RoleRequest struct {
 	Role       string `json:"role" enum:"USER,ADMIN,SUPERADMIN" doc:"SUPERADMIN transfers the ownership."`
-	RevokeKeys bool   `json:"revokeKeys,omitempty" doc:"With the role USER, delete the API keys and webhooks that the response lists."`
+	RevokeKeys bool   `json:"revokeKeys,omitempty" doc:"Whether to delete the API keys and webhooks that the response lists; only with the role USER."`
 	record.ProofRequest
 }
 
@@ -213,10 +213,11 @@ type roleOutput struct{ Body RoleResponse }
 
 // SetRole returns the endpoint that changes a member's role.
 func (a *API) SetRole() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Team", "Change the role of a member", 400, 404, 409, 413),
-		"SUPERADMIN transfers the ownership, and you become an administrator. Only the owner can do this, with the "+
-			"password. If an administrator becomes a USER, their open invitations end. The response lists these, and "+
-			"the API keys and webhooks that the member created, which still work unless revokeKeys is true."),
+	return route.JSON(route.Described(route.Describe("Team", "Change a member's role", 400, 404, 409, 413),
+		"SUPERADMIN transfers the ownership to the member and makes you an administrator. Only the owner can do "+
+			"this, with their password. If an administrator becomes a USER, their open invitations end. The response "+
+			"lists these invitations and the API keys and webhooks that the member created, which keep working "+
+			"unless revokeKeys is true."),
 		a.setRole)
 }
 

@@ -17,7 +17,7 @@ type EmailNotifications struct {
 
 // NotificationEvents says how the other kinds of notifications are delivered.
 type NotificationEvents struct {
-	Approval string `json:"approval" enum:"mail,bell,off" doc:"Approval requests that you can answer, and answers to your own."`
+	Approval string `json:"approval" enum:"mail,bell,off" doc:"Approval requests that you can answer, and answers to your own requests."`
 	Comment  string `json:"comment" enum:"mail,bell,off" doc:"Has no effect yet: there are no notifications about comments."`
 	Channel  string `json:"channel" enum:"mail,bell,off" doc:"Channels that must be reconnected."`
 	Billing  string `json:"billing" enum:"mail,bell,off" doc:"Has no effect yet: there are no notifications about billing."`

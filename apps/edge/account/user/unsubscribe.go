@@ -34,22 +34,23 @@ type UnsubscribeResponse struct {
 // page changes nothing, because some programs open links in emails to check them. Submitting the
 // page's form turns off the emails.
 func (a *API) UnsubscribePage() route.Endpoint {
-	return route.Raw(describeUnsubscribe("Get the page for unsubscribing from some kinds of mail", 404), a.unsubscribePage,
+	return route.Raw(describeUnsubscribe("Get the unsubscribe page", 404), a.unsubscribePage,
 		page.Answer("The page."))
 }
 
 // Unsubscribe returns the endpoint that turns off the kinds of email named in the link (RFC 8058).
 // The endpoint reads no body.
 func (a *API) Unsubscribe() route.Endpoint {
-	return route.Raw(describeUnsubscribe("Unsubscribe from some kinds of mail", 404, 429), a.unsubscribe,
-		route.Answer[UnsubscribeResponse](http.StatusCreated, "No more mails of these kinds are sent. Browsers get a page."))
+	return route.Raw(describeUnsubscribe("Unsubscribe from some kinds of email", 404, 429), a.unsubscribe,
+		route.Answer[UnsubscribeResponse](http.StatusCreated, "No more emails of these kinds are sent. The response to "+
+			"a browser is a page."))
 }
 
 func describeUnsubscribe(summary string, errors ...int) huma.Operation {
 	d := route.Describe("Sign-in", summary, errors...)
 	d.Parameters = []*huma.Param{{
 		Name: "token", In: "query", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
-		Description: "Token from the link in the mail.",
+		Description: "Token from the link in the email.",
 	}}
 	return d
 }

@@ -72,35 +72,35 @@ type Self struct {
 	ID           string `json:"id"`
 	Email        string `json:"email"`
 	Name         string `json:"name"`
-	LastName     string `json:"lastName" doc:"Always empty: name is the full name."`
+	LastName     string `json:"lastName" doc:"Always empty, because name is the full name."`
 	Bio          string `json:"bio"`
 	PictureID    string `json:"pictureId" doc:"Empty if there is no picture."`
 	ProviderName string `json:"providerName" doc:"LOCAL, or the identity provider of a person without a password."`
 	Timezone     string `json:"timezone" doc:"Time zone of the organization." example:"Europe/Vienna"`
 	Activated    bool   `json:"activated" doc:"Always true."`
-	Verified     bool   `json:"verified" doc:"Whether a link sent to the address was followed."`
+	Verified     bool   `json:"verified" doc:"Whether the email address is confirmed."`
 	CreatedAt    string `json:"createdAt" format:"date-time"`
 	LastOnline   string `json:"lastOnline" format:"date-time" doc:"The time of this request."`
 	record.EmailSwitches
 	OrgID         string  `json:"orgId" doc:"Empty for a person without an organization."`
 	TotalChannels int     `json:"totalChannels" doc:"Number of channels that the plan allows."`
 	Tier          string  `json:"tier" doc:"ULTIMATE on an instance without plans."`
-	Role          string  `json:"role" doc:"USER, ADMIN or SUPERADMIN; empty for a person without an organization."`
-	Access        string  `json:"access" enum:"full,none,suspended,enroll" doc:"Whether you may use the organization."`
+	Role          string  `json:"role" doc:"Role of the person: USER, ADMIN or SUPERADMIN; empty for a person without an organization."`
+	Access        string  `json:"access" enum:"full,none,suspended,enroll" doc:"Your access to the organization."`
 	IsLifetime    bool    `json:"isLifetime"`
 	Admin         bool    `json:"admin" doc:"Whether the person is an instance administrator."`
 	Impersonate   bool    `json:"impersonate" doc:"Whether an instance administrator is impersonating this person."`
 	IsTrailing    bool    `json:"isTrailing"`
 	AllowTrial    bool    `json:"allowTrial"`
 	StreakSince   *string `json:"streakSince" nullable:"true" doc:"Always null."`
-	PublicAPI     string  `json:"publicApi" doc:"Beginning of the oldest API key; empty unless you are an administrator."`
+	PublicAPI     string  `json:"publicApi" doc:"First characters of the oldest API key; empty unless you are an administrator."`
 }
 
 type selfOutput struct{ Body Self }
 
 // Self returns the endpoint for the signed-in person.
 func (a *API) Self() route.Endpoint {
-	return route.JSON(route.Describe("User", "Get yourself and the current organization"), a.self)
+	return route.JSON(route.Describe("User", "Get the current person and organization"), a.self)
 }
 
 func (a *API) self(ctx context.Context, _ *struct{}) (*selfOutput, error) {
@@ -220,7 +220,7 @@ type UserDetailDto struct {
 
 // PictureOfPerson identifies an uploaded picture. Other members of the JSON object are ignored.
 type PictureOfPerson struct {
-	ID string `json:"id" maxLength:"64" doc:"Id of an uploaded image of the organization."`
+	ID string `json:"id" maxLength:"64" doc:"Id of an image that the organization has uploaded."`
 }
 
 type setProfileInput struct{ Body UserDetailDto }
@@ -296,7 +296,7 @@ type setupOutput struct{ Body SetupResponse }
 // Setup returns the endpoint that fills in what a new person has left empty.
 func (a *API) Setup() route.Endpoint {
 	return route.JSON(route.Described(route.Created("User", "Complete a new account", 400, 413),
-		"Fills in what is still empty. Only the owner can set the name and time zone of the organization."), a.setup)
+		"Sets the values that are still empty. Only the owner can set the organization's name and time zone."), a.setup)
 }
 
 func (a *API) setup(ctx context.Context, in *setupInput) (*setupOutput, error) {

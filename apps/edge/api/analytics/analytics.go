@@ -52,45 +52,45 @@ const defaultAnalyticsDays = 7
 
 // Metric is one statistic for a window of days.
 type Metric struct {
-	Label string        `json:"label" doc:"The platform's name for the statistic."`
-	Data  []MetricPoint `json:"data" nullable:"false" doc:"The days with a known value, earliest first. Days that the platform has not reported yet are missing."`
+	Label string        `json:"label" doc:"Name of the statistic on the platform."`
+	Data  []MetricPoint `json:"data" nullable:"false" doc:"Days with a known value, earliest first. Days that the platform has not reported yet are omitted."`
 	// PercentageChange holds publishing.Metric.Change.
-	PercentageChange float64 `json:"percentageChange" doc:"The change in percent. For a count: the days in data that were over when the platform was read, compared with the same days one window length earlier; 0 if one of the earlier days is unknown. For a level such as followers: the last day in data compared with the first. A rise from 0 is 100."`
+	PercentageChange float64 `json:"percentageChange" doc:"Change in percent. For a count, the days in data that were complete when the platform was queried are compared with the same days one period earlier; the change is 0 if one of those earlier days is unknown. For a level such as followers, the last day in data is compared with the first. An increase from 0 is 100."`
 }
 
 // MetricPoint is the value for one day.
 type MetricPoint struct {
 	Total string `json:"total" doc:"A decimal number."`
-	Date  string `json:"date" format:"date" doc:"A UTC day."`
+	Date  string `json:"date" format:"date" doc:"A day in UTC."`
 }
 
 // MissingRelease is the response for a post whose id on the platform is unknown.
 type MissingRelease struct {
-	Missing bool `json:"missing" enum:"true" doc:"Always true: the platform did not return an id for the post, so there are no statistics."`
+	Missing bool `json:"missing" enum:"true" doc:"Always true. The platform did not return an id for the post, so there are no statistics."`
 }
 
 type analyticsOutput struct {
-	LastModified string `header:"Last-Modified" doc:"When the platform was last read. It is more than an hour ago if the platform does not respond; the figures are then the last known ones."`
+	LastModified string `header:"Last-Modified" doc:"When the platform was last queried successfully. If the platform does not respond, this can be more than an hour ago, and the metrics are the last known ones."`
 	Body         any
 }
 
 func describeAnalytics(summary string, errors ...int) huma.Operation {
 	d := route.Describe("Analytics and reports", summary, errors...)
-	d.Description = "The platform is asked at most once an hour. It is also asked once a day without any request, so " +
-		"that the history grows. If it does not respond, the last known figures are returned, with their dates; 502 " +
-		"only if nothing is known."
+	d.Description = "The platform is queried at most once an hour. It is also queried once a day without any " +
+		"request, to build up a history. If the platform does not respond, the last known metrics are returned with " +
+		"their dates; 502 is returned only if none are known."
 	d.SkipValidateParams = true // see analyticsDays
 	return d
 }
 
 type channelAnalyticsInput struct {
 	Integration string `path:"integration" doc:"Channel id."`
-	Date        string `query:"date" doc:"The number of days, ending today, from 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are UTC days."`
+	Date        string `query:"date" doc:"Number of days up to and including today, from 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are in UTC."`
 }
 
 // ChannelAnalytics returns the endpoint that gets a channel's statistics.
 func (a *API) ChannelAnalytics() route.Endpoint {
-	d := describeAnalytics("Get the statistics of a channel", 400, 404, 502)
+	d := describeAnalytics("Get a channel's statistics", 400, 404, 502)
 	d.Description += " The list is empty if the platform has no statistics."
 	return route.JSON(d, func(ctx context.Context, in *channelAnalyticsInput) (*analyticsOutput, error) {
 		return a.channelAnalytics(ctx, in.Integration, in.Date, "")
@@ -99,14 +99,14 @@ func (a *API) ChannelAnalytics() route.Endpoint {
 
 type sessionAnalyticsInput struct {
 	Integration string `path:"integration" doc:"Channel id."`
-	Date        string `query:"date" doc:"The number of days, ending today, from 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are UTC days."`
-	Refresh     string `query:"refresh" doc:"true rereads figures that are more than a minute old."`
+	Date        string `query:"date" doc:"Number of days up to and including today, from 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are in UTC."`
+	Refresh     string `query:"refresh" doc:"true refreshes metrics that are more than a minute old."`
 }
 
 // ChannelAnalyticsInSession is like ChannelAnalytics, but for the application API, where a person
 // can refresh the statistics.
 func (a *API) ChannelAnalyticsInSession() route.Endpoint {
-	d := describeAnalytics("Get the statistics of a channel", 400, 404, 502)
+	d := describeAnalytics("Get a channel's statistics", 400, 404, 502)
 	d.Tags = []string{"Analytics"}
 	return route.JSON(d, func(ctx context.Context, in *sessionAnalyticsInput) (*analyticsOutput, error) {
 		return a.channelAnalytics(ctx, in.Integration, in.Date, in.Refresh)
@@ -129,17 +129,17 @@ func (a *API) channelAnalytics(ctx context.Context, channel, date, refresh strin
 
 type postAnalyticsInput struct {
 	PostID string `path:"postId" doc:"Post id."`
-	Date   string `query:"date" doc:"The number of days, ending today, from 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are UTC days."`
+	Date   string `query:"date" doc:"Number of days up to and including today, from 1 to 366 (default 7), or the first day, such as 2027-03-01. Days are in UTC."`
 }
 
 // PostAnalytics returns the endpoint that gets a post's statistics. The endpoint is also part of
 // the application API.
 func (a *API) PostAnalytics() route.Endpoint {
-	d := describeAnalytics("Get the statistics of a post", 400, 404, 502)
-	d.Description += " The statistics of a thread are those of its first part, since it was last published. The list " +
-		"is empty if the post is not published, or if the platform has reported nothing for these days, for example " +
-		"because it no longer has the post. The response is {missing: true} if the platform did not return an id for " +
-		"the post; see GET /posts/{id}/missing."
+	d := describeAnalytics("Get a post's statistics", 400, 404, 502)
+	d.Description += " For a thread, the statistics cover its first part, since it was last published. The list is " +
+		"empty if the post is not published, or if the platform has reported nothing for these days, for example " +
+		"because the post no longer exists there. The response is {missing: true} if the platform did not return an " +
+		"id for the post; see GET /posts/{id}/missing."
 	return route.JSON(d, a.postAnalytics, route.AnswerEither[[]Metric, MissingRelease](http.StatusOK, "OK"))
 }
 
@@ -208,7 +208,7 @@ func metricsOutput(found publishing.Analytics) *analyticsOutput {
 
 type figuresInput struct {
 	ID   string `path:"id" doc:"Channel id."`
-	Date string `query:"date" required:"true" doc:"A UTC day such as 2027-03-01, not after today."`
+	Date string `query:"date" required:"true" doc:"A day in UTC, such as 2027-03-01. It must not be in the future."`
 }
 
 type figuresOutput struct{ Body map[string]any }
@@ -216,9 +216,10 @@ type figuresOutput struct{ Body map[string]any }
 // Figures returns the endpoint that gets a channel's figures for one day.
 func (a *API) Figures() route.Endpoint {
 	d := describeAnalytics("Get the figures of a channel on one day", 400, 404, 502)
-	d.Description += " The members are the statistics that the platform has reported, such as impressions, likes, " +
-		"reposts and followers, and their date. If nothing is known about the requested day, this is the last known " +
-		"day before it. Without any figures, the response has only the requested date."
+	d.Description += " The response contains a date and the metrics that the platform reported for it, such as " +
+		"impressions, likes, reposts and followers. If nothing is known about the requested day, the date is the " +
+		"most recent earlier day with known metrics. If no metrics are known at all, the response contains only the " +
+		"requested date."
 	return route.JSON(d, a.figures, route.Content(http.StatusOK, "OK", "application/json", figuresSchema()))
 }
 
@@ -232,13 +233,14 @@ func figuresSchema() *huma.Schema {
 	s := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"date"},
 		Properties: map[string]*huma.Schema{
-			"date": {Type: huma.TypeString, Format: "date", Description: "The day of the figures."},
+			"date": {Type: huma.TypeString, Format: "date", Description: "The day of the metrics."},
 		},
 		Extensions: map[string]any{"unevaluatedProperties": &huma.Schema{Type: huma.TypeNumber, Format: "double"}},
 	}
 	for _, name := range []string{"followers", "following", "impressions", "likes", "posts", "reposts"} {
 		s.Properties[name] = &huma.Schema{
-			Type: huma.TypeNumber, Format: "double", Description: "Absent if the platform has not reported it.",
+			Type: huma.TypeNumber, Format: "double", Description: "Absent if the platform has not reported this " +
+				"metric.",
 		}
 	}
 	return s

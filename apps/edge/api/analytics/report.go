@@ -26,46 +26,46 @@ const defaultReportDays = 30
 
 // PostCounts holds the number of posts in each state.
 type PostCounts struct {
-	Total     int `json:"total" doc:"All posts."`
-	Draft     int `json:"draft" doc:"Drafts."`
-	Scheduled int `json:"scheduled" doc:"Posts that are queued, are being published, or whose outcome is not known yet."`
-	Published int `json:"published" doc:"Posts that were published."`
-	Failed    int `json:"failed" doc:"Posts that failed."`
+	Total     int `json:"total" doc:"Number of posts."`
+	Draft     int `json:"draft" doc:"Number of drafts."`
+	Scheduled int `json:"scheduled" doc:"Number of posts that are queued, are being published, or have an outcome that is not known yet."`
+	Published int `json:"published" doc:"Number of published posts."`
+	Failed    int `json:"failed" doc:"Number of failed posts."`
 }
 
 // ChannelCounts holds the number of channels in each state.
 type ChannelCounts struct {
-	Total         int `json:"total" doc:"Connected channels."`
-	Active        int `json:"active" doc:"Channels that are neither disabled nor waiting to be reconnected."`
-	Disabled      int `json:"disabled" doc:"Channels that are disabled."`
+	Total         int `json:"total" doc:"Number of connected channels."`
+	Active        int `json:"active" doc:"Number of channels that are enabled and do not need to be reconnected."`
+	Disabled      int `json:"disabled" doc:"Number of disabled channels."`
 	RefreshNeeded int `json:"refreshNeeded" doc:"Channels that must be reconnected."`
 }
 
 // PlatformReport is the section of a report for one platform.
 type PlatformReport struct {
 	Identifier string `json:"identifier" doc:"The platform."`
-	Channels   int    `json:"channels" doc:"Its connected channels."`
-	Scheduled  int    `json:"scheduled" doc:"Its scheduled posts."`
-	Published  int    `json:"published" doc:"Its published posts."`
-	Failed     int    `json:"failed" doc:"Its posts that failed."`
+	Channels   int    `json:"channels" doc:"Number of connected channels on the platform."`
+	Scheduled  int    `json:"scheduled" doc:"Number of scheduled posts on the platform."`
+	Published  int    `json:"published" doc:"Number of published posts on the platform."`
+	Failed     int    `json:"failed" doc:"Number of failed posts on the platform."`
 }
 
 // DayReport is the section of a report for one day.
 type DayReport struct {
-	Date      string `json:"date" format:"date" doc:"Day, such as 2027-03-01."`
-	Scheduled int    `json:"scheduled" doc:"Scheduled posts of the day."`
-	Published int    `json:"published" doc:"Published posts of the day."`
-	Failed    int    `json:"failed" doc:"Posts of the day that failed."`
+	Date      string `json:"date" format:"date" doc:"The day, such as 2027-03-01."`
+	Scheduled int    `json:"scheduled" doc:"Number of scheduled posts on this day."`
+	Published int    `json:"published" doc:"Number of published posts on this day."`
+	Failed    int    `json:"failed" doc:"Number of failed posts on this day."`
 }
 
 // RecentError is a post that failed.
 type RecentError struct {
 	PostID        string `json:"postId" doc:"The post that failed."`
-	IntegrationID string `json:"integrationId" doc:"Its channel."`
+	IntegrationID string `json:"integrationId" doc:"The post's channel."`
 	Name          string `json:"name" doc:"Name of the channel."`
 	Identifier    string `json:"identifier" doc:"Id of the platform."`
-	Message       string `json:"message" doc:"Why it failed."`
-	Date          string `json:"date" format:"date-time" doc:"When the post was to go out."`
+	Message       string `json:"message" doc:"Why the post failed."`
+	Date          string `json:"date" format:"date-time" doc:"When the post was due."`
 }
 
 // Report is the response of Overview and CustomerReport.
@@ -73,12 +73,12 @@ type Report struct {
 	Days         int              `json:"days" doc:"Number of days in the report, including today."`
 	From         string           `json:"from" format:"date-time" doc:"Start of the first day."`
 	To           string           `json:"to" format:"date-time" doc:"The time of the request."`
-	Customer     *ReportCustomer  `json:"customer,omitempty" doc:"The customer; only in the report of a customer."`
-	Posts        PostCounts       `json:"posts" doc:"Posts of these days, by state."`
-	Channels     ChannelCounts    `json:"channels" doc:"Channels of the organization or the customer."`
-	ByPlatform   []PlatformReport `json:"byPlatform" nullable:"false" doc:"The same figures for each platform."`
+	Customer     *ReportCustomer  `json:"customer,omitempty" doc:"The customer; only in a customer report."`
+	Posts        PostCounts       `json:"posts" doc:"Posts in these days, by state."`
+	Channels     ChannelCounts    `json:"channels" doc:"Channels of the organization or customer."`
+	ByPlatform   []PlatformReport `json:"byPlatform" nullable:"false" doc:"The same numbers for each platform."`
 	ByDay        []DayReport      `json:"byDay" nullable:"false" doc:"One entry per day, earliest first."`
-	RecentErrors []RecentError    `json:"recentErrors" nullable:"false" doc:"At most 20 errors, newest first."`
+	RecentErrors []RecentError    `json:"recentErrors" nullable:"false" doc:"Up to 20 errors, newest first."`
 }
 
 // ReportCustomer is the customer whose posts a report counts.
@@ -90,32 +90,32 @@ type ReportCustomer struct {
 type reportOutput struct{ Body Report }
 
 type overviewInput struct {
-	Days route.OptionalInt `query:"days" doc:"The number of days, ending today, from 1 to 365 (default 30)."`
+	Days route.OptionalInt `query:"days" doc:"Number of days up to and including today, from 1 to 365 (default 30)."`
 }
 
 type customerReportInput struct {
 	CustomerID string            `path:"customerId" doc:"Id of a group."`
-	Days       route.OptionalInt `query:"days" doc:"The number of days, ending today, from 1 to 365 (default 30)."`
+	Days       route.OptionalInt `query:"days" doc:"Number of days up to and including today, from 1 to 365 (default 30)."`
 }
 
 func describeReport(summary string, errors ...int) huma.Operation {
 	d := route.Describe("Analytics and reports", summary, errors...)
 	d.Description = "A post counts on its date, and a thread counts as one post. Scheduled posts and drafts dated " +
-		"after today count too, but not in byDay. Days are days in the organization's time zone. An occurrence of a " +
-		"repeated post counts once it is the next one."
+		"after today also count, but not in byDay. Days are in the organization's time zone. An occurrence of a " +
+		"repeated post counts from the time it is the next occurrence."
 	d.SkipValidateParams = true // see route.OptionalInt
 	return d
 }
 
 // Overview returns the endpoint that reports on the organization's posts and channels.
 func (a *API) Overview() route.Endpoint {
-	return route.JSON(describeReport("Count the posts of the last days", 400),
+	return route.JSON(describeReport("Count posts over recent days", 400),
 		func(ctx context.Context, in *overviewInput) (*reportOutput, error) { return a.report(ctx, "", in.Days) })
 }
 
 // CustomerReport returns the endpoint that reports on one customer's posts and channels.
 func (a *API) CustomerReport() route.Endpoint {
-	return route.JSON(describeReport("Count the posts of a group in the last days", 400, 404),
+	return route.JSON(describeReport("Count a channel group's posts over recent days", 400, 404),
 		func(ctx context.Context, in *customerReportInput) (*reportOutput, error) {
 			if in.CustomerID == "" {
 				return nil, fault.New(fault.NotFound, "analytics.customerReport", "There is no such customer.")

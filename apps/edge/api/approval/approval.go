@@ -70,17 +70,17 @@ type Approvals interface {
 type ApprovalRecord struct {
 	ID           string     `json:"id" doc:"Id of the request."`
 	PostID       string     `json:"postId" doc:"Id of the draft to approve."`
-	Status       string     `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"NONE if it was withdrawn, or its post was edited or scheduled."`
+	Status       string     `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"Status of the request. NONE if it was withdrawn, or if its post was edited or scheduled."`
 	Note         *string    `json:"note" nullable:"true" doc:"The requester's note."`
 	ReviewerNote *string    `json:"reviewerNote" nullable:"true" doc:"The reviewer's note."`
-	ReviewerName *string    `json:"reviewerName" nullable:"true" doc:"The name that a guest entered, or the email address of a member."`
-	Guest        bool       `json:"guest,omitempty" doc:"true if a guest answered with a review link; absent otherwise. The reviewerName of a guest is not verified."`
+	ReviewerName *string    `json:"reviewerName" nullable:"true" doc:"The name that a guest entered, or a member's email address."`
+	Guest        bool       `json:"guest,omitempty" doc:"true if a guest answered through a review link; absent otherwise. A guest's reviewerName is not verified."`
 	RequestedBy  *Requester `json:"requestedBy"`
-	RequestedAt  string     `json:"requestedAt" format:"date-time" doc:"When the approval was requested."`
+	RequestedAt  string     `json:"requestedAt" format:"date-time" doc:"When approval was requested."`
 	ResolvedAt   *string    `json:"resolvedAt" nullable:"true" format:"date-time" doc:"When the request was answered or ended; null while it is pending."`
 	ExpiresAt    string     `json:"expiresAt" format:"date-time" doc:"When the request can no longer be answered."`
 	AutoSchedule bool       `json:"autoSchedule" doc:"Whether approving the post also schedules it."`
-	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"The review page. Anyone who has the address can answer, so only members other than the requester see it, and only while the request can be answered. Each member gets a different address, which works only while they are a member."`
+	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"URL of the review page. Anyone with this URL can answer, so it is shown only to members other than the requester, and only while the request can be answered. Each member sees a different URL, which works only while they are a member."`
 }
 
 // Requester is the person who requested approval: the signed-in person, or the creator of the API
@@ -95,10 +95,12 @@ type Requester struct {
 func (Requester) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Type: huma.TypeObject, Nullable: true, Required: []string{"id", "email"},
-		Description: "The requester: the person of the session, or the creator of the key. Null if the key has no creator.",
+		Description: "The requester, who is the person signed in or the creator of the API key; null if the key has " +
+			"no creator.",
 		Properties: map[string]*huma.Schema{
-			"id":    {Type: huma.TypeString, Description: "Id of the person."},
-			"email": {Type: huma.TypeString, Nullable: true, Description: "Null for former members."},
+			"id": {Type: huma.TypeString, Description: "Id of the person."},
+			"email": {Type: huma.TypeString, Nullable: true, Description: "Email address of the person; null for " +
+				"former members."},
 			"operator": {
 				Type: huma.TypeBoolean, Description: "true if an instance administrator impersonated the person; absent otherwise.",
 			},
@@ -132,8 +134,8 @@ type Reviewers interface {
 // RequestApprovalRequest is the optional body of POST /posts/{id}/request-approval.
 type RequestApprovalRequest struct {
 	Note          *string `json:"note,omitempty" nullable:"true" maxLength:"8000" doc:"A note to the reviewer, at most 2000 characters."`
-	ReviewerEmail *string `json:"reviewerEmail,omitempty" nullable:"true" maxLength:"320" doc:"An address that is sent the link to the review page, and a reminder. It must not be the requester's own address."`
-	AutoSchedule  bool    `json:"autoSchedule,omitempty" doc:"Whether approving the post also schedules it, for its date, or for now if the date has passed."`
+	ReviewerEmail *string `json:"reviewerEmail,omitempty" nullable:"true" maxLength:"320" doc:"Email address to which the link to the review page and a reminder are sent. It must not be the requester's own address."`
+	AutoSchedule  bool    `json:"autoSchedule,omitempty" doc:"Whether approving the post also schedules it for its date, or publishes it immediately if the date has passed."`
 }
 
 type requestApprovalInput struct {
@@ -146,9 +148,9 @@ type approvalOutput struct{ Body ApprovalRecord }
 // RequestApproval returns the endpoint that requests approval of a draft.
 func (a *API) RequestApproval() route.Endpoint {
 	d := route.Describe("Approvals", "Request approval of a draft", 400, 404, 409, 413, 429)
-	d.Description = "The request can be answered for 7 days. Editing the post ends it. While it is pending, only " +
-		"administrators can schedule the post, and that ends the request too. 409: the post is not a draft, or is " +
-		"already waiting for approval."
+	d.Description = "The request can be answered for 7 days. Editing the post ends the request. While the request is " +
+		"pending, only administrators can schedule the post, which also ends the request. 409: the post is not a " +
+		"draft, or is already waiting for approval."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.requestApproval)
 }
@@ -176,15 +178,15 @@ func (a *API) requestApproval(ctx context.Context, in *requestApprovalInput) (*a
 
 // NoApproval is the response if a post has no request or its newest request is void.
 type NoApproval struct {
-	Status string `json:"status" enum:"NONE" doc:"There is no request."`
+	Status string `json:"status" enum:"NONE" doc:"Always NONE: there is no valid request."`
 }
 
 type approvalStatusOutput struct{ Body any }
 
 // GetApproval returns the endpoint that gets a post's newest request.
 func (a *API) GetApproval() route.Endpoint {
-	d := route.Describe("Approvals", "Get the latest approval request of a post", 404)
-	d.Description = `The response is {"status":"NONE"} if the post has no request, or the latest one is void.`
+	d := route.Describe("Approvals", "Get a post's latest approval request", 404)
+	d.Description = `The response is {"status":"NONE"} if the post has no request or the latest request is void.`
 	return route.JSON(d, a.getApproval, route.AnswerEither[ApprovalRecord, NoApproval](http.StatusOK, "OK"))
 }
 
@@ -210,7 +212,7 @@ type ApprovalList struct {
 
 type listApprovalsInput struct {
 	Status string            `query:"status" enum:"PENDING,APPROVED,REJECTED,EXPIRED,NONE" doc:"Only requests with this status."`
-	Before string            `query:"before" maxLength:"64" doc:"Id of a request; only older requests are listed."`
+	Before string            `query:"before" maxLength:"64" doc:"Id of a request. Only older requests are listed."`
 	Limit  route.OptionalInt `query:"limit" doc:"Maximum number of requests, 1 to 100 (default 20)."`
 }
 
@@ -219,8 +221,8 @@ type approvalsOutput struct{ Body ApprovalList }
 // ListApprovals returns the endpoint that lists the organization's requests.
 func (a *API) ListApprovals() route.Endpoint {
 	d := route.Describe("Approvals", "List approval requests, newest first", 400)
-	d.Description = "Without status, requests of every status are listed. To get more, send the id of the last request " +
-		"as before."
+	d.Description = "Without status, requests with any status are listed. To get more, send the id of the last " +
+		"listed request as before."
 	d.SkipValidateParams = true // see route.OptionalInt
 	return route.JSON(d, a.listApprovals)
 }

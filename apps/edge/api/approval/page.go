@@ -71,16 +71,17 @@ func newReviewPage() *page.Page {
 // ReviewPage returns the endpoint of the page that shows an approval request to a guest. The page
 // works without JavaScript.
 func (a *API) ReviewPage() route.Endpoint {
-	d := route.Describe("Approvals", "Get the page of a review link", 404, 410, 429)
-	d.Parameters = []*huma.Param{page.PathParam("token", "Token of the review link.")}
+	d := route.Describe("Approvals", "Get the review page", 404, 410, 429)
+	d.Parameters = []*huma.Param{page.PathParam("token", "Token from the review link.")}
 	return route.Raw(d, a.reviewPage, page.Answer("The page."))
 }
 
 // AnswerReviewPage returns the endpoint that accepts the page's form. The token in the URL is the
 // credential. A page on another site does not know the token, so it cannot submit the form.
 func (a *API) AnswerReviewPage() route.Endpoint {
-	d := route.Describe("Approvals", "Approve or reject a post with the form on its page", 400, 404, 409, 410, 413, 429)
-	d.Parameters = []*huma.Param{page.PathParam("token", "Token of the review link.")}
+	d := route.Describe("Approvals", "Approve or reject a post with the form on the review "+
+		"page", 400, 404, 409, 410, 413, 429)
+	d.Parameters = []*huma.Param{page.PathParam("token", "Token from the review link.")}
 	d.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		fiber.MIMEApplicationForm: {Schema: &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{
 			"action": {Type: huma.TypeString, Enum: []any{"approve", "reject"}}, "note": {Type: huma.TypeString},
@@ -111,7 +112,7 @@ func (a *API) answerReviewPage(c *fiber.Ctx) error {
 	note, name := browserText(form.Get("note")), form.Get("reviewerName")
 	cmd := publishing.ResolveApproval{Action: publishing.ApprovalAction(form.Get("action")), Note: &note, Name: &name}
 	if cmd.Action == publishing.ActionReject && strings.TrimSpace(note) == "" {
-		err := fault.New(fault.Invalid, "approval.answerReviewPage", "Say in the note what should change.")
+		err := fault.New(fault.Invalid, "approval.answerReviewPage", "Explain in the note what should change.")
 		return a.answerRefused(c, err, form)
 	}
 	if _, err := a.deps.Reviews.ResolveByToken(c.UserContext(), c.Params("token"), cmd); err != nil {

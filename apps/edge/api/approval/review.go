@@ -41,9 +41,9 @@ type ReviewOrganization struct {
 type ReviewPost struct {
 	PublishDate string         `json:"publishDate" format:"date-time"`
 	Content     string         `json:"content"`
-	ContentType string         `json:"contentType" enum:"text,html" doc:"Format of content: plain text, which a page must escape, or sanitized HTML."`
+	ContentType string         `json:"contentType" enum:"text,html" doc:"Format of content: plain text, which must be escaped in HTML, or sanitized HTML."`
 	Image       []record.Image `json:"image"`
-	Thread      []ReviewPart   `json:"thread" doc:"The parts after the first one."`
+	Thread      []ReviewPart   `json:"thread" doc:"The parts after the first part."`
 	Channel     ReviewChannel  `json:"channel"`
 }
 
@@ -95,11 +95,11 @@ func (a *API) reviewAnswer(r publishing.Review) ReviewResponse {
 
 // Review returns the endpoint that shows an approval request to a guest.
 func (a *API) Review() route.Endpoint {
-	return route.JSON(route.Describe("Approvals", "Get the post of a review link", 404, 410, 429), a.review)
+	return route.JSON(route.Describe("Approvals", "Get the post behind a review link", 404, 410, 429), a.review)
 }
 
 type reviewInput struct {
-	Token string `path:"token" doc:"Token of the review link."`
+	Token string `path:"token" doc:"Token from the review link."`
 }
 
 type reviewOutput struct {
@@ -134,13 +134,13 @@ type ReviewResolved struct {
 // ResolveReview returns the endpoint that lets a guest answer a request. It requires neither a
 // session nor an Origin header, because the token is the credential.
 func (a *API) ResolveReview() route.Endpoint {
-	d := route.Describe("Approvals", "Approve or reject the post of a review link", 400, 404, 409, 410, 413, 429)
+	d := route.Describe("Approvals", "Approve or reject the post behind a review link", 400, 404, 409, 410, 413, 429)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.resolveReview)
 }
 
 type resolveReviewInput struct {
-	Token string `path:"token" doc:"Token of the review link."`
+	Token string `path:"token" doc:"Token from the review link."`
 	Body  ReviewRequest
 }
 

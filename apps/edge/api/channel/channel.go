@@ -28,13 +28,13 @@ func New(d Deps) *API { return &API{deps: d} }
 // and customer, group takes precedence.
 func (a *API) ListChannels() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Channels", "List the connected channels"),
-		"Without group, the channels of all groups are listed. Use the id of a channel as integration.id in POST "+
-			"/posts. A channel with refreshNeeded publishes nothing until someone reconnects it."), a.listChannels)
+		"Without group, the channels of all groups are listed. Use a channel's id as integration.id in POST /posts. "+
+			"A channel with refreshNeeded publishes nothing until it is reconnected."), a.listChannels)
 }
 
 type channelsInput struct {
 	Group    string `query:"group" doc:"Only the channels of this channel group."`
-	Customer string `query:"customer" doc:"The same as group."`
+	Customer string `query:"customer" doc:"Same as group."`
 }
 
 type channelsOutput struct{ Body []record.Channel }
@@ -60,9 +60,9 @@ func (a *API) DeleteChannel() route.Endpoint {
 	d := route.Describe("Channels",
 		"Disconnect a channel and delete its scheduled posts; published posts stay on the platform", 404,
 	)
-	d.Description = "The service deletes its access to the account. If you connect the account again, it is a new " +
-		"channel without the statistics of this one; the statistics of posts stay as they were last read. To hold " +
-		"the posts back instead, pause the channel in the dashboard."
+	d.Description = "The service deletes its access to the account. If you connect the account again, it becomes a " +
+		"new channel without this channel's statistics. Statistics of posts are kept but no longer updated. To hold " +
+		"posts back instead, pause the channel in the dashboard."
 	return route.JSON(d, a.deleteChannel)
 }
 
@@ -81,7 +81,7 @@ func (a *API) deleteChannel(ctx context.Context, in *channelInput) (*record.Name
 // handler itself cannot fail.
 func (a *API) IsConnected() route.Endpoint {
 	d := route.Describe("The key", "Check the API key")
-	d.Description = "Use it to test a key and the address of the service. It changes nothing."
+	d.Description = "Use this operation to test an API key and the URL of the service. It changes nothing."
 	return route.JSON(d, func(context.Context, *struct{}) (*connectedOutput, error) {
 		return &connectedOutput{Body: Connected{Connected: true}}, nil
 	})
@@ -90,7 +90,7 @@ func (a *API) IsConnected() route.Endpoint {
 // Connected is the response of GET /is-connected. The value is always true, because a request with
 // an invalid key returns 401.
 type Connected struct {
-	Connected bool `json:"connected" doc:"Always true: an invalid key is refused with 401."`
+	Connected bool `json:"connected" doc:"Always true, because an invalid key returns 401."`
 }
 
 type connectedOutput struct{ Body Connected }
@@ -98,8 +98,8 @@ type connectedOutput struct{ Body Connected }
 // ListGroups returns the endpoint that lists the channel groups.
 func (a *API) ListGroups() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Customers", "List the channel groups"),
-		"A group holds the channels of one customer, such as a client of an agency. Use its id as group in GET "+
-			"/integrations and GET /posts."), a.listGroups)
+		"A channel group contains the channels of one customer, such as an agency's client. Use its id as group in "+
+			"GET /integrations and GET /posts."), a.listGroups)
 }
 
 type groupsOutput struct{ Body []record.Customer }

@@ -27,7 +27,7 @@ func (a *API) PauseChannel() route.Endpoint {
 // PauseCustomer returns the endpoint that pauses or resumes a customer's channels. A channel that
 // was paused on its own stays paused when its customer is resumed.
 func (a *API) PauseCustomer() route.Endpoint {
-	return a.pauseOne(publishing.PauseCustomer, "Pause or resume publishing on a channel group")
+	return a.pauseOne(publishing.PauseCustomer, "Pause or resume publishing on a group's channels")
 }
 
 func (a *API) pauseOne(scope publishing.PauseScope, summary string) route.Endpoint {
@@ -76,9 +76,9 @@ type HeldChannel struct {
 // channel, its group nor the organization is paused.
 type PauseResponse struct {
 	Paused   bool       `json:"paused"`
-	Held     int        `json:"held" doc:"Number of posts that are due but held back by the pause."`
-	InFlight int        `json:"inFlight" doc:"Number of posts whose call to the platform had already begun; they are not stopped."`
-	Missed   int        `json:"missed" doc:"After resuming: number of posts that were held back for too long and failed."`
+	Held     int        `json:"held" doc:"Number of due posts that the pause holds back."`
+	InFlight int        `json:"inFlight" doc:"Number of posts whose call to the platform had already started. These posts are not stopped."`
+	Missed   int        `json:"missed" doc:"After resuming, the number of posts that failed because they were held back for too long."`
 	Posts    []HeldPost `json:"posts" doc:"The first 20 scheduled posts, by date."`
 }
 

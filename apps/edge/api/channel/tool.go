@@ -18,7 +18,7 @@ import (
 // Function returns the endpoint that runs a tool of a channel's platform. Unlike Trigger's
 // endpoint, it responds with false if the platform fails or the channel must be reconnected.
 func (a *API) Function() route.Endpoint {
-	d := route.Describe("Channels", "Run a tool of a channel; false if the platform fails", 400, 404, 413)
+	d := route.Describe("Channels", "Run a channel tool; false if the platform fails", 400, 404, 413)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.function)
 }
@@ -27,7 +27,7 @@ func (a *API) Function() route.Endpoint {
 type IntegrationFunctionDto struct {
 	Name string         `json:"name,omitempty" maxLength:"100" doc:"Required."`
 	ID   string         `json:"id" doc:"Channel id."`
-	Data map[string]any `json:"data,omitempty" doc:"The members that the tool declares."`
+	Data map[string]any `json:"data,omitempty" doc:"The tool's input fields."`
 }
 
 type functionInput struct{ Body IntegrationFunctionDto }
@@ -49,9 +49,9 @@ func (a *API) function(ctx context.Context, in *functionInput) (*functionOutput,
 // ChannelSettings returns the endpoint that gets the rules, settings and tools of a channel's
 // platform.
 func (a *API) ChannelSettings() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Channels", "Get the rules, settings and tools of a channel", 404),
-		"Read this before you write posts for a channel: settings is the schema of posts[].settings in POST /posts, "+
-			"and maxLength is the maximum length of a part."), a.channelSettings)
+	return route.JSON(route.Described(route.Describe("Channels", "Get a channel's rules, settings and tools", 404),
+		"Use this operation before you create posts for a channel: settings is the schema of posts[].settings in "+
+			"POST /posts, and maxLength is the maximum length of a part."), a.channelSettings)
 }
 
 // SettingsSchema is the JSON Schema of a post's settings. If it is empty, it is encoded as a
@@ -76,24 +76,24 @@ func (SettingsSchema) Schema(huma.Registry) *huma.Schema {
 
 // ToolField is one member of a tool's data.
 type ToolField struct {
-	Key         string `json:"key" doc:"Name of the member."`
+	Key         string `json:"key" doc:"Name of the field."`
 	Type        string `json:"type" enum:"string,number,boolean" doc:"JSON type of its value."`
 	Description string `json:"description" doc:"What the value means."`
-	Required    bool   `json:"required" doc:"Whether the member is required."`
+	Required    bool   `json:"required" doc:"Whether the field is required."`
 }
 
 // Tool is a tool that can be run with POST /integration-trigger/{id}.
 type Tool struct {
 	MethodName  string      `json:"methodName" doc:"Name of the tool in POST /integration-trigger/{id}."`
 	Description string      `json:"description" doc:"What the tool does."`
-	DataSchema  []ToolField `json:"dataSchema" doc:"The members of data that the tool accepts."`
+	DataSchema  []ToolField `json:"dataSchema" doc:"The fields that the tool accepts in data."`
 }
 
 // ChannelRules holds the rules for a channel's posts, and the channel's tools.
 type ChannelRules struct {
-	Rules      string         `json:"rules" doc:"The rules of the platform, as text."`
+	Rules      string         `json:"rules" doc:"The platform's rules, as text."`
 	MaxLength  int            `json:"maxLength" doc:"Maximum length of one part, in lengthUnit."`
-	LengthUnit string         `json:"lengthUnit" enum:"graphemes,utf16,codepoints,bytes" doc:"What maxLength counts."`
+	LengthUnit string         `json:"lengthUnit" enum:"graphemes,utf16,codepoints,bytes" doc:"The unit of maxLength."`
 	Settings   SettingsSchema `json:"settings" doc:"JSON Schema of posts[].settings in POST /posts, or a sentence if the platform has no settings."`
 	Tools      []Tool         `json:"tools" doc:"The tools that can be run with POST /integration-trigger/{id}."`
 }
@@ -126,9 +126,9 @@ func (a *API) channelSettings(ctx context.Context, in *channelInput) (*rulesOutp
 
 // Trigger returns the endpoint that runs a tool of a channel's platform.
 func (a *API) Trigger() route.Endpoint {
-	d := route.Describe("Channels", "Run a tool of a channel", 400, 404, 413, 502)
-	d.Description = "Only tools listed by GET /integration-settings/{id} can be run. 401 can also mean that the " +
-		"platform no longer accepts the channel's credentials and the channel must be reconnected."
+	d := route.Describe("Channels", "Run a channel tool", 400, 404, 413, 502)
+	d.Description = "You can run only the tools that GET /integration-settings/{id} lists. 401 can also mean that " +
+		"the platform no longer accepts the channel's credentials and that the channel must be reconnected."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.trigger)
 }
@@ -137,7 +137,7 @@ func (a *API) Trigger() route.Endpoint {
 // before it rejects a missing method, so an unknown channel returns 404.
 type TriggerRequest struct {
 	MethodName string         `json:"methodName,omitempty" maxLength:"100" doc:"Required."`
-	Data       map[string]any `json:"data,omitempty" doc:"The members that the tool declares."`
+	Data       map[string]any `json:"data,omitempty" doc:"The tool's input fields."`
 }
 
 type triggerInput struct {
@@ -147,7 +147,7 @@ type triggerInput struct {
 
 // ToolOutput is the response of POST /integration-trigger/{id}.
 type ToolOutput struct {
-	Output any `json:"output" doc:"The platform's response, in the format of the tool."`
+	Output any `json:"output" doc:"The platform's response, in the tool's own format."`
 }
 
 type triggerOutput struct{ Body ToolOutput }

@@ -26,14 +26,14 @@ type Apps interface {
 
 // ProviderCredentials holds an application's credentials for a platform family, with masked values.
 type ProviderCredentials struct {
-	Provider   string            `json:"provider" doc:"The platform family, such as the one of Facebook and Instagram."`
+	Provider   string            `json:"provider" doc:"The platform family, such as the family of Facebook and Instagram."`
 	Name       string            `json:"name"`
 	Platforms  []string          `json:"platforms" doc:"The platforms that use these credentials."`
 	Configured bool              `json:"configured"`
-	Source     *string           `json:"source" nullable:"true" enum:"env,organization" doc:"Whether they belong to the instance (env) or the organization; null if there are none."`
+	Source     *string           `json:"source" nullable:"true" enum:"env,organization" doc:"Whether the credentials belong to the instance (env) or the organization; null if there are none."`
 	Fields     []CredentialField `json:"fields"`
 	// Affected is set only in responses to requests that change the credentials.
-	Affected *int `json:"affectedChannels,omitempty" doc:"Number of channels connected with the credentials that were replaced or deleted. They must be reconnected when their access ends."`
+	Affected *int `json:"affectedChannels,omitempty" doc:"Number of channels that were connected with the replaced or deleted credentials. These channels must be reconnected when their access expires."`
 }
 
 // CredentialField is one value of ProviderCredentials.
@@ -42,7 +42,7 @@ type CredentialField struct {
 	Label  string `json:"label"`
 	Secret bool   `json:"secret"`
 	Set    bool   `json:"set"`
-	Value  string `json:"value,omitempty" doc:"Masked."`
+	Value  string `json:"value,omitempty" doc:"The masked value."`
 }
 
 // maskedTail is the number of trailing characters of a client id that are shown. A client id of at

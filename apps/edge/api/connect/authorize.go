@@ -13,8 +13,8 @@ import (
 func (a *API) SocialURL() route.Endpoint {
 	return route.JSON(route.Described(
 		route.Describe("Connecting channels", "Get a URL for connecting an account", 400, 402, 409),
-		"The owner of the account must open url in a browser, once and within an hour. GET /integrations then lists "+
-			"the channel. 402 and 409: the organization has reached its limit on channels."), a.socialURL)
+		"The owner of the account must open url in a browser; it works once, within an hour. GET /integrations then "+
+			"lists the channel. 402 and 409: the organization has reached its channel limit."), a.socialURL)
 }
 
 type socialInput struct {
@@ -24,7 +24,7 @@ type socialInput struct {
 
 // SocialAddress is the URL to open in a browser. It can be used once, within an hour.
 type SocialAddress struct {
-	URL string `json:"url" doc:"URL at which a person connects the account."`
+	URL string `json:"url" doc:"URL that a person opens to connect the account."`
 }
 
 type socialOutput struct{ Body SocialAddress }
@@ -43,9 +43,9 @@ func (a *API) socialURL(ctx context.Context, in *socialInput) (*socialOutput, er
 // already has a working channel.
 func (a *API) Authorize() route.Endpoint {
 	d := route.Describe("Connecting channels", "Start connecting an account", 400, 402, 404, 409, 413)
-	d.Description = "The owner of the account must open url in a browser, once and within an hour. GET /integrations " +
-		"then lists the channel. If a channel of the platform already works, authorized is true and there is no url, " +
-		"unless force is true. 402 and 409: the organization has reached its limit on channels."
+	d.Description = "The owner of the account must open url in a browser; it works once, within an hour. GET " +
+		"/integrations then lists the channel. If a channel on the platform already works and force is not true, the " +
+		"response contains authorized: true and no url. 402 and 409: the organization has reached its channel limit."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.authorize)
 }
@@ -53,7 +53,7 @@ func (a *API) Authorize() route.Endpoint {
 // AuthorizeRequest is the optional body of POST /connectors/{id}/authorize.
 type AuthorizeRequest struct {
 	Refresh string `json:"refresh,omitempty" maxLength:"1024" doc:"Id of an existing channel to reconnect."`
-	Force   bool   `json:"force,omitempty" doc:"Connect another account even if a channel of the platform already works."`
+	Force   bool   `json:"force,omitempty" doc:"Connect another account even if a channel on the platform already works."`
 }
 
 type authorizeInput struct {
@@ -64,8 +64,8 @@ type authorizeInput struct {
 // AuthorizeResponse holds the URL to open in a browser. If a channel of the platform already works,
 // URL is empty and Authorized is true.
 type AuthorizeResponse struct {
-	URL        string `json:"url,omitempty" doc:"URL at which a person connects an account; absent if authorized is true."`
-	Authorized bool   `json:"authorized,omitempty" doc:"true if a channel of the platform already works."`
+	URL        string `json:"url,omitempty" doc:"URL that a person opens to connect an account; absent if authorized is true."`
+	Authorized bool   `json:"authorized,omitempty" doc:"true if a channel on the platform already works."`
 }
 
 type authorizeOutput struct{ Body AuthorizeResponse }

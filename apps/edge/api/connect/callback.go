@@ -53,13 +53,13 @@ func newButton(name string, query url.Values) callbackButton {
 // access but not for which organization.
 func (a *API) ConnectCallback() route.Endpoint {
 	d := route.Describe("Connecting channels", "Finish connecting a channel in the browser", 400, 402, 409, 429, 502)
-	d.Description = "Platforms redirect to this address. It is registered with them as <base " +
-		"URL>/connect/<platform>. The page names the organization and who asked for access. Without the session of a " +
-		"member of the organization, the code is not used until a button on the page is pressed."
+	d.Description = "Platforms redirect the browser to this URL, which is registered with them as <base " +
+		"URL>/connect/<platform>. The page names the organization and who requested access. Unless the browser has " +
+		"the session of a member of the organization, the code is not used until a button on the page is pressed."
 	d.Parameters = []*huma.Param{
 		page.PathParam("integration", "Platform."), page.QueryParam("state", "State from the URL that was opened."),
 		page.QueryParam("code", "Code from the platform."),
-		page.QueryParam("error", "Sent instead of a code if access is denied."),
+		page.QueryParam("error", "Sent instead of a code if access was denied."),
 	}
 	return route.Raw(d, a.connectCallback, page.Answer("The page."))
 }
@@ -67,13 +67,14 @@ func (a *API) ConnectCallback() route.Endpoint {
 // ConnectAnswer returns the endpoint to which the page's forms are submitted. It reads no body.
 // Each form's URL contains a secret token, so a page on another site cannot submit the form.
 func (a *API) ConnectAnswer() route.Endpoint {
-	d := route.Describe("Connecting channels", "Submit a form of the connect page", 400, 402, 409, 410, 429, 502)
+	d := route.Describe("Connecting channels", "Submit a form on the connection page", 400, 402, 409, 410, 429, 502)
 	d.Parameters = []*huma.Param{
 		page.PathParam("integration", "Platform."),
-		page.QueryParam("confirm", "Token of the form that consents to the connection and finishes it."),
-		page.QueryParam("state", "State from a form that chooses an account. Requires page."),
+		page.QueryParam("confirm", "Token from the form that consents to the connection and completes it."),
+		page.QueryParam("state", "State from the form that chooses an account. Requires page."),
 		page.QueryParam("page", "Id of the chosen account."),
-		page.QueryParam("disown", "Token of the form that undoes an unintended connection. The channel is disconnected."),
+		page.QueryParam("disown", "Token from the form that undoes an unintended connection and disconnects the "+
+			"channel."),
 	}
 	return route.Raw(d, a.connectAnswer, page.Answer("The page."))
 }
@@ -117,8 +118,9 @@ func (a *API) askConsent(c *fiber.Ctx, asked publishing.ConnectRequest, cmd publ
 	}
 	return a.page.Send(c, http.StatusOK, callbackView{
 		Title: "Connect this account to “" + asked.Organization + "”?",
-		Text: "The organization “" + asked.Organization + "” wants to publish with your account on " + asked.Platform +
-			". It could then post in your name.",
+		Text: "The organization “" + asked.Organization + "” wants to publish through your account " +
+			"on " + asked.Platform +
+			". It could then post on your behalf.",
 		Asked:   askedBy(asked),
 		Warning: "If you did not expect this, close this page. Nothing is connected until you press the button.",
 		Buttons: []callbackButton{newButton("Connect to “"+asked.Organization+"”", url.Values{"confirm": {token}})},
@@ -137,7 +139,7 @@ func askedBy(r publishing.ConnectRequest) string {
 	if r.By.ImpersonatorName != "" {
 		who = r.By.ImpersonatorName + ", an administrator of this service impersonating " + who + ","
 	}
-	return who + " asked for this."
+	return who + " requested this."
 }
 
 func (a *API) connectAnswer(c *fiber.Ctx) error {
@@ -241,12 +243,12 @@ func (a *API) sendConnected(
 		return c.Redirect(done.ReturnURL, http.StatusSeeOther)
 	}
 	return a.page.Send(c, http.StatusOK, callbackView{
-		Title: "The account is connected",
+		Title: "The account was connected",
 		Text: "The organization “" + asked.Organization + "” can now publish as " + done.Channel.Name +
 			". You can close this page.",
 		Asked: askedBy(asked),
-		Warning: "If this was not you, or you did not mean to give this organization access, disconnect the account " +
-			"here until " + done.DisownUntil.Format(page.Time) + ".",
+		Warning: "If this was not you, or if you did not intend to give this organization access, you can disconnect " +
+			"the account here until " + done.DisownUntil.Format(page.Time) + ".",
 		Buttons: []callbackButton{newButton("This was not me", url.Values{"disown": {done.Disown}})},
 		Back:    done.ReturnURL,
 	})

@@ -58,9 +58,9 @@ func pagesOf(all []publishing.Candidate) []Page {
 // ChooseRequest is the body that chooses the account to connect. One of page, pageId and id is
 // required.
 type ChooseRequest struct {
-	Page   string `json:"page,omitempty" maxLength:"1024" doc:"Id of one of the accounts in pages."`
-	PageID string `json:"pageId,omitempty" maxLength:"1024" doc:"The same as page."`
-	ID     string `json:"id,omitempty" maxLength:"1024" doc:"The same as page."`
+	Page   string `json:"page,omitempty" maxLength:"1024" doc:"Id of an account in pages."`
+	PageID string `json:"pageId,omitempty" maxLength:"1024" doc:"Same as page."`
+	ID     string `json:"id,omitempty" maxLength:"1024" doc:"Same as page."`
 }
 
 func (r ChooseRequest) candidate() (string, error) {

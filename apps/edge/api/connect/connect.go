@@ -77,8 +77,8 @@ type beginInput struct {
 	Integration string `path:"integration" doc:"Platform."`
 	Refresh     string `query:"refresh" doc:"Id of an existing channel to reconnect."`
 	ExternalURL string `query:"externalUrl" doc:"URL of the server, for platforms with many servers."`
-	RedirectURL string `query:"redirectUrl" doc:"Where to redirect the browser after the channel is connected."`
-	Onboarding  string `query:"onboarding" doc:"true during onboarding."`
+	RedirectURL string `query:"redirectUrl" doc:"URL to which the browser is redirected after the channel is connected."`
+	Onboarding  string `query:"onboarding" doc:"Whether the channel is connected during onboarding."`
 }
 
 // Address holds the URL of the next step. For a platform that is connected with credentials, it
@@ -144,7 +144,7 @@ type ConnectIntegrationDto struct {
 // a struct tag.
 func (ConnectIntegrationDto) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["code"].Description = "The code from the platform. For a platform that is connected with " +
-		"credentials, the base64 encoding of a JSON object with the form fields."
+		"credentials, a base64-encoded JSON object with the form fields."
 	return s
 }
 

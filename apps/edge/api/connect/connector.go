@@ -18,16 +18,16 @@ func (a *API) ListConnectors() route.Endpoint {
 
 // Connector is a platform. A planned platform cannot be connected yet.
 type Connector struct {
-	ID           string   `json:"id" doc:"Id of the platform in other requests and responses."`
+	ID           string   `json:"id" doc:"Id of the platform, used in other requests and responses."`
 	Name         string   `json:"name" doc:"Display name."`
-	Authorized   bool     `json:"authorized" doc:"Whether accounts can be connected: an application is configured, or none is needed."`
+	Authorized   bool     `json:"authorized" doc:"Whether accounts can be connected, because an application is configured or not needed."`
 	Capabilities []string `json:"capabilities" doc:"Any of text, image and video."`
 	Features     []string `json:"features" doc:"Any of oauth, refresh, analytics, tools and list."`
-	Planned      bool     `json:"planned,omitempty" doc:"true if the platform is not offered yet; only listed with planned=true."`
+	Planned      bool     `json:"planned,omitempty" doc:"true if the platform is not available yet. Such platforms are listed only with planned=true."`
 }
 
 type connectorsInput struct {
-	Planned string `query:"planned" doc:"true also lists platforms that are planned."`
+	Planned string `query:"planned" doc:"true also lists planned platforms."`
 }
 
 type connectorsOutput struct{ Body []Connector }

@@ -70,7 +70,7 @@ func (a *API) Original() route.Endpoint {
 	d := huma.Operation{
 		Summary: "Get a file as it was uploaded, or a range of it", Tags: []string{"Files"}, Errors: []int{404, 416, 500},
 		Description: "The file includes its metadata, such as where a photo was taken. Files that are published or " +
-			"served without a key have none.",
+			"served without a key have no metadata.",
 		Parameters: []*huma.Param{
 			{Name: "id", In: "path", Required: true, Schema: text, Description: "Id of the file."},
 			{Name: "Range", In: "header", Schema: text, Description: "A single range of bytes."},

@@ -66,7 +66,7 @@ func (a *API) uploadFromURL(ctx context.Context, in *fromURLInput) (*mediumOutpu
 // ListMedia returns the endpoint that lists the organization's files.
 func (a *API) ListMedia() route.Endpoint {
 	d := route.Describe("Files", "List uploaded files, newest first, 18 per page", 400)
-	d.Description = "pages is the number of pages. File URLs are public."
+	d.Description = "In the response, pages is the number of pages. File URLs are public."
 	d.SkipValidateParams = true // see route.OptionalInt
 	return route.JSON(d, a.listMedia)
 }
@@ -103,8 +103,8 @@ func (a *API) listMedia(ctx context.Context, in *listMediaInput) (*mediaPageOutp
 // DeleteMedium returns the endpoint that deletes a file.
 func (a *API) DeleteMedium() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Files", "Delete an uploaded file, unless a scheduled post uses it", 404, 409),
-		"409: a scheduled post uses the file. Published posts keep it on the platform. A draft that uses it cannot be "+
-			"scheduled until the file is removed from it."), a.deleteMedium)
+		"409: a scheduled post uses the file. Published posts keep the file on the platform. A draft that uses the "+
+			"file cannot be scheduled until the file is removed from the draft."), a.deleteMedium)
 }
 
 type mediumInput struct {
@@ -121,7 +121,7 @@ func (a *API) deleteMedium(ctx context.Context, in *mediumInput) (*record.NamedO
 // DescribeMedium returns the endpoint that changes a file's alternative text.
 func (a *API) DescribeMedium() route.Endpoint {
 	d := route.Describe("Files", "Change the alternative text of an uploaded file", 400, 404, 413)
-	d.Description = "Posts created later use it for images that have no alternative text of their own."
+	d.Description = "Posts created later use this text for images without an alternative text of their own."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.describeMedium)
 }
@@ -129,7 +129,7 @@ func (a *API) DescribeMedium() route.Endpoint {
 type describeInput struct {
 	Body struct {
 		ID  string  `json:"id" maxLength:"255"`
-		Alt *string `json:"alt,omitempty" nullable:"true" maxLength:"8000" doc:"At most 2000 characters. null or absent removes it."`
+		Alt *string `json:"alt,omitempty" nullable:"true" maxLength:"8000" doc:"At most 2000 characters. If null or absent, the alternative text is removed."`
 	}
 }
 

@@ -23,8 +23,8 @@ const opUpload = "media.upload"
 // handler may read it.
 func (a *API) Upload() route.Endpoint {
 	d := route.Describe("Files", "Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 408, 413)
-	d.Description = "Send a form with the file in the field file. The type of the file is detected from its " +
-		"bytes; a name with the extension of a different type is refused. Use the returned id in image[] in POST " +
+	d.Description = "Send a form with the file in the field file. The file type is detected from the content; a file " +
+		"name whose extension belongs to a different type is rejected. Use the returned id in image[] in POST " +
 		"/posts. Each upload is a separate file, but identical bytes are stored only once."
 	form := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"file"},

@@ -43,15 +43,15 @@ type NotificationRecord struct {
 	Content string `json:"content" doc:"One sentence in plain text, with current names."`
 	// Link is always null, because the dashboard has no page for a post or a channel yet, and no
 	// document specifies the URL of such a page.
-	Link *string `json:"link" nullable:"true" doc:"Page where the person can act; null while there is none."`
+	Link *string `json:"link" nullable:"true" doc:"URL of the page on which the person can act; null if there is none."`
 	// CreatedAt is when the incident began.
 	CreatedAt     string            `json:"createdAt" format:"date-time" doc:"When the incident began."`
-	UpdatedAt     string            `json:"updatedAt" format:"date-time" doc:"When the notification was last counted up."`
-	Kind          string            `json:"kind" enum:"reconnect,failed,missed,unknown,published,approval" doc:"reconnect: the channel must be reconnected. unknown: the posts may have been published."`
+	UpdatedAt     string            `json:"updatedAt" format:"date-time" doc:"When the notification was last updated."`
+	Kind          string            `json:"kind" enum:"reconnect,failed,missed,unknown,published,approval" doc:"Kind of notification. reconnect: the channel must be reconnected. unknown: the posts may have been published."`
 	Count         int               `json:"count" doc:"Number of posts so far. While a channel must be reconnected, its failed and missed posts count toward the reconnect notification."`
-	Closed        bool              `json:"closed" doc:"Whether the incident is over. An incident that recurs within an hour continues as the same entry, which is then open again."`
-	IntegrationID *string           `json:"integrationId" nullable:"true" doc:"Channel id; null for an approval and for published posts of several channels."`
-	Picture       *string           `json:"picture" nullable:"true" doc:"URL of the channel's picture; null if it has none, and for published posts of several channels."`
+	Closed        bool              `json:"closed" doc:"Whether the incident is over. If it recurs within an hour, the same notification is reopened."`
+	IntegrationID *string           `json:"integrationId" nullable:"true" doc:"Channel id; null for an approval, and for posts published on several channels."`
+	Picture       *string           `json:"picture" nullable:"true" doc:"URL of the channel's picture; null if the channel has none, and for posts published on several channels."`
 	PostID        *string           `json:"postId" nullable:"true" doc:"Id of the first post; null while there is none."`
 	ErrorCode     *record.ErrorCode `json:"errorCode" doc:"Error code of the first post; null while there is none."`
 }
@@ -110,10 +110,10 @@ type notificationPageOutput struct{ Body NotificationPage }
 // ListNotifications returns the endpoint that lists the organization's notifications.
 func (a *API) ListNotifications() route.Endpoint {
 	d := route.Describe("Notifications", "List notifications, newest activity first, 100 per page", 400)
-	d.Description = "A notification covers one incident: the posts of a channel that fail until it publishes again; " +
-		"a channel that must be reconnected, with the posts that fail in the meantime; or the posts that were " +
-		"published on any channel in one UTC day. An organization keeps its newest 10,000 notifications. Activity " +
-		"between two calls moves notifications to the first page."
+	d.Description = "A notification covers one incident: posts that fail on a channel until it publishes again; a " +
+		"channel that must be reconnected, with the posts that fail in the meantime; or all posts published in one " +
+		"UTC day. The newest 10,000 notifications of an organization are kept. Activity between two calls moves " +
+		"notifications to the first page."
 	d.SkipValidateParams = true // see route.OptionalInt
 	return route.JSON(d, a.listNotifications)
 }
@@ -144,8 +144,8 @@ type unreadOutput struct{ Body UnreadCount }
 // UnreadNotifications returns the endpoint that counts the signed-in person's unread notifications.
 func (a *API) UnreadNotifications() route.Endpoint {
 	d := route.Describe("Notifications", "Count your unread notifications")
-	d.Description = "Counts the notifications of this organization since you last read them, without the kinds that you " +
-		"have switched off."
+	d.Description = "The count covers the organization's notifications since you last read them, except the kinds " +
+		"that you have turned off."
 	return route.JSON(d, a.unreadNotifications)
 }
 
@@ -159,7 +159,7 @@ func (a *API) unreadNotifications(ctx context.Context, _ *struct{}) (*unreadOutp
 
 // ReadList is a page of a person's notifications.
 type ReadList struct {
-	LastRead      string               `json:"lastReadNotifications" format:"date-time" doc:"Time up to which you had read everything before this call."`
+	LastRead      string               `json:"lastReadNotifications" format:"date-time" doc:"When you had last read all notifications before this call."`
 	Notifications []NotificationRecord `json:"notifications"`
 }
 
@@ -168,9 +168,9 @@ type readListOutput struct{ Body ReadList }
 // ReadNotifications returns the endpoint that lists notifications and marks them as read.
 func (a *API) ReadNotifications() route.Endpoint {
 	d := route.Describe("Notifications", "Read your notifications", 400)
-	d.Description = "Returns the newest 100 notifications of this organization, or another page, and **marks the " +
-		"returned ones as read** for you in this organization. A notification that is counted up becomes unread " +
-		"again. An instance administrator who impersonates you marks nothing as read."
+	d.Description = "Returns the organization's newest 100 notifications, or another page, and **marks the returned " +
+		"notifications as read** for you in this organization. A notification that is updated becomes unread again. " +
+		"An instance administrator who impersonates you marks nothing as read."
 	d.SkipValidateParams = true // see route.OptionalInt
 	return route.JSON(d, a.readNotifications)
 }

@@ -23,29 +23,30 @@ func (CreateRequest) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Sche
 var createMembers = membersOf(
 	member[publishing.CreatePosts]{
 		name: "type", required: true, schema: oneOf("now", "schedule", "draft", "update"),
-		doc: "now publishes immediately, schedule publishes at date, draft only saves the post, update changes the " +
-			"content of an existing post.",
+		doc: "now publishes the post immediately, schedule publishes it at date, draft only saves it, and update " +
+			"changes the content of an existing post.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Type = publishing.CreateType(n.name()) },
 	},
 	member[publishing.CreatePosts]{
-		name: "republish", schema: flag, doc: "Must be true if the post is, or may be, already published.",
+		name: "republish", schema: flag, doc: "Must be true if the post is or may already be published.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Republish = n.flag() },
 	},
 	member[publishing.CreatePosts]{
 		name: "override", schema: flag,
-		doc: "Keeps an approved post in the queue even though its content is no longer what was approved. Only for " +
+		doc: "Keeps an approved post in the queue although its content differs from what was approved. Only for " +
 			"administrators and their keys; recorded in the audit log.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Override = n.flag() },
 	},
 	member[publishing.CreatePosts]{
 		name: "inter", schema: whole(0, publishing.MaxInterval),
-		doc: "Number of days between occurrences, which have the same time of day in the channel's time zone. With " +
-			"inter, an edit changes this and all later occurrences; without it, an edit changes only one occurrence.",
+		doc: "Number of days between occurrences, which all have the same time of day in the channel's time zone. " +
+			"With inter, an edit changes this and all later occurrences; without inter, it changes only one " +
+			"occurrence.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Repeat.Days = n.number() },
 	},
 	member[publishing.CreatePosts]{
 		name: "interCount", schema: whole(1, publishing.MaxOccurrences),
-		doc:    "Number of occurrences, including the first one and skipped ones. Requires inter.",
+		doc:    "Number of occurrences, including the first one and any that are skipped. Requires inter.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Repeat.Count = n.number() },
 	},
 	member[publishing.CreatePosts]{
@@ -169,8 +170,8 @@ var partMembers = membersOf(
 	},
 	member[part]{
 		name: "contentType", schema: oneOf("text", "html"),
-		doc: "Format of content. If absent, content is html if it begins with a tag that editors write, such as p or " +
-			"div, or has one of these tags together with its end tag; otherwise it is text.",
+		doc: "Format of content. If absent, the format is html if content begins with a tag that editors write, such " +
+			"as p or div, or contains one of these tags together with its end tag. Otherwise it is text.",
 		decode: func(n node, p *part) { p.Type = publishing.ContentType(n.name()) },
 	},
 	member[part]{

@@ -48,10 +48,10 @@ type CheckResponse struct {
 
 // CheckResult is the result of applying the rules to one entry. Checker is always empty.
 type CheckResult struct {
-	ID                string      `json:"id" doc:"Channel id as it was sent."`
+	ID                string      `json:"id" doc:"Channel id from the request."`
 	Identifier        string      `json:"identifier" doc:"Platform id; empty for an unknown channel."`
 	Name              string      `json:"name" doc:"Name of the channel."`
-	Valid             bool        `json:"valid" doc:"Whether the entry breaks no rule."`
+	Valid             bool        `json:"valid" doc:"Whether the entry follows all rules."`
 	SettingsError     bool        `json:"settingsError" doc:"Whether a platform setting is wrong or missing."`
 	Errors            CheckErrors `json:"errors"`
 	EmptyContent      bool        `json:"emptyContent" doc:"Whether the first part has neither text nor media."`
@@ -87,13 +87,13 @@ type checkOutput struct{ Body CheckResponse }
 // CheckPosts returns the endpoint that checks posts without storing them. A check does not count
 // toward any quota.
 func (a *API) CheckPosts() route.Endpoint {
-	d := route.Describe("Posts", "Check posts against the rules of their platforms, without storing them", 400, 413)
-	d.Description = "Send the body that you would send to POST /posts, or only its posts. Whatever POST /posts " +
-		"refuses before it looks at the channels, such as a wrong type or date, returns 400 here too. Each entry is " +
+	d := route.Describe("Posts", "Check posts against platform rules without storing them", 400, 413)
+	d.Description = "Send the body that you would send to POST /posts, or only its posts. Errors that POST /posts " +
+		"detects before it reads the channels, such as an invalid type or date, return 400 here too. Each entry is " +
 		"then checked as if it were scheduled, even if the type is draft; POST /posts itself accepts any draft that " +
-		"is not empty. Nothing that depends on other posts or on the time of the request is checked: the limit of " +
-		"the plan (402); whether group and value[].id name a post that can be changed now (400, 409); whether a " +
-		"repetition can start at this post; and the Idempotency-Key."
+		"is not empty. Rules that depend on other posts or on the time of the request are not checked: the plan " +
+		"limit (402), whether group and value[].id name a post that can be changed now (400, 409), whether a " +
+		"repetition can start at this post, and the Idempotency-Key."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.checkPosts, route.RequestBody[CheckPostDto]())
 }

@@ -22,7 +22,7 @@ type Created struct {
 }
 
 type createOutput struct {
-	Replayed string    `header:"Idempotent-Replayed" doc:"true if this is the result of an earlier request."`
+	Replayed string    `header:"Idempotent-Replayed" doc:"true if this is the response to an earlier request."`
 	Mismatch string    `header:"Idempotent-Mismatch" doc:"true if the body differs from the body of the earlier request."`
 	Body     []Created `doc:"One entry per channel, in the order of the request."`
 }
@@ -31,12 +31,12 @@ type createOutput struct {
 // without huma, because clients send more forms than the schema describes.
 func (a *API) CreatePosts() route.Endpoint {
 	d := route.Describe("Posts", "Publish, schedule or draft a post on one or more channels", 400, 402, 403, 409, 413)
-	d.Description = "A request that repeats an Idempotency-Key creates nothing and returns the first result. An " +
-		"entry that names a post with group or value[].id replaces that post; the page /docs/editing explains how. " +
-		"409 with Retry-After: a request with the same key is running, or the post to replace is being published; " +
-		"retry after the wait. 409 without Retry-After: the post is, or may be, published, and republish: true " +
-		"publishes it again. An approved post keeps its approval if its content stays the same; with new content it " +
-		"is a draft until it is approved again, and the response has state and approval."
+	d.Description = "A request that repeats an Idempotency-Key creates nothing and returns the first response. An " +
+		"entry that identifies a post by group or value[].id replaces that post; see /docs/editing. 409 with " +
+		"Retry-After: a request with the same key is running, or the post to replace is being published; retry after " +
+		"the wait. 409 without Retry-After: the post is or may be published; republish: true publishes it again. An " +
+		"approved post keeps its approval if its content is unchanged. If the content changes, the post becomes a " +
+		"draft until it is approved again, and the response contains state and approval."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.createPosts, route.RequestBody[CreateRequest]())
 }

@@ -98,7 +98,7 @@ func TestCreate_UnstorableTextIsFieldFault(t *testing.T) {
 	t.Parallel()
 	s := edgetest.New(t, nil)
 	login := s.CallAPI(t, "POST", "/auth/login", `{"email":"a\u0000@example.org","password":"x"}`)
-	edgetest.Want(t, login, 400, `"email must be an e-mail address"`)
+	edgetest.Want(t, login, 400, `"email must be an email address"`)
 	a := s.CallAPI(t, "POST", "/public/v1/posts", `{"type":"now\u0000","date":"2026-01-01",
 		"posts":[{"integration":{"id":"\u0000"},"group":"\u0000","value":[{"id":"\u0000","content":"\u0000",
 		"image":[{"id":"\u0000","path":"/\u0000","alt":"\u0000"}]}]}]}`)

@@ -32,23 +32,24 @@ func (a *API) ListPostsInEnvelope() route.Endpoint {
 
 func describeList() huma.Operation {
 	d := route.Describe("Posts", "List the posts in a date range, or a page of all stored posts", 400)
-	d.Description = "Send startDate and endDate, or page, limit or both. The list of a date range includes every " +
-		"occurrence of repeated posts; only a page has the headers X-Total-Count and X-Has-More. A range may have at " +
-		"most 10,000 posts, 8 MB of text and settings, and 24 MB of JSON; the byte limits apply to a page too. With " +
-		"format=html, contents are sanitized HTML, with plain text as paragraphs; with format=text, they are plain " +
-		"text; otherwise they are returned as they were sent."
+	d.Description = "Send startDate and endDate for a date range, or page, limit or both for a page. A date range " +
+		"includes every occurrence of repeated posts; only a page has the headers X-Total-Count and X-Has-More. A " +
+		"date range can contain at most 10,000 posts, 8 MB of text and settings, and 24 MB of JSON; the byte limits " +
+		"also apply to a page. With format=html, contents are returned as sanitized HTML, and plain text is " +
+		"converted to paragraphs. With format=text, contents are returned as plain text. Without format, contents " +
+		"are returned as they were sent."
 	d.SkipValidateParams = true // listInput.query validates them, and its messages name the bounds
 	return d
 }
 
 type listInput struct {
 	Start    string            `query:"startDate" doc:"ISO 8601; UTC if it has no offset. Requires endDate."`
-	End      string            `query:"endDate" doc:"At most 366 days after startDate. A date without a time is midnight."`
-	Page     route.OptionalInt `query:"page" doc:"Page number, starting at 0 (default 0). Only without dates."`
-	Limit    route.OptionalInt `query:"limit" doc:"Posts per page, 1 to 100 (default 20). Only without dates."`
+	End      string            `query:"endDate" doc:"At most 366 days after startDate. A date without a time means midnight."`
+	Page     route.OptionalInt `query:"page" doc:"Page number, starting at 0 (default 0). Ignored if dates are sent."`
+	Limit    route.OptionalInt `query:"limit" doc:"Posts per page, 1 to 100 (default 20). Ignored if dates are sent."`
 	Customer string            `query:"customer" doc:"Only the channels of this channel group."`
 	Group    string            `query:"group" doc:"Same as customer."`
-	Format   string            `query:"format" enum:"html,text" doc:"Convert all contents to this format."`
+	Format   string            `query:"format" enum:"html,text" doc:"Format to which all contents are converted."`
 }
 
 // Enveloped is the response of ListPostsInEnvelope.
@@ -57,8 +58,8 @@ type Enveloped struct {
 }
 
 type listOutput struct {
-	Total   string `header:"X-Total-Count" doc:"Number of posts. At most 10,000 posts after this page are counted."`
-	HasMore string `header:"X-Has-More" doc:"true or false; only with page or limit."`
+	Total   string `header:"X-Total-Count" doc:"Total number of posts. Beyond this page, at most 10,000 posts are counted."`
+	HasMore string `header:"X-Has-More" doc:"true or false: whether there is another page. Only with page or limit."`
 	Body    func(huma.Context)
 }
 

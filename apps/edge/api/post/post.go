@@ -31,7 +31,7 @@ func New(d Deps) *API { return &API{deps: d} }
 // the endpoint returns NotFound, not Invalid.
 func (a *API) GetPost() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Posts", "Get a post with its channel, media and timeline", 400, 404),
-		"posts[0] has the outcome: state, releaseURL, error and errorCode."), a.getPost)
+		"posts[0] contains the outcome: state, releaseURL, error and errorCode."), a.getPost)
 }
 
 type getInput struct {
@@ -54,8 +54,8 @@ func (a *API) getPost(ctx context.Context, in *getInput) (*detailOutput, error) 
 func (a *API) DeletePost() route.Endpoint {
 	d := route.Describe("Posts", "Delete a post and its whole group; published posts stay on the platform. "+
 		"For a repeated post, this skips one occurrence", 404)
-	d.Description = "A post that is being published may still go out. To take a post out of the queue and keep it, " +
-		"make it a draft with PUT /posts/{id}/status."
+	d.Description = "A post that is being published may still be published. To take a post out of the queue but keep " +
+		"it, make it a draft with PUT /posts/{id}/status."
 	return route.JSON(d, a.deletePost)
 }
 
@@ -74,8 +74,8 @@ func (a *API) deletePost(ctx context.Context, in *idInput) (*record.NamedOutput,
 // post ends the repetition.
 func (a *API) DeleteGroup() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Posts", "Delete a whole group of posts; this ends a repeated post", 404),
-		"group is the group of a post. Published posts stay on the platform, and a post that is being published may "+
-			"still go out."), a.deleteGroup)
+		"group is the group of a post, as GET /posts returns it. Published posts stay on the platform, and a post "+
+			"that is being published may still be published."), a.deleteGroup)
 }
 
 type groupInput struct {

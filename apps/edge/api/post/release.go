@@ -25,16 +25,16 @@ type Releases interface {
 // list is empty unless the platform published the post without returning an id. The endpoint is
 // also part of the application API.
 func (a *API) Missing() route.Endpoint {
-	d := route.Describe("Posts", "List the items on the platform that may be a post", 404, 502)
-	d.Description = "The list is empty unless releaseId is missing and the platform can list its posts. Send the id " +
-		"of the right item with PUT /posts/{id}/release-id."
+	d := route.Describe("Posts", "List the items on the platform that may be this post", 404, 502)
+	d.Description = "The list is empty unless the post's releaseId is missing and the platform can list posts. Send " +
+		"the id of the matching item with PUT /posts/{id}/release-id."
 	return route.JSON(d, a.missing)
 }
 
 // RemoteItem is a published item on a platform.
 type RemoteItem struct {
-	ID  string `json:"id" doc:"Id on the platform."`
-	URL string `json:"url" doc:"URL on the platform."`
+	ID  string `json:"id" doc:"Id of the item on the platform."`
+	URL string `json:"url" doc:"URL of the item on the platform."`
 }
 
 type missingOutput struct{ Body []RemoteItem }
@@ -54,10 +54,10 @@ func (a *API) missing(ctx context.Context, in *idInput) (*missingOutput, error) 
 // SetRelease returns the endpoint that sets a post's id on the platform. The endpoint is also part
 // of the application API.
 func (a *API) SetRelease() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Posts", "Set the platform's id of a post whose id is missing", 400, 404, 409, 413),
-		"For a published post for which the platform returned no id; GET /posts/{id}/missing lists the candidates. "+
-			"Once the id is set, the post has statistics. 409: an id is already known, or the post is scheduled or "+
-			"being published."), a.setRelease)
+	return route.JSON(route.Described(route.Describe("Posts", "Set a post's missing platform id", 400, 404, 409, 413),
+		"Use this operation for a published post if the platform returned no id; GET /posts/{id}/missing lists the "+
+			"candidates. Once the id is set, the post has statistics. 409: the id is already known, or the post is "+
+			"scheduled or being published."), a.setRelease)
 }
 
 // ReleaseRequest is the body of PUT /posts/{id}/release-id. The use case looks up the post before
@@ -74,7 +74,7 @@ type releaseInput struct {
 // ReleaseResponse is the response to setting a post's id on the platform.
 type ReleaseResponse struct {
 	ID        string `json:"id" doc:"Id of the post."`
-	ReleaseID string `json:"releaseId" doc:"Its id on the platform."`
+	ReleaseID string `json:"releaseId" doc:"Id of the post on the platform."`
 }
 
 type releaseOutput struct{ Body ReleaseResponse }

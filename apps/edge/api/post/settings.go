@@ -12,8 +12,8 @@ import (
 
 // SettingsRequest is the body of PUT /posts/{id}/settings. Example: {"settings": {"topic": "cats"}}
 type SettingsRequest struct {
-	Settings record.Settings `json:"settings" doc:"Settings for the platform. Settings that are not sent stay as they are; null removes one."`
-	Override bool            `json:"override,omitempty" doc:"Keeps an approved post in the queue even though its settings are no longer what was approved. Only for administrators and their keys; recorded in the audit log."`
+	Settings record.Settings `json:"settings" doc:"Settings for the platform. Settings that you leave out are unchanged; null removes a setting."`
+	Override bool            `json:"override,omitempty" doc:"Keeps an approved post in the queue although its settings differ from what was approved. Only for administrators and their keys; recorded in the audit log."`
 }
 
 type settingsInput struct {
@@ -25,7 +25,7 @@ type settingsInput struct {
 // post in the thread.
 type SettingsResponse struct {
 	PostID      string `json:"postId" doc:"Id of the post."`
-	PublishDate string `json:"publishDate" format:"date-time" doc:"When the post goes out."`
+	PublishDate string `json:"publishDate" format:"date-time" doc:"When the post is published."`
 	record.ApprovalEffect
 }
 
@@ -34,12 +34,12 @@ type settingsOutput struct{ Body SettingsResponse }
 // ChangeSettings returns the endpoint that changes an unpublished post's settings.
 func (a *API) ChangeSettings() route.Endpoint {
 	return route.JSON(route.Described(
-		route.Describe("Posts", "Change the settings of a post", 400, 402, 403, 404, 409, 413),
-		"Members that are sent replace the post's settings, null removes one, and all others stay, as do the state "+
-			"and the date. An approved post becomes a draft until it is approved again, and the response has state "+
-			"and approval. For a repeated post, only this occurrence changes. 409 with Retry-After: the post is being "+
-			"published, or was changed at the same moment; retry after the wait. 409 without Retry-After: the post "+
-			"is, or may be, published."), a.changeSettings)
+		route.Describe("Posts", "Change a post's settings", 400, 402, 403, 404, 409, 413),
+		"Settings that you send replace the post's current settings, and null removes a setting. Other settings, the "+
+			"state and the date are unchanged. An approved post becomes a draft until it is approved again, and the "+
+			"response contains state and approval. For a repeated post, only this occurrence changes. 409 with "+
+			"Retry-After: the post is being published, or was changed at the same moment; retry after the wait. 409 "+
+			"without Retry-After: the post is or may be published."), a.changeSettings)
 }
 
 func (a *API) changeSettings(ctx context.Context, in *settingsInput) (*settingsOutput, error) {

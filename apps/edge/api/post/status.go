@@ -15,27 +15,27 @@ import (
 // ChangeStatus returns the endpoint that turns a post into a draft or schedules it. The endpoint
 // returns Conflict while the post is being published.
 func (a *API) ChangeStatus() route.Endpoint {
-	d := route.Describe("Posts", "Make a post a draft, or schedule it", 400, 402, 403, 404, 409, 413)
-	d.Description = "A scheduled post goes out at its date, or immediately if the date has passed. The date does not " +
-		"change; to set another one, send POST /posts with the post's group, type schedule and the date. A draft is " +
-		"not published until it is scheduled. All posts of the group change together. 409 with Retry-After: the post " +
-		"is being published; read it after the wait. 409 without Retry-After: the post is, or may be, published, and " +
-		"republish: true publishes it again; or its content is not what was approved, and override: true schedules " +
-		"it anyway."
+	d := route.Describe("Posts", "Change a post to a draft, or schedule it", 400, 402, 403, 404, 409, 413)
+	d.Description = "A scheduled post is published at its date, or immediately if the date has passed. This " +
+		"operation does not change the date; to do so, send POST /posts with the post's group, type schedule and the " +
+		"new date. A draft is not published until it is scheduled. All posts in the group change together. 409 with " +
+		"Retry-After: the post is being published; read it after the wait. 409 without Retry-After: either the post " +
+		"is or may be published (republish: true publishes it again), or its content differs from what was approved " +
+		"(override: true schedules it anyway)."
 	return route.JSON(d, a.changeStatus)
 }
 
 // StatusRequest is the body of PUT /posts/{id}/status.
 type StatusRequest struct {
 	Status    string `json:"status"`
-	Republish bool   `json:"republish,omitempty" doc:"Must be true if the post is, or may be, already published."`
-	Override  bool   `json:"override,omitempty" doc:"Schedules a post even though its content is not what was approved. Only for administrators and their keys; recorded in the audit log."`
+	Republish bool   `json:"republish,omitempty" doc:"Must be true if the post is or may already be published."`
+	Override  bool   `json:"override,omitempty" doc:"Schedules a post although its content differs from what was approved. Only for administrators and their keys; recorded in the audit log."`
 }
 
 // TransformSchema lists the values of status in the document without making huma validate them. The
 // use case looks up the post before it rejects other values, so an unknown post returns 404.
 func (StatusRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	s.Properties["status"].Description = "draft takes the post out of the queue; schedule puts it into the queue."
+	s.Properties["status"].Description = "draft removes the post from the queue; schedule adds it to the queue."
 	s.Properties["status"].Extensions = map[string]any{"enum": []string{"draft", "schedule"}}
 	return s
 }
@@ -49,7 +49,7 @@ type statusInput struct {
 // case.
 type StatusResponse struct {
 	ID    string `json:"id" doc:"Id of the post."`
-	State string `json:"state" enum:"DRAFT,QUEUE" doc:"Its new state."`
+	State string `json:"state" enum:"DRAFT,QUEUE" doc:"New state of the post."`
 }
 
 type statusOutput struct{ Body StatusResponse }

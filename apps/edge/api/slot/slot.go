@@ -43,16 +43,16 @@ type Slots interface {
 
 // Slot is a free posting time.
 type Slot struct {
-	Date string `json:"date" format:"date-time" doc:"Free posting time; send it as the date of a post."`
+	Date string `json:"date" format:"date-time" doc:"A free posting time. Send it as the date of a post."`
 }
 
 type slotOutput struct{ Body Slot }
 
 // slotDoc describes what both slot endpoints do.
-const slotDoc = "A post, a draft or an occurrence of a repeated post takes up its minute unless it has failed. The " +
-	"call holds the time for two minutes, so that no other call returns it. A post at that time ends the hold; a " +
-	"hold never causes a refusal. The search covers the next 366 days. 409: there is no posting time, or none is " +
-	"free."
+const slotDoc = "A time is taken if a post, a draft or an occurrence of a repeated post is dated in the same minute, " +
+	"unless it has failed. The call holds the returned time for two minutes, so that no other call returns it. A " +
+	"post at that time ends the hold; a hold never causes a request to be rejected. The search covers the next 366 " +
+	"days. 409: there is no posting time, or none is free."
 
 type slotInput struct {
 	ID string `path:"id" doc:"Channel id."`
@@ -60,7 +60,7 @@ type slotInput struct {
 
 // FindSlot returns the endpoint that finds a channel's next free posting time.
 func (a *API) FindSlot() route.Endpoint {
-	d := route.Describe("Posting times", "Find the next free posting time of a channel", 404, 409)
+	d := route.Describe("Posting times", "Find a channel's next free posting time", 404, 409)
 	d.Description = slotDoc
 	return route.JSON(d, func(ctx context.Context, in *slotInput) (*slotOutput, error) {
 		at, err := a.deps.Slots.Find(ctx, request.Principal(ctx), in.ID)
@@ -70,7 +70,7 @@ func (a *API) FindSlot() route.Endpoint {
 
 // FindAnySlot returns the endpoint that finds the next posting time at which no channel has a post.
 func (a *API) FindAnySlot() route.Endpoint {
-	d := route.Describe("Posting times", "Find the next posting time of any channel at which no channel has a post", 409)
+	d := route.Describe("Posting times", "Find the next posting time that is free on all channels", 409)
 	d.Description = slotDoc + " Posting times of disabled channels are ignored, and the time is held for all channels."
 	return route.JSON(d, func(ctx context.Context, _ *struct{}) (*slotOutput, error) {
 		at, err := a.deps.Slots.FindAny(ctx, request.Principal(ctx))
@@ -88,18 +88,18 @@ func slot(at time.Time, err error) (*slotOutput, error) {
 // PostingTime is one time in a queue plan.
 type PostingTime struct {
 	Time int   `json:"time" doc:"Minutes after midnight."`
-	Days []int `json:"days,omitempty" minItems:"1" maxItems:"7" doc:"Days of the week, 0 (Sunday) to 6 (Saturday). If absent, every day."`
+	Days []int `json:"days,omitempty" minItems:"1" maxItems:"7" doc:"Days of the week, from 0 (Sunday) to 6 (Saturday). If absent, the time applies to every day."`
 }
 
 // IntegrationTimeDto is the body that sets a channel's posting times.
 type IntegrationTimeDto struct {
 	Time     []PostingTime `json:"time" maxItems:"100" nullable:"false" doc:"At most 100 times. An empty list removes all posting times."`
-	Timezone string        `json:"timezone,omitempty" maxLength:"64" doc:"New time zone of the channel: an IANA name, or minutes east of UTC. If absent, the channel keeps its time zone. Existing repeated posts keep theirs."`
+	Timezone string        `json:"timezone,omitempty" maxLength:"64" doc:"New time zone of the channel: an IANA name, or minutes east of UTC. If absent, the channel's time zone is unchanged. Existing repeated posts keep their time zone."`
 }
 
 // QueuePlan holds a channel's posting times.
 type QueuePlan struct {
-	Time     []PostingTime `json:"time" doc:"The times in order. A time without days applies to every day."`
+	Time     []PostingTime `json:"time" doc:"The times, in order. A time without days applies to every day."`
 	Timezone string        `json:"timezone" doc:"Time zone of the times: an IANA name, or a fixed offset such as +05:30."`
 	Next     []string      `json:"next" doc:"The next ten posting times, including taken ones."`
 }
@@ -107,15 +107,15 @@ type QueuePlan struct {
 type planOutput struct{ Body QueuePlan }
 
 // planDoc describes the times of a queue plan.
-const planDoc = "Times are minutes after midnight on the clock of the channel's time zone and follow its clock " +
-	"changes: a time that the clock skips moves later by the length of the jump, and a time that occurs twice counts " +
-	"the first time."
+const planDoc = "Times are minutes after midnight in the channel's time zone and follow its clock changes. A time " +
+	"that a clock change skips moves later by the length of the change, and a time that occurs twice is used at its " +
+	"first occurrence."
 
 // QueuePlan returns the endpoint that gets a channel's posting times.
 func (a *API) QueuePlan() route.Endpoint {
-	d := route.Describe("Posting times", "Get the posting times of a channel", 404)
-	d.Description = planDoc + " A new channel has 09:20, 14:10 and 19:00 in its time zone. If no time zone was " +
-		"chosen for the channel or the organization, it has 02:00, 06:40 and 11:40 in UTC."
+	d := route.Describe("Posting times", "Get a channel's posting times", 404)
+	d.Description = planDoc + " By default, a channel has the posting times 09:20, 14:10 and 19:00 in its time zone " +
+		"or, if no time zone was chosen for the channel or the organization, 02:00, 06:40 and 11:40 in UTC."
 	return route.JSON(d, func(ctx context.Context, in *slotInput) (*planOutput, error) {
 		return plan(a.deps.Slots.Plan(ctx, request.Principal(ctx), in.ID))
 	})
@@ -128,7 +128,7 @@ type setPlanInput struct {
 
 // SetQueuePlan returns the endpoint that replaces a channel's posting times.
 func (a *API) SetQueuePlan() route.Endpoint {
-	d := route.Describe("Posting times", "Set the posting times of a channel", 400, 404, 413)
+	d := route.Describe("Posting times", "Set a channel's posting times", 400, 404, 413)
 	d.Description = planDoc + " Posts that are already scheduled keep their times."
 	return route.JSON(d, func(ctx context.Context, in *setPlanInput) (*planOutput, error) {
 		return plan(a.setPlan(ctx, in, false))
@@ -138,11 +138,11 @@ func (a *API) SetQueuePlan() route.Endpoint {
 // SetTimes returns the endpoint that replaces a channel's posting times for older clients, which
 // send minutes after midnight UTC.
 func (a *API) SetTimes() route.Endpoint {
-	d := route.Describe("Posting times", "Set the posting times of a channel in UTC", 400, 404, 413)
+	d := route.Describe("Posting times", "Set a channel's posting times in UTC", 400, 404, 413)
 	d.DefaultStatus = http.StatusCreated
-	d.Description = "Without timezone, times are minutes after 00:00 UTC, from a day before to a day after, and days " +
-		"are UTC days. The times are converted with the current UTC offset of the channel's time zone, and from then " +
-		"on follow the clock of that zone. With timezone, this is the same as PUT /integrations/{id}/queue-plan."
+	d.Description = "Without timezone, times are minutes after 00:00 UTC, from one day before to one day after, and " +
+		"days are in UTC. The times are converted using the current UTC offset of the channel's time zone, and " +
+		"follow that time zone from then on. With timezone, this is the same as PUT /integrations/{id}/queue-plan."
 	return route.JSON(d, func(ctx context.Context, in *setPlanInput) (*record.NamedOutput, error) {
 		if _, err := a.setPlan(ctx, in, in.Body.Timezone == ""); err != nil {
 			return nil, err

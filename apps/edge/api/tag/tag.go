@@ -44,12 +44,12 @@ type Tags interface {
 // that deletes the tag.
 type TagRecord struct {
 	ID        string  `json:"id" doc:"Id of the tag."`
-	Name      string  `json:"name" doc:"Unique in the organization, ignoring case."`
+	Name      string  `json:"name" doc:"Name of the tag, unique in the organization, ignoring case."`
 	Color     string  `json:"color" example:"#1f6feb" doc:"Color, such as #1F6FEB."`
 	OrgID     string  `json:"orgId" doc:"Id of the organization."`
 	CreatedAt string  `json:"createdAt" format:"date-time" doc:"When the tag was created."`
 	UpdatedAt string  `json:"updatedAt" format:"date-time" doc:"When the tag was last changed."`
-	DeletedAt *string `json:"deletedAt" nullable:"true" format:"date-time" doc:"null, except in the response to the request that deletes the tag."`
+	DeletedAt *string `json:"deletedAt" nullable:"true" format:"date-time" doc:"When the tag was deleted; null except in the response to the deletion."`
 }
 
 func tagRecord(p tenancy.Principal, t publishing.Tag) TagRecord {
@@ -68,8 +68,8 @@ type tagsOutput struct{ Body TagList }
 
 // ListTags returns the endpoint that lists the organization's tags, sorted by name.
 func (a *API) ListTags() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Tags", "List the tags of the organization"),
-		"To tag a post, name the tags in tags of POST /posts."), a.listTags)
+	return route.JSON(route.Described(route.Describe("Tags", "List the organization's tags"),
+		"To tag a post, list the tags in tags when you call POST /posts."), a.listTags)
 }
 
 func (a *API) listTags(ctx context.Context, _ *struct{}) (*tagsOutput, error) {
@@ -87,8 +87,8 @@ func (a *API) listTags(ctx context.Context, _ *struct{}) (*tagsOutput, error) {
 
 // CreateTagDto is the body that creates or changes a tag.
 type CreateTagDto struct {
-	Name  string `json:"name" doc:"1 to 64 characters, unique in the organization ignoring case."`
-	Color string `json:"color" doc:"In the form #rrggbb." example:"#1f6feb"`
+	Name  string `json:"name" doc:"1 to 64 characters, unique in the organization, ignoring case."`
+	Color string `json:"color" doc:"Color in the form #rrggbb." example:"#1f6feb"`
 }
 
 func (d CreateTagDto) command() publishing.SaveTag {
@@ -120,7 +120,7 @@ func (a *API) createTag(ctx context.Context, in *tagInput) (*tagOutput, error) {
 // the change.
 func (a *API) UpdateTag() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Tags", "Change a tag", 400, 404, 409, 413),
-		"Its posts show the new name and color. 409: another tag already has this name."), a.updateTag)
+		"The tag's posts show the new name and color. 409: another tag already has this name."), a.updateTag)
 }
 
 type updateTagInput struct {
@@ -139,7 +139,7 @@ func (a *API) updateTag(ctx context.Context, in *updateTagInput) (*tagOutput, er
 
 // DeleteTag returns the endpoint that deletes a tag. Posts with the tag are kept but lose the tag.
 func (a *API) DeleteTag() route.Endpoint {
-	return route.JSON(route.Described(route.Describe("Tags", "Delete a tag; its posts stay", 404),
+	return route.JSON(route.Described(route.Describe("Tags", "Delete a tag; its posts are kept", 404),
 		"The tag is removed from all posts that have it."), a.deleteTag)
 }
 

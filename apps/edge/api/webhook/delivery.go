@@ -20,12 +20,12 @@ type DeliveryRecord struct {
 	ID            string            `json:"id" doc:"Id of the delivery, as in the headers X-Service-Delivery and webhook-id."`
 	Event         string            `json:"event" doc:"Name of the event."`
 	PostID        *string           `json:"postId" nullable:"true" doc:"Id of the post; null for a test."`
-	State         string            `json:"state" enum:"pending,delivered,failed" doc:"pending: the delivery has yet to be sent, or sent again."`
+	State         string            `json:"state" enum:"pending,delivered,failed" doc:"Status of the delivery. pending: the delivery has not been sent yet, or will be retried."`
 	Attempts      int               `json:"attempts" doc:"Number of attempts so far."`
 	NextAttemptAt *string           `json:"nextAttemptAt" nullable:"true" format:"date-time" doc:"Time of the next attempt; null if the delivery has ended."`
 	CreatedAt     string            `json:"createdAt" format:"date-time" doc:"When the event happened."`
-	EndedAt       *string           `json:"endedAt" nullable:"true" format:"date-time" doc:"When the delivery succeeded or was given up; null while it is pending."`
-	Error         *string           `json:"error" nullable:"true" doc:"Why the delivery was given up, if the last attempt does not already say so."`
+	EndedAt       *string           `json:"endedAt" nullable:"true" format:"date-time" doc:"When the delivery succeeded or was abandoned; null while it is pending."`
+	Error         *string           `json:"error" nullable:"true" doc:"Why the delivery was abandoned, if the last attempt does not already show the reason."`
 	Log           []DeliveryAttempt `json:"log" doc:"The last ten attempts, oldest first."`
 	Body          string            `json:"body" doc:"The body that is sent, byte for byte."`
 }
@@ -34,7 +34,7 @@ type DeliveryRecord struct {
 type DeliveryAttempt struct {
 	Attempt    int     `json:"attempt" doc:"Number of the attempt, starting at 1."`
 	At         string  `json:"at" format:"date-time" doc:"When the attempt began."`
-	DurationMS int64   `json:"durationMs" doc:"Milliseconds until the response or the failure."`
+	DurationMS int64   `json:"durationMs" doc:"Duration of the attempt in milliseconds."`
 	Status     *int    `json:"status" nullable:"true" doc:"Status of the response; null if there was none."`
 	Error      *string `json:"error" nullable:"true" doc:"Why the attempt failed; null if it succeeded."`
 	Answer     string  `json:"answer" doc:"The beginning of the response body; empty for members who do not manage the organization."`
@@ -42,7 +42,7 @@ type DeliveryAttempt struct {
 
 type deliveriesInput struct {
 	ID     string `path:"id" doc:"Webhook id."`
-	Before string `query:"before" maxLength:"64" doc:"Id of a delivery; only older deliveries are listed."`
+	Before string `query:"before" maxLength:"64" doc:"Id of a delivery. Only older deliveries are listed."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"50" default:"30" doc:"Maximum number of deliveries."`
 }
 
@@ -50,8 +50,8 @@ type deliveriesOutput struct{ Body []DeliveryRecord }
 
 // ListDeliveries returns the endpoint that lists a webhook's deliveries.
 func (a *API) ListDeliveries() route.Endpoint {
-	d := route.Describe("Webhooks", "List the deliveries of a webhook, newest first", 400, 404)
-	d.Description = "The page /docs/limits says how long deliveries are kept, and how many per webhook."
+	d := route.Describe("Webhooks", "List a webhook's deliveries, newest first", 400, 404)
+	d.Description = "The page /docs/limits shows how long deliveries are kept, and how many are kept per webhook."
 	return route.JSON(d, a.listDeliveries)
 }
 
@@ -107,8 +107,8 @@ type deliveryInput struct {
 // ReplayDelivery returns the endpoint that sends a delivery again.
 func (a *API) ReplayDelivery() route.Endpoint {
 	d := route.Describe("Webhooks", "Send a delivery again, with the same id and body", 404, 409)
-	d.Description = "A delivery that has ended gets another ten attempts; a pending one is sent now and keeps its " +
-		"retries. 409: the webhook is disabled."
+	d.Description = "A delivery that has ended is given another ten attempts. A pending delivery is sent now and " +
+		"keeps its remaining retries. 409: the webhook is disabled."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.replayDelivery)
 }
@@ -124,7 +124,7 @@ func (a *API) replayDelivery(ctx context.Context, in *deliveryInput) (*record.Na
 func (a *API) TestWebhook() route.Endpoint {
 	d := route.Describe("Webhooks", "Send an example event to a webhook, once", 404)
 	d.DefaultStatus = http.StatusCreated
-	d.Description = "The response has the id of the delivery. Its outcome is in the list of deliveries."
+	d.Description = "The response contains the delivery id. The list of deliveries shows the outcome."
 	return route.JSON(d, a.testWebhook)
 }
 

@@ -70,22 +70,22 @@ type WebhookRecord struct {
 	ID           string           `json:"id" doc:"Id of the webhook."`
 	Name         string           `json:"name" doc:"Display name."`
 	URL          string           `json:"url" doc:"Where deliveries are sent. Members who do not manage the organization see only the scheme and host."`
-	Events       []string         `json:"events" doc:"The events that the webhook receives; empty for all events."`
-	Integrations []WebhookChannel `json:"integrations" doc:"The channels whose events the webhook receives; empty for all channels."`
-	SecretSet    bool             `json:"secretSet" doc:"Always true: every webhook has a secret."`
+	Events       []string         `json:"events" doc:"The events that the webhook receives. Empty means all events."`
+	Integrations []WebhookChannel `json:"integrations" doc:"The channels whose events the webhook receives. Empty means all channels."`
+	SecretSet    bool             `json:"secretSet" doc:"Always true, because every webhook has a secret."`
 	PreviousSecrets
-	Disabled bool `json:"disabled" doc:"Whether the webhook is disabled. A disabled webhook gets no deliveries."`
+	Disabled bool `json:"disabled" doc:"Whether the webhook is disabled. A disabled webhook receives no deliveries."`
 	// DisabledReason is a publishing.WebhookDisabled.
-	DisabledReason *string `json:"disabledReason" nullable:"true" enum:"person,gone,failing" doc:"gone: the URL responded with 410. failing: all deliveries failed for five days."`
+	DisabledReason *string `json:"disabledReason" nullable:"true" enum:"person,gone,failing" doc:"Why the webhook was disabled. gone: the URL responded with 410. failing: all deliveries failed for five days."`
 	DisabledAt     *string `json:"disabledAt" nullable:"true" format:"date-time" doc:"When the webhook was disabled; null if it is not disabled."`
-	FailingSince   *string `json:"failingSince" nullable:"true" format:"date-time" doc:"When deliveries began to fail, since the last success; null if the last delivery succeeded."`
+	FailingSince   *string `json:"failingSince" nullable:"true" format:"date-time" doc:"When deliveries began to fail after the last success; null if the last delivery succeeded."`
 	CreatedAt      string  `json:"createdAt" format:"date-time" doc:"When the webhook was created."`
 	UpdatedAt      string  `json:"updatedAt" format:"date-time" doc:"When the webhook was last changed."`
 }
 
 // PreviousSecrets lists when each of a webhook's previous secrets expires.
 type PreviousSecrets struct {
-	Until []string `json:"previousSecretsUntil" format:"date-time" doc:"When each earlier secret expires, soonest first. Until then, deliveries are signed with it too."`
+	Until []string `json:"previousSecretsUntil" format:"date-time" doc:"When each earlier secret expires, soonest first. Until then, deliveries are also signed with that secret."`
 }
 
 func previousSecrets(w publishing.Webhook) PreviousSecrets {
@@ -104,7 +104,7 @@ type WebhookChannel struct {
 type channelPicture struct {
 	ID      string `json:"id" doc:"Channel id."`
 	Name    string `json:"name" doc:"Name of the channel."`
-	Picture string `json:"picture" doc:"URL of its picture."`
+	Picture string `json:"picture" doc:"URL of the channel's picture."`
 }
 
 type webhooksOutput struct{ Body []WebhookRecord }
@@ -159,8 +159,8 @@ type WebhookChoice struct {
 
 // WebhookOptions holds the members of a webhook that a request can omit.
 type WebhookOptions struct {
-	Integrations *[]WebhookChoice `json:"integrations,omitempty" nullable:"true" doc:"The channels whose events the webhook receives; empty for all channels."`
-	Events       *[]string        `json:"events,omitempty" nullable:"true" maxItems:"20" doc:"Any of post.published, post.failed, post.status_changed, approval.requested and approval.resolved; empty for all events."`
+	Integrations *[]WebhookChoice `json:"integrations,omitempty" nullable:"true" doc:"The channels whose events the webhook receives. Empty means all channels."`
+	Events       *[]string        `json:"events,omitempty" nullable:"true" maxItems:"20" doc:"Any of post.published, post.failed, post.status_changed, approval.requested and approval.resolved. Empty means all events."`
 	Secret       *string          `json:"secret,omitempty" nullable:"true" maxLength:"128" doc:"whsec_ followed by the base64 encoding of 24 to 64 bytes. If absent, a random secret is generated."`
 	Disabled     *bool            `json:"disabled,omitempty" nullable:"true" doc:"A disabled webhook receives no events."`
 }
@@ -192,7 +192,7 @@ type createWebhookInput struct{ Body CreateWebhookRequest }
 // NewWebhook is the id and the secret of a new webhook.
 type NewWebhook struct {
 	ID     string `json:"id" doc:"Id of the webhook."`
-	Secret string `json:"secret" doc:"The secret that signs deliveries. It is shown only here."`
+	Secret string `json:"secret" doc:"The secret that signs deliveries. It is returned only in this response."`
 }
 
 type createWebhookOutput struct{ Body NewWebhook }
@@ -202,8 +202,8 @@ func (a *API) CreateWebhook() route.Endpoint {
 	d := route.Describe("Webhooks", "Create a webhook", 400, 402, 409, 413)
 	d.DefaultStatus = http.StatusCreated
 	d.Description = "The service calls the URL when posts are published, fail or change status. The page " +
-		"/docs/webhooks describes the events, and how deliveries are signed and retried. 409: the organization has " +
-		"reached its limit on webhooks."
+		"/docs/webhooks describes the events and how deliveries are signed and retried. 409: the organization has " +
+		"reached its webhook limit."
 	return route.JSON(d, a.createWebhook)
 }
 
@@ -235,10 +235,9 @@ type updateWebhookInput struct {
 	Body UpdateWebhookRequest
 }
 
-const updateWebhookText = "Absent members keep their values. After a change of the secret, the previous secret also " +
-	"signs for 24 hours. disabled: false enables a disabled webhook again and forgets its failures. Once the " +
-	"response is sent, no new call goes to the previous URL or to a disabled webhook. 409: three earlier secrets " +
-	"still sign."
+const updateWebhookText = "Fields that you leave out keep their values. If the secret changes, the previous secret " +
+	"also signs for 24 hours. disabled: false re-enables a webhook and clears its failures. Once the response is " +
+	"sent, no new call is made to the previous URL or to a disabled webhook. 409: three earlier secrets still sign."
 
 // UpdatedWebhook is the response to changing a webhook.
 type UpdatedWebhook struct {
@@ -291,7 +290,8 @@ type webhookInput struct {
 // DeleteWebhook returns the endpoint that deletes a webhook and its deliveries.
 func (a *API) DeleteWebhook() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Webhooks", "Delete a webhook and its deliveries", 404),
-		"Waiting deliveries are not sent. Once the response is sent, no new call to the webhook begins."), a.deleteWebhook)
+		"Pending deliveries are not sent. Once the response is sent, no new call to the webhook "+
+			"begins."), a.deleteWebhook)
 }
 
 func (a *API) deleteWebhook(ctx context.Context, in *webhookInput) (*record.NamedOutput, error) {
@@ -315,8 +315,8 @@ type rotateWebhookInput struct {
 // RotatedWebhook is the response to replacing a webhook's secret.
 type RotatedWebhook struct {
 	ID       string  `json:"id" doc:"Id of the webhook."`
-	Secret   string  `json:"secret" doc:"The new secret. It is shown only here."`
-	OldUntil *string `json:"previousSecretUntil" nullable:"true" format:"date-time" doc:"When the previous secret expires; null if the given secret was already the current one."`
+	Secret   string  `json:"secret" doc:"The new secret. It is returned only in this response."`
+	OldUntil *string `json:"previousSecretUntil" nullable:"true" format:"date-time" doc:"When the previous secret expires; null if the secret in the request was already the current one."`
 	PreviousSecrets
 }
 
@@ -324,10 +324,10 @@ type rotateWebhookOutput struct{ Body RotatedWebhook }
 
 // RotateWebhookSecret returns the endpoint that replaces a webhook's secret.
 func (a *API) RotateWebhookSecret() route.Endpoint {
-	d := route.Describe("Webhooks", "Replace the secret of a webhook", 400, 404, 409, 413)
-	d.Description = "For 24 hours, deliveries are signed with the previous secret too: webhook-signature has one " +
-		"signature per secret. Another rotation in the meantime does not shorten this. 409: three earlier secrets " +
-		"still sign; the message says when the first of them expires."
+	d := route.Describe("Webhooks", "Replace a webhook's secret", 400, 404, 409, 413)
+	d.Description = "For 24 hours, deliveries are also signed with the previous secret, and webhook-signature " +
+		"contains one signature per secret. Another rotation does not shorten this period. 409: three earlier " +
+		"secrets still sign; the message says when the first of them expires."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.rotateWebhookSecret)
 }
