@@ -2,9 +2,9 @@ package publishing
 
 import "crier/tenancy"
 
-// ActorOf returns who is acting, in the form shown in a post's timeline. Examples: "operator for
-// person 0192f0c1-…" and "agent 0192f0c2-… for person 0192f0c1-…". The result contains no email
-// addresses, because timelines outlive accounts.
+// ActorOf returns a description of the principal, as shown in a post's timeline. Examples:
+// "operator for person 0192f0c1-…" and "agent 0192f0c2-… for person 0192f0c1-…". The description
+// contains no email addresses, because timelines outlive accounts.
 func ActorOf(p tenancy.Principal) string {
 	if p.Via == tenancy.ViaKey {
 		return "key " + p.Key.String()

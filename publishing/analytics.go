@@ -12,25 +12,26 @@ import (
 const (
 	// MaxAnalyticsDays is the longest window that can be requested.
 	MaxAnalyticsDays = 366
-	// AnalyticsHistory is how many days before today are read from a platform if nothing is stored
-	// yet. It covers a three-month window and the three months before it.
+	// AnalyticsHistory is the number of days before today to read from a platform if nothing is
+	// stored yet. It covers a three-month window and the three months before it.
 	AnalyticsHistory = 180
 )
 
 const (
 	day = 24 * time.Hour
-	// maxChange caps changes, in percent. A change from almost zero could otherwise be infinite.
+	// maxChange is the largest change reported, in percent. Without this limit, a change from
+	// almost zero could be infinite.
 	maxChange = 1e9
 )
 
 // GetAnalytics requests a channel's statistics for a window of UTC days.
 type GetAnalytics struct {
-	// Channel is a channel id as the client sent it.
+	// Channel is a channel id as sent by the client.
 	Channel string
 	// Days is the length of the window, from 1 to MaxAnalyticsDays. Today is its last day.
 	Days int
-	// Refresh rereads values that are more than a minute old. Without it, values up to an hour old
-	// are used.
+	// Refresh rereads values that are more than a minute old. If Refresh is not set, values are
+	// reread only once they are more than an hour old.
 	Refresh bool
 }
 
@@ -52,8 +53,8 @@ type GetSamples struct {
 type Analytics struct {
 	// Metrics are sorted by label.
 	Metrics []Metric
-	// AsOf is when the platform was last read, or zero if it never was. If the platform does not
-	// respond, AsOf can be more than an hour old.
+	// AsOf is when the platform was last read, or zero if it has never been read. If the platform
+	// does not respond, AsOf can be more than an hour in the past.
 	AsOf time.Time
 }
 
@@ -65,11 +66,11 @@ type PostAnalytics struct {
 	Missing bool
 }
 
-// Metric is one statistic with its values over time.
+// Metric is a single statistic with its values over time.
 type Metric struct {
 	// Label is a human-readable name, unique among the metrics of a channel or a post.
 	Label string
-	// Points are the days of the window with a known value, earliest first.
+	// Points holds the days of the window that have a known value, earliest first.
 	Points []MetricPoint
 	// Change is in percent; see Metrics for how it is calculated.
 	Change float64
@@ -86,22 +87,24 @@ type MetricPoint struct {
 type DaySamples struct {
 	// Day is midnight in UTC.
 	Day time.Time
-	// Counts are numbers of events on that day. Example: impressions.
+	// Counts holds the number of events on that day, such as impressions.
 	Counts map[string]float64
-	// Levels are values at the end of that day. Example: followers.
+	// Levels holds values as of the end of that day, such as the number of followers.
 	Levels map[string]float64
 	// Whole is true if the day was already over when its values were last read.
 	Whole bool
 }
 
-// Metrics returns the statistics for the days from first to last, inclusive. Both are midnight in
-// UTC. figures must hold all known values for these days and for the same number of days before
-// them.
+// Metrics returns the statistics for the days from first to last, inclusive. Both arguments must be
+// midnight in UTC. figures must hold all known values for these days and for an equally long period
+// before them.
 //
-// The change of a count compares the window's known whole days with the same days one window
-// earlier. It is 0 if any of the earlier days is unknown. The change of a level compares the
-// window's last known day with its first. A rise from 0 counts as 100 percent, a fall from 0 as
-// -100 percent. Changes are rounded to two decimal places.
+// For a count, the change compares the window's known whole days with the same days of the previous
+// window. It is 0 if a value for any of those earlier days is unknown. For a level, the change
+// compares the last known day of the window with the first.
+//
+// An increase from 0 is reported as 100 percent, and a decrease from 0 as -100 percent. Changes are
+// rounded to two decimal places.
 func Metrics(figures []DaySamples, first, last time.Time) []Metric {
 	counts, levels, whole := map[string]values{}, map[string]values{}, map[time.Time]bool{}
 	for _, f := range figures {
@@ -128,7 +131,7 @@ func Metrics(figures []DaySamples, first, last time.Time) []Metric {
 	return out
 }
 
-// values maps days to the values of one metric.
+// values holds the values of one metric, keyed by day.
 type values map[time.Time]float64
 
 func collectValues(all map[string]values, at time.Time, known map[string]float64) {
@@ -151,8 +154,9 @@ func (v values) points(first, last time.Time) []MetricPoint {
 	return out
 }
 
-// changeOfCount compares the sum of the points on whole days with the sum of the values on the same
-// days, shifted back by earlier. It returns 0 if one of these values is unknown.
+// changeOfCount compares two sums and returns the change in percent. One sum covers the whole days
+// in points; the other covers the same days, shifted back by the duration earlier. It returns 0 if
+// the value of any shifted day is unknown.
 func (v values) changeOfCount(points []MetricPoint, earlier time.Duration, whole map[time.Time]bool) float64 {
 	var before, now float64
 	for _, p := range points {
@@ -168,7 +172,7 @@ func (v values) changeOfCount(points []MetricPoint, earlier time.Duration, whole
 	return percent(before, now)
 }
 
-// percent returns the change from one value to another in percent.
+// percent returns the percentage change from one value to another.
 func percent(from, to float64) float64 {
 	change := (to - from) / math.Abs(from) * 100
 	switch {
@@ -180,8 +184,8 @@ func percent(from, to float64) float64 {
 	return math.Round(min(max(change, -maxChange), maxChange)*100) / 100
 }
 
-// Latest returns the values of the given day or, if none are known, of the last known day before
-// it. It returns false if there is no such day.
+// Latest returns the values of the given day. If none are known, it returns the values of the most
+// recent earlier day with known values. It returns false if there is no such day.
 func Latest(figures []DaySamples, at time.Time) (DaySamples, bool) {
 	var out DaySamples
 	for _, f := range figures {
@@ -202,5 +206,5 @@ func (f DaySamples) Values() map[string]float64 {
 	return out
 }
 
-// DayOf returns midnight of the UTC day that contains the instant.
+// DayOf returns the start of the UTC day that contains the given time.
 func DayOf(at time.Time) time.Time { return at.UTC().Truncate(day) }

@@ -5,16 +5,16 @@ import "crier/platform/fault"
 // AppSource says where a platform application comes from.
 type AppSource string
 
-// The sources. AppNone means that there is no application.
+// Application sources. AppNone means that no application is configured.
 const (
 	AppNone             AppSource = ""
 	AppFromInstance     AppSource = "env"
 	AppFromOrganization AppSource = "organization"
 )
 
-// PlatformApp is an organization's application at a family of platforms, without its secret.
+// PlatformApp is an organization's application for a family of platforms, without its secret.
 type PlatformApp struct {
-	// Family is the identifier of the family, and Name is what users see.
+	// Family is the family's identifier, and Name is its display name.
 	Family string
 	Name   string
 	// Platforms are the identifiers of the platforms that accept the application.
@@ -24,7 +24,7 @@ type PlatformApp struct {
 	ClientID string
 }
 
-// SetPlatformApp replaces an organization's application at a family of platforms.
+// SetPlatformApp replaces an organization's application for a family of platforms.
 type SetPlatformApp struct {
 	// Family is the identifier of the family or of one of its platforms.
 	Family   string
@@ -32,7 +32,7 @@ type SetPlatformApp struct {
 	Secret   string
 }
 
-// maxAppText is the longest client id or secret, in bytes.
+// maxAppText is the maximum length of a client id or secret, in bytes.
 const maxAppText = 1024
 
 // Validate returns an Invalid fault that lists every invalid field.
@@ -46,14 +46,14 @@ func (c SetPlatformApp) Validate() error {
 	return faults.Err("publishing.SetPlatformApp", "The credentials are not valid.")
 }
 
-// Platform is a platform that this instance supports, as an organization sees it.
+// Platform describes a platform that this instance supports, as seen by one organization.
 type Platform struct {
 	ID   string
 	Name string
-	// Capabilities are any of text, image and video.
+	// Capabilities lists which of text, image and video the platform supports.
 	Capabilities []string
 	// Abilities are values of connector.Ability.
 	Abilities []string
-	// Authorized is set if accounts can be connected.
+	// Authorized is set if accounts on the platform can be connected.
 	Authorized bool
 }

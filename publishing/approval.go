@@ -15,16 +15,17 @@ import (
 // ApprovalTag distinguishes approval ids (platform/id).
 type ApprovalTag struct{}
 
-// ApprovalID is the id of an approval request. Later requests have later ids.
+// ApprovalID is the id of an approval request. A later request has a greater id.
 type ApprovalID = id.ID[ApprovalTag]
 
-// ApprovalStatus is the status of an approval request. A CHECK constraint on the table has the same
-// list, without ApprovalNone.
+// ApprovalStatus is the status of an approval request. A CHECK constraint on the table lists the
+// same values, except ApprovalNone.
 type ApprovalStatus string
 
 // The statuses.
 const (
-	// ApprovalNone is what clients see if a post has no request or a void one. It is not stored.
+	// ApprovalNone is the status shown to clients if a post has no request, or only a void one. It
+	// is not stored.
 	ApprovalNone     ApprovalStatus = "NONE"
 	ApprovalPending  ApprovalStatus = "PENDING"
 	ApprovalApproved ApprovalStatus = "APPROVED"
@@ -32,7 +33,7 @@ const (
 	// ApprovalExpired means that nobody answered within ApprovalLife.
 	ApprovalExpired ApprovalStatus = "EXPIRED"
 	// ApprovalVoid means that the request was withdrawn, or that its post was changed or scheduled.
-	// Clients see ApprovalNone.
+	// To clients, a void request appears as ApprovalNone.
 	ApprovalVoid ApprovalStatus = "VOID"
 )
 
@@ -43,7 +44,7 @@ func ApprovalStatuses() []ApprovalStatus {
 
 // The limits of approvals.
 const (
-	// ApprovalLife is how long a request can be answered.
+	// ApprovalLife is how long a request stays open for an answer.
 	ApprovalLife = 7 * 24 * time.Hour
 	// MaxApprovalNote and MaxReviewerName are in characters.
 	MaxApprovalNote = 2000
@@ -51,8 +52,8 @@ const (
 	// MaxApprovalPage is the largest number of approvals in one response.
 	MaxApprovalPage     = 100
 	DefaultApprovalPage = 20
-	// MaxReviewMails is how many requests with a reviewer's email address an organization may make
-	// per hour.
+	// MaxReviewMails is the maximum number of review emails that an organization can request per
+	// hour.
 	MaxReviewMails = 100
 )
 
@@ -62,19 +63,20 @@ type Approval struct {
 	// Post is the thread's first post.
 	Post   PostID
 	Status ApprovalStatus
-	// AutoSchedule means that an approval also schedules the post.
+	// AutoSchedule means that approving the request also schedules the post.
 	AutoSchedule bool
-	// Note is what the requester wrote to the reviewer.
+	// Note is the requester's message to the reviewer.
 	Note *string
-	// ReviewerEmail is the address the review link is emailed to, or nil if no email is sent.
+	// ReviewerEmail is the address to which the review link is emailed, or nil if no email is sent.
 	ReviewerEmail *string
-	// Person and Key identify the requester. Person is the session's person or the key's creator.
+	// Person and Key identify the requester. Person is the person who was signed in or, if the
+	// request was made with an API key, the key's creator.
 	Person tenancy.PersonID
 	Key    tenancy.KeyID
-	// Impersonator is the instance administrator who impersonated Person to make the request, or
-	// zero if nobody did.
+	// Impersonator is the instance administrator who made the request while impersonating Person,
+	// or zero if the request was made without impersonation.
 	Impersonator tenancy.PersonID
-	// PersonEmail is Person's address, or nil if Person is no longer a member.
+	// PersonEmail is Person's email address, or nil if Person is no longer a member.
 	PersonEmail  *string
 	RequestedAt  time.Time
 	ExpiresAt    time.Time
@@ -85,13 +87,13 @@ type Approval struct {
 	// ResolvedAt is nil while the request is pending.
 	ResolvedAt *time.Time
 	// ReviewURL is a review link for the member who reads the approval. The member can pass it on
-	// to a guest, who can then answer the request. It is "" if the reader may not see a link.
+	// to a guest, who can then answer the request. It is "" if the member may not see a link.
 	// Example: https://crier.example/review/{token}
 	ReviewURL string
 }
 
-// At returns the approval as it stands at the given time: a pending request has expired once
-// ExpiresAt is reached, even if the expiry has not been stored yet.
+// At returns the approval as of the given time. A pending request counts as expired once ExpiresAt
+// is reached, even if the expiry has not been stored yet.
 func (a Approval) At(now time.Time) Approval {
 	if a.Status == ApprovalPending && !now.Before(a.ExpiresAt) {
 		end := a.ExpiresAt
@@ -115,10 +117,12 @@ func (a Approval) Shown() ApprovalStatus {
 }
 
 // Requested reports whether the principal made the request. It returns true for:
-//   - the key that made it,
-//   - the person who made it, including through one of their keys or while impersonating somebody,
-//   - a person whose account shares the requester's mailbox, and
-//   - the instance administrator who impersonated a member to make it.
+//
+//   - the API key that made the request,
+//   - the person who made the request, directly or through one of their API keys, even while
+//     that person is impersonating somebody,
+//   - a person whose email address belongs to the same mailbox as the requester's, and
+//   - the instance administrator who impersonated a member to make the request.
 func (a Approval) Requested(p tenancy.Principal) bool {
 	return !a.Key.IsZero() && a.Key == p.Key ||
 		!a.Person.IsZero() && (a.Person == p.Person || a.Person == p.Impersonator) ||
@@ -126,15 +130,15 @@ func (a Approval) Requested(p tenancy.Principal) bool {
 		!a.Impersonator.IsZero() && (a.Impersonator == p.Person || a.Impersonator == p.Impersonator)
 }
 
-// ShowsLink reports whether the principal may see the review link. While the request is pending,
-// everyone who is signed in may see it, except the requester and impersonating instance
-// administrators.
+// ShowsLink reports whether the principal may see the review link. The link is shown only while the
+// request is pending, and only to people who are signed in. The requester and impersonating
+// instance administrators cannot see it.
 func (a Approval) ShowsLink(p tenancy.Principal) bool {
 	return a.Status == ApprovalPending && p.Via == tenancy.ViaSession && p.Impersonator.IsZero() && !a.Requested(p)
 }
 
-// Open returns nil if the request can be answered. It returns Conflict if the request was already
-// answered, and Gone if it has expired or is void.
+// Open returns nil if the request can still be answered. It returns Conflict if the request has
+// already been answered, and Gone if the request has expired or is void.
 func (a Approval) Open(now time.Time) error {
 	const op = "publishing.Approval"
 	switch a.At(now).Status {
@@ -148,8 +152,9 @@ func (a Approval) Open(now time.Time) error {
 	return fault.New(fault.Gone, op, "This request was withdrawn, or its post has changed. Ask for a new one.")
 }
 
-// Readable returns nil while the review link shows the post: until the request expires or becomes
-// void, even if it has been answered. After that, it returns Gone.
+// Readable returns nil as long as the review link may show the post. The link works until the
+// request expires or becomes void, even if the request is answered before that. Once the link no
+// longer works, Readable returns Gone.
 func (a Approval) Readable(now time.Time) error {
 	err := a.Open(now)
 	if fault.Is(err, fault.Conflict) && now.Before(a.ExpiresAt) {
@@ -161,8 +166,9 @@ func (a Approval) Readable(now time.Time) error {
 	return err
 }
 
-// MayResolve returns nil if the person may answer the request. It returns Forbidden for keys,
-// agents, impersonating instance administrators, and people who would answer their own request.
+// MayResolve returns nil if the principal may answer the request. It returns Forbidden for keys,
+// agents, impersonating instance administrators, and people who would be answering their own
+// request.
 func (a Approval) MayResolve(p tenancy.Principal) error {
 	const op = "publishing.ResolveApproval"
 	if p.Via != tenancy.ViaSession {
@@ -177,8 +183,8 @@ func (a Approval) MayResolve(p tenancy.Principal) error {
 	return nil
 }
 
-// MayWithdraw returns nil for the requester and for administrators; a key acts as an administrator.
-// Everyone else gets Forbidden.
+// MayWithdraw returns nil for the requester and for administrators, including API keys, which have
+// administrator rights. It returns Forbidden for everyone else.
 func (a Approval) MayWithdraw(p tenancy.Principal) error {
 	if p.Role.Manages() || a.Requested(p) {
 		return nil
@@ -187,8 +193,8 @@ func (a Approval) MayWithdraw(p tenancy.Principal) error {
 		"Only the person who asked for the approval, or an administrator, can withdraw the request.")
 }
 
-// MaySchedule returns Conflict if the request keeps the principal from scheduling the post. While
-// the request is pending, only administrators may schedule the post.
+// MaySchedule returns Conflict if a pending request prevents the principal from scheduling the
+// post. While the request is pending, only administrators may schedule the post.
 func (a Approval) MaySchedule(p tenancy.Principal, now time.Time) error {
 	if a.At(now).Status != ApprovalPending || p.Role.Manages() {
 		return nil
@@ -197,25 +203,25 @@ func (a Approval) MaySchedule(p tenancy.Principal, now time.Time) error {
 		"The post is waiting for approval: withdraw the request, or ask an administrator.")
 }
 
-// ApprovalEffect is what a change to a post does to its approval.
+// ApprovalEffect describes how a change to a post affects the post's approval.
 type ApprovalEffect struct {
-	// Void means that the post was approved but no longer is, because its content has changed.
+	// Void means that the post was approved, but the approval ended because the content changed.
 	Void bool
-	// Draft means that the post would have stayed in the queue, but became a draft because nobody
-	// has approved the new content.
+	// Draft means that the post became a draft instead of being queued, because nobody has approved
+	// the new content.
 	Draft bool
-	// OverriddenBy is the email address of the administrator in whose name the approval was
-	// overridden, or "" if it was not overridden.
+	// OverriddenBy is the email address of the administrator responsible for overriding the
+	// approval, or "" if the approval was not overridden.
 	OverriddenBy string
 }
 
-// MayOverride returns nil if the principal may publish content that differs from what was approved.
-// Administrators may, and so may keys, which act as administrators. Everyone else gets Forbidden,
-// including impersonating instance administrators.
+// MayOverride returns nil if the principal may publish content that differs from the approved
+// content. Administrators may do so, and so may API keys, which have administrator rights.
+// MayOverride returns Forbidden for everyone else, including impersonating instance administrators.
 //
-// Rejecting keys would protect nothing, because a key's holder can also withdraw an approval or
-// create the post again. But somebody must be accountable for an override, so the key's creator
-// must still be an administrator; the caller checks this.
+// Rejecting keys would gain nothing, because the holder of a key can also withdraw an approval or
+// create the post again. However, someone must be accountable for an override, so the key's creator
+// must still be an administrator. The caller checks this.
 func MayOverride(p tenancy.Principal) error {
 	const op = "publishing.Override"
 	if !p.Impersonator.IsZero() {
@@ -230,17 +236,18 @@ func MayOverride(p tenancy.Principal) error {
 
 // RequestApproval requests approval of a draft.
 type RequestApproval struct {
-	// Note is for the reviewer. It is nil if there is none.
+	// Note is the message to the reviewer, or nil if there is none.
 	Note *string
-	// ReviewerEmail is the address the review link is emailed to, or nil to send no email.
+	// ReviewerEmail is the address to which the review link is emailed, or nil to send no email.
 	ReviewerEmail *string
 	AutoSchedule  bool
-	// Admit is called before an email is queued and can reject it by returning an error, which
-	// rejects the request. If Admit is nil, every email is admitted.
+	// Admit is called before an email is queued. If Admit returns an error, the email is not queued
+	// and the request fails with that error. If Admit is nil, every email is allowed.
 	Admit func(ctx context.Context, email string) error
 }
 
-// Cleaned returns the command as it will be stored, or Invalid with every problem.
+// Cleaned returns the command in the form in which it will be stored. If the command is not valid,
+// Cleaned returns an Invalid fault that lists every problem.
 func (c RequestApproval) Cleaned() (RequestApproval, error) {
 	var faults fault.List
 	c.Note = cleanNote(&faults, c.Note)
@@ -257,7 +264,8 @@ func (c RequestApproval) Cleaned() (RequestApproval, error) {
 	return c, faults.Err("publishing.RequestApproval", "The request is not valid.")
 }
 
-// cleanNote returns the note without surrounding white space, or nil if nothing is left.
+// cleanNote returns the note without leading and trailing white space, or nil if the result is
+// empty.
 func cleanNote(faults *fault.List, note *string) *string {
 	if note == nil {
 		return nil
@@ -293,11 +301,12 @@ func (a ApprovalAction) Status() ApprovalStatus {
 type ResolveApproval struct {
 	Action ApprovalAction
 	Note   *string
-	// Name is the name that a guest gave, or nil. It is ignored for members.
+	// Name is the name entered by a guest, or nil. It is ignored for members.
 	Name *string
 }
 
-// Cleaned returns the command as it will be stored, or Invalid with every problem.
+// Cleaned returns the command in the form in which it will be stored. If the command is not valid,
+// Cleaned returns an Invalid fault that lists every problem.
 func (c ResolveApproval) Cleaned() (ResolveApproval, error) {
 	var faults fault.List
 	if c.Action != ActionApprove && c.Action != ActionReject {
@@ -317,41 +326,42 @@ func (c ResolveApproval) Cleaned() (ResolveApproval, error) {
 	return c, faults.Err("publishing.ResolveApproval", "The answer is not valid.")
 }
 
-// DraftAnswer is the answer to a request, as applied to the draft.
+// DraftAnswer is the answer to an approval request, together with the data needed to apply the
+// answer to the draft.
 type DraftAnswer struct {
 	Approval
-	// By is who answered, in the form shown in the timeline.
+	// By identifies who answered, as shown in the timeline.
 	By string
-	// Draft is the draft as it was read and checked before the answer. It is set only if the
-	// approval schedules the draft.
+	// Draft is the draft as it was read and checked before the answer. It is set only if the answer
+	// schedules the draft.
 	Draft PostDetail
-	// Problem is why the draft cannot be scheduled, or nil if it can be.
+	// Problem explains why the draft cannot be scheduled. It is nil if the draft can be scheduled.
 	Problem error
 }
 
 // Schedules reports whether the answer schedules the draft.
 func (a DraftAnswer) Schedules() bool { return a.Status == ApprovalApproved && a.AutoSchedule }
 
-// ListApprovals requests an organization's newest approval requests. Requests for deleted posts are
-// not listed.
+// ListApprovals requests an organization's approval requests, newest first. Requests for deleted
+// posts are not listed.
 type ListApprovals struct {
-	// Status is one of the statuses that clients see, or empty for all.
+	// Status selects one of the statuses that clients see; empty selects all.
 	Status string
-	// Before is an approval id as the client sent it. Only older approvals are returned; "" starts
-	// with the newest.
+	// Before is an approval id as sent by the client. Only older approvals are returned. If Before
+	// is "", the list starts with the newest approval.
 	Before string
 	// Limit is from 1 to MaxApprovalPage.
 	Limit int
 }
 
-// Review is what a guest sees of a request.
+// Review is a guest's view of an approval request.
 type Review struct {
 	Approval
 	// Organization is the organization's name.
 	Organization string
 	Thread       Thread
-	// Org and Sharer are for the audit log. Sharer is the email address of the member who passed
-	// the link on, or "" if the link was emailed.
+	// Org and Sharer are for the audit log. Sharer is the email address of the member who passed on
+	// the link, or "" if the link was emailed.
 	Org    tenancy.OrgID
 	Sharer string
 }

@@ -7,8 +7,8 @@ import (
 	"crier/tenancy"
 )
 
-// MaxChannels is the largest number of channels an organization can have. Lists of channels are
-// held in memory, at about 3 KB per channel.
+// MaxChannels is the maximum number of channels per organization. Lists of channels are held in
+// memory, where each channel takes about 3 KB.
 const MaxChannels = 10_000
 
 // Channel is a connected account on a platform.
@@ -24,21 +24,22 @@ type Channel struct {
 	Picture string
 	// AccountID is the account's id on its platform.
 	AccountID string
-	// Account is what the connector stores about the account.
+	// Account is the data about the account that the connector stores.
 	Account       json.RawMessage
 	Grade         Grade
 	Customer      *Customer
 	Disabled      bool
 	RefreshNeeded bool
-	// RefreshReason is why RefreshNeeded is set, as a sentence for users. It may be empty.
+	// RefreshReason is a sentence for users that explains why RefreshNeeded is set. It may be
+	// empty.
 	RefreshReason string
-	// AppID is the client id of the application that the account was connected through. It is empty
-	// if the platform is connected with a form.
+	// AppID is the client id of the application through which the account was connected. It is
+	// empty if accounts on the platform are connected with a form.
 	AppID string
-	// Timezone is an IANA name or a fixed offset, in the form that tenancy.LoadZone takes.
+	// Timezone is an IANA name or a fixed offset, in the format that tenancy.LoadZone accepts.
 	Timezone string
-	// Destination holds the hosts that the channel's posts are sent to, joined by commas. Only the
-	// sender loads it. Example: pds.example:8443
+	// Destination holds the hosts to which the channel's posts are sent, separated by commas. Only
+	// the scheduler loads it. Example: pds.example:8443
 	Destination string
 	// CreatedAt is when the account was first connected; reconnecting does not change it.
 	CreatedAt time.Time
@@ -46,19 +47,20 @@ type Channel struct {
 	ConnectedAt time.Time
 }
 
-// Grade describes how a platform helps to publish a post exactly once. The table stores the letter.
+// Grade rates how well a platform supports publishing a post exactly once. The database stores the
+// letter.
 type Grade string
 
 // The grades, best to worst.
 const (
-	// GradeIdempotent: the platform de-duplicates by a key or content address that we send, so
-	// sending the same publication twice creates one post.
+	// GradeIdempotent: the platform deduplicates posts by a key or content address that we send.
+	// Sending the same publication twice creates only one post.
 	GradeIdempotent Grade = "A"
-	// GradeTrackable: the platform returns a publication's outcome for a handle that we store.
+	// GradeTrackable: the platform reports a publication's outcome, given a handle that we store.
 	GradeTrackable Grade = "B"
-	// GradeMarked: a published post can be found with certainty by a marker that we add to it.
+	// GradeMarked: a published post can be identified with certainty by a marker that we add to it.
 	GradeMarked Grade = "C"
-	// GradeSearchable: a published post can be searched for by its text and time only.
+	// GradeSearchable: a published post can be found only by searching for its text and time.
 	GradeSearchable Grade = "D"
 	// GradeOpaque: the platform cannot be queried.
 	GradeOpaque Grade = "E"
@@ -68,17 +70,17 @@ const (
 func (g Grade) Valid() bool { return len(g) == 1 && g >= GradeIdempotent && g <= GradeOpaque }
 
 // Deduplicates reports whether a publication that was not found on the platform may be sent again
-// immediately with the same key.
+// at once, using the same key.
 func (g Grade) Deduplicates() bool { return g == GradeIdempotent || g == GradeTrackable }
 
 // Askable reports whether the platform can be queried for a publication's outcome.
 func (g Grade) Askable() bool { return g != GradeOpaque }
 
-// TriggerTool runs a tool of a channel's platform.
+// TriggerTool runs a tool provided by a channel's platform.
 type TriggerTool struct {
 	Channel string
 	Name    string
-	// Data holds strings, numbers (float64) and booleans. Members that the tool does not declare
-	// are ignored.
+	// Data holds strings, numbers (float64) and booleans. Members not declared by the tool are
+	// ignored.
 	Data map[string]any
 }

@@ -8,10 +8,11 @@ import (
 	"crier/platform/fault"
 )
 
-// CreateType says when a created post is published, if at all.
+// CreateType says whether and when a created post is published.
 type CreateType string
 
-// The types. CreateUpdate changes an existing post's content and keeps its state.
+// Types of create requests. CreateUpdate changes the content of an existing post and leaves its
+// state unchanged.
 const (
 	CreateNow      CreateType = "now"
 	CreateSchedule CreateType = "schedule"
@@ -19,41 +20,43 @@ const (
 	CreateUpdate   CreateType = "update"
 )
 
-// Valid reports whether t is one of the four types. The empty type is not valid: a request must
-// name its type.
+// Valid reports whether t is one of the four types. The empty type is not valid, because every
+// request must specify a type.
 func (t CreateType) Valid() bool {
 	return t == CreateNow || t == CreateSchedule || t == CreateDraft || t == CreateUpdate
 }
 
-// The limits of a CreatePosts command. Validate checks them, except MaxText, which applies to
-// sanitized text, and MaxIdempotencyKey.
+// Limits for a CreatePosts command. Validate checks all of them except MaxText and
+// MaxIdempotencyKey. It cannot check MaxText, which applies to the text after sanitizing.
 const (
 	MaxEntries = 100
-	// MaxParts applies to one entry, MaxAllParts and MaxAllImages to all entries together.
+	// MaxParts is per entry. MaxAllParts and MaxAllImages are totals across all entries.
 	MaxParts     = 100
 	MaxAllParts  = 500
 	MaxAllImages = 2_000
-	// MaxText is the longest text of a part, in characters, as stored.
+	// MaxText is the maximum length of a part's text as stored, in characters.
 	MaxText = 100_000
-	// MaxAllTexts limits the total size of all texts and alternative texts, in bytes. It applies
-	// both to the texts as sent and to the texts as stored.
+	// MaxAllTexts limits the total size of all texts and alternative texts, in bytes. It applies to
+	// the texts as sent, and again to the texts as stored.
 	MaxAllTexts = 1_000_000
 	// MaxAlt is in characters.
 	MaxAlt         = 2_000
 	MaxAttachments = 40
 	// MaxDelay is in minutes.
 	MaxDelay = 60 * 24 * 30
-	// MaxSettings and MaxAllSettings are in bytes. The total counts an entry's settings once more
-	// for each part with a delay, because each of these parts begins a separate post.
+	// MaxSettings and MaxAllSettings are in bytes. An entry's settings count toward MaxAllSettings
+	// once, and once more for each part with a delay, because each such part begins a separate
+	// post.
 	MaxSettings      = 100_000
 	MaxAllSettings   = 1_000_000
 	MaxSettingsDepth = 100
-	// MaxIdempotencyKey and maxID are in bytes. maxID is the limit of a channel id as sent.
+	// MaxIdempotencyKey and maxID are in bytes. maxID is the maximum length of a channel id as sent
+	// by the client.
 	MaxIdempotencyKey = 255
 	maxID             = 255
 )
 
-// CreatePosts requests one post per entry. Ids are kept as the client sent them, so that an unknown
+// CreatePosts requests one post per entry. Ids are kept as sent by the client, so that an unknown
 // id can be reported with its entry.
 type CreatePosts struct {
 	Type CreateType
@@ -61,7 +64,7 @@ type CreatePosts struct {
 	Date      time.Time
 	Entries   []CreateEntry
 	Republish bool
-	// Override lets an administrator schedule content that differs from what was approved; see
+	// Override lets an administrator schedule content that differs from the approved content; see
 	// MayOverride.
 	Override bool
 	Repeat   Repeat
@@ -71,16 +74,16 @@ type CreatePosts struct {
 	Method CreationMethod
 	// IdempotencyKey is empty for a request without one.
 	IdempotencyKey string
-	// RequestHash is the SHA-256 of the method, path and body. It distinguishes a repeated request
-	// from a different request with the same key.
+	// RequestHash is the SHA-256 hash of the method, path and body. It distinguishes a repeated
+	// request from a different request with the same key.
 	RequestHash []byte
 }
 
 // CreateEntry requests a post on one channel.
 type CreateEntry struct {
-	// Channel is a channel id as the client sent it.
+	// Channel is a channel id as sent by the client.
 	Channel string
-	// Group is the id of an existing group to replace, or empty for a new post.
+	// Group is the id of an existing group of posts to replace, or empty to create a new post.
 	Group string
 	Parts []CreatePart
 	// Settings is a JSON object, or nil.
@@ -89,25 +92,25 @@ type CreateEntry struct {
 
 // CreatePart holds the text and media of one part.
 type CreatePart struct {
-	// ID is the id of an existing part or post, or empty for a new one.
+	// ID is the id of an existing part or post, or empty for a new part.
 	ID      string
 	Content string
-	// Type is the format of Content. If it is empty, ReadContent detects the format.
+	// Type is the format of Content. If Type is empty, ReadContent detects the format.
 	Type  ContentType
 	Media []CreateMedium
-	// Delay is in minutes after the previous part.
+	// Delay is the delay after the previous part, in minutes.
 	Delay int
 }
 
 // CreateMedium identifies a stored medium by its URL on this instance or by its id. If both are
-// set, the URL wins.
+// set, the URL takes precedence.
 type CreateMedium struct {
 	ID  string
 	URL string
 	Alt string
 }
 
-// Validate returns Invalid with every problem that can be found without the database.
+// Validate returns an Invalid fault that lists every problem detectable without the database.
 func (c CreatePosts) Validate() error {
 	var faults fault.List
 	add := func(name, format string, args ...any) { faults.Add(name, fmt.Sprintf(format, args...)) }
@@ -201,21 +204,21 @@ func (v CreatePart) textSize() int {
 	return n
 }
 
-// Created is the result of one entry. Post is the root of its thread.
+// Created is the result for one entry. Post is the root of the thread.
 type Created struct {
 	Post    PostID
 	Channel ChannelID
-	// Approval is what the entry did to the approval of the post it replaces.
+	// Approval describes how the entry affected the approval of the post that it replaces.
 	Approval ApprovalEffect
 }
 
-// CreateResult is the result of CreatePosts, in the order of the entries.
+// CreateResult is the result of CreatePosts. Created is in the order of the entries.
 type CreateResult struct {
 	Created []Created
-	// Replayed means that this is the stored result of an earlier request with the same key, and
-	// that no post was created.
+	// Replayed means that this is the stored result of an earlier request with the same key. No
+	// post was created.
 	Replayed bool
-	// Mismatch means that the earlier request with the same key was a different request.
+	// Mismatch means that the earlier request with the same key differs from this request.
 	Mismatch bool
 }
 
@@ -224,7 +227,7 @@ type ChangeStatus struct {
 	// To is CreateDraft or CreateSchedule.
 	To        CreateType
 	Republish bool
-	// Override lets an administrator schedule content that differs from what was approved; see
+	// Override lets an administrator schedule content that differs from the approved content; see
 	// MayOverride.
 	Override bool
 }
@@ -237,7 +240,7 @@ type StatusChanged struct {
 	Approval ApprovalEffect
 }
 
-// Validate returns Invalid unless To is CreateDraft or CreateSchedule.
+// Validate returns an Invalid fault unless To is CreateDraft or CreateSchedule.
 func (c ChangeStatus) Validate() error {
 	if c.To == CreateDraft || c.To == CreateSchedule {
 		return nil
@@ -248,10 +251,10 @@ func (c ChangeStatus) Validate() error {
 
 // ChangeSettings changes members of a post's settings.
 type ChangeSettings struct {
-	// Settings is a JSON object with the members to change. A null member is removed.
+	// Settings is a JSON object with the members to change. Members set to null are removed.
 	Settings json.RawMessage
-	// Override lets an administrator keep the post in the queue with settings that differ from what
-	// was approved; see MayOverride.
+	// Override lets an administrator keep the post in the queue although its new settings differ
+	// from the approved settings; see MayOverride.
 	Override bool
 }
 
@@ -263,7 +266,7 @@ type SettingsChanged struct {
 	Approval    ApprovalEffect
 }
 
-// Validate returns Invalid for settings that cannot be stored.
+// Validate returns an Invalid fault if the settings cannot be stored.
 func (c ChangeSettings) Validate() error {
 	var faults fault.List
 	if rule := settingsRule(c.Settings); rule != "" {
@@ -272,7 +275,7 @@ func (c ChangeSettings) Validate() error {
 	return faults.Err("publishing.ChangeSettings", "The settings are not valid.")
 }
 
-// settingsRule returns the rule that the settings break, or "" if they can be stored.
+// settingsRule returns the rule that the settings violate, or "" if the settings can be stored.
 func settingsRule(settings json.RawMessage) string {
 	if len(settings) > MaxSettings {
 		return fmt.Sprintf("must be smaller than %d bytes", MaxSettings)
@@ -286,19 +289,19 @@ func settingsRule(settings json.RawMessage) string {
 
 // Checked is the result of checking one entry against the rules.
 type Checked struct {
-	// ID is the channel id as the client sent it.
+	// ID is the channel id as sent by the client.
 	ID string
-	// Connector and Name belong to the channel. They are empty if it does not exist.
+	// Connector and Name are those of the channel. They are empty if the channel does not exist.
 	Connector string
 	Name      string
 	// Problems are human-readable sentences. A valid entry has none.
 	Problems []string
-	// SettingsProblem is set if one of the problems is about the settings.
+	// SettingsProblem is set if any of the problems concerns the settings.
 	SettingsProblem bool
 	// Empty is set if the first part has neither text nor media.
 	Empty bool
-	// MaxLength is how long a part may be, or 0 if there is no limit. Length is the length of the
-	// longest part. Both are in the platform's unit.
+	// MaxLength is the maximum length of a part, or 0 if there is no limit. Length is the length of
+	// the longest part. Both are in the platform's unit of length.
 	MaxLength int
 	Length    int
 }

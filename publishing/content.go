@@ -16,12 +16,12 @@ import (
 	"crier/tenancy"
 )
 
-// Storable reports whether text can be stored and sent unchanged: it must be valid UTF-8 without
-// NUL.
+// Storable reports whether text can be stored and sent unchanged. The text must be valid UTF-8 and
+// must not contain NUL.
 func Storable(s string) bool { return tenancy.Storable(s) }
 
-// Blank reports whether a text has no visible characters: it is empty or consists of white space,
-// control characters, and characters that only modify others.
+// Blank reports whether a text has no visible characters. Such a text is empty or contains only
+// white space, control characters, and characters that merely modify other characters.
 func Blank(text string) bool {
 	for _, r := range text {
 		if r != brailleBlank && !unicode.IsSpace(r) && !unicode.In(r, unicode.Cc, unicode.Cf,
@@ -34,8 +34,8 @@ func Blank(text string) bool {
 
 const brailleBlank = '\u2800' // a braille pattern without dots
 
-// storableJSON reports whether the database accepts a JSON document: its strings are storable, its
-// numbers are short, and it has at most MaxSettingsDepth levels.
+// storableJSON reports whether the database accepts a JSON document. All strings must be storable,
+// all numbers must be short, and the nesting depth must not exceed MaxSettingsDepth.
 func storableJSON(raw json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -64,13 +64,14 @@ func storableJSON(raw json.RawMessage) bool {
 	}
 }
 
-// The limits of a number. Postgres expands exponents: 1e-16383 takes 8 bytes here but 16,385 there.
+// Limits for a number. Postgres expands exponents: 1e-16383 takes 8 bytes here, but 16,385 bytes in
+// Postgres.
 const (
 	maxDigits   = 64 // characters
 	maxExponent = 30
 )
 
-// shortNumber reports whether a JSON number is short, even when written out without its exponent.
+// shortNumber reports whether a JSON number is short, both as written and without an exponent.
 func shortNumber(number string) bool {
 	if len(number) > maxDigits {
 		return false
@@ -83,11 +84,11 @@ func shortNumber(number string) bool {
 	return err == nil && exponent >= -maxExponent && exponent <= maxExponent
 }
 
-// ContentType is the format of a text. If a client sends none, ReadContent detects the format.
+// ContentType is the format of a text. If the client specifies no format, ReadContent detects it.
 type ContentType string
 
-// The formats. ContentHTML is a subset of HTML. It consists of the elements p, h1, h2, h3, u,
-// strong, a, ul, ol, li and br, the attribute href of links, and the attributes start and type of
+// Content formats. ContentHTML is a subset of HTML. The allowed elements are p, h1, h2, h3, u,
+// strong, a, ul, ol, li and br. The allowed attributes are href on links, and start and type on
 // numbered lists.
 const (
 	ContentText ContentType = "text"
@@ -101,9 +102,9 @@ type Content struct {
 	HTML bool
 }
 
-// ReadContent returns the content that a client sent, reduced to the ContentHTML subset if it is
-// HTML. If form is empty, richtext.IsHTML decides whether the content is HTML or plain text.
-// ReadContent takes linear time.
+// ReadContent returns content sent by a client. HTML is reduced to the ContentHTML subset. If form
+// is empty, richtext.IsHTML decides whether the content is HTML or plain text. ReadContent runs in
+// linear time.
 func ReadContent(sent string, form ContentType) Content {
 	if form == ContentText || form == "" && !richtext.IsHTML(sent) {
 		return Content{Text: sent}
@@ -123,9 +124,9 @@ func (c Content) Type() ContentType {
 	return ContentText
 }
 
-// Plain returns the content as plain text, for platforms without markup. Lines break where a
-// browser would break them. List items start with a dash or their number. A link's text is followed
-// by the URL unless it already contains the URL. Plain takes linear time.
+// Plain returns the content as plain text, for platforms that do not support markup. Lines break
+// where a browser would break them. Each list item starts with a dash or its number. A link's text
+// is followed by the URL unless the text already contains the URL. Plain runs in linear time.
 func (c Content) Plain() string {
 	if !c.HTML {
 		return c.Text

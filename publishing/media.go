@@ -23,11 +23,11 @@ type Medium struct {
 	Org tenancy.OrgID
 	// Key is the unguessable part of the file's URL.
 	Key string
-	// Blob is the Key of the first file with the same bytes. The bytes are stored once, under this
-	// key.
+	// Blob is the Key of the first file that has the same bytes. The bytes are stored only once,
+	// under that key.
 	Blob string
-	// Name is the file name without its extension, in NFC. It may contain letters of any script,
-	// but no separators, control characters, or characters with a special meaning in URLs or
+	// Name is the file name without its extension, in NFC. It may contain letters of any script. It
+	// contains no separators, control characters, or characters with a special meaning in URLs or
 	// headers.
 	Name string
 	// Ext is png, jpg, jpeg, gif or mp4.
@@ -35,9 +35,9 @@ type Medium struct {
 	ContentType string
 	// Size is the size of the published file in bytes.
 	Size int64
-	// Stored is the size of the upload in bytes. The upload is stored unchanged.
+	// Stored is the size of the uploaded file in bytes. The upload is stored unchanged.
 	Stored int64
-	// Edits are the replacements to make in the stored bytes when they are published; see
+	// Edits describes the bytes to replace when the stored file is published; see
 	// publishing/file/metadata.
 	Edits []byte
 	// Width is in pixels; 0 means unknown.
@@ -47,7 +47,7 @@ type Medium struct {
 	// DurationMS is the length of a video in milliseconds; 0 means unknown.
 	DurationMS   int64
 	OriginalName string
-	// Alt is the alternative text for attachments that have none.
+	// Alt is the alternative text used for attachments that have no alternative text of their own.
 	Alt string
 	// CreatedAt comes from the clock of the process that stored the upload.
 	CreatedAt time.Time
@@ -56,17 +56,17 @@ type Medium struct {
 // FileName returns the name with its extension.
 func (m Medium) FileName() string { return m.Name + "." + m.Ext }
 
-// Path returns the path at which the file is served, relative to the base URL:
+// Path returns the path at which the file is served, relative to the base URL. The form is
 // /files/{key}/{name}.{ext}, with non-ASCII letters percent-encoded as UTF-8.
 func (m Medium) Path() string { return "/files/" + m.Key + "/" + url.PathEscape(m.FileName()) }
 
-// BlobKey returns the key of the bytes in the blob store: {org}/{blob}. It contains nothing that a
-// client chose.
+// BlobKey returns the key under which the bytes are stored in the blob store: {org}/{blob}. No part
+// of the key is chosen by a client.
 func (m Medium) BlobKey() string { return m.Org.String() + "/" + m.Blob }
 
-// DerivedKey returns the blob key of a picture that is derived from this image:
+// DerivedKey returns the blob key of a picture derived from this image:
 // {org}/{key}.{spec}.{attempt}. Files with the same bytes have separate pictures, and each attempt
-// has its own key.
+// to make a picture has a separate key.
 func (m Medium) DerivedKey(spec string, attempt int) string {
 	return m.Org.String() + "/" + m.Key + "." + spec + "." + strconv.Itoa(attempt)
 }
@@ -77,14 +77,15 @@ func (m Medium) Video() bool { return m.Ext == "mp4" }
 // Duration returns the length of a video; 0 means unknown.
 func (m Medium) Duration() time.Duration { return time.Duration(m.DurationMS) * time.Millisecond }
 
-// MediaPerPage is the number of files in a page of ListMedia.
+// MediaPerPage is the number of files per page of ListMedia.
 const MediaPerPage = 18
 
 // ListMedia requests one page of an organization's files.
 type ListMedia struct {
 	// Page starts at 1.
 	Page int
-	// Search limits the list to files whose names contain it; "" lists all files.
+	// Search limits the list to files whose names contain the given text. If Search is "", all
+	// files are listed.
 	Search string
 }
 
@@ -94,7 +95,8 @@ const (
 	maxMediaSearch = 255 // characters
 )
 
-// Validate returns Invalid for a page that cannot exist or a search that no file can match.
+// Validate returns an Invalid fault if the page number is out of range, or if the search text
+// cannot match any file.
 func (q ListMedia) Validate() error {
 	var faults fault.List
 	if q.Page < 1 || q.Page > maxMediaPage {
@@ -113,18 +115,19 @@ type MediaPage struct {
 	Pages int
 }
 
-// VideoStream is a video from another server, or a part of it.
+// VideoStream is a video from another server, or a byte range of the video.
 type VideoStream struct {
 	// Body must be closed by the caller.
 	Body io.ReadCloser
 	// Size is the number of bytes in Body, or -1 if it is unknown.
 	Size int64
-	// ContentRange is the Content-Range header of a part. It is "" if Body is the whole video.
+	// ContentRange is the Content-Range header if Body is only a part of the video. It is "" if
+	// Body is the whole video.
 	ContentRange string
 }
 
 // FileKey returns the media key if raw is the URL of a file on this instance; otherwise, ours is
-// false. A URL without a host belongs to this instance.
+// false. A URL without a host counts as a URL on this instance.
 func FileKey(baseURL, raw string) (key string, ours bool) {
 	u, err := url.Parse(raw)
 	base, baseErr := url.Parse(baseURL)

@@ -6,14 +6,14 @@ import (
 	"crier/platform/fault"
 )
 
-// PauseScope is the kind of object that is paused. A CHECK constraint on the table has the same
-// list.
+// PauseScope says what kind of object is paused. A CHECK constraint on the table lists the same
+// values.
 type PauseScope string
 
-// The scopes, from the widest to the narrowest.
+// Pause scopes, from the widest to the narrowest.
 const (
-	// PauseInstance means that the instance's operator has stopped the organization. Members cannot
-	// undo this pause, and it is independent of the pauses they set.
+	// PauseInstance means that the operator of the instance has stopped publishing for the
+	// organization. Members cannot end this pause. It does not affect the pauses that members set.
 	PauseInstance     PauseScope = "instance"
 	PauseOrganization PauseScope = "organization"
 	PauseCustomer     PauseScope = "customer"
@@ -25,16 +25,19 @@ func (s PauseScope) Valid() bool {
 	return s == PauseInstance || s == PauseOrganization || s == PauseCustomer || s == PauseChannel
 }
 
-// SetPause pauses or resumes publishing for a channel, a customer or the organization. A channel
-// publishes only while none of the three is paused and the organization is not stopped.
+// SetPause pauses or resumes publishing for a channel, a customer or the whole organization. A
+// channel publishes only while none of the three is paused and the operator has not stopped the
+// organization.
 type SetPause struct {
 	Scope PauseScope
-	// ID is the id as the client sent it. It is ignored for the organization.
+	// ID is the id of the channel or customer, as sent by the client. It is ignored if Scope is
+	// PauseOrganization.
 	ID     string
 	Paused bool
 }
 
-// Validate returns Invalid for an unknown scope, and for PauseInstance, which members cannot set.
+// Validate returns an Invalid fault if the scope is unknown, or is PauseInstance, which members
+// cannot set.
 func (s SetPause) Validate() error {
 	if s.Scope.Valid() && s.Scope != PauseInstance {
 		return nil
@@ -45,20 +48,20 @@ func (s SetPause) Validate() error {
 // MaxHeldShown is the largest number of held posts in a response.
 const MaxHeldShown = 20
 
-// PauseResult is the effect of a pause or a resume.
+// PauseResult describes the effect of pausing or resuming.
 type PauseResult struct {
 	Paused bool
-	// Held is the number of posts that are due and held back.
+	// Held is the number of posts that are due but held back.
 	Held int
-	// InFlight is the number of posts whose call to the platform had already begun. They are not
-	// stopped.
+	// InFlight is the number of posts whose call to the platform had already begun. These calls are
+	// not stopped.
 	InFlight int
-	// Missed is the number of posts that were marked as missed on resuming, because they had been
-	// held for too long.
+	// Missed is the number of posts that were marked as missed when publishing resumed, because
+	// they had been held back for too long.
 	Missed int
-	// Posts are the scheduled posts that are due first, at most MaxHeldShown, without their parts.
+	// Posts holds the first MaxHeldShown scheduled posts by due time, without their parts.
 	Posts []Post
-	// Channels holds the channel names of these posts, and Texts their excerpts.
+	// Channels holds the channel names for Posts, and Texts holds excerpts of their texts.
 	Channels map[ChannelID]string
 	Texts    map[PostID]string
 }
@@ -67,20 +70,23 @@ type PauseResult struct {
 type QueueStats struct {
 	// Due is the number of posts that could be published now.
 	Due int
-	// Overdue is how many of the Due posts are late by more than OverdueAfter.
+	// Overdue is the number of posts in Due that are more than OverdueAfter late.
 	Overdue int
-	// Oldest is how long the oldest Due post has waited.
+	// Oldest is how long the oldest of the Due posts has been waiting.
 	Oldest time.Duration
-	// Waiting posts are due, but must wait for another post on the channel, for a back-off, or for
-	// the gap between two posts.
+	// Waiting is the number of due posts that must wait for another post on the same channel, for a
+	// back-off to end, or for the gap between two posts.
 	Waiting int
-	// Held posts are due, but a pause or a channel that must be reconnected holds them back.
+	// Held is the number of due posts that are held back by a pause, or because their channel must
+	// be reconnected.
 	Held int
-	// Publishing posts are claimed by a process that is sending them.
+	// Publishing is the number of posts that are claimed by a process that is sending them.
 	Publishing int
-	// Unknown posts have an unknown outcome, and the platform is still being queried about it.
+	// Unknown is the number of posts whose outcome is unknown and whose platform is still being
+	// queried.
 	Unknown int
-	// Next is when the next post is due. It is nil if there is none or if it was not requested.
+	// Next is when the next post is due. It is nil if there is no such post, or if Next was not
+	// requested.
 	Next *time.Time
 }
 

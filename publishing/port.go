@@ -7,9 +7,10 @@ import (
 	"crier/tenancy"
 )
 
-// Waker wakes the actor of an organization. Callers must first commit what is due.
+// Waker wakes an organization's actor. Before calling a Waker, commit the transaction that stores
+// the due posts.
 type Waker interface {
-	// Wake reports that the organization has a post due at the given time; the zero time means now.
-	// It never fails: if a wake-up is lost, the sweep finds the post.
+	// Wake reports that the organization has a post that is due at the given time. The zero time
+	// means now. Wake never fails. If a wake-up is lost, the sweep finds the post later.
 	Wake(ctx context.Context, org tenancy.OrgID, due time.Time)
 }

@@ -22,7 +22,8 @@ type (
 	SeriesTag      struct{}
 )
 
-// The ids of this domain. The first part of a thread has the same UUID as the thread's root post.
+// Ids of posts and related objects. The first part of a thread has the same UUID as the thread's
+// root post.
 type (
 	PostID        = id.ID[PostTag]
 	GroupID       = id.ID[GroupTag]
@@ -34,8 +35,9 @@ type (
 	SeriesID      = id.ID[SeriesTag]
 )
 
-// Post is what a channel publishes at one time: one or more parts. The root is the first post of
-// its group. A part with a delay begins a follower, which waits for its predecessor.
+// Post holds one or more parts that a channel publishes at the same time. The first post of a group
+// is the group's root. Each part with a delay begins another post, a follower, which waits for its
+// predecessor.
 type Post struct {
 	ID      PostID
 	Org     tenancy.OrgID
@@ -44,19 +46,19 @@ type Post struct {
 	State   State
 	// Due is nil while the post is in StateWaiting.
 	Due *time.Time
-	// PublishDate is the time that the calendar shows.
+	// PublishDate is the time shown in the calendar.
 	PublishDate time.Time
-	// After is the predecessor, or zero for a root.
+	// After is the post's predecessor, or zero for a root.
 	After PostID
-	// Delay is the time to wait after the predecessor is published, in whole minutes.
+	// Delay is how long to wait after the predecessor has been published. It is in whole minutes.
 	Delay time.Duration
-	// Revision starts at 1 and increases with each edit. A claim that read an earlier revision
-	// skips the post.
+	// Revision starts at 1 and increases with each edit. If a claim has read an earlier revision,
+	// the claim skips the post.
 	Revision int
-	// Settings is a JSON object; its member "__type" is the connector.
+	// Settings is a JSON object. Its member "__type" is the name of the connector.
 	Settings       json.RawMessage
 	CreationMethod CreationMethod
-	// Tags are the tags of the group's root. They may include deleted tags.
+	// Tags are the tags of the group's root. They may include tags that have been deleted.
 	Tags           []TagID
 	ReleaseID      *string
 	ReleaseURL     *string
@@ -71,20 +73,20 @@ type Post struct {
 	Interval int
 	// Projected is set on an occurrence that is not stored yet.
 	Projected *ProjectedOccurrence
-	// CreatedAt is when the post was stored. For a projected occurrence it is when the series was
+	// CreatedAt is when the post was stored. For a projected occurrence, it is when the series was
 	// stored.
 	CreatedAt time.Time
 	// UpdatedAt is the time of the last edit or state change.
 	UpdatedAt time.Time
-	// Parts are in order. Their positions are numbered across the whole group.
+	// Parts holds the parts in order. Their positions are numbered across the whole group.
 	Parts []Part
 }
 
-// ProjectedOccurrence is the source of an occurrence that is not stored yet.
+// ProjectedOccurrence holds data about an occurrence that is not stored yet.
 type ProjectedOccurrence struct {
-	// Template is the group whose content the occurrence will have.
+	// Template is the group whose content the occurrence will copy.
 	Template GroupID
-	// Next is when the series' current occurrence, which is stored, is due.
+	// Next is when the series' current occurrence is due. That occurrence is stored.
 	Next time.Time
 }
 
@@ -95,24 +97,24 @@ type Part struct {
 	Position int
 	Content  Content
 	Media    []Attachment
-	// Delay is the time to wait after the previous part is published.
+	// Delay is how long to wait after the previous part has been published.
 	Delay      time.Duration
 	ReleaseID  *string
 	ReleaseURL *string
 }
 
-// Attachment is a medium on a part. Alt has at most MaxAlt characters and may be empty.
+// Attachment is a medium attached to a part. Alt has at most MaxAlt characters and may be empty.
 type Attachment struct {
 	Media MediaID
 	Alt   string
 }
 
-// EventKind says what happened to a post. A CHECK constraint on the table has the same list. A new
-// kind must be allowed by a migration one version before any code writes it, because processes of
-// both versions run during an upgrade.
+// EventKind says what happened to a post. A CHECK constraint on the table lists the same values. A
+// migration must allow a new kind one version before any code writes it, because processes of both
+// versions run during an upgrade.
 type EventKind string
 
-// The kinds of events. Most of them are written by SQL statements in the stores.
+// Kinds of timeline events. Most of them are written by SQL statements in the stores.
 const (
 	EventWritten     EventKind = "written"
 	EventEdited      EventKind = "edited"
@@ -127,8 +129,8 @@ const (
 	EventReturned    EventKind = "returned" // to the queue, through no fault of the post
 	EventUnknown     EventKind = "unknown"  // the outcome of the call is unknown
 	EventReconciled  EventKind = "looked"   // the platform was queried but could not tell the outcome
-	// EventPublishedTwice means that an abandoned publication was found on the platform in addition
-	// to a second one.
+	// EventPublishedTwice means that the post is on the platform twice: an abandoned publication
+	// was found there in addition to a second one.
 	EventPublishedTwice EventKind = "published_twice"
 	EventSetAside       EventKind = "set_aside" // claims failed; its channel is skipped for a while
 	EventDelayed        EventKind = "delayed"   // writing the next occurrence failed; it is retried
@@ -139,12 +141,13 @@ const (
 	EventApproved          EventKind = "approved"
 	EventRejected          EventKind = "rejected"
 	EventApprovalExpired   EventKind = "approval_expired"
-	// EventApprovalVoid means that a request or an approval no longer counts. Its reason says why.
+	// EventApprovalVoid means that a request or an approval is no longer valid. The event's reason
+	// explains why.
 	EventApprovalVoid EventKind = "approval_void"
 )
 
-// EventKinds returns every kind of event. A test compares them with the CHECK constraint on the
-// table.
+// EventKinds returns all kinds of events. A test compares the result with the CHECK constraint on
+// the table.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventWritten, EventEdited, EventMoved, EventScheduled, EventUnscheduled, EventClaimed, EventSent, EventConfirmed,
@@ -154,8 +157,8 @@ func EventKinds() []EventKind {
 	}
 }
 
-// Event is an entry in a post's timeline. Node is the host name of the process, By is who acted,
-// and Reason is a sentence or an error code.
+// Event is an entry in a post's timeline. Node names the process that recorded the event. By
+// identifies who acted. Reason is a sentence or an error code.
 type Event struct {
 	// At is the database's time.
 	At     time.Time
@@ -165,10 +168,10 @@ type Event struct {
 	Reason *string
 }
 
-// CreationMethod is the client through which a post was created.
+// CreationMethod identifies the kind of client that created a post.
 type CreationMethod string
 
-// The creation methods. Only MethodAPI and MethodCLI are set at present. The column has no CHECK
+// Creation methods. At present, only MethodAPI and MethodCLI are used. The column has no CHECK
 // constraint.
 const (
 	MethodAPI      CreationMethod = "API"
@@ -179,8 +182,8 @@ const (
 	MethodUnknown  CreationMethod = "UNKNOWN"
 )
 
-// MethodFromClient returns the method for a name sent by a public client: MethodCLI for "CLI",
-// otherwise MethodAPI.
+// MethodFromClient returns the creation method for a name sent by a public client. The result is
+// MethodCLI for "CLI", and MethodAPI for any other name.
 func MethodFromClient(s string) CreationMethod {
 	if s == string(MethodCLI) {
 		return MethodCLI
@@ -188,17 +191,17 @@ func MethodFromClient(s string) CreationMethod {
 	return MethodAPI
 }
 
-// Customer is a group of channels, such as a client of an agency.
+// Customer is a group of channels, such as those of an agency's client.
 type Customer struct {
 	ID   CustomerID
 	Name string
 }
 
-// ReleaseMissing is the release id of a post that the platform published without returning an id.
-// It is part of the public API.
+// ReleaseMissing is the release id of a post that was published, but for which the platform
+// returned no id. The value is part of the public API.
 const ReleaseMissing = "missing"
 
-// RemoteItem is a published item on a platform.
+// RemoteItem is an item that has been published on a platform.
 type RemoteItem struct {
 	ID  string
 	URL string

@@ -2,16 +2,16 @@ package publishing
 
 import "time"
 
-// WireTime is the layout of times in responses and webhooks: UTC with milliseconds.
+// WireTime is the format of times in responses and webhooks: UTC with milliseconds.
 const WireTime = "2006-01-02T15:04:05.000Z"
 
-// ListPosts requests the posts in a date range or, if Page is set, one page of all posts. Either
-// way, the posts are ordered by publish date, then by id.
+// ListPosts requests the posts in a date range. If Page is set, it requests one page of all posts
+// instead. In both cases, posts are ordered by publish date, then by id.
 type ListPosts struct {
-	// Start and End are the first and last publish date of the range, both inclusive.
+	// Start and End are the earliest and latest publish dates in the range. Both are inclusive.
 	Start, End time.Time
 	Page       *Page
-	// Customer is a customer id as the client sent it; empty means all customers.
+	// Customer is a customer id as sent by the client; empty means all customers.
 	Customer string
 }
 
@@ -23,38 +23,38 @@ type Page struct {
 	Limit int
 }
 
-// The limits of GET /posts. MaxRange is the longest date range.
+// Limits for GET /posts. MaxRange is the longest date range.
 const (
 	DefaultPageLimit = 20
 	MaxPageLimit     = 100
 	MaxRange         = 366 * 24 * time.Hour
-	// MaxListed is the largest number of posts in the response for a range.
+	// MaxListed is the maximum number of posts in a response for a date range.
 	MaxListed = 10_000
-	// CountAhead is the maximum number of posts after a page that are counted.
+	// CountAhead limits how many of the posts after a page are counted.
 	CountAhead = 10_000
-	// MaxListedBytes limits the size of the posts in one response: their stored texts, plus
-	// ListedPart for each part, image and follower. Their stored settings have a separate limit of
-	// the same size.
+	// MaxListedBytes limits the size of the posts in one response. The size is that of the stored
+	// texts, plus ListedPart for each part, image and follower. The stored settings have a separate
+	// limit of the same size.
 	MaxListedBytes = 8 << 20
 	// ListedPart is in bytes.
 	ListedPart = 128
 )
 
-// Thread is an item in the calendar: the posts of a group.
+// Thread is an item in the calendar. It holds the posts of one group.
 type Thread struct {
 	// Root has every part of the group in order, including the followers' parts.
 	Root      Post
 	Followers []Post
 	Channel   Channel
-	// Tags are the existing tags of the root, in the root's order.
+	// Tags holds the root's tags in the root's order, without deleted ones.
 	Tags []Tag
 	// Media holds the media of all parts.
 	Media map[MediaID]Medium
 }
 
 // Effective returns the post that determines the thread's state and error. If the root is not
-// published, it returns the root. Otherwise, it returns the first follower that failed. If none has
-// failed, it returns the first follower that is not yet published, or the root if all are
+// published, it returns the root. Otherwise, it returns the first follower that failed. If none
+// failed, it returns the first follower that is not published yet, or the root if all followers are
 // published.
 func (t Thread) Effective() Post {
 	if t.Root.State != StatePublished {
@@ -72,20 +72,21 @@ func (t Thread) Effective() Post {
 	return effective
 }
 
-// ThreadPage is the result of ListPosts. For a range it holds every thread, and HasMore is false.
+// ThreadPage is the result of ListPosts. For a date range, it holds all threads and HasMore is
+// false.
 type ThreadPage struct {
 	Threads []Thread
-	// Total is the number of posts on all pages, counting at most CountAhead after this page. It is
-	// 0 for a range.
+	// Total is the number of posts on all pages. At most CountAhead posts after this page are
+	// counted. Total is 0 for a date range.
 	Total   int
 	HasMore bool
 }
 
-// PostDetail is a thread with its timeline: the newest 1000 events of the whole group, oldest
-// first.
+// PostDetail is a thread with its timeline. The timeline holds the 1000 newest events of the whole
+// group, oldest first.
 type PostDetail struct {
 	Thread
 	Events []Event
-	// Approval is the status of the newest approval request, as clients see it.
+	// Approval is the status of the newest approval request, as shown to clients.
 	Approval ApprovalStatus
 }

@@ -12,14 +12,15 @@ const (
 	MaxOccurrences = 10_000
 )
 
-// Repeat says how a post repeats: every Days days, at the wall-clock time of its date in the
+// Repeat says how a post repeats: every Days days, at the wall-clock time of the post's date in the
 // channel's time zone.
 type Repeat struct {
 	// Days is the number of days between two occurrences; 0 means that the post does not repeat.
 	Days int
-	// Until is the latest time of an occurrence; nil means no end.
+	// Until is the latest possible time of an occurrence; nil means no end.
 	Until *time.Time
-	// Count is the number of occurrences, including the first one and skipped ones; 0 means no end.
+	// Count is the number of occurrences, including the first one and any skipped ones; 0 means no
+	// limit.
 	Count int
 }
 
@@ -41,9 +42,9 @@ func (r Repeat) validate(date time.Time, add func(name, format string, args ...a
 	}
 }
 
-// Occurrence returns the id that an object has in the nth occurrence, given the object's id in the
-// first one. The ids of later occurrences are therefore known before the occurrences are stored.
-// Applying Occurrence twice with the same number returns the original id.
+// Occurrence returns an object's id in the nth occurrence. first is the id of the same object in
+// the first occurrence. The ids of later occurrences are therefore known before the occurrences are
+// stored. Applying Occurrence twice with the same number returns the original id.
 func Occurrence[T any](first id.ID[T], nth int) id.ID[T] {
 	u := first.UUID()
 	for i := range 4 {

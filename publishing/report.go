@@ -6,11 +6,12 @@ import "time"
 const (
 	// MaxReportDays is the longest window.
 	MaxReportDays = 365
-	// MaxReportErrors is the largest number of recent errors in a report.
+	// MaxReportErrors is the maximum number of recent errors in a report.
 	MaxReportErrors = 20
 )
 
-// GetReport requests a report on an organization's or a customer's posts over a window of days.
+// GetReport requests a report on the posts of an organization or a customer during a window of
+// days.
 type GetReport struct {
 	// Days is the length of the window, from 1 to MaxReportDays. Today is its last day.
 	Days int
@@ -18,44 +19,44 @@ type GetReport struct {
 	Customer string
 }
 
-// Report counts threads by the state of Thread.Effective. Each thread is counted on its publish
-// date.
+// Report counts threads by state, as determined by Thread.Effective. Each thread counts on its
+// publish date.
 type Report struct {
-	// From is the start of the first day of the window in the organization's time zone, and To is
-	// the present.
+	// From is the start of the first day of the window, in the organization's time zone. To is the
+	// time at which the report was made.
 	From, To time.Time
 	// Customer is nil if the report covers the whole organization.
 	Customer *Customer
-	// Posts counts the threads in the window, plus the drafts and scheduled posts of all later
+	// Posts counts the threads in the window, and also the drafts and scheduled posts on all later
 	// days.
 	Posts    PostCounts
 	Channels ChannelCounts
 	// Platforms are sorted by identifier.
 	Platforms []PlatformReport
-	// Days are the days of the window, earliest first. Each starts at midnight in the
-	// organization's time zone.
+	// Days holds one report per day of the window, earliest first. Each day starts at midnight in
+	// the organization's time zone.
 	Days []DayReport
-	// Errors are the latest failures in the window, latest first.
+	// Errors holds the most recent failures in the window, newest first.
 	Errors []PostFailure
 }
 
 // PostCounts counts threads by state.
 type PostCounts struct{ Draft, Scheduled, Published, Failed int }
 
-// ChannelCounts counts connected channels. A channel that must be reconnected or is disabled is not
-// active.
+// ChannelCounts counts connected channels. A channel is not active if it is disabled or must be
+// reconnected.
 type ChannelCounts struct{ Total, Active, Disabled, RefreshNeeded int }
 
-// PlatformReport is a report's section on one platform.
+// PlatformReport is the section of a report that covers one platform.
 type PlatformReport struct {
 	Platform string
-	// Channels is the number of connected channels. It is 0 if only posts of disconnected channels
-	// remain.
+	// Channels is the number of connected channels. It is 0 if the platform appears only because of
+	// posts on channels that have since been disconnected.
 	Channels int
 	Posts    PostCounts
 }
 
-// DayReport is a report's section on one day.
+// DayReport is the section of a report that covers one day.
 type DayReport struct {
 	Start time.Time
 	Posts PostCounts

@@ -10,20 +10,22 @@ import (
 // FailuresToStop is the number of consecutive failed occurrences that ends a series.
 const FailuresToStop = 2
 
-// StopReason says why a series has no further occurrences. A CHECK constraint on the table has the
-// same list.
+// StopReason says why a series has no further occurrences. A CHECK constraint on the table lists
+// the same values.
 type StopReason string
 
 const (
-	// StopEnded means that the recurrence reached its end, or that the channel was disconnected.
+	// StopEnded means that the recurrence reached its end, or that Advance found the channel
+	// disconnected.
 	StopEnded StopReason = "ended"
 	// StopFailed means that FailuresToStop consecutive occurrences failed.
 	StopFailed StopReason = "failed"
-	// StopDeleted means that a person deleted the series.
+	// StopDeleted means that the series or its organization was deleted, or that a user
+	// disconnected the channel.
 	StopDeleted StopReason = "deleted"
 )
 
-// OccurrenceState says how a stored occurrence counts for its series.
+// OccurrenceState says how a stored occurrence affects its series.
 type OccurrenceState string
 
 const (
@@ -33,8 +35,8 @@ const (
 	OccurrencePublished OccurrenceState = "published"
 	// OccurrenceFailed counts toward FailuresToStop.
 	OccurrenceFailed OccurrenceState = "failed"
-	// OccurrencePassedBy means that the occurrence was deleted, or was missed during a pause. It
-	// counts as neither failure nor success.
+	// OccurrencePassedBy means that the occurrence was deleted, was missed during a pause, or
+	// exceeded the plan's limit. It counts neither as a failure nor as a success.
 	OccurrencePassedBy OccurrenceState = "passed_by"
 )
 
@@ -45,9 +47,9 @@ type StoredOccurrence struct {
 	State  OccurrenceState
 }
 
-// Series is a repeated post. Exactly one occurrence is current, and the current occurrence is
-// stored. When it ends, the next occurrence becomes current, and is stored if it is not stored
-// already.
+// Series is a repeated post. Exactly one of its occurrences is current, and that occurrence is
+// stored. When it ends, the next occurrence becomes current. If the next occurrence is not stored
+// yet, it is stored then.
 type Series struct {
 	recurrence.Rule
 	// Number is the number of the current occurrence.
@@ -66,16 +68,17 @@ type Progress struct {
 	Failures int
 	// Write is set if occurrence Number has no row yet.
 	Write bool
-	// Stop is set if no occurrence follows. In that case, Number is the last occurrence.
+	// Stop is set if no further occurrence follows. In that case, Number is the number of the last
+	// occurrence.
 	Stop StopReason
 }
 
-// Advance returns the occurrence that becomes current. While the current occurrence is open, it
-// stays current. Otherwise, the next occurrence that is stored and open, or that is later than now,
-// becomes current. Earlier occurrences without a row are skipped.
+// Advance determines which occurrence becomes current. While the current occurrence is open, it
+// stays current. After that, it is succeeded by the next occurrence that is either stored and open,
+// or not stored yet and due after now. Past occurrences that are not stored are skipped.
 //
-// stored holds the stored occurrences, starting with the current one and sorted by number. Advance
-// is pure, so repeating a call after a crash returns the same result.
+// stored holds the stored occurrences from the current one on, sorted by number. Advance is a pure
+// function, so repeating a call after a crash returns the same result.
 func (s Series) Advance(stored []StoredOccurrence, now time.Time) Progress {
 	p := Progress{Number: s.Number, Failures: s.Failures}
 	state := OccurrencePassedBy // a current occurrence without a row was skipped
@@ -121,8 +124,8 @@ func (s Series) Advance(stored []StoredOccurrence, now time.Time) Progress {
 	}
 }
 
-// SeriesRef identifies a series. It includes the organization because EndedSeries finds series
-// across all organizations, while Advance works within one.
+// SeriesRef identifies a series. It includes the organization, because EndedSeries searches all
+// organizations, whereas Advance works within a single one.
 type SeriesRef struct {
 	Org    tenancy.OrgID `db:"org_id"`
 	Series SeriesID      `db:"id"`

@@ -14,26 +14,26 @@ import (
 
 // The limits of slots.
 const (
-	// MaxQueueTimes is the largest number of times in a channel's queue plan.
+	// MaxQueueTimes is the maximum number of posting times in a channel's queue plan.
 	MaxQueueTimes = 100
-	// SlotHold is how long a slot is held after it is found.
+	// SlotHold is how long a slot is reserved after it has been found.
 	SlotHold = 2 * time.Minute
-	// SlotsAhead is how far ahead slots are searched for.
+	// SlotsAhead is how far into the future to search for slots.
 	SlotsAhead = 366 * 24 * time.Hour
-	// NextSlots is the number of upcoming times that are shown with a queue plan.
+	// NextSlots is the number of upcoming slots shown with a queue plan.
 	NextSlots = 10
 )
 
 const minutesOfDay = 24 * 60
 
-// Weekdays is a set of days of the week: bit 1<<d is set if it contains time.Weekday d.
+// Weekdays is a set of days of the week. Bit 1<<d is set if the set contains the time.Weekday d.
 type Weekdays uint8
 
 // EveryDay is the set of all seven days.
 const EveryDay Weekdays = 1<<7 - 1
 
-// WeekdaysOf returns the given days as a set. ok is false if a day is not 0 (Sunday) to 6
-// (Saturday).
+// WeekdaysOf returns the given days as a set. ok is false if any day is outside the range from 0
+// (Sunday) to 6 (Saturday).
 func WeekdaysOf(days []int) (w Weekdays, ok bool) {
 	for _, d := range days {
 		if d < int(time.Sunday) || d > int(time.Saturday) {
@@ -44,7 +44,7 @@ func WeekdaysOf(days []int) (w Weekdays, ok bool) {
 	return w, true
 }
 
-// Days returns the days of the set in order, 0 (Sunday) first.
+// Days returns the days in the set in ascending order, starting with 0 (Sunday).
 func (w Weekdays) Days() []int {
 	days := make([]int, 0, 7)
 	for d := range 7 {
@@ -57,13 +57,13 @@ func (w Weekdays) Days() []int {
 
 func (w Weekdays) has(d time.Weekday) bool { return w&(1<<d) != 0 }
 
-// plus returns the set with every day moved later by n days; a negative n moves them earlier.
+// plus returns the set with every day shifted n days later, or earlier if n is negative.
 func (w Weekdays) plus(n int) Weekdays {
 	n = ((n % 7) + 7) % 7
 	return (w<<n | w>>(7-n)) & EveryDay
 }
 
-// QueueTime is one posting time of a queue plan: a wall-clock time on certain days of the week.
+// QueueTime is one posting time in a queue plan: a wall-clock time on certain days of the week.
 type QueueTime struct {
 	// Minute is the number of minutes after midnight, from 0 to 1439.
 	Minute int
@@ -72,18 +72,18 @@ type QueueTime struct {
 
 // QueuePlan holds a channel's posting times, as wall-clock times in the channel's time zone.
 //
-// Days are wall-clock days. The rules for clock changes are the same as for repeated posts
-// (recurrence.Rule): a time that the zone skips is moved later by the size of the jump (02:30
-// becomes 03:30), and if a time occurs twice, the first one is used. Two times of a plan that fall
-// on the same instant are one slot.
+// Days are also in the channel's time zone. Clock changes are handled as for repeated posts (see
+// recurrence.Rule). If the zone skips a time, the slot is moved later by the size of the jump, for
+// example from 02:30 to 03:30. If a time occurs twice, the first one is used. If two times in a
+// plan fall on the same instant, they count as one slot.
 type QueuePlan struct {
 	Zone  *time.Location
 	Times []QueueTime
 }
 
-// DefaultQueueTimes returns the posting times of a new channel. If a person chose the zone, for the
-// channel or its organization, the times are 09:20, 14:10 and 19:00, in working hours and in the
-// evening. Otherwise the zone is UTC, and the times are 02:00, 06:40 and 11:40.
+// DefaultQueueTimes returns the posting times of a new channel. If a user chose the time zone of
+// the channel or its organization, the times are 09:20, 14:10 and 19:00, during working hours and
+// in the evening. Otherwise, the zone is UTC, and the times are 02:00, 06:40 and 11:40.
 func DefaultQueueTimes(zoneChosen bool) []QueueTime {
 	minutes := []int{120, 400, 700}
 	if zoneChosen {
@@ -96,12 +96,12 @@ func DefaultQueueTimes(zoneChosen bool) []QueueTime {
 	return out
 }
 
-// Between returns the plan's slots that are after one instant and not after another, earliest
+// Between returns the plan's slots that are later than after but not later than until, earliest
 // first.
 func (p QueuePlan) Between(after, until time.Time) (slots []time.Time) {
 	const day = 24 * time.Hour
-	// An instant is less than two days from its wall-clock time read as UTC: the offset plus a
-	// skipped day.
+	// If a wall-clock time is read as UTC, it differs from the actual instant by less than two
+	// days: by the zone's offset plus at most one skipped day.
 	last := until.Add(2 * day)
 	for date := after.UTC().Add(-2 * day).Truncate(day); !date.After(last); date = date.Add(day) {
 		for _, t := range p.Times {
@@ -123,7 +123,7 @@ func sortedOnce(slots []time.Time) []time.Time {
 	return slices.CompactFunc(slots, time.Time.Equal)
 }
 
-// Next returns the first n slots after an instant, or fewer if the plan has fewer within
+// Next returns the first n slots later than after. It returns fewer if there are fewer within
 // SlotsAhead.
 func (p QueuePlan) Next(after time.Time, n int) (slots []time.Time) {
 	for span := 8 * 24 * time.Hour; span < 2*SlotsAhead && len(slots) < n; span *= 2 {
@@ -132,14 +132,14 @@ func (p QueuePlan) Next(after time.Time, n int) (slots []time.Time) {
 	return slots[:min(n, len(slots))]
 }
 
-// TakenMinutes is a set of minutes that already have a post or a held slot. Minutes are counted
-// from 1970.
+// TakenMinutes is the set of minutes that already have a post or a held slot. A minute is
+// represented by the number of minutes since the beginning of 1970, in UTC.
 type TakenMinutes map[int64]struct{}
 
 // Add adds the minute of an instant.
 func (t TakenMinutes) Add(at time.Time) { t[minuteOf(at)] = struct{}{} }
 
-// Has reports whether the set contains the minute of an instant.
+// Has reports whether the set contains the minute of the given time.
 func (t TakenMinutes) Has(at time.Time) bool {
 	_, ok := t[minuteOf(at)]
 	return ok
@@ -147,12 +147,14 @@ func (t TakenMinutes) Has(at time.Time) bool {
 
 func minuteOf(at time.Time) int64 { return at.Truncate(time.Minute).Unix() / 60 }
 
-// slotStep is the time span whose slots FreeSlot computes at once. Most calls find a slot within
-// the first few days, and an organization can have thousands of posting times.
+// slotStep is the length of the period for which FreeSlot computes slots in one step. It is short
+// because most calls find a slot within the first few days, and an organization can have thousands
+// of posting times.
 const slotStep = 4 * 24 * time.Hour
 
-// FreeSlot returns the first slot of any plan that is after one instant, not after another, and not
-// taken. ok is false if there is none. It returns the error of ctx if ctx ends first.
+// FreeSlot returns the first slot in any of the plans that is later than after, not later than
+// until, and not taken. ok is false if there is no such slot. If ctx ends first, FreeSlot returns
+// the error from ctx.
 func FreeSlot(
 	ctx context.Context, plans []QueuePlan, after, until time.Time, taken TakenMinutes,
 ) (at time.Time, ok bool, err error) {
@@ -178,8 +180,8 @@ func FreeSlot(
 	return time.Time{}, false, nil
 }
 
-// mergedByZone returns one plan per zone, with each time of day listed once, because most channels
-// of an organization have the same times.
+// mergedByZone merges the plans into one plan per time zone, which lists each time of day only
+// once. This saves work, because most channels of an organization have the same times.
 func mergedByZone(plans []QueuePlan) (merged []QueuePlan) {
 	days := map[string]map[int]Weekdays{}
 	zones := map[string]*time.Location{}
@@ -205,10 +207,10 @@ func mergedByZone(plans []QueuePlan) (merged []QueuePlan) {
 // SetQueuePlan replaces a channel's posting times.
 type SetQueuePlan struct {
 	Times []QueueTime
-	// Zone becomes the channel's time zone. The zero value keeps the current zone.
+	// Zone is the channel's new time zone. The zero value keeps the current zone.
 	Zone tenancy.ZoneRequest
-	// UTC means that the times are minutes after 00:00 UTC of a day, and may be up to a day before
-	// or after that day. They are converted to wall-clock times using the current offset of the
+	// UTC means that each Minute counts from 00:00 UTC, and may fall on the day before or after the
+	// given day. The times are converted to wall-clock times using the current UTC offset of the
 	// channel's zone.
 	UTC bool
 }
@@ -234,8 +236,8 @@ func (c SetQueuePlan) Validate() error {
 	return faults.Err("publishing.SetQueuePlan", "The posting times are not valid.")
 }
 
-// WallTimes returns the times as they are stored for a channel in the zone: sorted wall-clock
-// times, with each minute listed once together with all its days.
+// WallTimes returns the times in the form in which they are stored for a channel in the given zone.
+// The result is sorted by wall-clock time and lists each minute once, with all its days.
 func (c SetQueuePlan) WallTimes(zone *time.Location, now time.Time) []QueueTime {
 	shift := 0
 	if c.UTC {
@@ -264,11 +266,11 @@ func floorDiv(n, d int) int {
 	return q
 }
 
-// ChannelPlan is a channel's queue plan as shown to people.
+// ChannelPlan is a channel's queue plan as shown to users.
 type ChannelPlan struct {
-	// Timezone is the channel's time zone, in the form that tenancy.LoadZone takes.
+	// Timezone is the channel's time zone, in the format that tenancy.LoadZone accepts.
 	Timezone string
 	Times    []QueueTime
-	// Next holds the plan's next slots, at most NextSlots. Taken slots are included.
+	// Next holds the plan's next slots, including taken ones. It has at most NextSlots elements.
 	Next []time.Time
 }

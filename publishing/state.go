@@ -6,10 +6,10 @@ import (
 	"crier/platform/fault"
 )
 
-// State is the state of a post. A CHECK constraint on the table has the same list.
+// State is the state of a post. A CHECK constraint on the table lists the same values.
 type State string
 
-// The states. Clients see WAITING, PUBLISHING and UNKNOWN as QUEUE.
+// Post states. To clients, WAITING, PUBLISHING and UNKNOWN appear as QUEUE.
 const (
 	StateDraft State = "DRAFT"
 	StateQueue State = "QUEUE"
@@ -17,19 +17,19 @@ const (
 	StateWaiting State = "WAITING"
 	// StatePublishing is the state of a post that a worker has claimed.
 	StatePublishing State = "PUBLISHING"
-	// StateUnknown is the state of a post that was sent without receiving a response. The platform
-	// may have published the post.
+	// StateUnknown is the state of a post that was sent, but for which no response was received.
+	// The platform may have published the post.
 	StateUnknown   State = "UNKNOWN"
 	StatePublished State = "PUBLISHED"
 	StateError     State = "ERROR"
 )
 
-// States returns every state, in the order of a post's life.
+// States returns all states, in the order in which a post usually passes through them.
 func States() []State {
 	return []State{StateDraft, StateWaiting, StateQueue, StatePublishing, StateUnknown, StatePublished, StateError}
 }
 
-// Valid reports whether s is one of States, including those that clients see as QUEUE.
+// Valid reports whether s is one of States, including the states that clients see as QUEUE.
 func (s State) Valid() bool {
 	for _, v := range States() {
 		if s == v {
@@ -39,11 +39,11 @@ func (s State) Valid() bool {
 	return false
 }
 
-// Claimed reports whether the post is being sent or its outcome is unknown, so that it cannot be
+// Claimed reports whether the post is being sent or has an unknown outcome. Such a post cannot be
 // edited.
 func (s State) Claimed() bool { return s == StatePublishing || s == StateUnknown }
 
-// The error codes of posts in StateError, as clients see them.
+// Error codes of posts in StateError, as shown to clients.
 const (
 	CodeMissed          = "missed"
 	CodeOutcomeUnknown  = "outcome_unknown"
@@ -54,11 +54,11 @@ const (
 	CodeTooLong         = "took_too_long"
 	// CodeUnapproved means that the post's content differs from what was approved.
 	CodeUnapproved = "unapproved"
-	// CodeQuota means that the plan had no room for an occurrence of a repeated post when the
-	// occurrence was written.
+	// CodeQuota means that an occurrence of a repeated post exceeded the plan's limit when the
+	// occurrence was stored.
 	CodeQuota = "quota"
-	// CodeDeleted means that the post was deleted while it was being published. Only webhooks see
-	// it.
+	// CodeDeleted means that the post was deleted while it was being published. The code appears
+	// only in webhooks.
 	CodeDeleted = "deleted"
 )
 
@@ -123,26 +123,28 @@ func ErrorCodes() []ErrorCode {
 	}
 }
 
-// MaybeSentAdvice is appended to the error of a post that was abandoned but may have been
+// MaybeSentAdvice is appended to the error message of a post that was abandoned but may have been
 // published.
 const MaybeSentAdvice = " A call for it may have reached the platform but was never answered: " +
 	"check there before publishing it again."
 
-// publishingWait and unknownWait are how long a client should wait before trying again while a post
-// is being published, or while its outcome is unknown.
+// publishingWait is how long a client should wait before trying again if the post is being
+// published. unknownWait is how long to wait if its outcome is unknown.
 const (
 	publishingWait = 5 * time.Second
 	unknownWait    = time.Minute
 )
 
-// Move returns nil if a person may move a post to DRAFT or QUEUE, otherwise a Conflict that gives
-// the reason. published means that a part of the post has a release.
+// Move returns nil if a user may move a post to DRAFT or QUEUE. Otherwise, it returns a Conflict
+// fault that explains why not. published means that some part of the post is on the platform.
 //
-// A claimed post cannot be moved. The Conflict has a RetryAfter unless republish is set, because
-// the publication in progress may result from an earlier request with republish.
+// A claimed post cannot be moved. The Conflict fault has a RetryAfter only if republish is not set.
+// With republish, a retry could publish the post again, because the publication in progress may be
+// the result of an earlier request with republish.
 //
-// A post that is published, or may be, can be moved only with republish. There is one exception: a
-// post that may be published can be moved to DRAFT. It stays marked as possibly published.
+// If a post has been or may have been published, it can be moved only if republish is set. There is
+// one exception: a post that only may have been published can be moved to DRAFT. It stays marked as
+// possibly published.
 func Move(state, to State, outcomeUnknown, published, republish bool) error {
 	const op = "publishing.Move"
 	if state.Claimed() && republish {

@@ -26,7 +26,7 @@ type Tag struct {
 	UpdatedAt time.Time `db:"updated_at"`
 }
 
-// The limits of tags. MaxPostTags applies to one post, MaxTags to an organization.
+// Limits for tags. MaxPostTags is per post, and MaxTags is per organization.
 const (
 	// MaxTagName is in characters.
 	MaxTagName  = 64
@@ -34,7 +34,7 @@ const (
 	MaxTags     = 1_000
 )
 
-// SaveTag has the name and color of a new tag, or the new name and color of an existing tag.
+// SaveTag holds the name and color for a new tag, or the new name and color for an existing tag.
 type SaveTag struct {
 	Name  string
 	Color string
@@ -42,8 +42,8 @@ type SaveTag struct {
 
 var colorForm = regexp.MustCompile(`^#[0-9a-f]{6}$`)
 
-// Cleaned returns the command with a clean name (tenancy.CleanName) and the color in lower case, or
-// Invalid with every problem.
+// Cleaned returns the command with the name cleaned by tenancy.CleanName and the color in lower
+// case. If the command is not valid, Cleaned returns an Invalid fault that lists every problem.
 func (c SaveTag) Cleaned() (SaveTag, error) {
 	var faults fault.List
 	name, rule := tenancy.CleanName(c.Name, 1, MaxTagName)

@@ -7,10 +7,12 @@ import (
 	"crier/platform/text"
 )
 
-// PartialPublishMessage returns the error message of a thread that stopped midway. It names the
-// published parts, so that nobody publishes them again by hand. failed is the position of the part
-// that was not published, and reason says why. Positions count from 0 but are shown counting from
-// 1. If no part is published, the result is reason alone.
+// PartialPublishMessage returns the error message for a thread that failed midway. The message
+// lists the parts that were published, so that nobody publishes them again by hand.
+//
+// failed is the position of the part that was not published, and reason explains why it was not.
+// Positions count from 0, but the message counts from 1. If no part was published, the message is
+// just reason.
 func PartialPublishMessage(published []int, failed int, reason string) string {
 	if len(published) == 0 {
 		return reason

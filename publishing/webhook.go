@@ -15,59 +15,60 @@ import (
 	"crier/tenancy"
 )
 
-// The tags that distinguish webhook id types (platform/id).
+// Tags that distinguish webhook id types (platform/id).
 type (
 	WebhookTag  struct{}
 	DeliveryTag struct{}
 )
 
-// The webhook ids. A DeliveryID is sent to the endpoint and is the same in each attempt.
+// Webhook ids. A DeliveryID is sent to the endpoint and stays the same for every attempt.
 type (
 	WebhookID  = id.ID[WebhookTag]
 	DeliveryID = id.ID[DeliveryTag]
 )
 
 // WebhookEvent is a kind of event that is sent to endpoints. A CHECK constraint on the table
-// webhook_event has the same list, without WebhookTest.
+// webhook_event lists the same values, except WebhookTest.
 type WebhookEvent string
 
-// The events. Each change of a thread's state, as clients see it, is one event.
+// Webhook events. Each change to a thread's state that clients can see is one event.
 const (
 	// WebhookPublished means that the whole thread is published, including its delayed parts.
 	WebhookPublished WebhookEvent = "post.published"
-	// WebhookFailed means that a part failed for good and the thread is in the state ERROR.
+	// WebhookFailed means that a part failed permanently and the thread is in the state ERROR.
 	WebhookFailed WebhookEvent = "post.failed"
-	// WebhookStatus is every other state change of a stored thread: a draft was scheduled, the
-	// thread became a draft, or a published or failed thread was scheduled again. Creating,
-	// editing, moving and deleting send nothing.
+	// WebhookStatus is sent for every other state change of a stored thread: when a draft is
+	// scheduled, when a thread becomes a draft, and when a published or failed thread is scheduled
+	// again. Nothing is sent when a thread is created, edited, moved or deleted.
 	WebhookStatus            WebhookEvent = "post.status_changed"
 	WebhookApprovalRequested WebhookEvent = "approval.requested"
 	WebhookApprovalResolved  WebhookEvent = "approval.resolved"
-	// WebhookTest is the event of a delivery that a person requests. An endpoint cannot choose it.
+	// WebhookTest is the event of a test delivery requested by a user. Endpoints cannot subscribe
+	// to it.
 	WebhookTest WebhookEvent = "webhook.test"
 )
 
-// WebhookEvents returns the events that an endpoint can choose.
+// WebhookEvents returns the events that an endpoint can subscribe to.
 func WebhookEvents() []WebhookEvent {
 	return []WebhookEvent{
 		WebhookPublished, WebhookFailed, WebhookStatus, WebhookApprovalRequested, WebhookApprovalResolved,
 	}
 }
 
-// WebhookDisabled says why an endpoint receives no events. A CHECK constraint on the table has the
-// same list.
+// WebhookDisabled says why an endpoint is disabled. A CHECK constraint on the table lists the same
+// values.
 type WebhookDisabled string
 
 // The reasons.
 const (
 	DisabledByPerson WebhookDisabled = "person"
-	// DisabledGone means that the endpoint responded with 410.
+	// DisabledGone means that the endpoint responded with status 410 (Gone).
 	DisabledGone WebhookDisabled = "gone"
-	// DisabledFailing means that no attempt has succeeded for WebhookGiveUp.
+	// DisabledFailing means that the endpoint failed for WebhookGiveUp without a single success.
 	DisabledFailing WebhookDisabled = "failing"
 )
 
-// DeliveryState is the state of a delivery. A CHECK constraint on the table has the same list.
+// DeliveryState is the state of a delivery. A CHECK constraint on the table lists the same values.
 type DeliveryState string
 
 // The states of a delivery.
@@ -84,20 +85,21 @@ const (
 	// MaxWebhookName is in characters.
 	MaxWebhookName = 128
 	maxWebhookURL  = 2048 // bytes
-	// maxWebhookChannels is how many channels an endpoint may select.
+	// maxWebhookChannels is the maximum number of channels that an endpoint can select.
 	maxWebhookChannels = 1000
-	// MaxWebhookBody is the largest body that is sent, in bytes.
+	// MaxWebhookBody is the maximum size of a request body, in bytes.
 	MaxWebhookBody = 20_000
-	// MaxWebhookAnswer is how many bytes of a response are read, and MaxWebhookExcerpt is how many
-	// of them are stored.
+	// MaxWebhookAnswer is the maximum number of bytes read from a response. MaxWebhookExcerpt is
+	// how many of these bytes are stored.
 	MaxWebhookAnswer  = 8 << 10
 	MaxWebhookExcerpt = 512
-	// maxPreviousSecrets is how many earlier secrets may sign in addition to the current one.
+	// maxPreviousSecrets is the maximum number of earlier secrets that can sign deliveries in
+	// addition to the current secret.
 	maxPreviousSecrets = 3
-	// MaxWebhookPending is how many deliveries of an endpoint can be pending. Beyond that, the
-	// oldest are abandoned.
+	// MaxWebhookPending is the maximum number of pending deliveries per endpoint. If there are
+	// more, the oldest are abandoned.
 	MaxWebhookPending = 10_000
-	// MaxWebhookLog is how many deliveries of an endpoint are kept.
+	// MaxWebhookLog is the maximum number of deliveries kept per endpoint.
 	MaxWebhookLog = MaxWebhookPending + 1_000
 	// MaxDeliveryPage is the largest number of deliveries in one response.
 	MaxDeliveryPage = 50
@@ -107,30 +109,32 @@ const (
 const (
 	// WebhookTimeout limits one attempt, from the DNS lookup to the end of the response.
 	WebhookTimeout = 15 * time.Second
-	// WebhookGiveUp is how long an endpoint may fail without a single success before it is
+	// WebhookGiveUp is how long an endpoint can fail without a single success before it is
 	// disabled.
 	WebhookGiveUp = 5 * 24 * time.Hour
 	// WebhookOverlap is how long a replaced secret continues to sign deliveries.
 	WebhookOverlap = 24 * time.Hour
-	// maxRetryAfter is the longest pause that an endpoint can request. It equals the longest wait
-	// in webhookWaits.
+	// maxRetryAfter is the longest pause that an endpoint can request. It is equal to the longest
+	// wait in webhookWaits.
 	maxRetryAfter = 24 * time.Hour
-	// webhookJitter is the fraction by which a wait may be longer or shorter.
+	// webhookJitter is the maximum fraction by which a wait is lengthened or shortened.
 	webhookJitter = 0.2
 )
 
-// webhookWaits are the waits before each attempt after the first: ten attempts in about 75 hours.
+// webhookWaits holds the wait before each attempt after the first. Together with the first, there
+// are ten attempts within about 75 hours.
 var webhookWaits = [...]time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour,
 	20 * time.Hour, 24 * time.Hour,
 }
 
-// MaxWebhookAttempts is the largest number of attempts for one delivery.
+// MaxWebhookAttempts is the maximum number of attempts per delivery.
 const MaxWebhookAttempts = len(webhookWaits) + 1
 
-// WebhookWait returns how long to wait after the given number of failed attempts, and false if
-// there is no further attempt. chance, from 0 to 1, varies the wait by up to 20% in either
-// direction. asked is the endpoint's Retry-After: the wait is at least that long, up to a day.
+// WebhookWait returns how long to wait after the given number of failed attempts. It returns false
+// if there are no more attempts. chance is a number from 0 to 1 that varies the wait by up to 20%
+// in either direction. asked is the endpoint's Retry-After. The wait is at least that long, or at
+// least one day if Retry-After is longer than a day.
 func WebhookWait(failed int, chance float64, asked time.Duration) (time.Duration, bool) {
 	if failed < 1 || failed > len(webhookWaits) {
 		return 0, false
@@ -139,15 +143,16 @@ func WebhookWait(failed int, chance float64, asked time.Duration) (time.Duration
 	return max(time.Duration(factor*float64(webhookWaits[failed-1])), WebhookPause(asked)), true
 }
 
-// WebhookPause returns the pause granted to an endpoint that requests one, at most a day.
+// WebhookPause returns the pause that the endpoint requested in asked, limited to one day. If asked
+// is negative, it returns 0.
 func WebhookPause(asked time.Duration) time.Duration { return min(max(asked, 0), maxRetryAfter) }
 
-// Webhook is an organization's endpoint, without its secret.
+// Webhook describes an organization's endpoint, without its secret.
 type Webhook struct {
 	ID   WebhookID
 	Name string
 	URL  string
-	// Events and Integrations select what the endpoint receives; empty means everything.
+	// Events and Integrations limit what the endpoint receives. An empty list sets no limit.
 	Events       []WebhookEvent
 	Integrations []ChannelID
 	CreatedAt    time.Time
@@ -155,15 +160,16 @@ type Webhook struct {
 	// DisabledAt is nil while the endpoint receives events.
 	DisabledAt  *time.Time
 	DisabledFor *WebhookDisabled
-	// FailingSince is the time of the first failure since the last success. It is nil if the last
-	// attempt succeeded.
+	// FailingSince is the time of the first failed attempt since the last successful one. It is nil
+	// if the last attempt succeeded.
 	FailingSince *time.Time
-	// PreviousUntil holds the times at which earlier secrets expire, soonest first. Until then,
-	// they still sign.
+	// PreviousUntil holds the times at which earlier secrets expire, soonest first. Until they
+	// expire, these secrets still sign deliveries.
 	PreviousUntil []time.Time
 }
 
-// Origin returns only the scheme and host of the URL, because the rest may contain a token.
+// Origin returns only the scheme and host of the URL, because the rest of the URL may contain a
+// token.
 func (w Webhook) Origin() string {
 	u, err := url.Parse(w.URL)
 	if err != nil {
@@ -172,9 +178,9 @@ func (w Webhook) Origin() string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
 
-// Rotate returns the webhook after its secret has been replaced. The replaced secret still signs
-// for WebhookOverlap, and earlier secrets keep their expiry times. Rotate returns Conflict while
-// maxPreviousSecrets earlier secrets still sign.
+// Rotate returns the webhook as it will be once its secret is replaced. The replaced secret still
+// signs deliveries for the duration WebhookOverlap. Earlier secrets keep their expiry times. Rotate
+// returns Conflict if maxPreviousSecrets earlier secrets have not expired yet.
 func (w Webhook) Rotate(now time.Time) (Webhook, error) {
 	w.PreviousUntil = w.StillSign(now)
 	if len(w.PreviousUntil) >= maxPreviousSecrets {
@@ -189,20 +195,20 @@ func (w Webhook) Rotate(now time.Time) (Webhook, error) {
 	return w, nil
 }
 
-// StillSign returns the expiry times of the earlier secrets that still sign at the given time,
-// soonest first.
+// StillSign returns the expiry times of the earlier secrets that have not expired at the given
+// time, soonest first.
 func (w Webhook) StillSign(now time.Time) []time.Time {
 	return slices.DeleteFunc(slices.Clone(w.PreviousUntil), func(end time.Time) bool { return !end.After(now) })
 }
 
-// Wants reports whether the endpoint receives this event for this channel.
+// Wants reports whether the endpoint should receive the given event for the given channel.
 func (w Webhook) Wants(event WebhookEvent, channel ChannelID) bool {
 	return w.DisabledAt == nil && (len(w.Events) == 0 || slices.Contains(w.Events, event)) &&
 		(len(w.Integrations) == 0 || slices.Contains(w.Integrations, channel))
 }
 
-// Pasted returns the command after removing invisible characters and surrounding white space from
-// the URL.
+// Pasted returns the command with invisible characters and surrounding white space removed from the
+// URL.
 func (c SetWebhook) Pasted() SetWebhook {
 	if c.URL != nil {
 		clean := paste.Line(*c.URL)
@@ -211,28 +217,30 @@ func (c SetWebhook) Pasted() SetWebhook {
 	return c
 }
 
-// WebhookRecord is an endpoint with its selected channels, including disconnected ones.
+// WebhookRecord is an endpoint together with the channels it selects, including disconnected
+// channels.
 type WebhookRecord struct {
 	Webhook
 	Channels []Channel
 }
 
-// SetWebhook creates or changes an endpoint. A nil field leaves its value unchanged. A new endpoint
-// without Events and Integrations receives all events of all channels.
+// SetWebhook creates or changes an endpoint. If a field is nil, its value stays unchanged. A new
+// endpoint for which neither Events nor Integrations is set receives all events for all channels.
 type SetWebhook struct {
 	Name *string
 	URL  *string
-	// Integrations are channel ids as the client sent them.
+	// Integrations holds channel ids as sent by the client.
 	Integrations *[]string
 	Events       *[]string
-	// Secret is in the Standard Webhooks format: whsec_ followed by base64. If it is nil, a new
+	// Secret is in the Standard Webhooks format: whsec_ followed by base64. If Secret is nil, a new
 	// endpoint gets a random secret.
 	Secret   *string
 	Disabled *bool
 }
 
-// Validate returns Invalid with every problem that can be found without the database. isOpen
-// reports whether a URL may use plain http because the operator has allowed its address.
+// Validate returns an Invalid fault that lists every problem detectable without the database.
+// isOpen reports whether the operator has allowed a URL's address, so that the URL may use plain
+// http.
 func (c SetWebhook) Validate(isNew bool, isOpen func(*url.URL) bool) error {
 	var faults fault.List
 	if c.Name == nil && isNew {
@@ -296,7 +304,7 @@ func joinEvents() string {
 	return strings.Join(names, ", ")
 }
 
-// webhookURLRule returns the rule that an endpoint's URL breaks, or "" if the URL is valid.
+// webhookURLRule returns the rule that an endpoint's URL violates, or "" if the URL is valid.
 func webhookURLRule(text string, isOpen func(*url.URL) bool) string {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxWebhookURL || !Storable(text) || !utf8.ValidString(u.Host) || u.Hostname() == "" || u.Opaque != "" ||
@@ -315,7 +323,7 @@ func webhookURLRule(text string, isOpen func(*url.URL) bool) string {
 	return ""
 }
 
-// WebhookURL returns Invalid unless the text can be an endpoint's URL.
+// WebhookURL returns an Invalid fault if the text cannot be used as an endpoint's URL.
 func WebhookURL(text string, isOpen func(*url.URL) bool) error {
 	var faults fault.List
 	if rule := webhookURLRule(text, isOpen); rule != "" {
@@ -331,14 +339,14 @@ const webhookSecretPrefix = "whsec_"
 const (
 	minWebhookSecret = 24
 	maxWebhookSecret = 64
-	// NewWebhookSecret is the size of a secret that the service creates.
+	// NewWebhookSecret is the size of a secret generated by the service, in bytes.
 	NewWebhookSecret = 32
 )
 
 const webhookSecretRule = "must be whsec_ followed by the base64 of 24 to 64 bytes"
 
-// ParseWebhookSecret returns the key bytes of a secret, decoded from the base64 text after whsec_.
-// The error does not contain the secret.
+// ParseWebhookSecret decodes the base64 text after whsec_ and returns the key bytes. The error does
+// not contain the secret.
 func ParseWebhookSecret(text string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(paste.Word(text), webhookSecretPrefix)
 	if !ok {
@@ -351,41 +359,42 @@ func ParseWebhookSecret(text string) ([]byte, error) {
 	return key, nil
 }
 
-// FormatWebhookSecret returns the secret for the key bytes.
+// FormatWebhookSecret returns the secret that encodes the key bytes.
 func FormatWebhookSecret(key []byte) string {
 	return webhookSecretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
-// Delivery is one event on its way to one endpoint.
+// Delivery tracks the delivery of one event to one endpoint.
 type Delivery struct {
 	ID    DeliveryID
 	Event WebhookEvent
 	// Post is the thread's first post, or zero for a test.
 	Post  PostID
 	State DeliveryState
-	// Attempts is how often the endpoint has been called so far.
+	// Attempts is the number of times that the endpoint has been called so far.
 	Attempts int
 	// NextAt is nil once the delivery has ended.
 	NextAt    *time.Time
 	CreatedAt time.Time
 	EndedAt   *time.Time
-	// Error is why the delivery failed, if its last attempt's error does not say so.
+	// Error explains why the delivery failed. It is set only if the last attempt's error does not
+	// explain the failure.
 	Error *string
 	// Log holds the last attempts, oldest first.
 	Log  []WebhookAttempt
 	Body string
 }
 
-// WebhookAttempt is one call to an endpoint, as it is stored.
+// WebhookAttempt is one call to an endpoint, in the form in which it is stored.
 type WebhookAttempt struct {
 	// Number starts at 1.
 	Number int       `json:"number"`
 	At     time.Time `json:"at"`
-	// Millis is how long the call took, in milliseconds.
+	// Millis is the duration of the call in milliseconds.
 	Millis int64 `json:"ms"`
-	// Status is the HTTP status of the response, or 0 if there was none.
+	// Status is the HTTP status of the response, or 0 if there was no response.
 	Status int `json:"status,omitempty"`
-	// Error is a human-readable reason why the attempt failed, or "" if it succeeded.
+	// Error is a human-readable explanation of why the attempt failed, or "" if it succeeded.
 	Error string `json:"error,omitempty"`
 	// Answer is the beginning of the response body.
 	Answer string `json:"answer,omitempty"`
@@ -393,8 +402,8 @@ type WebhookAttempt struct {
 
 // ListDeliveries requests an endpoint's newest deliveries.
 type ListDeliveries struct {
-	// Before is a delivery id as the client sent it. Only older deliveries are returned; "" starts
-	// with the newest.
+	// Before is a delivery id as sent by the client. Only older deliveries are returned. If Before
+	// is "", the list starts with the newest delivery.
 	Before string
 	// Limit is from 1 to MaxDeliveryPage.
 	Limit int

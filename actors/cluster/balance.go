@@ -8,8 +8,8 @@ import (
 	clusterstore "crier/actors/cluster/store"
 )
 
-// maxHandover limits how many shards a process gives away in one step, to keep the new owners from
-// having to start too many organizations' actors at once.
+// maxHandover limits how many shards a process gives away in one step, so that the new owners do
+// not have to start too many organizations' actors at once.
 const maxHandover = 64
 
 // preferredOwner returns the worker that should own a shard, or uuid.Nil if there are no workers.
@@ -26,8 +26,8 @@ func preferredOwner(shard int16, workers []uuid.UUID) uuid.UUID {
 	return best
 }
 
-// weight hashes a shard and a node with FNV-1a and a finalizer, because with FNV-1a alone a change
-// in the last byte affects few bits.
+// weight hashes a shard and a node with FNV-1a, followed by a finalizer. With FNV-1a alone, a
+// change in the last byte would affect only a few bits.
 func weight(shard int16, node uuid.UUID) uint64 {
 	h := uint64(14695981039346656037)
 	for _, b := range append(node[:], byte(shard), byte(shard>>8)) {
@@ -38,7 +38,7 @@ func weight(shard int16, node uuid.UUID) uint64 {
 	return h ^ h>>31
 }
 
-// workers returns the ids of the nodes that can own shards. These are the nodes with RoleWorker
+// workers returns the ids of the nodes that can own shards, which are the nodes with RoleWorker
 // that are not leaving.
 func workers(nodes []clusterstore.Node) (out []uuid.UUID) {
 	for _, n := range nodes {
@@ -49,9 +49,9 @@ func workers(nodes []clusterstore.Node) (out []uuid.UUID) {
 	return out
 }
 
-// plan returns the shards that the node me should take and give away. The node takes the shards
-// without a live owner for which it is the preferred owner. It gives away at most maxHandover of
-// its shards for which a different node is the preferred owner.
+// plan returns the shards that the node me should take and the shards that it should give away. The
+// node takes a shard without a live owner if it is the shard's preferred owner. It gives away
+// shards whose preferred owner is a different node, but at most maxHandover of them.
 func plan(me uuid.UUID, nodes []clusterstore.Node, shards []clusterstore.Shard) (take, give []int16) {
 	able := workers(nodes)
 	alive := map[uuid.UUID]bool{}

@@ -16,26 +16,26 @@ import (
 // Config configures a Member and a Host. All processes' certificates must be signed by the same
 // authority.
 type Config struct {
-	// LeaseTTL is how long a process owns its shards after its last heartbeat.
+	// LeaseTTL is how long a process keeps its shards after its last heartbeat.
 	LeaseTTL time.Duration `env:"LEASE_TTL, default=10s" doc:"How long a process keeps its shards without a heartbeat."`
 	// HeartbeatInterval is at most half of LeaseTTL.
 	HeartbeatInterval time.Duration `env:"HEARTBEAT_INTERVAL, default=2s" doc:"How often a process renews its lease."`
 	// Roles are RoleEdge, RoleWorker or both.
-	Roles []string `env:"ROLES, default=edge,worker" doc:"edge serves requests, worker publishes posts; one or both."`
+	Roles []string `env:"ROLES, default=edge,worker" doc:"What this process does: edge (serves requests), worker (publishes posts), or both."`
 	// Listen is a host:port address. If it is empty, other processes cannot send messages to this
 	// process's actors. Example: 10.0.0.7:4901
-	Listen string `env:"CLUSTER_LISTEN" doc:"host:port at which other processes reach this one; not needed by a single process."`
+	Listen string `env:"CLUSTER_LISTEN" doc:"host:port at which other processes reach this one; not needed for a single process."`
 	// Advertise is the host:port address at which other processes reach this one. It defaults to
 	// Listen.
-	Advertise string `env:"CLUSTER_ADVERTISE" doc:"host:port that other processes use, if it differs from CLUSTER_LISTEN."`
+	Advertise string `env:"CLUSTER_ADVERTISE" doc:"host:port at which other processes reach this one, if different from CLUSTER_LISTEN."`
 	// Cert, Key and CA are required unless Listen is on loopback.
 	Cert string `env:"CLUSTER_CERT" doc:"PEM file with this process's certificate; required unless all processes are on loopback."`
 	Key  string `env:"CLUSTER_KEY" doc:"PEM file with the private key of CLUSTER_CERT."`
-	CA   string `env:"CLUSTER_CA" doc:"PEM file with the authority that issued the certificates of all processes."`
+	CA   string `env:"CLUSTER_CA" doc:"PEM file with the certificate of the authority that issued all processes' certificates."`
 }
 
-// Has reports whether the process has a role. A process without RoleWorker owns no shards; a
-// process without RoleEdge has no public listener.
+// Has reports whether the process has the given role. A process without RoleWorker owns no shards,
+// and a process without RoleEdge has no public listener.
 func (c Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
 const (
@@ -44,7 +44,8 @@ const (
 	maxLeaseTTL = 10 * time.Minute
 )
 
-// Validate returns all configuration faults, joined. errors.As finds an env.Fault in the result.
+// Validate returns all configuration faults as one joined error. errors.As can extract an env.Fault
+// from it.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Duration("LEASE_TTL", c.LeaseTTL, minLeaseTTL, maxLeaseTTL)
@@ -90,10 +91,10 @@ func (c Config) validateAddresses(faults *env.Faults) {
 	}
 }
 
-// callLimit returns the timeout of a heartbeat statement. If the connection is dead, a heartbeat
-// takes three times as long, because it must time out, connect and repeat the statement. Even then,
-// the lease is renewed before it expires, except for leases under three seconds, which are meant
-// for tests.
+// callLimit returns the timeout for a single heartbeat statement. On a dead connection, a heartbeat
+// takes three times as long: the statement times out, the process reconnects, and the statement
+// runs again. Even then, the lease is renewed before it expires, unless the lease is shorter than
+// three seconds. Leases that short are meant for tests.
 func (c Config) callLimit() time.Duration {
 	return min(max((c.LeaseTTL-c.HeartbeatInterval)/3, shortestCall), longestCall)
 }
@@ -119,7 +120,7 @@ func loopback(host string) bool {
 }
 
 // tls returns the TLS configuration for both ends of a connection. Each end must present a
-// certificate signed by the CA. tls returns nil if no certificate is configured. The error is an
+// certificate signed by the CA. tls returns nil if no certificate is configured. Any error is an
 // env.Fault.
 func (c Config) tls() (*tls.Config, error) {
 	if c.Cert == "" && c.Key == "" && c.CA == "" {

@@ -12,8 +12,9 @@ import (
 	"crier/platform/fault"
 )
 
-// Home is a process's data folder. A file lock ensures that at most one process uses it. The
-// process that holds the lock therefore knows that earlier processes with the same ID have ended.
+// Home is a process's data folder. A file lock ensures that only one process uses it at a time. A
+// process that holds the lock therefore knows that all earlier processes with the same ID have
+// ended.
 type Home struct {
 	// ID identifies the folder. It is stored in the file node.id and outlives the process.
 	ID   uuid.UUID
@@ -23,8 +24,8 @@ type Home struct {
 // OpenHome locks the data folder dir and creates it if it does not exist. The operating system
 // releases the lock when the process ends, even after a crash.
 //
-// OpenHome returns fault.Conflict if another process has locked the folder, and fault.Invalid if
-// the folder cannot be created or written to, or has a broken node.id.
+// OpenHome returns fault.Conflict if another process has locked the folder. It returns
+// fault.Invalid if the folder cannot be created or written to, or if its node.id is not valid.
 func OpenHome(dir string) (*Home, error) {
 	const op = "cluster.OpenHome"
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -59,9 +60,9 @@ func homeID(path string) (uuid.UUID, error) {
 	return uuid.Parse(strings.TrimSpace(string(raw)))
 }
 
-// Close releases the lock. It unlocks explicitly, because a child process between fork and exec has
-// a copy of the file descriptor, which would keep the lock. It returns the operating system's
-// errors. The lock is released at the latest when the process ends.
+// Close releases the lock. It unlocks the file explicitly, because a child process between fork and
+// exec has a copy of the file descriptor, which would otherwise keep the lock. Close returns errors
+// from the operating system. Even after an error, the lock is released when the process ends.
 func (h *Home) Close() error {
 	return errors.Join(syscall.Flock(int(h.lock.Fd()), syscall.LOCK_UN), h.lock.Close())
 }

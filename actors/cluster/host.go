@@ -19,18 +19,18 @@ import (
 	"crier/platform/fault"
 )
 
-// Host runs the actors of this process. If Config.Listen is set, it also sends messages to the
-// actors of other processes. Its methods are safe for concurrent use.
+// Host runs this process's actors. If Config.Listen is set, it also sends messages to actors in
+// other processes. Its methods are safe for concurrent use.
 //
-// Only the process that owns an identity's shard knows whether its actor is running. Other
-// processes therefore never address the actor itself. They send the message to the owner's router,
-// an actor with a fixed name, which starts the actor if necessary and passes the message on. An
-// actor that stopped, moved or was restarted is thus never mistaken for a process that does not
-// respond.
+// Only the process that owns an identity's shard knows whether the identity's actor is running.
+// Other processes therefore never address an actor directly. They send the message to the owning
+// process's router, an actor with a fixed name, which starts the actor if necessary and passes the
+// message on. As a result, an actor that has stopped, moved or restarted is never mistaken for an
+// unresponsive process.
 //
-// Host uses only protoactor's actors and transport. Member handles membership and ownership, so the
-// library's cluster, gossip and block list are not started. The block list would permanently
-// exclude a process that was temporarily cut off.
+// Host uses only protoactor's actors and transport. Membership and ownership are handled by Member,
+// so the library's cluster, gossip and block list are not started. The block list would permanently
+// exclude a process that was only temporarily unreachable.
 type Host struct {
 	system *actor.ActorSystem
 	lookup *lookup
@@ -47,12 +47,12 @@ type Kind struct {
 	// Produce returns a new actor for an identity.
 	Produce func(identity string) actor.Actor
 	// Leave is sent to an actor whose shard has moved to another process. From then on, the actor
-	// must respond to requests with Moved and forward other messages through Send. The actor is
+	// must respond to every request with Moved and forward all other messages through Send. It is
 	// stopped a second later.
 	Leave any
 	// Moved is the response to a request that reached the wrong process or an actor that has left.
-	// Its GetMoved method returns true. For every other response, GetMoved returns false or does
-	// not exist.
+	// Its GetMoved method returns true. Any other response either has no GetMoved method or returns
+	// false from it.
 	Moved any
 	// Shard returns an identity's shard, or false if the identity is invalid.
 	Shard func(identity string) (int16, bool)
@@ -64,9 +64,9 @@ type Kind struct {
 var (
 	// ErrSilent is returned if the actor or its process did not respond in time.
 	ErrSilent = errors.New("no response in time")
-	// ErrNowhere is returned if no process was found that runs the actor.
+	// ErrNowhere is returned if no process that runs the actor could be found.
 	ErrNowhere = errors.New("no process is running the actor")
-	// errStopped is the error of a request to an actor that has stopped.
+	// errStopped is returned for a request to an actor that has stopped.
 	errStopped = errors.New("the actor has stopped")
 )
 
@@ -140,8 +140,8 @@ func remoteOptions(cfg Config) ([]remote.ConfigOption, error) {
 	return append(options, remote.WithServerOptions(server...), remote.WithDialOptions(dial...)), nil
 }
 
-// listen opens the socket and starts the router. It recovers from the panic that the library raises
-// if it cannot listen.
+// listen opens the socket and starts the router. The library panics if it cannot listen; in that
+// case, listen recovers and returns an error.
 func (h *Host) listen(rc *remote.Config) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -160,7 +160,7 @@ func routerName(kind string) string { return "router-" + kind }
 // identityHeader is the message header that tells a router which identity a message is for.
 const identityHeader = "identity"
 
-// route is the router's Receive function. It passes messages from other processes on to this
+// route is the router's Receive function. It forwards messages from other processes to this
 // process's actors. It never blocks.
 func (h *Host) route(ctx actor.Context) {
 	if ctx.MessageHeader() == nil {
@@ -189,9 +189,9 @@ func (h *Host) Address() string {
 }
 
 // Request sends a message to an identity's actor, starting the actor if necessary, and waits at
-// most budget for the response. If the actor has moved or stopped, or its connection was lost,
-// Request tries once more. The error is ErrSilent or ErrNowhere. After ErrSilent, the message may
-// have arrived.
+// most budget for the response. If the actor has moved or stopped, or if the connection to it was
+// lost, Request tries once more. Any error is ErrSilent or ErrNowhere. If Request returns
+// ErrSilent, the message may have arrived anyway.
 func (h *Host) Request(identity string, message any, budget time.Duration) (any, error) {
 	end := clock.System{}.Now().Add(budget)
 	for tries := 1; ; tries++ {
@@ -245,9 +245,10 @@ func (h *Host) Send(identity string, message any) {
 	}
 }
 
-// find returns the receiver of an identity's messages. This is the identity's actor or, if another
-// process owns the identity, that process's router with the header that the router needs. find
-// returns nil if no process owns the identity or this host is closed.
+// find returns the actor to which messages for an identity must be sent. If this process owns the
+// identity, that is the identity's actor. If another process owns the identity, it is that
+// process's router, and find also returns the header that the router needs. find returns nil if no
+// process owns the identity or this host is closed.
 func (h *Host) find(identity string) (*actor.PID, map[string]string) {
 	address, here := h.lookup.where(identity)
 	switch {
@@ -271,12 +272,12 @@ func (h *Host) SendLocal(identity string, message any) {
 // is the owner's address, or empty if no process owns the identity.
 func (h *Host) Where(identity string) (address string, here bool) { return h.lookup.where(identity) }
 
-// Moves returns how many responses to requests were Kind.Moved. A request that is tried twice may
-// count twice.
+// Moves returns how many requests were answered with Kind.Moved. A request that is tried twice may
+// be counted twice.
 func (h *Host) Moves() int64 { return h.moved.Load() }
 
-// forwardFor is how long an actor that has left or retired keeps running, to forward messages that
-// were already on their way.
+// forwardFor is how long an actor keeps running after it has left or retired, so that it can
+// forward messages that were already in transit.
 const forwardFor = time.Second
 
 // Evict sends Kind.Leave to the actors whose shards this process no longer owns, and stops these
@@ -288,9 +289,10 @@ func (h *Host) Evict() {
 	}
 }
 
-// Retire removes an activation and stops it a second later. The next message for the identity
-// starts a new activation. An idle actor calls Retire, and must then handle messages as it does
-// after Kind.Leave, so that no message that was already on its way is lost.
+// Retire removes an activation, which is one running instance of an actor, and stops it a second
+// later. The next message for the identity starts a new activation. Idle actors call Retire. After
+// that, an actor must handle messages as it does after Kind.Leave, so that messages already in
+// transit are not lost.
 func (h *Host) Retire(identity string, pid *actor.PID) {
 	h.lookup.remove(identity, pid)
 	h.stopLater(pid)
@@ -300,9 +302,9 @@ func (h *Host) stopLater(pid *actor.PID) {
 	time.AfterFunc(forwardFor, func() { h.system.Root.Poison(pid) })
 }
 
-// Close lets every actor handle the messages in its mailbox, stops the actors, and then stops the
-// actor system. If ctx ends first, Close does not wait for the remaining actors and returns ctx's
-// error.
+// Close lets every actor handle the messages in its mailbox and then stops the actor. Finally, it
+// stops the actor system. If ctx ends first, Close does not wait for the remaining actors and
+// returns ctx's error.
 func (h *Host) Close(ctx context.Context) error {
 	var stopped []actor.Future
 	for _, pid := range h.lookup.close() {

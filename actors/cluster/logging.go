@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// levelShiftHandler logs protoactor's records one level lower. The library reports a lost peer as
-// an error, but it is normal for a process to leave the cluster.
+// levelShiftHandler lowers the level of protoactor's log records by one. The library reports a lost
+// peer as an error, but it is normal for a process to leave the cluster.
 type levelShiftHandler struct{ slog.Handler }
 
 // lowered returns the level below l; slog's levels are four apart.

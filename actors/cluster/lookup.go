@@ -20,8 +20,8 @@ type lookup struct {
 	closed bool
 }
 
-// where implements Host.Where. An invalid identity has no owner, unless this process owns every
-// shard.
+// where implements Host.Where. An invalid identity has no owner, except in a process that owns
+// every shard.
 func (l *lookup) where(identity string) (address string, here bool) {
 	if l.kind.Place == nil {
 		return "", true
@@ -50,7 +50,8 @@ func (l *lookup) activate(identity string) *actor.PID {
 	return pid
 }
 
-// props returns the properties of an actor that removes itself from the map when it stops.
+// props returns the actor.Props for an identity's actor. When the actor stops, it is removed from
+// l.pids.
 func (l *lookup) props(identity string) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor { return l.kind.Produce(identity) },
 		actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
@@ -94,7 +95,7 @@ func (l *lookup) remove(identity string, pid *actor.PID) {
 	}
 }
 
-// close returns the running actors and prevents others from starting.
+// close returns the running actors and prevents new ones from starting.
 func (l *lookup) close() []*actor.PID {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package cluster divides the organizations among processes. A Member maintains this process's
-// lease and shards, which determine what the process schedules. A Host runs this process's actors
-// and sends messages to other processes' actors.
+// lease and its shards, which determine the organizations for which the process schedules posts. A
+// Host runs this process's actors and sends messages to actors in other processes.
 package cluster
 
 import (
@@ -19,7 +19,7 @@ import (
 	"crier/platform/pg"
 )
 
-// The roles of a process. They are stored in the column node.roles.
+// The roles that a process can have. They are stored in the node.roles column.
 const (
 	// RoleEdge serves requests.
 	RoleEdge = "edge"
@@ -27,8 +27,8 @@ const (
 	RoleWorker = "worker"
 )
 
-// Deps holds a Member's dependencies. Changed and Lost may be nil. The heartbeat calls both, so
-// they must not block.
+// Deps holds a Member's dependencies. Changed and Lost may be nil. The heartbeat calls both
+// functions, so they must not block.
 type Deps struct {
 	DB   *pg.DB
 	Home *Home
@@ -41,8 +41,8 @@ type Deps struct {
 	Lost func()
 }
 
-// Member represents this process in the cluster: it renews the lease and owns its share of the
-// shards. Its methods are safe for concurrent use.
+// Member represents this process in the cluster. It renews the process's lease and owns the
+// process's share of the shards. Its methods are safe for concurrent use.
 type Member struct {
 	*Owners
 
@@ -60,10 +60,12 @@ type Member struct {
 	released    chan struct{} // closed when Release has given every shard back
 }
 
-// Join makes this process a member of the cluster and starts its heartbeat, which runs until Leave.
-// address is where other processes reach this process's actors, or empty if they cannot. Join fails
-// if Postgres does not respond. A process that ends without Leave keeps its shards until its lease
-// expires or the next process with the same Home joins.
+// Join makes this process a member of the cluster and starts its heartbeat, which runs until Leave
+// is called. address is the address at which other processes reach this process's actors. It is
+// empty if they cannot reach them. Join returns an error if Postgres does not respond.
+//
+// A process that ends without calling Leave keeps its shards until its lease expires or the next
+// process with the same Home joins.
 func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, error) {
 	me := clusterstore.Node{ID: deps.Owners.id, Home: deps.Home.ID, Address: address, Roles: cfg.Roles}
 	m := &Member{
@@ -79,8 +81,9 @@ func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, 
 	return m, nil
 }
 
-// awayTries is how many times joining and leaving are tried while Postgres does not respond. The
-// timeout of a statement suits the heartbeat but is short for joining and leaving.
+// awayTries is the maximum number of attempts to join or leave while Postgres does not respond.
+// More than one attempt is needed because the statement timeout, which is chosen for heartbeats, is
+// too short for joining and leaving.
 const awayTries = 3
 
 func whileAway(ctx context.Context, fn func(context.Context) error) error {
@@ -103,11 +106,11 @@ func (m *Member) joinOnce(ctx context.Context) error {
 	return err
 }
 
-// LastHeartbeat returns when the last successful renewal of the lease was sent.
+// LastHeartbeat returns the time at which the last successful lease renewal was sent.
 func (m *Member) LastHeartbeat() time.Time { return *m.lastBeat.Load() }
 
-// fullScanEvery is the interval, in heartbeats, at which the shards are read even without a
-// notification.
+// fullScanEvery is the number of heartbeats after which the shards are read even if no notification
+// has arrived.
 const fullScanEvery = 5
 
 func (m *Member) run(ctx context.Context) {
@@ -122,7 +125,7 @@ func (m *Member) run(ctx context.Context) {
 }
 
 // wait waits until the next heartbeat is due, a notification arrives or wakeUp is called. It
-// returns true in the latter two cases.
+// returns true if a notification arrived or wakeUp was called.
 func (m *Member) wait(ctx context.Context) bool {
 	wait, cancel := context.WithTimeout(ctx, m.cfg.HeartbeatInterval)
 	defer cancel()
@@ -141,9 +144,11 @@ func (m *Member) wait(ctx context.Context) bool {
 	return <-woken || notified
 }
 
-// heartbeat renews the lease. It rebalances the shards if scan is true or a field of the Renewal is
-// true. It returns false if the next heartbeat must scan. heartbeat need not react if the lease
-// expires while Postgres is unreachable, because every claim checks the lease in Postgres.
+// heartbeat renews the lease. It rebalances the shards if scan is true or if any field of the
+// resulting Renewal is true. It returns false if the next heartbeat must scan.
+//
+// If the lease expires while Postgres is unreachable, heartbeat does not need to react, because
+// every claim checks the lease in Postgres.
 func (m *Member) heartbeat(ctx context.Context, scan bool) bool {
 	leaving := m.leaving.Load()
 	found, err := m.renew(ctx, leaving || m.suspended.Load())
@@ -162,7 +167,7 @@ func (m *Member) heartbeat(ctx context.Context, scan bool) bool {
 	if !scan && !found.Lapsed && !found.Fresh && !found.Orphans {
 		return true
 	}
-	// One limit covers all statements together, because the next heartbeat must be on time.
+	// A single timeout covers all statements, so that the next heartbeat is not late.
 	call, cancel := context.WithTimeout(ctx, m.cfg.callLimit())
 	defer cancel()
 	moving, err := m.rebalance(call)
@@ -175,8 +180,9 @@ func (m *Member) heartbeat(ctx context.Context, scan bool) bool {
 	return err == nil
 }
 
-// renew renews the lease. If leaving is true, it also gives back every shard. The process drops its
-// shards before it calls Postgres, and does not take them again if the call fails.
+// renew renews the lease. If leaving is true, it also gives back every shard. In that case, it
+// removes this process from the known owners before it calls Postgres, and does not undo this if
+// the call fails.
 func (m *Member) renew(ctx context.Context, leaving bool) (clusterstore.Renewal, error) {
 	if leaving {
 		m.dropOwn()
@@ -191,8 +197,8 @@ func (m *Member) renew(ctx context.Context, leaving bool) (clusterstore.Renewal,
 }
 
 // rebalance takes and gives away the shards that plan returns, and updates the known owners. moving
-// is true if shards were given away or a change failed; another rebalance should then follow
-// immediately.
+// is true if shards were given away or a change failed. In that case, another rebalance should
+// follow immediately.
 func (m *Member) rebalance(ctx context.Context) (moving bool, err error) {
 	nodes, shards, err := m.store.View(ctx)
 	if err != nil {
@@ -220,8 +226,8 @@ func (m *Member) rebalance(ctx context.Context) (moving bool, err error) {
 	return len(give) > 0, nil
 }
 
-// setView sets the shards' owners and the number of members to the results of View. except lists
-// shards that this process is about to give away; they no longer count as its own.
+// setView updates the known owners and the number of members from the results of View. except lists
+// shards that this process is about to give away. They no longer count as owned by this process.
 func (m *Member) setView(nodes []clusterstore.Node, shards []clusterstore.Shard, except []int16) {
 	living := map[uuid.UUID]string{}
 	for _, n := range nodes {
@@ -238,7 +244,8 @@ func (m *Member) setView(nodes []clusterstore.Node, shards []clusterstore.Shard,
 	m.setOwners(owners)
 }
 
-// dropOwn removes this process from the known owners, which calls Deps.Lost if it had shards.
+// dropOwn removes this process from the known owners. If the process owned any shards, Deps.Lost is
+// called.
 func (m *Member) dropOwn() { m.setOwners(m.others()) }
 
 // setOwners replaces the owners. It calls Lost if this process lost a shard, and Changed if it
@@ -258,8 +265,8 @@ func hasOther(a, b []int16) bool {
 }
 
 // Release permanently gives back every shard and waits until Postgres has recorded this. The
-// process remains a member, because it may have posts in flight. If ctx ends first, Release returns
-// ctx's error, and the heartbeat keeps trying.
+// process remains a member, because it may still have posts in flight. If ctx ends first, Release
+// returns ctx's error, and the heartbeat keeps trying to give back the shards.
 func (m *Member) Release(ctx context.Context) error {
 	m.leaving.Store(true)
 	m.wakeUp()
@@ -271,9 +278,9 @@ func (m *Member) Release(ctx context.Context) error {
 	}
 }
 
-// Leave stops the heartbeat, gives the shards back and ends the membership. It retries if Postgres
-// does not respond in time, and returns the last error or ctx's error. After an error, the shards
-// are free once the lease expires. Leave always closes the connection.
+// Leave stops the heartbeat, gives back the shards and ends the membership. If Postgres does not
+// respond in time, Leave retries. If it still fails, it returns the last error or ctx's error, and
+// the shards become free when the lease expires. Leave always closes the connection to Postgres.
 func (m *Member) Leave(ctx context.Context) error {
 	m.stop()
 	m.done.Wait()

@@ -11,8 +11,8 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// Owners records what this process knows about the shards' owners. Code that locates or schedules
-// organizations reads Owners, and the process's Member keeps it up to date. Until the process has
+// Owners records what this process knows about the owners of shards. Code that locates or schedules
+// organizations reads it, and the process's Member keeps it up to date. Until the process has
 // joined the cluster, no shard has an owner. Its methods are safe for concurrent use.
 type Owners struct {
 	id  uuid.UUID // the Member's id
@@ -38,7 +38,7 @@ func NewOwners(log *slog.Logger) *Owners {
 }
 
 // Lease returns the shards that this process may schedule, or none while the process is suspended.
-// The result is a snapshot and may be out of date, which is safe because every claim checks the
+// The result is a snapshot that may be out of date. This is safe because every claim checks the
 // lease in Postgres.
 func (o *Owners) Lease() dispatch.Lease {
 	if o.suspended.Load() {
@@ -59,9 +59,11 @@ func (o *Owners) Place(shard int16) (address string, here bool) {
 func (o *Owners) LiveCount() int { return int(o.live.Load()) }
 
 // Suspend makes this process give back every shard and take none until Resume is called. It does
-// not wait: Lease is empty immediately, Deps.Lost is called soon afterward, and other members take
-// the shards once Postgres can be reached. Without other members, the shards have no owner until
-// Resume. The process remains a member and keeps its heartbeat. reason is logged.
+// not wait. Lease is empty immediately, Deps.Lost is called soon afterward, and other members take
+// the shards once Postgres is reachable. If there are no other members, the shards have no owner
+// until Resume is called.
+//
+// The process remains a member and continues its heartbeat. reason is logged.
 func (o *Owners) Suspend(reason string) {
 	if o.suspended.Swap(true) {
 		return
@@ -70,8 +72,8 @@ func (o *Owners) Suspend(reason string) {
 	o.wakeUp()
 }
 
-// Resume ends a suspension. The process takes its share of the shards with the next heartbeats;
-// Resume does not wait for them.
+// Resume ends a suspension. The process takes its share of the shards during the next few
+// heartbeats. Resume does not wait for that.
 func (o *Owners) Resume() {
 	if !o.suspended.Swap(false) {
 		return
@@ -88,8 +90,9 @@ func (o *Owners) wakeUp() {
 	}
 }
 
-// set replaces the owners. It returns the shards that this process owned before and owns now,
-// including shards that a suspended process has yet to give back.
+// set replaces the owners. before lists the shards that this process owned until now, and after
+// lists the shards that it owns from now on. Both include shards that a suspended process has not
+// given back yet.
 func (o *Owners) set(owners map[int16]owner) (before, after []int16) {
 	next := &dispatch.Lease{Holder: o.id}
 	for _, shard := range slices.Sorted(maps.Keys(owners)) {
@@ -110,5 +113,5 @@ func (o *Owners) others() map[int16]owner {
 	return owners
 }
 
-// clear empties the lease of a process that has left. It keeps the known owners.
+// clear empties the lease after the process has left the cluster. It keeps the known owners.
 func (o *Owners) clear() { o.lease.Store(&dispatch.Lease{Holder: o.id}) }

@@ -6,9 +6,9 @@ import (
 	"crier/tenancy"
 )
 
-// Offers is the queue between a process's actors, which make offers, and its worker, which takes
-// the offers in turn. It is safe for concurrent use. The offers are lost with the process; the next
-// sweep makes them again.
+// Offers is a queue of offers. A process's actors add the offers, and its worker takes them in
+// turn. It is safe for concurrent use. Offers are kept only in memory: if the process ends, they
+// are lost, and the next sweep makes them again.
 type Offers struct {
 	ready chan struct{}
 
@@ -41,7 +41,7 @@ func (o *Offers) Take(free, width int) []Grant {
 	return o.queue.Take(free, width)
 }
 
-// Len returns the number of organizations that are waiting. An Offer may change it at any time.
+// Len returns the number of organizations that are waiting. The number can change at any time.
 func (o *Offers) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,19 +1,19 @@
-// Package fairqueue shares permits fairly among organizations. Organizations with work take turns,
-// regardless of how much work each has.
+// Package fairqueue shares permits fairly among organizations. Organizations that have work take
+// turns, no matter how much work each of them has.
 package fairqueue
 
 import "crier/tenancy"
 
-// Queue is a queue that contains every organization at most once. The zero Queue is empty. It is
-// not safe for concurrent use.
+// Queue is a queue that contains each organization at most once. The zero Queue is empty. It is not
+// safe for concurrent use.
 type Queue struct {
 	queue  []tenancy.OrgID
 	wanted map[tenancy.OrgID]int
 }
 
-// Offer appends an organization that wants permits to the queue. An organization that is already in
-// the queue keeps its place, and the larger number of permits counts. Offer does nothing if permits
-// is not positive.
+// Offer adds an organization to the end of the queue. permits is how many permits it wants. If the
+// organization is already in the queue, it keeps its place, and the larger of the two numbers of
+// permits applies. Offer does nothing if permits is not positive.
 func (q *Queue) Offer(org tenancy.OrgID, permits int) {
 	if permits <= 0 {
 		return
@@ -35,8 +35,8 @@ type Grant struct {
 }
 
 // Take gives at most free permits to at most width organizations at the front of the queue, and
-// removes these organizations from the queue. It gives one permit to each, and then one more to
-// each in the same order, until all have what they want or no permit is left.
+// removes these organizations from the queue. It gives one permit to each of them in order, and
+// then one more to each, until all have as many as they want or no permit is left.
 func (q *Queue) Take(free, width int) []Grant {
 	n := min(free, width, len(q.queue))
 	grants := make([]Grant, n)
@@ -62,5 +62,5 @@ func (q *Queue) Take(free, width int) []Grant {
 	return grants
 }
 
-// Len returns the number of organizations in the queue, regardless of the permits that they want.
+// Len returns the number of organizations in the queue, no matter how many permits they want.
 func (q *Queue) Len() int { return len(q.queue) }

@@ -14,9 +14,9 @@ import (
 
 // OfferQueue receives the actors' offers. This process's worker takes the offers from the queue.
 type OfferQueue interface {
-	// Offer reports that an organization has due posts and may have up to permits more posts in
-	// flight. It never blocks. The worker responds to each offer with one call of Client.Granted or
-	// Client.Refused.
+	// Offer reports that an organization has due posts. permits is how many more posts the
+	// organization may have in flight. Offer never blocks. The worker responds to each offer with
+	// exactly one call to Client.Granted or Client.Refused.
 	Offer(org tenancy.OrgID, permits int)
 }
 
@@ -27,14 +27,14 @@ type (
 	tick struct{}
 	// expire is sent after idleTimeout without a message.
 	expire struct{}
-	// granted responds to an offer: claimed posts are in flight, and the next post is due after
-	// wait. A negative wait means that no other post is known.
+	// granted responds to an offer. claimed is how many posts were claimed and are now in flight.
+	// The next post is due after wait. A negative wait means that no other post is known.
 	granted struct {
 		claimed int
 		wait    time.Duration
 	}
-	// done reports that claimed posts have ended. If waits is true, a Wake follows once the next
-	// posts can be claimed.
+	// done reports how many claimed posts have ended. If waits is true, a Wake will follow once the
+	// next posts can be claimed.
 	done struct {
 		posts int
 		waits bool
@@ -50,8 +50,8 @@ const (
 	noWait      = time.Duration(-1)
 )
 
-// organization is an organization's actor. It rate-limits requests, has one timer and counts the
-// posts in flight. Its state is volatile; Postgres is authoritative.
+// organization is the actor of one organization. It limits the rate of requests, runs one timer and
+// counts the posts in flight. Its state is volatile; Postgres is authoritative.
 type organization struct {
 	cfg    Config
 	clock  clock.Clock
@@ -76,7 +76,7 @@ type organization struct {
 }
 
 // Receive handles one message and never blocks. It recovers from a panic, which would otherwise
-// restart the actor, and allows the request that caused it.
+// restart the actor. If a request caused the panic, Receive allows the request.
 func (o *organization) Receive(ctx actor.Context) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -133,9 +133,9 @@ func (o *organization) forward(ctx actor.Context) {
 	}
 }
 
-// afterGrant arms the timer for the next post, and makes the offer that had to wait for the grant.
-// If nothing was claimed although a post is due, another transaction has locked the post's row, and
-// the next offer follows after 20 to 50 ms.
+// afterGrant arms the timer for the next post, and makes any offer that had to wait for the grant.
+// If a post is due but nothing was claimed, another transaction has locked the post's row. In that
+// case, the next offer follows after 20 to 50 ms.
 func (o *organization) afterGrant(ctx actor.Context, m granted) {
 	if m.wait >= 0 {
 		wait := m.wait
@@ -167,7 +167,7 @@ func (o *organization) arm(ctx actor.Context, wait time.Duration) {
 	o.timer = after(ctx, wait, tick{})
 }
 
-// offer makes an offer for as many posts as the in-flight limit still allows. At most one offer is
+// offer makes an offer for as many posts as the in-flight limit still allows. Only one offer can be
 // open at a time.
 func (o *organization) offer() {
 	free := o.cfg.MaxInFlight - o.inFlight

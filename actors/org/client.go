@@ -19,19 +19,20 @@ import (
 	"crier/tenancy"
 )
 
-// Config configures a Client and its process's actors. The process that owns an organization
-// applies its own Limit and MaxInFlight, so both should be the same in all processes.
+// Config configures a Client and the actors of its process. Each organization is subject to the
+// Limit and MaxInFlight of the process that owns it, so both should be the same in all processes.
 type Config struct {
 	// Limit is the number of requests allowed per fixed one-minute window.
 	Limit int `env:"API_LIMIT, default=60" doc:"Maximum number of requests a minute per organization."`
 	// MaxInFlight is the maximum number of posts that an organization can have in flight.
 	MaxInFlight int `env:"ORG_MAX_IN_FLIGHT, default=8" doc:"Maximum number of posts per organization that are sent at the same time."`
-	// Timeout limits how long Admit waits for the actor. After that, Admit decides with this
-	// process's own window.
+	// Timeout limits how long Admit waits for the actor. After that, Admit decides using this
+	// process's own count of requests.
 	Timeout time.Duration `env:"ACTOR_TIMEOUT, default=250ms" doc:"How long a request waits for its organization's actor."`
 }
 
-// Validate returns all configuration faults, joined. errors.As finds an env.Fault in the result.
+// Validate returns all configuration faults as one joined error. errors.As can extract an env.Fault
+// from it.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Number("API_LIMIT", int64(c.Limit), 1, math.MaxInt32)
@@ -119,12 +120,12 @@ func (c *Client) Address() string { return c.host.Address() }
 // to stop.
 func (c *Client) Evict() { c.host.Evict() }
 
-// maxWaiting limits how many requests of one organization wait for its actor, because mailboxes are
-// unbounded.
+// maxWaiting is how many of an organization's requests may wait for its actor at once. Without this
+// limit, the actor's mailbox could grow without bound.
 const maxWaiting = 256
 
-// enter counts a request as waiting. It returns false if too many of the organization's requests
-// are already waiting.
+// enter counts a request as waiting. It returns false if too many requests by the organization are
+// already waiting.
 func (c *Client) enter(organization tenancy.OrgID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,12 +145,12 @@ func (c *Client) leave(organization tenancy.OrgID) {
 	}
 }
 
-// Admit counts one of the organization's requests and returns whether the request is allowed. If
-// the actor does not respond within Config.Timeout, Admit decides with this process's own window,
-// so that a dead process does not cause requests to be rejected. An organization can then make up
-// to Limit requests in each process.
+// Admit counts a request by the organization and reports whether the request is allowed. If the
+// actor does not respond within Config.Timeout, Admit decides using this process's own count of
+// requests, so that a dead process does not cause requests to be rejected. In that case, an
+// organization can make up to Limit requests in each process.
 //
-// If too many of the organization's requests are already waiting for the actor, Admit rejects the
+// If too many requests by the organization are already waiting for the actor, Admit rejects the
 // request immediately and does not count it.
 func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission {
 	if !c.enter(organization) {
@@ -185,9 +186,9 @@ func (c *Client) admitLocally(organization tenancy.OrgID) Admission {
 	return Admission{Allowed: v.Allowed, Limit: limit, Remaining: v.Remaining, Reset: v.Reset, RetryAfter: v.RetryAfter}
 }
 
-// silentFor is how long no requests are sent to a process that did not respond. Otherwise, every
-// request for that process's organizations would wait for the full timeout until the organizations
-// have new owners.
+// silentFor is how long no requests are sent to a process that has failed to respond. Otherwise,
+// every request for an organization that the process owns would wait for the full timeout until the
+// organization has a new owner.
 const silentFor = time.Second
 
 func (c *Client) isSilent(address string) bool {
@@ -206,7 +207,7 @@ func (c *Client) markHeard(address string, here bool) {
 }
 
 // markUnanswered records that an actor did not respond to a request sent at asked. It marks the
-// actor's process as silent unless the process has responded to other requests since then.
+// actor's process as silent, unless the process has responded to another request since then.
 func (c *Client) markUnanswered(organization tenancy.OrgID, address string, asked time.Time) {
 	c.unanswered.Add(1)
 	c.mu.Lock()
@@ -222,7 +223,8 @@ func (c *Client) markUnanswered(organization tenancy.OrgID, address string, aske
 }
 
 func (c *Client) setPeer(address string, p peer) {
-	// Most peers are former processes; forgetting a current one matters for only a second.
+	// Most peers are processes that no longer exist. Forgetting one that still exists has an effect
+	// for only a second.
 	if len(c.peers) >= maxPeers {
 		clear(c.peers)
 	}
@@ -241,18 +243,18 @@ func (c *Client) mayWarn() bool {
 	return true
 }
 
-// Wake sets the timer of the organization's actor to due, by the database clock, starting the actor
-// if necessary. It does not wait for the actor. The sweep handles posts that are due in more than
-// 90 seconds, and posts whose Wake was lost.
+// Wake makes the timer of the organization's actor fire at the time due, by the database clock,
+// unless it fires earlier anyway. Wake starts the actor if necessary and does not wait for it. The
+// sweep handles posts that are due in more than 90 seconds, and posts whose Wake was lost.
 func (c *Client) Wake(_ context.Context, organization tenancy.OrgID, due time.Time) {
 	if due.Sub(c.clock.Now().Add(c.Skew())) <= horizon {
 		c.host.Send(organization.String(), &Wake{DueUnixUs: due.UnixMicro()})
 	}
 }
 
-// Granted responds to an offer that was made in this process: claimed posts are in flight. next is
-// when the next post can be claimed, or nil if none is known. Both next and now use the database
-// clock.
+// Granted responds to an offer that was made in this process. claimed is the number of posts that
+// were claimed and are now in flight. next is when the next post can be claimed, or nil if none is
+// known. Both next and now use the database clock.
 func (c *Client) Granted(organization tenancy.OrgID, claimed int, next *time.Time, now time.Time) {
 	wait := noWait
 	if next != nil {
@@ -266,36 +268,37 @@ func (c *Client) Refused(organization tenancy.OrgID, wait time.Duration) {
 	c.host.SendLocal(organization.String(), granted{wait: wait})
 }
 
-// Done reports that claimed posts of the organization have ended. If waits is true, a Wake follows
-// once the next posts can be claimed, so the actor makes no offer now.
+// Done reports how many claimed posts of the organization have ended. If waits is true, a Wake will
+// follow once the next posts can be claimed, so the actor does not make an offer now.
 func (c *Client) Done(organization tenancy.OrgID, posts int, waits bool) {
 	c.host.SendLocal(organization.String(), done{posts: posts, waits: waits})
 }
 
-// SetNow sets the clock skew. now is the database's time as read by a statement that was sent at
-// asked, by this process's clock.
+// SetNow updates the clock skew. now is the database's time, as read by a statement. asked is the
+// time at which the statement was sent, by this process's clock.
 func (c *Client) SetNow(now, asked time.Time) { c.skew.Store(int64(now.Sub(asked))) }
 
 // Skew returns the difference between the database clock and this process's clock, or 0 before
 // SetNow is called. It is positive if the database clock is ahead.
 func (c *Client) Skew() time.Duration { return time.Duration(c.skew.Load()) }
 
-// Close stops all of this process's actors and returns the error from cluster.Host.Close. Later
-// requests are counted locally.
+// Close stops all of this process's actors and returns the error from cluster.Host.Close. After
+// that, requests are counted only in this process.
 func (c *Client) Close(ctx context.Context) error { return c.host.Close(ctx) }
 
-// Moved returns how many requests found that another actor had taken over their organization.
+// Moved returns how many requests reached a process or an actor that no longer serves the
+// organization.
 func (c *Client) Moved() int64 { return c.host.Moves() }
 
-// LocalAdmissions returns how many requests were counted by this process's own windows instead of
-// by the actors.
+// LocalAdmissions returns how many requests were counted by this process itself rather than by an
+// actor.
 func (c *Client) LocalAdmissions() int64 { return c.localAdmissions.Load() }
 
 // Unanswered returns how many requests received no response from an actor in time.
 func (c *Client) Unanswered() int64 { return c.unanswered.Load() }
 
-// Busy returns how many requests were rejected because too many others from the same organization
-// were waiting for the actor.
+// Busy returns how many requests were rejected because too many other requests by the same
+// organization were waiting for the actor.
 func (c *Client) Busy() int64 { return c.busy.Load() }
 
 // ActorCount returns how many organizations have an actor in this process; see

@@ -1,5 +1,5 @@
-// Package access opens channels' credentials. It refreshes credentials before they expire and when
-// a platform rejects them. All code that calls a platform for a channel refreshes through this
+// Package access decrypts channels' credentials and refreshes them, both before they expire and
+// when a platform rejects them. All code that calls a platform for a channel refreshes through this
 // package, so that only one refresh of a channel runs at a time.
 package access
 
@@ -31,7 +31,7 @@ type Deps struct {
 	HTTP       connector.HTTP
 	Clock      clock.Clock
 	Log        *slog.Logger
-	// Apps are the instance's applications, keyed by family.
+	// Apps holds the instance's OAuth applications, keyed by platform family.
 	Apps map[string]connector.App
 	// Timeout limits one call to a platform.
 	Timeout time.Duration
@@ -51,44 +51,44 @@ func New(deps Deps) *Refresher {
 }
 
 const (
-	// usesAtOnce is how many calls to Use one organization may have in progress per process. The
-	// limit keeps a platform that does not respond from tying up all of the organization's
+	// usesAtOnce is the maximum number of concurrent calls to Use per organization in one process.
+	// Without this limit, a platform that does not respond could tie up all of an organization's
 	// requests.
 	usesAtOnce = 2
 	useWait    = time.Second
 	useRetry   = 5 * time.Second
-	// storeGrace is how long storing a new credential is retried. The platform will not return the
-	// credential again.
+	// storeGrace is how long to keep retrying if a new credential cannot be stored. A new
+	// credential that is not stored is lost, because the platform returns it only once.
 	storeGrace = 30 * time.Second
 	// poll is how often to check whether another process has finished a refresh.
 	poll = 100 * time.Millisecond
 )
 
-// Channel is an opened channel: its connector, and a session that has its credential.
+// Channel is an opened channel. Its Session holds the decrypted credential.
 type Channel struct {
 	Org       tenancy.OrgID
 	ID        publishing.ChannelID
 	Connector connector.Connector
 	Session   *connector.Session
-	// Sealed is the credential as it is stored.
+	// Sealed is the credential in encrypted form, as stored in the database.
 	Sealed []byte
 }
 
-// Refresh replaces the channel's credential with a new one, and stores the new credential before it
-// returns. If another process has stored a new credential in the meantime, Refresh adopts that
+// Refresh replaces the channel's credential with a new one and stores the new credential before
+// returning. If another process has stored a new credential in the meantime, Refresh adopts that
 // credential instead. destination is the new destination of the channel's posts, or "" if the
 // destination has not changed.
 //
-// Across all processes, only one refresh of a channel runs at a time; other callers wait for its
-// result. A refresh continues if ctx is canceled, because the platform may already have replaced
-// the credential.
+// Only one refresh of a channel runs at a time across all processes; other callers wait for its
+// result. A refresh continues even if ctx is canceled, because the platform may already have
+// replaced the credential.
 //
-// If the process ends before the new credential is stored, the next refresh tries the old
-// credential once more. If the platform then rejects it, the error has KindReauth and gives the
-// reason.
+// If the process ends before it has stored the new credential, the next refresh tries the old
+// credential once more. If the platform then rejects the old credential, Refresh returns an error
+// that has KindReauth and gives the reason.
 //
-// An error also has KindReauth if the channel's application is gone. connector.KindOf returns the
-// kind of any error. See also Flag.
+// Refresh also returns an error with KindReauth if the channel's application no longer exists.
+// connector.KindOf returns the kind of an error. See also Flag.
 func (k *Refresher) Refresh(ctx context.Context, c *Channel) (destination string, err error) {
 	refresher, ok := c.Connector.(connector.Refresher)
 	if !ok {
@@ -115,8 +115,8 @@ func (k *Refresher) Refresh(ctx context.Context, c *Channel) (destination string
 	return fresh.Destination, k.keep(ctx, c, fresh)
 }
 
-// begin waits until no other refresh of the channel is running. Begun is false in the returned
-// state if the credential was replaced in the meantime or the channel must be reconnected.
+// begin waits until no other refresh of the channel is running. If the credential has been replaced
+// in the meantime, or the channel must be reconnected, Begun is false in the returned state.
 func (k *Refresher) begin(ctx context.Context, c *Channel) (accessstore.RefreshState, error) {
 	for {
 		state, err := accessstore.BeginRefresh(ctx, k.db, c.Org, c.ID, c.Sealed, k.deps.Timeout+storeGrace)
@@ -135,8 +135,8 @@ func (k *Refresher) begin(ctx context.Context, c *Channel) (accessstore.RefreshS
 	}
 }
 
-// adopt switches to the credential that another process has stored. If none has, it returns an
-// error that says that the channel must be reconnected.
+// adopt switches to the credential that another process has stored. If no other process has stored
+// one, adopt returns an error saying that the channel must be reconnected.
 func (k *Refresher) adopt(c *Channel, state accessstore.RefreshState) error {
 	if string(state.Credential) == string(c.Sealed) {
 		return reauth(state.Reason)
@@ -152,8 +152,8 @@ func (k *Refresher) adopt(c *Channel, state accessstore.RefreshState) error {
 	return nil
 }
 
-// failed ends a refresh that returned no credential. Unless the platform rejected the refresh, the
-// platform may have replaced the credential.
+// failed ends a refresh that returned no credential. Unless the platform rejected the refresh,
+// failed records that the platform may have replaced the credential anyway.
 func (k *Refresher) failed(ctx context.Context, c *Channel, state accessstore.RefreshState, err error) error {
 	kind := connector.KindOf(err, false)
 	k.end(ctx, c, state, kind == connector.KindTransient || kind == connector.KindUnknown)
@@ -176,8 +176,8 @@ func (k *Refresher) end(ctx context.Context, c *Channel, state accessstore.Refre
 	}
 }
 
-// keep stores a new credential, even if ctx is canceled. It retries for storeGrace if the database
-// does not respond.
+// keep stores a new credential, even if ctx is canceled. If the database does not respond, keep
+// retries for storeGrace.
 func (k *Refresher) keep(ctx context.Context, c *Channel, fresh connector.Refreshed) error {
 	sealed, err := k.deps.Keyring.Seal(fresh.Credential, c.Org.String())
 	if err != nil {
@@ -205,8 +205,8 @@ func (k *Refresher) keep(ctx context.Context, c *Channel, fresh connector.Refres
 	}
 }
 
-// replaced handles a swap that found a different credential in the database. That credential may be
-// the new one, stored by an earlier attempt whose response was lost.
+// replaced handles a swap that did nothing because the stored credential was not the expected one.
+// The stored credential may be the new one, written by an earlier attempt whose response was lost.
 func (k *Refresher) replaced(ctx context.Context, c *Channel, sealed []byte) error {
 	now, err := accessstore.ChannelAccess(ctx, k.db, c.Org, c.ID)
 	if err != nil {
@@ -218,9 +218,9 @@ func (k *Refresher) replaced(ctx context.Context, c *Channel, sealed []byte) err
 	return k.adopt(c, accessstore.RefreshState{Credential: now.Credential})
 }
 
-// RefreshAt returns when to refresh a credential that expires at the given time, or nil if it is
-// not refreshed ahead of time. A short-lived credential is refreshed halfway through its lifetime,
-// to avoid refreshing it constantly.
+// RefreshAt returns when to refresh a credential that expires at the given time, or nil if the
+// credential is not refreshed ahead of time. A short-lived credential is refreshed halfway through
+// its lifetime, to avoid refreshing it constantly.
 func RefreshAt(lead time.Duration, now, expires time.Time) *time.Time {
 	if lead <= 0 || expires.IsZero() {
 		return nil
@@ -230,9 +230,9 @@ func RefreshAt(lead time.Duration, now, expires time.Time) *time.Time {
 	return &at
 }
 
-// Flag records that the channel must be reconnected if err has KindReauth or KindDisconnect. The
-// channel's posts then stay in the queue until it is reconnected. Flag does nothing for other
-// errors.
+// Flag checks whether err has KindReauth or KindDisconnect and, if so, records that the channel
+// must be reconnected. The channel's posts then stay in the queue until the channel is reconnected.
+// For any other error, Flag does nothing.
 func (k *Refresher) Flag(ctx context.Context, c *Channel, err error) {
 	var e *connector.Error
 	if !errors.As(err, &e) || e.Kind != connector.KindReauth && e.Kind != connector.KindDisconnect {
@@ -252,7 +252,7 @@ func transient(public string, err error) error {
 	return &connector.Error{Kind: connector.KindTransient, Public: public, Err: err}
 }
 
-// Open returns the channel of a, with its credential decrypted.
+// Open decrypts a channel's credential and returns the opened channel.
 func (k *Refresher) Open(a db.Access) (*Channel, error) {
 	c, ok := k.deps.Connectors.Get(a.Channel.Connector)
 	if !ok {
@@ -293,9 +293,9 @@ func (k *Refresher) Use(ctx context.Context, a db.Access, fn func(context.Contex
 }
 
 // Read is like Use, but for calls that only read, such as statistics. A platform may reject a
-// credential for these calls but accept it for posts, so Read flags the channel only if a refresh
-// is rejected. Read ignores the organization's limit: the caller must limit how many calls are in
-// progress.
+// credential for such calls but accept it for posts. Read therefore flags the channel only if the
+// platform rejects a refresh. Read ignores the organization's limit, so the caller must limit the
+// number of concurrent calls.
 func (k *Refresher) Read(ctx context.Context, a db.Access, fn func(context.Context, *Channel) error) error {
 	return k.use(ctx, a, fn, true)
 }
@@ -348,10 +348,10 @@ func (k *Refresher) call(ctx context.Context, c *Channel, fn func(context.Contex
 	return fn(ctx, c)
 }
 
-// Park keeps a channel's posts in the queue until the channel is reconnected, because the platform
-// rejected its credential. refused is the rejected credential, sealed. reason is a human-readable
-// sentence. Park does nothing if the channel's credential has been replaced since. It returns the
-// Postgres error.
+// Park records that the platform has rejected a channel's credential. The channel's posts then stay
+// in the queue until the channel is reconnected. refused is the rejected credential in sealed form,
+// and reason is a human-readable sentence. Park does nothing if the credential has been replaced in
+// the meantime. It returns any Postgres error.
 func (k *Refresher) Park(
 	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, refused []byte, reason string,
 ) error {

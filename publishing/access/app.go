@@ -9,9 +9,9 @@ import (
 	"crier/tenancy"
 )
 
-// App returns the application for an organization's new channels: the organization's own
-// application or, if there is none, the instance's. It returns the database error, or an error if
-// the secret cannot be opened.
+// App returns the OAuth application to use for an organization's new channels. This is the
+// organization's own application or, if it has none, the instance's. App returns any database
+// error. It also returns an error if the application's secret cannot be decrypted.
 func (k *Refresher) App(
 	ctx context.Context, org tenancy.OrgID, family string,
 ) (connector.App, publishing.AppSource, error) {
@@ -25,9 +25,9 @@ func (k *Refresher) App(
 	return connector.App{}, publishing.AppNone, nil
 }
 
-// AppWith returns the organization's or the instance's application with the given client id, or the
-// zero App if there is no such application anymore. Channels keep the application that they were
-// connected through.
+// AppWith returns the application with the given client id. The application belongs to the
+// organization or to the instance. If it no longer exists, AppWith returns the zero App. A channel
+// keeps using the application that it was connected through.
 func (k *Refresher) AppWith(ctx context.Context, org tenancy.OrgID, family, clientID string) (connector.App, error) {
 	own, err := k.ownApp(ctx, org, family)
 	if err != nil || own.ClientID == clientID {
@@ -48,8 +48,8 @@ func (k *Refresher) ownApp(ctx context.Context, org tenancy.OrgID, family string
 	return connector.App{ClientID: stored[0].ClientID, Secret: string(opened)}, err
 }
 
-// appOf returns the application that a channel was connected through, or the zero App if its
-// connector uses a form.
+// appOf returns the application that a channel was connected through. If the channel's platform
+// uses a form instead of OAuth, appOf returns the zero App.
 func (k *Refresher) appOf(ctx context.Context, c *Channel, clientID string) (connector.App, error) {
 	a, ok := connector.AuthorizerOf(c.Connector)
 	if !ok {

@@ -15,16 +15,16 @@ import (
 	"crier/tenancy"
 )
 
-// Channel returns a connected channel with its sealed credential. It returns pgx.ErrNoRows,
-// pg.ErrOrgBusy or the Postgres error.
+// Channel returns a connected channel with its sealed credential. It returns pgx.ErrNoRows if there
+// is no such channel. Any other error is pg.ErrOrgBusy or a Postgres error.
 func (k *Refresher) Channel(
 	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID,
 ) (db.Access, error) {
 	return accessstore.ChannelAccess(ctx, k.db, org, channel)
 }
 
-// Find is like Channel, but takes a channel id as the client sent it. Its errors are faults with
-// the given op. It returns NotFound if the organization has no such channel.
+// Find is like Channel, but takes the channel id in the form sent by the client. It converts errors
+// to faults with the given op. If the organization has no such channel, it returns NotFound.
 func (k *Refresher) Find(
 	ctx context.Context, org tenancy.OrgID, op, channel string,
 ) (db.Access, error) {

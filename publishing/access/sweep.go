@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// sweepEach is how many channels of one platform are refreshed per sweep at most.
+	// sweepEach is the maximum number of channels to refresh per platform in one sweep.
 	sweepEach = 100
-	// sweepAtOnce is how many refreshes of one platform run at the same time.
+	// sweepAtOnce is the maximum number of concurrent refreshes per platform.
 	sweepAtOnce = 4
-	// sweepFailures is how many consecutive failures on a platform postpone its remaining channels
-	// to a later sweep. Only transient and unknown failures count, because other failures are not
-	// the platform's fault.
+	// sweepFailures is the number of consecutive failures after which a platform's remaining
+	// channels are left for a later sweep. Only transient and unknown failures count, because other
+	// failures are not the platform's fault.
 	sweepFailures = 8
-	// sweepRest is how long to wait before a channel whose refresh failed is retried.
+	// sweepRest is how long to wait before retrying a channel whose refresh failed.
 	sweepRest = 10 * time.Minute
 )
 
-// Sweep refreshes the channels whose credentials expire soon, and returns how many channels
-// received a new credential. Several processes may sweep at the same time. After a crash, the next
-// sweep continues where this one stopped.
+// Sweep refreshes the channels whose credentials expire soon and returns the number of channels
+// that received a new credential. Several processes may sweep at the same time. After a crash, the
+// next sweep continues where this one stopped.
 //
-// A platform that does not respond does not delay other platforms. A channel that fails is retried
-// after ten minutes. If a platform rejects channels, for example because it does not accept an
-// organization's application, the platform's other channels are not delayed.
+// An unresponsive platform delays only its own channels. A channel that a platform rejects, for
+// example because it does not accept the organization's application, does not delay the platform's
+// other channels. A channel whose refresh fails is retried after ten minutes.
 func (k *Refresher) Sweep(ctx context.Context) (int, error) {
 	due, err := accessstore.RefreshDue(ctx, k.db, sweepEach, sweepRest)
 	if err != nil {
@@ -69,7 +69,7 @@ type platformSweep struct {
 }
 
 // run refreshes channels until the queue is empty, ctx ends, the platform has failed too often, or
-// the database returns an error. The remaining channels are due again after sweepRest.
+// the database returns an error. Any remaining channels are due again after sweepRest.
 func (p *platformSweep) run(ctx context.Context, k *Refresher) {
 	for d := range p.queue {
 		p.mu.Lock()
@@ -91,9 +91,9 @@ func (p *platformSweep) run(ctx context.Context, k *Refresher) {
 	}
 }
 
-// refreshDue refreshes one channel. refused is true if the refresh failed because of the channel or
-// its application, not because of the platform. err is set only for a database error. Other errors
-// are logged, and the channel is flagged if people must act.
+// refreshDue refreshes one channel. refused is true if the channel or its application, rather than
+// the platform, caused the refresh to fail. err is set only for a database error. Any other error
+// is logged, and the channel is flagged if it must be reconnected.
 func (k *Refresher) refreshDue(ctx context.Context, d accessstore.DueRefresh) (ok, refused bool, err error) {
 	a, err := accessstore.ChannelAccess(ctx, k.db, d.Org, d.Channel)
 	if pg.IsNoRows(err) {
@@ -116,7 +116,8 @@ func (k *Refresher) refreshDue(ctx context.Context, d accessstore.DueRefresh) (o
 	return false, kind != connector.KindTransient && kind != connector.KindUnknown, nil
 }
 
-// refreshGuarded converts a panic to an error, because the sweep calls it in separate goroutines.
+// refreshGuarded calls Refresh and converts a panic to an error. An unrecovered panic would end the
+// process, because the sweep runs in its own goroutines.
 func (k *Refresher) refreshGuarded(ctx context.Context, c *Channel) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -23,8 +23,8 @@ import (
 
 // Config configures Analytics.
 type Config struct {
-	// SnapshotRate is how many reads per second TakeSnapshots begins at one server. See the
-	// constant SnapshotRate.
+	// SnapshotRate is the maximum number of reads per second that TakeSnapshots starts for each
+	// server. Except in tests, it is the constant SnapshotRate.
 	SnapshotRate float64
 }
 
@@ -43,7 +43,7 @@ type Analytics struct {
 	cfg  Config
 	deps Deps
 	db   *db.DB
-	// reading merges concurrent platform calls about the same channel or post.
+	// reading merges concurrent platform calls for the same channel or post.
 	reading singleflight.Group
 	// wait is insightWait, except in tests.
 	wait     time.Duration
@@ -56,16 +56,17 @@ func New(cfg Config, deps Deps) *Analytics {
 }
 
 // Channel returns a channel's statistics for the last q.Days days in UTC. If the stored figures are
-// less than an hour old, it returns them. Otherwise, it queries the platform, and returns the
-// stored figures only if that fails.
+// less than an hour old, Channel returns them. Otherwise, it queries the platform. If the query
+// fails, it returns the stored figures.
 //
-// If none of the stored figures are in the window, the window ends with the last known day instead
-// of today, unless the platform responded that it has no figures.
+// If all stored figures are older than the window, the window is moved to end with the last day
+// that has figures. It is not moved if the platform responded that it has no figures.
 //
-// If the platform has no statistics, the result is empty. Channel returns NotFound if there is no
-// such channel, and Invalid if the number of days is out of range. If nothing is stored, it returns
-// Upstream if the platform cannot be queried, and RateLimited if too many requests are waiting for
-// the platform.
+// If the platform does not offer statistics, the result is empty. Channel returns NotFound if there
+// is no such channel, and Invalid if the number of days is out of range.
+//
+// For a channel that has never been read, Channel returns Upstream if the platform cannot be
+// queried, and RateLimited if too many requests are already waiting for the platform.
 func (s *Analytics) Channel(
 	ctx context.Context, p tenancy.Principal, q publishing.GetAnalytics,
 ) (publishing.Analytics, error) {
@@ -81,7 +82,7 @@ func (s *Analytics) Channel(
 	return s.figuresIn(ctx, op, reading{access: a, insightTarget: targetOfChannel(a), refresh: q.Refresh}, w)
 }
 
-// figuresIn returns the statistics of a window. If the stored figures are too old, it queries the
+// figuresIn returns the statistics for a window. If the stored figures are too old, it queries the
 // platform first.
 func (s *Analytics) figuresIn(
 	ctx context.Context, op string, r reading, w insightWindow,
@@ -142,9 +143,9 @@ func (s *Analytics) known(
 	return s.statistics(ctx, org, of, stored, w)
 }
 
-// Figures returns a channel's known figures for a UTC day or, if none are known for that day, for
-// the last known day before it. If there is no such day either, the result is zero. Figures returns
-// the same errors as Channel, and Invalid if q.Day is zero or has not begun.
+// Figures returns a channel's known figures for a UTC day. If none are known for that day, it
+// returns the figures for the last known day before it, or zero if there is none. Figures returns
+// the same errors as Channel. It also returns Invalid if q.Day is zero or in the future.
 func (s *Analytics) Figures(
 	ctx context.Context, p tenancy.Principal, q publishing.GetSamples,
 ) (publishing.DaySamples, error) {
@@ -167,7 +168,7 @@ func (s *Analytics) Figures(
 	return out, nil
 }
 
-// checkDay returns an explanation if a day's figures cannot be requested, otherwise "".
+// checkDay returns "" if figures for the day can be requested, and otherwise an explanation.
 func checkDay(at, today time.Time) string {
 	switch {
 	case at.IsZero():
@@ -187,7 +188,7 @@ func checkWindow(op string, days int) error {
 }
 
 // insightWindow is a window of days from first to last. earlier is the first day of the preceding
-// window.
+// window, which has the same length.
 type insightWindow struct{ earlier, first, last time.Time }
 
 // window returns the window of the given number of days ending today.
@@ -196,9 +197,9 @@ func (s *Analytics) window(days int) insightWindow {
 	return insightWindow{earlier: last.AddDate(0, 0, 1-2*days), first: last.AddDate(0, 0, 1-days), last: last}
 }
 
-// statistics returns the metrics of a window. If nothing in the window is known, because the
+// statistics returns the metrics for a window. If no figures in the window are known, because the
 // platform does not respond or reports figures late, the window is moved to end with the last known
-// day. The window is not moved if the platform responded without any figures.
+// day. It is not moved if the platform's last response had no figures.
 func (s *Analytics) statistics(
 	ctx context.Context, org tenancy.OrgID, of analyticsstore.InsightOf, stored analyticsstore.Insight, w insightWindow,
 ) (publishing.Analytics, error) {

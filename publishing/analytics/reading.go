@@ -19,29 +19,30 @@ import (
 )
 
 const (
-	// insightAge is how old figures may be and still be returned without querying the platform.
+	// insightAge is the age up to which stored figures are returned without querying the platform.
 	insightAge = time.Hour
-	// insightPause is how long to wait after a failure before the platform is queried again. It is
-	// also the age from which Refresh rereads figures.
+	// insightPause is how long to wait after a failure before the platform is queried again. If the
+	// caller requests a refresh, figures older than insightPause are read again.
 	insightPause = time.Minute
-	// insightOverlap is how many days before the last known day are reread, because platforms
-	// report or complete some of a day's figures only days later.
+	// insightOverlap is how many days before the last known day are read again. Platforms report or
+	// complete some of a day's figures several days late.
 	insightOverlap = 7
-	// insightWait is how long a request waits for the platform if it can return stored figures
-	// instead. insightTurn is how long a read waits for its turn. insightTime is how long the
+	// insightWait is how long a request waits for the platform if it can fall back on stored
+	// figures. insightTurn is how long a read waits for its turn. insightTime is how long the
 	// platform then has to respond.
 	insightWait = 5 * time.Second
 	insightTurn = 8 * time.Second
 	insightTime = 20 * time.Second
-	// insightAgain limits the wait that a platform can request.
+	// insightAgain is the longest wait that a platform can impose.
 	insightAgain = 24 * time.Hour
 	maxProblem   = 1000 // bytes, see analyticsstore.InsightFailure
-	// storeTime is the deadline for storing a failure, even if its request has ended.
+	// storeTime is the time limit for storing a failure. A failure is stored even if the request
+	// has ended.
 	storeTime = 10 * time.Second
 )
 
-// insightTarget is what statistics are about: a channel, or a post with its ref and publication
-// day.
+// insightTarget identifies what the statistics describe, either a channel or a post. For a post,
+// ref and published are set.
 type insightTarget struct {
 	of        analyticsstore.InsightOf
 	ref       connector.Ref
@@ -73,8 +74,8 @@ type reading struct {
 
 func (r reading) org() tenancy.OrgID { return r.access.Channel.Org }
 
-// current returns the stored figures. If they are too old, it queries the platform first. It
-// returns an error if the platform cannot be queried and nothing has ever been read.
+// current returns the stored figures. If they are too old, it queries the platform first. If the
+// platform cannot be queried and the target has never been read, current returns an error.
 func (s *Analytics) current(
 	ctx context.Context, op string, r reading, w insightWindow,
 ) (analyticsstore.Insight, error) {
@@ -103,8 +104,8 @@ func (s *Analytics) current(
 	return stored, neverRead(op, stored)
 }
 
-// neverRead returns nil if the target has been read before, otherwise an error that says why it has
-// not.
+// neverRead returns nil if the target has been read before. Otherwise, it returns an error
+// explaining why the target could not be read.
 func neverRead(op string, stored analyticsstore.Insight) error {
 	switch {
 	case stored.ReadAt != nil:
@@ -117,8 +118,8 @@ func neverRead(op string, stored analyticsstore.Insight) error {
 }
 
 // readOnce calls read once for all concurrent callers with the same target. It waits until read
-// returns or ctx ends, but at most insightWait if the target was read before. read continues even
-// if readOnce has stopped waiting.
+// returns or ctx ends. If the target was read before, it waits for at most insightWait. read
+// continues even after readOnce has stopped waiting.
 func (s *Analytics) readOnce(ctx context.Context, r reading) error {
 	detached := context.WithoutCancel(ctx)
 	result := s.reading.DoChan(r.of.Channel.String()+r.of.Post.String()+r.of.Release, func() (any, error) {
@@ -152,9 +153,9 @@ func isStale(stored analyticsstore.Insight, now time.Time, refresh bool) bool {
 	return stored.TriedAt == nil || now.Sub(*stored.TriedAt) >= insightPause
 }
 
-// read waits for its turn, queries the platform, and stores either the response or the reason for
-// the failure. It returns the error from the platform or the database, or RateLimited if its turn
-// does not come within insightTurn.
+// read waits for its turn, queries the platform, and stores either the figures or the reason for
+// the failure. It returns any error from the platform or the database. If its turn does not come
+// within insightTurn, it returns RateLimited.
 func (s *Analytics) read(ctx context.Context, r reading) error {
 	leave, err := s.requests.enter(ctx, r.org(), r.access.Destination)
 	if err != nil {
@@ -189,8 +190,9 @@ func (s *Analytics) askNow(ctx context.Context, r reading, now time.Time) (days 
 	return days, err
 }
 
-// ask reads the days since the last known day from a platform, at most publishing.AnalyticsHistory
-// days. If the platform does not have the post, ask returns no figures.
+// ask reads figures from a platform, starting insightOverlap days before the last known day. It
+// reads at most publishing.AnalyticsHistory days. If the platform no longer has the post, ask
+// returns no figures.
 func (r reading) ask(
 	ctx context.Context, session *connector.Session, now time.Time,
 ) ([]publishing.DaySamples, error) {
@@ -226,7 +228,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// figuresOf groups the points of the series by day. It ignores days outside the range.
+// figuresOf groups the points of all series by day. It ignores days outside the range from since to
+// until.
 func figuresOf(series []connector.Series, since, until, now time.Time) []publishing.DaySamples {
 	byDay := map[time.Time]publishing.DaySamples{}
 	for _, one := range series {

@@ -15,9 +15,9 @@ import (
 	"crier/tenancy"
 )
 
-// Report returns what became of the posts of the organization, or of one customer, in the last
-// q.Days days in the organization's time zone. It returns Invalid if the number of days is out of
-// range, and NotFound if there is no such customer.
+// Report returns the results for posts from the last q.Days days, in the organization's time zone.
+// It covers either the whole organization or a single customer. Report returns Invalid if the
+// number of days is out of range, and NotFound if the customer does not exist.
 func (s *Analytics) Report(
 	ctx context.Context, p tenancy.Principal, q publishing.GetReport,
 ) (publishing.Report, error) {

@@ -11,19 +11,21 @@ import (
 )
 
 const (
-	// requestRate is how many reads per second the requests of all organizations begin at one
-	// server in one process, and requestBurst is how many they begin at once. A read is one call,
-	// or three if the credential is refreshed. Together with SnapshotRate, three processes make as
-	// many calls as a Bluesky server accepts from one client.
+	// requestRate is how many reads per second one process can start per server, for all
+	// organizations' requests together. requestBurst is how many of these reads it can start at
+	// once. A read takes one call, or three if the credential is refreshed.
+	//
+	// Three processes at requestRate plus one at SnapshotRate make as many calls as a Bluesky
+	// server accepts from one client.
 	requestRate  = 2
 	requestBurst = 20
-	// requestsAtServer is how many reads one organization may have in progress at one server.
-	// requestsOfOrg is the limit across all servers, including reads that are waiting.
+	// requestsAtServer limits an organization's concurrent reads from one server. requestsOfOrg
+	// limits its reads across all servers, including reads that are still waiting.
 	requestsAtServer = 4
 	requestsOfOrg    = 200
 )
 
-// requestQueue limits the reads that requests cause. It is safe for concurrent use.
+// requestQueue limits the reads made on behalf of requests. It is safe for concurrent use.
 type requestQueue struct {
 	atServer *limit.PerKey[orgAtServer]
 	ofOrg    *limit.PerKey[tenancy.OrgID]
@@ -44,11 +46,12 @@ func newRequestQueue() *requestQueue {
 
 // enter waits for an organization's turn at every server of a destination (see
 // connector.Destination). Waiting for only one server is not enough, because the person who
-// connected the channel may have made up its name. The servers are sorted, so two reads never wait
-// for each other.
+// connected the channel may have made up that server's name. The servers are sorted, so two reads
+// never wait for each other.
 //
-// leave must be called once, after the read. enter returns RateLimited if the organization has too
-// many reads in progress, or if its turn does not come within insightTurn or before ctx ends.
+// The caller must call leave once, after the read. enter returns RateLimited if the organization
+// has too many reads in progress, or if its turn does not come before ctx ends or insightTurn has
+// passed.
 func (q *requestQueue) enter(ctx context.Context, org tenancy.OrgID, destination string) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, insightTurn)
 	defer cancel()

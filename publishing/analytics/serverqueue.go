@@ -28,10 +28,10 @@ type serverQueues struct {
 	forgotten time.Duration // when unused servers were last removed, by clock.Boot
 }
 
-// serverQueue limits the rate of reads at one server and counts its failures.
+// serverQueue limits the rate of reads from one server and counts its failures.
 type serverQueue struct {
-	// orgs makes organizations take turns, so that an organization with many reads delays the
-	// others by only one read per turn.
+	// orgs makes organizations take turns. An organization with many reads delays the others by
+	// only one read per turn.
 	orgs  *limit.Fair[tenancy.OrgID]
 	pace  *rate.Limiter
 	users int
@@ -40,13 +40,13 @@ type serverQueue struct {
 	failures int // in a row
 }
 
-// newServerQueues returns queues that begin at most perSecond reads per second, and burst reads at
-// once, at each server.
+// newServerQueues returns queues that start at most perSecond reads per second from each server,
+// and at most burst reads at once.
 func newServerQueues(perSecond float64, burst int) *serverQueues {
 	return &serverQueues{perSecond: perSecond, burst: burst, servers: map[string]*serverQueue{}}
 }
 
-// join returns the queue of the server with the given name. The queue is kept at least until leave
+// join returns the queue for the server with the given name. The queue is kept at least until leave
 // is called.
 func (q *serverQueues) join(name string) *serverQueue {
 	q.mu.Lock()
@@ -70,8 +70,8 @@ func (q *serverQueues) leave(server *serverQueue) {
 	server.users--
 }
 
-// forget removes unused servers whose rate limiter has recovered its full burst and is thus as good
-// as new.
+// forget removes unused servers whose rate limiter is back at its full burst. Such a server has no
+// state worth keeping.
 func (q *serverQueues) forget() {
 	now := clock.Boot()
 	if now-q.forgotten < forgetInterval {
@@ -95,16 +95,16 @@ func (s *serverQueue) wait(ctx context.Context, org tenancy.OrgID) error {
 	return s.pace.Wait(ctx)
 }
 
-// isFailing reports whether the server has failed too often in a row to be queried again in this
-// sweep.
+// isFailing reports whether the server has failed so often in a row that this sweep must not query
+// it again.
 func (s *serverQueue) isFailing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failures >= snapshotFailures
 }
 
-// answered records the result and duration of a call. It counts a failure only if the server may be
-// at fault.
+// answered records the result and duration of a call. It counts a failure only if the server may
+// have caused it.
 func (s *serverQueue) answered(err error, took time.Duration) {
 	kind := connector.KindOf(err, false)
 	s.mu.Lock()

@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// snapshotPosts and snapshotPostAge determine which posts are read along with their channel:
-	// the latest posts, at most a week old.
+	// snapshotPosts and snapshotPostAge limit which posts are read along with their channel. These
+	// are the channel's latest posts, at most a week old.
 	snapshotPosts   = 10
 	snapshotPostAge = 7 * 24 * time.Hour
-	// snapshotOrgs is how many organizations are read concurrently, one channel at a time.
+	// snapshotOrgs is how many organizations are processed concurrently. The channels of one
+	// organization are read one at a time.
 	snapshotOrgs = 16
-	// snapshotBatch, snapshotServerBatch and snapshotOrgBatch are how many channels are taken at a
-	// time in total, per server, and per organization. At SnapshotRate, a full server batch takes
-	// less than five minutes.
+	// snapshotBatch, snapshotServerBatch and snapshotOrgBatch are the maximum numbers of channels
+	// in one batch: in total, per server, and per organization. At SnapshotRate, a full server
+	// batch takes less than five minutes.
 	snapshotBatch       = 400
 	snapshotServerBatch = 100
 	snapshotOrgBatch    = 25
@@ -39,25 +40,28 @@ const (
 	// are left for later. A call that takes snapshotSlow or longer counts as a failure.
 	snapshotFailures = 3
 	snapshotSlow     = insightTime / 2
-	// snapshotAgain is the time until a channel that was taken but not tried is due again.
+	// snapshotAgain is the time after which a channel that was taken but not tried is due again.
 	snapshotAgain = time.Hour
 	// snapshotRest is the first part of each UTC day. No snapshot is due then, because platforms
 	// are still completing the previous day's figures.
 	snapshotRest = 2 * time.Hour
 )
 
-// SnapshotRate is how many reads per second TakeSnapshots begins at one server; see requestRate.
-// The lowest documented limit per client is a Bluesky server's: 3,000 calls in five minutes.
+// SnapshotRate is how many reads per second TakeSnapshots starts for each server. See also
+// requestRate. The lowest documented per-client limit is that of Bluesky servers: 3,000 calls in
+// five minutes.
 const SnapshotRate = 4
 
 // TakeSnapshots reads and stores the statistics of all channels whose daily snapshot is due, and of
-// their latest posts. Each channel is due at its own time of day. TakeSnapshots returns the
-// number of channels read, even if it also returns an error. The error is from the database.
+// their latest posts. Each channel is due at its own time of day. TakeSnapshots returns the number
+// of channels read, even if it also returns an error. It returns only database errors.
 //
 // A failing server or a slow organization delays only its own channels, by an hour. The more often
-// a channel fails, the longer it waits, and channels with fewer failures go first. If ctx ends or
-// the process crashes, channels that were taken but not read are due an hour later. Only one
-// process should call TakeSnapshots at a time, because the rate limit applies per process.
+// a channel fails, the longer it waits, and channels with fewer failures go first.
+//
+// If ctx ends or the process crashes, channels that were taken but not read are due again an hour
+// later. Only one process should call TakeSnapshots at a time, because the rate limit applies per
+// process.
 func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 	platforms := s.analysts()
 	sweep := &snapshotSweep{Analytics: s, servers: newServerQueues(s.cfg.SnapshotRate, 1)}
@@ -76,7 +80,7 @@ func (s *Analytics) TakeSnapshots(ctx context.Context) (int, error) {
 	}
 }
 
-// errNoTurn means that a channel was not read because ctx ends before the channel's turn.
+// errNoTurn means that a channel was not read because ctx would end before the channel's turn.
 var errNoTurn = errors.New("no time is left for snapshots")
 
 // errInactive means that the channel was disconnected, or its organization lost access, while the
@@ -97,8 +101,8 @@ func (s *Analytics) analysts() []string {
 // snapshotSweep is the state of one call to TakeSnapshots.
 type snapshotSweep struct {
 	*Analytics
-	// servers are memberWithoutMFA but never left, because their failure counts are needed until
-	// the sweep ends.
+	// servers holds queues that are joined but never left, because their failure counts are needed
+	// until the sweep ends.
 	servers *serverQueues
 
 	mu   sync.Mutex // protects the fields below
@@ -112,15 +116,15 @@ func (s *snapshotSweep) isOver() bool {
 	return s.over
 }
 
-// end prevents any more channels from being begun. Calls in progress continue.
+// end stops the sweep from reading any more channels. Calls in progress continue.
 func (s *snapshotSweep) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over = true
 }
 
-// batch reads the given channels, one channel per organization at a time. It returns the first
-// database error, after which no more channels are begun.
+// batch reads the given channels, one channel per organization at a time. After a database error,
+// it starts no further reads. It returns the first such error.
 func (s *snapshotSweep) batch(ctx context.Context, due []analyticsstore.DueSnapshot) error {
 	byOrg := map[tenancy.OrgID][]analyticsstore.DueSnapshot{}
 	for _, d := range due {
@@ -160,7 +164,7 @@ func (s *snapshotSweep) organization(ctx context.Context, channels []analyticsst
 	return nil
 }
 
-// snapshotVisit is one organization's part of a batch. It is used by one goroutine only.
+// snapshotVisit is one organization's part of a batch. Only one goroutine uses it.
 type snapshotVisit struct {
 	*snapshotSweep
 	// spent is the total time of the calls so far.
@@ -203,8 +207,8 @@ func (s *snapshotVisit) channel(ctx context.Context, d analyticsstore.DueSnapsho
 	return nil
 }
 
-// posts reads the statistics of the given posts. If the platform fails on one post, or the
-// organization's time runs out, it skips the remaining posts.
+// posts reads the statistics of the given posts. If the platform fails on one post or the
+// organization's time runs out, posts skips the rest.
 func (s *snapshotVisit) posts(
 	ctx context.Context, server *serverQueue, a db.Access, posts []analyticsstore.Released,
 ) (out []analyticsstore.ReadInsight) {
@@ -227,8 +231,8 @@ func (s *snapshotVisit) posts(
 	return out
 }
 
-// postNotRead logs why a post was not read. If the platform requested a wait, it also stores the
-// failure.
+// postNotRead logs why a post was not read. If the platform requested a wait, postNotRead also
+// stores the failure.
 func (s *snapshotVisit) postNotRead(ctx context.Context, r reading, err error) {
 	s.deps.Log.WarnContext(ctx, "cannot read a post's statistics",
 		"org", r.org(), "post", r.of.Post, "error", err)
@@ -254,12 +258,12 @@ func (s *snapshotVisit) notRead(
 	return analyticsstore.SnapshotFailed(ctx, s.db, a.Channel.Org, channel, failureOf(now, err))
 }
 
-// ask waits for a turn at the server, then reads the days since the last read. It stores in r the
-// credential that was used, which may be a new one.
+// ask waits for a turn at the server and then reads the days since the last read. It updates the
+// credential in r to the one that it used, because a refresh may have replaced the previous one.
 //
-// ask returns errNoTurn if ctx ends before the turn. The wait can take minutes, so ask checks the
-// channel after it and returns errInactive if the channel may no longer be read. A connector's
-// panic is returned as an error, because the sweep runs in separate goroutines.
+// ask returns errNoTurn if ctx ends before the turn comes. The wait can take minutes, so ask checks
+// the channel again afterward and returns errInactive if the channel may no longer be read. If a
+// connector panics, ask returns an error, because the sweep runs in its own goroutines.
 func (s *snapshotVisit) ask(
 	ctx context.Context, server *serverQueue, r *reading,
 ) (days []publishing.DaySamples, err error) {

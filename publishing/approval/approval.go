@@ -1,5 +1,5 @@
-// Package approval implements the use cases of draft approvals, one per file, and manages their
-// transactions.
+// Package approval implements the use cases for approving drafts. Each use case has its own file
+// and manages its own transactions.
 package approval
 
 import (
@@ -26,16 +26,16 @@ type Deps struct {
 	Keyring  *secret.Keyring
 	// Connectors provides the platform names.
 	Connectors *connector.Registry
-	// Waker wakes an organization after an approval has scheduled a post.
+	// Waker wakes an organization's actor after an approval has scheduled a post.
 	Waker publishing.Waker
 	Log   *slog.Logger
 	// Pictures creates smaller pictures in this process. It is nil if other processes create them.
 	Pictures *pictures.Maker
-	// Mailer is nil in a process that sends no email; see SendReviewMail.
+	// Mailer sends the emails. It is nil in a process that sends no email; see SendReviewMail.
 	Mailer ReviewMailer
 }
 
-// Approvals implements the use cases of draft approvals. It is safe for concurrent use.
+// Approvals implements the use cases for approving drafts. It is safe for concurrent use.
 type Approvals struct {
 	cfg      Config
 	deps     Deps

@@ -7,7 +7,7 @@ import (
 	approvalstore "crier/publishing/approval/store"
 )
 
-// forgetSize is how many organizations each search by ForgetReviewer returns at most.
+// forgetSize is the maximum number of organizations that one search by ForgetReviewer returns.
 const forgetSize = 200
 
 // ForgetReviewer removes an email address from all organizations' approval requests, because the

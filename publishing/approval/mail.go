@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// ReviewMailTask is the kind of task whose id is passed to SendReviewMail.
+	// ReviewMailTask is the kind of the tasks that SendReviewMail handles.
 	ReviewMailTask = "review-mail"
-	// ReviewEndedTask is the kind of task whose id is passed to SendReviewEnded.
+	// ReviewEndedTask is the kind of the tasks that SendReviewEnded handles.
 	ReviewEndedTask = "review-ended-mail"
 )
 
 // SendReviewMail emails a request's review link to the reviewer. If the request can no longer be
 // answered, it sends nothing and returns nil. After a crash, the email may be sent twice.
 //
-// SendReviewMail returns the mailer's errors. It returns jobs.ErrLater if this process has no
-// mailer, because another process may have one, and while the organization has no access.
+// SendReviewMail returns any error from the mailer. If this process has no mailer, it returns
+// jobs.ErrLater, because another process may have one. It also returns jobs.ErrLater while the
+// organization has no access.
 func (s *Approvals) SendReviewMail(
 	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
 ) error {
@@ -43,8 +44,8 @@ func (s *Approvals) SendReviewMail(
 }
 
 // SendReviewEnded emails the guest who approved a post that the approval no longer applies. It
-// sends nothing if the guest's address is unknown or has since been removed. It returns the same
-// errors as SendReviewMail, and may send the email twice after a crash.
+// sends nothing if the guest's address is unknown or has been removed. It returns the same errors
+// as SendReviewMail. After a crash, the email may be sent twice.
 func (s *Approvals) SendReviewEnded(
 	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
 ) error {
@@ -132,10 +133,10 @@ func (s *Approvals) platformName(id string) string {
 type ReviewMail struct {
 	To           string
 	Organization string
-	// By is the requester's name, or else the requester's address, or "" if neither is known. If an
-	// operator was impersonating the requester, By says so.
+	// By is the requester's name or, if there is none, the requester's address. If neither is
+	// known, By is "". If an operator was impersonating the requester, By says so.
 	By string
-	// Note is what the requester wrote to the reviewer.
+	// Note is the requester's message to the reviewer.
 	Note string
 	// Words is the beginning of the post's text.
 	Words string
@@ -147,8 +148,8 @@ type ReviewMail struct {
 	Link        string
 	PublishDate time.Time
 	ExpiresAt   time.Time
-	// Reminder is set on the second email about a request.
+	// Reminder is true for the second email about a request.
 	Reminder bool
-	// Ended is set on the email to a guest whose approval no longer applies.
+	// Ended is true for the email to a guest whose approval no longer applies.
 	Ended bool
 }

@@ -13,7 +13,8 @@ import (
 // maxShownNote is the longest note shown in a notification, in bytes.
 const maxShownNote = 300
 
-// notifyApproval stores the notification about an approval request or its answer, if there is one.
+// notifyApproval stores the notification about an approval request or its answer. If nobody needs
+// to be notified, it does nothing.
 func notifyApproval(ctx context.Context, tx *db.Tx, to Notices, a publishing.Approval) error {
 	n, ok := approvalNotification(a)
 	if !ok {
@@ -22,9 +23,9 @@ func notifyApproval(ctx context.Context, tx *db.Tx, to Notices, a publishing.App
 	return to.Add(ctx, tx, n)
 }
 
-// approvalNotification returns the notification about a request, which all members see, or about
-// its answer, which the requester sees. ok is false if nobody needs to be notified, because the
-// requester gave the answer or the request ended without one.
+// approvalNotification returns the notification about a request or its answer. All members see the
+// notification about a request, but only the requester sees the one about an answer. ok is false if
+// nobody needs to be notified: the requester gave the answer, or the request ended without one.
 func approvalNotification(a publishing.Approval) (n publishing.Notification, ok bool) {
 	answers := map[publishing.ApprovalStatus]publishing.ApprovalAnswer{
 		publishing.ApprovalPending: publishing.AnswerPending, publishing.ApprovalApproved: publishing.AnswerApproved,

@@ -12,8 +12,8 @@ import (
 )
 
 // Status returns a post's pending request or, if none is pending, its newest request. If there is
-// no request or the newest one is void, it returns the zero Approval, which is shown as NONE. It
-// returns NotFound if there is no such post.
+// no request or the newest one is void, Status returns the zero Approval, which is shown as NONE.
+// It returns NotFound if the post does not exist.
 func (s *Approvals) Status(ctx context.Context, p tenancy.Principal, post string) (publishing.Approval, error) {
 	const op = "publishing.ApprovalStatus"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -37,7 +37,7 @@ func (s *Approvals) Status(ctx context.Context, p tenancy.Principal, post string
 	return s.shown(p, stored), nil
 }
 
-// shown returns an approval as the principal may see it.
+// shown returns an approval with the fields that the principal may see.
 func (s *Approvals) shown(p tenancy.Principal, stored approvalstore.StoredApproval) publishing.Approval {
 	a := stored.At(s.requests.deps.Clock.Now())
 	if !a.ShowsLink(p) {
@@ -53,8 +53,8 @@ func (s *Approvals) shown(p tenancy.Principal, stored approvalstore.StoredApprov
 	return a
 }
 
-// List returns the organization's requests, newest first. It returns Invalid if the status is
-// unknown or Before is not an id.
+// List returns the organization's requests, newest first. It returns Invalid if q.Status is unknown
+// or q.Before is not an id.
 func (s *Approvals) List(
 	ctx context.Context, p tenancy.Principal, q publishing.ListApprovals,
 ) ([]publishing.Approval, error) {
@@ -86,7 +86,8 @@ func (s *Approvals) List(
 	return out, nil
 }
 
-// find returns the request with the id approval, as sent by the client, or NotFound.
+// find returns the request with the given id, in the form sent by the client. If there is no such
+// request, it returns NotFound.
 func (s *Approvals) find(
 	ctx context.Context, op string, org tenancy.OrgID, approval string,
 ) (approvalstore.StoredApproval, error) {
@@ -105,8 +106,8 @@ func noApproval(op string) error {
 	return fault.New(fault.NotFound, op, "There is no such approval request.")
 }
 
-// MailedBy returns the pending requests whose emailed link stops working when the person's
-// membership ends. It runs in the transaction of q and returns the Postgres error.
+// MailedBy returns the pending requests whose emailed links stop working when the given person's
+// membership ends. It runs in q's transaction and returns any Postgres error.
 func (s *Approvals) MailedBy(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID,
 ) ([]tenancy.EndedReview, error) {

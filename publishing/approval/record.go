@@ -6,8 +6,8 @@ import (
 	"crier/publishing"
 )
 
-// approvalBody is the approval member of webhook bodies. It is the record that the API returns,
-// without the link.
+// approvalBody is the "approval" field of a webhook body. It has the same fields as in the API,
+// except for the link.
 type approvalBody struct {
 	ID           string                    `json:"id"`
 	PostID       string                    `json:"postId"`
@@ -47,7 +47,7 @@ func approvalData(a publishing.Approval) approvalBody {
 	return out
 }
 
-// voidData is like approvalData, but for an approval that has ended. Clients see such an approval
+// voidData is like approvalData, but for an approval that has ended. The API shows such an approval
 // as NONE, but the webhook reports it as VOID.
 func voidData(a publishing.Approval) approvalBody {
 	out := approvalData(a)

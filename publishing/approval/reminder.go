@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// reminderLead is how long before the request's expiry or the post's date the reviewer is
-	// reminded.
+	// reminderLead is how far ahead the reviewer is reminded that a request will expire or that its
+	// post will be published.
 	reminderLead = 24 * time.Hour
 	// reminderPause is the minimum time between the request and the reminder.
 	reminderPause = 12 * time.Hour
 )
 
-// remindAt returns when to remind the reviewer of a request: a day before the post is to be
-// published or the request expires, whichever comes first. It returns nil if the reminder would
-// follow the request too soon.
+// remindAt returns when to remind the reviewer of a request. This is a day before the post is
+// published or the request expires, whichever comes first. If that is too soon after the request,
+// remindAt returns nil.
 func remindAt(requested, publishDate time.Time) *time.Time {
 	last := requested.Add(publishing.ApprovalLife)
 	if publishDate.After(requested) && publishDate.Before(last) {
@@ -29,7 +29,7 @@ func remindAt(requested, publishDate time.Time) *time.Time {
 	return &at
 }
 
-// isReminder reports whether an email about the request that is sent now is a reminder.
+// isReminder reports whether an email that is sent now about the request is a reminder.
 func isReminder(a publishing.Approval, now time.Time) bool {
 	return !now.Before(a.RequestedAt.Add(reminderPause))
 }

@@ -18,8 +18,10 @@ import (
 // Request requests approval of a draft. In one transaction, it stores the request with its timeline
 // and webhook events, and queues the email to the reviewer.
 //
-// Request returns NotFound or Invalid, Conflict if the post is not a draft or is already waiting
-// for approval, and RateLimited if too many reviewers were emailed within the last hour.
+// Request returns NotFound if the post does not exist, and Invalid if cmd is invalid or the
+// requester is not allowed to email the reviewer. It returns Conflict if the post is not a draft or
+// is already waiting for approval. It returns RateLimited if too many reviewers were emailed within
+// the last hour.
 func (s *Approvals) Request(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.RequestApproval,
 ) (publishing.Approval, error) {
@@ -95,7 +97,7 @@ func (s *Approvals) Request(
 		if err != nil {
 			return err
 		}
-		// This comes last because it locks the organization's incidents.
+		// This must come last, because it locks the organization's incidents.
 		return notifyApproval(ctx, tx, s.requests.deps.Notices, made)
 	})
 	if errors.Is(err, approvalstore.ErrApprovalPending) {
@@ -104,9 +106,9 @@ func (s *Approvals) Request(
 	return made, db.PostFault(op, err)
 }
 
-// checkReviewer returns the members whose mailbox the link will be emailed to, and sets
+// checkReviewer returns the members who use the mailbox that the link will be emailed to, and sets
 // a.PersonEmail. It returns Invalid if the requester is the reviewer. It also returns Invalid if
-// the requester is no longer a member, because the emailed link would not work then. It returns
+// the requester is no longer a member, because the emailed link would not work. It returns
 // RateLimited if too many reviewers were emailed within the last hour.
 func (s *Approvals) checkReviewer(
 	ctx context.Context, tx *db.Tx, a *publishing.Approval,

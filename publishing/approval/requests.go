@@ -24,8 +24,8 @@ type RequestDeps struct {
 	Mails *jobs.Queue
 }
 
-// Requests manages the stored approval requests and the approvals that resulted from them. Changes
-// to posts end both. It is safe for concurrent use.
+// Requests manages approval requests and the approvals that result from them. A change to a post
+// can end its request or its approval. Requests is safe for concurrent use.
 type Requests struct {
 	deps RequestDeps
 	db   *db.DB
@@ -145,8 +145,8 @@ func (r *Requests) NotifyEnded(ctx context.Context, tx *db.Tx, ended *publishing
 	return nil
 }
 
-// expireBefore ends a post's request if it has expired but is still stored as pending, so that a
-// new request can be made.
+// expireBefore ends a post's request if it is stored as pending but has expired, so that a new
+// request can be made.
 func (r *Requests) expireBefore(
 	ctx context.Context, tx *db.Tx, post publishing.PostID, now time.Time,
 ) error {
@@ -161,8 +161,8 @@ func (r *Requests) expireBefore(
 	return err
 }
 
-// end stores a request's new status and its events if the stored status is still from. ended is
-// false if another transaction changed the status first.
+// end stores a request's new status and its events, provided that the stored status still equals
+// from. ended is false if another transaction has changed the status.
 func (r *Requests) end(
 	ctx context.Context, tx *db.Tx, a publishing.Approval, from publishing.ApprovalStatus,
 	event publishing.EventKind, by, reason string,

@@ -17,8 +17,9 @@ import (
 // Resolve answers a request on behalf of a member, and returns the request. An approval with
 // AutoSchedule schedules the post in the same transaction.
 //
-// Resolve returns NotFound or Invalid, Forbidden for the requester and for keys, Conflict if the
-// request is already answered, and Gone if it can no longer be answered.
+// Resolve returns NotFound if the request does not exist, and Invalid if cmd is invalid. It returns
+// Forbidden for the requester and for API keys. It returns Conflict if the request has already been
+// answered, and Gone if it can no longer be answered.
 func (s *Approvals) Resolve(
 	ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
 ) (publishing.Approval, error) {
@@ -56,9 +57,9 @@ func (s *Approvals) ResolveByToken(
 	return publishing.Review{Approval: a, Org: guest.Org, Sharer: sharer}, err
 }
 
-// resolve stores a reviewer's answer. If several answers arrive at once, one is stored and the
-// others get Conflict. sharer is the email address of the member who passed the link on to the
-// guest, or "" if nobody did.
+// resolve stores a reviewer's answer. If several answers arrive at the same time, one is stored and
+// the other callers get Conflict. If a member passed the link on to a guest, sharer is that
+// member's email address; otherwise it is "".
 func (s *Approvals) resolve(
 	ctx context.Context, p tenancy.Principal, a publishing.Approval, cmd publishing.ResolveApproval,
 ) (answer publishing.Approval, sharer string, err error) {
@@ -164,10 +165,10 @@ func sentence(err error) string {
 	return ""
 }
 
-// guestName is what timelines call a guest without a name.
+// guestName is the name shown in timelines for a guest who gave no name.
 const guestName = "a guest"
 
-// reviewer returns who answered, in the form shown in a post's timeline.
+// reviewer returns a description of the person who answered, for a post's timeline.
 func reviewer(p tenancy.Principal, a publishing.Approval) string {
 	switch {
 	case p.Via == tenancy.ViaSession:
@@ -178,8 +179,8 @@ func reviewer(p tenancy.Principal, a publishing.Approval) string {
 	return guestName + sharedBy(p)
 }
 
-// sharedBy returns who passed on a guest's link, in the form shown in a post's timeline, or "" if
-// the link was emailed.
+// sharedBy returns a description of the member who passed a link on to a guest, for a post's
+// timeline. If the link was emailed, sharedBy returns "".
 func sharedBy(guest tenancy.Principal) string {
 	if guest.Person.IsZero() {
 		return ""
@@ -187,8 +188,8 @@ func sharedBy(guest tenancy.Principal) string {
 	return " with the link of person " + guest.Person.String()
 }
 
-// goneFault converts NotFound, which means that the post was deleted, to Gone. Other errors are
-// unchanged.
+// goneFault converts NotFound to Gone, because NotFound means that the post was deleted. It returns
+// other errors unchanged.
 func goneFault(err error) error {
 	if fault.Is(err, fault.NotFound) || pg.IsNoRows(err) {
 		return fault.New(fault.Gone, "publishing.resolve", "The post was deleted.")

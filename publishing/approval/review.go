@@ -8,8 +8,8 @@ import (
 	approvalstore "crier/publishing/approval/store"
 )
 
-// Review returns what a guest sees of a request. It returns NotFound if the token is invalid, and
-// Gone if the request has expired or is void, or its post is gone.
+// Review returns the parts of a request that a guest may see. It returns NotFound if the token is
+// invalid. It returns Gone if the request has expired or is void, or if its post was deleted.
 func (s *Approvals) Review(ctx context.Context, token string) (publishing.Review, error) {
 	const op = "publishing.Review"
 	stored, guest, err := s.reviewed(ctx, op, token)
@@ -31,8 +31,8 @@ func (s *Approvals) Review(ctx context.Context, token string) (publishing.Review
 	if err != nil {
 		return publishing.Review{}, pg.Fault(op, err)
 	}
-	// An edit since the first read ends the request, and the thread may not be the one submitted
-	// for approval.
+	// Read the request again. If the post has been edited since the first read, the request has
+	// ended, and the thread may not be the one that was submitted for approval.
 	again, _, err := s.reviewed(ctx, op, token)
 	if err != nil {
 		return publishing.Review{}, err

@@ -21,14 +21,17 @@ import (
 )
 
 // A request has two kinds of review links. One link is emailed to the reviewer. It works only while
-// the requester is a member and, if it was emailed to a member, only until that member's membership
-// ends. Links of the other kind are shown to all members except the requester, to be passed on.
-// Each works only while the member it was shown to is a member.
+// the requester is a member. If it was emailed to a member, it also stops working when that
+// member's membership ends.
 //
-// The tokens of all of a request's links are derived from one secret. The secret is stored sealed
-// and is not part of any token.
+// The other links are for members to pass on. Every member except the requester sees a different
+// link, which works only while that member belongs to the organization.
+//
+// The tokens of all of a request's links are derived from one secret. The secret is stored in
+// sealed form and is not part of any token.
 
-// reviewSecretLength is the length of a secret in characters. 256 random bits need 43.
+// reviewSecretLength is the length of a secret in characters. 43 base62 characters hold 256 random
+// bits.
 const reviewSecretLength = 44
 
 // reviewLink holds a new request's sealed secret and the hash of the emailed link's token.
@@ -44,7 +47,7 @@ func (s *Approvals) newReviewLink(org tenancy.OrgID) (out reviewLink, err error)
 	return out, err
 }
 
-// reviewBound returns the context that a sealed secret is bound to.
+// reviewBound returns the context to which a request's sealed secret is bound.
 func reviewBound(org tenancy.OrgID) string { return "review " + org.String() }
 
 // mailedURL returns the review link to email to the reviewer.
@@ -56,7 +59,7 @@ func (s *Approvals) mailedURL(org tenancy.OrgID, a approvalstore.StoredApproval)
 	return s.reviewPage(mailedToken(key)), nil
 }
 
-// sharedURL returns the review link that the member can pass on.
+// sharedURL returns the review link that the principal can pass on.
 func (s *Approvals) sharedURL(p tenancy.Principal, a approvalstore.StoredApproval) (string, error) {
 	key, err := s.deps.Keyring.Open(a.Secret, reviewBound(p.Org))
 	if err != nil {
@@ -78,16 +81,16 @@ func mailedToken(key []byte) string { return hex.EncodeToString(proof(key, []byt
 
 const idBytes = len(uuid.UUID{})
 
-// sharedToken returns the token of the link that a member passes on. It consists of the request id,
-// the member's id, and a MAC of both.
+// sharedToken returns the token in the link that a member passes on. It consists of the request id,
+// the member's id, and a MAC of both ids.
 func sharedToken(key []byte, approval publishing.ApprovalID, sharer tenancy.PersonID) string {
 	a, p := approval.UUID(), sharer.UUID()
 	names := append(a[:], p[:]...)
 	return base64.RawURLEncoding.EncodeToString(append(names, proof(key, names)...))
 }
 
-// parseSharedToken returns the request and the member named in a token, or false for any other kind
-// of token. It does not verify the MAC.
+// parseSharedToken returns the request id and the member's id from a token made by sharedToken. ok
+// is false if the token has a different form. parseSharedToken does not verify the MAC.
 func parseSharedToken(token string) (approval publishing.ApprovalID, sharer tenancy.PersonID, ok bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(raw) != 2*idBytes+sha256.Size {
@@ -97,10 +100,11 @@ func parseSharedToken(token string) (approval publishing.ApprovalID, sharer tena
 		id.FromUUID[tenancy.PersonTag](uuid.UUID(raw[idBytes : 2*idBytes])), true
 }
 
-// reviewed returns a review link's request and the guest who uses the link. The guest's Person is
-// the member who passed the link on, or zero if the link was emailed. It returns NotFound if the
-// link is invalid or the member who passed it on has left, and Gone if the link was emailed and a
-// membership that it depends on has ended.
+// reviewed returns the request that a review link belongs to, and the guest who uses the link. The
+// guest's Person is the member who passed the link on, or zero if the link was emailed.
+//
+// reviewed returns NotFound if the link is invalid or the member who passed it on has left. It
+// returns Gone if the link was emailed and a membership that it depends on has ended.
 func (s *Approvals) reviewed(
 	ctx context.Context, op, token string,
 ) (approvalstore.StoredApproval, tenancy.Principal, error) {
@@ -148,7 +152,7 @@ func confirmLink(
 	return err
 }
 
-// linkWorks reports whether a request's emailed link works.
+// linkWorks reports whether a request's emailed link still works.
 func (s *Approvals) linkWorks(
 	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
 ) (works bool, err error) {

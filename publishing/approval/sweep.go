@@ -12,19 +12,20 @@ import (
 )
 
 const (
-	// approvalsAtOnce is how many requests one search returns at most.
+	// approvalsAtOnce is the maximum number of requests that one search returns.
 	approvalsAtOnce = 200
-	// approvalWait is the maximum time the sweep waits for a connection of one organization.
+	// approvalWait is the maximum time the sweep waits for one of an organization's database
+	// connections.
 	approvalWait = 200 * time.Millisecond
 )
 
 type approvalSweep = *batch.Sweep[approvalstore.DueApproval]
 
-// SweepApprovals ends expired requests and queues due reminders for all organizations, each in a
-// separate transaction. It returns how many requests it handled.
+// SweepApprovals ends expired requests and queues due reminders for all organizations. Each request
+// is handled in its own transaction. SweepApprovals returns the number of requests it handled.
 //
-// If Postgres rejects a row or an organization is busy, the sweep skips the affected request, which
-// a later call retries. The first such error is returned at the end.
+// If Postgres rejects a row or an organization is busy, SweepApprovals skips the affected request,
+// and a later call retries it. The first such error is returned at the end.
 func (s *Approvals) SweepApprovals(ctx context.Context) (int, error) {
 	return s.sweep.Run(pg.WithOrgWait(ctx, approvalWait))
 }

@@ -9,10 +9,13 @@ import (
 	"crier/tenancy"
 )
 
-// Withdraw ends a request and returns it. The request's links stop working and any approval becomes
-// void, so a post that the approval queued becomes a draft. Withdraw returns NotFound if there is
-// no such request or it is void, Forbidden, and Conflict while the post is being published or if
-// the request has just been answered.
+// Withdraw ends a request and returns it. The request's links stop working. Any approval that
+// resulted from the request becomes void, and a post that this approval queued becomes a draft
+// again.
+//
+// Withdraw returns NotFound if the request does not exist or is void. It returns Forbidden unless
+// the principal is the requester or an administrator. It returns Conflict if the post is being
+// published or the request has just been answered.
 func (s *Approvals) Withdraw(ctx context.Context, p tenancy.Principal, approval string) (publishing.Approval, error) {
 	const op = "publishing.WithdrawApproval"
 	var out publishing.Approval
@@ -45,8 +48,8 @@ func (s *Approvals) Withdraw(ctx context.Context, p tenancy.Principal, approval 
 
 const withdrawn = "The request was withdrawn."
 
-// withdraw ends a request with the status from, or the approval that resulted from the request.
-// ended is false if another transaction changed the status first.
+// withdraw ends a request or, if the request was approved, the resulting approval. from is the
+// request's stored status. ended is false if another transaction has changed that status.
 func (s *Approvals) withdraw(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, a publishing.Approval, from publishing.ApprovalStatus,
 ) (ended bool, err error) {
@@ -63,8 +66,8 @@ func (s *Approvals) withdraw(
 	return s.requests.end(ctx, tx, a, from, publishing.EventApprovalVoid, publishing.ActorOf(p), withdrawn)
 }
 
-// withdrawApproved withdraws a post's approval. If the post is in the queue, it becomes a draft,
-// and so does every queued occurrence of its series. withdrawApproved returns Conflict while any of
+// withdrawApproved withdraws a post's approval. If the post is in the queue, the post and every
+// queued occurrence of its series become drafts again. withdrawApproved returns Conflict if any of
 // these posts is being published.
 func (s *Approvals) withdrawApproved(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, root publishing.PostID, approval publishing.ApprovalID,

@@ -16,8 +16,7 @@ import (
 	"crier/tenancy"
 )
 
-// Apps manages an organization's OAuth applications on the platforms. It is safe for concurrent
-// use.
+// Apps manages organizations' OAuth applications. It is safe for concurrent use.
 type Apps struct {
 	db         *db.DB
 	keyring    *secret.Keyring
@@ -25,7 +24,7 @@ type Apps struct {
 	access     *access.Refresher
 }
 
-// NewApps returns an Apps for the platform families of the given connectors.
+// NewApps returns an Apps for the platform families that the given connectors belong to.
 func NewApps(d *db.DB, keyring *secret.Keyring, connectors *connector.Registry, a *access.Refresher) *Apps {
 	return &Apps{db: d, keyring: keyring, connectors: connectors, access: a}
 }
@@ -54,13 +53,13 @@ func (s *Apps) App(ctx context.Context, p tenancy.Principal, family string) (pub
 	return s.describeApp(ctx, p, f)
 }
 
-// SetApp sets the organization's application for a family. It replaces the organization's previous
-// application or takes precedence over the instance's.
+// SetApp sets the organization's application for a family. It replaces any previous application of
+// the organization, and takes precedence over the instance's application.
 //
-// SetApp returns the number of channels connected with the previous application. These channels
-// publish until their access ends and must then be reconnected. Channels connected with the
-// instance's application keep using it. SetApp returns NotFound for an unknown family and Invalid
-// for invalid client credentials.
+// SetApp returns the number of channels that were connected with the previous application. These
+// channels publish until their access ends and must then be reconnected. Channels that were
+// connected with the instance's application keep using it. SetApp returns NotFound for an unknown
+// family and Invalid for invalid client credentials.
 func (s *Apps) SetApp(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetPlatformApp,
 ) (publishing.PlatformApp, int, error) {
@@ -69,7 +68,7 @@ func (s *Apps) SetApp(
 	if err != nil {
 		return publishing.PlatformApp{}, 0, err
 	}
-	// Spaces inside a secret belong to the secret (RFC 6749, appendix A.2).
+	// Spaces inside a secret are part of the secret (RFC 6749, appendix A.2).
 	cmd.ClientID, cmd.Secret = paste.Trim(cmd.ClientID), paste.Trim(cmd.Secret)
 	if err := cmd.Validate(); err != nil {
 		return publishing.PlatformApp{}, 0, err
@@ -94,10 +93,12 @@ func (s *Apps) SetApp(
 	return out, channels, err
 }
 
-// DeleteApp deletes the organization's application for a family, so that new channels use the
-// instance's application. It returns the number of channels that were connected with the deleted
-// application; as after SetApp, these must be reconnected once their access ends. DeleteApp
-// succeeds even if the organization has no application, and returns NotFound for an unknown family.
+// DeleteApp deletes the organization's application for a family. New channels then use the
+// instance's application. DeleteApp returns the number of channels that were connected with the
+// deleted application. These channels must be reconnected once their access ends.
+//
+// DeleteApp succeeds even if the organization has no application. It returns NotFound for an
+// unknown family.
 func (s *Apps) DeleteApp(
 	ctx context.Context, p tenancy.Principal, family string,
 ) (publishing.PlatformApp, int, error) {
@@ -160,8 +161,8 @@ func (s *Apps) describeApp(
 	return f, nil
 }
 
-// Platforms returns this instance's platforms, ordered by identifier, and reports for each whether
-// accounts can be connected. A platform with a form always accepts accounts; an OAuth platform
+// Platforms returns this instance's platforms, ordered by identifier, and reports whether accounts
+// on each one can be connected. A platform with a form always accepts accounts. An OAuth platform
 // needs an application.
 func (s *Apps) Platforms(ctx context.Context, p tenancy.Principal) ([]publishing.Platform, error) {
 	apps, err := s.Apps(ctx, p)
@@ -185,8 +186,9 @@ func (s *Apps) Platforms(ctx context.Context, p tenancy.Principal) ([]publishing
 	return out, nil
 }
 
-// EnteredBy returns the families whose current application was entered by the given person, in the
-// organization of q's transaction. It runs in that transaction and returns the Postgres error.
+// EnteredBy returns the families whose current application was entered by the given person. It runs
+// in q's transaction and covers only that transaction's organization. It returns any Postgres
+// error.
 func (s *Apps) EnteredBy(ctx context.Context, q pg.Querier, person tenancy.PersonID) ([]string, error) {
 	return channelstore.AppsBy(ctx, q, person)
 }

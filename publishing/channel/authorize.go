@@ -87,8 +87,8 @@ func (s *Channels) beginOAuth(
 }
 
 // finishOAuth redeems an authorization code. It uses up the state before it calls the platform,
-// because a platform may treat a second use of the code as theft and revoke the access granted by
-// the first. If too many of the organization's connection attempts are in progress, finishOAuth
+// because a platform may treat a second use of the code as theft and revoke the access it has
+// granted. If too many of the organization's connection attempts are in progress, finishOAuth
 // restores the state and does not call the platform.
 func (s *Channels) finishOAuth(
 	ctx context.Context, c connector.Connector, cmd publishing.FinishConnect,
@@ -183,7 +183,7 @@ func (s *Channels) appOf(
 }
 
 // oauthFault returns the fault for a failed OAuth call. The fault is Upstream if the platform did
-// not respond, because the person can only start over.
+// not respond. In that case, the person cannot fix anything and can only start over.
 func oauthFault(op string, err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -197,8 +197,9 @@ func oauthFault(op string, err error) error {
 	}
 }
 
-// storeCandidates stores the accounts to choose from. If there is only one, it selects that account
-// immediately. If a channel is being reconnected, it selects the channel's account.
+// storeCandidates stores the accounts from which the person can choose. If there is only one,
+// storeCandidates selects that account immediately. If a channel is being reconnected, it selects
+// the channel's account.
 func (s *Channels) storeCandidates(
 	ctx context.Context, c connector.Connector, st channelstore.ConnectState, cmd publishing.FinishConnect,
 	got connector.Authorized,

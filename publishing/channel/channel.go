@@ -34,7 +34,7 @@ type Config struct {
 	MaxChannels int `env:"ORG_MAX_CHANNELS, default=1000" doc:"Maximum number of channels per organization, up to 10000."`
 }
 
-// Validate returns all configuration faults, memberWithoutMFA. errors.As finds an env.Fault in the
+// Validate returns all configuration faults as a joined error. errors.As finds an env.Fault in the
 // result.
 func (c Config) Validate() error {
 	var faults env.Faults
@@ -51,7 +51,7 @@ type Deps struct {
 	Access *access.Refresher
 	HTTP   connector.HTTP
 	Clock  clock.Clock
-	// Waker wakes an organization after one of its channels is reconnected.
+	// Waker wakes an organization's actor after one of the organization's channels is reconnected.
 	Waker publishing.Waker
 	Log   *slog.Logger
 	// Quota limits an organization's channels. It is nil on an instance without plans.
@@ -88,8 +88,8 @@ func (s *Channels) Catalogue() []connector.Descriptor {
 }
 
 // List returns the organization's channels or, if customer is not empty, that customer's channels.
-// An unknown customer has no channels. Like every method that uses the database, List returns
-// Unavailable while the database is down.
+// For an unknown customer, the list is empty. Like every method that uses the database, List
+// returns Unavailable while the database is down.
 func (s *Channels) List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error) {
 	parsed, ok := id.Parse[publishing.CustomerTag](customer)
 	if customer != "" && !ok {
@@ -100,7 +100,7 @@ func (s *Channels) List(ctx context.Context, p tenancy.Principal, customer strin
 }
 
 // Disconnect deletes a channel's credential and unpublished posts. Published posts remain, both
-// here and on the platform. Disconnect returns NotFound if there is no such channel.
+// here and on the platform. Disconnect returns NotFound if the channel does not exist.
 func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel string) error {
 	const op = "publishing.Disconnect"
 	none := fault.New(fault.NotFound, op, "There is no such channel.")

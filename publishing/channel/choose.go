@@ -25,9 +25,9 @@ func noChoice(op string) error {
 }
 
 // Choose finishes an OAuth connection attempt with the candidate that a member of the organization
-// has chosen. It returns NotFound for an unknown id and Invalid if the channel is already connected
-// or the candidate is not offered. At a channel limit, it returns Quota or Conflict. After an
-// error, the member can choose again.
+// has chosen. It returns NotFound for an unknown id, and Invalid if the channel is already
+// connected or the candidate is not offered. If a channel limit is reached, it returns Quota or
+// Conflict. After an error, the member can choose again.
 func (s *Channels) Choose(
 	ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
 ) (publishing.ChannelConnected, error) {
@@ -53,8 +53,8 @@ func (s *Channels) Choose(
 	return s.choose(ctx, st, p, cmd.Candidate)
 }
 
-// ChooseByState is Choose for a caller who presents the state instead of signing in. platform and
-// cmd.Channel may be empty; otherwise they must match the connection attempt.
+// ChooseByState is like Choose, but for a caller who presents the state instead of signing in. If
+// platform or cmd.Channel is not empty, it must match the connection attempt.
 func (s *Channels) ChooseByState(
 	ctx context.Context, platform string, cmd publishing.ChooseAccount,
 ) (publishing.ChannelConnected, error) {
@@ -81,8 +81,8 @@ func (s *Channels) ChooseByState(
 	return s.choose(ctx, st, st.By(), cmd.Candidate)
 }
 
-// choose selects a candidate on behalf of by. The caller has already used up the state. If choose
-// fails, it restores the state.
+// choose selects a candidate on behalf of the given principal. The caller must have used up the
+// state already. If choose fails, it restores the state.
 func (s *Channels) choose(
 	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, candidate string,
 ) (publishing.ChannelConnected, error) {
@@ -123,9 +123,9 @@ func (s *Channels) selectInTurn(
 	return s.selectAccount(ctx, st, by, candidate)
 }
 
-// mayChoose returns Quota if the plan allows no more channels and the candidate is not yet
-// connected. It runs before the platform is called, because a choice may consume a token that the
-// platform accepts only once.
+// mayChoose returns Quota if the candidate is not yet connected and the plan allows no more
+// channels. The check runs before the platform is called, because a choice may consume a token that
+// the platform accepts only once.
 func (s *Channels) mayChoose(ctx context.Context, st channelstore.ConnectState, candidate string) error {
 	const op = "publishing.ChooseAccount"
 	_, err := channelstore.ChannelOfAccount(ctx, s.db, st.Org, st.Connector, candidate)
@@ -136,7 +136,7 @@ func (s *Channels) mayChoose(ctx context.Context, st channelstore.ConnectState, 
 }
 
 // selectAccount requests access to a candidate from the platform and stores the channel. The caller
-// must call acquireConnect first, and call leave only after selectAccount has returned.
+// must call acquireConnect first and must call leave afterward.
 func (s *Channels) selectAccount(
 	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, candidate string,
 ) (publishing.ChannelConnected, error) {

@@ -24,12 +24,13 @@ import (
 )
 
 const (
-	// stateLife is how long a state is valid. It is also how long after an OAuth sign-in the
-	// account can be chosen with the state alone.
+	// stateLife is how long a state is valid. After an OAuth sign-in, it is also how long the
+	// account can be chosen with just the state.
 	stateLife = time.Hour
-	// pendingLife is how long after an OAuth sign-in the account can be chosen.
+	// pendingLife is how long the account can be chosen after an OAuth sign-in.
 	pendingLife = 24 * time.Hour
-	// maxTries limits the tries with one state, because each try calls the platform.
+	// maxTries limits the form submissions with one state, because each submission calls the
+	// platform.
 	maxTries = 10
 	// connectsAtOnce limits an organization's concurrent connection attempts in one process.
 	connectsAtOnce = 4
@@ -39,12 +40,12 @@ const (
 
 // Begin starts a connection attempt. For an OAuth platform, it returns the URL at which a person
 // grants access. For a platform with a form, it returns a state that is valid for one hour and ten
-// tries. A state connects at most one channel.
+// form submissions. A state connects at most one channel.
 //
 // Begin returns Invalid if the platform is unknown or has no application, or if the channel to
-// reconnect does not exist. If cmd.UnknownIsNotFound is set, Begin returns NotFound for an unknown
-// platform instead. It returns Quota if no channel is being reconnected and the plan allows no more
-// channels.
+// reconnect does not exist. If cmd.UnknownIsNotFound is set, it returns NotFound for an unknown
+// platform instead. If the attempt would add a channel and the plan allows no more, Begin returns
+// Quota.
 func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
 	const op = "publishing.BeginConnect"
 	c, ok := s.deps.Connectors.Get(cmd.Connector)
@@ -57,7 +58,7 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 	}
 	st := channelstore.ConnectState{
 		Org: p.Org, Connector: cmd.Connector, Person: p.Person, Key: p.Key, Actor: p.Name, Impersonator: p.Impersonator,
-		BehindName: p.ImpersonatorName, Session: p.Session, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL,
+		ImpersonatorName: p.ImpersonatorName, Session: p.Session, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL,
 		ExpiresAt: s.deps.Clock.Now().Add(stateLife),
 	}
 	if cmd.Refresh == "" {
@@ -84,7 +85,7 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 	return state, pg.Fault(op, channelstore.SaveState(ctx, s.db, secret.HashToken(state), st))
 }
 
-// mayConnect returns Quota if the plan allows no more channels, so that a person learns this before
+// mayConnect returns Quota if the plan allows no more channels. This tells the person early, before
 // the platform is called. The authoritative check happens when the channel is stored.
 func (s *Channels) mayConnect(ctx context.Context, org tenancy.OrgID, op string) error {
 	if s.deps.Quota == nil {
@@ -129,12 +130,14 @@ func unknownPlatform(op string, cmd publishing.BeginConnect) error {
 // Finish signs in to the platform with the form's fields or redeems an OAuth code, and then stores
 // the channel. It needs no session.
 //
-// A successful sign-in or ten tries with a form use up the state. This keeps callers from guessing
-// passwords or making this instance call arbitrary hosts. Finish returns RateLimited while four of
-// the organization's connection attempts are in progress; with a form, such a call counts as a try.
+// A successful sign-in or ten form submissions use up the state. This keeps callers from guessing
+// passwords or making this instance call arbitrary hosts. If the organization already has four
+// connection attempts in progress, Finish returns RateLimited. A rate-limited form submission still
+// counts toward the ten.
 //
-// Finish returns Invalid if the state, the form or the credential is not accepted, and Quota or
-// Conflict at a channel limit.
+// Finish returns Invalid if the state, the form or the credential is not accepted. It returns Quota
+// or Conflict if a channel limit is reached. It also returns Conflict if the person did not grant
+// every permission.
 func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
 	c, ok := s.deps.Connectors.Get(cmd.Connector)
@@ -163,7 +166,7 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 		return publishing.ChannelConnected{}, err
 	}
 	defer leave()
-	// This deadline must not apply to the database; see pg.IsAway.
+	// This deadline must not apply to database calls; see pg.IsAway.
 	connecting, cancel := context.WithTimeout(ctx, s.cfg.PlatformTimeout)
 	defer cancel()
 	env := connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}
@@ -182,8 +185,8 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 }
 
 // acquireConnect waits until the organization has fewer than connectsAtOnce connection attempts in
-// progress. The caller must call leave once. acquireConnect returns RateLimited if the wait takes
-// longer than connectWait.
+// progress. The caller must call leave once. If the wait takes longer than connectWait,
+// acquireConnect returns RateLimited.
 func (s *Channels) acquireConnect(ctx context.Context, org tenancy.OrgID) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
@@ -202,8 +205,8 @@ func usedState(op string) error {
 }
 
 // storeChannel stores the connected account as a channel. by is the principal recorded in the audit
-// log. storeChannel returns Invalid if the channel to reconnect is gone or has another account, and
-// Quota or Conflict at a channel limit.
+// log. storeChannel returns Invalid if the channel to reconnect no longer exists or belongs to a
+// different account. If a channel limit is reached, it returns Quota or Conflict.
 func (s *Channels) storeChannel(
 	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, zone tenancy.ZoneRequest, got connector.Connected,
 ) (publishing.ChannelConnected, error) {
@@ -234,7 +237,8 @@ func (s *Channels) storeChannel(
 	}
 	var stored publishing.Channel
 	var next *time.Time
-	// Whoever started the attempt may have lost access while the platform was responding.
+	// InOrgAs confirms that whoever started the attempt still has access. The access may have been
+	// lost while the platform was responding.
 	err = s.db.InOrgAs(ctx, st.By(), func(tx *db.Tx) (err error) {
 		stored, next, err = channelstore.Connect(ctx, tx, channel, sealed, s.refreshAt(st.Connector, got),
 			func(tx *db.Tx, present int) error { return s.checkChannels(ctx, tx, op, present) })
@@ -257,7 +261,8 @@ func (s *Channels) storeChannel(
 	return done, pg.Fault(op, err)
 }
 
-// checkChannels returns Quota at the plan's channel limit and Conflict at Config.MaxChannels.
+// checkChannels returns Quota if the plan's channel limit is reached, and Conflict if
+// Config.MaxChannels is reached.
 func (s *Channels) checkChannels(ctx context.Context, tx *db.Tx, op string, present int) error {
 	if err := s.checkPlan(ctx, tx, op, present); err != nil {
 		return err
@@ -269,7 +274,7 @@ func (s *Channels) checkChannels(ctx context.Context, tx *db.Tx, op string, pres
 	return nil
 }
 
-// refreshAt returns when a new channel's access must be refreshed, or nil for never.
+// refreshAt returns when a new channel's credential must be refreshed, or nil for never.
 func (s *Channels) refreshAt(platform string, got connector.Connected) *time.Time {
 	c, ok := s.deps.Connectors.Get(platform)
 	if !ok {
@@ -291,9 +296,9 @@ func (s *Channels) anotherAccount(ctx context.Context, st channelstore.ConnectSt
 		"These credentials open a different account from the channel's; nothing was changed.")
 }
 
-// timezone returns the zone for a channel that is being connected, or "" to keep the channel's
-// current zone or use the default. A UTC offset is valid only for today, so it does not change an
-// existing channel's zone.
+// timezone returns the zone for a channel that is being connected. It returns "" if the channel
+// keeps its current zone or gets the default one. A UTC offset is valid only for today, so it does
+// not change an existing channel's zone.
 func (s *Channels) timezone(
 	ctx context.Context, org tenancy.OrgID, asked tenancy.ZoneRequest, exists bool,
 ) (string, error) {
@@ -317,9 +322,9 @@ func orEmpty(data json.RawMessage) json.RawMessage {
 	return data
 }
 
-// formFields cleans pasted values with package paste and replaces empty ones with their defaults. A
-// password is left unchanged unless its field is a Word. formFields returns Invalid for a value
-// that cannot be stored.
+// formFields cleans pasted values with package paste and replaces empty values with the fields'
+// defaults. A password is left unchanged unless its field is a Word. formFields returns Invalid for
+// a value that cannot be stored.
 func formFields(d connector.Descriptor, sent map[string]string) (map[string]string, error) {
 	fields := maps.Clone(sent)
 	if fields == nil {
@@ -343,9 +348,9 @@ func formFields(d connector.Descriptor, sent map[string]string) (map[string]stri
 	return fields, nil
 }
 
-// ConnectFault returns the fault for a failed sign-in with a form. Because the form names the host,
-// the fault is Invalid if the host is down, does not run the platform, or rejects the credential.
-// It is RateLimited if the host asks the client to wait.
+// ConnectFault returns the fault for a failed sign-in with a form. The person enters the host in
+// the form, so the fault is Invalid if the host is down, does not run the platform, or rejects the
+// credential. The fault is RateLimited if the host asks the client to wait.
 func ConnectFault(op string, err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -358,8 +363,8 @@ func ConnectFault(op string, err error) error {
 		}
 	case e.Kind == connector.KindTransient || e.Kind == connector.KindUnknown,
 		errors.Is(err, outbound.ErrBlocked):
-		// A blocked host looks like one that does not exist, to hide the private network's host
-		// names.
+		// A blocked host is reported like a host that does not exist, to keep the private network's
+		// host names secret.
 		return fault.Wrap(fault.Invalid, op, e.Public+" Check what you typed, or try again later.", err)
 	default:
 		return fault.Wrap(fault.Invalid, op, e.Public, err)

@@ -17,7 +17,7 @@ import (
 // it.
 const disownLife = 7 * 24 * time.Hour
 
-// disownBound is the Keyring bound for Disown tokens.
+// disownBound is the context to which the Keyring binds Disown tokens.
 const disownBound = "disown a channel"
 
 // disowning is the content of a Disown token. At is channel.connected_at in Unix microseconds, the
@@ -29,8 +29,8 @@ type disowning struct {
 	Until   time.Time            `json:"until"`
 }
 
-// disownToken returns a Disown token for a channel that was just connected, and the time at which
-// the token expires.
+// disownToken returns a Disown token for a channel that was just connected, and the token's expiry
+// time.
 func (s *Channels) disownToken(c publishing.Channel) (token string, until time.Time, err error) {
 	until = s.deps.Clock.Now().Add(disownLife).UTC().Truncate(time.Second)
 	token, err = s.sealToken(disownBound, disowning{
@@ -40,11 +40,11 @@ func (s *Channels) disownToken(c publishing.Channel) (token string, until time.T
 }
 
 // Disown disconnects a channel at the request of the person who granted access to its account, and
-// notifies the members in the bell. token is the Disown field of publishing.ChannelConnected. No
+// adds a notification for the members. token is the Disown field of publishing.ChannelConnected. No
 // session is needed.
 //
-// Disown can be repeated: it does nothing if the channel is already disconnected or its account has
-// been connected again. It returns Invalid for a wrong token and Gone for an expired one.
+// Disown can be repeated. It does nothing if the channel is already disconnected or its account has
+// been connected again. It returns Invalid for an invalid token and Gone for an expired one.
 func (s *Channels) Disown(ctx context.Context, token string) (out publishing.Disowned, err error) {
 	const op = "publishing.Disown"
 	wrong := fault.New(fault.Invalid, op, "This link does not belong to a connected account.")
@@ -77,7 +77,7 @@ func (s *Channels) Disown(ctx context.Context, token string) (out publishing.Dis
 	return out, pg.Fault(op, err)
 }
 
-// disownNotification returns the notification for the bell. Deps.Disowned queues the emails.
+// disownNotification returns the notification to list. Deps.Disowned queues the emails.
 func (s *Channels) disownNotification(channel publishing.ChannelID) publishing.Notification {
 	now := s.deps.Clock.Now()
 	reason := "The person who granted access said that it was a mistake, so the account was disconnected."

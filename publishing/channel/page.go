@@ -13,15 +13,15 @@ import (
 	channelstore "crier/publishing/channel/store"
 )
 
-// codeLife is how long a held code waits for the person's consent. Few platforms accept a code for
-// longer.
+// codeLife is how long a held code waits for the person's consent. Few platforms accept an older
+// code.
 const codeLife = 10 * time.Minute
 
-// codeBound is the Keyring bound for tokens made by HoldCode.
+// codeBound is the context to which the Keyring binds tokens made by HoldCode.
 const codeBound = "code of a connect"
 
-// Started returns the connection attempt with the given state and leaves the state usable. It
-// returns Invalid if Finish or ChooseByState would not find the attempt.
+// Started returns the connection attempt with the given state, without using up the state. It
+// returns Invalid if neither Finish nor ChooseByState would find the attempt.
 func (s *Channels) Started(ctx context.Context, platform, state string) (publishing.ConnectRequest, error) {
 	const op = "publishing.StartedConnect"
 	st, err := channelstore.PeekState(ctx, s.db, secret.HashToken(state))
@@ -59,7 +59,7 @@ type heldCode struct {
 
 // HoldCode seals the code of an OAuth connection attempt in a token for ReleaseCode. It uses up
 // neither the state nor the code. The person who started the attempt knows the state, but only the
-// browser that the platform redirected has the code.
+// browser that the platform redirected knows the code.
 func (s *Channels) HoldCode(cmd publishing.FinishConnect) (string, error) {
 	token, err := s.sealToken(codeBound, heldCode{
 		Connector: cmd.Connector, State: cmd.State, Code: cmd.Code, Until: s.deps.Clock.Now().Add(codeLife),
@@ -67,8 +67,8 @@ func (s *Channels) HoldCode(cmd publishing.FinishConnect) (string, error) {
 	return token, pg.Fault("publishing.HoldCode", err)
 }
 
-// ReleaseCode returns the contents of a token made by HoldCode. It returns Invalid for a wrong
-// token and for a token older than ten minutes.
+// ReleaseCode returns the contents of a token made by HoldCode. It returns Invalid if the token is
+// invalid or older than ten minutes.
 func (s *Channels) ReleaseCode(platform, token string) (publishing.FinishConnect, error) {
 	var held heldCode
 	if !s.openToken(codeBound, token, &held) || held.Connector != platform || !s.deps.Clock.Now().Before(held.Until) {
@@ -78,7 +78,7 @@ func (s *Channels) ReleaseCode(platform, token string) (publishing.FinishConnect
 	return publishing.FinishConnect{Connector: held.Connector, State: held.State, Code: held.Code}, nil
 }
 
-// sealToken encodes value as a token that only openToken with the same bound can read.
+// sealToken encodes value as a token that can be opened only by openToken with the same bound.
 func (s *Channels) sealToken(bound string, value any) (string, error) {
 	plain, err := json.Marshal(value)
 	if err != nil {
@@ -88,8 +88,8 @@ func (s *Channels) sealToken(bound string, value any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(sealed), err
 }
 
-// openToken decodes a token and stores the value in into. It returns false unless sealToken made
-// the token with the same bound.
+// openToken decodes a token and stores its value in into. It returns false if the token was not
+// made by sealToken with the same bound.
 func (s *Channels) openToken(bound, token string, into any) bool {
 	sealed, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {

@@ -47,8 +47,8 @@ func (s *Tools) Platform(
 	return c.Describe(), tools, nil
 }
 
-// Trigger runs a platform tool for a channel and returns the tool's output as JSON. The connector
-// must list the tool, and only data that the tool declares is passed to it.
+// Trigger runs one of the platform's tools for a channel and returns the tool's output as JSON. The
+// connector must list the tool. Only data that the tool declares is passed to it.
 //
 // Trigger returns NotFound for an unknown channel or tool, Invalid for invalid data,
 // Unauthenticated if the channel must be reconnected, and Upstream if the platform fails. It

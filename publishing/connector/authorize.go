@@ -10,34 +10,34 @@ import (
 // platform's website, which redirects the browser back with a code. An Authorizer has no connect
 // form: its Descriptor has no Fields, and its Connect returns KindContent.
 type Authorizer interface {
-	// Family returns the family of application credentials that the platform accepts, which never
-	// changes.
+	// Family returns the family of application credentials that the platform accepts. The result
+	// never changes.
 	Family() Family
-	// AuthorizeURL returns the URL of the platform's page on which a user grants access. It does no
-	// I/O.
+	// AuthorizeURL returns the URL of the platform's consent page. It does no I/O.
 	AuthorizeURL(Authorization) (string, error)
-	// Exchange redeems an authorization code. The engine calls it at most once per code.
-	// KindContent means that the platform rejects the code, the verifier or the redirect URI;
-	// KindOperator means that it rejects the application.
+	// Exchange redeems an authorization code. The engine calls it at most once per code. If the
+	// platform rejects the code, the verifier or the redirect URI, Exchange returns KindContent. If
+	// the platform rejects the application credentials, Exchange returns KindOperator.
 	Exchange(ctx context.Context, env Env, app App, code Code) (Authorized, error)
 	// Select returns the account for one of the candidates from Exchange. credential is the
-	// Credential returned by Exchange. KindContent means that there is no such candidate. Select
-	// can be repeated.
+	// Credential that Exchange returned. Select returns KindContent if there is no such candidate.
+	// It may be called more than once.
 	Select(ctx context.Context, env Env, app App, credential json.RawMessage, candidate string) (Connected, error)
 }
 
 // Family identifies application credentials that several platforms can share, as Facebook and
 // Instagram do.
 type Family struct {
-	// ID is in lower case with dashes, as in the API. In upper case with underscores, it is the
-	// prefix of the environment variables that hold this instance's application credentials.
-	// Example: sandbox-oauth
+	// ID is the identifier used in the API, in lower case with dashes. In upper case with
+	// underscores, it becomes the prefix of the environment variables that hold this instance's
+	// application credentials. Example: sandbox-oauth
 	ID string
 	// Name is shown to users.
 	Name string
 }
 
-// App is this service's registration with a platform. The zero value means that there is none.
+// App holds the credentials of this service's application on a platform. The zero value means that
+// no application is registered.
 type App struct {
 	ClientID string
 	Secret   string
@@ -46,19 +46,19 @@ type App struct {
 // Authorization is the input of AuthorizeURL.
 type Authorization struct {
 	App App
-	// RedirectURI is where the platform sends the browser afterwards. It must be registered with
-	// the platform.
+	// RedirectURI is the URL to which the platform redirects the browser after consent. It must be
+	// registered with the platform.
 	RedirectURI string
-	// State is returned by the platform along with the code.
+	// State is a value that the platform returns along with the code.
 	State string
-	// Challenge is the PKCE code challenge (RFC 7636), made with the S256 method.
+	// Challenge is the PKCE code challenge (RFC 7636), created with the S256 method.
 	Challenge string
 }
 
-// Code is an authorization code from the platform, with the proof that the code was issued to us.
+// Code is an authorization code from the platform, together with the values needed to redeem it.
 type Code struct {
 	Code string
-	// Verifier is the PKCE verifier that matches the Challenge of the Authorization.
+	// Verifier is the PKCE verifier that matches Authorization.Challenge.
 	Verifier string
 	// RedirectURI equals Authorization.RedirectURI.
 	RedirectURI string
@@ -67,16 +67,17 @@ type Code struct {
 // Authorized is the result of Exchange: either an account or a list of candidates for the user to
 // choose from.
 type Authorized struct {
-	// Missing names the permissions that the connector needs but the user did not grant, in words
-	// for users. If it is not empty, the other fields are ignored.
+	// Missing lists the permissions that the connector needs but the user did not grant, in the
+	// words shown to users. If Missing is not empty, the other fields are ignored.
 	Missing []string
-	// Connected is the account if the platform offers no choice; nil if there are Candidates.
+	// Connected is the account, if the platform offers no choice. It is nil if there are
+	// Candidates.
 	Connected *Connected
-	// Candidates are the accounts, such as pages, that Select accepts. At most maxCandidates are
-	// used.
+	// Candidates are the accounts, such as pages, that can be passed to Select. Any beyond
+	// maxCandidates are ignored.
 	Candidates []Candidate
-	// Credential is the credential to pass to Select, of at most 16 KB. The engine seals it, and
-	// deletes it once the user has chosen.
+	// Credential is the credential to pass to Select. It is at most 16 KB. The engine stores it
+	// encrypted and deletes it once the user has chosen a candidate.
 	Credential json.RawMessage
 }
 
@@ -89,14 +90,14 @@ type Candidate struct {
 	Picture string `json:"picture,omitempty"`
 }
 
-// ToolBox is a connector with tools: small platform queries that help users write a post, such as a
-// board search. Only the listed tools can be called.
+// ToolBox is a connector that offers tools: small platform queries that help users write a post,
+// such as a board search. Only the tools returned by Tools can be called.
 type ToolBox interface {
-	// Tools returns the list of tools, which never changes.
+	// Tools returns the list of tools. The list never changes.
 	Tools() []Tool
-	// Call runs a tool and returns a JSON document of at most 256 KB. data contains all required
-	// fields and no undeclared ones, all with the declared types. Call changes nothing on the
-	// platform. KindContent means that data is invalid.
+	// Call runs a tool and returns a JSON document of at most 256 KB. The caller must ensure that
+	// data contains all required fields, no undeclared fields, and only values of the declared
+	// types. Call changes nothing on the platform. It returns KindContent if data is invalid.
 	Call(ctx context.Context, s *Session, name string, data map[string]any) (json.RawMessage, error)
 }
 
@@ -107,7 +108,7 @@ type Tool struct {
 	Data        []ToolField
 }
 
-// ToolField is one member of a tool's data.
+// ToolField describes one field of the data passed to a tool.
 type ToolField struct {
 	Key string
 	// Type is string, number or boolean.
@@ -131,19 +132,19 @@ type RemoteItem struct {
 
 // Analyst is a connector that returns statistics for an account and its posts.
 type Analyst interface {
-	// Channel returns the account's series for the days from since to until, inclusive.
+	// Channel returns the account's statistics for each day from since to until, inclusive.
 	Channel(ctx context.Context, s *Session, since, until time.Time) ([]Series, error)
-	// Post returns the series for one published part. An error with status 404 or 410 means that
-	// the platform no longer has the part.
+	// Post returns the statistics for one published part. An error with status 404 or 410 means
+	// that the platform no longer has the part.
 	Post(ctx context.Context, s *Session, ref Ref, since, until time.Time) ([]Series, error)
 }
 
-// Series is one statistic, with at most one point per day.
+// Series holds the values of one statistic, with at most one point per day.
 type Series struct {
 	// Label is shown to users.
 	Label string
-	// Level is true for a value at the end of a day, such as the number of followers, and false for
-	// a count over the day.
+	// Level is true if each value is a level at the end of a day, such as the number of followers.
+	// It is false if each value is a count over a day.
 	Level  bool
 	Points []Point
 }
@@ -158,8 +159,8 @@ type Point struct {
 // Ability is something that a connector can do besides publishing.
 type Ability string
 
-// The abilities. A connector has an ability if it implements the corresponding interface, so a list
-// of abilities is never wrong.
+// Connector abilities. Abilities derives a connector's abilities from the interfaces it implements,
+// so they cannot get out of sync with the code.
 const (
 	AbilityOAuth     Ability = "oauth"
 	AbilityRefresh   Ability = "refresh"
@@ -168,7 +169,7 @@ const (
 	AbilityList      Ability = "list"
 )
 
-// Abilities returns a connector's abilities in the order of the constants.
+// Abilities returns a connector's abilities in the order in which the constants are declared.
 func Abilities(c Connector) []Ability {
 	out := []Ability{}
 	add := func(a Ability, has bool) {

@@ -13,7 +13,7 @@ import (
 	"crier/platform/text"
 )
 
-// Limits on what a platform returns, in bytes unless another unit is named.
+// Limits on data returned by platforms, in bytes unless another unit is given.
 const (
 	maxID          = 1024
 	maxURL         = 2048
@@ -29,9 +29,9 @@ const (
 	maxNumber      = 64       // digits, sign and exponent of a number in a JSON document
 )
 
-// cleanURL returns an http or https URL unchanged. It returns "" for any other URL, because another
-// scheme may run code in the page that shows it. It also returns "" for a URL that text.Line would
-// change, because a truncated URL leads elsewhere.
+// cleanURL returns an http or https URL unchanged. It returns "" for any other URL, because a link
+// with another scheme might run code on the page that shows it. It also returns "" for a URL that
+// text.Line would change, because a truncated URL leads elsewhere.
 func cleanURL(address string) string {
 	if text.Line(address, maxURL) != address {
 		return ""
@@ -43,29 +43,30 @@ func cleanURL(address string) string {
 	return address
 }
 
-// CleanRef returns a reference that any store can hold: an ID of at most 1,024 bytes, an http or
-// https URL of at most 2,048 bytes or none, and Data that is absent or a JSON document of at most 8
-// KB. It never fails, because the post has already been published. If no part of the ID is usable,
-// the result has an empty ID.
+// CleanRef returns a copy of ref that is safe to store. The ID is at most 1,024 bytes long. The URL
+// is either "" or an http or https URL of at most 2,048 bytes. Data is either nil or a JSON
+// document of at most 8 KB.
+//
+// CleanRef never fails, because the post has already been published. If no part of the ID is
+// usable, the returned ID is empty.
 func CleanRef(ref Ref) Ref {
 	ref.ID = text.Line(ref.ID, maxID)
 	ref.URL = cleanURL(ref.URL)
 	data, err := cleanJSON(ref.Data)
 	if err != nil {
-		// a reply then fails because the reference is missing
+		// without Data, a reply to this part will fail
 		data = nil
 	}
 	ref.Data = data
 	return ref
 }
 
-// cleanError returns a copy of err with text that any store and log can hold: a Code of at most 128
-// bytes, Public of at most 1,024, Raw of at most 4,096, and a wait from 0 to 30 days. During a
-// commit, an invalid kind becomes KindUnknown. Outside a commit, KindUnknown or an invalid kind
-// becomes KindTransient.
+// cleanError returns a copy of err whose text is safe to store and log. Code is at most 128 bytes
+// long, Public 1,024 and Raw 4,096. After is between 0 and 30 days. During a commit, an invalid
+// kind becomes KindUnknown. Outside a commit, KindUnknown or an invalid kind becomes KindTransient.
 //
-// The text of Err, or of an error that is not an *Error, is truncated to 8 KB. The result wraps the
-// original error.
+// The text of Err is truncated to 8 KB. So is the text of an error that is not an *Error. The
+// result wraps the original error.
 func cleanError(err error, committing bool) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -93,8 +94,8 @@ func cleanError(err error, committing bool) error {
 	return &out
 }
 
-// cleanErr wraps an error whose text may come from another party, and replaces the text with a
-// cleaned copy.
+// cleanErr wraps an error that may contain text from another party. Its Error method returns a
+// cleaned copy of that text.
 type cleanErr struct {
 	words string
 	err   error
@@ -111,10 +112,10 @@ func (c *cleanErr) Error() string { return c.words }
 
 func (c *cleanErr) Unwrap() error { return c.err }
 
-// cleanAccount returns an account with text that any store can hold: Name and Profile of at most
-// 512 bytes, a Picture of at most 2,048 bytes or none, a Destination of at most 255 bytes, and Data
-// that is absent or a JSON document of at most 8 KB. It returns KindContent if Data is invalid or
-// if the ID cannot be stored unchanged, because a changed ID could belong to another account.
+// cleanAccount returns a copy of an account that is safe to store. Name and Profile are at most 512
+// bytes long, Picture 2,048, Destination 255 and Data 8 KB. It returns KindContent if Data is
+// invalid or if the ID cannot be stored unchanged, because a changed ID could belong to another
+// account.
 func cleanAccount(a Account) (Account, error) {
 	if a.ID == "" || text.Line(a.ID, maxID) != a.ID {
 		const public = "The platform returned an account ID that cannot be stored."
@@ -136,10 +137,10 @@ var (
 	errTooLarge = errors.New("a JSON document larger than 8 KB")
 )
 
-// cleanJSON returns raw as a document that a jsonb column can hold, or nil if raw is empty. It
+// cleanJSON returns raw in a form that can be stored in a jsonb column, or nil if raw is empty. It
 // removes U+0000 from strings and names, replaces invalid characters with U+FFFD, and replaces
-// numbers that jsonb cannot hold with null. Other control characters stay: JSON escapes them, and a
-// Handle may hold text that is hashed later.
+// numbers that jsonb cannot store with null. It keeps other control characters, because JSON
+// escapes them and because a Handle may contain text that is hashed later.
 //
 // It returns an error if raw is not JSON, is larger than 8 KB or is nested more than 64 levels
 // deep.
@@ -225,8 +226,8 @@ func (c *cleaner) number(n json.Number) any {
 	return n
 }
 
-// Quote formats a client's text for use in a sentence: on one line, in quotation marks, truncated
-// to 100 characters.
+// Quote formats text from a client for use in a sentence: on one line, in quotation marks,
+// truncated to 100 characters.
 func Quote(sent string) string {
 	const longest = 100
 	line := strings.Map(func(r rune) rune {

@@ -1,5 +1,5 @@
-// Package connector defines the interface through which Crier publishes to platforms, its outcomes
-// and errors, and the connector registry.
+// Package connector defines the interface through which Crier publishes to platforms, the outcomes
+// and errors of publishing, and the connector registry.
 package connector
 
 import (
@@ -16,77 +16,78 @@ import (
 	"crier/publishing/file/picture"
 )
 
-// Connector publishes to one platform. It is stateless (all input is in the Session and the Item)
-// and safe for concurrent use.
+// Connector publishes to one platform. It is safe for concurrent use and stateless: the Session and
+// the Item contain everything it needs.
 //
-// For each part of a post, the engine calls Prepare until the Step is Ready, storing the Handle
-// after every call. It then records that a commit is next and calls Commit once. After a crash or
-// an unknown outcome, the engine calls Reconcile. It calls Commit again only if the verdict and the
-// account's grade prove that nothing will be published twice.
+// For each part of a post, the engine calls Prepare until the Step is Ready, and stores the Handle
+// after every call. It then records that a commit is about to begin, and calls Commit once. After a
+// crash or an unknown outcome, the engine calls Reconcile. It calls Commit again only if the
+// verdict and the account's grade prove that nothing will be published twice.
 //
-// Methods report failures as an *Error. Any other error is treated as KindUnknown if Commit
-// returned it, and as KindTransient otherwise.
+// Methods report failures as an *Error. If a method returns any other error, the engine treats it
+// as KindUnknown for Commit, and as KindTransient otherwise.
 type Connector interface {
 	// Describe returns the platform's properties, which never change.
 	Describe() Descriptor
-	// Connect checks the credentials entered in the connect form and returns the account they
-	// belong to. It may call the platform and can be repeated, so it never returns KindUnknown.
-	// KindContent means that the form is invalid; KindReauth means that the platform rejects the
-	// credentials.
+	// Connect checks the credentials entered in the connect form and returns the account to which
+	// they belong. It may call the platform. Because Connect can be repeated, it never returns
+	// KindUnknown. It returns KindContent if the form is invalid, and KindReauth if the platform
+	// rejects the credentials.
 	Connect(ctx context.Context, env Env, fields map[string]string) (Connected, error)
 	// Validate checks a draft against the platform's rules without making network calls. It returns
 	// every problem, ordered by part.
 	Validate(Draft) []Problem
-	// Prepare does reversible work, such as uploading files or creating containers. It continues
-	// from item.Handle and makes at most one change on the platform per call. After KindTransient,
-	// the engine calls Prepare again later with the last Handle. KindContent ends the post;
-	// KindReauth and KindDisconnect affect the whole channel.
+	// Prepare does reversible work, such as uploading files or creating containers. Each call
+	// continues from item.Handle and makes at most one change on the platform. If Prepare returns
+	// KindTransient, the engine calls it again later with the last Handle. KindContent means that
+	// the post cannot be published. KindReauth and KindDisconnect affect the whole channel.
 	Prepare(ctx context.Context, s *Session, item Item) (Step, error)
-	// Commit makes the one irreversible call for this item. KindUnknown means that the platform may
-	// have acted; any other kind proves that it did not.
+	// Commit makes the one irreversible call for this item. If it returns KindUnknown, the platform
+	// may have published the item. Any other kind proves that the platform did not.
 	Commit(ctx context.Context, s *Session, item Item) (Ref, error)
-	// Reconcile queries the platform for the outcome of an earlier Commit. It changes nothing. An
-	// error means that the platform gave no usable response; as with CannotTell, the outcome then
-	// stays unknown.
+	// Reconcile queries the platform for the outcome of an earlier Commit. It changes nothing. It
+	// returns an error if the platform gave no usable response. After an error, as after
+	// CannotTell, the outcome remains unknown.
 	Reconcile(ctx context.Context, s *Session, item Item) (Verdict, error)
 }
 
 // Refresher is a connector whose credentials expire and can be renewed. For any other connector,
 // KindReauth immediately means that a user must reconnect the channel.
 type Refresher interface {
-	// Refresh returns a new credential. The engine runs at most one Refresh per channel at a time
-	// and stores the result, by compare-and-swap, before any other call uses it. KindReauth means
-	// that a user must reconnect the channel. If the process crashes before the result is stored,
-	// Refresh is called again with the old credential.
+	// Refresh returns a new credential. The engine runs at most one Refresh per channel at a time.
+	// It stores the new credential, by compare-and-swap, before any other call uses it. If the
+	// process crashes first, Refresh is called again with the old credential. If Refresh returns
+	// KindReauth, a user must reconnect the channel.
 	Refresh(ctx context.Context, s *Session) (Refreshed, error)
 }
 
 // Refreshed is the result of Refresh. The account keeps its ID, Data and Grade.
 type Refreshed struct {
-	// Credential is the new credential; the engine seals it.
+	// Credential is the new credential. The engine stores it encrypted.
 	Credential json.RawMessage
-	// Destination replaces Account.Destination unless it is empty, because an account can move to
-	// another server.
+	// Destination is the new value of Account.Destination, because an account can move to another
+	// server. If it is empty, the stored value stays unchanged.
 	Destination string
-	// ExpiresAt is when the new credential expires, by the Session's clock; zero if unknown.
+	// ExpiresAt is the time at which the new credential expires, according to the Session's clock.
+	// It is zero if unknown.
 	ExpiresAt time.Time
-	// Name, Profile and Picture are new values for the Account, because people rename their
-	// accounts. An empty value leaves the stored one unchanged.
+	// Name, Profile and Picture are the current values for the Account, because people rename their
+	// accounts. If one is empty, the stored value stays unchanged.
 	Name, Profile, Picture string
 }
 
 // Deriver is a connector whose platform does not accept every image unchanged. The engine makes one
-// picture for each image and Spec returned by Derived. Prepare and Commit receive this picture in
-// place of the image, with its own bytes, type and size but without a URL. Reconcile receives the
-// original images.
+// picture for each combination of an image and a Spec returned by Derived. Prepare and Commit
+// receive the picture in place of the image. The picture has its own bytes, type and size, but no
+// URL. Reconcile receives the original images.
 type Deriver interface {
 	// Derived returns the spec of the picture to send in place of m. needed is false if the
-	// platform accepts m unchanged. Derived uses only m's type, size and dimensions. Validate must
-	// reject every image whose Spec cannot be met.
+	// platform accepts m unchanged. Derived looks only at m's type, size and dimensions. Validate
+	// must reject every image for which no picture can meet the Spec.
 	Derived(m Media) (spec picture.Spec, needed bool)
 }
 
-// Descriptor holds the properties and limits of a platform, which are the same for all accounts.
+// Descriptor holds the properties and limits of a platform. They are the same for all accounts.
 // Validate also applies the limits of the individual account.
 type Descriptor struct {
 	// ID is the platform's lower-case identifier, as used in the API. Example: bluesky
@@ -107,20 +108,20 @@ type Descriptor struct {
 	Media     MediaRules
 	// Grade is the usual grade. An individual account may have a lower grade.
 	Grade publishing.Grade
-	// KeyOnly is true if the platform de-duplicates by a key derived only from Item.Publication and
-	// Item.Due. Item.CreatedAt then plays no part in identifying a send.
+	// KeyOnly is true if the platform recognizes repeats by a key that is derived only from
+	// Item.Publication and Item.Due. In that case, Item.CreatedAt may differ between retries.
 	KeyOnly bool
-	// Rules describes the platform's rules in prose, for agents.
+	// Rules describes the platform's rules in prose, for AI agents.
 	Rules string
 	// Settings is the JSON Schema for a post's settings; nil if the platform has none.
 	Settings json.RawMessage
-	// RefreshLead is how long before expiry the engine refreshes a credential. If it is 0, the
-	// engine refreshes a credential only after the platform has rejected it.
+	// RefreshLead is how long before expiry the engine refreshes a credential. If RefreshLead is 0,
+	// the engine refreshes a credential only after the platform has rejected it.
 	RefreshLead time.Duration
 }
 
-// Field is one input of the connect form. DefaultValue replaces an empty input. The API lists the
-// fields publicly but omits any DefaultValue that contains "://".
+// Field is one input of the connect form. If the input is left empty, DefaultValue is used. The API
+// publishes the fields, but omits any DefaultValue that contains "://".
 type Field struct {
 	Key          string
 	Label        string
@@ -131,14 +132,14 @@ type Field struct {
 	Type string
 	Hint string
 	// Word is true if the value is a single word without white space, such as a key, a code, a URL
-	// or a handle. Anything else in the pasted text is removed before Connect is called.
+	// or a handle. Any other text pasted along with the word is removed before Connect is called.
 	Word bool
 }
 
-// Unit is how a platform measures text length.
+// Unit is the unit in which a platform measures text length.
 type Unit string
 
-// The units. Graphemes are defined by UAX #29, UTF16 counts code units as JavaScript does, and
+// The units. Graphemes are defined by UAX #29. UTF16 counts UTF-16 code units, as JavaScript does.
 // Bytes counts UTF-8 bytes.
 const (
 	Graphemes Unit = "graphemes"
@@ -161,7 +162,7 @@ type MediaRules struct {
 	MaxVideoBytes int64
 }
 
-// Env is what a connector can use before a channel exists.
+// Env holds what a connector may use before a channel exists.
 type Env struct {
 	HTTP  HTTP
 	Clock clock.Clock
@@ -171,54 +172,59 @@ type Env struct {
 type HTTP interface {
 	// Do makes a call that can be repeated or reversed.
 	Do(*http.Request) (*http.Response, error)
-	// Commit makes an irreversible call at most once. A failure is an *outbound.SendError whose
-	// Written field is true if the request may have left this machine. The request must carry the
-	// context passed to Connector.Commit, which determines whether a kept connection may be used.
+	// Commit makes an irreversible call at most once. If it fails, it returns an
+	// *outbound.SendError whose Written field is true if the request may have left this machine.
+	// The request must carry the context that was passed to Connector.Commit, because that context
+	// determines whether the request may reuse a connection.
 	Commit(*http.Request) (*http.Response, error)
 	// Websocket opens a websocket on a dedicated connection. When ctx is done, the connection is
 	// reset and nothing more is sent.
 	Websocket(ctx context.Context, url string) (*websocket.Conn, error)
 }
 
-// Account is the account on a platform that a channel publishes to.
+// Account is the platform account to which a channel publishes.
 type Account struct {
 	// ID is the platform's ID for the account. It stays the same when the channel is reconnected.
 	// Example: did:plc:abc
 	ID string
-	// Name is shown to users. The registry truncates it to 512 bytes.
+	// Name is the name shown to users. The registry truncates it to 512 bytes.
 	Name string
 	// Profile is the account's name in URLs, such as a handle or an npub. The registry truncates it
 	// to 512 bytes. Example: alice.bsky.social
 	Profile string
-	// Picture is an http or https URL of at most 2,048 bytes; the registry clears any other value.
-	// It may be empty.
+	// Picture is an http or https URL of at most 2,048 bytes. It may be empty. The registry clears
+	// any other value.
 	Picture string
-	// Data is for the connector's own use: a JSON document of at most 8 KB, without secrets.
+	// Data is a JSON document of at most 8 KB for the connector's own use. It must not contain
+	// secrets.
 	Data  json.RawMessage
 	Grade publishing.Grade
-	// Destination is the host to which this account's posts are sent, in lower case, with the port
-	// if it is not the default. Multiple hosts are sorted and joined by commas, with a limit of 255
-	// bytes. The engine limits concurrent calls per Destination. Example: nos.lol,relay.damus.io
+	// Destination is the host to which this account's posts are sent, in lower case. The port is
+	// included if it is not the default. Multiple hosts are sorted and separated by commas.
+	// Destination is at most 255 bytes long. The engine limits concurrent calls per Destination.
+	// Example: nos.lol,relay.damus.io
 	Destination string
 }
 
-// Connected is the result of Connect. The registry rejects it with KindContent if its Account.ID,
-// Account.Data or Credential cannot be stored.
+// Connected is the result of Connect. If its Account.ID, Account.Data or Credential cannot be
+// stored, the registry returns KindContent instead.
 type Connected struct {
 	Account Account
-	// Credential grants access to the account. It is at most 16 KB; the engine seals it.
+	// Credential grants access to the account. It is at most 16 KB. The engine stores it encrypted.
 	Credential json.RawMessage
-	// ExpiresAt is when the credential expires, by the Env's clock; zero if unknown.
+	// ExpiresAt is the time at which the credential expires, according to the Env's clock. It is
+	// zero if unknown.
 	ExpiresAt time.Time
 }
 
-// Session is a channel with its unsealed credential. A stored channel's Account has no Destination.
+// Session is a channel with its decrypted credential. For a stored channel, Account.Destination is
+// empty.
 type Session struct {
 	Env
 	Account    Account
 	Credential json.RawMessage
-	// App is the application through which the account was connected if the connector is an
-	// Authorizer; otherwise it is zero.
+	// App is the application through which an Authorizer connected the account. It is zero for any
+	// other connector.
 	App App
 }
 
@@ -229,8 +235,8 @@ type Draft struct {
 	Parts    []DraftPart
 }
 
-// DraftPart is one part of a draft. Its Media are the original files, including any that a Deriver
-// replaces.
+// DraftPart is one part of a draft. Its Media are the original files, even those that will be
+// replaced for a Deriver.
 type DraftPart struct {
 	// Text has already been converted to the platform's format.
 	Text  string
@@ -241,7 +247,7 @@ type DraftPart struct {
 type Problem struct {
 	// Part is the index in Draft.Parts.
 	Part int
-	// Message is a sentence for users. It need not name the part, because the caller does.
+	// Message is a sentence for users. It need not name the part, because the caller names it.
 	Message string
 	// Settings is true if the rule concerns the post's settings.
 	Settings bool
@@ -254,20 +260,20 @@ type Item struct {
 	// Due is when this publication is due, in UTC with millisecond precision. Each part of a thread
 	// has a different Due.
 	Due time.Time
-	// CreatedAt is the time shown on the post, in UTC with millisecond precision. It equals Due
-	// unless Descriptor.KeyOnly is true, in which case it may differ between retries.
+	// CreatedAt is the time shown on the post, in UTC with millisecond precision. If
+	// Descriptor.KeyOnly is true, it may differ between retries. Otherwise, it equals Due.
 	CreatedAt time.Time
 	Text      string
 	Media     []Media
 	Settings  json.RawMessage
-	// Root is the first part of the thread and Parent the previous one. Both are nil if the item is
-	// not a reply.
+	// Root is the first part of the thread. Parent is the previous part. Both are nil if the item
+	// is not a reply.
 	Root   *Ref
 	Parent *Ref
-	// Handle is the Handle from the last call to Prepare, of at most 8 KB; nil before the first
-	// call.
+	// Handle is the Handle from the last call to Prepare. It is at most 8 KB, and is nil before the
+	// first call.
 	Handle json.RawMessage
-	// Committing is the time just before the first call to Commit. It is set for Reconcile.
+	// Committing is the time just before the first call to Commit. Reconcile can rely on it.
 	Committing time.Time
 }
 
@@ -287,7 +293,7 @@ type Media struct {
 	// Name is the file name, with its extension.
 	Name  string
 	Video bool
-	// URL is the public URL of the file; "" for a picture made for a Deriver.
+	// URL is the public URL of the file. It is "" for a picture made for a Deriver.
 	URL string
 	// Open opens the file in Crier's own store. It can be called more than once; the caller must
 	// close each reader.
@@ -299,7 +305,7 @@ type Media struct {
 type Ref struct {
 	ID  string `json:"id"`
 	URL string `json:"url"`
-	// Data holds what a reply to the part needs: a JSON document of at most 8 KB.
+	// Data holds what a reply to this part needs, as a JSON document of at most 8 KB.
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
@@ -307,7 +313,7 @@ type Ref struct {
 type Step struct {
 	// Ready is true if Commit may be called.
 	Ready bool
-	// Wait is how long to wait before calling Prepare again if Ready is false.
+	// Wait is how long to wait before Prepare is called again. It is used only if Ready is false.
 	Wait time.Duration
 	// Handle is passed to the next call as Item.Handle.
 	Handle json.RawMessage
@@ -317,7 +323,8 @@ type Step struct {
 // with CannotTell.
 type Outcome string
 
-// The outcomes. NotPublished requires proof, because the engine may then commit again.
+// The outcomes. Reconcile must return NotPublished only with proof, because the engine may then
+// commit again.
 const (
 	Published    Outcome = "published"
 	NotPublished Outcome = "not_published"

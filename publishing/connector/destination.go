@@ -9,8 +9,8 @@ import (
 )
 
 // Destination returns the hosts of the given URLs in the form of Account.Destination: in lower
-// case, sorted, without duplicates, joined by commas and truncated to 255 bytes. The port is
-// included unless it is the scheme's default. Invalid URLs are skipped. Example:
+// case, sorted, without duplicates, separated by commas, and truncated to 255 bytes. It includes
+// the port unless that is the scheme's default. It skips invalid URLs. Example:
 // https://PDS.example:8443/xrpc becomes pds.example:8443
 func Destination(addresses ...string) string {
 	var hosts []string

@@ -11,12 +11,12 @@ import (
 	"crier/platform/outbound"
 )
 
-// Kind classifies a failure by what it means for the post and its channel.
+// Kind classifies a failure by its consequences for the post and its channel.
 type Kind string
 
 const (
-	// KindReauth means that the credential has expired or was revoked. The engine refreshes it
-	// once; after that, a user must reconnect the channel.
+	// KindReauth means that the credential has expired or was revoked. The engine tries once to
+	// refresh the credential. If that does not help, a user must reconnect the channel.
 	KindReauth Kind = "reauth"
 	// KindDisconnect means that the account is deleted or suspended.
 	KindDisconnect Kind = "disconnect"
@@ -26,8 +26,8 @@ const (
 	KindTransient Kind = "transient"
 	// KindUnknown means that the platform may have published the post.
 	KindUnknown Kind = "unknown"
-	// KindOperator means that the configuration of this instance prevents the call. Only the
-	// operator can fix it.
+	// KindOperator means that this instance's configuration prevents the call. Only the operator
+	// can fix the problem.
 	KindOperator Kind = "operator"
 )
 
@@ -39,7 +39,7 @@ func (k Kind) valid() bool {
 	return false
 }
 
-// Author identifies who wrote the response from which an Error was made.
+// Author identifies who wrote the response to which an Error refers.
 type Author string
 
 const (
@@ -50,16 +50,16 @@ const (
 	ByOther Author = "other"
 )
 
-// Error describes a failed platform call. The registry limits the length of its text fields and
-// replaces an invalid Kind, or KindUnknown from any call other than Commit.
+// Error describes a failed platform call. The registry limits the length of its text fields. It
+// also replaces an invalid Kind, and a KindUnknown that does not come from Commit.
 type Error struct {
 	Kind Kind
-	// After is how long the platform asked Crier to wait, for KindTransient. If it is 0, the engine
-	// uses its own back-off.
+	// After is how long the platform asked Crier to wait before retrying. It is used only with
+	// KindTransient. If it is 0, the engine chooses the delay.
 	After time.Duration
 	// Status is the HTTP status; 0 if there was no response.
 	Status int
-	// Author identifies who wrote the response; "" if there was none.
+	// Author identifies who wrote the response; "" if there was no response.
 	Author Author
 	// Code is the platform's name for the error. Example: RateLimitExceeded
 	Code string
@@ -71,7 +71,7 @@ type Error struct {
 	Err error
 }
 
-// Error returns text for logs, including Raw and Err. Only Public may be shown to users.
+// Error returns text for logs, which includes Raw and Err. Only Public may be shown to users.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s %d %s: %s %s: %v", e.Kind, e.Status, e.Code, e.Public, e.Raw, e.Err)
 }
@@ -92,13 +92,13 @@ func KindOf(err error, committing bool) Kind {
 	return KindTransient
 }
 
-// FromSend classifies the error from an HTTP call that got no response. During a commit, the kind
-// is KindUnknown unless it is certain that no byte was written.
+// FromSend classifies the error from an HTTP call that received no response. During a commit, it
+// returns KindUnknown unless it is certain that no byte was written.
 //
-// An address blocked by the guard is KindOperator. The channel was connected through that address
-// earlier, so either its DNS entry or OUTBOUND_ALLOW has changed, and the post is not the cause. To
-// keep users from probing host names on the private network, Public is the same as for a host that
-// does not exist. Only a blocked port is named.
+// If the guard blocked the address, FromSend returns KindOperator. The post is not at fault: the
+// channel was connected through the same address, so either a DNS entry or OUTBOUND_ALLOW has
+// changed since. Public is the same as for a host that does not exist, to keep users from probing
+// host names on the private network. Only a blocked port is mentioned.
 func FromSend(err error, committing bool) *Error {
 	var sent *outbound.SendError
 	switch {
@@ -120,22 +120,23 @@ func FromSend(err error, committing bool) *Error {
 // FromStatus classifies an unsuccessful response by its status and author alone. A connector that
 // knows its platform's error codes refines the result.
 //
-// What a response to a commit proves:
+// For a commit, the response is classified as follows:
 //
-//   - A 401 or 429, or any other 4xx except 408 in the platform's own error format, is a decision
-//     by the platform: it has not published.
+//   - The platform did not publish if the status is 401 or 429. The same is true for any other 4xx
+//     except 408, if the body is in the platform's own error format.
 //   - A 3xx, or any other 4xx in another format, does not come from the platform. It proves that
 //     nothing happened only if the status by definition means that the request was not acted on:
-//     the resource is elsewhere (301, 307, 308), it does not exist here (404, 405, 410), or the
-//     request was rejected unprocessed (407, 411, 415, 417, 421, 425, 426). The platform's server
-//     is then unreachable, for example because it is restarting behind a proxy, and the failure is
-//     transient. A request that is too large (413, 414, 431) was not acted on either, but the
-//     failure is final.
-//   - Other statuses prove nothing, so the outcome is unknown. A 302 or 303 may be sent after the
-//     work is done, a filter may replace the response of a server that has acted with a 403, and a
-//     408 or 5xx may be sent in the middle of the work.
+//     the resource is elsewhere (301, 307, 308) or missing (404, 405, 410), or the request was
+//     rejected unprocessed (407, 411, 415, 417, 421, 425, 426). The failure is transient, because
+//     the platform is only unreachable, for example while it restarts behind a proxy.
+//   - A request that is too large (413, 414, 431) was not acted on either, but the failure is
+//     permanent.
+//   - For all other statuses, the outcome is unknown. A server may send a 302 or 303 after it has
+//     done the work, and a 408 or 5xx in the middle of the work. Once the server has done the work,
+//     a filter may still replace its response with a 403.
 //
-// Outside a commit nothing irreversible can have happened, so unknown becomes transient.
+// Outside a commit, nothing irreversible can have happened, so FromStatus returns KindTransient
+// where it would return KindUnknown during a commit.
 func FromStatus(resp *http.Response, author Author, committing bool) *Error {
 	e := &Error{Status: resp.StatusCode, Author: author}
 	if resp.StatusCode < 400 {
@@ -164,7 +165,8 @@ func FromStatus(resp *http.Response, author Author, committing bool) *Error {
 	return e
 }
 
-// fromOther classifies a response below 500 that does not come from the platform; see FromStatus.
+// fromOther classifies a response with a status below 500 that does not come from the platform; see
+// FromStatus.
 func fromOther(status int, committing bool) (Kind, string) {
 	switch status {
 	case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
@@ -181,8 +183,8 @@ func fromOther(status int, committing bool) (Kind, string) {
 	return KindTransient, "Another server is answering at the platform's address at the moment."
 }
 
-// WrongAddress returns true if err reports a response that the platform's servers would not send.
-// If a user typed the address, it is probably wrong.
+// WrongAddress returns true if err describes a response that the platform's servers would not send.
+// If a user typed the address, the address is probably wrong.
 func WrongAddress(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) || e.Author != ByOther || e.Status >= 500 {

@@ -11,8 +11,8 @@ import (
 	"crier/publishing/file/picture"
 )
 
-// guard returns a connector that protects the engine from c and its platform: panics become errors,
-// and all text is cleaned and bounded. The Registry guards every connector.
+// guard returns a connector that protects the engine from c and its platform. It turns panics into
+// errors, and cleans and truncates all text. The Registry guards every connector.
 func guard(c Connector) Connector {
 	g := guarded{c: c, descriptor: c.Describe()}
 	if r, ok := c.(Refresher); ok {
@@ -21,7 +21,7 @@ func guard(c Connector) Connector {
 	return g
 }
 
-// guarded is a connector that returns clean results. It implements Connector and Deriver.
+// guarded is a connector that cleans the results of c. It implements Connector and Deriver.
 type guarded struct {
 	c          Connector
 	descriptor Descriptor
@@ -35,8 +35,8 @@ type guardedRefresher struct {
 
 func (g guarded) Describe() Descriptor { return g.descriptor }
 
-// Connect returns a clean account and a credential of at most 16 KB. A larger credential or a panic
-// becomes KindContent.
+// Connect returns a clean account and a credential of at most 16 KB. It returns KindContent if the
+// credential is larger, or if the connector panics.
 func (g guarded) Connect(ctx context.Context, env Env, fields map[string]string) (out Connected, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -57,7 +57,8 @@ func (g guarded) Connect(ctx context.Context, env Env, fields map[string]string)
 	return out, nil
 }
 
-// Validate returns problems with clean text. A panic becomes a single problem.
+// Validate returns problems with clean text. If the connector panics, Validate returns a single
+// problem.
 func (g guarded) Validate(d Draft) (out []Problem) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -71,8 +72,9 @@ func (g guarded) Validate(d Draft) (out []Problem) {
 	return out
 }
 
-// Derived returns the spec of the picture to send in place of an image. It returns none if the
-// connector is not a Deriver or if its Derived panics, in which case Prepare rejects the image.
+// Derived returns the spec of the picture to send in place of an image. If the connector is not a
+// Deriver, or if its Derived panics, needed is false. After such a panic, Prepare rejects the
+// image.
 func (g guarded) Derived(m Media) (spec picture.Spec, needed bool) {
 	d, ok := g.c.(Deriver)
 	if !ok {
@@ -86,8 +88,8 @@ func (g guarded) Derived(m Media) (spec picture.Spec, needed bool) {
 	return d.Derived(m)
 }
 
-// Prepare returns a Step whose Handle can be stored. Any other Handle, or a panic, becomes
-// KindContent.
+// Prepare returns a Step whose Handle can be stored. It returns KindContent if the Handle cannot be
+// stored, or if the connector panics.
 func (g guarded) Prepare(ctx context.Context, s *Session, item Item) (step Step, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -106,12 +108,12 @@ func (g guarded) Prepare(ctx context.Context, s *Session, item Item) (step Step,
 	return step, nil
 }
 
-// Commit returns a reference that can be stored. A panic becomes KindUnknown, because the call may
-// have been made.
+// Commit returns a reference that can be stored. It returns KindUnknown if the connector panics,
+// because the connector may already have made the call.
 //
-// For accounts that de-duplicate by a key, calls use kept connections: an unknown outcome is
-// reconciled, and the item can be sent again under the same key. For all other accounts, each call
-// opens a new connection.
+// If the account's grade de-duplicates, Commit may reuse a connection. An unknown outcome is then
+// harmless, because the item can be reconciled and sent again under the same key. For all other
+// accounts, each call opens a new connection.
 func (g guarded) Commit(ctx context.Context, s *Session, item Item) (ref Ref, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -128,8 +130,8 @@ func (g guarded) Commit(ctx context.Context, s *Session, item Item) (ref Ref, er
 	return CleanRef(ref), nil
 }
 
-// Reconcile returns a reference that can be stored. After a panic, it returns CannotTell with an
-// error. An invalid outcome becomes CannotTell.
+// Reconcile returns a reference that can be stored. It returns CannotTell if the outcome is
+// invalid. If the connector panics, it returns CannotTell and an error.
 func (g guarded) Reconcile(ctx context.Context, s *Session, item Item) (v Verdict, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -150,9 +152,9 @@ func (g guarded) Reconcile(ctx context.Context, s *Session, item Item) (v Verdic
 	}
 }
 
-// Refresh returns a credential of at most 16 KB and a clean destination, names and picture. A
-// larger credential becomes KindTransient, like any other unusable response, and the channel keeps
-// its current credential. A panic becomes KindContent.
+// Refresh returns a credential of at most 16 KB and a clean destination, names and picture. If the
+// credential is larger, Refresh returns KindTransient, as for any other unusable response, and the
+// channel keeps its current credential. It returns KindContent if the connector panics.
 func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out Refreshed, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -172,8 +174,8 @@ func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out Refreshe
 	return out, nil
 }
 
-// tooLarge returns the error for a credential over the limit. The limit exists because a credential
-// is loaded for every post.
+// tooLarge returns the error for a credential that exceeds the limit. Credentials are limited
+// because one is loaded for every post.
 func tooLarge(kind Kind, credential []byte) *Error {
 	return &Error{
 		Kind: kind, Public: "The platform returned credentials that are too large to be stored.",
@@ -181,8 +183,8 @@ func tooLarge(kind Kind, credential []byte) *Error {
 	}
 }
 
-// The texts shown to users after a panic. Only a panic in Commit leaves it unknown whether the post
-// was published.
+// The messages shown to users after a panic. Only after a panic in Commit is it unknown whether the
+// post was published.
 const (
 	failedPost      = "The connector failed on this post."
 	failedCommit    = "The connector failed while publishing, so this may or may not have been published."
@@ -193,8 +195,8 @@ func panicError(v any, kind Kind, public string) *Error {
 	return &Error{Kind: kind, Code: "panic", Public: public, Raw: "panic: " + panicText(v), Err: Recovered(v)}
 }
 
-// panicText returns the text of a panic. It describes a value that is neither an error nor a string
-// by type only, because it may hold a secret.
+// panicText returns the text of a panic. For a value that is neither an error nor a string, it
+// returns only the type, because the value may contain a secret.
 func panicText(v any) string {
 	switch v := v.(type) {
 	case error, string:
@@ -207,9 +209,9 @@ func panicText(v any) string {
 // maxStack is the maximum length in bytes of a panic's stack trace in the log.
 const maxStack = 8 << 10
 
-// Recovered returns an error for a value returned by recover, with the panic's text and the
-// caller's stack trace, both bounded. A connector that starts a goroutine must recover inside it,
-// because a panic there would end the process.
+// Recovered converts a value returned by recover into an error. The error contains the panic's text
+// and the caller's stack trace, both truncated. A connector that starts a goroutine must recover
+// inside it, because a panic there would end the process.
 func Recovered(v any) error {
 	stack := debug.Stack()
 	return fmt.Errorf("panic: %s\n%s", panicText(v), stack[:min(len(stack), maxStack)])

@@ -30,7 +30,7 @@ func unguarded(c Connector) Connector {
 func (g guarded) inner() Connector { return g.c }
 
 // AuthorizerOf returns c as an Authorizer, guarded in the same way as connectors from the Registry.
-// It returns false if accounts are connected with a form.
+// It returns false if the connector is not an Authorizer.
 func AuthorizerOf(c Connector) (Authorizer, bool) {
 	a, ok := unguarded(c).(Authorizer)
 	return guardedAuthorizer{a: a}, ok
@@ -40,8 +40,8 @@ type guardedAuthorizer struct{ a Authorizer }
 
 func (g guardedAuthorizer) Family() Family { return g.a.Family() }
 
-// AuthorizeURL returns an http or https URL of at most 2,048 bytes. Any other URL, or a panic,
-// becomes KindContent.
+// AuthorizeURL returns an http or https URL of at most 2,048 bytes. It returns KindContent if the
+// connector returns any other URL, or if it panics.
 func (g guardedAuthorizer) AuthorizeURL(r Authorization) (address string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -58,8 +58,8 @@ func (g guardedAuthorizer) AuthorizeURL(r Authorization) (address string, err er
 	return address, nil
 }
 
-// Exchange returns clean candidates and a credential that can be stored. A panic becomes
-// KindContent, as does a result with neither an account nor candidates.
+// Exchange returns clean candidates and a credential that can be stored. It returns KindContent if
+// the connector returns neither an account nor usable candidates, or if it panics.
 func (g guardedAuthorizer) Exchange(ctx context.Context, env Env, app App, code Code) (out Authorized, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -88,7 +88,8 @@ func (g guardedAuthorizer) Exchange(ctx context.Context, env Env, app App, code 
 	return out, nil
 }
 
-// Select returns a clean account and a credential that can be stored. A panic becomes KindContent.
+// Select returns a clean account and a credential that can be stored. It returns KindContent if the
+// connector panics.
 func (g guardedAuthorizer) Select(
 	ctx context.Context, env Env, app App, credential json.RawMessage, candidate string,
 ) (out Connected, err error) {
@@ -104,7 +105,7 @@ func (g guardedAuthorizer) Select(
 	return cleanConnected(out)
 }
 
-// failedConnect is shown to users if the connector fails while connecting an account by OAuth.
+// failedConnect is shown to users if the connector fails to connect an account by OAuth.
 const failedConnect = "The connector failed to connect this account."
 
 func cleanConnected(c Connected) (out Connected, err error) {
@@ -126,8 +127,8 @@ func cleanWords(words []string) []string {
 	return out
 }
 
-// cleanCandidates drops candidates whose ID cannot be stored unchanged, because a changed ID could
-// belong to another candidate.
+// cleanCandidates returns at most maxCandidates candidates. It drops a candidate if its ID cannot
+// be stored unchanged, because a changed ID could belong to another candidate.
 func cleanCandidates(all []Candidate) []Candidate {
 	out := make([]Candidate, 0, min(len(all), maxCandidates))
 	for _, c := range all {
@@ -150,8 +151,8 @@ type guardedTools struct{ t ToolBox }
 
 func (g guardedTools) Tools() []Tool { return g.t.Tools() }
 
-// Call returns a JSON document of at most 256 KB. Any other output becomes KindTransient, and a
-// panic becomes KindContent.
+// Call returns a JSON document of at most 256 KB. It returns KindTransient if the output is not
+// JSON or is larger, and KindContent if the connector panics.
 func (g guardedTools) Call(
 	ctx context.Context, s *Session, name string, data map[string]any,
 ) (out json.RawMessage, err error) {
@@ -181,7 +182,7 @@ func ListerOf(c Connector) (Lister, bool) {
 type guardedLister struct{ l Lister }
 
 // Recent returns at most limit items, with clean IDs and URLs. It drops items without a usable ID.
-// A panic becomes KindContent.
+// It returns KindContent if the connector panics.
 func (g guardedLister) Recent(ctx context.Context, s *Session, limit int) (out []RemoteItem, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -210,7 +211,7 @@ func AnalystOf(c Connector) (Analyst, bool) {
 type guardedAnalyst struct{ a Analyst }
 
 // Channel returns at most 50 series of at most 400 points, with clean labels and values from -1e15
-// to 1e15. A panic becomes KindOperator.
+// to 1e15. It returns KindOperator if the connector panics.
 func (g guardedAnalyst) Channel(ctx context.Context, s *Session, since, until time.Time) ([]Series, error) {
 	return guardSeries(func() ([]Series, error) { return g.a.Channel(ctx, s, since, until) })
 }
@@ -240,8 +241,8 @@ func guardSeries(read func() ([]Series, error)) (out []Series, err error) {
 	return out, nil
 }
 
-// cleanPoints returns at most 400 points. It drops values that are too large to read or cannot be
-// stored.
+// cleanPoints returns at most 400 points. It drops points whose value is not a number or is larger
+// than any real statistic.
 func cleanPoints(all []Point) []Point {
 	out := make([]Point, 0, min(len(all), maxPoints))
 	for _, p := range all {

@@ -33,7 +33,8 @@ func Length(text string, unit Unit) int {
 }
 
 // Check applies the rules declared in a descriptor and returns every problem. The problems of one
-// part are in the order empty, media, length. A nonzero maxLength overrides the descriptor's limit.
+// part are in the order empty, media, length. If maxLength is not 0, it overrides the descriptor's
+// limit.
 func Check(d Descriptor, draft Draft, maxLength int) []Problem {
 	if maxLength == 0 {
 		maxLength = d.MaxLength

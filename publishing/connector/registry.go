@@ -5,13 +5,13 @@ import (
 	"sort"
 )
 
-// Registry holds this instance's connectors by platform identifier. It returns guarded connectors:
-// panics become errors, and all text from a platform is cleaned and bounded. It is safe for
-// concurrent use.
+// Registry holds this instance's connectors, keyed by platform identifier. The connectors that it
+// returns are guarded: panics become errors, and all text from a platform is cleaned and truncated.
+// It is safe for concurrent use.
 type Registry struct{ byID map[string]Connector }
 
-// NewRegistry returns a registry of the given connectors. It returns an error if two of them have
-// the same identifier.
+// NewRegistry returns a registry that contains the given connectors. It returns an error if two of
+// them have the same identifier.
 func NewRegistry(all ...Connector) (*Registry, error) {
 	r := &Registry{byID: map[string]Connector{}}
 	for _, c := range all {
@@ -25,7 +25,7 @@ func NewRegistry(all ...Connector) (*Registry, error) {
 }
 
 // Get returns the connector with the given identifier, or false if this instance does not offer the
-// platform. A stored channel may still have the identifier of a platform that is no longer offered.
+// platform. A stored channel may belong to a platform that is no longer offered.
 func (r *Registry) Get(id string) (Connector, bool) {
 	c, ok := r.byID[id]
 	return c, ok

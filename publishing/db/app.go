@@ -2,7 +2,7 @@ package db
 
 import "time"
 
-// PlatformApp is an organization's own application at a family of platforms.
+// PlatformApp is an organization's own OAuth application for a platform family.
 type PlatformApp struct {
 	Family   string `db:"family"`
 	ClientID string `db:"client_id"`

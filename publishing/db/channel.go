@@ -10,8 +10,8 @@ import (
 	"crier/tenancy"
 )
 
-// channelRow is a row of the table channel: a publishing.Channel with each field's column. Fields
-// without a column are read from other tables.
+// channelRow is a row of the channel table. It has the same fields as publishing.Channel, each
+// tagged with its column. Fields without a column are read from other tables.
 type channelRow struct {
 	ID            publishing.ChannelID `db:"id"`
 	Org           tenancy.OrgID        `db:"org_id"`

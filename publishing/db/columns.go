@@ -7,13 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The columns of a result are listed only once. Most rows are structs with db tags: Columns returns
-// their select list, and pgx.RowToStructByName reads the rows. For statements that run for every
-// post, a method or function pairs column names with fields, and Collect scans the rows without
-// reflection.
+// The columns of each result are listed in only one place. Most rows are structs with db tags.
+// Columns returns their select list, and pgx.RowToStructByName reads the rows.
+//
+// For statements that run for every post, a method or function pairs column names with fields, and
+// Collect scans the rows without reflection.
 
-// Columns returns the select list for rows of T. By default, a field selects the column of the
-// given table that its db tag names. A field with an sql tag selects the expression in that tag
+// Columns returns the select list for rows of type T. By default, a field selects the column named
+// in its db tag from the given table. A field with an sql tag selects the expression in that tag
 // instead, under the name in its db tag. Fields of embedded structs are included. Fields with the
 // db tag "-" are not.
 func Columns[T any](table string) string {
@@ -54,7 +55,7 @@ func Expand(statement, name, list string) string {
 	return strings.Replace(statement, "/* , "+name+" */", ", "+list, 1)
 }
 
-// Column is a column of a result and the variable that receives its value.
+// Column pairs a result column with the variable that receives its value.
 type Column struct {
 	Name  string
 	Value any
@@ -63,8 +64,8 @@ type Column struct {
 // Col returns a column and the variable that receives its value.
 func Col(name string, value any) Column { return Column{Name: name, Value: value} }
 
-// Collect reads all rows of a statement into out. bind is called once. It returns the columns of
-// the result in order, paired with the fields of the given row.
+// Collect reads all rows of a statement into out. It calls bind once. bind must return the columns
+// of the result in order, each paired with a field of the given row.
 func Collect[T any](out *[]T, bind func(*T) []Column) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var row, zero T
@@ -82,7 +83,7 @@ func Collect[T any](out *[]T, bind func(*T) []Column) func(pgx.Rows) error {
 	}
 }
 
-// Into replaces *out with all rows of a statement, so it can be called again when a batch is
+// Into replaces *out with all rows of a statement. It can therefore run again when a batch is
 // retried.
 func Into[T any](out *[]T, scan pgx.RowToFunc[T]) func(pgx.Rows) error {
 	return func(rows pgx.Rows) (err error) {
@@ -105,7 +106,7 @@ func Each[T any](scan pgx.RowToFunc[T], do func(T)) func(pgx.Rows) error {
 	}
 }
 
-// Texts returns the values as a parameter of type text[]. It is never null.
+// Texts converts values to a parameter of type text[]. The result is never null.
 func Texts[T ~string](values []T) []string {
 	out := make([]string, len(values))
 	for i, v := range values {

@@ -1,5 +1,5 @@
-// Package db contains what the stores of publishing share: the database and its transactions, rows
-// that several stores read, and statements about the organization itself.
+// Package db holds what publishing's stores share: the database and its transactions, rows that
+// several stores read, and statements about organizations.
 package db
 
 import (
@@ -15,30 +15,31 @@ import (
 	"crier/tenancy"
 )
 
-// DB is the database as publishing's use cases see it. It is safe for concurrent use. Unless a
-// statement documents a different error, stores return the Postgres error, which pg.Fault converts.
+// DB is the database as seen by publishing's use cases. It is safe for concurrent use. Unless a
+// function documents a different error, stores return Postgres errors unchanged, and pg.Fault
+// converts them.
 //
-// A statement that takes an organization runs under that organization's row-level security and
-// cannot see other organizations' rows. A statement that takes no organization is for the
-// scheduler, and reads and writes all organizations' rows.
+// A function that takes an organization runs its statement under that organization's row-level
+// security and cannot see other organizations' rows. A function that takes no organization is for
+// the scheduler, and reads and writes the rows of all organizations.
 type DB struct {
 	*pg.DB
-	// Node is this process's name in timelines, which show where a post was written, changed or
+	// Node is this process's name. Timelines show it to tell where a post was written, changed or
 	// paused. It is empty in tests.
 	Node string
 	// Authority confirms principals. If it is nil, as in tests, everything is allowed.
 	Authority Authority
 	// Auditor appends to the audit logs. If it is nil, as in tests, nothing is appended.
 	Auditor Auditor
-	// Waker wakes an organization after a transaction has released a channel, because the channel's
-	// next post may be due. If it is nil, no organization is woken.
+	// Waker wakes an organization's actor after a transaction has released a channel, because the
+	// channel's next post may be due. If Waker is nil, no actor is woken.
 	Waker publishing.Waker
 }
 
-// New returns a DB whose other fields are unset.
+// New returns a DB in which only the embedded pg.DB is set.
 func New(db *pg.DB) *DB { return &DB{DB: db} }
 
-// UUIDs returns ids as a parameter of type uuid[]. If there are no ids, it returns an empty array
+// UUIDs converts ids to a parameter of type uuid[]. If there are no ids, it returns an empty array
 // rather than null, because "<> all (null)" is never true.
 func UUIDs[T any](ids []id.ID[T]) [][16]byte {
 	out := make([][16]byte, len(ids))
@@ -48,8 +49,9 @@ func UUIDs[T any](ids []id.ID[T]) [][16]byte {
 	return out
 }
 
-// Tx is a transaction for one organization. It is not safe for concurrent use. Unless a statement
-// documents a different error, it returns the Postgres error, after which the transaction must end.
+// Tx is a transaction for one organization. It is not safe for concurrent use. Unless a function
+// documents a different error, it returns Postgres errors unchanged. The transaction must end after
+// a Postgres error.
 type Tx struct {
 	pgx.Tx
 	Org  tenancy.OrgID
@@ -58,10 +60,10 @@ type Tx struct {
 	Freed bool
 }
 
-// InOrg runs fn in one transaction for the organization, and commits the transaction if fn returns
-// nil. It returns the error from fn or the Postgres error. After a deadlock or a lock timeout, fn
-// may run again, so fn must overwrite any variables that it sets. If fn has released a channel,
-// InOrg wakes the organization after the commit.
+// InOrg runs fn in a transaction for the organization and commits the transaction if fn returns
+// nil. It returns any error from fn or Postgres. After a deadlock or a lock timeout, fn may run
+// again, so fn must overwrite any variables that it sets. If fn has released a channel, InOrg wakes
+// the organization's actor after the commit.
 func (d *DB) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error) error {
 	freed := false
 	err := d.DB.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error {
@@ -79,9 +81,9 @@ func (d *DB) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error) e
 	return nil
 }
 
-// InOrgAs is like InOrg, but for a principal's command: the transaction starts by confirming the
-// principal. Commands that only write posts for an API key use InOrg instead, because they are the
-// most frequent commands and create nothing that can act later.
+// InOrgAs is like InOrg, but for a principal's command. Its transaction starts by confirming the
+// principal. Commands that only write posts for an API key use InOrg instead. They are the most
+// frequent commands, and they create nothing that could act on its own later.
 func (d *DB) InOrgAs(ctx context.Context, p tenancy.Principal, fn func(*Tx) error) error {
 	return d.InOrg(ctx, p.Org, func(tx *Tx) error {
 		if d.Authority != nil {
@@ -99,7 +101,7 @@ func (d *DB) InOrgAs(ctx context.Context, p tenancy.Principal, fn func(*Tx) erro
 // Auditor appends entries to organizations' audit logs.
 type Auditor interface {
 	// AppendAudit appends an entry to the audit log of the principal's organization. It runs as
-	// pg.Tenant in the same transaction as the recorded change, and returns the Postgres error.
+	// pg.Tenant in the same transaction as the recorded change. It returns any Postgres error.
 	AppendAudit(ctx context.Context, q pg.Querier, p tenancy.Principal, action tenancy.Action, subject string) error
 }
 
@@ -117,14 +119,17 @@ func (d *DB) Audit(
 // Authority confirms that a principal still has the permissions it had when its request was
 // authorized.
 type Authority interface {
-	// Confirm is called at the beginning of a transaction, which runs as pg.Gate during the call.
-	// What Confirm has checked remains true until the transaction ends. It returns Unauthenticated,
-	// Forbidden, NotFound if a guest's link no longer works, or the Postgres error.
+	// Confirm is called at the beginning of a transaction. The transaction runs as pg.Gate during
+	// the call. What Confirm has checked remains true until the transaction ends.
+	//
+	// Confirm returns Unauthenticated if the session or key has ended, Forbidden if the principal
+	// has lost access, and NotFound if a guest's link no longer works. It returns Postgres errors
+	// unchanged.
 	Confirm(ctx context.Context, q pg.Querier, p tenancy.Principal) error
 }
 
-// Fault converts an error from a transaction to a fault. It returns faults unchanged, NotFound for
-// a missing row, and the result of pg.Fault for any other error.
+// Fault converts an error from a transaction to a fault. It returns a fault unchanged. For a
+// missing row, it returns NotFound. It passes any other error to pg.Fault.
 func Fault(op string, err error) error {
 	if fault.KindOf(err) != fault.Internal {
 		return err
@@ -135,7 +140,7 @@ func Fault(op string, err error) error {
 	return pg.Fault(op, err)
 }
 
-// PostFault is like Fault, but for transactions that concern a post: a missing row means that the
+// PostFault is like Fault, but for transactions that concern a post. A missing row means that the
 // post does not exist.
 func PostFault(op string, err error) error {
 	if fault.KindOf(err) != fault.Internal {

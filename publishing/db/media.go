@@ -50,12 +50,12 @@ var AttachmentColumns = "t.part_id, t.alt, " + MediaColumns
 var MediaFind = `-- publishing.MediaFind
 select ` + MediaColumns + ` from media m where m.deleted_at is null and (m.id = any($1) or m.key = any($2))`
 
-// mediaGone must come after AttachmentInsert, whose foreign key locks the files.
+// mediaGone must run after AttachmentInsert, whose foreign key locks the files.
 const mediaGone = `-- publishing.MediaGone
 select count(*) from media where id = any ($1::uuid[]) and deleted_at is not null`
 
-// RequireMedia queues a check that none of the given files has been deleted. If one has, the batch
-// fails with Invalid.
+// RequireMedia queues a check that none of the given files has been deleted. If one has been
+// deleted, the batch fails with Invalid.
 func RequireMedia(b *pgx.Batch, media [][16]byte) {
 	b.Queue(mediaGone, media).QueryRow(func(row pgx.Row) error {
 		gone := 0
@@ -66,5 +66,5 @@ func RequireMedia(b *pgx.Batch, media [][16]byte) {
 	})
 }
 
-// Unattached is the SQL condition that the medium m is not attached to any part.
+// Unattached is the SQL condition that media item m is not attached to any part.
 const Unattached = `not exists (select from attachment a where a.org_id = m.org_id and a.media_id = m.id)`

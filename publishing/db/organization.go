@@ -12,10 +12,12 @@ import (
 const organizationLock = `-- publishing.OrganizationLock
 select from organization where id = $1 for no key update`
 
-// LockOrganization locks the organization until the transaction ends. A transaction that counts
-// what the organization has, or that derives channel flags from pauses, must take this lock first.
-// The lock is a separate statement so that the next statement sees everything committed while the
-// lock was awaited. found is false if the organization does not exist.
+// LockOrganization locks the organization until the transaction ends. A transaction that counts an
+// organization's resources, or that derives channel flags from pauses, must take this lock first.
+// found is false if the organization does not exist.
+//
+// The lock is a separate statement. The next statement therefore sees everything that was committed
+// while this one waited for the lock.
 func LockOrganization(ctx context.Context, tx *Tx) (found bool, err error) {
 	tag, err := tx.Exec(ctx, organizationLock, tx.Org)
 	return tag.RowsAffected() == 1, err
@@ -24,8 +26,8 @@ func LockOrganization(ctx context.Context, tx *Tx) (found bool, err error) {
 const organizationZone = `-- publishing.OrganizationZone
 select timezone from organization where id = $1`
 
-// OrganizationZone returns the name of the organization's time zone, in the form that
-// tenancy.LoadZone takes, or pgx.ErrNoRows. Example: Europe/Berlin
+// OrganizationZone returns the name of the organization's time zone, which tenancy.LoadZone
+// accepts. It returns pgx.ErrNoRows if the organization does not exist. Example: Europe/Berlin
 func OrganizationZone(ctx context.Context, d *DB, org tenancy.OrgID) (zone string, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(organizationZone, org).QueryRow(func(row pgx.Row) error { return row.Scan(&zone) })
@@ -33,10 +35,10 @@ func OrganizationZone(ctx context.Context, d *DB, org tenancy.OrgID) (zone strin
 	return zone, err
 }
 
-// Quota returns what an organization's plan allows. A nil Quota means no limits.
+// Quota returns the limits of an organization's plan. A nil Quota means no limits.
 type Quota interface {
-	// Limits is called in one of the organization's transactions and reads through q, which belongs
-	// to the transaction. It returns the Postgres error.
+	// Limits is called in one of the organization's transactions and reads through q, which is part
+	// of that transaction. It returns any Postgres error.
 	Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (tenancy.Limits, error)
 }
 

@@ -11,17 +11,17 @@ import (
 	"crier/tenancy"
 )
 
-// orgWait is the maximum time a Walk waits for a connection of one organization.
+// orgWait is the maximum time a Walk waits for one of an organization's database connections.
 const orgWait = 200 * time.Millisecond
 
 // WalkRules configures a Walk. All fields are required.
 type WalkRules struct {
-	// Size is the number of organizations on a page.
+	// Size is the maximum number of organizations on a page.
 	Size int
 	// Shards returns the shards that this process owns. Only their organizations are visited.
 	Shards func() []int16
 	Log    *slog.Logger
-	// Skipped is the message that is logged for an organization that is skipped.
+	// Skipped is the message to log when an organization is skipped.
 	Skipped string
 }
 
@@ -39,10 +39,10 @@ type Walk struct {
 // NewWalk returns a Walk that starts at the first organization.
 func NewWalk(rules WalkRules) *Walk { return &Walk{rules: rules} }
 
-// Page visits the organizations that find returns. find must return the next organizations after
-// the given one in a fixed order, at most limit. If an error ends the page, the next page begins
-// after the organization that caused the error. more is true if there may be more work, because
-// find returned a full page or a visit returned true.
+// Page visits the organizations that find returns. find must return at most limit organizations,
+// the ones that come after the given organization in a fixed order. If an error ends the page, the
+// next page begins after the organization that caused the error. more is true if find returned a
+// full page or a visit returned true, because there may be more work.
 func (w *Walk) Page(
 	ctx context.Context,
 	find func(ctx context.Context, after tenancy.OrgID, limit int) ([]tenancy.OrgID, error),
@@ -71,7 +71,7 @@ func (w *Walk) Page(
 	return more, err
 }
 
-// Visit calls visit for each of the given organizations that belongs to this process's shards. It
+// Visit calls visit for those of the given organizations that are in this process's shards. It
 // handles errors as described for Walk.
 func (w *Walk) Visit(
 	ctx context.Context, orgs []tenancy.OrgID, visit func(ctx context.Context, org tenancy.OrgID) error,

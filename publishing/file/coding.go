@@ -17,23 +17,25 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrCoding means that a file is not encoded as its response's Content-Encoding header says.
+// ErrCoding means that a file is not encoded in the way that the response's Content-Encoding header
+// declares.
 var ErrCoding = errors.New("the content coding cannot be decoded")
 
 const (
-	// maxCodings is the maximum number of codings that are undone per response. Each coding
-	// multiplies the work that a server can cause with the bytes it sends.
+	// maxCodings is the maximum number of content codings that are decoded per response. Each
+	// coding multiplies the work that a server can cause with the bytes it sends.
 	maxCodings = 1
-	// zstdWindow is the largest window in bytes that HTTP allows (RFC 9659).
+	// zstdWindow is the largest zstd window, in bytes, that HTTP allows (RFC 9659).
 	zstdWindow = 8 << 20
-	// codingSlack is how many bytes a server may send beyond twice the number of decoded bytes. A
-	// server that sends more is trying to keep the connection open.
+	// codingSlack is how many bytes a server may send in addition to twice the number of decoded
+	// bytes. A server that sends more is only trying to keep the connection open.
 	codingSlack = 1 << 20
 )
 
-// decodeBody undoes a response's content codings and removes the Content-Encoding header. Some
-// servers apply codings although the request asks for none. A response is left unchanged if its
-// status is not 200, if it has more than maxCodings codings, or if a coding is unknown.
+// decodeBody replaces the response's body with a body that is decoded according to the
+// Content-Encoding header, and removes the header. It is needed because some servers encode a file
+// even though the request asks them not to. If the status is not 200, if there are more than
+// maxCodings codings, or if a coding is unknown, decodeBody leaves the response unchanged.
 func decodeBody(resp *http.Response) {
 	codings := contentCodings(resp.Header)
 	if len(codings) == 0 || len(codings) > maxCodings || resp.StatusCode != http.StatusOK {
@@ -61,8 +63,8 @@ func contentCodings(h http.Header) (codings []string) {
 	return codings
 }
 
-// decoders are the functions that return a decoding reader for each content coding. The
-// bufio.Reader holds the beginning of the body.
+// decoders maps each content coding to a function that returns a decoding reader. The argument of
+// the function is a reader of the encoded body.
 var decoders = map[string]func(*bufio.Reader) (io.Reader, error){
 	"gzip": newGzip, "x-gzip": newGzip,
 	"deflate": func(r *bufio.Reader) (io.Reader, error) {
@@ -83,8 +85,9 @@ var decoders = map[string]func(*bufio.Reader) (io.Reader, error){
 
 func newGzip(r *bufio.Reader) (io.Reader, error) { return gzip.NewReader(r) }
 
-// decodedBody undoes codings as it is read. It passes bytes through if they already are a picture
-// or video, because some servers declare a coding that they did not apply.
+// decodedBody decodes the body of a response as it is read. If the encoded bytes are already a
+// picture or video, it returns them unchanged, because some servers declare a coding that they did
+// not apply.
 type decodedBody struct {
 	source  io.ReadCloser
 	codings []string
@@ -130,8 +133,8 @@ func (d *decodedBody) open() (io.Reader, error) {
 	return first, nil
 }
 
-// fault returns the source's error, if there is one, instead of the decoder error that it caused.
-// It returns ErrCoding for any other decoder error.
+// fault returns the error to report for a decoder error. If reading the source failed, it returns
+// the source's error, because that error caused the decoder's. Otherwise, it returns ErrCoding.
 func (d *decodedBody) fault(err error) error {
 	switch {
 	case err == nil, errors.Is(err, io.EOF):
@@ -145,7 +148,7 @@ func (d *decodedBody) fault(err error) error {
 func (d *decodedBody) Close() error {
 	var errs []error
 	for _, c := range d.closers {
-		// the file need not have been read to its end
+		// the caller may not have read the file to its end
 		if err := c.Close(); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 			errs = append(errs, err)
 		}

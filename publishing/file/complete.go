@@ -13,16 +13,16 @@ import (
 	"crier/publishing/file/metadata"
 )
 
-// completeReader reads an image. It returns fault.Invalid if the image stops before its end marker
-// or has a wrong checksum, as after an unfinished download into a preallocated file. Bytes after
-// the marker are allowed, because phones append videos to images.
+// completeReader reads an image. It returns fault.Invalid if the image ends before its end marker,
+// or if a checksum is wrong. The latter happens after an unfinished download into a preallocated
+// file. Bytes after the end marker are allowed, because phones append videos to images.
 type completeReader struct {
 	r      io.Reader
 	kind   Kind
 	parser *blockParser
 }
 
-// endOf describes what every file of a kind must end with.
+// endOf describes, for each kind of image, what a complete file must contain at its end.
 var endOf = map[string]string{
 	"png": "its end (the IEND chunk)", "jpg": "its end (the EOI marker)", "gif": "its end (the trailer)",
 }
@@ -41,7 +41,7 @@ func (c *completeReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// blockParser parses the blocks of an image as its bytes arrive. It stores only the header of the
+// blockParser parses the blocks of an image as its bytes arrive. It buffers only the header of the
 // current block.
 type blockParser struct {
 	skip  int64        // remaining bytes of a block's body
@@ -50,9 +50,9 @@ type blockParser struct {
 	have  []byte       // the header bytes that have arrived
 	step  func([]byte) // parses one header and sets what follows
 	ended bool         // the end marker has arrived
-	// sum is the running checksum of the current PNG chunk; it is nil for other formats. broken
-	// says what is damaged, as the end of a sentence. Once broken is set, parse ignores all further
-	// bytes.
+	// sum is the running checksum of the current PNG chunk. It is nil for other formats. broken
+	// describes the damage and completes the error message. Once broken is set, parse ignores all
+	// further bytes.
 	sum    hash.Hash32
 	broken string
 }
@@ -73,8 +73,8 @@ func newBlockParser(ext string) *blockParser {
 
 func (w *blockParser) expect(n int, step func([]byte)) { w.need, w.step = n, step }
 
-// parse parses the next bytes of the image, which may be split at any point. It ignores bytes after
-// the end marker.
+// parse parses the next bytes of the image. The caller may split the image at any byte. Bytes after
+// the end marker are ignored.
 func (w *blockParser) parse(p []byte) {
 	for len(p) > 0 && !w.ended && w.broken == "" {
 		switch {
@@ -124,17 +124,18 @@ func (w *blockParser) pngChunk(head []byte) {
 	})
 }
 
-// isChunk reports whether kind can be a chunk type, which consists of four letters.
+// isChunk reports whether kind has the form of a PNG chunk type, which consists of four letters.
 func isChunk(kind string) bool {
 	return strings.Trim(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// isNeeded reports whether a decoder may need a PNG chunk because it is critical or is published
-// with the picture. Old programs write wrong checksums into other chunks, such as comments.
+// isNeeded reports whether a PNG chunk must have a correct checksum. It returns true if a decoder
+// cannot do without the chunk, or if the chunk is published with the picture. Old programs write
+// wrong checksums into other chunks, such as comments.
 func isNeeded(kind string) bool { return kind[0]&0x20 == 0 || metadata.KeepsChunk(kind) }
 
-// jpegMarker parses 0xFF and a code, at the start of a segment or in the scan data, where 0xFF 0x00
-// stands for the byte 0xFF.
+// jpegMarker parses a marker, which consists of 0xFF and a code. The marker may be at the start of
+// a segment or in the scan data. In the scan data, 0xFF 0x00 stands for the byte 0xFF.
 func (w *blockParser) jpegMarker(head []byte) {
 	code := head[1]
 	switch {

@@ -15,9 +15,9 @@ import (
 	"crier/platform/clock"
 )
 
-// Errors returned by Fetch. The transport also checks the URL and every redirect, after it has
-// resolved their host names. If it is the transport of package outbound, its errors for blocked
-// addresses match outbound.ErrBlocked.
+// Errors returned by Fetch. The transport also checks every URL, including redirects, after it has
+// resolved the host name. If the transport comes from package outbound, the error for a blocked
+// address matches outbound.ErrBlocked.
 var (
 	// ErrAddress means that the address is not an http or https URL.
 	ErrAddress = errors.New("not a public http or https address")
@@ -37,24 +37,25 @@ var (
 
 const (
 	maxAddress = 4096 // bytes
-	// firstByte limits the time until the response header arrives, for all redirects combined.
-	// silence limits the wait for the next bytes of the body.
+	// firstByte limits the time until the last response's header arrives, including all redirects.
+	// silence limits how long a read waits for the next bytes of the body.
 	firstByte = 30 * time.Second
 	silence   = 30 * time.Second
-	// minRate is the average number of bytes per second that a server must send once reads have
-	// waited for the server longer than silence.
+	// minRate is the minimum average number of bytes per second. It applies once the time spent
+	// waiting for the server exceeds silence.
 	minRate = 4096
 )
 
 // Source specifies a file to fetch and how to fetch it.
 type Source struct {
 	Address string
-	// HTTPS rejects http, including redirects to http. A redirect from https to http is rejected
-	// even if HTTPS is false.
+	// HTTPS requires https for the URL and for every redirect. Even if HTTPS is false, a redirect
+	// from https to http is rejected.
 	HTTPS bool
 	// Redirects is the maximum number of redirects to follow.
 	Redirects int
-	// Range is the Range header of the request; "" requests the whole file. Example: bytes=0-1023
+	// Range is the value of the request's Range header. If it is "", the whole file is requested.
+	// Example: bytes=0-1023
 	Range string
 }
 
@@ -85,9 +86,9 @@ func checkURL(u *url.URL) error {
 	return nil
 }
 
-// FileName returns the name of a file fetched from u. It is the name in the response's
-// Content-Disposition header (RFC 6266) or, if there is none, the last part of u's path. It returns
-// "" if there is neither.
+// FileName returns the name of a file that was fetched from u. If the response has a
+// Content-Disposition header with a file name (RFC 6266), FileName returns that name. Otherwise, it
+// returns the last part of u's path, or "" if there is none.
 func FileName(u *url.URL, answer http.Header) string {
 	if _, params, err := mime.ParseMediaType(answer.Get("Content-Disposition")); err == nil && params["filename"] != "" {
 		return params["filename"]
@@ -99,15 +100,17 @@ func FileName(u *url.URL, answer http.Header) string {
 	return name
 }
 
-// Fetch requests a file and returns the response after the last redirect, with any status and with
-// its Request set. It undoes the content codings of a whole file. The transport must not follow
-// redirects, and must reject non-public addresses when it connects.
+// Fetch requests a file, follows redirects, and returns the last response, whatever its status. The
+// response's Request is set. If the response is the whole file, its body is decoded according to
+// its Content-Encoding. The transport must not follow redirects itself, and must reject non-public
+// addresses when it connects.
 //
-// The caller must close the body. Each read of the body waits at most 30 seconds, and ctx limits
-// the whole fetch. A read error matches ErrCoding if the file is not encoded as declared.
+// The caller must close the body. Each read from the body waits at most 30 seconds, and ctx limits
+// the whole fetch. If the file is not encoded as declared, reads return an error that matches
+// ErrCoding.
 //
-// Errors match ErrAddress, ErrRedirects or ErrUnreachable. An ErrUnreachable from the transport
-// also matches the transport's own error.
+// Errors returned by Fetch match ErrAddress, ErrRedirects or ErrUnreachable. If the transport
+// fails, the error matches both ErrUnreachable and the transport's error.
 func Fetch(ctx context.Context, transport http.RoundTripper, s Source) (*http.Response, error) {
 	u, err := ParseAddress(s.Address)
 	if err != nil {
@@ -168,8 +171,8 @@ func request(ctx context.Context, s Source, u *url.URL) *http.Request {
 	return req
 }
 
-// fetched is the body of a response. A read fails if it waits too long, or if the server is too
-// slow on average. There is no limit on how slowly the caller reads.
+// fetched is the body of a response. A read fails if it waits too long for the server, or if the
+// server is too slow on average. The caller may read as slowly as it likes.
 type fetched struct {
 	io.ReadCloser
 	stalled *time.Timer
@@ -191,7 +194,7 @@ func (f *fetched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isTooSlow reports whether a server has sent too few bytes for the time that reads waited for it.
+// isTooSlow reports whether a server has sent too few bytes for the time that reads have waited.
 func isTooSlow(waited time.Duration, bytes int64) bool {
 	return waited > silence && float64(bytes) < waited.Seconds()*minRate
 }

@@ -34,29 +34,30 @@ type Kind struct {
 	Ext         string
 	ContentType string
 	Video       bool
-	// Width and Height are the image's dimensions in pixels as shown, after any rotation specified
-	// by EXIF. They are 0 for a video.
+	// Width and Height are the dimensions in pixels of the image as displayed, with any EXIF
+	// rotation applied. They are 0 for a video.
 	Width, Height int
 }
 
-// MaxPixels is the maximum number of pixels, width times height, of an image. A file of a few bytes
-// can declare an image that exhausts the memory of every program that decodes it.
+// MaxPixels is the maximum number of pixels (width times height) of an image. The limit is needed
+// because a tiny file can declare an image so large that decoding it exhausts any program's memory.
 const MaxPixels = 100_000_000
 
-// maxAfterSize is how many bytes of an image are read after its dimensions, to find the rest of the
-// header.
+// maxAfterSize is how many bytes of an image are read after its dimensions are known, to find the
+// rest of the header.
 const maxAfterSize = 256 << 10
 
 const sniffLen = 3 << 10 // bytes from which the type is detected
 
-// Sniff detects a file's type from its beginning. It returns the type and a reader of the whole
-// file. The reader returns fault.TooLarge past the limit for the type, and fault.Invalid for an
-// image that stops before its end marker. For a video, Sniff checks only the type; VideoProbe
-// checks the rest. Sniff buffers at most an image's header.
+// Sniff detects a file's type from its beginning. It returns the type and a reader for the whole
+// file. The reader returns fault.TooLarge if the file exceeds the limit for its type, and
+// fault.Invalid if an image ends before its end marker. Sniff buffers at most an image's header.
+// For a video, it checks only the type; VideoProbe checks everything else.
 //
-// Sniff returns fault.Invalid if the file is empty, undecodable or of another type, if an image has
-// more than MaxPixels pixels, or if the name has an extension that contradicts the type. A name
-// without a known extension is not checked. Errors from r are returned unchanged.
+// Sniff returns fault.Invalid if the file is empty, cannot be decoded, or has an unsupported type.
+// It does the same if an image has more than MaxPixels pixels, or if the extension in name
+// contradicts the type. A name without a known extension is not checked. Sniff returns errors from
+// r unchanged.
 func Sniff(name string, r io.Reader, limits Limits) (Kind, io.Reader, error) {
 	first, err := io.ReadAll(io.LimitReader(r, sniffLen))
 	if err != nil {
@@ -96,18 +97,18 @@ func kindOf(detected *mimetype.MIME) (Kind, bool) {
 	}
 }
 
-// isQuickTime reports whether a file begins like a QuickTime movie, which consists of the same
-// boxes as MP4. Apple phones write such files with MP4 codecs.
+// isQuickTime reports whether a file begins like a QuickTime movie. QuickTime movies consist of the
+// same boxes as MP4 files, and Apple phones use MP4 codecs in them.
 func isQuickTime(m *mimetype.MIME) bool { return m.Is("video/quicktime") }
 
-// isVariantOfMP4 reports whether m is MP4, or a format that mimetype derives from MP4 by the first
-// brand, except picture formats such as AVIF. Audio brands are only hints: VideoProbe determines
-// what the file contains.
+// isVariantOfMP4 reports whether m is MP4 or a subtype of MP4. Picture formats such as AVIF, which
+// are also subtypes, do not count. Audio subtypes do count, because the first brand is only a hint:
+// VideoProbe determines what the file actually contains.
 func isVariantOfMP4(m *mimetype.MIME) bool {
 	return m.Is("video/mp4") || m.Parent() != nil && m.Parent().Is("video/mp4") && !strings.HasPrefix(m.String(), "image/")
 }
 
-// word returns the type with an article, for use in a sentence.
+// word returns the name of the type, with an article, for use in a sentence.
 func (k Kind) word() string {
 	switch k.Ext {
 	case "mp4":
@@ -119,9 +120,9 @@ func (k Kind) word() string {
 	}
 }
 
-// measure reads the dimensions of an image from its header, which can be far from the beginning,
-// after a color profile or a preview. It returns the kind with the dimensions and a reader of the
-// whole image.
+// measure reads the dimensions of an image from its header. The dimensions can be far from the
+// beginning of the file, after a color profile or a preview. measure returns the kind with the
+// dimensions, and a reader for the whole image.
 func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 	var seen bytes.Buffer
 	source := &errorRecorder{r: io.TeeReader(r, &seen)}
@@ -143,8 +144,8 @@ func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 			c.Width, c.Height, MaxPixels/1_000_000))
 	}
 	k.Width, k.Height = c.Width, c.Height
-	// If our parser cannot read a header that image.DecodeConfig could, the stored dimensions are
-	// kept.
+	// If picture.Inspect cannot parse a header that image.DecodeConfig could, the stored dimensions
+	// are kept.
 	header := io.MultiReader(bytes.NewReader(seen.Bytes()), io.LimitReader(source, maxAfterSize))
 	if h, err := picture.Inspect(header); err == nil {
 		k.Width, k.Height = h.Width, h.Height
@@ -157,7 +158,8 @@ func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 
 func refuse(message string) error { return fault.New(fault.Invalid, "media.Sniff", message) }
 
-// errorRecorder records its reader's error, because decoders report a read error as a broken image.
+// errorRecorder records an error from its reader, because image decoders report a read error as a
+// broken image.
 type errorRecorder struct {
 	r   io.Reader
 	err error
@@ -185,7 +187,7 @@ func Extension(name string) string {
 	}
 }
 
-// limitedReader returns fault.TooLarge if its reader has more than limit bytes.
+// limitedReader returns fault.TooLarge if its reader returns more than limit bytes.
 type limitedReader struct {
 	r           io.Reader
 	left, limit int64

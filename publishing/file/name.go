@@ -13,21 +13,22 @@ import (
 )
 
 const (
-	// maxName is the longest file name in bytes, with its extension.
+	// maxName is the maximum length of a file name in bytes, including its extension.
 	maxName = 100
 	// extension is the length in bytes of a stored file's extension, including the dot.
 	extension = len(".png")
-	// unnamed is the name of a file if nothing of its original name can be kept.
+	// unnamed is the file name that is used if nothing of the original name can be kept.
 	unnamed = "file"
 )
 
-// Name returns a name without extension for a file's URL and downloads. It keeps the original's
-// letters, digits and symbols in any script, in NFC, and drops the folder and extension. Spaces and
-// punctuation become dashes. Control and formatting characters are removed.
-// Example: `C:\x\My cat.jpg` becomes My-cat
+// Name returns a file name without an extension, for a file's URL and for downloads. It drops the
+// folder and the extension from the original name. It keeps letters, digits and symbols in any
+// script, in NFC. Spaces and punctuation become dashes. Control and formatting characters are
+// removed. Example: `C:\x\My cat.jpg` becomes My-cat
 //
-// With its extension, the name has at most 100 bytes. It ends with a whole user-perceived
-// character. Name returns "file" if nothing is left or if the name is that of a Windows device.
+// With an extension, the name has at most 100 bytes. A longer name is truncated between
+// user-perceived characters. If nothing is left of the name, or if the name is reserved for a
+// Windows device, Name returns "file".
 func Name(original string) string {
 	original = norm.NFC.String(strings.ToValidUTF8(strings.ReplaceAll(original, `\`, "/"), ""))
 	name := norm.NFC.String(trimName(strings.Map(nameRune, stem(path.Base(original)))))
@@ -38,8 +39,8 @@ func Name(original string) string {
 	return name
 }
 
-// stem returns a file name without its extension. The text after the last dot is an extension if it
-// is short and contains a letter: "version 2.0" has none.
+// stem returns a file name without its extension. The text after the last dot counts as an
+// extension only if it is short, is ASCII and contains a letter, so "version 2.0" has no extension.
 func stem(base string) string {
 	ext := strings.TrimPrefix(path.Ext(base), ".")
 	isExt := len(ext) <= 5 && strings.ContainsFunc(ext, unicode.IsLetter)
@@ -60,7 +61,8 @@ const (
 
 func isJoiner(r rune) bool { return r == zeroWidthJoiner || r == zeroWidthNonJoiner }
 
-// nameRune returns the rune itself, a dash for a rune that separates words, or -1 to drop it.
+// nameRune returns the rune itself, a dash if the rune separates words, or -1 if the rune is
+// dropped.
 func nameRune(r rune) rune {
 	switch {
 	case r == '_', isJoiner(r), r > unicode.MaxASCII && unicode.IsSymbol(r) && r != utf8.RuneError,
@@ -77,7 +79,7 @@ func dashes(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '-' }), "-")
 }
 
-// trimName removes dashes and joiners from both ends, and leading combining marks.
+// trimName removes dashes and joiners from both ends, and combining marks from the beginning.
 func trimName(s string) string {
 	isEdge := func(r rune) bool { return r == '-' || isJoiner(r) }
 	s = strings.TrimLeftFunc(s, func(r rune) bool { return isEdge(r) || unicode.IsMark(r) })
@@ -100,7 +102,8 @@ func cutName(s string, n int) string {
 	return s[:end]
 }
 
-// isDevice reports whether Windows treats a file with this name, and any extension, as a device.
+// isDevice reports whether Windows treats a file with this name as a device, whatever its
+// extension.
 func isDevice(name string) bool {
 	name = strings.ToUpper(name)
 	switch name {

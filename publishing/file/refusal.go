@@ -13,18 +13,18 @@ import (
 	"crier/tenancy"
 )
 
-// Foreign is the cause of the error for a file whose kind cannot be stored.
+// Foreign is the cause of the error for a file of an unsupported type.
 type Foreign struct {
 	// Type is the media type of the file. Example: image/webp
 	Type string
-	// what describes the file, with an article; remedy says what to do
+	// what names the type, with an article; remedy tells the user what to do
 	what, remedy string
 }
 
 func (f Foreign) Error() string { return "a file of the type " + f.Type }
 
-// foreign lists kinds of files that users send but no platform accepts. A derived kind precedes the
-// kind from which it derives.
+// foreign lists file types that users send but no platform accepts. A subtype precedes the type
+// from which it is derived.
 var foreign = []Foreign{
 	{"image/webp", "a WebP picture", sendPicture},
 	{"image/avif", "an AVIF picture", sendPicture},
@@ -69,11 +69,11 @@ const (
 	sendAny     = "send png, jpg, jpeg, gif or mp4"
 )
 
-// maxNamed is the longest file name shown in a message, in characters.
+// maxNamed is the maximum length, in characters, of a file name shown in a message.
 const maxNamed = 80
 
-// refuseForeign returns the error for a file whose kind cannot be stored. The message says what the
-// file is.
+// refuseForeign returns the error for a file of an unsupported type. The message tells the user
+// what type the file has.
 func refuseForeign(name string, detected *mimetype.MIME, first []byte) error {
 	who := subject(name, "The file")
 	for kind := detected; kind != nil; kind = kind.Parent() {
@@ -91,15 +91,15 @@ func refuseForeign(name string, detected *mimetype.MIME, first []byte) error {
 // it.
 const transportStream = "video/mp2t"
 
-// isTransportStream reports whether a file begins like an MPEG transport stream, with 188-byte
-// packets.
+// isTransportStream reports whether a file begins like an MPEG transport stream, which consists of
+// packets of 188 bytes.
 func isTransportStream(first []byte) bool {
 	const packet, sync = 188, 0x47
 	return len(first) > 2*packet && first[0] == sync && first[packet] == sync && first[2*packet] == sync
 }
 
-// subject returns the last part of a file name for use in a message, or otherwise if the name is
-// unsuitable.
+// subject returns the last part of a file name for use in a message. If the name is unsuitable,
+// subject returns the text in otherwise.
 func subject(name, otherwise string) string {
 	base := paste.Line(path.Base(strings.ReplaceAll(name, `\`, "/")))
 	if clean, rule := tenancy.CleanName(base, 1, maxNamed); name != "" && rule == "" {
@@ -108,8 +108,9 @@ func subject(name, otherwise string) string {
 	return otherwise
 }
 
-// Incomplete returns an error if the video is cut off, shows nothing, or can only be a QuickTime
-// movie. Otherwise it returns nil. Call it after all bytes have been written. name may be empty.
+// Incomplete returns an error if the video is truncated, has no picture, or can only be played as a
+// QuickTime movie. Otherwise, it returns nil. It must be called after all bytes have been written.
+// name is the file's name for use in the message. It may be empty.
 func (v *VideoProbe) Incomplete(name string) error {
 	who := subject(name, "The video")
 	broken := func(what string) error { return fault.New(fault.Invalid, "media.Read", who+" "+what+".") }
@@ -136,14 +137,16 @@ func (v *VideoProbe) Incomplete(name string) error {
 	return nil
 }
 
-// breaksOff reports whether the file ends before its movie box, its data or its last sample does.
-// Players need nothing else that follows the data.
+// breaksOff reports whether the file ends too early: before the end of its movie box or its data,
+// or before its last sample. Anything else after the data may be missing, because players do not
+// need it.
 func (v *VideoProbe) breaksOff() bool {
 	needed := v.top.kind == "moov" || v.top.kind == "moof" || v.top.kind == "mdat"
 	return needed && v.top.end != toEnd && v.top.end > v.at || v.owed || v.lastChunk >= v.at
 }
 
-// codecs are the codecs that the MP4 registration authority (mp4ra.org) lists for MP4 files.
+// codecs lists the codecs that the MP4 registration authority (mp4ra.org) has registered for MP4
+// files.
 var codecs = map[string][]string{
 	"vide": {"avc1", "avc2", "avc3", "avc4", "av01", "dva1", "dvav", "dvh1", "dvhe", "hev1", "hvc1", "mp4v", "s263",
 		"vp08", "vp09", "vvc1", "vvi1"},

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// VideoProbe parses a video's boxes (ISO/IEC 14496-12) as the file is written to it, wherever the
-// boxes are in the file. It buffers at most headLimit bytes and never fails: values that it does
-// not find are 0, and Incomplete reports what is missing. The zero VideoProbe is ready for use.
+// VideoProbe parses a video's boxes (ISO/IEC 14496-12) as the file is written to it. The boxes may
+// be anywhere in the file. VideoProbe buffers at most headLimit bytes. It never fails: if it does
+// not find a value, the value is 0, and Incomplete reports what is missing. The zero VideoProbe is
+// ready for use.
 type VideoProbe struct {
 	width, height               int
 	movieLength, fragmentLength time.Duration // fragmentLength is 0 unless the video has fragments
@@ -35,7 +36,7 @@ type VideoProbe struct {
 	ended bool
 }
 
-// openBox is a box with its end offset, which is toEnd if the box ends with the file.
+// openBox is a box with its end offset, which is toEnd if the box extends to the end of the file.
 type openBox struct {
 	kind string
 	end  uint64
@@ -53,13 +54,13 @@ const (
 	maxTracks = 32
 	// headLimit is the size in bytes of tkhd version 1, the largest box that is read.
 	headLimit = 96
-	// maxSide is the longest side in pixels, and maxLength the longest duration. Larger values are
-	// errors in the file.
+	// maxSide is the maximum length of a side in pixels. maxLength is the maximum duration. A
+	// larger value is treated as an error in the file.
 	maxSide   = 1 << 16
 	maxLength = 30 * 24 * time.Hour
 )
 
-// Size returns the video's width and height in pixels as a player shows them.
+// Size returns the width and height, in pixels, at which a player shows the video.
 func (v *VideoProbe) Size() (width, height int) { return v.width, v.height }
 
 // Length returns how long the video plays.
@@ -91,8 +92,8 @@ func (v *VideoProbe) Write(p []byte) (int, error) {
 
 func (v *VideoProbe) expect(n int, step func([]byte)) { v.need, v.step = n, step }
 
-// box parses the size and the type of a box. A size of 1 means that a 64-bit size follows. A size
-// of 0 means that the box extends to the end of the enclosing box, or of the file.
+// box parses the size and the type of a box. If the size is 1, a 64-bit size follows. If the size
+// is 0, the box extends to the end of the enclosing box or of the file.
 func (v *VideoProbe) box(head []byte) {
 	size, kind := uint64(binary.BigEndian.Uint32(head)), string(head[4:])
 	switch size {
@@ -105,8 +106,9 @@ func (v *VideoProbe) box(head []byte) {
 	}
 }
 
-// body enters boxes that contain others, reads the beginning of known ones, and skips the rest. A
-// box ends no later than the enclosing box.
+// body handles the body of a box. It enters a box that contains other boxes, reads the beginning of
+// a known box, and skips all others. A box is assumed to end no later than the box that encloses
+// it.
 func (v *VideoProbe) body(kind string, size, header uint64) {
 	if size < header {
 		v.ended = true
@@ -144,8 +146,7 @@ func (v *VideoProbe) body(kind string, size, header uint64) {
 	}
 }
 
-// containers are the boxes that are entered. Their nesting depth is at most the length of this
-// list.
+// containers are the boxes that body enters. The nesting depth is at most the length of this list.
 var containers = []string{"moov", "trak", "mdia", "minf", "stbl", "mvex"}
 
 // enterTop records a top-level box.
@@ -162,8 +163,8 @@ func (v *VideoProbe) enterTop(b openBox) {
 	v.first, v.top = true, b
 }
 
-// next leaves the boxes that have no room for another box after the skipped bytes, and expects the
-// next box.
+// next leaves every open box that has no room for another box after the skipped bytes. Then it
+// expects the header of the next box.
 func (v *VideoProbe) next() {
 	for len(v.open) > 0 {
 		b := v.open[len(v.open)-1]
@@ -186,8 +187,8 @@ func (v *VideoProbe) endTrack() {
 	v.track = videoTrack{}
 }
 
-// reader returns the function that reads a box, and the maximum number of bytes that the function
-// needs.
+// reader returns the function that reads a box of this kind, and the maximum number of bytes that
+// the function needs.
 func (v *VideoProbe) reader(kind string) (read func([]byte), most int) {
 	switch kind {
 	case "ftyp":
@@ -214,24 +215,24 @@ func (v *VideoProbe) reader(kind string) (read func([]byte), most int) {
 // brand reads the first brand.
 func (v *VideoProbe) brand(b []byte) { v.quickTime = v.quickTime || string(b) == "qt  " }
 
-// entry reads the type of the first sample entry, which follows the version, the flags and the
-// number of entries.
+// entry skips the version, the flags and the number of entries, and reads the type of the first
+// sample entry.
 func (v *VideoProbe) entry(b []byte) {
 	if len(b) == 16 {
 		v.track.codec = string(b[12:])
 	}
 }
 
-// count reads the number of samples, which follows the version, the flags and the common sample
-// size.
+// count skips the version, the flags and the default sample size, and reads the number of samples.
 func (v *VideoProbe) count(b []byte) {
 	if len(b) == 12 {
 		v.track.samples = binary.BigEndian.Uint32(b[8:])
 	}
 }
 
-// chunks reads the last offset in a table of left bytes: version, flags, the number of offsets, and
-// increasing offsets of width bytes each.
+// chunks reads the last offset in a table of chunk offsets. left is the size of the table in bytes.
+// The table consists of the version, the flags, the number of offsets, and then the offsets in
+// increasing order. Each offset is width bytes long.
 func (v *VideoProbe) chunks(left, width uint64) {
 	v.expect(8, func(b []byte) {
 		left -= 8
@@ -251,7 +252,8 @@ func (v *VideoProbe) chunks(left, width uint64) {
 	})
 }
 
-// header reads the movie header: version, flags, two times, the time scale and the length.
+// header reads the movie header, which contains the version, the flags, two times, the time scale
+// and the length.
 func (v *VideoProbe) header(b []byte) {
 	switch {
 	case b[0] == 0 && len(b) >= 20:
@@ -263,7 +265,7 @@ func (v *VideoProbe) header(b []byte) {
 	}
 }
 
-// fragmented reads the length of a video whose samples are in fragments.
+// fragmented reads the length of a video whose samples are stored in fragments.
 func (v *VideoProbe) fragmented(b []byte) {
 	switch {
 	case b[0] == 0 && len(b) >= 8:
@@ -273,16 +275,16 @@ func (v *VideoProbe) fragmented(b []byte) {
 	}
 }
 
-// handler reads a track's kind, which follows the version, the flags and a field that QuickTime
-// uses.
+// handler skips the version, the flags and a field that only QuickTime uses, and reads the kind of
+// a track.
 func (v *VideoProbe) handler(b []byte) {
 	if len(b) == 12 {
 		v.track.kind = string(b[8:])
 	}
 }
 
-// time converts time-scale units to a duration. It returns 0 if units equals unknown, the largest
-// value, which stands for an unknown time.
+// time converts time-scale units to a duration. unknown is the largest possible value of units,
+// which means that the time is unknown. In that case, the result is 0.
 func (v *VideoProbe) time(units, unknown uint64) time.Duration {
 	if v.timescale == 0 || units == unknown {
 		return 0
@@ -294,8 +296,9 @@ func (v *VideoProbe) time(units, unknown uint64) time.Duration {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)
 }
 
-// shape reads the dimensions of a track, in 16.16 fixed point, and whether it is rotated by a
-// quarter turn. If there are several picture tracks, the largest one is used.
+// shape reads a track's dimensions, in 16.16 fixed point. If the track is rotated by a quarter
+// turn, shape swaps width and height. If there are several picture tracks, the dimensions of the
+// largest one are used.
 func (v *VideoProbe) shape(b []byte) {
 	matrix := 40
 	if b[0] == 1 {

@@ -13,33 +13,36 @@ import (
 	"crier/tenancy"
 )
 
-// leftoverAge is added to the maximum upload time. A file's row follows its bytes within seconds;
-// the rest of the time allows for clock skew and for stores that date a file by the start of its
-// upload.
+// leftoverAge is added to the maximum upload time. The row of a file is inserted within seconds
+// after its bytes are stored. The rest of leftoverAge allows for clock skew and for stores that use
+// the start of an upload as the file's date.
 const leftoverAge = 24 * time.Hour
 
 // deleteTime limits the deletion of one file.
 const deleteTime = 10 * time.Second
 
-// maxDeleteErrors is how many deletions may fail in total before the file store is considered down.
+// maxDeleteErrors is the total number of failures above which the file store is considered down.
 const maxDeleteErrors = 1000
 
-// collectFailures is how many deletions in a row may fail before the file store is considered down.
+// collectFailures is the number of consecutive failed deletions at which the file store is
+// considered down.
 const collectFailures = 10
 
-// CollectFiles deletes stored files that no row refers to and that are too old to belong to a
-// running upload. Such files are left behind by processes that died before inserting the row, by
-// deleted files, and by earlier attempts to convert a picture. CollectFiles also cleans up after
-// unfinished uploads. It returns the number of deleted files, even if it returns an error.
+// CollectFiles deletes stored files that no row refers to and that are too old to belong to an
+// upload in progress. Such files remain when a process dies before inserting the row, when a file
+// is deleted, or when the conversion of a picture is attempted again. CollectFiles also cleans up
+// after unfinished uploads. It returns the number of deleted files, even if it also returns an
+// error.
 //
-// CollectFiles never deletes a file whose key has an unknown form or whose organization is not in
-// the database. Two databases that share a store by mistake therefore lose nothing. It also keeps
-// files that are newer than the organization's newest row, because this process may be reading an
-// outdated copy of the database while the current database refers to these files.
+// CollectFiles never deletes a file if its key has an unknown form or its organization is not in
+// the database. Two databases that share a store by mistake therefore lose nothing.
 //
-// After a crash, or if ctx ends, the next call starts over. If a file or an organization fails,
-// CollectFiles continues with the others and returns the first such error at the end. After too
-// many failures, it stops.
+// CollectFiles also keeps files that are newer than the organization's newest row. This process may
+// be reading an outdated copy of the database, while the current database refers to these files.
+//
+// After a crash, or if ctx ends, the next call starts over. If a file or an organization causes an
+// error, CollectFiles continues with the others and returns the first such error at the end. After
+// too many failures, it stops.
 func (s *Media) CollectFiles(ctx context.Context) (int, error) {
 	before := s.deps.Clock.Now().Add(-s.cfg.UploadTimeout - leftoverAge)
 	c := &collector{Media: s, before: before}
@@ -53,7 +56,7 @@ func (s *Media) CollectFiles(ctx context.Context) (int, error) {
 	return c.deleted, errors.Join(err, c.failed)
 }
 
-// collector holds the state of one call of CollectFiles.
+// collector holds the state of one call to CollectFiles.
 type collector struct {
 	*Media
 	before           time.Time
@@ -95,7 +98,7 @@ func (c *collector) collectOrg(ctx context.Context, org tenancy.OrgID, blobs []b
 		c.unknown += len(blobs)
 		return nil
 	}
-	// a file gets its row at the end of its upload
+	// A file gets its row at the end of its upload.
 	newest := found.Newest.Add(-c.cfg.UploadTimeout)
 	for _, e := range blobs {
 		if found.Used[e.Key] || !e.Stored.Before(newest) {
@@ -122,8 +125,8 @@ func (c *collector) deleteKey(ctx context.Context, key string) error {
 	return c.deps.Blobs.Delete(ctx, key)
 }
 
-// fail records the first failure. After too many failures, it returns err, because the store itself
-// is then considered down.
+// fail records the first failure. If there have been too many failures, fail considers the store
+// down and returns err.
 func (c *collector) fail(err error) error {
 	c.failures++
 	if c.failed == nil {
@@ -135,8 +138,8 @@ func (c *collector) fail(err error) error {
 	return nil
 }
 
-// parseBlobKey returns the organization and the file key in a blob key. For the form of blob keys,
-// see publishing.Medium.BlobKey and DerivedKey.
+// parseBlobKey splits a blob key into the organization and the file key. For the form of a blob
+// key, see publishing.Medium.BlobKey and DerivedKey.
 func parseBlobKey(blobKey string) (org tenancy.OrgID, key string, ok bool) {
 	first, rest, found := strings.Cut(blobKey, "/")
 	org, ok = id.Parse[tenancy.OrgTag](first)

@@ -24,16 +24,16 @@ import (
 const (
 	// fetchTime limits one download.
 	fetchTime = 15 * time.Minute
-	// fetchRedirects limits the redirects that a download follows.
+	// fetchRedirects is the maximum number of redirects that a download follows.
 	fetchRedirects = 3
 )
 
-// UploadFromURL is Upload for the file at a public http or https URL. The URL's extension need not
-// match the content. If the URL points to a file on this instance that belongs to the organization,
-// the call behaves as if the file's bytes had been uploaded.
+// UploadFromURL is like Upload, but takes the file from a public http or https URL. The URL's
+// extension need not match the content. If the URL points to one of the organization's files on
+// this instance, UploadFromURL behaves as if the file's bytes had been uploaded.
 //
-// UploadFromURL returns Invalid if the URL is not public or if the file cannot be downloaded or has
-// an unknown type. It returns TooLarge in the same cases as Upload.
+// UploadFromURL returns Invalid if the URL is not public, the file cannot be downloaded, or its
+// type is unknown. It returns TooLarge in the same cases as Upload.
 func (s *Media) UploadFromURL(
 	ctx context.Context, p tenancy.Principal, address string,
 ) (publishing.Medium, error) {
@@ -94,7 +94,7 @@ var signIn = regexp.MustCompile(
 	`(?i)(^|[/._-])(log-?[io]n|sign-?in|servicelogin|sso|o?auth2?|authorize|accounts?|saml2?)([/._-]|$)`,
 )
 
-// texts maps content types that are not files to descriptions for people.
+// texts maps content types of text responses to human-readable descriptions.
 var texts = map[string]string{
 	"application/json": "JSON text, which may be an error message",
 	"text/xml":         "XML text, which may be an error message",
@@ -102,7 +102,7 @@ var texts = map[string]string{
 }
 
 // notAFile replaces err with a more specific error if the server sent text, such as a web page, or
-// used an unsupported content coding. u is the requested URL.
+// used an unsupported content coding. u is the URL that was requested.
 func notAFile(op string, u *url.URL, resp *http.Response, err error) error {
 	var foreign file.Foreign
 	if !errors.As(err, &foreign) {

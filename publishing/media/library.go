@@ -1,5 +1,5 @@
-// Package media stores, serves and deletes organizations' files, and collects stored files that no
-// row refers to.
+// Package media stores, serves and deletes organizations' files. It also cleans up stored files
+// that no row refers to.
 package media
 
 import (
@@ -29,13 +29,14 @@ import (
 type Config struct {
 	// BaseURL is this instance's public URL.
 	BaseURL string
-	// UploadTimeout is the maximum duration of an upload. CollectFiles treats older files without a
-	// row as orphans.
+	// UploadTimeout is the maximum duration of an upload. CollectFiles uses it to tell orphaned
+	// files from uploads in progress.
 	UploadTimeout time.Duration
 
 	MaxImage int64 `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Maximum size of an uploaded image, in bytes."`
 	MaxVideo int64 `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Maximum size of an uploaded video, in bytes."`
-	// MaxStorage limits an organization's uploaded files, in bytes; 0 means no limit.
+	// MaxStorage limits the total size of an organization's uploaded files, in bytes. 0 means no
+	// limit.
 	MaxStorage int64 `env:"ORG_MAX_STORAGE_BYTES, default=107374182400" doc:"Maximum size of an organization's files, in bytes; 0: no limit."`
 }
 
@@ -44,7 +45,8 @@ const (
 	maxStorage = 1 << 50 // bytes
 )
 
-// Validate returns all configuration faults, joined. errors.As finds an env.Fault in the result.
+// Validate returns all configuration faults as a joined error. errors.As finds an env.Fault in the
+// result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Number("MAX_IMAGE_BYTES", c.MaxImage, 1, maxFile)
@@ -73,24 +75,24 @@ type Media struct {
 	lookups chan struct{}
 }
 
-// New returns a Media. Because files are served without authentication, lookups by file key leave
-// one connection of the role pg.Gate free for sign-ins. The exception is a role with a single
-// connection, as in pools of fewer than 16 connections.
+// New returns a Media. Files are served without authentication, so lookups by file key could use up
+// the pg.Gate role's connections. Lookups therefore leave one connection free for sign-ins, unless
+// the role has only one, as in a pool of fewer than 16 connections.
 func New(cfg Config, deps Deps) *Media {
 	limit := max(1, deps.DB.Pool(pg.Gate).Config().MaxConns-1)
 	return &Media{cfg: cfg, deps: deps, db: deps.DB, lookups: make(chan struct{}, limit)}
 }
 
 const (
-	// lookupWait is how long a file lookup waits for other lookups.
+	// lookupWait is how long a file lookup waits while too many other lookups are in progress.
 	lookupWait = 2 * time.Second
-	// keyLength is the length of a file key in base62 characters, which hold 142 bits.
+	// keyLength is the length of a file key. Its base62 characters hold 142 bits.
 	keyLength = 24
 )
 
 // Own returns one of the organization's files by id. The file's public URL is the base URL followed
-// by its Path. Own returns NotFound if the organization has no such file, and Unavailable while the
-// database is down.
+// by the file's Path. Own returns NotFound if the organization has no such file, and Unavailable
+// while the database is down.
 func (s *Media) Own(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, error) {
 	const op = "publishing.OwnFile"
 	parsed, ok := id.Parse[publishing.MediaTag](medium)
@@ -107,9 +109,9 @@ func (s *Media) Own(ctx context.Context, p tenancy.Principal, medium string) (pu
 	return known[0], nil
 }
 
-// Open opens a file in its published form. key and file are the two decoded parts of the file's
-// public path; file can be in any Unicode normalization form. Open returns NotFound if there is no
-// such file. It returns Unavailable if too many other files are being looked up, or while the file
+// Open opens the published form of a file. key and file are the two decoded parts of the file's
+// public path. file can be in any Unicode normalization form. Open returns NotFound if there is no
+// such file. It returns Unavailable if too many other lookups are in progress, or while the file
 // store or the database is down.
 func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error) {
 	const op = "publishing.OpenFile"
@@ -146,7 +148,8 @@ func (s *Media) Original(
 	return m, f, nil
 }
 
-// lookup returns a file by key. It waits at most lookupWait for other lookups.
+// lookup returns a file by key. If too many other lookups are in progress, it waits for at most
+// lookupWait.
 func (s *Media) lookup(ctx context.Context, op, key string) (publishing.Medium, error) {
 	wait, cancel := context.WithTimeout(ctx, lookupWait)
 	defer cancel()
@@ -167,7 +170,7 @@ func (s *Media) lookup(ctx context.Context, op, key string) (publishing.Medium, 
 }
 
 // fileFault converts an error from the file store to a fault. The fault is Unavailable if the store
-// is down or slow. Any other error becomes Internal, because a file with a row must exist.
+// is down or slow. Any other error becomes Internal, because every file that has a row must exist.
 func fileFault(op string, err error) error {
 	switch {
 	case fault.Is(err, fault.Unavailable):

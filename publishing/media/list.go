@@ -12,8 +12,8 @@ import (
 	"crier/tenancy"
 )
 
-// List returns a page of the organization's files, newest first. A page past the last one is empty.
-// It returns Invalid if the page number or the search is invalid.
+// List returns a page of the organization's files, newest first. A page after the last one is
+// empty. List returns Invalid if the page number or the search text is invalid.
 func (s *Media) List(ctx context.Context, p tenancy.Principal, q publishing.ListMedia) (publishing.MediaPage, error) {
 	if err := q.Validate(); err != nil {
 		return publishing.MediaPage{}, err
@@ -22,9 +22,9 @@ func (s *Media) List(ctx context.Context, p tenancy.Principal, q publishing.List
 	return page, pg.Fault("publishing.ListMedia", err)
 }
 
-// SetAlt sets a file's alternative text and returns the file. Later posts use the text for
-// attachments that specify none. SetAlt returns NotFound if there is no such file, and Invalid if
-// the text is too long.
+// SetAlt sets a file's alternative text and returns the file. Later posts use this text for
+// attachments that have none of their own. SetAlt returns NotFound if the file does not exist, and
+// Invalid if the text is too long.
 //
 // SetAlt writes no audit entry, because the posts that use the text keep a copy.
 func (s *Media) SetAlt(ctx context.Context, p tenancy.Principal, medium, alt string) (publishing.Medium, error) {
@@ -51,16 +51,16 @@ func (s *Media) SetAlt(ctx context.Context, p tenancy.Principal, medium, alt str
 	return found[0], nil
 }
 
-// forgetAtOnce limits how many rows one call of ForgetMedia deletes.
+// forgetAtOnce is the maximum number of rows that one call to ForgetMedia deletes.
 const forgetAtOnce = 100
 
 // Delete deletes a file. Files can share their bytes, which are deleted with the last file that
 // uses them. Posts that were published with the file keep a record of it.
 //
-// Delete returns NotFound if there is no such file. It returns Conflict while the file belongs to
-// the template of a running series or to a post that is scheduled, is being sent or has an unknown
-// outcome. If the process crashes after the commit, the file is deleted, and CollectFiles later
-// deletes the rest.
+// Delete returns NotFound if the file does not exist. It returns Conflict while the file belongs to
+// the template of a running series, or to a post that is scheduled, is being sent or has an unknown
+// outcome. If the process crashes after the commit, the file stays deleted, and CollectFiles later
+// finishes the deletion.
 //
 // Delete writes no audit entry, because deleting files is routine and posts keep a record of their
 // files.

@@ -18,8 +18,8 @@ import (
 // streamRedirects is how many redirects Stream follows.
 const streamRedirects = 5
 
-// OwnFile returns the two parts of a file's public path, for use with Open. ours is false for a URL
-// on another server.
+// OwnFile splits a URL of one of this instance's files into the two parts that Open takes. ours is
+// false if the URL does not belong to this instance.
 func (s *Media) OwnFile(address string) (key, file string, ours bool) {
 	key, ours = publishing.FileKey(s.cfg.BaseURL, address)
 	u, err := url.Parse(address)
@@ -33,9 +33,9 @@ func (s *Media) OwnFile(address string) (key, file string, ours bool) {
 // Range header; "" requests the whole video. ctx applies to the entire transfer, even after Stream
 // has returned.
 //
-// Stream returns Invalid for any other URL and for a file that is not an MP4 video or is too large.
-// It returns Upstream if the server does not respond or does not have the file, and Loop if there
-// are too many redirects.
+// Stream returns Invalid for any other URL, and for a file that is not an MP4 video or is too
+// large. It returns Upstream if the server does not respond or does not have the file. It returns
+// Loop if there are too many redirects.
 func (s *Media) Stream(ctx context.Context, address, requested string) (publishing.VideoStream, error) {
 	const op = "publishing.Stream"
 	u, err := file.ParseAddress(address)

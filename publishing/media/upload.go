@@ -18,15 +18,15 @@ import (
 	"crier/tenancy"
 )
 
-// originalName is the maximum length of an original name, in characters.
+// originalName is the maximum length of a file's original name, in characters.
 const originalName = 255
 
 // Upload stores a file and returns its row. If the organization already has a file with the same
-// bytes, the two files share the stored bytes and nothing else. Upload returns Invalid if the file
+// bytes, the two files share the stored bytes but nothing else. Upload returns Invalid if the file
 // is incomplete or has an unknown type. It returns TooLarge if the file exceeds the limit for its
 // type or the organization's remaining storage.
 //
-// The bytes are stored before the row. A crash in between leaves bytes that are never served, and
+// The bytes are stored before the row. After a crash in between, the bytes are never served, and
 // CollectFiles deletes them.
 func (s *Media) Upload(
 	ctx context.Context, p tenancy.Principal, filename string, r io.Reader,
@@ -103,9 +103,10 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 	return stored, nil
 }
 
-// unsaved returns the fault for a file whose row may not have been inserted. It deletes the bytes
-// if no row can refer to them. Otherwise the row may exist, and other files may already share the
-// bytes; if no row refers to the bytes, CollectFiles deletes them.
+// unsaved returns the fault for a file whose row may not have been inserted. If no row can refer to
+// the file's bytes, unsaved deletes them. Otherwise, it keeps them, because the row may exist and
+// other files may already share the bytes. If no row refers to them after all, CollectFiles deletes
+// them.
 func (s *Media) unsaved(ctx context.Context, op string, m publishing.Medium, err error) error {
 	failure := pg.Fault(op, err)
 	full := errors.Is(err, mediastore.ErrStorageFull)
@@ -118,8 +119,8 @@ func (s *Media) unsaved(ctx context.Context, op string, m publishing.Medium, err
 	return failure
 }
 
-// deleteBlob deletes a file's bytes, even if ctx has ended. If it fails, CollectFiles deletes them
-// later.
+// deleteBlob deletes a file's bytes, even if ctx has ended. If the deletion fails, CollectFiles
+// deletes the bytes later.
 func (s *Media) deleteBlob(ctx context.Context, m publishing.Medium) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTime)
 	defer cancel()
@@ -167,8 +168,8 @@ func storableName(filename string) string {
 	return ""
 }
 
-// uploadFault converts an upload error to a fault. It returns a fault from the reader unchanged,
-// Invalid for an incomplete body, and Unavailable or Internal for any other error.
+// uploadFault converts an upload error to a fault. It returns a fault from the reader unchanged. It
+// returns Invalid for an incomplete body, and Unavailable or Internal for any other error.
 func uploadFault(op string, err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Kind != fault.Internal {

@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	// orgsPerRound and eventsPerOrg limit one round, so that organizations take turns.
+	// orgsPerRound and eventsPerOrg limit the work done in one round, so that organizations take
+	// turns.
 	orgsPerRound = 500
 	eventsPerOrg = 500
 )
 
-// Count adds events to their organizations' incidents and deletes the events. It serves the
+// Count adds events to their organizations' incidents and deletes the events. It handles the
 // organizations in this process's shards. more is true if there may be further events.
 func (n *Notifier) Count(ctx context.Context) (more bool, err error) {
 	return n.events.Page(ctx, func(ctx context.Context, after tenancy.OrgID, limit int) ([]tenancy.OrgID, error) {
@@ -27,7 +28,7 @@ func (n *Notifier) Count(ctx context.Context) (more bool, err error) {
 }
 
 // countOrg counts an organization's oldest events. An event that cannot be stored is logged and
-// dropped, to avoid blocking the events behind it. countOrg does nothing while another process is
+// dropped, so that it does not block later events. countOrg does nothing while another process is
 // counting the organization's events.
 func (n *Notifier) countOrg(ctx context.Context, org tenancy.OrgID) (full bool, err error) {
 	var seen int
@@ -56,7 +57,8 @@ func (n *Notifier) inOrg(ctx context.Context, org tenancy.OrgID, fn func(tx *db.
 	})
 }
 
-// add deletes events and adds the events that it deleted to their incidents.
+// add deletes the given events and adds them to their incidents. It skips events that another
+// transaction has already deleted.
 func (n *Notifier) add(
 	ctx context.Context, tx *db.Tx, org tenancy.OrgID, events []notificationstore.IncidentEvent,
 ) error {
@@ -103,8 +105,7 @@ func compare(a, b publishing.ChannelID) int {
 	return slices.Compare(x[:], y[:])
 }
 
-// dropRefused counts the oldest events in smaller batches and drops events that the database
-// rejects.
+// dropRefused counts the oldest events in smaller batches and drops any that the database rejects.
 func (n *Notifier) dropRefused(ctx context.Context, org tenancy.OrgID) error {
 	var events []notificationstore.IncidentEvent
 	if err := n.inOrg(ctx, org, func(tx *db.Tx) (err error) {

@@ -12,14 +12,14 @@ import (
 
 const (
 	// publishedMailDelay is how long after midnight UTC the first emails about the previous day's
-	// posts are queued. Emails are staggered by the organization's shard, publishedMailStep per
-	// shard.
+	// posts are queued. The emails are staggered by shard: each shard's emails are queued
+	// publishedMailStep after those of the previous shard.
 	publishedMailDelay = 5 * time.Minute
 	publishedMailStep  = 10 * time.Second
 )
 
-// incidentKey identifies the incident that an event belongs to. Day is set for the kinds that are
-// counted per day, and Channel is zero for NotifyPublished.
+// incidentKey identifies the incident to which an event belongs. Day is set for kinds that are
+// counted per day. Channel is zero for NotifyPublished.
 type incidentKey struct {
 	Channel publishing.ChannelID
 	Kind    publishing.NotificationKind
@@ -37,8 +37,8 @@ func incidentKeyOf(kind publishing.NotificationKind, channel publishing.ChannelI
 	return key
 }
 
-// incidents adds events to one organization's incidents. The caller loads the incidents that the
-// events may belong to, adds the events in order, and stores the changes. It is not safe for
+// incidents adds events to one organization's incidents. The caller loads the incidents to which
+// the events may belong, adds the events in order, and stores the changes. It is not safe for
 // concurrent use.
 type incidents struct {
 	org           tenancy.OrgID
@@ -55,9 +55,9 @@ type incidents struct {
 	published []notificationstore.ChannelPosts
 }
 
-// newIncidents returns an organization's incidents. known holds the result of OpenIncidents in the
-// store: the incidents to which the events may belong, ordered by id. activity is the time to store
-// as LastAt; see ActivityTime in the store.
+// newIncidents returns an organization's incidents. known holds the incidents to which the events
+// may belong, as returned by OpenIncidents in the store. activity is the time to store as LastAt.
+// See ActivityTime in the store.
 func newIncidents(org tenancy.OrgID, known []publishing.Notification, now, activity time.Time) *incidents {
 	s := &incidents{
 		org: org, now: now.UTC(), activity: activity.UTC(), stored: map[publishing.NotificationID]bool{},
@@ -76,10 +76,10 @@ func newIncidents(org tenancy.OrgID, known []publishing.Notification, now, activ
 
 // add adds an event to its incident.
 //
-// An incident of failed or missed posts ends when the channel publishes again, when the channel is
+// An incident of failed or missed posts ends when the channel publishes again, when it is
 // reconnected, or after IncidentSilence. While a channel must be reconnected, its failed and missed
-// posts are added to the reconnect incident, which ends only when the channel is reconnected.
-// Unknown outcomes and published posts are counted per day, in UTC.
+// posts are added to the reconnect incident instead. That incident ends only when the channel is
+// reconnected. Unknown outcomes and published posts are counted per day, in UTC.
 func (s *incidents) add(e notificationstore.IncidentEvent) {
 	switch e.Kind {
 	case publishing.EventPostPublished:
@@ -103,7 +103,7 @@ func (s *incidents) add(e notificationstore.IncidentEvent) {
 	}
 }
 
-// publish counts a post among its day's published posts.
+// publish adds a post to the day's published posts.
 func (s *incidents) publish(e notificationstore.IncidentEvent) {
 	n := s.count(publishing.NotifyPublished, e)
 	if n.Channel != e.Channel {
@@ -118,7 +118,7 @@ func (s *incidents) publish(e notificationstore.IncidentEvent) {
 	s.published = append(s.published, notificationstore.ChannelPosts{Notification: n.ID, Channel: e.Channel, Posts: 1})
 }
 
-// refuse begins an incident for a channel that must be reconnected. The channel's incidents of
+// refuse begins an incident for a channel that must be reconnected. The channel's open incidents of
 // failed and missed posts are merged into that incident if an email about them is still to be
 // queued, and closed otherwise.
 func (s *incidents) refuse(e notificationstore.IncidentEvent) {
@@ -137,7 +137,8 @@ func (s *incidents) refuse(e notificationstore.IncidentEvent) {
 	}
 }
 
-// merge moves the posts that no email has reported from an open incident to another incident.
+// merge moves posts from an open incident to another incident. It moves only posts that no email
+// has reported yet.
 func (s *incidents) merge(to *publishing.Notification, key incidentKey) {
 	other := s.open[key]
 	to.Posts += other.Posts - other.EarlierPosts
@@ -168,9 +169,10 @@ func (s *incidents) count(kind publishing.NotificationKind, e notificationstore.
 	return n
 }
 
-// mailPosts schedules another email about a channel that must be reconnected, for members who want
-// emails only about posts. These members have received no email if, when the first emails were
-// queued, no post had failed since the channel was last refused.
+// mailPosts schedules another email about a channel that must be reconnected. The email is for
+// members who want emails only about posts. It is scheduled only if no post had failed when the
+// first emails were queued, because those did not go to these members. After a reopening, only
+// later failures count.
 func (s *incidents) mailPosts(n *publishing.Notification) {
 	if n.Kind != publishing.NotifyReconnect || n.MailedPosts == nil || n.MailAt != nil {
 		return
@@ -180,8 +182,8 @@ func (s *incidents) mailPosts(n *publishing.Notification) {
 	}
 }
 
-// current returns the incident of the given kind to which an event belongs. If none is open,
-// current reopens or begins one. If the open incident is over, current begins a new one.
+// current returns the incident of the given kind to which an event belongs. If no incident is open,
+// current reopens one or begins a new one. If the open incident is over, current begins a new one.
 func (s *incidents) current(kind publishing.NotificationKind, e notificationstore.IncidentEvent) *publishing.Notification {
 	key := incidentKeyOf(kind, e.Channel, e.At)
 	n := s.open[key]
@@ -204,10 +206,10 @@ func (s *incidents) current(kind publishing.NotificationKind, e notificationstor
 	return n
 }
 
-// reopen reopens and returns an incident that ended less than IncidentReopening ago, or returns nil
-// if there is none. If people were emailed about the incident, they are emailed again, unless the
-// incident ends harmlessly first. The new email is sent no earlier than IncidentReopening after the
-// last one.
+// reopen reopens and returns an incident that ended less than IncidentReopening ago. If there is
+// none, it returns nil. If members were emailed about the incident, they are emailed again, unless
+// it ends harmlessly first. The new emails are queued no earlier than IncidentReopening after the
+// previous emails.
 func (s *incidents) reopen(key incidentKey) *publishing.Notification {
 	n := s.closed[key]
 	if n == nil || s.now.Sub(*n.ClosedAt) >= publishing.IncidentReopening {
@@ -239,7 +241,8 @@ func (s *incidents) nextMailAt(n *publishing.Notification) *time.Time {
 	return at
 }
 
-// isOver reports whether an open incident has been silent for too long to take further events.
+// isOver reports whether an open incident has been silent for so long that it takes no further
+// events.
 func (s *incidents) isOver(n publishing.Notification) bool {
 	return !n.Kind.IsDaily() && n.Kind != publishing.NotifyReconnect && s.now.Sub(n.LastAt) > publishing.IncidentSilence
 }
@@ -256,7 +259,7 @@ func (s *incidents) mailAt(kind publishing.NotificationKind, began time.Time) *t
 }
 
 // close ends a channel's open incidents of the given kinds. If an incident is harmless, close
-// cancels emails about it that have not been queued yet.
+// cancels any emails about it that have not been queued yet.
 func (s *incidents) close(channel publishing.ChannelID, kinds ...publishing.NotificationKind) {
 	for _, kind := range kinds {
 		key := incidentKey{Channel: channel, Kind: kind}
@@ -275,8 +278,8 @@ func (s *incidents) close(channel publishing.ChannelID, kinds ...publishing.Noti
 	}
 }
 
-// isHarmless returns true if no post has failed since the last email was queued or, if none was
-// queued, if no post has failed at all.
+// isHarmless returns true if no post has failed since the last email was queued. If no email has
+// been queued, it returns true if no post has failed at all.
 func isHarmless(n *publishing.Notification) bool {
 	if n.Reopened > 0 && n.MailedPosts == nil {
 		return n.Posts == n.EarlierPosts

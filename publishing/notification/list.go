@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// maxShownName and maxShownReason limit the parts of a notification's sentence, in bytes.
+	// maxShownName and maxShownReason are the maximum lengths of a name and a reason in a
+	// notification's text, in bytes.
 	maxShownName   = 128
 	maxShownReason = 300
 )
 
-// Notifications lists the notifications in the bell and marks them as read. It is safe for
-// concurrent use.
+// Notifications lists notifications and marks them as read. It is safe for concurrent use.
 type Notifications struct {
 	deps        Deps
 	db          *db.DB
@@ -36,7 +36,7 @@ func NewNotifications(deps Deps, preferences Preferences) *Notifications {
 
 // List returns a page of the organization's notifications that are addressed to all members or to
 // the principal's person. Pages start at 0. Activity between two calls moves notifications to the
-// first page. List returns Invalid if the page is out of range.
+// first page. If the page is out of range, List returns Invalid.
 func (s *Notifications) List(
 	ctx context.Context, p tenancy.Principal, page int,
 ) (publishing.NotificationPage, error) {
@@ -78,10 +78,11 @@ func (s *Notifications) Unread(ctx context.Context, p tenancy.Principal) (int, e
 	return n, nil
 }
 
-// Read returns a page of the notifications that the person has not muted, and the time up to which
-// the person had already read everything. Pages start at 0. Read marks the returned notifications
-// as read unless an instance administrator is impersonating the person. It returns Invalid if the
-// page is out of range.
+// Read returns a page of the notifications that the person has not muted. It also returns the time
+// up to which the person had already read everything. Pages start at 0.
+//
+// Read marks the returned notifications as read, unless an instance administrator is impersonating
+// the person. If the page is out of range, Read returns Invalid.
 func (s *Notifications) Read(
 	ctx context.Context, p tenancy.Principal, page int,
 ) ([]publishing.ListedNotification, time.Time, error) {
@@ -110,8 +111,8 @@ func (s *Notifications) describe(list []publishing.ListedNotification) {
 	}
 }
 
-// sentence returns a notification's text. Names and reasons come from outside, so they are
-// truncated and cleaned of line breaks and control characters.
+// sentence returns a notification's text. Names and reasons come from outside, so sentence
+// truncates them and removes line breaks and control characters.
 func (s *Notifications) sentence(n publishing.ListedNotification) string {
 	what := n.Report().What(s.channelName(n))
 	if n.Reason == nil {
@@ -140,7 +141,7 @@ func (s *Notifications) channelName(n publishing.ListedNotification) string {
 	return fmt.Sprintf("“%s” (%s)", name, platform)
 }
 
-// Add stores a notification in tx, the transaction that makes the reported change.
+// Add stores a notification in tx, the transaction that makes the change to report.
 func (s *Notifications) Add(ctx context.Context, tx *db.Tx, n publishing.Notification) error {
 	return notificationstore.AddNotification(ctx, tx, n)
 }

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// mailsPerOrg limits one round, so that organizations take turns.
+	// mailsPerOrg limits the work done in one round, so that organizations take turns.
 	mailsPerOrg = 500
 	// maxWaiting limits how many waiting events are counted.
 	maxWaiting = 100_000
 )
 
-// Mail passes due reports to the mailer. It serves the organizations in this process's shards. more
-// is true if there may be further reports.
+// Mail passes due reports to the mailer. It handles the organizations in this process's shards.
+// more is true if there may be further reports.
 func (n *Notifier) Mail(ctx context.Context) (more bool, err error) {
 	waiting, oldest, err := notificationstore.IncidentBacklog(ctx, n.db, maxWaiting)
 	if err != nil {
@@ -36,7 +36,8 @@ func (n *Notifier) Mail(ctx context.Context) (more bool, err error) {
 	}, func(ctx context.Context, org tenancy.OrgID) (bool, error) { return n.mailOrg(ctx, org, now) })
 }
 
-// mailOrg reports an organization's due incidents together, and then one day's published posts.
+// mailOrg first reports an organization's due incidents together, and then the posts published on
+// one day.
 func (n *Notifier) mailOrg(ctx context.Context, org tenancy.OrgID, now time.Time) (full bool, err error) {
 	due, err := notificationstore.IncidentMails(ctx, n.db, org, now, mailsPerOrg)
 	if err != nil {
@@ -56,7 +57,7 @@ func (n *Notifier) mailOrg(ctx context.Context, org tenancy.OrgID, now time.Time
 }
 
 // reportIncidents passes incident reports to the mailer and returns the incidents that it could not
-// report. A report that the database rejects is logged and dropped.
+// report. If the database rejects a report, the report is logged and dropped.
 func (n *Notifier) reportIncidents(
 	ctx context.Context, org tenancy.OrgID, due []publishing.ListedNotification,
 ) (left []publishing.ListedNotification, err error) {
@@ -71,14 +72,14 @@ func (n *Notifier) reportIncidents(
 
 func (n *Notifier) logRefused(ctx context.Context, org tenancy.OrgID, report string, cause error) {
 	n.deps.Log.ErrorContext(
-		ctx, "cannot queue the mails about an incident", "org", org, "report", report, "error", cause,
+		ctx, "cannot queue the emails about an incident", "org", org, "report", report, "error", cause,
 	)
 }
 
 // incidentReports returns the reports about an incident or an approval. A channel that must be
-// reconnected is reported once to members who want emails about channels and, after posts have
-// failed, to the other members who want emails about posts. If the incident is reopened, the
-// reports are sent again with different ids.
+// reconnected is reported once to members who want emails about channels. After posts have failed,
+// it is also reported to members who want emails only about posts. If the incident is reopened, the
+// reports are sent again under new ids.
 func (n *Notifier) incidentReports(org tenancy.OrgID, d publishing.ListedNotification) (out []tenancy.Report) {
 	if d.Kind == publishing.NotifyApproval {
 		return n.approvalReports(org, d)
@@ -108,9 +109,9 @@ func (n *Notifier) incidentReport(org tenancy.OrgID, d publishing.ListedNotifica
 }
 
 // approvalReports returns the reports about an approval. A pending request is reported to everyone
-// who can answer it except the person who made it. An answer, or the end of a request, is reported
-// to the notification's person, if there is one. If a request is no longer pending, only its answer
-// or its end is reported.
+// who can answer it, except the person who made it. Once the request has been answered or has
+// ended, only the answer or the end is reported. That report goes to the person to whom the
+// notification is addressed, if there is one.
 func (n *Notifier) approvalReports(org tenancy.OrgID, d publishing.ListedNotification) []tenancy.Report {
 	r := n.incidentReport(org, d)
 	switch {
@@ -124,7 +125,7 @@ func (n *Notifier) approvalReports(org tenancy.OrgID, d publishing.ListedNotific
 	return []tenancy.Report{r}
 }
 
-// reportPublished reports the published posts of the oldest due day.
+// reportPublished reports the posts published on the oldest day that is due.
 func (n *Notifier) reportPublished(ctx context.Context, org tenancy.OrgID, now time.Time) error {
 	channels, err := notificationstore.PublishedMails(ctx, n.db, org, now, tenancy.MaxReportChannels)
 	if err != nil || len(channels) == 0 {

@@ -1,13 +1,13 @@
-// Package notification implements the bell, a member's list of notifications. It groups post and
-// channel events into incidents, which are notifications, and queues emails about the incidents.
+// Package notification maintains each member's list of notifications. It groups post and channel
+// events into incidents, which are notifications, and queues emails about the incidents.
 //
-// An event is a row that is written in the same transaction as the reported change. The Notifier's
-// loop adds an organization's events to its incidents and deletes the events in one transaction.
-// Each event is therefore counted exactly once, even after a crash.
+// An event is a row that is written in the same transaction as the change it reports. The
+// Notifier's loop adds an organization's events to its incidents and deletes the events in one
+// transaction. Each event is therefore counted exactly once, even after a crash.
 //
 // Some time after an incident begins, the loop passes a report to the mailer and then records that
-// the report was queued. After a crash in between, the loop passes the report again, and the mailer
-// ignores it.
+// the report was queued. After a crash between these two steps, the loop passes the report again,
+// and the mailer ignores it.
 package notification
 
 import (
@@ -28,7 +28,7 @@ const (
 	// mailInterval is how often the loop queries the database for due emails and for the number of
 	// waiting events.
 	mailInterval = 5 * time.Second
-	// stepTimeout limits one call of Count or Mail.
+	// stepTimeout limits one call to Count or Mail.
 	stepTimeout = 30 * time.Second
 )
 
@@ -39,7 +39,7 @@ type Deps struct {
 	Mailer     IncidentMailer
 	Clock      clock.Clock
 	Log        *slog.Logger
-	// Shards returns the shards that this process owns. The loop serves the organizations in these
+	// Shards returns the shards that this process owns. The loop handles the organizations in these
 	// shards.
 	Shards func() []int16
 }
@@ -54,7 +54,7 @@ type Notifier struct {
 	waiting, oldest atomic.Int64
 
 	loop *lifecycle.Loop
-	// mailed is when the loop last called Mail, by clock.Boot. Only the loop uses it.
+	// mailed is when the loop last called Mail, as measured by clock.Boot. Only the loop uses it.
 	mailed time.Duration
 }
 
@@ -90,10 +90,10 @@ func (n *Notifier) mailIfDue(ctx context.Context) (more bool, err error) {
 // Stop ends the loop and waits for it. It returns ctx's error if ctx ends first.
 func (n *Notifier) Stop(ctx context.Context) error { return n.loop.Stop(ctx) }
 
-// Waiting returns how many events are waiting to be counted in all organizations, at most
-// maxWaiting, as of the last call of Mail.
+// Waiting returns how many events are waiting to be counted across all organizations, up to
+// maxWaiting, as of the last call to Mail.
 func (n *Notifier) Waiting() int64 { return n.waiting.Load() }
 
-// OldestSeconds returns the age of the oldest waiting event in seconds, as of the last call of
+// OldestSeconds returns the age of the oldest waiting event in seconds, as of the last call to
 // Mail.
 func (n *Notifier) OldestSeconds() int64 { return n.oldest.Load() }

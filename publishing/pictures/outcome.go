@@ -78,9 +78,9 @@ func (p *Maker) writeOutcome(
 	}
 }
 
-// deleteUnused deletes files that no row refers to. If the attempt's picture was kept, these are
-// the files of earlier attempts. If it was not kept, for example because the lease had expired,
-// this is the attempt's own file.
+// deleteUnused deletes files that no row refers to. If the attempt's picture was kept, it deletes
+// the files of earlier attempts. If the picture was not kept, for example because the lease had
+// expired, it deletes the attempt's own file.
 func (p *Maker) deleteUnused(
 	ctx context.Context, taken picturesstore.TakenPicture, made picturesstore.MadePicture, kept bool,
 ) error {

@@ -23,13 +23,14 @@ import (
 )
 
 const (
-	// picturesEach and picturesAll limit the jobs in memory, per organization and in total. A job
-	// beyond the limits stays pending in the database, where a later search finds it.
+	// picturesEach and picturesAll limit the jobs in memory, per organization and in total.
+	// Pictures beyond these limits stay pending in the database, where a later search finds them.
 	picturesEach = 64
 	picturesAll  = 4096
 	// pictureSearch is the interval between searches of the database.
 	pictureSearch = 15 * time.Second
-	// pictureSlack is how early a search may begin, so that every tick of the loop runs one.
+	// pictureSlack is how early a periodic search may begin, so that a search runs on every tick of
+	// the loop.
 	pictureSlack = time.Second
 	// pictureErrorPause is the pause after an error that would affect the next picture too.
 	pictureErrorPause = time.Second
@@ -37,26 +38,26 @@ const (
 	pictureLimit = time.Minute
 	// storeTime is the time limit for one statement.
 	storeTime = 10 * time.Second
-	// pictureWait is how long a statement waits for one of its organization's connections.
+	// pictureWait is how long a statement waits for a free connection of its organization.
 	pictureWait = time.Second
 	// pictureLease is how long an attempt owns its picture.
 	pictureLease = pictureLimit + 3*storeTime
-	// maxPictureCrashes is how many attempts in a row may end without a recorded outcome before a
-	// picture fails.
+	// maxPictureCrashes is the number of consecutive attempts that may end without a recorded
+	// outcome before a picture fails.
 	maxPictureCrashes = 3
-	// maxPictureAttempts is how many attempts may be made in total before a picture fails. If the
-	// file store does not respond, these attempts take about eight hours.
+	// maxPictureAttempts is the total number of attempts that may be made before a picture fails.
+	// If the file store does not respond, this many attempts take about eight hours.
 	maxPictureAttempts = 100
 	// maxPictureBackoff is the longest back-off between attempts.
 	maxPictureBackoff = 5 * time.Minute
 )
 
-// Maker converts pictures in the background, independently of requests and sends. It converts one
-// picture at a time in this process and serves organizations in turn. It is safe for concurrent
-// use, and Add and Await also work on a nil Maker.
+// Maker converts pictures in the background, independently of requests and of the sending of posts.
+// It converts one picture at a time in this process and serves organizations in turn. It is safe
+// for concurrent use. Add and Await also work on a nil Maker.
 //
 // The rows in the database are authoritative; the Maker keeps only their ids in memory. After a
-// crash, another attempt takes the picture once the last attempt's lease has expired.
+// crash, the picture is attempted again once the lease of the interrupted attempt has expired.
 type Maker struct {
 	deps Deps
 	db   *db.DB
@@ -67,7 +68,7 @@ type Maker struct {
 	ahead       fairQueue // all other pictures
 	watched     map[pictureJob]*pictureWatch
 	searchAgain bool // another search may find pictures that are not in the queues
-	// busy contains the organizations that had all their connections in use. Their pictures stay
+	// busy contains the organizations whose connections were all in use. Their pictures stay
 	// pending in the database until the next periodic search.
 	busy map[tenancy.OrgID]bool
 
@@ -146,9 +147,9 @@ func (p *Maker) Add(org tenancy.OrgID, keys []picturesstore.PictureKey) {
 	p.loop.Wake()
 }
 
-// Await queues a pending picture ahead of pictures that no post waits for. The channel is closed
+// Await queues a pending picture ahead of pictures that no post is waiting for. changed is closed
 // when the picture's state may have changed. The caller must call done to stop waiting. On a nil
-// Maker, the channel is nil and never ready.
+// Maker, changed is nil and never becomes ready.
 func (p *Maker) Await(org tenancy.OrgID, key picturesstore.PictureKey) (changed <-chan struct{}, done func()) {
 	if p == nil {
 		return nil, func() {}
@@ -176,8 +177,9 @@ func (p *Maker) Await(org tenancy.OrgID, key picturesstore.PictureKey) (changed 
 	}
 }
 
-// step makes one picture. It searches the database whenever a periodic search is due, even if there
-// are pictures to make. It also searches if the queues are empty and another search may fill them.
+// step makes one picture. If a periodic search is due, step first searches the database, even if
+// there are pictures to make. It also searches if the queues are empty and another search may fill
+// them.
 func (p *Maker) step(ctx context.Context) (more bool, err error) {
 	if p.due(clock.Boot()) {
 		p.resume()
@@ -226,7 +228,8 @@ func (p *Maker) postpone(org tenancy.OrgID) {
 	p.ahead.drop(org)
 }
 
-// resume lets the next search queue all organizations' pictures again.
+// resume makes the next search queue the pictures of all organizations again, including the busy
+// ones.
 func (p *Maker) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -255,13 +258,13 @@ func (p *Maker) search(ctx context.Context) {
 	for _, x := range pending {
 		p.ahead.push(pictureJob{org: x.Org, PictureKey: x.PictureKey})
 	}
-	// The result may have been truncated at one organization's limit, so step searches again when
-	// the queue is empty.
+	// If there are picturesEach results or more, they may have been truncated to an organization's
+	// limit. In that case, step searches again when the queues are empty.
 	p.searchAgain = len(pending) >= picturesEach
 }
 
 // makePicture converts one picture, unless another process owns the picture, and notifies the posts
-// that are waiting for it. It returns only errors that would affect the next picture too.
+// that are waiting for it. It returns an error only if the error would affect the next picture too.
 func (p *Maker) makePicture(ctx context.Context, job pictureJob) error {
 	defer p.notify(job)
 	taking, cancel := context.WithTimeout(ctx, storeTime)
@@ -295,7 +298,7 @@ func (p *Maker) makePicture(ctx context.Context, job pictureJob) error {
 }
 
 // derive converts a picture within pictureLimit and stores its file under a key that only this
-// attempt uses. No row refers to the file until recordOutcome.
+// attempt uses. No row refers to the file until recordOutcome is called.
 func (p *Maker) derive(ctx context.Context, taken picturesstore.TakenPicture) (picturesstore.MadePicture, error) {
 	spec, err := picture.ParseSpec(taken.Spec)
 	if err != nil {
@@ -321,8 +324,8 @@ func (p *Maker) derive(ctx context.Context, taken picturesstore.TakenPicture) (p
 	return made, err
 }
 
-// notify closes the channel that Await returned to the posts waiting for a picture. Every attempt
-// ends with a call of notify, even if the attempt failed.
+// notify closes the channel that Await returned to the posts that are waiting for a picture. It is
+// called at the end of every attempt, even if the attempt failed.
 func (p *Maker) notify(job pictureJob) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

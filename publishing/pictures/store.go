@@ -20,18 +20,18 @@ const (
 	Failed  = picturesstore.PictureFailed
 )
 
-// Find returns the requested pictures that exist. It returns pg.ErrOrgBusy or the Postgres error.
+// Find returns the requested pictures that exist. Any error is pg.ErrOrgBusy or a Postgres error.
 func Find(ctx context.Context, d *db.DB, org tenancy.OrgID, keys []Key) ([]Derived, error) {
 	return picturesstore.Pictures(ctx, d, org, keys)
 }
 
-// Want inserts the missing pictures as pending and returns all of them. It returns the Postgres
-// error, which is a foreign key violation if an image has no row.
+// Want returns the requested pictures. It first inserts, as pending, any that do not exist yet. Any
+// error is a Postgres error. If an image has no row, the error is a foreign key violation.
 func Want(ctx context.Context, tx *db.Tx, keys []Key) ([]Derived, error) {
 	return picturesstore.WantPictures(ctx, tx, keys)
 }
 
-// Order is like Want, but in its own transaction. It can also return pg.ErrOrgBusy, and can be
+// Order is like Want but runs in its own transaction. It can also return pg.ErrOrgBusy. It can be
 // repeated after an error.
 func Order(ctx context.Context, d *db.DB, org tenancy.OrgID, keys []Key) ([]Derived, error) {
 	return picturesstore.AddPictures(ctx, d, org, keys)

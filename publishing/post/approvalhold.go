@@ -10,18 +10,18 @@ import (
 	"crier/tenancy"
 )
 
-// heldApproval describes how a change affects an approval. If the approval has ended, the requester
-// and the approver are notified at the end of the transaction, because Approvals.NotifyEnded locks
-// the organization's notifications.
+// heldApproval describes how a change to a post affects its approval. If the change ends the
+// approval, the requester and the approver are notified only at the end of the transaction, because
+// Approvals.NotifyEnded locks the organization's notifications.
 type heldApproval struct {
 	publishing.ApprovalEffect
-	// approved means that the post is approved with its new content.
+	// approved means that the post's content after the change is approved.
 	approved bool
-	// ended is the approval that has ended, or nil if none has.
+	// ended is the approval that the change has ended, or nil if none ended.
 	ended *publishing.Approval
 }
 
-// template returns the mark for the template of a series that begins with the changed post.
+// template returns the mark for the template of a series that starts with the changed post.
 func (h heldApproval) template() poststore.TemplateMark {
 	switch {
 	case h.approved:
@@ -32,11 +32,13 @@ func (h heldApproval) template() poststore.TemplateMark {
 	return poststore.TemplateHeld
 }
 
-// holdApproval updates a locked group's approval after a change to the group. before is the content
-// before the change. If the content is the same, for example because only the time has changed, the
-// approval stays in force. Otherwise the approval ends, and a post in the queue becomes a draft
-// unless override is set. It returns Forbidden if the principal may not override the approval of a
-// post in the queue.
+// holdApproval updates the approval of a locked group after the group has been changed. before is
+// the content before the change. If the content is unchanged, for example because only the time was
+// changed, the approval stays in force.
+//
+// Otherwise, the approval ends. A post in the queue then becomes a draft, unless override is set.
+// holdApproval returns Forbidden if override is set for a post in the queue and the principal may
+// not override its approval.
 func (s *Posts) holdApproval(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID,
 	before poststore.Content, override bool,
@@ -79,8 +81,9 @@ func (s *Posts) holdApproval(
 
 const overridden = "The post was changed after its approval, and an administrator overrode the approval."
 
-// holdSchedule is like holdApproval, but for a locked draft that is about to be scheduled
-// unchanged. It returns Conflict if the content is not what was approved and override is not set.
+// holdSchedule is like holdApproval, but is called for a locked draft that is about to be scheduled
+// with unchanged content. It returns Conflict if the content differs from the approved content and
+// override is not set.
 func (s *Posts) holdSchedule(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID,
 	root publishing.PostID, override bool,
@@ -110,10 +113,10 @@ func (s *Posts) holdSchedule(
 	return out, err
 }
 
-// overrideApproval allows a locked group to be published without approval, and records the override
-// in the audit log. It returns the email address of the administrator responsible for the override:
-// the person, or the creator of the API key. It returns Forbidden if there is no such
-// administrator.
+// overrideApproval allows a locked group to be published without approval, and records this in the
+// audit log. It returns the email address of the administrator responsible for the override, who is
+// either the person or the creator of the API key. If there is no such administrator, it returns
+// Forbidden.
 func (s *Posts) overrideApproval(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID, root publishing.PostID,
 ) (email string, err error) {

@@ -24,17 +24,17 @@ import (
 	"crier/tenancy"
 )
 
-// checked is one entry together with the channel, media and tags it refers to.
+// checked is an entry together with the channel, media and tags that it refers to.
 type checked struct {
 	channel  publishing.Channel
 	settings json.RawMessage
 	parts    []checkedPart
 	group    string             // existing group, as sent
 	tags     []publishing.TagID // set by makePlans
-	// problems holds what checkEntry finds before it applies the platform's rules: missing files
-	// and texts that are too long.
+	// problems holds the problems that checkEntry finds before it applies the platform's rules:
+	// missing files and texts that are too long.
 	problems []connector.Problem
-	// badSettings is set by checkEntry if the settings break one of the platform's rules.
+	// badSettings is set by checkEntry if the settings violate one of the platform's rules.
 	badSettings bool
 }
 
@@ -44,16 +44,16 @@ type checkedPart struct {
 	plain   string // the text for the platform, without markup
 	media   []dispatch.AttachedMedium
 	delay   time.Duration
-	// tooLong means that the text is longer than any platform allows. The platform's rules are then
-	// not applied to the part.
+	// tooLong means that the text is longer than any platform allows. The platform's rules are not
+	// applied to such a part.
 	tooLong bool
-	// lacking means that one of the part's files was not found. Such a part does not count as
-	// empty, even if it has no other content.
+	// lacking means that at least one of the part's files was not found. Such a part does not count
+	// as empty, even if it has no other content.
 	lacking bool
 }
 
-// checker looks up what entries refer to, and applies the text rules and the platforms' rules. It
-// is safe for concurrent use.
+// checker looks up the channels and media that entries refer to. It also checks the entries against
+// the text rules and the platforms' rules. It is safe for concurrent use.
 type checker struct {
 	db         *db.DB
 	blobs      blob.Store
@@ -61,9 +61,9 @@ type checker struct {
 	baseURL    string
 }
 
-// check looks up every entry's channel and media, and applies the text rules and the platform's
-// rules. It returns Invalid with the problems of all entries, or TooLarge if the checks take longer
-// than a request is allowed to take.
+// check looks up every entry's channel and media, and checks the entry against the text rules and
+// the platform's rules. It returns an Invalid fault that lists the problems found in every entry.
+// It returns TooLarge if the checks take longer than a request may take.
 func (s *checker) check(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) ([]checked, error) {
 	known, err := s.lookup(ctx, p, cmd)
 	if err != nil {
@@ -82,7 +82,8 @@ func (s *checker) check(ctx context.Context, p tenancy.Principal, cmd publishing
 		problems = append(problems, bad...)
 		out = append(out, entry)
 		if len(problems) > fault.MaxListed {
-			// One more than a response lists, so that the response says there are more.
+			// There are now more problems than a response lists, so the response says that there
+			// are more.
 			break
 		}
 	}
@@ -92,7 +93,7 @@ func (s *checker) check(ctx context.Context, p tenancy.Principal, cmd publishing
 	return out, checkTexts(out)
 }
 
-// checkTexts returns Invalid if the entries' texts, as stored, are too large in total.
+// checkTexts returns Invalid if the total size of the entries' texts, as stored, exceeds the limit.
 func checkTexts(entries []checked) error {
 	size := 0
 	for _, e := range entries {
@@ -112,8 +113,8 @@ func checkTexts(entries []checked) error {
 
 const checkTooSlow = "Checking these posts takes longer than a request may take: send fewer at once."
 
-// catalogue holds the channels and media that a command's entries name, keyed by id or, in byKey,
-// by file key.
+// catalogue holds the channels and media that a command's entries refer to. They are keyed by id,
+// except in byKey, which is keyed by file key.
 type catalogue struct {
 	channels map[string]publishing.Channel
 	byID     map[string]publishing.Medium
@@ -152,8 +153,7 @@ func (s *checker) lookup(ctx context.Context, p tenancy.Principal, cmd publishin
 	return out, err
 }
 
-// checkEntry looks up an entry's channel and media, and returns the entry together with its
-// problems.
+// checkEntry looks up an entry's channel and media. It returns the checked entry and its problems.
 func (s *checker) checkEntry(
 	ctx context.Context, known catalogue, e publishing.CreateEntry, t publishing.CreateType,
 ) (checked, []fault.Item) {
@@ -196,8 +196,8 @@ func (s *checker) checkEntry(
 	return out, problems
 }
 
-// medium returns the file that an attachment names, or a sentence that tells the client why the
-// file cannot be used.
+// medium returns the file that an attachment refers to. If the file cannot be used, medium returns
+// a sentence for the client that explains why.
 func (s *checker) medium(known catalogue, m publishing.CreateMedium) (publishing.Medium, string) {
 	if m.URL != "" {
 		key, ours := publishing.FileKey(s.baseURL, m.URL)
@@ -216,8 +216,8 @@ func (s *checker) medium(known catalogue, m publishing.CreateMedium) (publishing
 	return publishing.Medium{}, "There is no file with the id " + connector.Quote(m.ID) + "."
 }
 
-// rules returns an entry's problems: those that checkEntry found, and violations of the platform's
-// rules. For a draft, the only rule is that it must not be empty.
+// rules returns an entry's problems: those that checkEntry found earlier, and violations of the
+// platform's rules. For a draft, the only rule is that it must not be empty.
 func (s *checker) rules(ctx context.Context, e checked, t publishing.CreateType) (problems []fault.Item, settings bool) {
 	if t == publishing.CreateDraft {
 		if first := e.parts[0]; first.empty() && !first.lacking {
@@ -229,10 +229,10 @@ func (s *checker) rules(ctx context.Context, e checked, t publishing.CreateType)
 	return s.channelRules(ctx, e)
 }
 
-// channelRules returns an entry's problems: those that checkEntry found, and violations of the
-// platform's rules. If the channel is disabled, or this instance does not support its platform,
-// channelRules reports that problem and does not apply the platform's rules. settings is set if a
-// problem concerns the settings.
+// channelRules returns an entry's problems: those that checkEntry found earlier, and violations of
+// the platform's rules. If the channel is disabled or this instance does not support its platform,
+// channelRules adds that problem and skips the platform's rules. settings is true if any of the
+// problems concerns the settings.
 func (s *checker) channelRules(ctx context.Context, e checked) (problems []fault.Item, settings bool) {
 	whole := func(message string) ([]fault.Item, bool) {
 		others, _ := e.listed(nil)
@@ -265,16 +265,17 @@ func (s *checker) channelRules(ctx context.Context, e checked) (problems []fault
 	}))
 }
 
-// media returns the connector's view of a file. The file is opened only if the connector calls
-// Open.
+// media returns the file in the form that connectors expect. The file is opened only if the
+// connector calls Open.
 func (s *checker) media(ctx context.Context, m publishing.Medium, alt string) connector.Media {
 	return connector.MediaOf(m, alt, s.baseURL, func() (io.ReadCloser, error) {
 		return metadata.Open(ctx, s.blobs, m.BlobKey(), m.Edits)
 	})
 }
 
-// listed returns the problems that checkEntry found together with those in rules, ordered by part.
-// settings is set if a problem concerns the settings.
+// listed returns the problems that checkEntry found earlier, followed by those in rules for the
+// same part. The result is ordered by part. settings is true if any of the problems concerns the
+// settings.
 func (e checked) listed(rules []connector.Problem) (out []fault.Item, settings bool) {
 	all := slices.Concat(e.problems, rules)
 	slices.SortStableFunc(all, func(a, b connector.Problem) int { return cmp.Compare(a.Part, b.Part) })
@@ -288,7 +289,8 @@ func (e checked) listed(rules []connector.Problem) (out []fault.Item, settings b
 // empty reports whether a part has neither visible text nor a file that was found.
 func (p checkedPart) empty() bool { return publishing.Blank(p.plain) && len(p.media) == 0 }
 
-// problemOf returns a problem with one part. The message names the part if the entry has several.
+// problemOf returns a problem that concerns one part. If the entry has several parts, the message
+// names the part.
 func problemOf(c publishing.Channel, part, parts int, message string) fault.Item {
 	if parts > 1 {
 		message = fmt.Sprintf("Part %d: %s", part+1, message)
@@ -296,20 +298,21 @@ func problemOf(c publishing.Channel, part, parts int, message string) fault.Item
 	return fault.Item{ID: c.ID.String(), Kind: c.Connector, Name: c.Name, Message: message}
 }
 
-// entryFault returns Invalid with a single problem for an entry.
+// entryFault returns an Invalid fault with a single problem in an entry.
 func entryFault(e checked, message string) error {
 	return contentFault([]fault.Item{problemOf(e.channel, 0, 1, message)})
 }
 
-// contentFault returns Invalid with the given problems, of which there must be at least one.
+// contentFault returns an Invalid fault with the given problems. There must be at least one
+// problem.
 func contentFault(problems []fault.Item) error {
 	return &fault.Error{Kind: fault.Invalid, Op: "publishing.content", Message: problems[0].Message, Items: problems}
 }
 
 var tooLong = fmt.Sprintf("The text is longer than %d characters, markup included.", publishing.MaxText)
 
-// settingsFor returns the settings with __type set to the platform's name, whatever __type the
-// client sent. Example: {"__type":"sandbox","reply":"all"}
+// settingsFor returns the settings with __type set to the platform's name, even if the client sent
+// a different __type. Example: {"__type":"sandbox","reply":"all"}
 func settingsFor(c publishing.Channel, settings json.RawMessage) json.RawMessage {
 	members := map[string]json.RawMessage{}
 	if len(settings) > 0 {

@@ -10,12 +10,12 @@ import (
 	"crier/tenancy"
 )
 
-// Check returns the problems in each entry as if the entry were to be scheduled. It stores nothing,
-// and considers neither the plan's limits nor stored posts.
+// Check checks each entry as if it were about to be scheduled, and returns the problems found. It
+// stores nothing. It takes neither the plan's limits nor stored posts into account.
 //
-// It returns Invalid if the command breaks a rule that does not depend on the channels, TooLarge if
-// the checks take longer than a request is allowed to take, and Unavailable if the database cannot
-// be reached.
+// It returns Invalid if the command violates a rule that does not depend on the channels. It
+// returns TooLarge if the checks take longer than a request may take, and Unavailable if the
+// database cannot be reached.
 func (s *Posts) Check(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) ([]publishing.Checked, error) {
@@ -43,7 +43,7 @@ func (s *Posts) Check(
 	return out, nil
 }
 
-// resultOf returns an entry's result, with the problems that were found.
+// resultOf returns the result for an entry with the given problems.
 func (s *checker) resultOf(e publishing.CreateEntry, entry checked, problems []fault.Item) publishing.Checked {
 	out := publishing.Checked{
 		ID: e.Channel, Connector: entry.channel.Connector, Name: entry.channel.Name, SettingsProblem: entry.badSettings,

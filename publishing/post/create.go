@@ -14,9 +14,9 @@ import (
 	"crier/tenancy"
 )
 
-// Create creates one post per entry, or replaces the post that the entry names. Either all entries
-// are written or none is. If the Idempotency-Key already has a result, Create writes nothing and
-// returns the earlier result with Replayed set.
+// Create creates a post for each entry or, if the entry names an existing post, replaces that post.
+// Either all entries are written or none. If a result is already stored under the Idempotency-Key,
+// Create writes nothing and returns that result with Replayed set.
 //
 // Create can return these errors:
 //
@@ -25,11 +25,11 @@ import (
 //   - Conflict, if another request with the same key is still running, or if an existing post
 //     cannot be replaced now
 //   - Forbidden, if the principal may not override an approval
-//   - TooLarge, if the checks take longer than a request is allowed to take
+//   - TooLarge, if the checks take longer than a request may take
 //   - Unavailable, if the database cannot be reached
 //
-// After Unavailable, the posts may exist, because the connection may have been lost during the
-// commit. Repeating the request with the same key creates them only once.
+// If Create returns Unavailable, the posts may have been created anyway, because the connection may
+// have been lost during the commit. Repeating the request with the same key creates them only once.
 func (s *Posts) Create(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) (publishing.CreateResult, error) {
@@ -60,8 +60,8 @@ func (s *Posts) Create(
 	return out, nil
 }
 
-// write stores the idempotency key, the posts, the pictures they need and the series they begin,
-// all in one transaction. due is when the first queued post is due.
+// write stores the idempotency key, the posts, the pictures that the posts need, and any new
+// series, all in one transaction. due is when the first queued post is due.
 func (s *Posts) write(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
 ) (out publishing.CreateResult, due *time.Time, err error) {
@@ -140,9 +140,9 @@ func (s *Posts) write(
 	return out, due, nil
 }
 
-// rewrite replaces a plan's posts and ends any pending request for their approval. If the posts
-// were approved with other content, the approval ends too, and the plan's root becomes a draft
-// unless the command overrides the approval.
+// rewrite replaces a plan's existing posts and ends any pending approval request for them. If the
+// posts were approved with different content, the approval ends too. In that case, the root becomes
+// a draft unless the command overrides the approval.
 func (s *Posts) rewrite(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, cmd publishing.CreatePosts, pl *plan,
 ) error {
@@ -172,7 +172,7 @@ func (s *Posts) rewrite(
 	return err
 }
 
-// dateOf returns when a command's posts go out.
+// dateOf returns when a command's posts will be published.
 func (s *Posts) dateOf(cmd publishing.CreatePosts) time.Time {
 	if cmd.Type == publishing.CreateNow {
 		return s.deps.Clock.Now()
@@ -180,8 +180,9 @@ func (s *Posts) dateOf(cmd publishing.CreatePosts) time.Time {
 	return s.goesOut(cmd.Date)
 }
 
-// goesOut returns when a post with the given publish date goes out: on that date, or now if the
-// date has passed. The quota counts the post in the billing month of the returned time.
+// goesOut returns when a post with the given publish date will be published: on that date or, if
+// the date is in the past, now. The quota counts the post in the billing month of the returned
+// time.
 func (s *Posts) goesOut(date time.Time) time.Time {
 	if now := s.deps.Clock.Now(); date.Before(now) {
 		return now
@@ -189,12 +190,12 @@ func (s *Posts) goesOut(date time.Time) time.Time {
 	return date
 }
 
-// contentChanged is the reason given when a change to a post ends its approval or an approval
+// contentChanged is the reason stored if a change to a post ends its approval or a pending approval
 // request.
 const contentChanged = "The post was changed."
 
-// holdChannels keeps the entries' channels from being disconnected until the transaction ends. It
-// returns Invalid if one of them has already been disconnected.
+// holdChannels prevents the entries' channels from being disconnected until the transaction ends.
+// It returns Invalid if any of these channels has already been disconnected.
 func holdChannels(ctx context.Context, tx *db.Tx, entries []checked) error {
 	ids := map[publishing.ChannelID]bool{}
 	for _, e := range entries {
@@ -210,19 +211,22 @@ func holdChannels(ctx context.Context, tx *db.Tx, entries []checked) error {
 	return nil
 }
 
-// plan holds what to write for one entry: new posts, or new content for existing posts.
+// plan describes what to write for one entry: either new posts, or new content for existing posts.
 type plan struct {
 	posts []poststore.NewPost    // the root first
 	old   []poststore.PostStatus // the posts to replace; nil for new posts
-	// needsApproval is set if the replaced posts may be published only with approved content. held
-	// then describes how the change affects their approval.
+	// needsApproval is set if the content of the replaced posts must be approved before it is
+	// published. In that case, held describes how the change affects the approval.
 	needsApproval bool
 	held          heldApproval
 }
 
-// makePlans returns what to write for each entry, and locks the posts to be replaced. It returns
-// Invalid if an entry names an unknown post, a post of another channel or the same post as another
-// entry, and also if an update names no post. It returns Conflict if a post cannot be moved now.
+// makePlans determines what to write for each entry, and locks the posts to be replaced. It returns
+// Conflict if a post cannot be moved now. It returns Invalid in these cases:
+//
+//   - An entry names an unknown post, or a post on another channel.
+//   - Two entries name the same post.
+//   - The command is an update, but an entry names no post.
 func makePlans(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
 	tags []publishing.TagID,
@@ -271,7 +275,7 @@ func stateOf(t publishing.CreateType) publishing.State {
 	return publishing.StateQueue
 }
 
-// build returns the posts for one entry: a root, and a follower for each part with a delay. Each
+// build returns the posts for one entry: a root, plus a follower for each part with a delay. Each
 // follower waits for the post before it.
 func build(
 	p tenancy.Principal, cmd publishing.CreatePosts, e checked,
@@ -311,8 +315,8 @@ func build(
 	return out
 }
 
-// keptID returns the id that a part keeps: the root's id for the first part, and the id sent by the
-// client for any other part. It returns false if the client sent no valid id.
+// keptID returns the id that a part keeps. The first part keeps the root's id, and any other part
+// keeps the id sent by the client. keptID returns false if the client sent no valid id.
 func keptID(part checkedPart, index int, root publishing.PostID) (publishing.PartID, bool) {
 	if index == 0 {
 		return id.FromUUID[publishing.PartTag](root.UUID()), true
@@ -320,8 +324,8 @@ func keptID(part checkedPart, index int, root publishing.PostID) (publishing.Par
 	return id.Parse[publishing.PartTag](part.id)
 }
 
-// firstDue returns when the first queued post is due. It returns the zero time if that is now, and
-// nil if no post is queued.
+// firstDue returns when the first queued post is due. The zero time means now. If no post is
+// queued, firstDue returns nil.
 func firstDue(plans []plan) (first *time.Time) {
 	for _, pl := range plans {
 		root := pl.posts[0]
@@ -339,8 +343,8 @@ func firstDue(plans []plan) (first *time.Time) {
 	return first
 }
 
-// wantedTags returns the ids of the tags that a command names. It returns nil if cmd.Tags is nil,
-// so that existing posts keep their tags. Unknown names are ignored.
+// wantedTags returns the ids of the tags named by a command. Unknown names are ignored. If cmd.Tags
+// is nil, wantedTags returns nil, so that existing posts keep their tags.
 func wantedTags(
 	ctx context.Context, tx *db.Tx, cmd publishing.CreatePosts,
 ) ([]publishing.TagID, error) {

@@ -11,10 +11,12 @@ import (
 	"crier/tenancy"
 )
 
-// Delete deletes a post's thread. Published parts stay on the platform, and a post that is being
-// published may still go out. For a repeated post, Delete skips this occurrence and stores the next
-// one before it returns; if that fails, the sweep stores it later. Delete returns NotFound if there
-// is no such post.
+// Delete deletes a post's thread. Parts that have been published stay on the platform, and a post
+// that is being published at the moment may still appear there. It returns NotFound if there is no
+// such post.
+//
+// If the post is repeated, only this occurrence is skipped. Delete tries to store the next
+// occurrence before it returns. If that fails, the sweep stores it later.
 func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) error {
 	const op = "publishing.DeletePost"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -37,9 +39,9 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 	return nil
 }
 
-// DeleteGroup deletes every post in a group. If the post is repeated, its series ends: the other
-// stored occurrences that have not ended are deleted too, and no more follow. DeleteGroup returns
-// NotFound if there is no such group.
+// DeleteGroup deletes all posts in a group. If the post is repeated, its series ends. The other
+// stored occurrences that have not ended yet are deleted too, and no further occurrences follow.
+// DeleteGroup returns NotFound if there is no such group.
 func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error {
 	const op = "publishing.DeleteGroup"
 	parsed, ok := id.Parse[publishing.GroupTag](group)
@@ -53,11 +55,11 @@ func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group stri
 	return db.PostFault(op, err)
 }
 
-// postDeleted is the reason given when deleting a post ends its approval request.
+// postDeleted is the reason stored if deleting a post ends a pending approval request.
 const postDeleted = "The post was deleted."
 
-// deleteGroup deletes a group's posts, ends any pending request for their approval, and returns the
-// posts' previous states. It returns NotFound if the group has no posts.
+// deleteGroup deletes a group's posts, ends any pending approval request for them, and returns each
+// post's previous state. It returns NotFound if the group has no posts.
 func (s *Posts) deleteGroup(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID,
 ) ([]poststore.PostStatus, error) {
@@ -116,7 +118,8 @@ func (s *Posts) deleteSeries(
 	return poststore.Delete(ctx, tx, posts)
 }
 
-// deletePending deletes the other stored occurrences of a post's series that have not ended.
+// deletePending deletes the other stored occurrences of a post's series, except those that have
+// ended.
 func (s *Posts) deletePending(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, of poststore.PostStatus,
 ) error {
@@ -132,7 +135,7 @@ func (s *Posts) deletePending(
 	return nil
 }
 
-// follow stores the occurrences that come after deleted ones, so that lists show them immediately.
+// follow stores the occurrences that follow the deleted ones, so that lists show them immediately.
 // Errors are only logged, because the sweep stores any missing occurrence later.
 func (s *Posts) follow(ctx context.Context, org tenancy.OrgID, deleted []poststore.PostStatus) {
 	for _, p := range deleted {
@@ -146,8 +149,8 @@ func (s *Posts) follow(ctx context.Context, org tenancy.OrgID, deleted []poststo
 	}
 }
 
-// EndOfChannel ends every series of a channel that is being disconnected, and deletes the channel's
-// posts that are neither published nor failed. The caller must have locked the channel.
+// EndOfChannel ends all series of a channel that is being disconnected. It also deletes the
+// channel's posts, except published and failed ones. The caller must have locked the channel.
 func (s *Posts) EndOfChannel(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) error {
 	return poststore.EndOfChannel(ctx, tx, channel)
 }

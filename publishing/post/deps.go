@@ -16,7 +16,7 @@ import (
 
 // Config configures a Posts.
 type Config struct {
-	// BaseURL is the public address of this instance.
+	// BaseURL is the public URL of this instance.
 	BaseURL string
 }
 
@@ -28,12 +28,13 @@ type Deps struct {
 	// Access opens and refreshes credentials.
 	Access *access.Refresher
 	Clock  clock.Clock
-	// Waker wakes an organization after one of its posts has been written.
+	// Waker wakes an organization's actor after a post has been written.
 	Waker publishing.Waker
 	Log   *slog.Logger
-	// Pictures makes smaller pictures in this process. It is nil if other processes make them.
+	// Pictures makes smaller versions of pictures in this process. It is nil if other processes do
+	// that.
 	Pictures *pictures.Maker
-	// Quota limits an organization's posts. It is nil on an instance without plans.
+	// Quota limits the number of posts per organization. It is nil on an instance without plans.
 	Quota     db.Quota
 	Approvals Approvals
 }

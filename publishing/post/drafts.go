@@ -55,7 +55,8 @@ func (d *Drafts) Recheck(ctx context.Context, p tenancy.Principal, post string) 
 	return d.posts.recheck(ctx, p, post)
 }
 
-// Answer implements approval.Drafts. A post that cannot be scheduled stays an approved draft.
+// Answer implements approval.Drafts. If an approved post cannot be scheduled, it stays an approved
+// draft.
 func (d *Drafts) Answer(
 	ctx context.Context, tx *db.Tx, a publishing.DraftAnswer, store func(problem error) error,
 ) (due *time.Time, pictures []pictures.Key, err error) {
@@ -115,7 +116,7 @@ func (d *Drafts) Answer(
 	return due, pictures, err
 }
 
-// schedulable returns why a locked draft cannot be scheduled, or nil if it can.
+// schedulable checks whether a locked draft can be scheduled. If not, problem explains why.
 func schedulable(
 	ctx context.Context, tx *db.Tx, posts []poststore.PostStatus, group publishing.GroupID,
 	connected int,
@@ -134,8 +135,8 @@ func schedulable(
 	return problem, err
 }
 
-// approve records that a reviewer approved a locked group's content. If the group's series has the
-// same content, the series is marked as approved too.
+// approve records that a reviewer has approved a locked group's content. If the post is repeated
+// and the template of its series has the same content, the template is marked as approved too.
 func approve(
 	ctx context.Context, tx *db.Tx, group publishing.GroupID, root publishing.PostID,
 ) error {
@@ -179,8 +180,9 @@ func (d *Drafts) Unschedule(
 	return nil
 }
 
-// unscheduleGroup takes a group's posts out of the queue and records that they no longer need
-// approval. It does nothing if they are not published under the given approval.
+// unscheduleGroup turns a group's queued posts into drafts, and records that the group no longer
+// needs approval. It does nothing if the posts are published under a different approval or under
+// none. It returns Conflict if a post is being published.
 func (d *Drafts) unscheduleGroup(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID, approval publishing.ApprovalID,
 ) error {

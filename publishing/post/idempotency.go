@@ -15,10 +15,12 @@ import (
 	"crier/tenancy"
 )
 
-// writeOnce writes the posts and returns when the first queued post is due, or nil if none is
-// queued. If another process is writing under the same key, writeOnce waits up to keyWait and
-// returns the other process's result. If the write fails for any other reason, the same request may
-// have succeeded in another process; in that case, writeOnce returns that process's result.
+// writeOnce writes the posts and returns when the first queued post is due, or nil if no post is
+// queued. If another process is writing under the same key, writeOnce waits for at most keyWait and
+// then returns that process's result.
+//
+// If the write fails for any other reason, the same request may already have succeeded in another
+// process. In that case, writeOnce returns the result from that process.
 func (s *Posts) writeOnce(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
 ) (publishing.CreateResult, *time.Time, error) {
@@ -57,15 +59,15 @@ func keyBusy() error {
 	}
 }
 
-// keys holds the idempotency keys of the requests running in this process. Across processes, a lock
-// in Postgres serves the same purpose (see poststore.ErrKeyBusy).
+// keys holds the idempotency keys of all requests that are running in this process. A lock in
+// Postgres excludes other processes (see poststore.ErrKeyBusy).
 type keys struct {
 	mu      sync.Mutex
 	running map[string]chan struct{} // closed when the request ends
 }
 
-// enter waits until no other request in this process is using the key. It returns Conflict if that
-// takes longer than keyWait or ctx ends. The caller must call leave exactly once.
+// enter waits until no other request in this process is using the key. It returns Conflict if the
+// wait exceeds keyWait or if ctx ends. Otherwise, the caller must call leave exactly once.
 func (k *keys) enter(ctx context.Context, org tenancy.OrgID, key string) (leave func(), err error) {
 	key = org.String() + "/" + key
 	ctx, cancel := context.WithTimeout(ctx, keyWait)
@@ -93,7 +95,7 @@ func (k *keys) enter(ctx context.Context, org tenancy.OrgID, key string) (leave 
 	}
 }
 
-// answer is the result for one entry, as stored with an idempotency key.
+// answer is the result for one entry, in the form in which it is stored with an idempotency key.
 type answer struct {
 	Post    publishing.PostID    `json:"post"`
 	Channel publishing.ChannelID `json:"channel"`
@@ -101,12 +103,12 @@ type answer struct {
 	Draft   bool                 `json:"draft,omitempty"`
 }
 
-// remembered returns the result that is already stored under a request's key. Mismatch is set in
-// the result if the earlier request was different.
+// storedAnswer returns the result that is already stored under a request's idempotency key. If the
+// request that stored the result was different, Mismatch is set in the result.
 func (s *Posts) storedAnswer(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) (out publishing.CreateResult, found bool, err error) {
-	const op = "publishing.remembered"
+	const op = "publishing.storedAnswer"
 	r, found, err := poststore.FindRemembered(ctx, s.db, p.Org, cmd.IdempotencyKey, cmd.RequestHash)
 	if err != nil || !found {
 		return publishing.CreateResult{}, false, pg.Fault(op, err)
@@ -124,9 +126,9 @@ func (s *Posts) storedAnswer(
 	return out, true, nil
 }
 
-// remember stores the result under the request's key, in the same transaction as the posts. It
-// returns poststore.ErrKeyBusy if another request is using the key, and poststore.ErrKeyTaken if
-// the key already has a result.
+// remember stores the result under a request's idempotency key, in the transaction that writes the
+// posts. It returns poststore.ErrKeyBusy if another request is using the key, and
+// poststore.ErrKeyTaken if a result is already stored under the key.
 func remember(
 	ctx context.Context, tx *db.Tx, cmd publishing.CreatePosts, created []publishing.Created,
 ) error {

@@ -8,9 +8,9 @@ import (
 	"crier/publishing/pictures"
 )
 
-// wantPictures stores the pictures that an entry needs, initially pending, in the same transaction
-// as the entry's posts. It returns the pictures' keys. It returns Invalid if making one of the
-// pictures has already failed.
+// wantPictures requests the pictures that an entry needs and returns their keys. Missing pictures
+// are stored as pending, in the transaction that writes the entry's posts. It returns Invalid if an
+// earlier attempt to make one of the pictures has failed permanently.
 func (s *checker) wantPictures(
 	ctx context.Context, tx *db.Tx, e checked,
 ) ([]pictures.Key, error) {
@@ -34,8 +34,8 @@ func (s *checker) wantPictures(
 	return keys, nil
 }
 
-// pictures returns the keys of the pictures that an entry's parts need, or none if this process
-// does not support the platform.
+// pictures returns the keys of the pictures that an entry's parts need. It returns none if this
+// process does not support the platform.
 func (s *checker) pictures(ctx context.Context, e checked) (keys []pictures.Key) {
 	c, ok := s.connectors.Get(e.channel.Connector)
 	if !ok {

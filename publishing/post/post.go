@@ -15,13 +15,13 @@ type Posts struct {
 	deps Deps
 	db   *db.DB
 	keys keys
-	// checker applies the text rules and the platforms' rules.
+	// checker checks entries against the text rules and the platforms' rules.
 	checker *checker
 }
 
-// New returns a Posts. Requests to one Posts with the same Idempotency-Key run one at a time. If
-// such requests go to several Posts, for example in different processes, the database lets only one
-// of them write.
+// New returns a Posts. A Posts runs requests that have the same Idempotency-Key one at a time. If
+// such requests run on different Posts, for example in different processes, the database lets only
+// one of them write.
 func New(cfg Config, deps Deps) *Posts {
 	return &Posts{
 		cfg: cfg, deps: deps, db: deps.DB, keys: keys{running: map[string]chan struct{}{}},
@@ -30,8 +30,8 @@ func New(cfg Config, deps Deps) *Posts {
 }
 
 // groupOf returns a post's group. If the post is a later occurrence that is not stored yet, groupOf
-// stores it first, so that it can be skipped or changed on its own. stored is the number of posts
-// that groupOf added to the queue: 0 or 1.
+// stores it first. The occurrence can then be skipped or changed on its own. stored is the number
+// of posts that groupOf added to the queue, which is 0 or 1.
 func groupOf(
 	ctx context.Context, tx *db.Tx, post publishing.PostID,
 ) (group publishing.GroupID, stored int, err error) {

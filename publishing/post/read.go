@@ -13,8 +13,8 @@ import (
 	"crier/tenancy"
 )
 
-// Get returns a post's thread with its timeline. The post can be the root or any follower. Get
-// returns NotFound if there is no such post.
+// Get returns a post's thread with its timeline. The post can be the root or any follower. It
+// returns NotFound if the post does not exist.
 func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publishing.PostDetail, error) {
 	const op = "publishing.GetPost"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -40,8 +40,8 @@ func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publ
 	return publishing.PostDetail{Thread: threads[0], Events: events, Approval: approval}, pg.Fault(op, err)
 }
 
-// rootsOf returns the root of a post's thread, even if the thread is not stored yet. It returns an
-// empty slice if there is no such post.
+// rootsOf returns the root of the thread that contains a post. The thread may be an occurrence that
+// is not stored yet. If there is no such post, rootsOf returns an empty slice.
 func (s *Posts) rootsOf(ctx context.Context, org tenancy.OrgID, post publishing.PostID) ([]publishing.Post, error) {
 	roots, err := poststore.Root(ctx, s.db, org, post)
 	if err != nil || len(roots) > 0 {
@@ -80,8 +80,8 @@ func (s *Posts) FindThread(
 	return threads[0], true, nil
 }
 
-// List returns the threads in a date range or on a page. It returns Invalid if the range has more
-// than publishing.MaxListed posts, or if the response would be larger than
+// List returns the threads in a date range or on a page. It returns Invalid if there are more than
+// publishing.MaxListed posts in the range, or if the response would exceed
 // publishing.MaxListedBytes.
 func (s *Posts) List(ctx context.Context, p tenancy.Principal, q publishing.ListPosts) (publishing.ThreadPage, error) {
 	const op = "publishing.ListPosts"
@@ -120,9 +120,9 @@ func listFault(op string, err error) error {
 	return pg.Fault(op, err)
 }
 
-// threads returns the roots' threads with their parts, followers, channels and media. It returns
-// poststore.ErrTooMuch if the threads are larger than publishing.MaxListedBytes. Parts shared by
-// several later occurrences count for each of them.
+// threads returns the threads of the given roots, with their parts, followers, channels and media.
+// It returns poststore.ErrTooMuch if the threads exceed publishing.MaxListedBytes. Parts shared by
+// several later occurrences are counted once per occurrence.
 func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishing.Post) ([]publishing.Thread, error) {
 	if len(roots) == 0 {
 		return nil, nil
@@ -146,7 +146,8 @@ func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishi
 			}
 		}
 		if r.ReleaseID == nil && r.State == publishing.StateError && len(r.Parts) > 0 {
-			// The thread failed midway. If its first part was published, show where.
+			// The thread failed midway. If its first part was published, use that part's id and
+			// URL.
 			r.ReleaseID, r.ReleaseURL = r.Parts[0].ReleaseID, r.Parts[0].ReleaseURL
 		}
 		out[i] = publishing.Thread{
@@ -166,8 +167,8 @@ func tagsOf(root publishing.Post, known map[publishing.TagID]publishing.Tag) (ou
 	return out
 }
 
-// projectedParts returns the parts of a later occurrence, with the ids that they will have once the
-// occurrence is stored.
+// projectedParts returns the parts of a later occurrence. They have the ids that they will have
+// once the occurrence is stored.
 func projectedParts(root publishing.Post, template []publishing.Part) []publishing.Part {
 	out := slices.Clone(template)
 	for i := range out {

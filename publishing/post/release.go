@@ -14,15 +14,15 @@ import (
 	"crier/tenancy"
 )
 
-// maxRecent is the maximum number of recent items to list from a platform.
+// maxRecent is the maximum number of recent items requested from a platform.
 const maxRecent = 50
 
-// Missing helps a person find a post that the platform published without returning an id. It
-// returns what was recently published to the post's channel. It returns nothing for other posts, or
-// if the platform cannot list recent items.
+// Missing helps to find a post that was published although the platform returned no id. It returns
+// the items recently published on the post's channel. It returns no items for any other post, or if
+// the platform cannot list recent items.
 //
-// It returns NotFound if there is no such post, Unauthenticated if the channel must be reconnected,
-// and Upstream if the platform fails.
+// It returns NotFound if the post does not exist, Unauthenticated if the channel must be
+// reconnected, and Upstream if the platform fails.
 func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) ([]publishing.RemoteItem, error) {
 	const op = "publishing.Missing"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -67,13 +67,13 @@ func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) (
 	return out, nil
 }
 
-// SetRelease stores the id that the platform gave a published post. Example:
+// SetRelease stores the id that a published post has on its platform. Example:
 // at://did:plc:abc/app.bsky.feed.post/3k...
 //
-// It returns NotFound if there is no such post, Invalid for an id that cannot be stored, and
-// Conflict if the post already has an id or is scheduled or being published.
+// It returns NotFound if the post does not exist, and Invalid if the id cannot be stored. It
+// returns Conflict if the post already has an id, is scheduled, or is being published.
 //
-// It leaves no audit entry, because the post's timeline records the change.
+// It writes no audit entry, because the change is recorded in the post's timeline.
 func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, release string) error {
 	const op = "publishing.SetRelease"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -107,7 +107,7 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 // maxRelease is the maximum length of a release id, in bytes.
 const maxRelease = 1024
 
-// checkRelease returns an Invalid fault for a release id that cannot be stored.
+// checkRelease returns an Invalid fault if the release id cannot be stored.
 func checkRelease(release string) error {
 	if release != "" && len(release) <= maxRelease && publishing.Storable(release) && release != publishing.ReleaseMissing {
 		return nil
@@ -120,9 +120,9 @@ func checkRelease(release string) error {
 	}
 }
 
-// isReleaseSettable reports whether people may set a post's release id: no id is known, and the
-// post is neither scheduled nor being published. A post with an id has been published, so it can be
-// queued only with republish.
+// isReleaseSettable reports whether users may set a post's release id. They may if no id is known
+// and the post is neither scheduled nor being published. A post with an id counts as published, so
+// it can be queued only with republish.
 func isReleaseSettable(state publishing.State, release *string) bool {
 	switch state {
 	case publishing.StateQueue, publishing.StateWaiting, publishing.StatePublishing, publishing.StateUnknown:

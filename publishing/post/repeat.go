@@ -13,8 +13,8 @@ import (
 	"crier/tenancy"
 )
 
-// repeat begins the series that a create requests. A series has a template that is separate from
-// its posts, so that a single occurrence can be changed.
+// repeat starts the series requested by a create command. A series has a template that is separate
+// from its posts, so that a single occurrence can be changed.
 func (s *Posts) repeat(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, cmd publishing.CreatePosts,
 	entries []checked, plans []plan, quota poststore.PostQuota,
@@ -56,9 +56,9 @@ func (s *Posts) repeat(
 	return nil
 }
 
-// replaceSeries prepares a replaced post's series for a change: it deletes the other stored
-// occurrences that have not ended. It returns Invalid if the post is not the series' next
-// occurrence, unless the series has stopped.
+// replaceSeries prepares a replaced post's series for a change. It deletes the other stored
+// occurrences that have not ended yet. If the series has not stopped and the post is not its next
+// occurrence, replaceSeries returns Invalid.
 func (s *Posts) replaceSeries(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, e checked, pl plan,
 	quota poststore.PostQuota,
@@ -68,7 +68,8 @@ func (s *Posts) replaceSeries(
 			continue
 		}
 		// If the current occurrence has just ended, the next one must be stored first. Invalid
-		// means that the time zone is unknown; this change replaces the zone.
+		// means that the time zone is unknown. It is ignored, because this change replaces the time
+		// zone.
 		if _, err := poststore.Advance(ctx, tx, old.Series, true, quota); err != nil && !fault.Is(err, fault.Invalid) {
 			return err
 		}

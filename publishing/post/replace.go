@@ -10,13 +10,13 @@ import (
 	poststore "crier/publishing/post/store"
 )
 
-// existing returns the group of posts that an entry replaces. The entry names the group by the
-// group's id or by the id of any of its parts; found is false if it names no group. An unknown
+// existing returns the group of posts that an entry replaces. The entry refers to the group by its
+// id or by the id of any of its parts. If the entry refers to no group, found is false. An unknown
 // group id is ignored, because clients choose the group ids of new posts.
 //
-// If the entry names a later occurrence of a repeated post, existing stores the occurrence first,
-// so that it can be changed on its own. It returns Invalid if a part id is unknown, or if the ids
-// belong to different groups.
+// If the entry refers to a later occurrence of a repeated post, existing stores the occurrence
+// first. The occurrence can then be changed on its own. existing returns Invalid if a part id is
+// unknown, or if the ids belong to different groups.
 func existing(
 	ctx context.Context, tx *db.Tx, e checked,
 ) (group publishing.GroupID, found bool, err error) {
@@ -62,9 +62,9 @@ func existing(
 	return group, !group.IsZero(), nil
 }
 
-// replaced locks the posts that an entry replaces, and returns them with their root. It returns
-// Conflict if the posts cannot be moved, and Invalid if they belong to another channel or no longer
-// exist.
+// replaced locks the posts that an entry replaces. It returns these posts and their root. It
+// returns Conflict if the posts cannot be moved, and Invalid if they belong to another channel or
+// no longer exist.
 func replaced(
 	ctx context.Context, tx *db.Tx, e checked, group publishing.GroupID, republish bool,
 ) (old []poststore.PostStatus, root poststore.PostStatus, err error) {
@@ -87,8 +87,8 @@ func replaced(
 	return nil, root, entryFault(e, "The post no longer exists.")
 }
 
-// keptState returns the state of an updated post. A queued post stays queued. Any other post
-// becomes a draft, to keep a failed post from going out unrequested.
+// keptState returns the state of a post after an update. A queued post stays queued. Any other post
+// becomes a draft, so that a failed post is not published unless someone asks for it.
 func keptState(s publishing.State) publishing.State {
 	if s == publishing.StateQueue {
 		return s

@@ -10,10 +10,10 @@ import (
 	"crier/tenancy"
 )
 
-// Series gives the scheduler access to repeated posts. It is safe for concurrent use.
+// Series gives the scheduler access to the series of repeated posts. It is safe for concurrent use.
 type Series struct {
 	DB *db.DB
-	// Quota limits an organization's posts. It is nil on an instance without plans.
+	// Quota limits the number of posts per organization. It is nil on an instance without plans.
 	Quota db.Quota
 }
 

@@ -14,14 +14,15 @@ import (
 	"crier/tenancy"
 )
 
-// ChangeSettings merges the members of cmd.Settings into the settings of a post and its followers;
-// a null member is removed. For a repeated post, it changes this occurrence only. The posts keep
-// their states, except that approved posts in the queue become drafts unless cmd overrides the
-// approval.
+// ChangeSettings merges the members of cmd.Settings into the settings of a post and its followers.
+// Members set to null are removed. If the post is repeated, only this occurrence changes. The posts
+// keep their states, with one exception: unless cmd overrides the approval, approved posts in the
+// queue become drafts.
 //
-// It returns NotFound if there is no such post, and Forbidden if the principal may not override the
-// approval. It returns Invalid if the settings of a queued post break the platform's rules, and
-// Conflict if the post is being published, or has been or may have been published.
+// It returns NotFound if the post does not exist, and Forbidden if the principal may not override
+// the approval. It returns Invalid if the post is queued and its new settings violate the
+// platform's rules. It returns Conflict if the post is being published, has been published, or may
+// have been published.
 func (s *Posts) ChangeSettings(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeSettings,
 ) (out publishing.SettingsChanged, err error) {
@@ -109,7 +110,7 @@ func (s *Posts) ChangeSettings(
 	return out, db.PostFault(op, err)
 }
 
-// rootOf returns the post that follows no other. Every group has one.
+// rootOf returns the post without a predecessor. Every group has exactly one.
 func rootOf(posts []poststore.PostStatus) poststore.PostStatus {
 	for _, p := range posts {
 		if p.After.IsZero() {
@@ -119,8 +120,8 @@ func rootOf(posts []poststore.PostStatus) poststore.PostStatus {
 	return posts[0]
 }
 
-// merged returns the stored settings with the members of change applied. A null member removes the
-// stored one.
+// merged returns the stored settings with the members in change applied. If a member of change is
+// null, that member is removed.
 func merged(stored, change json.RawMessage) json.RawMessage {
 	members, changed := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if json.Unmarshal(stored, &members) != nil || json.Unmarshal(change, &changed) != nil || members == nil {

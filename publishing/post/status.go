@@ -14,16 +14,16 @@ import (
 	"crier/tenancy"
 )
 
-// ChangeStatus moves all posts of a thread to DRAFT or QUEUE, and returns the root's new state. A
-// post that is already queued keeps its place in the queue.
+// ChangeStatus moves all posts of a thread to DRAFT or QUEUE. It returns the root's new state. If
+// the thread is already queued, it keeps its place in the queue.
 //
-// ChangeStatus returns NotFound if there is no such post, Quota if the plan allows no more posts in
-// the post's billing month, and Invalid if the status is unknown or the post breaks its platform's
-// rules. It returns Conflict in these cases:
+// ChangeStatus returns NotFound if the post does not exist. It returns Quota if the plan allows no
+// more posts in the post's billing month. It returns Invalid if the status is unknown, or if the
+// post violates its platform's rules. It returns Conflict in these cases:
 //
 //   - The post is being published.
 //   - The post has been or may have been published, and Republish is not set.
-//   - The post's content is not what was approved, and Override is not set.
+//   - The post's content differs from the approved content, and Override is not set.
 //   - An approval request is pending, and the principal is not an administrator.
 //
 // It returns Forbidden if Override is set but the principal may not override the approval.
@@ -79,18 +79,20 @@ func (s *Posts) ChangeStatus(
 // movement is the result of move.
 type movement struct {
 	root publishing.PostID
-	// due is when the first post is due.
+	// due is when the first post of the group is due.
 	due *time.Time
 	// moved is false if the group was already queued and keeps its place in the queue.
 	moved bool
 	held  heldApproval
 }
 
-// move changes the state of a post's group. Queuing the group ends any pending approval request.
+// move changes the state of all posts in a post's group. If it queues the group, any pending
+// approval request ends.
 //
-// It returns NotFound if the post no longer exists, Invalid if its channel or one of its files no
-// longer exists, and Quota if the plan allows no more posts. It returns Conflict if the post's
-// state does not allow the move, or if its approval does not allow this principal to make it.
+// It returns NotFound if the post no longer exists. It returns Invalid if the post's channel or one
+// of its files no longer exists, and Quota if the plan allows no more posts. It returns Conflict if
+// the post's state does not allow the move, or if the principal may not make it because of the
+// approval.
 func (s *Posts) move(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal,
 	post publishing.PostID, to publishing.State, cmd publishing.ChangeStatus,
@@ -163,8 +165,8 @@ func (s *Posts) move(
 	return out, quota.Check(ctx, op, at, before)
 }
 
-// checkStored checks the quota after posts have been added to the queue for the given time. stored
-// is the number of posts added.
+// checkStored checks the quota after posts due at the given time have been added to the queue.
+// stored is the number of posts added.
 func checkStored(
 	ctx context.Context, quota poststore.PostQuota, op string, at time.Time, stored int,
 ) error {
@@ -175,7 +177,7 @@ func checkStored(
 	return quota.Check(ctx, op, at, n-stored)
 }
 
-// queued reports whether every post is waiting for its time and none may have been sent.
+// queued reports whether all posts are waiting to be published and none of them may have been sent.
 func queued(posts []poststore.PostStatus) bool {
 	for _, p := range posts {
 		if p.OutcomeUnknown || p.State != publishing.StateQueue && p.State != publishing.StateWaiting {
@@ -185,8 +187,8 @@ func queued(posts []poststore.PostStatus) bool {
 	return true
 }
 
-// movable applies publishing.Move to every post in a group. If part of any post is published, all
-// of the posts count as published.
+// movable applies publishing.Move to every post in a group. If any part in the group has been
+// published, all posts count as published.
 func movable(posts []poststore.PostStatus, to publishing.State, republish bool) error {
 	published := false
 	for _, p := range posts {
@@ -200,7 +202,8 @@ func movable(posts []poststore.PostStatus, to publishing.State, republish bool) 
 	return nil
 }
 
-// recheck checks a stored post against its channel's rules as if it were new, and returns the post.
+// recheck checks a stored post against the channel's rules as if the post were new. It returns the
+// post.
 func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (publishing.PostDetail, error) {
 	detail, err := s.Get(ctx, p, post)
 	if err != nil {
@@ -212,7 +215,7 @@ func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (
 	return detail, nil
 }
 
-// storedEntry converts a stored post to a request entry whose references have been looked up.
+// storedEntry converts a stored post to a checked entry, as if a request had contained the post.
 func storedEntry(d publishing.PostDetail) checked {
 	entry := checked{channel: d.Channel, settings: d.Root.Settings}
 	for _, part := range d.Root.Parts {

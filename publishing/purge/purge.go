@@ -51,16 +51,16 @@ func New(deps Deps) *Purger { return &Purger{deps: deps, db: deps.DB} }
 // Purge deletes all of an organization's publishing data, including files and credentials. It
 // returns the number of deleted rows, even if it returns an error. Rows that are deleted along with
 // another row do not count. Purge is meant for a background job. The caller must call
-// scheduler.Queue.Stop first, and deletes the organization itself after Purge has succeeded.
+// scheduler.Queue.Stop first, and must delete the organization itself after Purge has succeeded.
 //
-// Purge works in short transactions. After a crash, or if ctx ends, the next call continues. A call
-// that finds nothing returns 0. Files are deleted before the rows that refer to them. If a file or
-// row cannot be deleted, its row stays, and Purge continues with the others and returns the error
-// at the end.
+// Purge works in short transactions. After a crash, or if ctx ends, the next call continues where
+// the last one stopped. A call that finds nothing returns 0. Files are deleted before the rows that
+// refer to them. If a file or a row cannot be deleted, the row remains. Purge continues with the
+// others and returns the error at the end.
 //
 // While a post is being sent or a picture is being made, Purge deletes what it can and returns
-// Conflict; the caller must then call it again later. It returns Unavailable while the database or
-// the blob store is down, and ctx's error if ctx ends.
+// Conflict. In that case, the caller must call Purge again later. Purge returns Unavailable while
+// the database or the blob store is down, and ctx's error if ctx ends.
 func (s *Purger) Purge(ctx context.Context, org tenancy.OrgID) (rows int, err error) {
 	p := &purge{deps: s.deps, db: s.db, org: org}
 	err = p.run(ctx)
@@ -162,8 +162,9 @@ func (p *purge) files(ctx context.Context, kind purgestore.FileKind) error {
 	return p.count(ctx, string(kind), n, err)
 }
 
-// count adds n to the deleted rows and returns a sweep's error with the kind. A sweep that was
-// stopped by ctx reports no error but is incomplete, so count returns ctx's error.
+// count adds n to the number of deleted rows, and returns a sweep's error with the kind added to
+// its message. A sweep that stopped because ctx ended is incomplete but reports no error. In that
+// case, count returns ctx's error.
 func (p *purge) count(ctx context.Context, kind string, n int, err error) error {
 	p.rows += n
 	if err == nil {

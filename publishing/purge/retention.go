@@ -15,18 +15,19 @@ import (
 
 // Retention configures how long rows are kept after they are no longer needed; 0 means forever.
 type Retention struct {
-	// Keys is counted from when the posts created with an Idempotency-Key ended or last changed.
+	// Keys is how long idempotency keys are kept, counted from when the posts created with the key
+	// ended or last changed.
 	Keys time.Duration `env:"IDEMPOTENCY_KEY_RETENTION, default=720h" doc:"How long an Idempotency-Key is kept; 0s: forever."`
-	// Events is counted from when a post ended.
+	// Events is how long a post's timeline is kept, counted from when the post ended.
 	Events time.Duration `env:"EVENT_RETENTION, default=4320h" doc:"How long a post's timeline is kept; 0s: forever."`
-	// Deleted is counted from the deletion. The default is longer than a billing month, because a
-	// month's quota counts the posts published in that month.
+	// Deleted is how long a deleted post is kept, counted from the deletion. The default is longer
+	// than a billing month, because a month's quota counts the posts published in that month.
 	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=768h" doc:"How long a deleted post is kept; 0s: forever."`
 	// Deliveries is counted from the event.
 	Deliveries time.Duration `env:"WEBHOOK_RETENTION, default=720h" doc:"How long a webhook delivery is kept; 0s: forever."`
-	// Figures is counted from the day that the metrics describe.
+	// Figures is how long daily metrics are kept, counted from the day that they describe.
 	Figures time.Duration `env:"ANALYTICS_RETENTION, default=17568h" doc:"How long daily metrics are kept; 0s: forever."`
-	// Notifications is counted from an incident's last event.
+	// Notifications is how long a notification is kept, counted from its incident's last event.
 	Notifications time.Duration `env:"NOTIFICATION_RETENTION, default=2160h" doc:"How long a notification is kept; 0s: forever."`
 }
 
@@ -52,12 +53,12 @@ func (r Retention) Validate() error {
 	return faults.Err()
 }
 
-// secretRetention exceeds the clock skew between processes, so that no process is still signing
-// with a deleted secret.
+// secretRetention is how long an expired secret is kept. It is longer than any clock skew between
+// processes, so that no process is still signing with a secret that has been deleted.
 const secretRetention = time.Hour
 
-// minRetention exceeds the time for which clients repeat a request and the delay with which an
-// outcome can arrive.
+// minRetention is longer than clients keep repeating a request, and longer than an outcome can be
+// delayed.
 const minRetention = 24 * time.Hour
 
 const maxRetention = 10 * 365 * 24 * time.Hour
@@ -97,11 +98,12 @@ func (p *Pruner) Kinds() []Prunable { return slices.Sorted(maps.Keys(p.sweeps)) 
 
 // Prune deletes the rows of one kind that have passed their retention period, in short transactions
 // with pauses in between. It returns the number of deleted rows. Rows that belong to a deleted post
-// do not count.
+// are not counted.
 //
-// Reaching ctx's deadline is not an error. The next call continues from there and, once all rows
-// have been tried, starts over with the oldest. If the database rejects the deletion of a row,
-// Prune continues with the others and returns the first such error at the end.
+// If ctx reaches its deadline, Prune returns no error, and the next call continues where this one
+// stopped. Once all rows have been tried, it starts over with the oldest. If the database rejects
+// the deletion of a row, Prune continues with the others and returns the first such error at the
+// end.
 func (p *Pruner) Prune(ctx context.Context, kind Prunable) (int, error) {
 	return p.sweeps[kind].Run(ctx)
 }
@@ -109,8 +111,8 @@ func (p *Pruner) Prune(ctx context.Context, kind Prunable) (int, error) {
 const (
 	// pruneSize is the number of rows, or of post groups, per statement.
 	pruneSize = 100
-	// pruneRest is the pause after a batch, as a multiple of the time the batch took. Pruning
-	// therefore uses a twentieth of one connection.
+	// pruneRest is the pause after a batch, as a multiple of the time the batch took. As a result,
+	// pruning uses a twentieth of one connection's time.
 	pruneRest = 19
 )
 

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// HTML returns the document as one line of HTML that uses only the elements p h1 h2 h3 u strong a
-// ul ol li br. Parsing the result returns the same document.
+// HTML returns the document as a single line of HTML that uses only the elements p h1 h2 h3 u
+// strong a ul ol li br. Parse(d.HTML()) returns the same document.
 func (d Doc) HTML() string {
 	var w htmlWriter
 	w.blocks(d.Blocks, false)
@@ -21,7 +21,7 @@ type htmlWriter struct {
 
 var blockTags = map[BlockKind]string{Paragraph: "p", Heading1: "h1", Heading2: "h2", Heading3: "h3", Bullets: "ul", Numbers: "ol"}
 
-// blocks writes all blocks. A paragraph that begins an item gets no tags.
+// blocks writes all blocks. A paragraph at the beginning of an item is written without tags.
 func (w *htmlWriter) blocks(all []Block, inItem bool) {
 	for i, b := range all {
 		tag := blockTags[b.Kind]
@@ -51,8 +51,8 @@ func (w *htmlWriter) blocks(all []Block, inItem bool) {
 	}
 }
 
-// spans writes the text of a block. A break at the end is written twice, because browsers do not
-// draw the last one.
+// spans writes the text of a block. If the text ends with a line break, the break is written twice,
+// because browsers do not render a line break at the end of a block.
 func (w *htmlWriter) spans(all []Span) {
 	var open form
 	for _, s := range all {
@@ -66,8 +66,8 @@ func (w *htmlWriter) spans(all []Span) {
 	}
 }
 
-// change writes the tags between two spans. Links enclose bold text, which encloses underlined
-// text.
+// change writes the tags between two spans. Link tags enclose bold tags, and bold tags enclose
+// underline tags.
 func (w *htmlWriter) change(from, to form) {
 	link := from.Href != to.Href
 	strong := link || from.Strong != to.Strong

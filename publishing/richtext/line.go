@@ -2,23 +2,25 @@ package richtext
 
 import "strings"
 
-// whiteSpace is the white space that HTML collapses. It does not include the no-break space.
+// whiteSpace holds the white space characters that HTML collapses. The no-break space is not one of
+// them.
 const whiteSpace = " \t\n\f\r"
 
-// placeholder is the character that editors put in an empty line to hold the cursor. It is never
-// drawn.
+// placeholder is the invisible character that editors put in an empty line to hold the cursor.
 const placeholder = '\ufeff'
 
-// line is the open block: its spans, and the white space that may follow.
+// line is the block that is being read. It holds the block's spans, and white space that may still
+// have to be written.
 type line struct {
 	spans []Span
 	text  strings.Builder // text of the last span
 	form  form            // form of the last span
-	// last is the last character; 0 at the beginning.
+	// last is the last character of the block; 0 if the block is empty.
 	last rune
-	// pending is the form of white space that is written only if text follows on the line.
+	// pending is the form of white space that has not been written yet. It is written only if text
+	// follows on the same line.
 	pending *form
-	// opened is set once the block has text or a break to draw.
+	// opened is set once the block contains text or a line break.
 	opened bool
 	// written counts the characters in all blocks so far.
 	written int
@@ -26,8 +28,8 @@ type line struct {
 	linked int
 }
 
-// maxLinked limits the total length of all link URLs in bytes, because a link around many blocks is
-// written in each block. Links beyond the limit keep only their text.
+// maxLinked limits the total length of all link URLs in bytes. The limit is needed because a link
+// around many blocks is repeated in each block. Beyond the limit, links keep only their text.
 const maxLinked = 1 << 20
 
 // write adds text with its look.
@@ -53,8 +55,8 @@ func (b *line) char(r rune, l look) {
 	}
 }
 
-// kept writes white space that is drawn unchanged. Alternate spaces become no-break spaces, because
-// the spaces would otherwise collapse when the HTML is read again.
+// kept writes white space that must not collapse. Alternate spaces become no-break spaces, because
+// ordinary spaces would collapse when the HTML is parsed again.
 func (b *line) kept(r rune, l look) {
 	b.writePending()
 	n := 1
@@ -70,14 +72,14 @@ func (b *line) kept(r rune, l look) {
 	}
 }
 
-// space records white space that is written if text follows.
+// space records white space that must be written only if text follows.
 func (b *line) space(l look) {
 	if b.pending == nil && b.last != 0 && b.last != '\n' && b.last != ' ' {
 		b.pending = &l.form
 	}
 }
 
-// writePending writes the pending white space, because text follows.
+// writePending writes the recorded white space. It is called when text follows.
 func (b *line) writePending() {
 	if b.pending != nil {
 		f := *b.pending
@@ -86,7 +88,7 @@ func (b *line) writePending() {
 	}
 }
 
-// breakLine ends the line. White space before the break is not drawn.
+// breakLine adds a line break. White space before the line break is dropped.
 func (b *line) breakLine(l look) {
 	b.pending = nil
 	b.put('\n', l.form)
@@ -112,8 +114,8 @@ func (b *line) endSpan() {
 	}
 }
 
-// end returns the spans of the block and begins the next block. ok is false if the block draws
-// nothing. A break at the end of a block does not add a line.
+// end returns the spans of the block and begins a new block. ok is false if there is nothing to
+// render. A line break at the end of the block is dropped, because it does not add a line.
 func (b *line) end() (spans []Span, ok bool) {
 	b.endSpan()
 	spans, ok = b.spans, b.opened

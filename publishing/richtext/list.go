@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// list reads a list. A child that is not an item becomes part of the preceding item.
+// list reads a list. If a child of the list is not an item, it becomes part of the preceding item.
 func (r *reader) list(n *html.Node, l look) {
 	r.endBlock()
 	if r.flat || isUnmarked(n) {
@@ -40,19 +40,19 @@ func (r *reader) list(n *html.Node, l look) {
 	r.endBlock()
 }
 
-// isMarked reports whether a list's child is an item with a marker.
+// isMarked reports whether a child of a list is an item that is rendered with a marker.
 func isMarked(n *html.Node) bool {
 	return n.DataAtom == atom.Li && displayOf(n) != displayNone && !isUnmarked(n)
 }
 
-// plainItems reads a list that is drawn without markers.
+// plainItems reads a list that is rendered without markers.
 func (r *reader) plainItems(n *html.Node, l look) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		r.stray(c, l)
 	}
 }
 
-// stray reads a list's child that is drawn without a marker.
+// stray reads a child of a list that is rendered without a marker.
 func (r *reader) stray(n *html.Node, l look) {
 	if n.DataAtom != atom.Li {
 		r.node(n, l)
@@ -63,8 +63,8 @@ func (r *reader) stray(n *html.Node, l look) {
 	}
 }
 
-// inItem calls read to add blocks to an item. It drops blank lines at the beginning and end of the
-// item.
+// inItem calls read, which adds blocks to the item. Blank lines at the beginning and end of the
+// item are dropped.
 func (r *reader) inItem(item *Item, read func()) {
 	out, kind := r.out, r.kind
 	r.out, r.kind = &item.Blocks, Paragraph
@@ -83,10 +83,12 @@ func (r *reader) inItem(item *Item, read func()) {
 
 func isBlank(b Block) bool { return !b.Kind.IsList() && len(b.Spans) == 0 }
 
-// addItem adds an item to the list at the end of blocks. If level is positive, it first descends up
-// to that many levels through last items. It continues the list that it finds if that list has the
-// same kind as list. A numbered list must also have the same form, and list.Start must be its next
-// number. Otherwise, addItem begins list as a new list.
+// addItem adds an empty item at the given nesting level and returns it. Starting from blocks, it
+// descends up to level times into the last item of the list at the end.
+//
+// If the blocks found there end with a list whose Kind equals list.Kind, addItem adds the item to
+// that list. For numbered lists, the form must also match and list.Start must be the next number.
+// Otherwise, addItem appends list as a new list and adds the item to it.
 func addItem(blocks *[]Block, level int, list Block) *Item {
 	if level > 0 {
 		if last := lastItem(*blocks); last != nil {
@@ -117,13 +119,13 @@ func lastItem(blocks []Block) *Item {
 	return &items[len(items)-1]
 }
 
-// isUnmarked reports whether a list or an item is drawn without markers.
+// isUnmarked reports whether a list or an item is rendered without markers.
 func isUnmarked(n *html.Node) bool {
 	css := styleOf(n)
 	return css["list-style-type"] == "none" || strings.Contains(" "+css["list-style"]+" ", " none ")
 }
 
-// counters holds the next number for each level of a list.
+// counters holds the number of the next item at each level of a list.
 type counters struct {
 	at   []int
 	step int
@@ -145,7 +147,8 @@ func countersOf(n *html.Node) *counters {
 	return c
 }
 
-// next returns an empty list of the kind to which an item belongs, starting with the item's number.
+// next returns an empty list for an item. The list has the item's kind and, if it is numbered,
+// starts with the item's number.
 func (c *counters) next(list, item *html.Node, level int) Block {
 	for len(c.at) <= level {
 		c.at = append(c.at, 1)
@@ -163,8 +166,8 @@ func (c *counters) next(list, item *html.Node, level int) Block {
 	return b
 }
 
-// markerOf returns the kind of list to which an item belongs, and the form of the list's numbers.
-// Quill writes every list as <ol> and names the kind in data-list.
+// markerOf returns the kind of list to which an item belongs, and the form of its number. The Quill
+// editor writes every list as <ol> and stores the kind in the attribute data-list.
 func markerOf(list, item *html.Node) (BlockKind, NumberForm) {
 	switch attr(item, "data-list") {
 	case "":
@@ -195,8 +198,8 @@ func markerOf(list, item *html.Node) (BlockKind, NumberForm) {
 
 var quillIndent = regexp.MustCompile(`(?:^|\s)ql-indent-([1-9])(?:\s|$)`)
 
-// quillLevel returns the nesting level of an item written by Quill, which writes nested lists as
-// one flat list.
+// quillLevel returns the nesting level of an item that was written by the Quill editor. Quill
+// writes nested lists as one flat list.
 func quillLevel(item *html.Node) int {
 	m := quillIndent.FindStringSubmatch(attr(item, "class"))
 	if m == nil {
@@ -208,7 +211,7 @@ func quillLevel(item *html.Node) int {
 var wordLevel = regexp.MustCompile(`\blevel([1-9])\b`)
 
 // wordMarkerOf returns the nesting level and the marker of a list item that Word wrote as a
-// paragraph. ok is false for any other paragraph.
+// paragraph. If the paragraph is not such an item, ok is false.
 func wordMarkerOf(n *html.Node) (level int, marker *html.Node, ok bool) {
 	m := wordLevel.FindStringSubmatch(styleOf(n)["mso-list"])
 	if m == nil {
@@ -218,7 +221,8 @@ func wordMarkerOf(n *html.Node) (level int, marker *html.Node, ok bool) {
 	return int(m[1][0] - '1'), marker, marker != nil
 }
 
-// wordMarker returns the marker in a paragraph written by Word, at most depth levels down, or nil.
+// wordMarker returns the marker in a paragraph written by Word. It searches at most depth levels
+// down and returns nil if there is no marker.
 func wordMarker(n *html.Node, depth int) *html.Node {
 	for c := n.FirstChild; c != nil && depth > 0; c = c.NextSibling {
 		if isWordMarker(c) {
@@ -242,8 +246,8 @@ func (r *reader) wordItem(n *html.Node, level int, marker *html.Node, l look) {
 	r.inItem(item, func() { r.nodes(n, l) })
 }
 
-// wordList returns an empty list of the kind to which a Word marker belongs. Word draws bullets
-// with characters from symbol fonts.
+// wordList returns an empty list of the kind to which a Word marker belongs. The font is needed
+// because Word renders bullets with characters from symbol fonts.
 func wordList(marker, font string) Block {
 	for _, signs := range []string{"symbol", "wingdings", "courier"} {
 		if strings.Contains(font, signs) {

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// look is how an element's text is drawn.
+// look describes how the text of an element is rendered.
 type look struct {
 	form
 	space spacing
 }
 
-// spacing is how white space is treated; see the CSS property white-space.
+// spacing defines how white space is handled, like the CSS property white-space.
 type spacing int
 
 const (
@@ -29,7 +29,7 @@ const (
 
 func (s spacing) keepsLines() bool { return s != collapse }
 
-// of returns the look of an element inside an element with look l.
+// of returns the look of the element n. l is the look of the enclosing element.
 func (l look) of(n *html.Node) look {
 	switch n.DataAtom {
 	case atom.Strong, atom.B:
@@ -78,9 +78,9 @@ const maxAddress = 2048
 
 var addressSpace = strings.NewReplacer("\n", "", "\r", "", "\t", "", " ", "%20")
 
-// address returns the URL of a link to a page or a mailbox, or "" for any other link. As in a
-// browser, line breaks and tabs are ignored, and spaces become %20. A URL that begins with www.
-// gets the scheme https.
+// address returns the URL of a link to a web page or an email address, or "" for any other link. As
+// in a browser, line breaks and tabs are removed, and spaces become %20. If the link begins with
+// www., https:// is prepended.
 func address(href string) string {
 	href = strings.TrimFunc(href, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 	href = addressSpace.Replace(href)
@@ -106,7 +106,7 @@ func address(href string) string {
 	return href
 }
 
-// display is how an element is laid out.
+// display defines how an element is laid out.
 type display int
 
 const (
@@ -160,7 +160,8 @@ func displayOfTag(n *html.Node) display {
 	return displayInline
 }
 
-// styleOf returns the declarations in the style attribute, in lower case.
+// styleOf returns the declarations in an element's style attribute. Names and values are in lower
+// case.
 func styleOf(n *html.Node) map[string]string {
 	style := attr(n, "style")
 	if style == "" {
@@ -180,8 +181,9 @@ func styleOf(n *html.Node) map[string]string {
 // emoji picture.
 var shortcode = regexp.MustCompile(`^(?::[\p{L}\p{M}\p{N}_+'-]{1,64}:){1,2}$`)
 
-// emojiOf returns a picture's alternative text if the text is an emoji or an emoji name, and "" for
-// any other node. Editors write emoji as pictures, which would otherwise be missing from the text.
+// emojiOf returns the alternative text of a picture if that text is an emoji or the name of an
+// emoji. For any other node, it returns "". Editors may write emoji as pictures, which would
+// otherwise be missing from the text.
 func emojiOf(n *html.Node) string {
 	if n.DataAtom != atom.Img {
 		return ""
@@ -192,8 +194,8 @@ func emojiOf(n *html.Node) string {
 	return ""
 }
 
-// isEmoji reports whether text contains an emoji and neither letters nor white space, as the
-// alternative text of an emoji picture does.
+// isEmoji reports whether text may be the alternative text of an emoji picture: it contains an
+// emoji, but no letters and no white space.
 func isEmoji(text string) bool {
 	found := false
 	for _, r := range text {

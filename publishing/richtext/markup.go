@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// IsHTML reports whether text is HTML rather than plain text. HTML begins, after white space and
-// comments, with a tag that editors write, such as <div>. A text that contains an element of the
-// subset with its end tag is also HTML. Merely mentioning a tag does not make a text HTML. IsHTML
-// takes linear time.
+// IsHTML reports whether text is HTML rather than plain text. Text is HTML if it begins with a tag
+// that editors write, such as <div>. White space and comments before the tag are ignored. Text is
+// also HTML if it contains an element of the subset together with its end tag. Text that merely
+// mentions a tag is not HTML. IsHTML takes linear time.
 func IsHTML(text string) bool {
 	start := len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
 	tags := tagsOf(text)
@@ -35,9 +35,8 @@ func IsHTML(text string) bool {
 	return false
 }
 
-// isOfText reports whether text that begins with this element is likely to come from an editor.
-// Text that begins with any other element, such as <script>, is more likely to be about that
-// element.
+// isOfText reports whether text that begins with this element probably comes from an editor. If
+// text begins with another element, such as <script>, it is probably about that element.
 func isOfText(name string) bool {
 	switch name {
 	case "applet", "audio", "base", "button", "canvas", "embed", "form", "frame", "frameset", "iframe", "img", "input",
@@ -49,12 +48,13 @@ func isOfText(name string) bool {
 	}
 }
 
-// escape escapes every < that does not begin markup, to keep the parser from mistaking the text
-// after it for a tag. A tag is not markup if its required end tag is missing, as in a<b and c>d; an
-// unclosed script would swallow the rest.
+// escape escapes every < that does not begin markup, so that the parser does not mistake the text
+// that follows for a tag. A tag whose end tag is required but missing does not count as markup. In
+// a<b and c>d, for example, nothing is a tag. Without this rule, an unclosed script would swallow
+// the rest of the text.
 //
-// The end tag of a paragraph that is not open only ends the line. escape replaces such a tag,
-// because the parser would turn it into a blank line.
+// If no paragraph is open, the end tag of a paragraph only ends the line. The parser would turn it
+// into a blank line, so escape replaces it.
 func escape(sent string) string {
 	tags := tagsOf(sent)
 	ends := endsOf(tags)
@@ -90,8 +90,8 @@ func escape(sent string) string {
 	return out.String()
 }
 
-// tag is a piece of text in the form of a tag with any name. The name of a comment, a doctype or an
-// instruction is empty.
+// tag is a piece of text that has the form of a tag, whatever its name. For a comment, a doctype or
+// a processing instruction, name is empty.
 type tag struct {
 	start, end int
 	name       string // lower case
@@ -100,16 +100,17 @@ type tag struct {
 
 func (t tag) isComment() bool { return t.name == "" }
 
-// markup matches a whole comment, a doctype, a condition or instruction written by Word, or a tag
-// that does not contain the beginning of another tag. The x/net/html tokenizer is not suitable: it
-// extends every "<!", "<?" and incomplete tag to the next ">", across the tags and text in between.
+// markup matches a complete comment, a doctype, a condition or instruction written by Word, or a
+// tag. A tag must not contain the beginning of another tag. The tokenizer of x/net/html is not
+// suitable, because it extends every "<!", every "<?" and every incomplete tag to the next ">",
+// even across other tags and text.
 var markup = regexp.MustCompile(
 	`(?s)<!--.*?-->|<!(?i:doctype)[^>]*>|<!\[(?i:if|endif)[^>]*>|<\?(?i:xml)[^>]*>|` +
 		`<(/?)([a-zA-Z][a-zA-Z0-9]*(?:[:-][a-zA-Z0-9]+)*)(?:[ \t\r\n\f/](?:[^<>"']|"[^"]*"|'[^']*')*)?>`)
 
 func tagsOf(content string) (out []tag) {
-	// Unterminated comments are hidden, because searching for the end of each one would take
-	// quadratic time.
+	// Unterminated comments are replaced before the search, because searching for the end of each
+	// of them would take quadratic time.
 	open := strings.LastIndex(content, "-->") + 1
 	searched := content[:open] + strings.ReplaceAll(content[open:], "<!--", "<!  ")
 	for _, m := range markup.FindAllStringSubmatchIndex(searched, -1) {
@@ -122,7 +123,7 @@ func tagsOf(content string) (out []tag) {
 	return out
 }
 
-// endsOf returns the position of the last end tag for each name.
+// endsOf returns, for each element name, the position of the last end tag.
 func endsOf(tags []tag) map[string]int {
 	ends := map[string]int{}
 	for _, t := range tags {
@@ -176,7 +177,7 @@ func classOf(name string) tagClass {
 	return unknown
 }
 
-// endsParagraph reports whether the start or end tag of an element ends an open paragraph.
+// endsParagraph reports whether a start or end tag of this element ends an open paragraph.
 func endsParagraph(name string) bool {
 	switch name {
 	case "address", "article", "aside", "blockquote", "center", "dd", "details", "dialog", "dir", "div", "dl", "dt",

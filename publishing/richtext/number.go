@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// NumberForm is how a list's numbers are written: the type attribute of <ol>, or "" for digits.
+// NumberForm is the form in which a list's numbers are written. Its value is the type attribute of
+// <ol>, or "" for digits.
 type NumberForm string
 
 // The forms of numbers other than digits.
@@ -16,8 +17,8 @@ const (
 	UpperRoman   NumberForm = "I"
 )
 
-// write returns a number in the form. As in browsers, a number that the form cannot express is
-// written in digits.
+// write formats a number in this form. As in browsers, a number that cannot be written in this form
+// is written in digits.
 func (f NumberForm) write(n int) string {
 	switch {
 	case f == LowerLetters && n > 0:
@@ -33,7 +34,7 @@ func (f NumberForm) write(n int) string {
 	}
 }
 
-// letters returns a number as spreadsheets name their columns: a to z, then aa, ab and so on.
+// letters formats a number in the style of spreadsheet columns: a to z, then aa, ab and so on.
 func letters(n int) (out string) {
 	for ; n > 0; n = (n - 1) / 26 {
 		out = string(rune('a'+(n-1)%26)) + out
@@ -56,8 +57,8 @@ func roman(n int) string {
 	return b.String()
 }
 
-// numberForm returns the form named by a type attribute or a list-style-type, or "" for any other
-// name.
+// numberForm returns the form that a type attribute or a list-style-type specifies, or "" for any
+// other value.
 func numberForm(name string) NumberForm {
 	switch f := NumberForm(name); f {
 	case LowerLetters, UpperLetters, LowerRoman, UpperRoman:

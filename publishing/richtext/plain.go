@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// Plain returns the document as text for a platform without markup. Blocks become lines, items get
-// a dash or a number, and nested lists are indented by two spaces per level. A link is followed by
-// its URL unless the link's text already contains the URL.
+// Plain returns the document as text for a platform without markup. Each block starts on a new
+// line. Items begin with a dash or a number, and nested lists are indented by two spaces per level.
+// A link is followed by its URL unless the link's text already contains the URL.
 func (d Doc) Plain() string {
 	var w plainWriter
 	w.blocks(d.Blocks, "", "")
 	return strings.Trim(w.String(), "\n")
 }
 
-// maxIndent limits the indentation, to keep a few bytes of nested lists from becoming megabytes of
-// spaces.
+// maxIndent is the maximum number of spaces by which a line is indented. Without a limit, a few
+// bytes of nested lists could become megabytes of spaces.
 const maxIndent = 16
 
 func indented(prefix string) string { return prefix[:min(len(prefix), maxIndent)] }
@@ -27,7 +27,7 @@ type plainWriter struct {
 	strings.Builder
 }
 
-// blocks writes all blocks, with the prefix first on the first line and rest on the others.
+// blocks writes all blocks. first is the prefix of the first line; rest is that of all others.
 func (w *plainWriter) blocks(all []Block, first, rest string) {
 	for _, b := range all {
 		if b.Kind.IsList() {
@@ -48,7 +48,7 @@ func (w *plainWriter) list(b Block, first, rest string) {
 		switch {
 		case len(item.Blocks) == 0:
 			w.lines("", first+marker, rest)
-		// browsers draw both markers on one line; only the inner marker is kept
+		// browsers render both markers on one line; only the inner marker is kept
 		case item.Blocks[0].Kind.IsList():
 			w.blocks(item.Blocks, indented(rest+"  "), indented(rest+"  "))
 		default:
@@ -58,7 +58,7 @@ func (w *plainWriter) list(b Block, first, rest string) {
 	}
 }
 
-// lines writes the lines of text without trailing spaces and no-break spaces.
+// lines writes the lines of text. It trims spaces and no-break spaces from the end of each line.
 func (w *plainWriter) lines(text, first, rest string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		w.WriteString(strings.TrimRight(first+line, " \u00a0") + "\n")
@@ -85,9 +85,9 @@ func text(spans []Span) string {
 	return b.String()
 }
 
-// shows reports whether a link's text contains its URL, either unchanged or as browsers show it:
-// with letters in other scripts decoded and without the slash after a host. For a mailto URL, only
-// the mailbox counts.
+// shows reports whether a link's text contains the link's URL. The URL may be unchanged or in the
+// form that browsers show: with letters of other scripts decoded, and without the slash after the
+// host. For a mailto URL, it is enough if the text contains the email address.
 func shows(text, href string) bool {
 	if mailbox, ok := strings.CutPrefix(href, "mailto:"); ok {
 		mailbox, _, _ = strings.Cut(mailbox, "?")
@@ -100,7 +100,8 @@ func shows(text, href string) bool {
 	return isHost && strings.Count(href, "/") == 3 && contains(text, readable(host))
 }
 
-// contains reports whether text contains address as a whole, not as the beginning of a longer URL.
+// contains reports whether text contains address as a whole URL, not as the beginning of a longer
+// URL.
 func contains(text, address string) bool {
 	_, rest, found := strings.Cut(text, address)
 	next, _ := utf8.DecodeRuneInString(rest)
@@ -109,8 +110,8 @@ func contains(text, address string) bool {
 
 var encoded = regexp.MustCompile(`(?:%[89A-Fa-f][0-9A-Fa-f])+`)
 
-// readable returns a URL with percent-encoded letters, marks and digits outside ASCII decoded.
-// Everything else stays encoded, because decoding it would end the URL or change its meaning.
+// readable decodes the percent-encoded letters, marks and digits in a URL that are not ASCII.
+// Everything else stays encoded, because decoding it could end the URL early or change its meaning.
 func readable(address string) string {
 	return encoded.ReplaceAllStringFunc(address, func(escapes string) string {
 		plain, err := url.PathUnescape(escapes)

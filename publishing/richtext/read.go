@@ -7,9 +7,9 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Parse reads HTML, either a whole page or part of one, as a browser draws it. A < that does not
-// begin HTML markup is text. HTML that is nested too deeply keeps its text but loses its structure.
-// Parse takes linear time.
+// Parse reads HTML, either a whole page or a fragment, and returns a document that matches what a
+// browser would render. A < that does not begin HTML markup is treated as text. If the HTML is
+// nested too deeply, Parse keeps its text but not its structure. Parse takes linear time.
 func Parse(sent string) Doc {
 	body := &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body}
 	markup := escape(sent)
@@ -26,7 +26,7 @@ func Parse(sent string) Doc {
 	return doc
 }
 
-// parseFlat reads the text of HTML that the parser rejects. Each block becomes a paragraph.
+// parseFlat reads the text of HTML that the parser rejects. Every block becomes a paragraph.
 func parseFlat(markup string) Doc {
 	var doc Doc
 	r := reader{out: &doc.Blocks}
@@ -48,13 +48,14 @@ func parseFlat(markup string) Doc {
 
 // reader collects blocks from an HTML tree.
 type reader struct {
-	// out is where the next block goes: the blocks of the document or an item.
+	// out is the list to which the next block is added: the blocks of the document or of an item.
 	out *[]Block
 	// line is the open block.
 	line line
 	// kind is the kind of new paragraphs.
 	kind BlockKind
-	// flat is set in a table row with several filled cells, where blocks are joined on one line.
+	// flat is set in a table row if more than one cell has content. Blocks in the row are then
+	// joined on one line.
 	flat bool
 }
 
@@ -119,7 +120,8 @@ func alone(n *html.Node) *html.Node {
 	return &c
 }
 
-// link reads a link. If the link has no text, its URL becomes the text.
+// link reads a link. If the link has no text, its URL is used as the text, except in a flat table
+// row.
 func (r *reader) link(n *html.Node, l look) {
 	before := r.line.written
 	r.nodes(n, l)
@@ -128,7 +130,7 @@ func (r *reader) link(n *html.Node, l look) {
 	}
 }
 
-// block calls read and puts the text that read adds on separate lines.
+// block calls read. The text that read adds becomes a block of its own.
 func (r *reader) block(read func()) {
 	r.endBlock()
 	read()
@@ -173,8 +175,8 @@ func (r *reader) endBlock() {
 	}
 }
 
-// row reads a table row. If several cells have content, they are joined on one line; a single
-// filled cell keeps its lines.
+// row reads a table row. If more than one cell has content, the cells are joined on one line. If
+// only one cell has content, its lines are kept.
 func (r *reader) row(n *html.Node, l look) {
 	filled := 0
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -190,7 +192,7 @@ func (r *reader) row(n *html.Node, l look) {
 	})
 }
 
-// hasContent reports whether an element draws anything.
+// hasContent reports whether an element renders anything.
 func hasContent(n *html.Node) bool {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {

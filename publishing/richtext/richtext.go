@@ -1,7 +1,8 @@
-// Package richtext reads HTML written by editors as a browser would draw it.
+// Package richtext reads HTML that was written by rich-text editors. It interprets the HTML as a
+// browser does.
 //
-// Parse returns a Doc, which keeps paragraphs, headings, lists, bold and underlined text, and
-// links. A Doc can be written as the HTML subset that is stored, or as plain text.
+// Parse returns a Doc, which contains paragraphs, headings, lists, bold and underlined text, and
+// links. A Doc can be written as plain text, or as HTML in the subset used for stored texts.
 package richtext
 
 // Doc is a structured document.
@@ -30,12 +31,13 @@ type Block struct {
 	Kind  BlockKind
 	Spans []Span
 	Items []Item
-	// Start is the first number in a numbered list, and Form is how the list's numbers are written.
+	// Start is the first number of a numbered list. Form is the form in which its numbers are
+	// written.
 	Start int
 	Form  NumberForm
 }
 
-// Item is a list item. A paragraph at the beginning of an item is drawn beside the marker.
+// Item is a list item. A paragraph at the beginning of an item is rendered next to the marker.
 type Item struct {
 	Blocks []Block
 }
@@ -46,7 +48,7 @@ type Span struct {
 	form
 }
 
-// form is how text looks and where it links.
+// form is how a text looks and what it links to.
 type form struct {
 	Strong, Underline bool
 	// Href is an http, https or mailto URL; "" for text that is not a link.

@@ -20,29 +20,29 @@ func (s *Sender) claimRules(window int) schedulerstore.ClaimRules {
 }
 
 // Warmup executes the scheduler's large statements with empty input on every idle connection, so
-// that Postgres caches their plans. Callers may ignore the error, because the service also works
+// that Postgres caches their plans. Callers may ignore the error, because everything also works
 // without cached plans.
 func (s *Sender) Warmup(ctx context.Context) error { return schedulerstore.Plan(ctx, s.db) }
 
-// claimSplits limits how many statements one call of Claim may use to find rows that Postgres
-// rejects.
+// claimSplits limits how many statements a single call to Claim may execute to find the rows that
+// Postgres rejects.
 const claimSplits = 64
 
-// Claim claims due posts of the organizations in wants, visiting at most window channels of each.
-// The result also says when each organization has more posts due.
+// Claim claims due posts of the organizations in wants. For each organization, it visits at most
+// window channels. The result also says when each organization next has a post due.
 //
 // If Postgres rejects the statement because of one channel's rows, Claim still claims the other
-// posts. To find the channel, it repeatedly halves the list of organizations until one is left, and
-// then that organization's channels. It repairs the channel's hold. If Postgres still rejects the
-// claim, it sets the channel aside for a while.
+// posts. To find that channel, it repeatedly halves the list of organizations until one is left,
+// and then does the same with the organization's channels. It then repairs the channel's hold. If
+// Postgres still rejects the claim, Claim sets the channel aside for a while.
 //
-// If Claim returns an error, unanswered lists the numbers of the statements that may have claimed
-// posts although no response arrived. The caller passes these numbers to GiveBack. If a claim timed
-// out, its number is included, and the next claim should visit fewer channels.
+// If Claim returns an error, unanswered holds the numbers of the statements that may have claimed
+// posts although no response arrived. Pass these numbers to GiveBack. They include the number of a
+// statement that timed out. After a timeout, the next claim should visit fewer channels.
 func (s *Sender) Claim(
 	ctx context.Context, l dispatch.Lease, wants []dispatch.Want, window int, limits dispatch.ClaimLimits,
 ) (result dispatch.ClaimResult, unanswered []int64, err error) {
-	// Each statement reduces the limits for the next one.
+	// The posts claimed by each statement reduce the limits for the next one.
 	limits.Platforms, limits.Busy = maps.Clone(limits.Platforms), maps.Clone(limits.Busy)
 	if limits.Busy == nil {
 		limits.Busy = map[string]int{}
@@ -91,9 +91,9 @@ func (c *claimCall) claim(ctx context.Context, wants []dispatch.Want, window int
 	return nil
 }
 
-// claimChannels retries an organization's rejected claim with half of the window at a time. Once a
-// single channel is left, it repairs the channel's hold or, if that does not help, sets the channel
-// aside.
+// claimChannels retries a rejected claim for an organization, with one half of the channel window
+// at a time. Once only one channel is left, claimChannels repairs that channel's hold. If this does
+// not help, it sets the channel aside.
 func (c *claimCall) claimChannels(ctx context.Context, w dispatch.Want, window int, cause error) error {
 	if window > 1 {
 		return c.claimHalves(ctx, w, window)
@@ -124,8 +124,8 @@ func (c *claimCall) claimChannels(ctx context.Context, w dispatch.Want, window i
 	return nil
 }
 
-// claimHalves claims posts from each half of an organization's channel window. It skips the second
-// half if the organization has no more channels.
+// claimHalves claims posts from each half of an organization's channel window. If the organization
+// has no more channels after the first half, claimHalves skips the second.
 func (c *claimCall) claimHalves(ctx context.Context, w dispatch.Want, window int) error {
 	before := len(c.result.Claimed)
 	for range 2 {
@@ -148,9 +148,9 @@ func (c *claimCall) claimHalves(ctx context.Context, w dispatch.Want, window int
 	return nil
 }
 
-// GiveBack returns the posts of unanswered claims to the queue and wakes their organizations. It
-// can be repeated after an error. Posts that it does not return are reaped when their claims
-// expire.
+// GiveBack puts the posts claimed by unanswered statements back into the queue, and wakes their
+// organizations. It can be called again after an error. If a post is not put back, its claim lasts
+// until it expires.
 func (s *Sender) GiveBack(ctx context.Context, l dispatch.Lease, unanswered []int64) error {
 	orgs, err := schedulerstore.GiveBack(ctx, s.db, l, unanswered, s.db.Node)
 	for _, org := range orgs {
@@ -160,26 +160,28 @@ func (s *Sender) GiveBack(ctx context.Context, l dispatch.Lease, unanswered []in
 }
 
 const (
-	// maxLoads limits the posts in one statement, and loadTime limits its duration.
+	// maxLoads limits the number of posts per statement, and loadTime limits the statement's
+	// duration.
 	maxLoads = 4096
 	loadTime = 4 * time.Second
-	// loadsTime limits the duration of one call of Load. The loaded posts' claims last longer.
+	// loadsTime limits the duration of a call to Load. It is shorter than the claims on the loaded
+	// posts.
 	loadsTime = 20 * time.Second
-	// loadMisses is how many statements in a row may fail before Load leaves the remaining posts to
-	// the next call.
+	// loadMisses is the number of consecutive statements that may fail before Load leaves the
+	// remaining posts to the next call.
 	loadMisses = 4
-	// loadRetry is the wait before retrying a post that could not be loaded in time even on its
-	// own.
+	// loadRetry is how long to wait before retrying a post that could not be loaded in time, even
+	// when it was the only post in the statement.
 	loadRetry = time.Minute
 )
 
-// Load reads what is needed to send the posts. A post that is no longer claimed is in neither map.
-// If another process has claimed a post since, its Work has that process's token. A post that
-// cannot be read is in unreadable with its outcome, and does not affect the others.
+// Load reads everything needed to send the claimed posts. A post that is no longer claimed is in
+// neither map. If another process has since claimed a post, its Work has that process's token. If a
+// post cannot be read, unreadable holds its outcome; the other posts are not affected.
 //
-// An error means that the database is slow or cannot be reached, and that the posts in neither map
-// were not loaded. Later statements then load fewer posts each. The posts are read in random order,
-// so that a slow post is not always read together with the same posts.
+// If Load returns an error, the database is slow or cannot be reached, and the posts in neither map
+// were not loaded. After such an error, statements load fewer posts each. The posts are read in
+// random order, so that a slow post is not always read together with the same other posts.
 func (s *Sender) Load(
 	ctx context.Context, claimed []dispatch.Claimed,
 ) (works map[publishing.PostID]dispatch.Work, unreadable map[publishing.PostID]dispatch.Outcome, err error) {

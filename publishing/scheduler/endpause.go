@@ -13,23 +13,25 @@ import (
 )
 
 const (
-	// maxKeptBack limits how many posts one search for posts to abandon returns.
+	// maxKeptBack is the maximum number of posts returned by a single search for posts to abandon.
 	maxKeptBack = 20 * schedulerstore.MaxGiveUp
-	// maxRefused is how many changes to posts the database may reject before ending a pause fails.
+	// maxRefused is the number of post changes the database may reject before endPause fails.
 	maxRefused = 1000
 )
 
-// endPause ends a pause or a stop. It first abandons posts that have been held back for too long.
-// If there are many, they are abandoned in a series of short transactions; any that remain are
-// handled in the transaction that deletes the pause. After an error or a crash in between, the
-// pause stays in force, no paused post is claimed, and the next call continues.
+// endPause ends a pause or a stop. Before that, it abandons the posts that have been held back for
+// too long. If there are many, they are abandoned in a series of short transactions. The posts that
+// then remain are abandoned in the same transaction that deletes the pause.
 //
-// A post that cannot be abandoned because the database rejects the change is logged and stays in
-// the queue, so that it does not block the others. The parameter in runs fn in a transaction for
-// the organization; fn reports whether it has ended a pause whose subject exists.
+// If there is an error or a crash before that transaction commits, the pause stays in force and no
+// paused post is claimed. The next call continues where this one stopped.
 //
-// missed is the number of posts that this call abandoned, including followers. It is also valid if
-// endPause returns an error. known is false if there is no such subject or organization.
+// If the database rejects the change that abandons a post, the post is logged and stays in the
+// queue, so that it does not block the others. The function in must run fn in a transaction for the
+// organization. fn returns true if it has ended the pause and the pause's subject exists.
+//
+// missed is the number of posts abandoned by this call, including followers. It is valid even if
+// endPause returns an error. known is false if the subject or the organization does not exist.
 func (s *Queue) endPause(
 	ctx context.Context, org tenancy.OrgID, end schedulerstore.PauseEnd,
 	in func(fn func(*db.Tx) (ended bool, err error)) error,
@@ -59,8 +61,8 @@ func (s *Queue) endPause(
 }
 
 // giveUpKeptBack abandons at most maxKeptBack posts that were held back by a pause that is about to
-// end. Posts whose change the database rejects are added to refused. It returns how many posts it
-// found and how many it abandoned.
+// end. If the database rejects the change to a post, the post is added to refused. giveUpKeptBack
+// returns how many posts it found and how many of them it abandoned.
 func (s *Queue) giveUpKeptBack(
 	ctx context.Context, org tenancy.OrgID, end schedulerstore.PauseEnd, refused *[]publishing.PostID,
 ) (found, missed int, err error) {
@@ -91,8 +93,8 @@ func (s *Queue) giveUpKeptBack(
 	return len(posts), missed, nil
 }
 
-// isPostError reports whether a post may be the cause of err. A lock held by another transaction
-// does not count, because it will be released.
+// isPostError reports whether err may have been caused by one of the posts. A lock held by another
+// transaction is not such an error, because the lock will be released.
 func isPostError(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && pg.IsRowError(err) && !pg.IsLocked(err)
 }

@@ -6,5 +6,5 @@ import (
 	"time"
 )
 
-// claimGrace is how much longer a claim lasts than the platform calls that it covers.
+// claimGrace is how much longer a claim lasts than the platform calls made under it.
 const claimGrace = 30 * time.Second

@@ -6,6 +6,6 @@ import (
 	"time"
 )
 
-// claimGrace is how much longer a claim lasts than the platform calls that it covers. It is short
-// so that a test can outlast a claim.
+// claimGrace is how much longer a claim lasts than the platform calls made under it. It is short so
+// that a test can wait until a claim expires.
 const claimGrace = 3 * time.Second

@@ -10,8 +10,8 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// item returns the connector's view of part i. Its Root is the first part of the thread and its
-// Parent the part before part i; both may belong to earlier posts.
+// item returns part i in the form that connectors expect. Root is the first part of the thread, and
+// Parent is the part before part i. Both may belong to earlier posts.
 func (r *run) item(ctx context.Context, i int) connector.Item {
 	x := r.work.Parts[i]
 	item := connector.Item{
@@ -33,9 +33,9 @@ func (r *run) item(ctx context.Context, i int) connector.Item {
 // due time.
 const claimDateAfter = 2 * time.Minute
 
-// createdAt returns the creation time to send to the platform. This is the due time, which is part
-// of the send's identity. The exception is a late post on a platform that deduplicates by key
-// alone: its creation time is that of its first claim, which was stored before the first call.
+// createdAt returns the creation time to send to the platform. Usually, this is the due time, which
+// is part of the send's identity. For a late post on a platform that deduplicates only by key, it
+// is the time of the first claim instead. That time was stored before the first call.
 func (r *run) createdAt(x dispatch.Publication) time.Time {
 	late := x.ClaimedAt.Sub(x.Due) > claimDateAfter
 	if late && r.connector.Describe().KeyOnly && r.work.Channel.Grade == publishing.GradeIdempotent {
@@ -45,7 +45,7 @@ func (r *run) createdAt(x dispatch.Publication) time.Time {
 }
 
 // refOf returns the stored reference to a published part. If the reference cannot be decoded, refOf
-// returns one that has only the release id.
+// returns a reference that contains only the release id.
 func refOf(x dispatch.Publication) *connector.Ref {
 	var ref connector.Ref
 	if len(x.Ref) == 0 || json.Unmarshal(x.Ref, &ref) != nil {
@@ -57,8 +57,8 @@ func refOf(x dispatch.Publication) *connector.Ref {
 	return &ref
 }
 
-// encodeRef encodes a reference for storage. It returns {} if encoding fails, which loses little
-// because the release id is stored separately.
+// encodeRef encodes a reference for storage. If the encoding fails, encodeRef returns {}. This
+// loses little, because the release id is stored separately.
 func encodeRef(ref connector.Ref) json.RawMessage {
 	out, err := json.Marshal(ref)
 	if err != nil {

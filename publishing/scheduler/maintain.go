@@ -19,29 +19,30 @@ import (
 )
 
 const (
-	// setAsideFor is how long a row that Postgres rejects is left out, and maxSetAside is the
-	// maximum number of rows left out at once.
+	// setAsideFor is how long to skip a row that Postgres rejects. maxSetAside is the maximum
+	// number of rows to skip at the same time.
 	setAsideFor = 10 * time.Minute
 	maxSetAside = 1000
-	// maxRounds is the maximum number of statements of each kind in one call of Maintain.
+	// maxRounds is the maximum number of statements of each kind in one call to Maintain.
 	maxRounds = 20
-	// ageSearchEvery is the interval between searches for stuck and orphaned posts. It is long
-	// because the age limits are hours and each search reads every waiting part.
+	// ageSearchEvery is the interval between searches for stuck and orphaned posts. The searches
+	// are infrequent because the age limits are several hours, and because each search reads all
+	// waiting parts.
 	ageSearchEvery = time.Minute
-	// expireEvery is the longest interval between searches for missed posts while there are none.
+	// expireEvery is the longest wait after a search for missed posts that found none.
 	expireEvery = 15 * time.Second
 )
 
-// setAsidePosts holds posts whose changes Postgres rejects. These posts are left out for a while so
-// that they do not block the others. A setAsidePosts is safe for concurrent use.
+// setAsidePosts holds the posts whose changes Postgres rejects. These posts are skipped for a
+// while, so that they do not block other posts. A setAsidePosts is safe for concurrent use.
 type setAsidePosts struct {
 	count atomic.Int64 // since the process started
 	mu    sync.Mutex   // protects until
 	until map[publishing.PostID]time.Time
 }
 
-// SetAsides returns how many rows have been set aside since the process started because Postgres
-// rejected them.
+// SetAsides returns how many rows have been set aside since the process started. Rows are set aside
+// if Postgres rejects them.
 func (s *Sender) SetAsides() int64 { return s.setAsides.count.Load() }
 
 func (a *setAsidePosts) add(post publishing.PostID, until time.Time) {
@@ -56,7 +57,8 @@ func (a *setAsidePosts) add(post publishing.PostID, until time.Time) {
 	}
 }
 
-// current returns the posts that are left out now, and removes those whose time has passed.
+// current returns the posts to skip at the given time, and removes the posts that no longer need to
+// be skipped.
 func (a *setAsidePosts) current(now time.Time) []publishing.PostID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,8 +66,8 @@ func (a *setAsidePosts) current(now time.Time) []publishing.PostID {
 	return slices.Collect(maps.Keys(a.until))
 }
 
-// setPostAside returns a function that sets aside a post whose change Postgres rejected, and adds
-// the reason to the post's timeline.
+// setPostAside returns a function that sets a post aside after Postgres has rejected a change to
+// the post. The function also adds the reason to the post's timeline.
 func (s *Sender) setPostAside(ctx context.Context, what string) func(publishing.PostID, error) {
 	return func(post publishing.PostID, cause error) {
 		s.setAsides.add(post, s.deps.Clock.Now().Add(setAsideFor))
@@ -77,20 +79,23 @@ func (s *Sender) setPostAside(ctx context.Context, what string) func(publishing.
 	}
 }
 
-// Maintained counts what a call of Maintain changed.
+// Maintained counts the changes made by a call to Maintain.
 type Maintained struct {
-	// Expired is the number of posts abandoned because they were late, stuck or orphaned.
+	// Expired is the number of posts that were abandoned because they were late, stuck or orphaned.
 	Expired int
-	// Reaped is the number of claims ended because they had expired or their process was gone.
+	// Reaped is the number of claims that were ended because they had expired or their process no
+	// longer existed.
 	Reaped int
 	// More is set if Maintain should be called again soon.
 	More bool
 }
 
-// Maintain abandons posts in the lease's shards that are later than MAX_LATENESS, stuck in
-// preparation or orphaned. It also ends claims that have expired or whose process is gone. If one
-// kind of work fails, the others are still done, and one bad post does not affect the other posts.
-// Maintain returns all errors, joined.
+// Maintain works on the posts in the lease's shards. It abandons posts that are more than
+// MAX_LATENESS late, stuck in preparation, or orphaned. It ends claims that have expired or whose
+// process no longer exists.
+//
+// If one kind of work fails, the other kinds are still done. If Postgres rejects the change to one
+// post, the other posts are not affected. Maintain returns all errors, joined.
 func (s *Sender) Maintain(ctx context.Context, l dispatch.Lease) (m Maintained, err error) {
 	type step struct {
 		kind  schedulerstore.Upkeep
@@ -123,15 +128,15 @@ func (s *Sender) Maintain(ctx context.Context, l dispatch.Lease) (m Maintained, 
 	return m, err
 }
 
-// isDue reports whether rest has passed since last. Times are clock.Boot readings; if last is 0,
-// isDue returns true.
+// isDue reports whether the duration rest has passed since last. Times are clock.Boot readings. If
+// last is 0, isDue returns true.
 func isDue(last int64, now, rest time.Duration) bool {
 	return last == 0 || now-time.Duration(last) >= rest
 }
 
-// upkeep does one kind of work until nothing is left to do or it has executed maxRounds statements.
-// It returns how many posts it changed and how many it found. Posts that another transaction has
-// locked are left for the next call.
+// upkeep does one kind of work until there is no more to do, or until it has executed maxRounds
+// statements. It returns how many posts it changed and how many it found. Posts locked by another
+// transaction are left for the next call.
 func (s *Sender) upkeep(
 	ctx context.Context, l dispatch.Lease, kind schedulerstore.Upkeep, after time.Duration,
 ) (changed, found int, err error) {
@@ -164,9 +169,9 @@ func (s *Sender) upkeep(
 
 func isRefusedOrLocked(err error) bool { return pg.IsRefused(err) || pg.IsLocked(err) }
 
-// Sweep returns when the first post of each organization in the lease's shards is due, leaving out
-// organizations with nothing due within the horizon. It also returns the database's time. It
-// returns any database error.
+// Sweep returns the time at which the first post of each organization in the lease's shards is due.
+// Organizations with no post due within the horizon are not included. Sweep also returns the
+// database's time. It returns any database error.
 func (s *Sender) Sweep(
 	ctx context.Context, l dispatch.Lease, horizon time.Duration,
 ) (map[tenancy.OrgID]time.Time, time.Time, error) {

@@ -13,20 +13,21 @@ const (
 	maxMarks    = 512 // marks in one statement
 	markGather  = 10 * time.Millisecond
 	markTimeout = 10 * time.Second
-	// markPause is the wait between attempts to mark a post that another transaction has locked,
-	// and markTries limits their number.
+	// markPause is the wait between attempts to mark a post that is locked by another transaction.
+	// markTries limits the number of attempts.
 	markPause = 50 * time.Millisecond
 	markTries = 60
-	// markSpare is the age up to which a claim is not renewed when its call is marked.
+	// markSpare is an age limit: a claim younger than markSpare is not renewed when its call is
+	// marked.
 	markSpare = claimGrace / 2
 )
 
-// pendingMark is a mark that is waiting to be stored with the next batch.
+// pendingMark is a mark that will be stored with the next batch.
 type pendingMark struct {
 	schedulerstore.Mark
 	stored bool
 	err    error
-	// tries counts the attempts that found the post locked by another transaction.
+	// tries counts the attempts that failed because another transaction had locked the post.
 	tries int
 	done  chan struct{}
 }
@@ -36,8 +37,8 @@ func (m *pendingMark) complete(stored bool, err error) {
 	close(m.done)
 }
 
-// newMarks returns the batcher that stores marks. An error that cannot be attributed to one mark
-// fails every mark in the statement, because any of them may have been stored.
+// newMarks returns the batcher that stores marks. If an error cannot be attributed to a single
+// mark, every mark in the statement fails, because any of them may have been stored.
 func (s *Sender) newMarks() *batch.Batcher[*pendingMark] {
 	return batch.New(batch.Rules[*pendingMark]{
 		MaxItems: maxMarks, MaxWaiting: maxMarks, Gather: markGather, Timeout: markTimeout,
@@ -53,9 +54,9 @@ func (s *Sender) newMarks() *batch.Batcher[*pendingMark] {
 	})
 }
 
-// mark stores a mark and returns true if the call may be made. It returns false if the claim is
-// lost or the post was deleted, moved or paused. If it returns an error, the mark may have been
-// stored, but the call must not be made.
+// mark stores a mark. It returns true if the call may be made. It returns false if the claim is
+// lost, or if the post was deleted, moved or paused. If mark returns an error, the mark may have
+// been stored, but the call must not be made.
 func (s *Sender) mark(x schedulerstore.Mark) (bool, error) {
 	m := &pendingMark{Mark: x, done: make(chan struct{})}
 	s.marks.Add(m)
@@ -63,8 +64,8 @@ func (s *Sender) mark(x schedulerstore.Mark) (bool, error) {
 	return m.stored, m.err
 }
 
-// writeMarks stores marks in one statement. It returns the marks whose posts are locked, and
-// completes the others.
+// writeMarks stores marks in one statement. It returns the marks whose posts are locked by another
+// transaction, and completes all other marks.
 func (s *Sender) writeMarks(ctx context.Context, pending []*pendingMark) (locked []*pendingMark, err error) {
 	marks := make([]schedulerstore.Mark, len(pending))
 	for i, m := range pending {

@@ -14,39 +14,42 @@ import (
 
 // The limits of one call of WriteOccurrences.
 const (
-	// occurrenceBatch is the maximum number of series per call.
+	// occurrenceBatch is the maximum number of series processed per call.
 	occurrenceBatch = 100
 	// occurrencesTime limits the duration of the whole call.
 	occurrencesTime = 5 * time.Second
-	// occurrenceWait is the longest wait for one of an organization's connections.
+	// occurrenceWait is how long to wait for one of an organization's database connections.
 	occurrenceWait = 200 * time.Millisecond
 )
 
-// Series gives the scheduler access to repeated posts. The scheduler knows only when to write a
-// series' next occurrence.
+// Series gives the scheduler access to repeated posts. The scheduler decides only when a series'
+// next occurrence is written.
 type Series interface {
-	// Ended returns at most limit series in the lease's shards whose current occurrence has ended.
+	// Ended returns series in the lease's shards whose current occurrence has ended. It returns at
+	// most limit series.
 	Ended(ctx context.Context, l dispatch.Lease, limit int) ([]publishing.SeriesRef, error)
-	// Advance writes a series' next occurrence and reports whether it wrote one. It does nothing if
-	// another transaction has locked the series. It can be repeated after a crash and can run in
-	// several processes at once: each occurrence is written once. It returns Invalid for an unknown
-	// time zone, pg.ErrOrgBusy, or a Postgres error.
+	// Advance writes a series' next occurrence and reports whether it wrote one. If another
+	// transaction has locked the series, it does nothing. It returns Invalid if the time zone is
+	// unknown, and it can return pg.ErrOrgBusy or any Postgres error.
+	//
+	// Advance can be called again after a crash, and can run in several processes at the same time.
+	// Each occurrence is written only once.
 	Advance(ctx context.Context, org tenancy.OrgID, series publishing.SeriesID) (wrote bool, err error)
-	// SetAside postpones a series; reason is for the series' timeline. It returns pg.ErrOrgBusy or
-	// a Postgres error.
+	// SetAside postpones a series. reason is the explanation shown in the timeline. It returns
+	// pg.ErrOrgBusy or any Postgres error.
 	SetAside(ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, reason string) error
 }
 
-// WriteOccurrences writes the next occurrence of each series whose current occurrence has ended,
-// for at most 100 series per call. It returns how many occurrences it wrote, and whether it should
-// be called again at once. An error means that the database could not be reached.
+// WriteOccurrences writes the next occurrence of each series whose current occurrence has ended. It
+// processes at most 100 series per call. It returns how many occurrences it wrote, and whether it
+// should be called again immediately. It returns an error if the database cannot be reached.
 //
-// A series that fails is set aside for a while and does not affect the others. The failure is
-// visible in the series' timeline, in the log and in SeriesSetAside. If all of an organization's
-// connections are in use, the organization is skipped until the next call.
+// If a series fails, it is set aside for a while, and the other series are not affected. The
+// failure is reported in the timeline, in the log and in SeriesSetAside. If all connections of an
+// organization are in use, the organization is skipped until the next call.
 //
-// A crash loses nothing: a series whose current occurrence has ended is found again, and the next
-// occurrence's key prevents a second insert.
+// Nothing is lost in a crash. A series whose current occurrence has ended will be found again, and
+// the next occurrence's key prevents it from being inserted twice.
 func (s *Sender) WriteOccurrences(ctx context.Context, l dispatch.Lease) (written int, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, occurrencesTime)
 	defer cancel()
@@ -68,7 +71,8 @@ func (s *Sender) WriteOccurrences(ctx context.Context, l dispatch.Lease) (writte
 		case err == nil:
 			moved++
 		case ctx.Err() != nil:
-			// Reaching the time limit is not an error: the next call continues.
+			// Reaching the time limit is not an error. The next call continues with the remaining
+			// series.
 			return written, moved > 0, nil
 		case pg.IsOrgBusy(err):
 			busy[e.Org] = true
@@ -83,15 +87,16 @@ func (s *Sender) WriteOccurrences(ctx context.Context, l dispatch.Lease) (writte
 	return written, moved > 0 && len(ended) == occurrenceBatch, nil
 }
 
-// OccurrencesWritten returns how many occurrences this Sender has written since it was created.
+// OccurrencesWritten returns the number of occurrences written by this Sender since it was created.
 func (s *Sender) OccurrencesWritten() int64 { return s.occurrencesWritten.Load() }
 
-// SeriesSetAside returns how often this Sender has set a series aside because its next occurrence
-// could not be written.
+// SeriesSetAside returns how many times this Sender has set a series aside because the next
+// occurrence could not be written.
 func (s *Sender) SeriesSetAside() int64 { return s.seriesSetAside.Load() }
 
-// setSeriesAside postpones a series. It returns an error if that could not be stored because the
-// database cannot be reached or all of the organization's connections are in use.
+// setSeriesAside postpones a series. It returns an error if the postponement could not be stored,
+// either because the database cannot be reached or because all connections of the organization are
+// in use.
 func (s *Sender) setSeriesAside(ctx context.Context, of publishing.SeriesRef, cause error) error {
 	reason := "The next occurrence could not be written; Crier will try again."
 	if f := (*fault.Error)(nil); errors.As(cause, &f) && f.Kind == fault.Invalid {

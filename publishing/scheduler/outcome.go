@@ -11,16 +11,16 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
-// Finish stores outcomes in one statement, matching them by claim token, and returns what changed.
-// If it returns an error for which pg.IsRefused or pg.IsLocked returns true, no outcome was stored.
-// After any other error, outcomes may have been stored. Finish can be repeated with the same
+// Finish stores outcomes in one statement and returns what changed. It matches outcomes with posts
+// by claim token. If pg.IsRefused or pg.IsLocked returns true for the error, no outcome was stored.
+// After any other error, outcomes may have been stored. Finish can be called again with the same
 // outcomes.
 func (s *Sender) Finish(ctx context.Context, outcomes []dispatch.Outcome) ([]dispatch.Finished, error) {
 	return schedulerstore.Finish(ctx, s.db, outcomes, s.cfg.CatchUpInterval, s.db.Node)
 }
 
-// WithoutTexts returns o without the texts from the platform and the connector. It is used if
-// Postgres rejects an outcome because of these texts.
+// WithoutTexts returns o without the texts that came from the platform or the connector. It is used
+// if Postgres rejects an outcome because of these texts.
 func WithoutTexts(o dispatch.Outcome) dispatch.Outcome {
 	o.Ref, o.ReleaseURL, o.RootURL = nil, "", ""
 	if o.Error != "" {
@@ -34,7 +34,7 @@ func WithoutTexts(o dispatch.Outcome) dispatch.Outcome {
 	return o
 }
 
-// SetAside adds an event to a post's timeline that says why the post's outcome cannot be stored. It
+// SetAside adds an event to a post's timeline that explains why the outcome cannot be stored. It
 // returns any database error.
 func (s *Sender) SetAside(ctx context.Context, o dispatch.Outcome, cause error) error {
 	s.setAsides.count.Add(1)
@@ -42,7 +42,7 @@ func (s *Sender) SetAside(ctx context.Context, o dispatch.Outcome, cause error) 
 	return schedulerstore.SetAside(ctx, s.db, o.Post, s.db.Node, reason)
 }
 
-// Requeued returns the outcome of a claim whose post was not sent. The post goes back to the queue
+// Requeued returns the outcome for a claimed post that was not sent. The post returns to the queue
 // and is not tried again for at least a second.
 func Requeued(c dispatch.Claimed) dispatch.Outcome {
 	return dispatch.Outcome{
@@ -50,8 +50,8 @@ func Requeued(c dispatch.Claimed) dispatch.Outcome {
 	}
 }
 
-// outcome returns the outcome for a part, without a result. It includes the release of the first
-// part and, if part x is published, that of x.
+// outcome returns the outcome for part x, with no Result yet. It includes the release of the first
+// part and, if part x is published, the release of part x.
 func (r *run) outcome(x dispatch.Publication) dispatch.Outcome {
 	out := dispatch.Outcome{Org: r.work.Org, Post: r.work.Post, Token: r.work.Token, Publication: x.ID}
 	if x.Phase == dispatch.PhaseDone {
@@ -68,9 +68,9 @@ func (r *run) publishedOutcome(x dispatch.Publication) dispatch.Outcome {
 	return out
 }
 
-// panicOutcome logs a panic in Send with its stack, and returns the outcome. The outcome is unknown
-// if a part's call was marked. Otherwise it is an error, to keep the post from causing the panic
-// again.
+// panicOutcome logs a panic in Send with its stack trace, and returns the post's outcome. If the
+// call for a part was marked, the outcome is unknown. Otherwise, the outcome is an error, so that
+// the post does not cause the panic again.
 func (r *run) panicOutcome(cause any) dispatch.Outcome {
 	r.deps.Log.Error("publishing a post panicked",
 		"org", r.work.Org, "post", r.work.Post, "panic", cause, "stack", string(debug.Stack()))
@@ -87,8 +87,8 @@ func (r *run) panicOutcome(cause any) dispatch.Outcome {
 	return out
 }
 
-// releaseID returns a release id, or "missing" if the platform returned none. Clients know this
-// value.
+// releaseID returns the given release id, or "missing" if the platform returned none. "missing" is
+// part of the public API.
 func releaseID(id *string) string {
 	if id == nil || *id == "" {
 		return publishing.ReleaseMissing

@@ -11,29 +11,30 @@ import (
 	"crier/tenancy"
 )
 
-// Queue implements the use cases for the post queue: pauses, stops and statistics. It is safe for
-// concurrent use.
+// Queue implements the use cases for the post queue: pausing, stopping and statistics. It is safe
+// for concurrent use.
 type Queue struct {
 	cfg  Config
 	deps Deps
 	db   *db.DB
 }
 
-// NewQueue returns a Queue, which uses only DB, Connectors and Log of deps.
+// NewQueue returns a Queue. It uses only the fields DB, Connectors and Log of deps.
 func NewQueue(cfg Config, deps Deps) *Queue {
 	return &Queue{cfg: cfg, deps: deps, db: deps.DB}
 }
 
-// Pause pauses or resumes an organization, a customer or a channel. A pause revokes claims that
-// have not reached their irreversible call; calls in progress run to completion. Pause returns what
-// is held back and, when resuming, how many posts were abandoned as missed.
+// Pause pauses or resumes an organization, a customer or a channel. When pausing, it revokes the
+// claims that have not reached their irreversible call. Calls in progress run to completion. Pause
+// returns what is held back and, when resuming, how many posts were abandoned as missed.
 //
-// Resuming first abandons the missed posts, in several transactions if there are many. If ctx ends
-// in the meantime, the pause stays in force and the next call continues.
+// When resuming, Pause first abandons the missed posts. If there are many, this takes several
+// transactions. If ctx ends before they are done, the pause stays in force and the next call
+// continues.
 //
 // Only a principal who manages the organization may pause or resume the whole organization; for
-// anyone else, Pause returns Forbidden. It returns NotFound if there is no such customer or
-// channel.
+// anyone else, Pause returns Forbidden. It returns NotFound if the customer or channel does not
+// exist.
 //
 // setPause appends the audit entry.
 func (s *Queue) Pause(
@@ -74,7 +75,7 @@ func (s *Queue) Pause(
 	return out, db.Fault(op, err)
 }
 
-// setPause sets or ends a pause. known is false if there is no such subject.
+// setPause sets or ends a pause. known is false if the subject does not exist.
 func (s *Queue) setPause(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetPause, subject any,
 ) (missed int, known bool, err error) {

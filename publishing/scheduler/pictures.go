@@ -13,15 +13,15 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
-// pictureRecheck is how long a post waits for a picture before it reads the picture's state again,
-// because another process may be making the picture.
+// pictureRecheck is how long a post waits for a picture before the picture's state is read again.
+// This is necessary because another process may be making the picture.
 const pictureRecheck = 10 * time.Second
 
-// pictureTime limits the duration of a statement about pictures.
+// pictureTime limits the duration of each statement that reads or stores pictures.
 const pictureTime = 10 * time.Second
 
-// prepareWithPictures waits for the pictures that a part needs, then prepares the part. The wait
-// does not count toward the time limit of a call.
+// prepareWithPictures waits for the pictures that a part needs, and then prepares the part. The
+// wait does not count toward the time limit for a call.
 func (r *run) prepareWithPictures(ctx context.Context, i int) error {
 	if err := r.waitForPictures(ctx, i); err != nil {
 		return err
@@ -29,7 +29,8 @@ func (r *run) prepareWithPictures(ctx context.Context, i int) error {
 	return r.prepare(ctx, i)
 }
 
-// mediaOf returns the connector's view of a file, or of the picture derived from that file.
+// mediaOf returns a file in the form that connectors expect. If a picture was derived from the
+// file, it returns that picture instead.
 func (r *run) mediaOf(ctx context.Context, m publishing.Medium, alt string) connector.Media {
 	out := r.Sender.media(ctx, m, alt)
 	if d, made := r.pictures[m.ID]; made {
@@ -40,7 +41,7 @@ func (r *run) mediaOf(ctx context.Context, m publishing.Medium, alt string) conn
 	return out
 }
 
-// waitForPictures waits until the pictures that a part needs have been made. While waiting, it
+// waitForPictures waits until all pictures that a part needs have been made. During the wait, it
 // holds no permit and keeps renewing the claim.
 func (r *run) waitForPictures(ctx context.Context, i int) error {
 	x := &r.work.Parts[i]
@@ -64,8 +65,8 @@ func (r *run) waitForPictures(ctx context.Context, i int) error {
 	}
 }
 
-// findPictures reads the states of a part's pictures. It returns a pending picture, or nil if all
-// are ready.
+// findPictures reads the states of a part's pictures. It returns one of the pending pictures, or
+// nil if all pictures are ready.
 func (r *run) findPictures(
 	ctx context.Context, keys []pictures.Key,
 ) (pending *pictures.Derived, err error) {
@@ -82,7 +83,7 @@ func (r *run) findPictures(
 		case d.State == pictures.Failed:
 			return nil, &connector.Error{Kind: connector.KindContent, Public: d.Error}
 		case d.State == pictures.Pending && d.Error != "" && d.Wait > 0:
-			// An attempt failed and the next one is not due yet.
+			// An attempt to make the picture failed, and the next attempt is not due yet.
 			return nil, &connector.Error{Kind: connector.KindTransient, After: d.Wait, Public: d.Error}
 		case d.State == pictures.Pending:
 			pending = &d
@@ -93,9 +94,9 @@ func (r *run) findPictures(
 	return pending, nil
 }
 
-// storedPictures reads the pictures with the given keys. If there are fewer pictures than keys, it
-// requests the missing pictures. That happens if the post is older than the connector's rule or has
-// an image twice.
+// storedPictures reads the pictures with the given keys. If it finds fewer pictures than keys, it
+// requests the missing ones. Fewer are found if the post is older than the connector's rule for
+// pictures, or if the post contains the same image twice.
 func (r *run) storedPictures(
 	ctx context.Context, keys []pictures.Key,
 ) ([]pictures.Derived, error) {
@@ -106,7 +107,7 @@ func (r *run) storedPictures(
 	return pictures.Order(ctx, r.db, r.work.Org, keys)
 }
 
-// awaitPicture waits until a pending picture may have changed. It holds no permit while waiting.
+// awaitPicture waits until a pending picture may have changed. It holds no permit during the wait.
 func (r *run) awaitPicture(ctx context.Context, x *dispatch.Publication, key pictures.Key) error {
 	changed, done := r.deps.Pictures.Await(r.work.Org, key)
 	defer done()

@@ -17,34 +17,37 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
-// Unknown is a claimed post with an unknown outcome. Its Token is the claim token.
+// Unknown is a post with an unknown outcome that has been claimed for reconciliation. Token is the
+// claim token.
 type Unknown struct {
 	dispatch.Work
-	// HolderGone is set if the process that sent the post is gone.
+	// HolderGone is set if the process that sent the post no longer exists.
 	HolderGone bool
 	// Now is the database's time.
 	Now time.Time
-	// Destination is where the post's calls go, as in dispatch.Claimed.
+	// Destination is the target of the post's calls, as in dispatch.Claimed.
 	Destination string
-	// SkipPlatform is set if the platform must not be asked because the destination is resting and
-	// RECONCILE_WINDOW has passed.
+	// SkipPlatform is set if the platform must not be queried. This is the case if the destination
+	// is resting and RECONCILE_WINDOW has passed.
 	SkipPlatform bool
-	// Unreadable is set if the stored post cannot be read. Of Work's fields, only Org, Post, Token
-	// and Committing are then set.
+	// Unreadable is set if the stored post cannot be read. In that case, Work's only set fields are
+	// Org, Post, Token and Committing.
 	Unreadable bool
 }
 
-// reconcileHold returns how long a claim for reconciliation lasts, which includes time to refresh
-// the credential.
+// reconcileHold returns how long a claim for reconciliation lasts. The duration includes the time
+// to refresh the credential.
 func (s *Sender) reconcileHold() time.Duration { return 2*s.cfg.PlatformTimeout + claimGrace }
 
-// ClaimUnknown claims posts with an unknown outcome whose platform is due to be asked, and loads
-// what is needed to ask. It calls admit for each post before claiming the post; if admit returns
-// false, the post is left for later. For resting destinations, ClaimUnknown claims only posts that
-// end without asking the platform, and does not call admit.
+// ClaimUnknown claims posts with an unknown outcome whose platform is due to be queried. It also
+// loads the data needed for the query. Before it claims a post, it calls admit. If admit returns
+// false, the post is left for later.
 //
-// more is set if there may be further posts. Errors from claiming and loading are joined; even
-// then, out contains the posts that were claimed and loaded.
+// For a resting destination, ClaimUnknown claims only the posts that will end without a query. It
+// does not call admit for these posts.
+//
+// more is set if there may be more posts to claim. The errors from claiming and loading are joined.
+// Even if there is an error, out contains the posts that were claimed and loaded.
 func (s *Sender) ClaimUnknown(
 	ctx context.Context, l dispatch.Lease, resting []string, admit func(dispatch.UnknownPost) bool,
 ) (out []Unknown, more bool, err error) {
@@ -69,7 +72,7 @@ func (s *Sender) ClaimUnknown(
 		for _, c := range open {
 			u := admitted[c.Post]
 			u.HolderGone, u.Now = c.HolderGone, c.Now
-			// These four fields are needed if the post cannot be read.
+			// These four fields are also needed if the post cannot be read.
 			u.Org, u.Post, u.Token, u.Committing = c.Org, c.Post, c.Token, c.Committing
 			admitted[c.Post] = u
 			claimed = append(claimed, dispatch.Claimed{Org: c.Org, Post: c.Post, Token: c.Token})
@@ -90,10 +93,10 @@ func (s *Sender) ClaimUnknown(
 	return out, len(found) >= schedulerstore.MaxUnknown && len(ids) > 0, errors.Join(claimErr, err)
 }
 
-// Reconcile asks the platform about an unknown outcome and returns the resulting outcome.
-// unanswered is why the destination did not respond; it is nil if the destination responded or was
-// not asked. After a panic, the outcome stays unknown or, once RECONCILE_WINDOW has passed, the
-// post is abandoned.
+// Reconcile queries the platform about an unknown outcome and returns the new outcome. unanswered
+// is the resulting error if the destination did not respond, and nil if it responded or was not
+// queried. After a panic, the outcome stays unknown. Once RECONCILE_WINDOW has passed, the post is
+// abandoned instead.
 func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out dispatch.Outcome, unanswered error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.PlatformTimeout)
 	defer cancel()
@@ -117,7 +120,7 @@ func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out dispatch.Outcome
 	}
 	i := unknownPart(u.Work)
 	if i < 0 {
-		// The outcome became known after the post was found.
+		// The outcome became known after FindUnknown had returned the post.
 		last := r.work.Parts[len(r.work.Parts)-1]
 		out := r.publishedOutcome(last)
 		if last.Phase != dispatch.PhaseDone {
@@ -156,9 +159,9 @@ func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out dispatch.Outcome
 	}
 }
 
-// askPlatform calls the connector's Reconcile. If the platform rejects the credential, askPlatform
-// refreshes the credential once and asks again. It returns an error if the destination did not
-// respond.
+// askPlatform calls Reconcile on the connector. If the platform rejects the credential, askPlatform
+// refreshes the credential and tries again, but only once. It returns an error if the destination
+// did not respond.
 func (r *run) askPlatform(ctx context.Context, i int) (connector.Verdict, error) {
 	ctx = outbound.WithOwner(ctx, r.work.Org.String())
 	for {
@@ -179,7 +182,7 @@ func (r *run) askPlatform(ctx context.Context, i int) (connector.Verdict, error)
 }
 
 // unanswered logs why the outcome is still unknown. It returns err if the destination did not
-// respond, and nil if the cause is the account, the post or this process.
+// respond. It returns nil if the account, the post or this process is the cause.
 func (r *run) unanswered(err error) error {
 	r.deps.Log.Warn("cannot look up the outcome of a post yet", "post", r.work.Post, "error", err)
 	if kind := connector.KindOf(err, false); kind != connector.KindTransient && kind != connector.KindUnknown {
@@ -188,12 +191,13 @@ func (r *run) unanswered(err error) error {
 	return err
 }
 
-// Decide returns the result that follows from a verdict. If the platform reports that the post is
-// absent, the post is sent again: at once on a platform that deduplicates, elsewhere only once the
-// absence is proven.
+// Decide returns the result that follows from the platform's answer. If the platform reports that
+// the post is absent, the post is sent again. On a platform that deduplicates, it is sent again at
+// once; on any other platform, only after the absence has been proven.
 //
-// If RECONCILE_WINDOW passes without a decision, a post on a channel of GradeIdempotent is sent
-// again under the same key, without proof. Any other post is abandoned.
+// If RECONCILE_WINDOW has passed and the outcome is still unknown, the result depends on the
+// channel's grade. With GradeIdempotent, the post is sent again with the same key, without proof of
+// absence. With any other grade, the post is abandoned.
 func Decide(found connector.Outcome, u Unknown, cfg Config) dispatch.Result {
 	age := u.Now.Sub(u.Committing)
 	switch {
@@ -212,13 +216,14 @@ func Decide(found connector.Outcome, u Unknown, cfg Config) dispatch.Result {
 	}
 }
 
-// ProvesAbsence reports whether a verdict proves that no part of the post is on the platform and
-// that none can still arrive there. All of these conditions must hold:
+// ProvesAbsence reports whether the platform's answer proves that no part of the post is on the
+// platform, and that no part can still arrive there. found must be NotPublished, and all of these
+// conditions must hold:
 //
-//   - The server that was asked is the one that the post was sent to.
+//   - The platform can be queried, and the server queried is the one that the post was sent to.
 //   - No process can still begin the call.
-//   - The call has had time to take effect.
-//   - A search whose result is not certain was repeated, because timelines lag.
+//   - The call has had enough time to take effect.
+//   - If the result of a search is not certain, the search was repeated, because timelines lag.
 func ProvesAbsence(found connector.Outcome, u Unknown, cfg Config) bool {
 	if found != connector.NotPublished || u.sentElsewhere() {
 		return false
@@ -231,15 +236,16 @@ func ProvesAbsence(found connector.Outcome, u Unknown, cfg Config) bool {
 	return grade.Askable() && (grade != publishing.GradeSearchable || u.ReconcileAttempts > 2)
 }
 
-// sentElsewhere reports whether a call went to a server other than the one that the channel's
-// credential now names.
+// sentElsewhere reports whether a call was sent to a server other than the one in the channel's
+// current credential.
 func (u Unknown) sentElsewhere() bool {
 	i := unknownPart(u.Work)
 	return i >= 0 && u.Parts[i].SentTo != "" && u.Parts[i].SentTo != u.Channel.Destination
 }
 
-// ReconcileDelay returns how long to wait before asking the platform again. The delay grows with
-// the number of attempts, but is shortened if an absent post can be sent again earlier.
+// ReconcileDelay returns how long to wait before the platform is queried again. The delay grows
+// with the number of attempts. It is shorter if an absent post can be sent again before the delay
+// ends.
 func ReconcileDelay(u Unknown, cfg Config) time.Duration {
 	delays := []time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second, 2 * time.Minute}
 	delay := delays[min(max(u.ReconcileAttempts-1, 0), len(delays)-1)]
@@ -250,13 +256,14 @@ func ReconcileDelay(u Unknown, cfg Config) time.Duration {
 	return delay
 }
 
-// resend returns the outcome that sends a post again. If the sending process ended during the call,
-// the post is sent again at once, or after a growing wait if that happens repeatedly. After
+// resend returns the outcome for a post that is sent again. If the sending process ended during the
+// call, the post is sent again at once. If this happens repeatedly, the wait grows. After
 // schedulerstore.MaxReaps such processes in a row, the post is abandoned. If the call itself ended,
-// the post is sent again after the back-off for a failure.
+// the post is sent again after the usual back-off for a failure.
 //
-// If the post's absence is not proven, the publication's key makes sending it again harmless. A
-// post that would be abandoned stays unknown while its absence may still be proven.
+// Sending the post again is harmless even if it has not been proven absent, because the platform
+// recognizes the publication's key. A post that would otherwise be abandoned stays unknown while
+// its absence may still be proven.
 func (r *run) resend(u Unknown, x dispatch.Publication, found connector.Outcome) dispatch.Outcome {
 	out := r.outcome(x)
 	out.Result, out.Proven = dispatch.ResultRetry, ProvesAbsence(found, u, r.cfg)
@@ -282,8 +289,8 @@ func (r *run) resend(u Unknown, x dispatch.Publication, found connector.Outcome)
 	return out
 }
 
-// laterOrGiveUp returns the outcome of a failed reconciliation. The reconciliation is retried until
-// RECONCILE_WINDOW has passed; after that, the post is abandoned.
+// laterOrGiveUp returns the outcome after a reconciliation has failed. The reconciliation is
+// retried until RECONCILE_WINDOW has passed. After that, the post is abandoned.
 func (s *Sender) laterOrGiveUp(u Unknown) dispatch.Outcome {
 	out := dispatch.Outcome{
 		Org: u.Org, Post: u.Post, Token: u.Token, Result: dispatch.ResultLater, After: ReconcileDelay(u, s.cfg),
@@ -294,7 +301,8 @@ func (s *Sender) laterOrGiveUp(u Unknown) dispatch.Outcome {
 	return out
 }
 
-// giveUp turns an outcome into an error that says the post may have been published.
+// giveUp returns out with the result changed to an error, which says that the post may have been
+// published.
 func giveUp(w dispatch.Work, out dispatch.Outcome) dispatch.Outcome {
 	out.Result, out.Code = dispatch.ResultError, publishing.CodeOutcomeUnknown
 	out.Error = "The platform never confirmed whether it published this. " +
@@ -305,8 +313,8 @@ func giveUp(w dispatch.Work, out dispatch.Outcome) dispatch.Outcome {
 	return out
 }
 
-// unknownPart returns the index of the part whose call was marked and has no outcome, or -1 if
-// there is none.
+// unknownPart returns the index of the part whose call was marked but has no outcome yet. If there
+// is no such part, it returns -1.
 func unknownPart(w dispatch.Work) int {
 	for i, x := range w.Parts {
 		if x.Phase == dispatch.PhaseCommitting {
@@ -316,7 +324,8 @@ func unknownPart(w dispatch.Work) int {
 	return -1
 }
 
-// withPublishedParts adds a list of the thread's published parts to the reason why a part failed.
+// withPublishedParts adds a list of the thread's published parts to reason, which explains why a
+// part failed.
 func withPublishedParts(w dispatch.Work, part dispatch.Publication, reason string) string {
 	var published []int
 	for _, x := range slices.Concat(w.Before, w.Parts) {

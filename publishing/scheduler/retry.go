@@ -13,8 +13,8 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// failedOutcome logs a send's error and returns the outcome for that kind of error. Once the call
-// is marked, an error that is not a connector.Error makes the outcome unknown.
+// failedOutcome logs the error that ended a send and returns the outcome for this kind of error. If
+// the call was marked and the error is not a connector.Error, the outcome is unknown.
 func (r *run) failedOutcome(ctx context.Context, x dispatch.Publication, err error) dispatch.Outcome {
 	out := r.outcome(x)
 	var e *connector.Error
@@ -30,7 +30,8 @@ func (r *run) failedOutcome(ctx context.Context, x dispatch.Publication, err err
 	case connector.KindUnknown:
 		out.Result, out.CallEnded = dispatch.ResultUnknown, true
 	case connector.KindTransient, connector.KindOperator:
-		// Nothing was sent, and the operator may correct the settings.
+		// Nothing was sent. The operator may be able to correct the settings before the next
+		// attempt.
 		out.Result, out.After, out.Error, out.Code = r.retryOrFail(e)
 	case connector.KindReauth, connector.KindDisconnect:
 		out.Result, out.Error = r.requireReconnect(ctx, e)
@@ -44,8 +45,8 @@ func (r *run) failedOutcome(ctx context.Context, x dispatch.Publication, err err
 }
 
 // retryOrFail returns the result for a part that was certainly not sent, and the wait before the
-// next attempt. If that attempt would come after the retry window, retryOrFail gives up, because
-// the channel's other posts are waiting for this one.
+// next attempt. If the next attempt would be after the end of the retry window, the part fails.
+// Retrying any longer would delay the other posts on the channel.
 func (r *run) retryOrFail(e *connector.Error) (result dispatch.Result, wait time.Duration, message, code string) {
 	wait = max(e.After, Backoff(r.work.Attempt, rand.Float64()))
 	if r.work.Failing+wait <= r.cfg.RetryWindow {
@@ -62,8 +63,8 @@ func (r *run) retryOrFail(e *connector.Error) (result dispatch.Result, wait time
 	return dispatch.ResultError, 0, message, publishing.CodeRetriesUsedUp
 }
 
-// inWords formats a duration for people, such as "30 days" or "90 minutes". It uses the largest
-// unit that fits into d at least twice, and rounds up.
+// inWords formats a duration for users, for example as "30 days" or "90 minutes". It uses the
+// largest unit that fits into d at least twice, and rounds up.
 func inWords(d time.Duration) string {
 	for _, unit := range []struct {
 		size time.Duration
@@ -76,13 +77,15 @@ func inWords(d time.Duration) string {
 	return text.Count(int((d+time.Second-1)/time.Second), "second")
 }
 
-// The back-off between attempts doubles from firstBackoff to longestBackoff. Half of it is jitter.
+// The back-off between attempts doubles from firstBackoff until it reaches longestBackoff. Half of
+// each back-off is jitter.
 const (
 	firstBackoff   = time.Second
 	longestBackoff = 5 * time.Minute
 )
 
-// Backoff returns the wait after the given attempt, counting from 1. jitter is between 0 and 1.
+// Backoff returns how long to wait after the given attempt, counting from 1. jitter is a number
+// between 0 and 1.
 func Backoff(attempt int, jitter float64) time.Duration {
 	top := longestBackoff
 	if attempt < 10 {
@@ -91,8 +94,9 @@ func Backoff(attempt int, jitter float64) time.Duration {
 	return top/2 + time.Duration(float64(top/2)*jitter)
 }
 
-// requireReconnect records that the channel must be reconnected. Until then, the channel's posts
-// are held back. requireReconnect returns the result for this post, which is held back too.
+// requireReconnect records that the channel must be reconnected, and returns the result for the
+// current post. Until the channel is reconnected, its posts are held back, including the current
+// post.
 func (r *run) requireReconnect(ctx context.Context, e *connector.Error) (dispatch.Result, string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimGrace)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// run sends or reconciles one post. Only one goroutine uses it.
+// run holds the state for sending or reconciling one post. It is used by a single goroutine.
 type run struct {
 	*Sender
 	work      dispatch.Work
@@ -19,16 +19,17 @@ type run struct {
 	session   *connector.Session
 	sealed    []byte // the credential as stored
 	refreshed bool   // the credential was refreshed; at most once per run
-	// pictures holds the derived pictures that replace images, keyed by image.
+	// pictures holds the derived pictures that replace images, keyed by image id.
 	pictures map[publishing.MediaID]pictures.Derived
 	yield    func(ctx context.Context, d time.Duration) error
 }
 
-// operatorWait is how long a post waits if this process has the wrong settings.
+// operatorWait is how long a post waits before the next attempt if this process's settings are
+// wrong.
 const operatorWait = time.Minute
 
-// newRun finds the connector and opens the credential. If the post cannot be sent now, it returns
-// an outcome instead of a run.
+// newRun looks up the connector and decrypts the credential. If the post cannot be sent now, newRun
+// returns an outcome instead of a run.
 func (s *Sender) newRun(w dispatch.Work) (*run, *dispatch.Outcome) {
 	out := dispatch.Outcome{Org: w.Org, Post: w.Post, Token: w.Token, Result: dispatch.ResultError}
 	c, ok := s.deps.Connectors.Get(w.Channel.Connector)
@@ -43,9 +44,9 @@ func (s *Sender) newRun(w dispatch.Work) (*run, *dispatch.Outcome) {
 		out.Error, out.Code = "The post has no content.", publishing.CodeRejected
 		return nil, &out
 	}
-	// The fault lies with this process's settings, not with the post. The post waits until the
-	// settings are corrected or another process takes it: during a rollout, other processes may
-	// have different settings.
+	// The problem is in this process's settings, not in the post. The post waits until the settings
+	// are corrected or another process claims it. During a rollout, other processes may have
+	// different settings.
 	if !ok {
 		s.deps.Log.Error("this process does not support a channel's platform: "+
 			"check that its settings and version match those of the other processes",
@@ -69,7 +70,7 @@ func (s *Sender) newRun(w dispatch.Work) (*run, *dispatch.Outcome) {
 	return &run{Sender: s, work: w, connector: c, session: session, sealed: w.Credential}, nil
 }
 
-// refresh replaces the channel's credential with a new one and stores the new one. See
+// refresh replaces the channel's credential with a new one and stores it. See
 // access.Refresher.Refresh.
 func (r *run) refresh(ctx context.Context) error {
 	r.refreshed = true

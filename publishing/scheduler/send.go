@@ -13,12 +13,13 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
-// Send sends a claimed post, part by part, and returns the outcome, which the caller stores with
-// Finish. yield must wait for d without holding a permit. A panic affects only this post: the
-// outcome is unknown if the call may have been made, and an error otherwise.
+// Send sends a claimed post, part by part, and returns the outcome. The caller must store the
+// outcome with Finish. yield must wait for the duration d without holding a permit. A panic affects
+// only this post: if the call may have been made, the outcome is unknown; otherwise, it is an
+// error.
 //
-// If the process dies, a part whose call was not marked is sent under the next claim. If the call
-// was marked, the outcome is unknown and the platform is asked.
+// If the process dies before the call for a part is marked, the part is sent under the next claim.
+// If it dies after that, the outcome is unknown and the platform is queried.
 func (s *Sender) Send(
 	ctx context.Context, w dispatch.Work, yield func(ctx context.Context, d time.Duration) error,
 ) (out dispatch.Outcome) {
@@ -55,7 +56,7 @@ func (s *Sender) Send(
 			return schedulerstore.PartDone(ctx, s.db, w.Post, w.Token, *x, s.claimHold(), s.db.Node)
 		})
 		if err != nil || !more {
-			// The part is published, but its release could not be stored or the claim is lost.
+			// The part is published. Either its release could not be stored, or the claim is lost.
 			// Finish stores the release.
 			out := r.outcome(*x)
 			out.Result = dispatch.ResultResume
@@ -65,9 +66,9 @@ func (s *Sender) Send(
 	return r.publishedOutcome(r.work.Parts[len(r.work.Parts)-1])
 }
 
-// unapprovedOutcome returns the outcome of a post whose content is not what was approved. Changing
-// the content takes the post out of the queue, so no such post should reach the sender; if one
-// does, it is not sent.
+// unapprovedOutcome returns the outcome of a post whose content differs from the approved content.
+// Such a post should never reach the sender, because changing the content takes a post out of the
+// queue. If one does reach the sender, it is not sent.
 func unapprovedOutcome(w dispatch.Work) dispatch.Outcome {
 	return dispatch.Outcome{
 		Org: w.Org, Post: w.Post, Token: w.Token, Result: dispatch.ResultError, Code: publishing.CodeUnapproved,
@@ -75,11 +76,11 @@ func unapprovedOutcome(w dispatch.Work) dispatch.Outcome {
 	}
 }
 
-// claimHold returns how long a claim lasts after each renewal.
+// claimHold returns how long a claim lasts after it is made or renewed.
 func (s *Sender) claimHold() time.Duration { return s.cfg.PlatformTimeout + claimGrace }
 
-// retryWrite retries write until it succeeds or claimGrace has passed. It ignores cancellation of
-// ctx.
+// retryWrite retries write until write succeeds or claimGrace has passed. It ignores the
+// cancellation of ctx.
 func (s *Sender) retryWrite(ctx context.Context, write func(context.Context) (bool, error)) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimGrace)
 	defer cancel()
@@ -95,8 +96,8 @@ func (s *Sender) retryWrite(ctx context.Context, write func(context.Context) (bo
 	}
 }
 
-// sendPart prepares and sends one part. Once the call is marked, the part's phase and the error
-// together show whether the part is published, not published or unknown.
+// sendPart prepares and sends one part. If the call was marked, the part's phase and the returned
+// error together show whether the part is published, not published or unknown.
 func (r *run) sendPart(ctx context.Context, i int) (connector.Ref, error) {
 	for {
 		ctx, err := r.prepareAndMark(ctx, i)
@@ -108,7 +109,7 @@ func (r *run) sendPart(ctx context.Context, i int) (connector.Ref, error) {
 		ref, err := r.commit(ctx, i)
 		failpoint.At(failpoint.Answered, r.work.Post.String())
 		if connector.KindOf(err, true) == connector.KindReauth && err != nil && !r.refreshed {
-			// A rejected credential proves that nothing was published, so the mark is removed and
+			// Because the credential was rejected, nothing was published. The mark is removed, and
 			// the part is sent once more.
 			if e := r.refresh(ctx); e != nil {
 				return ref, e
@@ -124,9 +125,9 @@ func (r *run) sendPart(ctx context.Context, i int) (connector.Ref, error) {
 	}
 }
 
-// prepareAndMark prepares a part, marks its call and returns a context for the call. The call's
-// time limit starts before the mark, so that a process suspended after the mark does not begin the
-// call too late.
+// prepareAndMark prepares a part, marks its call and returns a context for the call. The time limit
+// for the call starts before the mark. Otherwise, a process that is suspended after the mark could
+// begin the call too late.
 func (r *run) prepareAndMark(ctx context.Context, i int) (context.Context, error) {
 	x := &r.work.Parts[i]
 	if err := r.prepareWithPictures(ctx, i); err != nil {
@@ -145,9 +146,9 @@ func (r *run) prepareAndMark(ctx context.Context, i int) (context.Context, error
 	return ctx, nil
 }
 
-// errClaimLost returns the error for a send that ends before its call because the post was deleted,
-// paused or claimed by another process, or because the database did not respond. Nothing was sent.
-// If the claim is lost, Finish ignores the outcome.
+// errClaimLost returns the error for a send that ended before its call. Either the post was
+// deleted, paused or claimed by another process, or the database did not respond. Nothing was sent.
+// If the claim is indeed lost, Finish ignores the outcome.
 func errClaimLost(err error) error {
 	const message = "The post was changed while it was being published."
 	return &connector.Error{Kind: connector.KindTransient, Public: message, Err: err}
@@ -163,8 +164,9 @@ func (r *run) commit(ctx context.Context, i int) (connector.Ref, error) {
 // longestWait limits how long a platform may take to process one part's media.
 const longestWait = 30 * time.Minute
 
-// prepare calls the connector until the part is ready. If the handle changes, prepare stores it
-// before the next call; the last handle is stored with the mark.
+// prepare calls the connector repeatedly until the part is ready. If the handle has changed,
+// prepare stores it before the next call to the connector. The last handle is stored together with
+// the mark.
 func (r *run) prepare(ctx context.Context, i int) error {
 	x := &r.work.Parts[i]
 	waited := time.Duration(0)
@@ -210,8 +212,8 @@ func (r *run) prepareOnce(ctx context.Context, i int) (connector.Step, error) {
 	return r.connector.Prepare(ctx, r.session, r.item(ctx, i))
 }
 
-// waitForPlatform renews the claim for d plus a claim's usual duration, then waits for d while the
-// platform is processing. It holds no permit while waiting.
+// waitForPlatform waits for the duration d while the platform is processing media. Before that, it
+// renews the claim for d plus a claim's usual duration. It holds no permit during the wait.
 func (r *run) waitForPlatform(ctx context.Context, x *dispatch.Publication, d time.Duration) error {
 	kept, err := schedulerstore.SaveHandle(ctx, r.db, r.work.Post, r.work.Token, x.ID, x.Handle, d+r.claimHold())
 	if err != nil || !kept {
@@ -223,7 +225,7 @@ func (r *run) waitForPlatform(ctx context.Context, x *dispatch.Publication, d ti
 	return nil
 }
 
-// errStopped returns the error for a send that ends because its process is stopping. Nothing was
+// errStopped returns the error for a send that ended because its process is stopping. Nothing was
 // sent.
 func errStopped(err error) error {
 	return &connector.Error{Kind: connector.KindTransient, Public: "Crier was stopped while publishing.", Err: err}

@@ -1,6 +1,6 @@
-// Package scheduler publishes posts: it claims them, sends them to their platforms, stores the
-// outcomes, asks platforms about unknown outcomes, and abandons posts that are late or stuck. The
-// worker decides when each of these steps runs, and in which order.
+// Package scheduler publishes posts. It claims posts, sends them to their platforms and stores the
+// outcomes. It also queries platforms about unknown outcomes, and abandons posts that are late or
+// stuck. The worker decides when each of these steps runs, and in which order.
 package scheduler
 
 import (
@@ -25,34 +25,35 @@ import (
 
 // Config configures a Sender or a Queue.
 type Config struct {
-	// BaseURL is the public address of this instance.
+	// BaseURL is the public URL of this instance.
 	BaseURL string
 
-	// PlatformTimeout limits one call. For the irreversible call, the time starts before the call
-	// is marked.
+	// PlatformTimeout limits the duration of one call. For the irreversible call, the time starts
+	// before the call is marked.
 	PlatformTimeout time.Duration `env:"PLATFORM_TIMEOUT, default=60s" doc:"Time limit for one call to a platform."`
-	// SettleDelay is measured from the end of PlatformTimeout. A post that is not found on the
-	// platform is not sent again before the delay has passed.
+	// SettleDelay starts when PlatformTimeout ends. A post that is not found on the platform is not
+	// sent again until the delay has passed.
 	SettleDelay time.Duration `env:"SETTLE_DELAY, default=60s" doc:"How long after PLATFORM_TIMEOUT a call can still take effect."`
 	// MaxLateness is measured from the due time.
 	MaxLateness time.Duration `env:"MAX_LATENESS, default=24h" doc:"How late a post can be published; later posts end as missed."`
-	// CatchUpInterval separates a channel's posts that became due while the channel could not
-	// publish.
+	// CatchUpInterval is the interval between posts on the same channel that became due while the
+	// channel could not publish.
 	CatchUpInterval time.Duration `env:"CATCH_UP_INTERVAL, default=30s" doc:"Interval between late posts on the same channel."`
-	// RetryWindow is measured from the first of several consecutive failures, excluding times when
-	// the channel was held back. A part has failed if its next attempt would come after the window.
-	// Until then, the post keeps its channel busy.
+	// RetryWindow starts at the first of several consecutive failures, and does not include times
+	// when the channel was held back. A part fails permanently if its next attempt would be after
+	// the end of the window. Until then, the post occupies its channel.
 	RetryWindow time.Duration `env:"RETRY_WINDOW, default=30m" doc:"How long a failing post is retried."`
 	// ReconcileWindow is measured from the irreversible call.
 	ReconcileWindow time.Duration `env:"RECONCILE_WINDOW, default=12m" doc:"How long a platform is queried about an unknown outcome."`
-	// PrepareTimeout limits how long a post may be prepared, however often its claim is renewed.
+	// PrepareTimeout limits how long the preparation of a post may take, even if the claim is
+	// renewed.
 	PrepareTimeout time.Duration `env:"PREPARE_TIMEOUT, default=6h" doc:"Time limit for preparing a post, for example uploading its files."`
-	// FollowerTimeout is measured from the end of the predecessor.
-	FollowerTimeout time.Duration `env:"FOLLOWER_TIMEOUT, default=1h" doc:"How long a delayed part can wait once its predecessor has ended without starting it."`
-	// PauseMaxAge is measured from the due time to the end of a pause. Older posts end as missed;
-	// the others are published one by one. With 0, every post that became due during the pause ends
-	// as missed. Only a Queue uses it.
-	PauseMaxAge time.Duration `env:"PAUSE_MAX_AGE, default=24h" doc:"How late a post can be published after a pause."`
+	// FollowerTimeout starts when the predecessor of a follower has ended.
+	FollowerTimeout time.Duration `env:"FOLLOWER_TIMEOUT, default=1h" doc:"How long a delayed part can keep waiting if the part before it ended without releasing it."`
+	// PauseMaxAge is the maximum time from a post's due time to the end of a pause. Older posts end
+	// as missed; the others are published one by one. If PauseMaxAge is 0, all posts that became
+	// due during the pause end as missed. Only a Queue uses it.
+	PauseMaxAge time.Duration `env:"PAUSE_MAX_AGE, default=24h" doc:"How overdue a post can be when a pause ends and still be published."`
 }
 
 const (
@@ -60,8 +61,8 @@ const (
 	year  = 365 * 24 * time.Hour
 )
 
-// Validate returns all faults in the configuration, memberWithoutMFA. errors.As finds an env.Fault
-// in the returned error.
+// Validate returns all faults in the configuration, joined. errors.As finds an env.Fault in the
+// returned error.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Duration("PLATFORM_TIMEOUT", c.PlatformTimeout, time.Second, time.Hour)
@@ -89,7 +90,8 @@ type Deps struct {
 	Clock  clock.Clock
 	Waker  publishing.Waker
 	Log    *slog.Logger
-	// Pictures makes smaller pictures in this process. It is nil if other processes make them.
+	// Pictures makes smaller versions of pictures in this process. It is nil if other processes do
+	// that.
 	Pictures *pictures.Maker
 	// Series writes the occurrences of repeated posts.
 	Series Series
@@ -102,7 +104,7 @@ type Sender struct {
 	db   *db.DB
 
 	// lastAgeSearch is when the last search for stuck and orphaned posts began. lastEmptyExpire is
-	// when a search for missed posts last found none. Both are clock.Boot readings.
+	// when a search for missed posts last found no posts. Both are clock.Boot readings.
 	lastAgeSearch   atomic.Int64
 	lastEmptyExpire atomic.Int64
 
@@ -114,7 +116,7 @@ type Sender struct {
 	occurrencesWritten, seriesSetAside atomic.Int64
 }
 
-// New returns a Sender for one process. It starts no goroutines.
+// New returns a Sender for one process. It does not start any goroutines.
 func New(cfg Config, deps Deps) *Sender {
 	s := &Sender{
 		cfg: cfg, deps: deps, db: deps.DB, loadSize: batch.Size{Max: maxLoads},
@@ -123,8 +125,8 @@ func New(cfg Config, deps Deps) *Sender {
 	return s
 }
 
-// media returns the connector's view of a file. The file is opened only when the connector calls
-// Open.
+// media returns a file in the form that connectors expect. The file is opened only if the connector
+// calls Open.
 func (s *Sender) media(ctx context.Context, m publishing.Medium, alt string) connector.Media {
 	return connector.MediaOf(m, alt, s.cfg.BaseURL, func() (io.ReadCloser, error) {
 		return metadata.Open(ctx, s.deps.Blobs, m.BlobKey(), m.Edits)

@@ -9,12 +9,12 @@ import (
 	schedulerstore "crier/publishing/scheduler/store"
 )
 
-// queueName and queueAlias are the names of the queue that covers all platforms.
+// queueName and queueAlias are the two names of the queue for all platforms.
 const queueName, queueAlias = "publish", "post"
 
-// QueueStats returns a queue's statistics across all organizations. queue is "publish" or "post"
-// for all platforms, or the name of a single platform. QueueStats returns NotFound for any other
-// name.
+// QueueStats returns the statistics of a queue across all organizations. The queue for all
+// platforms is called "publish" or "post"; the queue for one platform has the platform's name.
+// QueueStats returns NotFound for any other name.
 func (s *Queue) QueueStats(ctx context.Context, queue string) (publishing.QueueStats, error) {
 	const op = "publishing.QueueStats"
 	if queue == queueName || queue == queueAlias {

@@ -10,17 +10,17 @@ import (
 	"crier/tenancy"
 )
 
-// Stop stops publishing for an organization until Resume is called, whatever the organization's
-// members do. Once Stop has returned nil, none of the organization's posts begins a call, even on a
-// channel that is connected later. Stop revokes claims that have not reached their call; calls in
-// progress run to completion.
+// Stop stops publishing for an organization until Resume is called. The organization's members
+// cannot change this. Once Stop has returned nil, no call begins for any of the organization's
+// posts, even on a channel that is connected later. Stop revokes the claims that have not reached
+// their call. Calls in progress run to completion.
 //
-// Only the instance itself stops an organization, when the organization is suspended or its
-// deletion is requested. by says who stopped it, for timelines.
+// Only the instance itself stops an organization. It does so when the organization is suspended or
+// its deletion is requested. by identifies who stopped the organization, as shown in timelines.
 //
-// Stop is idempotent. After a crash between its two transactions, posts are held back, but some may
-// stay claimed until marking their call fails. Stop returns NotFound if there is no such
-// organization, and Unavailable if the database cannot be reached.
+// Stop is idempotent. It returns NotFound if the organization does not exist, and Unavailable if
+// the database cannot be reached. If there is a crash between its two transactions, posts are held
+// back, but some may stay claimed until the attempt to mark their call fails.
 func (s *Queue) Stop(ctx context.Context, org tenancy.OrgID, by string) error {
 	const op = "publishing.Stop"
 	err := s.db.InOrg(ctx, org, func(tx *db.Tx) error {
@@ -42,16 +42,18 @@ func (s *Queue) Stop(ctx context.Context, org tenancy.OrgID, by string) error {
 	return db.Fault(op, err)
 }
 
-// Resume ends a Stop. Pauses set by the organization's members stay in force. Resume does nothing
-// if the organization is suspended or marked for deletion, is not stopped, or does not exist.
+// Resume ends a stop. Pauses set by the organization's members stay in force. Resume does nothing
+// if the organization does not exist, is not stopped, is suspended, or is marked for deletion.
 //
-// If catchUp is set, as after a suspension, the posts that became due during the stop are published
-// one by one, except those later than Config.PauseMaxAge. Otherwise, as after a canceled deletion,
-// all of these posts end as missed. by says who resumed publishing, for timelines.
+// catchUp says what happens to the posts that became due during the stop. If it is set, as after a
+// suspension, these posts are published one by one, except those that are more than
+// Config.PauseMaxAge late. If it is not set, as after a canceled deletion, all of these posts end
+// as missed. by identifies who resumed publishing, as shown in timelines.
 //
-// If there are many missed posts, they are abandoned in a series of short transactions, the last of
-// which ends the stop. After an error, a crash or the end of ctx, the organization is still stopped
-// and the next call continues. Resume returns Unavailable if the database cannot be reached.
+// If there are many missed posts, they are abandoned in a series of short transactions. The last
+// transaction ends the stop. If there is an error or a crash before that, or if ctx ends, the
+// organization is still stopped and the next call continues. Resume returns Unavailable if the
+// database cannot be reached.
 func (s *Queue) Resume(ctx context.Context, org tenancy.OrgID, by string, catchUp bool) error {
 	end := schedulerstore.PauseEnd{
 		Scope: publishing.PauseInstance, Subject: org, AllSince: !catchUp, By: by,
@@ -72,8 +74,8 @@ func (s *Queue) Resume(ctx context.Context, org tenancy.OrgID, by string, catchU
 	return db.Fault("publishing.Resume", err)
 }
 
-// Stopped returns which of the organizations are stopped. It returns Unavailable if the database
-// cannot be reached.
+// Stopped returns those of the given organizations that are stopped. It returns Unavailable if the
+// database cannot be reached.
 func (s *Queue) Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error) {
 	stopped, err := schedulerstore.Stopped(ctx, s.db, orgs)
 	return stopped, db.Fault("publishing.Stopped", err)

@@ -13,13 +13,13 @@ import (
 	"crier/tenancy"
 )
 
-// Find returns the next slot in a channel's queue plan at which the channel has neither a post nor
-// a hold. It holds the slot for publishing.SlotHold, so that no other call in any process returns
-// the same slot. Every post that has not failed takes its minute, including drafts, followers and
-// later occurrences of repeated posts.
+// Find returns the next slot in a channel's queue plan that is not taken by a post or a hold on the
+// channel. It holds the slot for publishing.SlotHold, so that no other call, in any process,
+// returns the same slot. Any post that has not failed takes its minute, including drafts, followers
+// and later occurrences of repeated posts.
 //
-// Find returns NotFound if there is no such channel, and Conflict if the channel has no posting
-// times or none of them is free within publishing.SlotsAhead.
+// Find returns NotFound if the channel does not exist. It returns Conflict if the channel has no
+// posting times, or if all of them within publishing.SlotsAhead are taken.
 func (s *Slots) Find(ctx context.Context, p tenancy.Principal, channel string) (time.Time, error) {
 	const op = "publishing.FindSlot"
 	parsed, ok := id.Parse[publishing.ChannelTag](channel)
@@ -29,14 +29,14 @@ func (s *Slots) Find(ctx context.Context, p tenancy.Principal, channel string) (
 	return s.find(ctx, p, parsed)
 }
 
-// FindAny returns the next slot in any of the organization's queue plans at which none of its
-// channels has a post or a hold. It holds the slot for all channels. The plans of disabled channels
+// FindAny returns the next slot in any of the organization's queue plans that is not taken by a
+// post or a hold on any channel. It holds the slot for all channels. The plans of disabled channels
 // are ignored. FindAny returns Conflict in the same cases as Find.
 func (s *Slots) FindAny(ctx context.Context, p tenancy.Principal) (time.Time, error) {
 	return s.find(ctx, p, publishing.ChannelID{})
 }
 
-// find implements Find and, for the zero channel, FindAny.
+// find implements Find. If channel is zero, it implements FindAny.
 func (s *Slots) find(
 	ctx context.Context, p tenancy.Principal, channel publishing.ChannelID,
 ) (at time.Time, err error) {
@@ -65,8 +65,8 @@ func (s *Slots) find(
 	return at, nil
 }
 
-// usablePlans loads the plans' time zones. It leaves out plans that have no times or an unknown
-// zone, and returns Conflict if no plan is left.
+// usablePlans loads the plans' time zones. It skips plans that have no times or whose zone is
+// unknown, and returns Conflict if no plan remains.
 func usablePlans(stored []slotstore.StoredPlan) (plans []publishing.QueuePlan, err error) {
 	const op = "publishing.FindSlot"
 	none := fault.New(fault.Conflict, op, "There are no posting times: set the queue plan of the channel first.")
@@ -88,19 +88,21 @@ func usablePlans(stored []slotstore.StoredPlan) (plans []publishing.QueuePlan, e
 	return plans, nil
 }
 
-// slotWindows holds the ends of the search windows, relative to now. Taken minutes are read one
+// slotWindows holds the ends of the search windows, measured from now. Taken minutes are read one
 // window at a time, because most calls need only the first window and an organization may have a
 // million posts a year.
 var slotWindows = [...]time.Duration{32 * 24 * time.Hour, publishing.SlotsAhead}
 
-// free returns the plans' first free slot after now, or Conflict if all slots are taken.
+// free returns the first free slot in the plans after now. It returns Conflict if all slots are
+// taken.
 func (s *Slots) free(
 	ctx context.Context, tx *db.Tx, channel publishing.ChannelID, plans []publishing.QueuePlan, now time.Time,
 ) (time.Time, error) {
 	from := now
 	for _, window := range slotWindows {
 		until := now.Add(window)
-		// The window includes a slot exactly at its end.
+		// FreeSlot can return a slot exactly at the end of the window, so the last minute is
+		// included.
 		taken, err := s.posts.TakenMinutes(ctx, tx, channel, from, until.Add(time.Minute))
 		if err != nil {
 			return time.Time{}, err

@@ -12,8 +12,8 @@ import (
 	"crier/tenancy"
 )
 
-// Plan returns a channel's queue plan. It returns NotFound if there is no such channel. If this
-// server does not know the plan's time zone, Plan returns no next slots.
+// Plan returns a channel's queue plan. It returns NotFound if the channel does not exist. If this
+// server does not know the plan's time zone, the result contains no next slots.
 func (s *Slots) Plan(ctx context.Context, p tenancy.Principal, channel string) (publishing.ChannelPlan, error) {
 	const op = "publishing.QueuePlan"
 	parsed, ok := id.Parse[publishing.ChannelTag](channel)
@@ -30,11 +30,11 @@ func (s *Slots) Plan(ctx context.Context, p tenancy.Principal, channel string) (
 	return channelPlan(stored, s.clock.Now()), nil
 }
 
-// SetPlan replaces a channel's queue plan, and its time zone if cmd has one, and returns the new
-// plan. Posts that are already scheduled keep their times. SetPlan returns Invalid for invalid
-// times, and NotFound if there is no such channel.
+// SetPlan replaces a channel's queue plan and returns the new plan. If cmd has a time zone, SetPlan
+// also replaces the channel's time zone. Posts that are already scheduled keep their times. SetPlan
+// returns Invalid if a time is invalid, and NotFound if the channel does not exist.
 //
-// It leaves no audit entry, because the channel shows its posting times.
+// It writes no audit entry, because the posting times are visible in the channel.
 func (s *Slots) SetPlan(
 	ctx context.Context, p tenancy.Principal, channel string, cmd publishing.SetQueuePlan,
 ) (publishing.ChannelPlan, error) {

@@ -1,5 +1,5 @@
 // Package slot implements the use cases for posting times: managing queue plans and finding free
-// slots in them.
+// slots.
 package slot
 
 import (
@@ -20,10 +20,10 @@ type Slots struct {
 
 // Posts finds the minutes that posts take.
 type Posts interface {
-	// TakenMinutes returns the minutes between from and until that are taken by a channel's posts
-	// and holds. For the zero channel, it considers all channels. The caller must have locked the
-	// organization's slots. TakenMinutes returns Conflict if there are too many repeated posts, or
-	// a Postgres error.
+	// TakenMinutes returns the minutes taken by a channel's posts and holds. The range starts with
+	// from's minute and ends before until. If channel is zero, the range is searched for all
+	// channels. The caller must have locked the organization's slots. TakenMinutes returns Conflict
+	// if there are too many repeated posts, or any Postgres error.
 	TakenMinutes(
 		ctx context.Context, tx *db.Tx, channel publishing.ChannelID, from, until time.Time,
 	) (publishing.TakenMinutes, error)

@@ -1,4 +1,4 @@
-// Package tag implements the use cases for tags, which label posts.
+// Package tag implements the use cases for tags. Tags are labels for posts.
 package tag
 
 import (
@@ -15,7 +15,7 @@ import (
 	"crier/tenancy"
 )
 
-// Tags manages an organization's tags. It is safe for concurrent use. Every method returns
+// Tags manages an organization's tags. It is safe for concurrent use. All methods return
 // Unavailable if the database cannot be reached.
 type Tags struct{ db *db.DB }
 
@@ -28,8 +28,8 @@ func (s *Tags) List(ctx context.Context, p tenancy.Principal) ([]publishing.Tag,
 	return out, pg.Fault("publishing.Tags", err)
 }
 
-// Create creates a tag. It returns Invalid if the name or the color is invalid, and Conflict if
-// another tag has the same name or the organization has reached its tag limit.
+// Create creates a tag. It returns Invalid if the name or color is invalid. It returns Conflict if
+// another tag has the same name, or if the organization has reached its limit for tags.
 func (s *Tags) Create(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SaveTag,
 ) (publishing.Tag, error) {
@@ -42,9 +42,9 @@ func (s *Tags) Create(
 	})
 }
 
-// Update changes a tag's name and color, which then appear on all posts with the tag. It returns
-// NotFound if there is no such tag, Invalid if the name or the color is invalid, and Conflict if
-// another tag has the same name.
+// Update changes a tag's name and color. The change appears on all posts with the tag. Update
+// returns NotFound if the tag does not exist, Invalid if the name or color is invalid, and Conflict
+// if another tag has the same name.
 func (s *Tags) Update(
 	ctx context.Context, p tenancy.Principal, tag string, cmd publishing.SaveTag,
 ) (publishing.Tag, error) {
@@ -62,8 +62,8 @@ func (s *Tags) Update(
 	})
 }
 
-// Delete deletes a tag and returns it. Posts no longer show the tag. Delete returns NotFound if
-// there is no such tag.
+// Delete deletes a tag and returns the deleted tag. The tag then no longer appears on posts. Delete
+// returns NotFound if the tag does not exist.
 func (s *Tags) Delete(ctx context.Context, p tenancy.Principal, tag string) (publishing.Tag, error) {
 	const op = "publishing.DeleteTag"
 	parsed, ok := id.Parse[publishing.TagTag](tag)
@@ -75,7 +75,8 @@ func (s *Tags) Delete(ctx context.Context, p tenancy.Principal, tag string) (pub
 	})
 }
 
-// change runs a change in a transaction. It leaves no audit entry, because tags are only labels.
+// change runs the given change in a transaction. It writes no audit entry, because tags are
+// only labels.
 func (s *Tags) change(ctx context.Context, p tenancy.Principal, op string,
 	change func(*db.Tx) (publishing.Tag, error)) (out publishing.Tag, err error) {
 	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {

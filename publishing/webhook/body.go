@@ -47,12 +47,13 @@ type customer struct {
 	Name string `json:"name"`
 }
 
-// maxText limits each text in a body other than the content, in bytes. An error, for example,
-// quotes a platform's server.
+// maxText is the maximum size, in bytes, of each text in a body except the content. Such a text can
+// be long. For example, an error can quote the response of a platform's server.
 const maxText = 2000
 
-// render returns an event's body, which has at most publishing.MaxWebhookBody bytes. If the body is
-// too long, render truncates the content. If that is not enough, it also omits the approval.
+// render returns an event's body, which is at most publishing.MaxWebhookBody bytes long. If the
+// body is too long, render truncates the content. If that is not enough, it also omits the
+// approval.
 func render(s webhookstore.WebhookSource) (string, error) {
 	p := post{
 		ID: s.Post.String(), Event: string(s.Event), OccurredAt: formatTime(s.At), Group: s.Group.String(),
@@ -76,8 +77,8 @@ func render(s webhookstore.WebhookSource) (string, error) {
 // errTooLarge is returned for a body that is too large even without its content and approval.
 var errTooLarge = errors.New("the body is too large even without its content")
 
-// fit encodes a body. If the body is too large, fit shortens it as described for render, and
-// returns errTooLarge if that is not enough.
+// fit encodes a body. If the body is too large, fit shortens it as described for render. If it is
+// still too large, fit returns errTooLarge.
 func fit(p post) (string, error) {
 	body, err := encode([]post{p})
 	if err != nil || len(body) <= publishing.MaxWebhookBody {
@@ -100,7 +101,8 @@ func fit(p post) (string, error) {
 	return encode([]post{p})
 }
 
-// cutEncoded returns the longest prefix of text whose JSON encoding adds no more than most bytes.
+// cutEncoded returns the longest prefix of text whose length in JSON, in bytes, does not exceed
+// most.
 func cutEncoded(text string, most int) string {
 	used := 0
 	for i, r := range text {

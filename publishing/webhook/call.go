@@ -23,8 +23,8 @@ import (
 
 // HTTP is the guarded client for outgoing calls.
 type HTTP interface {
-	// Do sends a request that may be repeated. If a POST is redirected, Do returns the redirect as
-	// the response.
+	// Do sends a request that is safe to repeat. If a POST is redirected, Do returns the redirect
+	// as the response.
 	Do(req *http.Request) (*http.Response, error)
 	// IsOpen reports whether the operator has explicitly allowed a URL's host and port.
 	IsOpen(u *url.URL) bool
@@ -34,13 +34,15 @@ type HTTP interface {
 type answer struct {
 	// status is 0 if there was no response.
 	status int
-	// problem explains to people why the call failed. It is "" if the call succeeded.
+	// problem is a human-readable explanation of why the call failed. It is "" if the call
+	// succeeded.
 	problem string
 	excerpt string
 	took    time.Duration
-	// after is the wait that the endpoint requested with status 429 or 503 and Retry-After.
+	// after is the wait that the endpoint requested by sending status 429 or 503 with a Retry-After
+	// header. It is 0 if the endpoint requested none.
 	after time.Duration
-	// cause is the error to log. withoutURL removes its URL first.
+	// cause is the error to log. Before it is logged, withoutURL removes the URL from it.
 	cause error
 }
 
@@ -98,7 +100,7 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// explain returns an explanation of why there was no response. The explanation reveals nothing
+// explain returns a human-readable explanation of why there was no response. It reveals nothing
 // about this instance's network.
 func explain(err error) string {
 	var certificate *tls.CertificateVerificationError
@@ -119,8 +121,8 @@ func explain(err error) string {
 	return "The connection to the endpoint failed."
 }
 
-// withoutURL returns the error wrapped by the *url.Error in err, because receivers put secrets into
-// URL paths.
+// withoutURL removes the URL from err: if err contains a *url.Error, it returns the error that the
+// *url.Error wraps. The URL must not be logged, because receivers put secrets into URL paths.
 func withoutURL(err error) error {
 	for failed := (*url.Error)(nil); errors.As(err, &failed); {
 		err = failed.Err
@@ -150,7 +152,8 @@ func excerpt(body []byte) string {
 }
 
 // Try posts a body to a URL once, without a signature. It returns the response status, or 0 if
-// there was no response. problem explains to people why the call failed, and is "" if it succeeded.
+// there was no response. problem is a human-readable explanation of why the call failed, or "" if
+// it succeeded.
 func Try(ctx context.Context, client HTTP, address, body string, now time.Time) (status int, problem string) {
 	header := http.Header{}
 	header.Set("Content-Type", "application/json")

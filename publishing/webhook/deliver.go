@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// drainTime is how long a task keeps sending to a working endpoint before other endpoints have
+	// drainTime is how long a task keeps sending to a working endpoint before other endpoints get
 	// their turn.
 	drainTime = 15 * time.Second
 	// drainBatch is how many deliveries are read at a time.
@@ -28,28 +28,33 @@ const (
 	// inFlight is the number of concurrent calls to a working endpoint. A failing endpoint gets one
 	// call per turn.
 	inFlight = 2
-	// A call that takes slowAnswer milliseconds or longer, however it ends, marks its endpoint as
-	// slow for slowFor. Slow endpoints share the workers of failing endpoints. A slow endpoint can
-	// therefore occupy a worker of the working endpoints for at most one call.
+	// If a call takes slowAnswer milliseconds or longer, its endpoint counts as slow for slowFor,
+	// even if the call succeeded. Slow endpoints are served by the same workers as failing
+	// endpoints. An endpoint that becomes slow can therefore occupy a worker of the working
+	// endpoints for at most one call.
 	slowAnswer = 2000
 	slowFor    = time.Hour
-	// hold is how long a process owns an endpoint. It is longer than a turn.
+	// hold is how long a process has the exclusive right to send to an endpoint. It is longer than
+	// a turn.
 	hold = TaskTimeout
 	// errorPause is how long an endpoint waits after a database error.
 	errorPause = time.Minute
-	// saveTimeout is the deadline for storing an attempt, even while the process is stopping.
+	// saveTimeout is the time limit for storing an attempt. It applies even while the process is
+	// stopping.
 	saveTimeout = 5 * time.Second
 )
 
-// Deliver sends an endpoint's due deliveries. It sends for up to drainTime if the endpoint works,
-// and sends only one delivery if the endpoint fails. The next task, which the loop adds, sends the
-// rest. Deliver sends nothing if another process is sending to the endpoint, or if this process is
-// already sending to perCreator endpoints of the same creator in tasks of the same kind. After a
-// crash, a call is repeated with the same id once hold has passed.
+// Deliver sends an endpoint's due deliveries. If the endpoint works, Deliver keeps sending for up
+// to drainTime. If the endpoint fails, Deliver sends only one delivery. The loop later adds a task
+// that sends the rest.
 //
-// Each call uses the URL and the signing keys that are stored at its start. No call starts after
-// the endpoint has been deleted or disabled, or its organization has been suspended or deleted. A
-// call in flight is not stopped.
+// Deliver sends nothing if another process is sending to the endpoint. It also sends nothing if
+// this process already has perCreator sends of the same kind in progress for the same creator.
+// After a crash, an interrupted call is repeated with the same id once hold has passed.
+//
+// Each call uses the URL and the signing keys that are stored when the call starts. No call is
+// started once the endpoint has been deleted or disabled, or its organization has been suspended or
+// deleted. A call in flight is not stopped.
 func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publishing.WebhookID) error {
 	now := d.deps.Clock.Now()
 	turn, found, err := webhookstore.BeginWebhook(ctx, d.db, org, webhook, now, now.Add(hold))
@@ -79,7 +84,8 @@ func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publ
 	return errors.Join(err, webhookstore.EndWebhook(end, d.db, org, webhook, notBefore))
 }
 
-// share identifies a creator's share of the workers of one kind.
+// share is the key by which a creator's turns are counted, separately for working endpoints and
+// endpoints set aside.
 type share struct {
 	creator uuid.UUID
 	aside   bool
@@ -91,15 +97,16 @@ type run struct {
 	webhookstore.WebhookTurn
 	org     tenancy.OrgID
 	webhook publishing.WebhookID
-	// began is when the turn began, by clock.Boot. No call begins after drainTime, so the turn ends
-	// within TaskTimeout and every call is stored, even if the endpoint responds slowly.
+	// began is when the turn began, by clock.Boot. No call begins after drainTime has passed.
+	// Therefore, even if the endpoint responds slowly, the turn ends within TaskTimeout and every
+	// attempt is stored.
 	began time.Duration
 
 	mu sync.Mutex
 	// failing is set by the first failed attempt and ends the turn.
 	failing bool
-	// slowed is set by the first slow response of an endpoint that is not set aside. It also ends
-	// the turn.
+	// slowed is set by the first slow response of an endpoint that is not set aside. Like failing,
+	// it ends the turn.
 	slowed bool
 	err    error
 }
@@ -122,10 +129,10 @@ func (r *run) drain(ctx context.Context) error {
 	return nil
 }
 
-// errClosed means that a secret cannot be opened.
+// errClosed means that a secret cannot be decrypted.
 var errClosed = errors.New("closed")
 
-// openKeys opens sealed keys. It returns errClosed if a key cannot be opened.
+// openKeys decrypts sealed keys. It returns errClosed if a key cannot be decrypted.
 func (r *run) openKeys(sealed [][]byte) ([][]byte, error) {
 	keys := make([][]byte, len(sealed))
 	for i, s := range sealed {
@@ -139,7 +146,7 @@ func (r *run) openKeys(sealed [][]byte) ([][]byte, error) {
 }
 
 // sendAll sends deliveries until a call fails or the turn ends, but always sends the first one. at
-// limits the concurrent calls.
+// is the maximum number of concurrent calls.
 func (r *run) sendAll(ctx context.Context, due []webhookstore.DueDelivery, at int) {
 	var taken atomic.Int64
 	var senders sync.WaitGroup
@@ -164,8 +171,8 @@ func (r *run) isOver(ctx context.Context) bool {
 	return r.failing || r.slowed || r.err != nil || ctx.Err() != nil || clock.Boot()-r.began >= drainTime
 }
 
-// attempt sends one delivery once, if it must still be sent, and stores the outcome. An attempt
-// that was interrupted because ctx ended is not stored, and the delivery is sent again.
+// attempt sends one delivery once, if it must still be sent, and stores the outcome. If ctx ends
+// during the call, the outcome is not stored, and the delivery is sent again.
 func (r *run) attempt(ctx context.Context, one webhookstore.DueDelivery) {
 	failpoint.At(failpoint.WebhookSending, one.ID.String())
 	now := r.deps.Clock.Now()
@@ -192,7 +199,7 @@ func (r *run) attempt(ctx context.Context, one webhookstore.DueDelivery) {
 	r.ended(a.problem != "", result.SlowUntil != nil && !r.Aside, err)
 }
 
-// ended records an attempt's consequences for the turn.
+// ended records how an attempt affects the turn.
 func (r *run) ended(failing, slowed bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -234,7 +241,7 @@ func (r *run) result(
 	return out
 }
 
-// judge disables an endpoint whose URL is gone or that has failed for too long.
+// judge disables an endpoint that has responded with 410 Gone or has been failing for too long.
 func (r *run) judge(ctx context.Context, url string, a answer, since *time.Time, now time.Time) error {
 	why, text := publishing.WebhookDisabled(""), ""
 	switch {

@@ -16,11 +16,11 @@ const (
 	// queuedFor is how long a task may wait for a worker before another task is added. If both run,
 	// the second finds nothing to do.
 	queuedFor = 5 * time.Minute
-	// turnsPerRound is how many organizations have their turn in one round if more endpoints are
-	// due than a round considers.
+	// turnsPerRound is how many organizations get a turn in one round when more endpoints are due
+	// than one round considers.
 	turnsPerRound = 1000
 	// inactiveFor is how long an endpoint is left alone if its organization is suspended or
-	// deleted, or if its secret cannot be opened.
+	// deleted, or if its secret cannot be decrypted.
 	inactiveFor = time.Hour
 )
 

@@ -27,8 +27,8 @@ type Config struct {
 	MaxWebhooks int `env:"ORG_MAX_WEBHOOKS, default=100" doc:"Maximum number of webhooks per organization, up to 10000."`
 }
 
-// Validate returns all configuration faults, memberWithoutMFA. errors.As finds an env.Fault in the
-// result.
+// Validate returns all configuration faults as one joined error. errors.As can extract an env.Fault
+// from it.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Number("ORG_MAX_WEBHOOKS", int64(c.MaxWebhooks), 1, publishing.MaxWebhooks)
@@ -41,7 +41,7 @@ type Webhooks struct {
 	deps   Deps
 	db     *db.DB
 	client HTTP
-	// tries allows each organization one call of TryURL at a time in this process.
+	// tries limits each organization to one call to TryURL at a time in this process.
 	tries *limit.PerKey[tenancy.OrgID]
 }
 
@@ -61,8 +61,8 @@ func (s *Webhooks) List(ctx context.Context, p tenancy.Principal) ([]publishing.
 }
 
 // Create creates an endpoint and returns it with its secret, which is not shown again. It returns
-// Invalid with the invalid fields, Quota at the plan's webhook limit, and Conflict at
-// Config.MaxWebhooks.
+// Invalid with the invalid fields, Quota if the plan's webhook limit has been reached, and Conflict
+// if Config.MaxWebhooks has been reached.
 func (s *Webhooks) Create(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, shown string, err error) {
@@ -93,7 +93,8 @@ func (s *Webhooks) Create(
 	return w, publishing.FormatWebhookSecret(key), db.Fault(op, err)
 }
 
-// checkNumber returns Quota at the plan's webhook limit and Conflict at Config.MaxWebhooks.
+// checkNumber returns Quota if the plan's webhook limit has been reached, and Conflict if
+// Config.MaxWebhooks has been reached.
 func (s *Webhooks) checkNumber(ctx context.Context, tx *db.Tx, op string) error {
 	limits, err := db.Limits(ctx, tx, s.deps.Quota)
 	if err != nil {
@@ -153,7 +154,7 @@ func apply(w *publishing.Webhook, cmd publishing.SetWebhook, now time.Time) {
 }
 
 // chooseChannels sets the channels that a command selects. It accepts disconnected channels that
-// the endpoint already has, because a client sends back what it has read. For any other channel
+// the endpoint already has, because clients send back what they have read. For any other channel
 // that the organization has not connected, it returns Invalid.
 func chooseChannels(
 	ctx context.Context, tx *db.Tx, op string, w *publishing.Webhook, cmd publishing.SetWebhook,
@@ -181,13 +182,13 @@ func chooseChannels(
 	return nil
 }
 
-// Update changes an endpoint and returns it. A new secret replaces the previous one in the same way
-// as RotateSecret. An endpoint that is enabled again starts afresh; deliveries that failed before
-// can be replayed. Update returns Invalid with the invalid fields, and otherwise the same errors as
-// RotateSecret.
+// Update changes an endpoint and returns it. A new secret replaces the previous one as described
+// for RotateSecret. If Update enables a disabled endpoint, earlier failures no longer count, and
+// deliveries that failed before can be replayed. Update returns Invalid with the invalid fields,
+// and otherwise the same errors as RotateSecret.
 //
-// After Update has returned, no call to the previous URL starts. If Update has disabled the
-// endpoint, no call starts at all. A call in flight is not stopped.
+// Once Update has returned, no new call to the previous URL is made. If Update has disabled the
+// endpoint, no new call is made at all. A call in flight is not stopped.
 func (s *Webhooks) Update(
 	ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, err error) {
@@ -227,10 +228,10 @@ func (s *Webhooks) Update(
 	return w, err
 }
 
-// rotate replaces a locked endpoint's secret with the given secret, or with a random one if given
-// is nil, and returns the endpoint and the secret. If the endpoint already has the given secret,
-// for example because a request was repeated, nothing changes. rotate returns Conflict if too many
-// earlier secrets still sign deliveries.
+// rotate replaces the secret of a locked endpoint with the given secret, or with a random one if
+// given is nil. It returns the endpoint and the secret. If the endpoint already has the given
+// secret, for example because a request was repeated, nothing changes. rotate returns Conflict if
+// too many earlier secrets still sign deliveries.
 func (s *Webhooks) rotate(
 	ctx context.Context, tx *db.Tx, org tenancy.OrgID, w publishing.Webhook, given *string,
 ) (_ publishing.Webhook, shown string, err error) {
@@ -244,7 +245,7 @@ func (s *Webhooks) rotate(
 	}
 	shown = publishing.FormatWebhookSecret(key)
 	current, err := s.deps.Keyring.Open(stored, org.String())
-	// A stored key that cannot be opened because its encryption key is lost is replaced.
+	// If the stored key cannot be decrypted because its encryption key is lost, it is replaced.
 	if err == nil && hmac.Equal(current, key) {
 		return w, shown, nil
 	}
@@ -256,11 +257,11 @@ func (s *Webhooks) rotate(
 	return w, shown, webhookstore.RotateWebhook(ctx, tx, w.ID, sealed, now.Add(publishing.WebhookOverlap), now)
 }
 
-// change runs fn in a transaction that has locked an endpoint. The endpoint's PreviousUntil lists
+// change locks an endpoint and runs fn in the same transaction. The endpoint's PreviousUntil lists
 // only secrets that still sign deliveries. change returns NotFound if the organization has no such
 // endpoint.
 //
-// The callers append the audit entry, because they know what has changed.
+// change writes no audit entry. Its callers do, because they know what has changed.
 func (s *Webhooks) change(
 	ctx context.Context, p tenancy.Principal, op, webhook string,
 	fn func(tx *db.Tx, w publishing.Webhook) error,
@@ -297,9 +298,9 @@ func (s *Webhooks) audit(
 
 func noWebhook(op string) error { return fault.New(fault.NotFound, op, "There is no such webhook.") }
 
-// Delete deletes an endpoint with its deliveries and returns the endpoint, or NotFound if there is
-// no such endpoint. After Delete has returned, no call to the endpoint starts. A call in flight is
-// not stopped.
+// Delete deletes an endpoint with its deliveries and returns the endpoint. It returns NotFound if
+// there is no such endpoint. Once Delete has returned, no new call to the endpoint is made. A call
+// in flight is not stopped.
 func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook string) (w publishing.Webhook, err error) {
 	err = s.change(ctx, p, "publishing.DeleteWebhook", webhook,
 		func(tx *db.Tx, stored publishing.Webhook) error {
@@ -313,11 +314,11 @@ func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook stri
 }
 
 // RotateSecret replaces an endpoint's secret with the given secret, or with a random one if given
-// is nil. It returns the endpoint and the new secret, which is not shown again. Every call that
-// starts later is signed with the new secret. The previous secret also signs until the last time in
-// the endpoint's PreviousUntil; earlier secrets keep their own end times.
+// is nil. It returns the endpoint and the new secret, which is not shown again. Every later call is
+// signed with the new secret. Until the last time in the endpoint's PreviousUntil, calls are also
+// signed with the previous secret. Earlier secrets keep their own end times.
 //
-// RotateSecret returns NotFound if there is no such endpoint, Invalid if the given secret is
+// RotateSecret returns NotFound if the endpoint does not exist, Invalid if the given secret is
 // invalid, and Conflict if too many earlier secrets still sign deliveries.
 func (s *Webhooks) RotateSecret(
 	ctx context.Context, p tenancy.Principal, webhook string, given *string,
@@ -339,7 +340,7 @@ func (s *Webhooks) RotateSecret(
 }
 
 // Deliveries returns an endpoint's newest deliveries, including their bodies. It returns NotFound
-// if there is no such endpoint and Invalid if q.Before is not an id.
+// if the endpoint does not exist and Invalid if q.Before is not an id.
 func (s *Webhooks) Deliveries(
 	ctx context.Context, p tenancy.Principal, webhook string, q publishing.ListDeliveries,
 ) ([]publishing.Delivery, error) {
@@ -366,7 +367,7 @@ func (s *Webhooks) Deliveries(
 	return out, nil
 }
 
-// Replay sends a delivery again with the same id and body. A delivery that has ended gets a new
+// Replay sends a delivery again, with the same id and body. A delivery that has ended gets a new
 // retry schedule; a pending delivery keeps its schedule. Replay returns NotFound if the endpoint or
 // the delivery does not exist, and Conflict while the endpoint is disabled.
 func (s *Webhooks) Replay(ctx context.Context, p tenancy.Principal, webhook, delivery string) error {
@@ -391,8 +392,8 @@ func (s *Webhooks) Replay(ctx context.Context, p tenancy.Principal, webhook, del
 	})
 }
 
-// Test sends an example to an endpoint once, even if the endpoint is disabled. It returns the
-// delivery's id, under which Deliveries reports the outcome. Test returns NotFound if there is no
+// Test sends an example to an endpoint once, even if the endpoint is disabled. It returns the id of
+// the delivery. Deliveries reports the outcome under this id. Test returns NotFound if there is no
 // such endpoint.
 func (s *Webhooks) Test(
 	ctx context.Context, p tenancy.Principal, hook string,
@@ -413,8 +414,8 @@ func (s *Webhooks) Test(
 
 // TryURL posts a body to a URL once, without a signature, and stores nothing. status and problem
 // are the results of Try. TryURL returns Invalid if the URL is not allowed for an endpoint or the
-// body is too large. It returns RateLimited while another of the organization's calls is waiting
-// for a response.
+// body is too large. It returns RateLimited while another call by the organization is waiting for a
+// response.
 func (s *Webhooks) TryURL(
 	ctx context.Context, p tenancy.Principal, address string, body []byte,
 ) (status int, problem string, err error) {
@@ -447,9 +448,9 @@ func (s *Webhooks) AddEvent(
 	return webhookstore.AddWebhookEvent(ctx, tx, event, post, data)
 }
 
-// TakeMade returns the webhooks that a person created or whose URL or secret the person chose, in
-// the organization of q's transaction. If revoke is true, it also deletes these webhooks. It runs
-// in that transaction and returns the Postgres error.
+// TakeMade returns the webhooks that a person created, and those whose URL or secret the person
+// chose. It runs in q's transaction and covers only that transaction's organization. If revoke is
+// true, it also deletes these webhooks. Any error is a Postgres error.
 func (s *Webhooks) TakeMade(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID, revoke bool,
 ) ([]tenancy.CreatedWebhook, error) {

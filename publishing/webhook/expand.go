@@ -21,8 +21,8 @@ const (
 	deliveriesPerBatch = 1000
 )
 
-// TooMany is the reason recorded for deliveries that are abandoned because an endpoint has too many
-// pending ones.
+// TooMany is the reason recorded for a delivery that is abandoned because its endpoint has too many
+// pending deliveries.
 const TooMany = "Too many deliveries are waiting for this webhook, so the oldest are given up."
 
 // expandOrg writes the deliveries for an organization's oldest events. An event that cannot be
@@ -78,8 +78,8 @@ func (d *Deliverer) write(ctx context.Context, tx *db.Tx, sources []webhookstore
 	return webhookstore.DeleteWebhookEvents(ctx, tx, ids)
 }
 
-// dropRefused expands the oldest events in smaller batches and drops events that the database
-// rejects.
+// dropRefused writes the deliveries for the oldest events in smaller batches, and drops the events
+// that the database rejects.
 func (d *Deliverer) dropRefused(ctx context.Context, org tenancy.OrgID) error {
 	var sources []webhookstore.WebhookSource
 	if err := d.db.InOrg(ctx, org, func(tx *db.Tx) (err error) {

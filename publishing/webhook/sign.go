@@ -34,7 +34,7 @@ type call struct {
 	at      time.Time
 	body    string
 	// keys are the signing keys: first the current key, and then each earlier key that has not
-	// expired. Without keys, nothing is signed.
+	// expired. If there are no keys, nothing is signed.
 	keys [][]byte
 }
 

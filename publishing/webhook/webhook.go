@@ -1,9 +1,10 @@
 // Package webhook delivers an organization's events to its webhook endpoints.
 //
-// An event is a row that is written in the same transaction as the reported change. The Deliverer's
-// loop turns events into deliveries, whose bodies are rendered once, and adds a task for each
-// endpoint that has something to send. A task sends one endpoint's deliveries. After a crash at any
-// point, the next run continues; a delivery may then be sent twice with the same id.
+// An event is a row that is written in the same transaction as the change it reports. The
+// Deliverer's loop turns events into deliveries, whose bodies are rendered once, and adds a task
+// for each endpoint that has something to send. Each task sends the deliveries of one endpoint.
+// After a crash, the next run continues with the remaining work. A delivery may then be sent twice
+// with the same id.
 package webhook
 
 import (
@@ -23,19 +24,19 @@ import (
 )
 
 // The kinds of tasks that Deliver handles. Endpoints that have never succeeded, whose last attempt
-// failed, or that respond slowly have separate workers, to keep other endpoints from waiting behind
-// them.
+// failed, or that respond slowly are served by separate workers, so that other endpoints do not
+// have to wait for them.
 const (
 	TaskHealthy = "webhook"
 	TaskAside   = "webhook-aside"
 )
 
-// Workers is how many tasks of each kind a process runs concurrently. Most tasks only wait for a
-// response. Workers is a multiple of the limit per creator, so that no single person delays the
-// others.
+// Workers is how many tasks of each kind a process runs concurrently. Tasks spend most of their
+// time waiting for a response. Workers is a multiple of the limit per creator, so that no single
+// person delays the others.
 const Workers = 4 * perCreator
 
-// TaskTimeout is the deadline of one run of Deliver.
+// TaskTimeout is the time limit for a single run of Deliver.
 const TaskTimeout = drainTime + publishing.WebhookTimeout + 15*time.Second
 
 const (
@@ -64,7 +65,7 @@ type Deps struct {
 	// Quota limits an organization's webhooks. It is nil on an instance without plans. Only
 	// Webhooks uses it.
 	Quota db.Quota
-	// Chance returns a random number between 0 and 1, which adds jitter to waits.
+	// Chance returns a random number between 0 and 1, which is used to add jitter to waits.
 	Chance func() float64
 	// Shards returns the shards that this process owns. The loop serves the organizations in these
 	// shards.
@@ -75,8 +76,8 @@ type Deps struct {
 type Deliverer struct {
 	deps Deps
 	db   *db.DB
-	// shares counts this process's turns by creator. The limits in dispatch are not enough, because
-	// they miss endpoints that were deleted during their turn.
+	// shares counts this process's current turns per creator. The limits in dispatch are not
+	// enough, because they miss endpoints that were deleted during their turn.
 	shares *limit.PerKey[share]
 	walk   *db.Walk
 	// turn is the organization whose endpoints had their turn last, or zero to start over with the
@@ -86,7 +87,8 @@ type Deliverer struct {
 	loop *lifecycle.Loop
 }
 
-// New returns a Deliverer. Its loop runs after Start; Deliver does not need a loop in this process.
+// New returns a Deliverer. Its loop does not run until Start is called. Deliver works even if the
+// loop does not run in this process.
 func New(deps Deps) *Deliverer {
 	loop := lifecycle.NewLoop(lifecycle.LoopRules{
 		Interval: pollInterval, Timeout: stepTimeout,
@@ -108,10 +110,10 @@ func (d *Deliverer) Start(ctx context.Context) { d.loop.Start(ctx, d.Step) }
 // Stop ends the loop and waits for it. It returns ctx's error if ctx ends first.
 func (d *Deliverer) Stop(ctx context.Context) error { return d.loop.Stop(ctx) }
 
-// Step turns events into deliveries and adds tasks for endpoints with something to send. It serves
-// the organizations in this process's shards. more is true if there may be further events. If the
-// database rejects an organization's rows, or if all of an organization's connections are in use,
-// Step continues with the other organizations.
+// Step turns events into deliveries and adds a task for each endpoint that has something to send.
+// It serves the organizations in this process's shards. more is true if there may be further
+// events. If the database rejects an organization's rows, or if all of an organization's
+// connections are in use, Step continues with the other organizations.
 func (d *Deliverer) Step(ctx context.Context) (more bool, err error) {
 	more, err = d.walk.Page(ctx, func(ctx context.Context, after tenancy.OrgID, limit int) ([]tenancy.OrgID, error) {
 		return webhookstore.WebhookOrgs(ctx, d.db, after, limit)

@@ -16,13 +16,13 @@ import (
 	"crier/platform/pg"
 )
 
-// Store reads and writes nodes and shards on a dedicated connection, so that a busy pool never
-// delays a heartbeat. The connection also receives notifications of changes. A Store is not safe
-// for concurrent use.
+// Store reads and writes nodes and shards over a dedicated connection, so that a busy pool never
+// delays a heartbeat. Over the same connection, it receives notifications of changes. A Store is
+// not safe for concurrent use.
 //
 // Every call returns within the limit given to New, or within twice the limit if it must connect
-// first. After a failure that is not a response from Postgres, the connection is dropped and the
-// next call opens a new one.
+// first. If a call fails without a response from Postgres, the connection is dropped, and the next
+// call opens a new one.
 type Store struct {
 	db    *pg.DB
 	node  Node
@@ -37,23 +37,23 @@ type Node struct {
 	ID uuid.UUID `db:"id"`
 	// Home is the id of the data folder that the process has locked.
 	Home uuid.UUID `db:"home"`
-	// Address is where other processes reach the process's actors, or empty if they cannot.
+	// Address is where other processes reach the node's actors, or empty if they cannot.
 	Address string   `db:"address"`
 	Roles   []string `db:"roles"`
 	// Leaving means that the node takes no shards.
 	Leaving bool `db:"leaving"`
 }
 
-// New returns a Store for the given node, whose lease lasts for ttl after each Renew. The Store
-// connects on first use. limit is the maximum time for connecting and for each statement.
+// New returns a Store for the given node. The node's lease lasts for ttl after each Renew. The
+// Store connects on first use. limit is the time limit for connecting and for each statement.
 func New(db *pg.DB, node Node, ttl, limit time.Duration) *Store {
 	return &Store{db: db, node: node, ttl: ttl, limit: limit}
 }
 
 const channel = "crier_cluster"
 
-// The server cancels a statement when the client stops waiting, so that the statement's locks are
-// released.
+// The timeout makes the server cancel a statement when the client stops waiting for it, so that the
+// statement's locks are released.
 const limitStatements = `-- cluster.LimitStatements
 select set_config('statement_timeout', $1, false)`
 
@@ -118,9 +118,9 @@ func (s *Store) batch(ctx context.Context, queue func(*pgx.Batch)) error {
 	})
 }
 
-// Wait returns true after a notification of a change, and false if ctx ends first. Without a
-// connection, it waits until ctx ends. It does not detect that the server has stopped responding.
-// The next call detects this, so a Renew must follow soon.
+// Wait returns true when a notification of a change arrives, and false if ctx ends first. If there
+// is no connection, it waits until ctx ends. Wait cannot detect that the server has stopped
+// responding. Renew can, so the caller must call Renew soon.
 func (s *Store) Wait(ctx context.Context) bool {
 	if s.conn == nil || s.conn.IsClosed() {
 		<-ctx.Done()
@@ -135,7 +135,7 @@ func (s *Store) Wait(ctx context.Context) bool {
 
 // Close closes the connection, if there is one. It returns an error if closing fails or the server
 // does not respond within the limit. The caller can ignore the error, because the server ends the
-// session.
+// session anyway.
 func (s *Store) Close(ctx context.Context) error {
 	if s.conn == nil {
 		return nil
@@ -150,10 +150,12 @@ const notify = `select pg_notify('` + channel + `', '')`
 const nodesForget = `-- cluster.NodesForget
 delete from node where home = $1 and id <> $2 or expires_at < now() - interval '1 day'`
 
-// DeleteStale deletes nodes that previously used this process's home, which frees their shards
-// immediately, and nodes whose lease expired more than a day ago. If a deleted node's process is
-// still running, its next Renew inserts the node again. DeleteStale can be repeated. Like all
-// methods below, it returns an error from connecting or from Postgres.
+// DeleteStale deletes the nodes that previously used this process's home, which frees their shards
+// immediately. It also deletes nodes whose lease expired more than a day ago. If the process of a
+// deleted node is still running, that process's next Renew inserts the node again.
+//
+// DeleteStale can be repeated. Like all methods below, it returns connection errors and Postgres
+// errors.
 func (s *Store) DeleteStale(ctx context.Context) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(nodesForget, s.node.Home, s.node.ID) })
 }
@@ -163,7 +165,7 @@ var heartbeat string
 
 // Renewal is the result of Renew. Each true field is a reason to call View again.
 type Renewal struct {
-	// Lapsed means that the lease had expired or the node was deleted, so other nodes may have
+	// Lapsed means that the lease had expired or the node had been deleted, so other nodes may have
 	// taken its shards.
 	Lapsed bool
 	// Orphans means that some shards have no live owner.
@@ -172,9 +174,11 @@ type Renewal struct {
 	Fresh bool
 }
 
-// Renew begins or renews the process's lease. If leaving is true, the process gives back all its
-// shards, and other processes no longer leave shards to it; its node stays while posts are in
-// flight. Renew can be repeated after an error. If a reused connection turns out to be dead, Renew
+// Renew creates or renews the process's lease. If leaving is true, the process gives back all its
+// shards, and other processes no longer reserve shards for it. Its node remains while posts are in
+// flight.
+//
+// Renew can be repeated after an error. If an existing connection turns out to be dead, Renew
 // replaces it within the same call.
 func (s *Store) Renew(ctx context.Context, leaving bool) (Renewal, error) {
 	reused := s.conn != nil
@@ -200,7 +204,7 @@ func (s *Store) renewOnce(ctx context.Context, leaving bool) (Renewal, error) {
 	return out, nil
 }
 
-// Shard is a subset of the organizations, with the node that schedules them.
+// Shard is a subset of the organizations, together with the node that schedules their posts.
 type Shard struct {
 	// Shard is the shard's number, from 0 to 255; see tenancy.Shard.
 	Shard int16 `db:"shard"`
@@ -215,8 +219,8 @@ const shardsRead = `-- cluster.ShardsRead
 select shard, coalesce(owner, '00000000-0000-0000-0000-000000000000') as owner from shard order by shard`
 
 // View returns every node whose lease has not expired, and every shard, ordered by number. It
-// returns an error from connecting or from Postgres. pg.IsAway returns true for the error while the
-// database cannot be reached.
+// returns connection errors and Postgres errors. If the database cannot be reached, pg.IsAway
+// returns true for the error.
 func (s *Store) View(ctx context.Context) (nodes []Node, shards []Shard, err error) {
 	err = s.batch(ctx, func(b *pgx.Batch) {
 		b.Queue(nodesRead).Query(func(rows pgx.Rows) (err error) {
@@ -239,15 +243,15 @@ where shard = any($2) and owner is distinct from $1
 const shardsGive = `-- cluster.ShardsGive
 update shard set owner = null where owner = $1 and shard = any($2)`
 
-// Take makes the process the owner of those given shards that have no live owner, and notifies the
-// other processes. It returns an error from connecting or from Postgres. After an error, View shows
-// whether the shards were taken.
+// Take makes this process the owner of each given shard that has no live owner, and notifies the
+// other processes. It returns connection errors and Postgres errors. If Take returns an error, call
+// View to find out whether the shards were taken.
 func (s *Store) Take(ctx context.Context, shards []int16) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(shardsTake, s.node.ID, shards); b.Queue(notify) })
 }
 
-// Give gives back those given shards that the process owns, and notifies the other processes. It
-// returns an error from connecting or from Postgres. After an error, it can be repeated.
+// Give gives back each given shard that this process owns, and notifies the other processes. It
+// returns connection errors and Postgres errors. It can be repeated after an error.
 func (s *Store) Give(ctx context.Context, shards []int16) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(shardsGive, s.node.ID, shards); b.Queue(notify) })
 }
@@ -258,8 +262,8 @@ update shard set owner = null where owner = $1`
 const nodeDelete = `-- cluster.NodeDelete
 delete from node where id = $1`
 
-// Leave gives back every shard, deletes the node and notifies the other processes. It returns an
-// error from connecting or from Postgres. After an error, it can be repeated. If it never succeeds,
+// Leave gives back every shard, deletes the node and notifies the other processes. It returns
+// connection errors and Postgres errors. It can be repeated after an error. If it never succeeds,
 // other processes take the shards once the lease has expired.
 func (s *Store) Leave(ctx context.Context) error {
 	return s.batch(ctx, func(b *pgx.Batch) {

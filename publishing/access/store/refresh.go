@@ -18,8 +18,8 @@ import (
 const appList = `-- publishing.PlatformAppList
 select family, client_id, sealed_secret, updated_at from platform_app where $1 = '' or family = $1 order by family`
 
-// PlatformApps returns an organization's applications at one family of platforms, or at all
-// families if family is empty.
+// PlatformApps returns an organization's applications for one platform family, or for all families
+// if family is empty.
 func PlatformApps(ctx context.Context, d *db.DB, org tenancy.OrgID, family string) (out []db.PlatformApp, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(appList, family).Query(db.Into(&out, pgx.RowToStructByName[db.PlatformApp]))
@@ -38,21 +38,22 @@ moved as (
   update channel_queue q set destination = $4 from c where q.channel_id = c.id and $4 not in ('', q.destination))
 select exists (select 1 from c)`
 
-// Renewal is what changes about a channel when its credential is refreshed. An empty field leaves
-// the stored value unchanged.
+// Renewal holds the channel fields that change when the channel's credential is refreshed. An empty
+// field leaves the stored value unchanged.
 type Renewal struct {
 	// Destination is the new destination of the channel's posts.
 	Destination            string
 	Name, Profile, Picture string
 }
 
-// SwapCredential replaces the sealed credential old with fresh, and ends a refresh that has begun.
-// It returns false and changes nothing if the stored credential is not old or the channel is
-// disconnected. at is when to refresh fresh, or nil for never.
+// SwapCredential replaces old, the channel's sealed credential, with fresh and ends any refresh in
+// progress. If the stored credential differs from old or the channel is disconnected,
+// SwapCredential changes nothing and returns false. at is when fresh must be refreshed, or nil for
+// never.
 //
-// A channel that has been parked since the refresh began stays parked and must still be
-// reconnected. SwapCredential returns pg.ErrOrgBusy or the Postgres error. If pg.IsAway returns
-// true for the error, the credential may have been replaced.
+// If the channel was parked after the refresh began, it stays parked and must still be reconnected.
+// SwapCredential returns pg.ErrOrgBusy or a Postgres error. If pg.IsAway returns true for the
+// error, the credential may have been replaced anyway.
 func SwapCredential(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte, r Renewal,
 	at *time.Time,
@@ -71,16 +72,18 @@ with c as (
   where id = $1 and credential = $2 and deleted_at is null returning id)
 update channel_queue q set parked = true from c where q.channel_id = c.id`
 
-// Park keeps a channel's posts in the queue until the channel is reconnected, because the platform
-// rejected its credential. refused is the rejected credential, sealed. reason is a human-readable
-// sentence. Park does nothing if the channel's credential has been replaced since.
+// Park records that the platform has rejected a channel's credential. The channel's posts then stay
+// in the queue until the channel is reconnected. refused is the rejected credential in sealed form,
+// and reason is a human-readable sentence. Park does nothing if the credential has been replaced in
+// the meantime.
 func Park(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, refused []byte, reason string,
 ) error {
 	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(channelPark, channel, refused, reason) })
 }
 
-// ChannelAccess returns a connected channel with its sealed credential, or pgx.ErrNoRows.
+// ChannelAccess returns a connected channel with its sealed credential. It returns pgx.ErrNoRows if
+// there is no such channel.
 func ChannelAccess(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID,
 ) (out db.Access, err error) {
@@ -99,12 +102,12 @@ func ChannelAccess(
 
 // RefreshState is what BeginRefresh found.
 type RefreshState struct {
-	// Begun means that the caller may refresh, and must then call SwapCredential, EndRefresh or
-	// Park.
+	// Begun is true if the caller may refresh the credential. The caller must then call
+	// SwapCredential, EndRefresh or Park.
 	Begun bool `db:"begun"`
 	// Run identifies the refresh to EndRefresh. It is nil if no refresh has begun.
 	Run *uuid.UUID `db:"run"`
-	// Interrupted is set if an earlier refresh of the same credential never ended, in which case
+	// Interrupted is true if an earlier refresh of the same credential never ended. In that case,
 	// the platform may have replaced the credential.
 	Interrupted bool `db:"interrupted"`
 	// Credential is the channel's sealed credential. It differs from the one passed to BeginRefresh
@@ -130,8 +133,8 @@ select b.begun, (select refreshing from taken) as run, b.interrupted, b.credenti
   b.refresh_needed, b.refresh_problem from before b`
 
 // BeginRefresh begins a refresh of a channel that has the given sealed credential, unless another
-// refresh is running. No other refresh can begin for the duration of hold. BeginRefresh returns
-// pgx.ErrNoRows if the channel is disconnected.
+// refresh is running. No other refresh can begin until this one has ended or hold has passed.
+// BeginRefresh returns pgx.ErrNoRows if the channel is disconnected.
 func BeginRefresh(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, credential []byte,
 	hold time.Duration,
@@ -155,10 +158,10 @@ update channel set
   refreshing = case when $4 then refreshing end, refreshing_until = case when $4 then now() end
 where id = $1 and credential = $2 and refreshing = $3`
 
-// EndRefresh ends the refresh run, which returned no new credential, so that another refresh can
-// begin. lost means that the platform may have replaced the credential, so the next refresh treats
-// this one as interrupted. EndRefresh does nothing if another refresh has begun because this one
-// exceeded its hold.
+// EndRefresh ends a refresh that produced no new credential, so that another refresh can begin. run
+// identifies the refresh. lost is true if the platform may have replaced the credential; the next
+// refresh then treats this one as interrupted. EndRefresh does nothing if this refresh exceeded its
+// hold and another one has begun.
 func EndRefresh(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, run *uuid.UUID,
 	credential []byte, lost bool,
@@ -183,9 +186,9 @@ from due d
 where c.id = d.id and d.of_platform <= $1 and c.refresh_at <= now() and c.deleted_at is null and not c.refresh_needed
 returning c.org_id, c.id, c.connector`
 
-// RefreshDue returns channels whose credentials are to be refreshed now. each is the maximum number
-// of channels per platform; the channels that have waited longest are chosen. No other call returns
-// these channels again for the duration of rest.
+// RefreshDue returns channels whose credentials are due to be refreshed. each is the maximum number
+// of channels per platform. The channels that have been due longest are chosen. No call returns a
+// channel again until rest has passed.
 func RefreshDue(ctx context.Context, d *db.DB, each int, rest time.Duration) (out []DueRefresh, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(refreshDue, each, rest.Milliseconds()).Query(db.Into(&out, pgx.RowToStructByName[DueRefresh]))

@@ -16,13 +16,13 @@ import (
 	"crier/tenancy"
 )
 
-// InsightOf identifies a channel, or one of its posts, whose statistics are stored.
+// InsightOf identifies the channel or post that stored statistics belong to.
 type InsightOf struct {
 	Channel publishing.ChannelID
-	// Post is the first post of a thread; zero for the channel itself.
+	// Post is the first post of the thread, or zero for the channel itself.
 	Post publishing.PostID
-	// Release is the post's id on its platform. If the post was published again, statistics stored
-	// under an earlier id are neither returned nor updated. Example:
+	// Release is the post's id on its platform. If the post has been published again, statistics
+	// stored under an earlier id are neither returned nor updated. Example:
 	// at://did:plc:abc/app.bsky.feed.post/3k2a
 	Release string
 }
@@ -38,15 +38,15 @@ func (i InsightOf) subject() uuid.UUID {
 type Insight struct {
 	// ReadAt is when the platform was last read, or nil if it never was.
 	ReadAt *time.Time `db:"read_at"`
-	// TriedAt is when a read was last tried. If reads have failed since ReadAt, Problem is a
-	// human-readable sentence that says why.
+	// TriedAt is when a read was last attempted. Problem is a human-readable sentence explaining
+	// why reads have failed since ReadAt. It is empty if none has failed since then.
 	TriedAt *time.Time `db:"tried_at"`
 	Problem string     `db:"problem"`
 	// Empty is true if the last response had no figures, for example because the platform no longer
 	// has the post.
 	Empty bool `db:"empty"`
-	// AgainAt is set if the platform requested a wait. It is when the platform may be queried about
-	// the channel and its posts again.
+	// AgainAt is when the platform may next be queried about the channel and its posts. It is nil
+	// unless the platform requested a wait.
 	AgainAt *time.Time `db:"again_at"`
 	// LastDay is the last day with known figures, or nil if there is none.
 	LastDay *time.Time `db:"last_day"`
@@ -106,13 +106,13 @@ var insightsSave string
 // ReadInsight holds the statistics that were read for a channel or a post.
 type ReadInsight struct {
 	InsightOf
-	// Next is when the channel's next daily snapshot is due. If it is nil, the stored time stays.
-	// It must be nil for a post.
+	// Next is when the channel's next daily snapshot is due. If Next is nil, the stored time is
+	// kept. Next must be nil for a post.
 	Next *time.Time
 	Days []publishing.DaySamples
 }
 
-// insightForget deletes statistics that are stored under a post's earlier platform ids.
+// insightForget deletes statistics that were stored under an earlier platform id of a post.
 const insightForget = `-- publishing.InsightForget
 delete from insight i using unnest($1::uuid[], $2::text[]) u(post, release)
 where i.subject = u.post and i.release <> u.release
@@ -131,9 +131,9 @@ func queueForget(b *pgx.Batch, all ...InsightOf) {
 	}
 }
 
-// SaveInsights stores what was read at the time now, in one transaction. New figures replace stored
-// figures for the same day and label. SaveInsights ignores statistics of channels and posts that
-// are gone, and of posts that have been published again since they were read.
+// SaveInsights stores the given statistics, which were read at the time now, in one transaction.
+// New figures replace stored figures for the same day and label. SaveInsights ignores channels and
+// posts that no longer exist, and posts that have been published again since they were read.
 func SaveInsights(ctx context.Context, s *db.DB, org tenancy.OrgID, now time.Time, all []ReadInsight) error {
 	return s.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		subjects := make([]InsightOf, len(all))
@@ -165,18 +165,19 @@ update insight set tried_at = $2::timestamptz, problem = $3, again_at = greatest
   next_at = greatest($4, $2::timestamptz + (2 + least(failures, 2)) * interval '1 hour')
 where subject = $1`
 
-// InsightFailure says why a platform could not be read.
+// InsightFailure says why statistics could not be read.
 type InsightFailure struct {
 	At time.Time
 	// Problem is a human-readable sentence of at most 1,000 bytes.
 	Problem string
-	// Again is when the platform may be queried again if it requested a wait, otherwise nil.
+	// Again is when the platform may next be queried. It is nil unless the platform requested a
+	// wait.
 	Again *time.Time
 }
 
-// SnapshotFailed is like InsightFailed, but for a channel's snapshot. The channel is due again
-// after 2 hours, after a second failure in a row after 3 hours, and from then on after 4 hours, but
-// never before f.Again.
+// SnapshotFailed is like InsightFailed, but for a channel's snapshot. The channel is due again 2
+// hours after a first failure, 3 hours after a second failure in a row, and 4 hours after any
+// further one, but never before f.Again.
 func SnapshotFailed(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, f InsightFailure,
 ) error {
@@ -199,8 +200,8 @@ select c.org_id, c.id, c.id, $2, $2 from channel c where c.id = $1 and c.deleted
 on conflict (org_id, subject) do update
   set again_at = greatest(insight.again_at, $2), next_at = greatest(insight.next_at, $2)`
 
-// InsightFailed records that the platform could not be read. Neither the channel nor its posts are
-// read before f.Again, if it is set.
+// InsightFailed records that the platform could not be read. If f.Again is set, neither the channel
+// nor its posts are read before that time.
 func InsightFailed(ctx context.Context, d *db.DB, org tenancy.OrgID, of InsightOf, f InsightFailure) error {
 	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		queueForget(b, of)
@@ -215,9 +216,10 @@ func InsightFailed(ctx context.Context, d *db.DB, org tenancy.OrgID, of InsightO
 type Released struct {
 	Post    publishing.PostID
 	Channel publishing.ChannelID
-	// PublishedOn is the publish date that the calendar shows, or the due time if that is later.
+	// PublishedOn is the publish date that the calendar shows, or the time at which the post was
+	// due if that is later.
 	PublishedOn time.Time
-	// ID is empty if the post is not published, and publishing.ReleaseMissing if the platform did
+	// ID is empty if the post is not published. It is publishing.ReleaseMissing if the platform did
 	// not return an id.
 	ID, URL string
 	// Data is what the connector needs to reply to the post, or nil if unknown.
@@ -264,8 +266,8 @@ type DueSnapshot struct {
 	Org       tenancy.OrgID        `db:"org_id"`
 	Channel   publishing.ChannelID `db:"channel_id"`
 	Connector string               `db:"connector"`
-	// Destination holds the hosts that may be queried, memberWithoutMFA by commas, or the connector
-	// if no host is known. Example: bsky.social,pds.example.com
+	// Destination holds the hosts that may be queried, separated by commas, or the connector if no
+	// host is known. Example: bsky.social,pds.example.com
 	Destination string `db:"destination"`
 }
 
@@ -276,13 +278,13 @@ type SnapshotBatch struct {
 	// in total.
 	OfOrg, OfServer, Total int
 	Now                    time.Time
-	// Again is when the channels may be taken again.
+	// Again is the earliest time at which another call may take the channels.
 	Again time.Time
 }
 
-// SnapshotsDue takes and returns channels of q.Platforms whose snapshot is due. Channels with fewer
-// failures are taken first and, among those with equally many failures, the channels that have been
-// due longest. No call returns the same channels again before q.Again, unless SaveInsights,
+// SnapshotsDue takes and returns channels on q.Platforms whose snapshots are due. Channels with
+// fewer failures are taken first and, among channels with the same number of failures, those that
+// have been due longest. No call returns a taken channel again before q.Again, unless SaveInsights,
 // SnapshotFailed or PutOffSnapshot sets a different time.
 func SnapshotsDue(ctx context.Context, d *db.DB, q SnapshotBatch) (out []DueSnapshot, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
@@ -335,9 +337,9 @@ where p.channel_id = $1 and p.publish_date >= $2 and p.state = 'PUBLISHED' and p
   and p.deleted_at is null and p.release_id <> $3
 order by p.publish_date desc, p.id desc limit $4`
 
-// FindSnapshotSource returns what is needed to take a channel's snapshot. It includes the latest
-// posts published since the given time; posts is the maximum number of posts. It returns
-// pgx.ErrNoRows if the channel is disconnected.
+// FindSnapshotSource returns what is needed to take a channel's snapshot, including the latest
+// posts published since the given time. posts is the maximum number of posts. FindSnapshotSource
+// returns pgx.ErrNoRows if the channel is disconnected.
 func FindSnapshotSource(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, since time.Time, posts int,
 ) (out SnapshotSource, err error) {

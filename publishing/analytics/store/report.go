@@ -22,7 +22,7 @@ from channel c
 where c.deleted_at is null and ($1::uuid is null or c.customer_id = $1)
 group by c.connector`
 
-// reportErrors skips the followers of a failed post, which add no information.
+// reportErrors leaves out posts that failed only because an earlier post in their thread failed.
 const reportErrors = `-- publishing.ReportErrors
 select r.id, p.channel_id, c.name, c.connector, p.error, p.publish_date
 from post p
@@ -37,11 +37,11 @@ order by p.publish_date desc, p.id desc limit $4`
 const customerByID = `-- publishing.CustomerByID
 select c.id, c.name from customer c where c.id = $1`
 
-// PostCount is the number of threads in each state. A thread's state is that of
-// publishing.Thread.Effective.
+// PostCount counts threads by state. A thread's state is the one that publishing.Thread.Effective
+// returns.
 type PostCount struct {
-	// Day is the index of the day, starting at 0. It is nil for the total over all days. It equals
-	// the number of days for everything after the last day.
+	// Day is the index of the day, starting at 0. It is nil for the total over all days. For
+	// threads after the last day, it equals the number of days.
 	Day *int `db:"day"`
 	// Platform is nil for the total over all platforms.
 	Platform  *string `db:"connector"`
@@ -57,19 +57,19 @@ type PlatformChannels struct {
 	publishing.ChannelCounts
 }
 
-// ReportData is the data that a report is made from.
+// ReportData holds the data from which a report is made.
 type ReportData struct {
 	// Counts holds one element for each day with threads and one for each platform with threads.
 	Counts   []PostCount
 	Channels []PlatformChannels
 	Errors   []publishing.PostFailure
-	// Customer is nil if no customer has the id.
+	// Customer is nil if there is no customer with the requested id.
 	Customer *publishing.Customer
 }
 
-// Report returns counts of the channels and of the posts since the start of the first day, and the
-// latest failures. If customer is not zero, only the customer's channels and their posts are
-// included. days holds the start of each day, followed by the end of the last day.
+// Report counts the channels and the posts since the start of the first day, and returns the latest
+// failures. If customer is not zero, only the customer's channels and their posts are included.
+// days holds the start of each day, followed by the end of the last day.
 func Report(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, customer publishing.CustomerID, days []time.Time,
 ) (out ReportData, err error) {

@@ -19,8 +19,8 @@ var ErrApprovalPending = errors.New("the post is already waiting for approval")
 
 const approvalPendingIndex = "approval_pending"
 
-// approvalRow is a row of the table approval as it is read. It is converted to publishing.Approval,
-// so it must have the same fields.
+// approvalRow is a row of the approval table. It is converted to publishing.Approval, so the two
+// must have the same fields.
 type approvalRow struct {
 	ID            publishing.ApprovalID     `db:"id"`
 	Post          publishing.PostID         `db:"post_id"`
@@ -31,14 +31,14 @@ type approvalRow struct {
 	Person        tenancy.PersonID          `db:"requested_by"`
 	Key           tenancy.KeyID             `db:"requested_key"`
 	Impersonator  tenancy.PersonID          `db:"requested_behind"`
-	// PersonEmail is null for a former member, because the row-level security policy of the table
-	// person hides former members.
+	// PersonEmail is null for a former member, because the row-level security policy of the person
+	// table hides former members.
 	PersonEmail  *string   `db:"person_email" sql:"(select u.email from person u where u.id = a.requested_by)"`
 	RequestedAt  time.Time `db:"requested_at"`
 	ExpiresAt    time.Time `db:"expires_at"`
 	ReviewerNote *string   `db:"reviewer_note"`
 	// ReviewerName is a guest's stored name or a member's current address. A member's address is
-	// not stored here, so nothing remains once the account is gone.
+	// not stored here, so no trace of it remains after the account is deleted.
 	ReviewerName *string          `db:"reviewer_name" sql:"case when a.resolved_by is null then a.reviewer_name else coalesce((select email from person where id = a.resolved_by), 'a former member') end"`
 	ResolvedBy   tenancy.PersonID `db:"resolved_by"`
 	ResolvedAt   *time.Time       `db:"resolved_at"`
@@ -66,7 +66,7 @@ select ` + approvalColumns + `, a.sealed_token from approval a where a.post_id =
 order by (a.status = 'PENDING') desc, a.id desc limit 1`
 
 // FindApprovalOf returns a post's pending request or, if none is pending, the request with the
-// greatest id. The pending request need not have the greatest id, because ids come from several
+// highest id. The pending request need not have the highest id, because ids come from several
 // processes whose clocks differ. FindApprovalOf returns pgx.ErrNoRows if the post has no request.
 func FindApprovalOf(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID,
@@ -79,7 +79,7 @@ select ` + approvalColumns + `, a.sealed_token
 from approval a join post p on p.org_id = a.org_id and p.id = a.post_id
 where a.id = $1 and p.deleted_at is null`
 
-// Approval returns a request. It returns pgx.ErrNoRows if there is no such request or its post is
+// Approval returns a request. It returns pgx.ErrNoRows if the request does not exist or its post is
 // deleted.
 func Approval(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, approval publishing.ApprovalID,
@@ -123,9 +123,9 @@ where p.deleted_at is null and ($1::uuid is null or a.id < $1)
     when 'PENDING' then a.status = 'PENDING' and a.expires_at > $3 else a.status = $2 end
 order by a.id desc limit $4`
 
-// Approvals returns at most limit of an organization's requests, newest first, without those for
-// deleted posts. If before is not zero, only requests with smaller ids are returned. If status is
-// not empty, only requests that have this status at the time now are returned.
+// Approvals returns at most limit of an organization's requests, newest first. It leaves out
+// requests for deleted posts. If before is not zero, it returns only requests with lower ids. If
+// status is not empty, it returns only requests that have this status at the time now.
 func Approvals(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, before publishing.ApprovalID, status string, now time.Time,
 	limit int,
@@ -151,9 +151,9 @@ insert into approval (org_id, id, post_id, token_hash, sealed_token, auto_schedu
   requested_key, requested_behind, requested_at, expires_at, remind_at, reviewer_people)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
-// AddApproval inserts a request with its sealed secret, the hash of the emailed link's token, and
-// the members the link is emailed to. It returns ErrApprovalPending if the post already has a
-// pending request.
+// AddApproval inserts a request. It also stores the request's sealed secret, the hash of the
+// emailed link's token, and the members to whom the link is emailed. It returns ErrApprovalPending
+// if the post already has a pending request.
 func AddApproval(
 	ctx context.Context, tx *db.Tx, a publishing.Approval, hash, sealed []byte, remind *time.Time,
 	reviewers []tenancy.PersonID,
@@ -171,9 +171,9 @@ update approval set status = $3, reviewer_note = coalesce($4, reviewer_note), re
   resolved_by = coalesce($6, resolved_by), resolved_at = coalesce($7, now()), remind_at = null
 where id = $1 and status = $2 and ($3 not in ('APPROVED', 'REJECTED') or expires_at > coalesce($7, now()))`
 
-// EndApproval stores a request's new status and answer if the stored status is still from. ended is
-// false if another transaction changed the status first, or if the answer came after the request
-// expired.
+// EndApproval stores a request's new status and answer, provided that the stored status still
+// equals from. ended is false if another transaction has changed the status, or if the request
+// expired before the answer came.
 func EndApproval(
 	ctx context.Context, tx *db.Tx, a publishing.Approval, from publishing.ApprovalStatus,
 ) (ended bool, err error) {
@@ -205,9 +205,9 @@ where a.status = 'APPROVED' and a.post_id = any (array(
   where p.id = $1))
 order by (a.post_id = $1) desc, a.id desc limit 1`
 
-// ApprovalInForce returns the approval under which a post is published: the post's own approval or,
-// for an occurrence of a series, the approval of an earlier occurrence. It returns pgx.ErrNoRows if
-// there is none.
+// ApprovalInForce returns the approval under which a post is published. This is the post's own
+// approval or, for an occurrence of a series, an earlier occurrence's approval. ApprovalInForce
+// returns pgx.ErrNoRows if there is none.
 func ApprovalInForce(ctx context.Context, tx *db.Tx, post publishing.PostID) (publishing.Approval, error) {
 	rows, err := tx.Query(ctx, approvalInForce, post)
 	if err != nil {

@@ -19,9 +19,9 @@ join organization o on o.id = m.org_id
 join approval a on a.org_id = m.org_id and a.id = $1
 where m.person_id = $2 and not m.disabled and u.deleted_at is null and o.deleted_at is null and o.suspended_at is null`
 
-// Shared returns the request whose link the member sharer passed on, even if the post is gone, and
-// the request's organization. It returns pgx.ErrNoRows if there is no such request, the
-// organization has no access, or the person is no longer a member.
+// Shared returns the request whose link the member sharer passed on, and the request's
+// organization. It returns the request even if the post was deleted. It returns pgx.ErrNoRows if
+// there is no such request, the organization has no access, or sharer is no longer a member.
 func Shared(
 	ctx context.Context, d *db.DB, approval publishing.ApprovalID, sharer tenancy.PersonID,
 ) (a StoredApproval, org tenancy.OrgID, err error) {
@@ -48,9 +48,10 @@ where a.token_hash = $1 and o.deleted_at is null and o.suspended_at is null`
 // member the link was emailed to, is no longer a member.
 var ErrLinkEnded = errors.New("the review link ended because a membership did")
 
-// Reviewed returns the request whose emailed link's token has the given hash, even if the post is
-// gone, and the request's organization. It returns ErrLinkEnded if the link no longer works, and
-// pgx.ErrNoRows if there is no such request or the organization has no access.
+// Reviewed returns the request whose emailed link has a token with the given hash, and the
+// request's organization. It returns the request even if the post was deleted. It returns
+// ErrLinkEnded if the link no longer works. It returns pgx.ErrNoRows if there is no such request or
+// the organization has no access.
 func Reviewed(ctx context.Context, d *db.DB, hash []byte) (a StoredApproval, org tenancy.OrgID, err error) {
 	works := false
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
@@ -72,9 +73,9 @@ select not exists (
   where who.id is not null and not exists (select from person u where u.id = who.id))
 from approval a where a.id = $1`
 
-// LinkWorks reports whether a request's emailed link works: the requester, and the members the link
-// was emailed to, must still be members. The row-level security policy of the table person hides
-// everybody else.
+// LinkWorks reports whether a request's emailed link still works. The requester, and any members to
+// whom the link was emailed, must still be members. The row-level security policy of the person
+// table hides everyone else.
 func LinkWorks(ctx context.Context, tx *db.Tx, approval publishing.ApprovalID) (works bool, err error) {
 	err = tx.QueryRow(ctx, linkWorks, approval).Scan(&works)
 	return works, err
@@ -84,7 +85,7 @@ const reviewable = `-- publishing.Reviewable
 select name, suspended_at is null and deleted_at is null from organization where id = $1`
 
 // Reviewable returns an organization's name and whether its members have access. It returns
-// pgx.ErrNoRows if there is no such organization.
+// pgx.ErrNoRows if the organization does not exist.
 func Reviewable(ctx context.Context, d *db.DB, org tenancy.OrgID) (name string, active bool, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(reviewable, org).QueryRow(func(row pgx.Row) error { return row.Scan(&name, &active) })
@@ -96,7 +97,7 @@ const reviewAbout = `-- publishing.ReviewAbout
 select o.name, o.timezone, coalesce((select u.name from person u where u.id = $2), '')
 from organization o where o.id = $1`
 
-// ReviewAbout is what an email to a reviewer says about an organization.
+// ReviewAbout holds the details that an email to a reviewer gives about an organization.
 type ReviewAbout struct {
 	Organization, Timezone string
 	// Requester is the requester's name. It is "" if the requester has no name or is a former
@@ -104,8 +105,8 @@ type ReviewAbout struct {
 	Requester string
 }
 
-// FindReviewAbout returns what an email to a reviewer says about an organization. It returns
-// pgx.ErrNoRows if there is no such organization.
+// FindReviewAbout returns the details that an email to a reviewer gives about an organization. It
+// returns pgx.ErrNoRows if the organization does not exist.
 func FindReviewAbout(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, requester tenancy.PersonID,
 ) (out ReviewAbout, err error) {

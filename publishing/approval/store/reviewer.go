@@ -14,8 +14,8 @@ import (
 )
 
 // LockReviewMails locks the organization until the transaction ends, so that concurrent requests
-// are counted one after another. Like PostQuota, it must be called before series and posts are
-// locked, because two transactions could deadlock in any other order.
+// are counted one after another. Like PostQuota, it must be called before any series or posts are
+// locked. In any other order, two transactions could deadlock.
 func LockReviewMails(ctx context.Context, tx *db.Tx) error {
 	_, err := db.LockOrganization(ctx, tx)
 	return err
@@ -24,8 +24,8 @@ func LockReviewMails(ctx context.Context, tx *db.Tx) error {
 const reviewMails = `-- publishing.ReviewMails
 select count(*) from approval a where a.reviewer_email is not null and a.requested_at > $1`
 
-// ReviewMails returns how many requests made since the given time have a reviewer's address. The
-// caller must have called LockReviewMails.
+// ReviewMails counts the requests with a reviewer's address that were made since the given time.
+// The caller must have called LockReviewMails.
 func ReviewMails(ctx context.Context, tx *db.Tx, since time.Time) (n int, err error) {
 	err = tx.QueryRow(ctx, reviewMails, since).Scan(&n)
 	return n, err
@@ -44,10 +44,12 @@ where status = 'PENDING' and reviewer_email is not null and requested_at > $2
   and (requested_by = $1 or $1 = any (reviewer_people))
 order by id limit 100`
 
-// ReviewsMailed returns pending requests whose emailed link works only while the person is a
-// member: requests made by the person, and requests emailed to the person. It returns at most 100
-// requests that were made since the given time, in q's organization. It is called in transactions
-// that change accounts.
+// ReviewsMailed returns pending requests whose emailed links work only while the given person is a
+// member. These are the requests that the person made and the requests that were emailed to the
+// person.
+//
+// ReviewsMailed covers q's organization and returns at most 100 requests made since the given time.
+// It is called in transactions that change accounts.
 func ReviewsMailed(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID, since time.Time,
 ) ([]tenancy.EndedReview, error) {
@@ -61,8 +63,8 @@ func ReviewsMailed(
 const mailboxMembers = `-- publishing.MailboxMembers
 select id from person where mailbox = md5($1)::uuid order by id`
 
-// MailboxMembers returns the members whose verified email addresses belong to the given mailbox
-// (tenancy.Mailbox).
+// MailboxMembers returns the members whose verified email addresses belong to the given mailbox.
+// See tenancy.Mailbox.
 func MailboxMembers(ctx context.Context, tx *db.Tx, mailbox string) ([]tenancy.PersonID, error) {
 	rows, err := tx.Query(ctx, mailboxMembers, mailbox)
 	if err != nil {
@@ -96,7 +98,7 @@ func ManagerEmail(ctx context.Context, tx *db.Tx, person tenancy.PersonID) (emai
 const reviewerOrgs = `-- publishing.ReviewerOrgs
 select distinct org_id from approval where reviewer_email = $1 limit $2`
 
-// ReviewerOrgs returns at most limit organizations with requests that have the given reviewer's
+// ReviewerOrgs returns at most limit organizations that have requests with the given reviewer's
 // address.
 func ReviewerOrgs(ctx context.Context, d *db.DB, email string, limit int) (out []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
@@ -108,8 +110,8 @@ func ReviewerOrgs(ctx context.Context, d *db.DB, email string, limit int) (out [
 const reviewerForget = `-- publishing.ReviewerForget
 update approval set reviewer_email = null where reviewer_email = $1`
 
-// ForgetReviewer deletes an email address from an organization's requests. The requests are kept.
-// It returns pg.ErrOrgBusy or the Postgres error.
+// ForgetReviewer deletes an email address from an organization's requests but keeps the requests.
+// It returns pg.ErrOrgBusy or a Postgres error.
 func ForgetReviewer(ctx context.Context, d *db.DB, org tenancy.OrgID, email string) error {
 	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(reviewerForget, email) })
 }

@@ -25,8 +25,8 @@ where a.status = 'PENDING' and least(a.expires_at, a.remind_at) <= $3
   and (least(a.expires_at, a.remind_at), a.id) > ($1, $2)
 order by least(a.expires_at, a.remind_at), a.id limit $4`
 
-// ApprovalsDue returns at most limit requests, across all organizations, that are due at the time
-// now and sort after the given one.
+// ApprovalsDue returns at most limit requests of all organizations that are due at the time now. It
+// returns requests in the order in which they become due, starting after the given one.
 func ApprovalsDue(
 	ctx context.Context, d *db.DB, after DueApproval, now time.Time, limit int,
 ) (out []DueApproval, err error) {
@@ -41,8 +41,8 @@ const approvalReminded = `-- publishing.ApprovalReminded
 update approval set remind_at = null where id = $1 and status = 'PENDING' and remind_at <= $2
 returning reviewer_email is not null`
 
-// Reminded clears a pending request's due reminder, and reports whether the request has a
-// reviewer's address. remind is also false if no reminder was due.
+// Reminded clears a pending request's reminder if it is due. remind is true if a reminder was due
+// and the request has a reviewer's address.
 func Reminded(ctx context.Context, tx *db.Tx, approval publishing.ApprovalID, now time.Time) (remind bool, err error) {
 	err = tx.QueryRow(ctx, approvalReminded, approval, now).Scan(&remind)
 	if pg.IsNoRows(err) {

@@ -10,9 +10,9 @@ import (
 	"crier/tenancy"
 )
 
-// appChannels counts the channels that lose their application: those connected with the stored
-// application, unless $3, the new client id, is the same. It reads the row as it was before the
-// statement changes it.
+// appChannels counts the channels that lose their application. These are the channels connected
+// with the stored application, unless its client id equals $3, the new client id. appChannels reads
+// the row as it was before the statement changes it.
 const appChannels = `(
   select count(*) from channel c join platform_app o on o.org_id = c.org_id and o.family = $2 and o.client_id = c.app_id
   where c.deleted_at is null and c.connector = any($1) and c.app_id <> $3)`
@@ -25,8 +25,8 @@ with saved as (
 )
 select ` + appChannels
 
-// SavePlatformApp stores an organization's application for a family with the given connectors. by
-// is the person who entered the secret and may know it, or zero if no person did. SavePlatformApp
+// SavePlatformApp stores an organization's application for the family that the given connectors
+// belong to. by is the person who entered the secret, or zero if no person did. SavePlatformApp
 // returns the number of channels that were connected with the replaced application.
 func SavePlatformApp(
 	ctx context.Context, tx *db.Tx, app db.PlatformApp, connectors []string, by tenancy.PersonID,
@@ -38,8 +38,8 @@ func SavePlatformApp(
 const appsBy = `-- publishing.PlatformAppsBy
 select family from platform_app where set_by = $1 order by family`
 
-// AppsBy returns the families whose current application was entered by the given person, in the
-// organization of q's transaction. It is called in transactions of accounts.
+// AppsBy returns the families whose current application was entered by the given person. It covers
+// the organization of q's transaction. It is called in transactions that change accounts.
 func AppsBy(ctx context.Context, q pg.Querier, person tenancy.PersonID) ([]string, error) {
 	rows, err := q.Query(ctx, appsBy, person)
 	if err != nil {
@@ -52,9 +52,9 @@ const appDelete = `-- publishing.PlatformAppDelete
 with gone as (delete from platform_app where family = $2)
 select ` + appChannels
 
-// DeletePlatformApp deletes an organization's application for a family with the given connectors.
-// It returns the number of channels that were connected with the application. It succeeds even if
-// there is no application.
+// DeletePlatformApp deletes an organization's application for the family that the given connectors
+// belong to. It returns the number of channels that were connected with the application. It
+// succeeds even if there is no application.
 func DeletePlatformApp(ctx context.Context, tx *db.Tx, family string, connectors []string) (channels int, err error) {
 	err = tx.QueryRow(ctx, appDelete, connectors, family, "").Scan(&channels)
 	return channels, err

@@ -20,8 +20,8 @@ where c.deleted_at is null and ($1::uuid is null or c.customer_id = $1)
 order by c.created_at, c.id limit $2`
 
 // Channels returns an organization's connected channels or, if customer is not zero, that
-// customer's connected channels. It returns at most publishing.MaxChannels, oldest first. It
-// returns pg.ErrOrgBusy or the Postgres error.
+// customer's connected channels. It returns at most publishing.MaxChannels channels, oldest first.
+// It returns pg.ErrOrgBusy or a Postgres error.
 func Channels(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, customer publishing.CustomerID,
 ) (out []publishing.Channel, err error) {
@@ -35,9 +35,9 @@ const channelOfAccount = `-- publishing.ChannelOfAccount
 select c.id from channel c
 where c.connector = $1 and c.deleted_at is null and (c.account_id = $2 or c.id::text = $2)`
 
-// ChannelOfAccount returns the id of a connected channel. account is that id itself or the
-// account's id on the platform, such as did:plc:abc. ChannelOfAccount returns pgx.ErrNoRows if
-// there is no such channel.
+// ChannelOfAccount returns the id of the connected channel for an account. account is either the
+// account's id on the platform, such as did:plc:abc, or the id of the channel itself.
+// ChannelOfAccount returns pgx.ErrNoRows if there is no such channel.
 func ChannelOfAccount(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, connector, account string,
 ) (found publishing.ChannelID, err error) {
@@ -60,7 +60,7 @@ where id = $1 and deleted_at is null`
 type EndPosts func(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) error
 
 // Disconnect calls end and then deletes the channel and its credential. It returns false if the
-// channel does not exist. It returns the first error from Postgres or end, after which the
+// channel does not exist. If Postgres or end returns an error, Disconnect returns it, and the
 // transaction must be rolled back.
 func Disconnect(ctx context.Context, tx *db.Tx, channel publishing.ChannelID, end EndPosts) (found bool, err error) {
 	// The lock must come first. A transaction that writes a post for the channel then either ends
@@ -79,7 +79,7 @@ const channelConnectedAt = `-- publishing.ChannelConnectedAt
 select o.name organization, c.name channel, c.connector, c.connected_at = $2 and c.deleted_at is null same
 from channel c join organization o on o.id = c.org_id where c.id = $1`
 
-// Disown disconnects a channel unless its account was connected again after at. It returns
+// Disown disconnects a channel unless its account was connected again after the time at. It returns
 // pgx.ErrNoRows if the channel never existed.
 func Disown(
 	ctx context.Context, tx *db.Tx, channel publishing.ChannelID, at time.Time, end EndPosts,
@@ -103,7 +103,7 @@ func Disown(
 	return found.Disowned, err
 }
 
-// channelsPresent takes $1 text, the connector, and $2 text, the account_id.
+// channelsPresent takes two text parameters: $1 is the connector and $2 is the account_id.
 const channelsPresent = `-- publishing.ChannelsPresent
 select (select count(*) from channel where deleted_at is null),
   exists (select from channel where connector = $1 and account_id = $2 and deleted_at is null)`
@@ -154,13 +154,15 @@ func ConnectChannel(
 // If the account is already connected, its channel gets the new credential and the account's
 // current names. The channel keeps its id and its queue, and queued posts are published as planned.
 //
-// c.Timezone becomes the channel's zone. If it is empty, a new channel gets its organization's zone
-// and an existing channel keeps its own. A new channel gets publishing.DefaultQueueTimes. For this
-// purpose, an organization in UTC counts as having chosen no zone.
+// c.Timezone becomes the channel's zone. If c.Timezone is empty, a new channel gets its
+// organization's zone, and an existing channel keeps its own.
+//
+// A new channel also gets publishing.DefaultQueueTimes. If c.Timezone is empty and the
+// organization's zone is UTC, these are the times for a zone that no user chose.
 //
 // Before storing a new channel, Connect locks the organization and calls check with the number of
-// connected channels. The lock ensures that concurrently connected channels are all counted. If
-// check returns an error, Connect stores nothing and returns the error. A nil check allows
+// connected channels. The lock ensures that channels connected concurrently are all counted. If
+// check returns an error, Connect stores nothing and returns that error. A nil check allows
 // everything.
 func Connect(
 	ctx context.Context, t *db.Tx, c publishing.Channel, credential []byte, at *time.Time, check func(tx *db.Tx,

@@ -21,8 +21,8 @@ type ConnectState struct {
 	Connector string `db:"connector"`
 	// Channel is the channel to reconnect, or zero for a new one.
 	Channel publishing.ChannelID `db:"channel_id"`
-	// Person is the person who started the attempt or, for an API key, who created the key. It is
-	// zero if the key's creator had left.
+	// Person is the person who started the attempt or, for an API key, the key's creator. It is
+	// zero if the creator had already left.
 	Person tenancy.PersonID `db:"person_id"`
 	// Key is zero if a person started the attempt.
 	Key tenancy.KeyID `db:"key_id"`
@@ -30,8 +30,8 @@ type ConnectState struct {
 	Actor string `db:"actor"`
 	// Impersonator is the instance administrator who impersonated Person, and ImpersonatorName is
 	// the administrator's address. Both are zero without impersonation.
-	Impersonator tenancy.PersonID `db:"behind_id"`
-	BehindName   string           `db:"behind"`
+	Impersonator     tenancy.PersonID `db:"behind_id"`
+	ImpersonatorName string           `db:"behind"`
 	// Session is the session that started the attempt, or zero for a key. The attempt ends with the
 	// session.
 	Session    tenancy.SessionID `db:"session_id"`
@@ -41,26 +41,27 @@ type ConnectState struct {
 	Verifier []byte `db:"sealed_verifier"`
 	// AppID is the client id of the OAuth application.
 	AppID string `db:"app_id"`
-	// Pending is the id that the channel will have if the account is still to be chosen, and
-	// otherwise zero.
+	// Pending is the id that the channel will have. It is zero unless the account is still to be
+	// chosen.
 	Pending publishing.ChannelID `db:"pending_id"`
-	// Candidates are the accounts to choose from, as JSON, and Credential is the sealed credential
-	// with which the chosen account is opened.
+	// Candidates holds the accounts to choose from, as JSON. Credential is the sealed credential
+	// that gives access to the chosen account.
 	Candidates json.RawMessage `db:"candidates"`
 	Credential []byte          `db:"credential"`
-	// Timezone is the requested time zone if the account is still to be chosen.
+	// Timezone is the requested time zone. It is set only while the account is still to be chosen.
 	Timezone string `db:"timezone"`
-	// StateUntil is until when the account can be chosen with the state alone. Nil means ExpiresAt.
+	// StateUntil is when the account can no longer be chosen with just the state. If StateUntil is
+	// nil, ExpiresAt applies.
 	StateUntil *time.Time `db:"state_until"`
 	// ExpiresAt is when the attempt expires, by the database clock.
 	ExpiresAt time.Time `db:"expires_at"`
 }
 
-// By returns the principal who started the attempt, with the role needed to connect a channel.
+// By returns the principal who started the attempt, with a role that may connect a channel.
 func (s ConnectState) By() tenancy.Principal {
 	p := tenancy.Principal{
 		Org: s.Org, Person: s.Person, Key: s.Key, Via: tenancy.ViaSession, Name: s.Actor, Impersonator: s.Impersonator,
-		ImpersonatorName: s.BehindName, Session: s.Session, Role: tenancy.RoleUser,
+		ImpersonatorName: s.ImpersonatorName, Session: s.Session, Role: tenancy.RoleUser,
 	}
 	if !s.Key.IsZero() {
 		p.Via = tenancy.ViaKey
@@ -75,18 +76,18 @@ insert into connect_state (org_id, hash, connector, channel_id, person_id, key_i
   sealed_verifier, app_id, pending_id, candidates, credential, timezone, state_until, actor, behind_id, behind, session_id)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
 
-// SaveState inserts a connect state with the given hash. It returns pg.ErrOrgBusy or the Postgres
-// error, which is a unique violation if the hash already exists.
+// SaveState inserts a connect state with the given hash. It returns pg.ErrOrgBusy or a Postgres
+// error. If the hash already exists, the error is a unique violation.
 func SaveState(ctx context.Context, d *db.DB, hash []byte, st ConnectState) error {
 	return d.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Key, st.Onboarding,
 			st.ReturnURL, st.ExpiresAt, st.Verifier, st.AppID, st.Pending, st.Candidates, st.Credential, st.Timezone,
-			st.StateUntil, st.Actor, st.Impersonator, st.BehindName, st.Session)
+			st.StateUntil, st.Actor, st.Impersonator, st.ImpersonatorName, st.Session)
 	})
 }
 
-// stateWanted is true while the member or API key that started the attempt still has access. A key
-// keeps its access even if its creator has left.
+// stateWanted is an SQL condition. It is true if the member or API key that started the attempt
+// still has access. A key keeps its access even if its creator has left.
 const stateWanted = `(s.person_id is null or s.key_id is not null
   or exists (select from member m where m.org_id = s.org_id and m.person_id = s.person_id and not m.disabled))
   and (s.key_id is null or exists (select from api_key k
@@ -118,9 +119,9 @@ update connect_state s set tries = tries + 1
 where s.hash = $1 and s.connector = $2 and s.expires_at > now() and s.tries < $3 and s.sealed_verifier is null
 returning ` + stateColumns
 
-// TryState counts a try with a form and returns the connect state, which may belong to any
-// organization. It returns pgx.ErrNoRows once the number of counted tries has reached most, and in
-// the same cases as UseState.
+// TryState counts a form submission and returns the connect state, which may belong to any
+// organization. It counts at most the given number of submissions and returns pgx.ErrNoRows for any
+// further one. It also returns pgx.ErrNoRows in the same cases as UseState.
 func TryState(
 	ctx context.Context, d *db.DB, hash []byte, connector string, most int,
 ) (st ConnectState, err error) {
@@ -153,8 +154,8 @@ const stateTake = `-- publishing.ConnectStateTake
 delete from connect_state s where s.hash = $1 and s.expires_at > now() and ` + stateWanted + `
 returning s.connector`
 
-// TakeState deletes a connect state, so that it is used only once. It returns pgx.ErrNoRows if the
-// state does not exist or has expired, or if whoever started the attempt has lost access.
+// TakeState deletes a connect state, so that it cannot be used again. It returns pgx.ErrNoRows if
+// the state does not exist or has expired, or if whoever started the attempt has lost access.
 func TakeState(ctx context.Context, d *db.DB, org tenancy.OrgID, hash []byte) error {
 	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateTake, hash).QueryRow(func(row pgx.Row) error { return row.Scan(new(string)) })
@@ -166,9 +167,9 @@ delete from connect_state s where s.hash = $1 and s.connector = $2 and s.expires
   and s.sealed_verifier is not null and (s.pending_id is not null) = $3 and ` + stateWanted + `
 returning ` + stateColumns
 
-// UseState deletes and returns the state of an OAuth connection attempt, so that it is used only
-// once. If pending is true, the attempt must be waiting for a person to choose the account.
-// Otherwise, it must be waiting for the platform's redirect.
+// UseState deletes and returns the state of an OAuth connection attempt, so that it cannot be used
+// again. If pending is true, UseState finds only an attempt that is waiting for a person to choose
+// the account. Otherwise, it finds only an attempt that is waiting for the platform's redirect.
 //
 // The state may belong to any organization. UseState returns pgx.ErrNoRows if the state does not
 // exist or has expired, if whoever started the attempt has lost access, or if the organization is
@@ -183,7 +184,7 @@ func UseState(
 	return oneState(ctx, d, org, stateUse, hash, connector, pending)
 }
 
-// StartedConnect is a ConnectState with the names to show to the person who finishes the attempt.
+// StartedConnect is a ConnectState with the names to show to the person finishing the attempt.
 type StartedConnect struct {
 	ConnectState
 	// Organization is the organization's name.
@@ -200,8 +201,9 @@ from connect_state s join organization o on o.id = s.org_id
 left join api_key k on k.org_id = s.org_id and k.id = s.key_id left join person p on p.id = k.created_by
 where s.hash = $1 and s.expires_at > now()`
 
-// PeekState returns the connection attempt with the given state and leaves the state usable. It
-// returns pgx.ErrNoRows if UseState would not find the state.
+// PeekState returns the connection attempt with the given state, without using up the state. It
+// returns pgx.ErrNoRows if the state does not exist or has expired, if whoever started the attempt
+// has lost access, or if the organization is suspended or deleted.
 func PeekState(ctx context.Context, d *db.DB, hash []byte) (out StartedConnect, err error) {
 	org, err := ownerOfState(ctx, d, hash)
 	if err != nil {
@@ -220,8 +222,8 @@ var stateUsePending = `-- publishing.ConnectStateUsePending
 delete from connect_state s where s.pending_id = $1 and s.expires_at > now() and ` + stateWanted + `
 returning ` + stateColumns
 
-// UsePending is UseState for an attempt whose account is still to be chosen. It finds the attempt
-// by pending, the id that the channel will have.
+// UsePending is like UseState, but for an attempt whose account is still to be chosen. It finds the
+// attempt by pending, the id that the channel will have.
 func UsePending(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, pending publishing.ChannelID,
 ) (ConnectState, error) {

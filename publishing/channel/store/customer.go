@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// maxCustomers limits a list of customers, because the list is held in memory.
+// maxCustomers limits the length of a customer list, because the list is held in memory.
 const maxCustomers = 10_000
 
 const customerList = `-- publishing.CustomerList

@@ -1,4 +1,4 @@
-// Package all lists the connectors of this build.
+// Package all lists the connectors included in this build.
 package all
 
 import (
@@ -9,8 +9,8 @@ import (
 	"crier/publishing/connector/sandboxoauth"
 )
 
-// New returns every connector of this instance. The two sandbox connectors are included only if
-// sandboxURL is not empty. way is used only for requests to sandboxURL.
+// New returns all connectors. The two sandbox connectors are included only if sandboxURL is not
+// empty. way is the HTTP client for requests to sandboxURL and is not used for any other URL.
 func New(sandboxURL string, way connector.HTTP) []connector.Connector {
 	out := []connector.Connector{bluesky.New(), nostr.New()}
 	if sandboxURL != "" {

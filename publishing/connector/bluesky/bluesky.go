@@ -1,5 +1,6 @@
 // Package bluesky publishes posts with images, and threads of posts, on Bluesky and any other AT
-// Protocol server. Each publication has its own record key, so the server cannot store it twice.
+// Protocol server. It derives the record key from the publication, so a server cannot store the
+// same publication twice.
 package bluesky
 
 import (
@@ -34,8 +35,8 @@ var _ interface {
 // New returns a Bluesky connector.
 func New() *Connector { return &Connector{} }
 
-// Describe returns the descriptor. Its Media and MaxLength omit the byte limits, which Validate and
-// Derived apply. Only Rules states the byte limits.
+// Describe returns the descriptor. In the descriptor, only Rules mentions the byte limits. Media
+// and MaxLength do not include them. Validate and Derived apply these limits.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "bluesky", Name: "Bluesky", ToolTip: "Connect with an app password, not with your account password.",
@@ -73,7 +74,7 @@ func (c *Connector) Describe() connector.Descriptor {
 }
 
 // Validate applies the descriptor's rules, the text's byte limit, and the limits on images that
-// must be made smaller.
+// must be scaled down.
 func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	d := c.Describe()
 	var out []connector.Problem

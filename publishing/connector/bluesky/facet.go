@@ -27,7 +27,7 @@ type facet struct {
 	DID     string `json:"d,omitempty"`
 }
 
-// handlePattern matches a domain name of at least two labels, the last of which begins with a
+// handlePattern matches a domain name with at least two labels. The last label must begin with a
 // letter.
 var handlePattern = regexp.MustCompile(
 	`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
@@ -80,8 +80,8 @@ func facetAt(text string, i int, before rune) (facet, bool) {
 	return facet{}, false
 }
 
-// mentionAt returns the mention at byte i. Invisible characters, often copied along with a handle,
-// are part of the facet but not of the handle.
+// mentionAt returns the mention at byte i. Invisible characters, which are often copied along with
+// a handle, are included in the facet but not in the handle.
 func mentionAt(text string, i int, before rune) (facet, bool) {
 	if asciiWord(before) || unicode.IsLetter(before) || strings.ContainsRune("@./-", before) {
 		return facet{}, false // part of an email address or a path
@@ -107,7 +107,7 @@ func mentionAt(text string, i int, before rune) (facet, bool) {
 	return facet{Start: i, End: ends[len(handle)-1], Mention: handle}, true
 }
 
-// tagAt returns the hashtag at byte i whose word begins at byte word.
+// tagAt returns the hashtag whose # is at byte i and whose text begins at byte word.
 func tagAt(text string, i, word int, before rune) (facet, bool) {
 	if !unicode.IsSpace(before) && !unicode.In(before, unicode.Ps, unicode.Pi) && before != '"' && before != '\'' {
 		return facet{}, false
@@ -125,10 +125,10 @@ func tagAt(text string, i, word int, before rune) (facet, bool) {
 	return facet{Start: i, End: word + len(tag), Tag: tag}, true
 }
 
-// cashtagPattern matches a stock symbol, such as $TSLA, and what may follow it.
+// cashtagPattern matches a stock symbol, such as $TSLA, and the character after it, if any.
 var cashtagPattern = regexp.MustCompile(`^(\$[A-Za-z][A-Za-z0-9]{0,4})(?:[\s\p{Cf}\p{Pe}\p{Pf}.,;:!?"']|$)`)
 
-// cashtagAt returns the cashtag at byte i as an upper-case tag that keeps its $.
+// cashtagAt returns the cashtag at byte i as a tag in upper case, including the $.
 func cashtagAt(text string, i int, before rune) (facet, bool) {
 	match := cashtagPattern.FindStringSubmatch(text[i:])
 	if match == nil || !unicode.IsSpace(before) && !unicode.In(before, unicode.Ps, unicode.Pi) {

@@ -17,8 +17,8 @@ const (
 	maxSide = 2000      // pixels per side of a derived picture
 )
 
-// Derived returns the spec of the JPEG that replaces an image over maxBlob. It returns none for a
-// GIF, because Validate rejects a large GIF.
+// Derived returns the spec of the JPEG that replaces an image larger than maxBlob. A GIF is never
+// replaced, because Validate rejects a GIF that is too large.
 func (c *Connector) Derived(m connector.Media) (picture.Spec, bool) {
 	if m.Video || m.Size <= maxBlob || m.ContentType == "image/gif" {
 		return picture.Spec{}, false
@@ -50,9 +50,10 @@ func (c *Connector) upload(ctx context.Context, cl client, m connector.Media) (u
 	return upload{Blob: answer.Blob, Width: width, Height: height, At: cl.clock.Now().Unix()}, nil
 }
 
-// displaySize returns the width and height at which an image is displayed. If it cannot parse the
-// header, it returns the stored size and leaves the decision to the server. It returns KindContent
-// for an empty or oversized image, and KindTransient if the file cannot be read.
+// displaySize returns the width and height at which an image is displayed. If the header cannot be
+// parsed, displaySize returns the stored size and lets the server decide whether to accept the
+// image. It returns KindContent for an empty or oversized image, and KindTransient if the file
+// cannot be read.
 func displaySize(m connector.Media) (width, height int, err error) {
 	switch {
 	case m.Size > maxBlob:
@@ -76,8 +77,9 @@ func displaySize(m connector.Media) (width, height int, err error) {
 	return h.Width, h.Height, nil
 }
 
-// imageFile records its own read error, to keep the error from being mistaken for a server failure.
-// The mutex is needed because the HTTP client may read and close the file even after the response.
+// imageFile records its own read error, so that the error is not mistaken for a server failure. The
+// mutex is needed because the HTTP client may read and close the file even after it has returned a
+// response.
 type imageFile struct {
 	io.ReadCloser
 	mu  sync.Mutex

@@ -8,9 +8,9 @@ import (
 	"crier/publishing/connector"
 )
 
-// Channel returns how many followers, followed accounts and posts the account has. Bluesky reports
-// only current numbers, so each series has a single point, for today. Channel returns no series if
-// today is outside the range.
+// Channel returns the account's follower, following and post counts. Bluesky reports only current
+// counts, so each series has a single point, for today. If today is outside the requested range,
+// Channel returns no series.
 func (c *Connector) Channel(
 	ctx context.Context, s *connector.Session, since, until time.Time,
 ) ([]connector.Series, error) {
@@ -30,8 +30,8 @@ func (c *Connector) Channel(
 	}), nil
 }
 
-// Post returns how many likes, reposts, replies and quotes a post has, each as a series with a
-// single point for today. It returns no series for a deleted post or if today is outside the range.
+// Post returns a post's like, repost, reply and quote counts. Each series has a single point, for
+// today. If the post was deleted or today is outside the requested range, Post returns no series.
 func (c *Connector) Post(
 	ctx context.Context, s *connector.Session, ref connector.Ref, since, until time.Time,
 ) ([]connector.Series, error) {
@@ -59,15 +59,16 @@ func (c *Connector) Post(
 	return nil, nil
 }
 
-// level is a number that the server may omit.
+// level is one statistic. value is nil if the server omitted it.
 type level struct {
 	label string
 	value *float64
 }
 
-// levels returns a series for each number that is present, with a point for today if today is in
-// the range. Within a minute after the end of the range, the point belongs to the last day, because
-// midnight has passed since the call began.
+// levels returns a series for each value that is present, with a single point for today. If the
+// range ended less than a minute ago, the point is assigned to the last day of the range, because
+// midnight has passed since the call began. Otherwise, if today is outside the range, levels
+// returns nil.
 func levels(now, since, until time.Time, all []level) []connector.Series {
 	today := now.UTC().Truncate(24 * time.Hour)
 	if end := until.Add(24 * time.Hour); today.Equal(end) && now.Sub(end) < time.Minute {

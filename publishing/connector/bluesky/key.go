@@ -18,9 +18,9 @@ const (
 // recordKey returns a publication's record key: a TID whose timestamp is the due time. The key
 // depends only on values that never change for a publication. Example: 3n2s7vov57eak
 //
-// Lists are sorted by key, so publications due in different milliseconds keep their order. A hash
-// of the publication ID selects the microsecond within the millisecond, and the clock identifier,
-// to tell apart publications due in the same millisecond.
+// Servers list records in key order, so publications due in different milliseconds stay in order.
+// To distinguish publications due in the same millisecond, a hash of the publication ID determines
+// the clock identifier and the microseconds within the millisecond.
 func recordKey(publication publishing.PublicationID, due time.Time) string {
 	sum := sha256.Sum256([]byte("crier record key " + publication.String()))
 	micros := uint64(due.UnixMicro()) + binary.BigEndian.Uint64(sum[:8])%perMilli

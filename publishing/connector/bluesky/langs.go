@@ -16,8 +16,9 @@ const settingsSchema = `{"type":"object","properties":{"langs":{"type":["array",
 	`"items":{"type":"string"},"description":"The languages of the text as BCP 47 tags, such as de or pt-BR."}},` +
 	`"additionalProperties":true}`
 
-// langsOf returns the languages in a post's settings, in canonical form and without duplicates. It
-// returns none if the settings list none, and KindContent if Validate would reject the settings.
+// langsOf returns the languages in a post's settings, in canonical form and without duplicates. If
+// the settings specify no languages, langsOf returns nil. It returns KindContent if Validate would
+// reject the settings.
 func langsOf(settings json.RawMessage) ([]string, error) {
 	var in struct {
 		Langs json.RawMessage `json:"langs"`

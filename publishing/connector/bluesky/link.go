@@ -12,7 +12,7 @@ import (
 const maxURI = 2000 // bytes; a longer link stays plain text
 
 // asciiURI returns a link in the form that records require: the scheme and host in ASCII, and the
-// rest percent-encoded where necessary. It returns false for a link that has no host, contains
+// rest percent-encoded where necessary. It returns false if the link has no host, contains
 // credentials or is longer than maxURI.
 func asciiURI(link string) (string, bool) {
 	start := strings.Index(link, "://") + len("://")
@@ -37,7 +37,7 @@ func asciiHost(u *url.URL) (string, error) {
 	return name, err
 }
 
-// escape percent-encodes the bytes that a URI cannot contain and keeps existing escapes.
+// escape percent-encodes the bytes that a URI cannot contain. It leaves existing escapes unchanged.
 func escape(s string) string {
 	var b strings.Builder
 	for i := range len(s) {

@@ -19,7 +19,8 @@ const (
 	maxUploadAge = 10 * time.Minute // servers delete an unreferenced upload after about an hour
 )
 
-// handle holds what Prepare has found and uploaded for an item. It is stored as JSON between calls.
+// handle records the facets that Prepare has found and the images that it has uploaded. It is
+// stored as JSON between calls.
 type handle struct {
 	// Found is true once the facets have been found and resolved.
 	Found  bool     `json:"found"`
@@ -35,9 +36,10 @@ type upload struct {
 	At     int64 `json:"at"` // Unix seconds
 }
 
-// Prepare resolves the mentions, then uploads one image per call. It repeats uploads that have
-// become too old; the same bytes always get the same blob reference. It returns the server's
-// errors, and KindContent for an item that Bluesky would reject.
+// Prepare resolves the mentions, then uploads one image per call. If an upload has become too old,
+// Prepare uploads the image again. The blob reference stays the same, because it depends only on
+// the image's bytes. Prepare returns errors from the server, and KindContent if Bluesky would
+// reject the item.
 func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	cred, h, err := open(s, item)
 	if err != nil {
@@ -75,7 +77,7 @@ func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item conn
 	return connector.Step{Ready: h.nextUpload(item, s.Clock.Now()) == len(item.Media), Handle: raw}, nil
 }
 
-// nextUpload returns the index of the first medium that must be uploaded, or len(item.Media) if
+// nextUpload returns the index of the first image that must be uploaded, or len(item.Media) if
 // there is none.
 func (h handle) nextUpload(item connector.Item, now time.Time) int {
 	for i := range item.Media {
@@ -86,8 +88,8 @@ func (h handle) nextUpload(item connector.Item, now time.Time) int {
 	return len(item.Media)
 }
 
-// checkItem rejects an item that Bluesky would reject or alter even though Validate accepted it. It
-// does not count graphemes, because the server counts them.
+// checkItem rejects an item that passed Validate but that Bluesky would reject or alter. It does
+// not count graphemes, because the server counts them.
 func checkItem(item connector.Item) error {
 	switch {
 	case len(item.Text) > maxBytes:
@@ -105,8 +107,8 @@ func checkItem(item connector.Item) error {
 	return nil
 }
 
-// resolve replaces the handle in each mention with the account's DID. A mention without an account
-// stays plain text.
+// resolve replaces the handle in each mention with the account's DID. If no account has the handle,
+// the mention stays plain text.
 func (cl client) resolve(ctx context.Context, found []facet) ([]facet, error) {
 	dids := map[string]string{}
 	var out []facet
@@ -176,7 +178,7 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	if err != nil {
 		return connector.Ref{}, err
 	}
-	// On a kept connection, an unsolicited response may arrive before the real one.
+	// On a reused connection, an unsolicited response may arrive before the real one.
 	if answer.CID == "" || !strings.HasSuffix(answer.URI, "/"+collection+"/"+rkey) {
 		err := errors.New("the response to a new record names no CID, or another record")
 		return connector.Ref{}, badAnswer(http.StatusOK, err, true)
@@ -184,9 +186,9 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	return refOf(cred, rkey, answer.CID)
 }
 
-// existing returns the Ref of the record that already has our key if an earlier Commit published
-// this post there. It returns KindContent if the record is a different post, and KindUnknown if the
-// record cannot be read.
+// existing reads the record that already exists under rkey. If the record is the same post as rec,
+// an earlier Commit published it, and existing returns its Ref. It returns KindContent if the
+// record is a different post, and KindUnknown if the record cannot be read.
 func existing(
 	ctx context.Context, s *connector.Session, cred credential, rkey string, rec json.RawMessage, cause error,
 ) (connector.Ref, error) {
@@ -206,11 +208,11 @@ func existing(
 	return refOf(cred, rkey, there.CID)
 }
 
-// Reconcile reads the record under the publication's key. A missing record means NotPublished; a
-// record with different content means CannotTell. A record that differs only in createdAt is ours,
-// from an earlier Commit whose CreatedAt was lost.
+// Reconcile reads the record under the publication's key. It returns NotPublished if there is no
+// record, and CannotTell if the record is a different post. A record that differs only in createdAt
+// counts as the same post, because an earlier Commit may have used a CreatedAt that was then lost.
 //
-// It returns an error if the request fails, and KindOperator if the item was not prepared.
+// Reconcile returns an error if the request fails, and KindOperator if the item was not prepared.
 func (c *Connector) Reconcile(
 	ctx context.Context, s *connector.Session, item connector.Item,
 ) (connector.Verdict, error) {
@@ -236,13 +238,13 @@ func (c *Connector) Reconcile(
 	return connector.Verdict{Outcome: connector.Published, Ref: ref}, err
 }
 
-// stored is a record as returned by the server. The zero value means that there is none.
+// stored is a record as returned by the server. The zero value means that there is no record.
 type stored struct {
 	CID   string
 	Value json.RawMessage
 }
 
-// getRecord returns the record under rkey, or the zero value if there is none.
+// getRecord returns the record under rkey, or the zero value if there is no record.
 func getRecord(ctx context.Context, s *connector.Session, cred credential, rkey string) (stored, error) {
 	var there stored
 	query := url.Values{"repo": {cred.DID}, "collection": {collection}, "rkey": {rkey}}

@@ -157,8 +157,8 @@ func (r *strongRef) read(ref *connector.Ref) error {
 	return nil
 }
 
-// samePost returns true if two records have equal values, ignoring JSON formatting and createdAt. A
-// send is identified by its record key, not by its time.
+// samePost returns true if two records have equal values. It ignores JSON formatting and createdAt,
+// because a post is identified by its record key, not by its time.
 func samePost(a, b json.RawMessage) bool {
 	var x, y any
 	if decodeExactly(a, &x) != nil || decodeExactly(b, &y) != nil {
@@ -188,5 +188,6 @@ func refOf(cred credential, rkey, cid string) (connector.Ref, error) {
 	return connector.Ref{ID: uri, URL: "https://bsky.app/profile/" + cred.DID + "/post/" + rkey, Data: data}, err
 }
 
-// stale returns true if the server may soon delete an upload because no record refers to it yet.
+// stale returns true if an upload is so old that the server may soon delete it. Servers delete
+// uploads to which no record refers.
 func (u upload) stale(now time.Time) bool { return now.Sub(time.Unix(u.At, 0)) > maxUploadAge }

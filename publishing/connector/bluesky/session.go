@@ -17,9 +17,9 @@ import (
 	"crier/publishing/connector"
 )
 
-// credential is the content of Session.Credential, which the engine seals.
+// credential is the decoded form of Session.Credential, which the engine stores encrypted.
 type credential struct {
-	// Service is the URL for sign-in and refresh. Example: https://bsky.social
+	// Service is the URL used to sign in and to refresh. Example: https://bsky.social
 	Service string `json:"service"`
 	// Server is the URL of the server that holds the account's repository.
 	Server     string `json:"server"`
@@ -43,8 +43,8 @@ type session struct {
 	Status     string          `json:"status"`
 }
 
-// Connect signs in and returns the account. It returns KindContent if there is no Bluesky service
-// at the address, and KindReauth if the password is wrong.
+// Connect signs in and returns the account. It returns KindContent if the entered address does not
+// belong to a Bluesky service, and KindReauth if the password is wrong.
 func (c *Connector) Connect(
 	ctx context.Context, env connector.Env, fields map[string]string,
 ) (connector.Connected, error) {
@@ -71,12 +71,12 @@ func (c *Connector) Connect(
 	return connector.Connected{Account: account, Credential: raw}, err
 }
 
-// profileTime is how long Refresh waits for the account's profile.
+// profileTime is the maximum time that Refresh waits for the account's profile.
 const profileTime = 3 * time.Second
 
-// Refresh exchanges the refresh token, which can be used only once, and reads the account's names.
-// It signs in again only if the server rejects the token, because the number of sign-ins per day is
-// limited.
+// Refresh exchanges the refresh token, which can be used only once, for new tokens. It also reads
+// the account's current names and picture. Because sign-ins per day are limited, Refresh signs in
+// again only if the server rejects the refresh token.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cred, err := readCredential(s)
 	if err != nil {
@@ -96,7 +96,8 @@ func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connecto
 	}
 	out := connector.Refreshed{Credential: raw, Destination: fresh.destination()}
 	if !fresh.hasHandle() {
-		// temporary, for example because the handle's domain does not respond
+		// the handle cannot be verified at the moment, for example because its domain does not
+		// respond
 		return out, nil
 	}
 	out.Profile = fresh.Handle
@@ -134,8 +135,8 @@ func refreshSession(ctx context.Context, env connector.Env, cred credential) (cr
 	return cred.withSession(answer)
 }
 
-// withSession returns the credential with the tokens from a session. It returns KindReauth if the
-// session belongs to another account, because a handle can move between accounts, and
+// withSession returns the credential with the session's tokens. It returns KindReauth if the
+// session belongs to a different account, because a handle can move to another account. It returns
 // KindDisconnect if the account is inactive.
 func (cred credential) withSession(answer session) (credential, error) {
 	if !strings.HasPrefix(answer.DID, "did:") || answer.AccessJWT == "" || answer.RefreshJWT == "" {
@@ -161,7 +162,8 @@ func (cred credential) withSession(answer session) (credential, error) {
 }
 
 // serverOf returns the server URL from the account's DID document, or "" if there is none. It
-// ignores a URL without https, which may be valid only inside the server's own network.
+// ignores URLs that do not use https, because they may be valid only inside the server's own
+// network.
 func serverOf(answer session) string {
 	var doc struct {
 		ID      string
@@ -183,8 +185,8 @@ func serverOf(answer session) string {
 	return ""
 }
 
-// refusedSignIn replaces the public text of a rejected sign-in with one that suits the connect
-// form.
+// refusedSignIn rewords the public message of an error for a rejected sign-in, because the usual
+// message does not suit the connect form.
 func refusedSignIn(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -196,8 +198,8 @@ func refusedSignIn(err error) error {
 	return e
 }
 
-// tooLarge replaces the public text of an error for a request that is too large. The usual text
-// mentions a post, and there is none in the connect form.
+// tooLarge rewords the public message of an error if the server rejected a request as too large.
+// The usual message mentions a post, but the connect form has none.
 func tooLarge(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -210,8 +212,8 @@ func tooLarge(err error) error {
 	return err
 }
 
-// fetchAccount returns the account with the name and picture from its profile. If there is no
-// profile, the name is the handle.
+// fetchAccount returns the account with the name and picture from its profile. If the account has
+// no profile, its handle is used as the name.
 func fetchAccount(ctx context.Context, env connector.Env, cred credential) (connector.Account, error) {
 	out := connector.Account{
 		ID: cred.DID, Name: cred.Handle, Profile: cred.Handle, Grade: publishing.GradeIdempotent,
@@ -244,8 +246,8 @@ func fetchAccount(ctx context.Context, env connector.Env, cred credential) (conn
 	return out, nil
 }
 
-// hasHandle returns false if the server could not verify the account's handle. The server then
-// reports handle.invalid.
+// hasHandle returns false if the server could not verify the account's handle. In that case, the
+// server reports the handle as handle.invalid.
 func (cred credential) hasHandle() bool { return cred.Handle != "" && cred.Handle != "handle.invalid" }
 
 func readCredential(s *connector.Session) (credential, error) {
@@ -258,11 +260,11 @@ func readCredential(s *connector.Session) (credential, error) {
 }
 
 // destination returns both hosts on which publishing depends: the server that holds the repository
-// and the service that refreshes the session. The service itself names the server. If only the
-// server were returned, a service could pose as any other destination.
+// and the service that refreshes the session. The service itself names the server. If destination
+// returned only the server, a service could pose as any other destination.
 func (cred credential) destination() string { return connector.Destination(cred.Server, cred.Service) }
 
-// client returns a client for the repository's server, with the access token.
+// client returns an authenticated client for the server that holds the account's repository.
 func (cred credential) client(env connector.Env) client {
 	return client{
 		http: env.HTTP, clock: env.Clock, base: cred.Server, token: cred.AccessJWT,
@@ -271,8 +273,8 @@ func (cred credential) client(env connector.Env) client {
 }
 
 // parseService returns the base URL of the service that a user typed, or the entryway if typed is
-// empty. The scheme must be https, or http on loopback. The outbound guard decides which hosts may
-// be reached.
+// empty. The scheme must be https, or http for a loopback address. The outbound guard decides which
+// hosts may be reached.
 func parseService(typed string) (string, error) {
 	u, err := url.Parse(cmp.Or(strings.TrimSpace(typed), entryway))
 	if err != nil {

@@ -63,7 +63,7 @@ func (cl client) query(ctx context.Context, method string, query url.Values, out
 	return cl.read(resp, err, out, false)
 }
 
-// call makes a call that can be repeated. If body is nil, it sends none.
+// call makes a call that can be repeated. If body is nil, no body is sent.
 func (cl client) call(ctx context.Context, method, contentType string, body []byte, out any) error {
 	req, err := cl.post(ctx, method, contentType, body)
 	if err != nil {
@@ -74,7 +74,7 @@ func (cl client) call(ctx context.Context, method, contentType string, body []by
 }
 
 // stream is like call but streams a body of size bytes. It reads the body once and always closes
-// it.
+// the body.
 func (cl client) stream(
 	ctx context.Context, method, contentType string, body io.ReadCloser, size int64, out any,
 ) error {
@@ -89,8 +89,8 @@ func (cl client) stream(
 	return cl.read(resp, err, out, false)
 }
 
-// commit makes an irreversible call. If there is no response, the error is KindUnknown unless
-// nothing was sent.
+// commit makes an irreversible call. If there is no response, it returns KindUnknown unless nothing
+// was sent.
 func (cl client) commit(ctx context.Context, method string, body []byte, out any) error {
 	req, err := cl.post(ctx, method, "application/json", body)
 	if err != nil {
@@ -111,14 +111,15 @@ func (cl client) post(ctx context.Context, method, contentType string, body []by
 	return req, nil
 }
 
-// read decodes a response into out. err is the error if the call got no response.
+// read decodes a response into out. If there is no response, err is the error from sending the
+// request.
 func (cl client) read(resp *http.Response, err error, out any, committing bool) error {
 	if err != nil {
 		return connector.FromSend(err, committing)
 	}
 	body, err := outbound.ReadAll(resp, maxAnswer)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		// the status decides, even if the body is incomplete
+		// the status is enough, even if the body is incomplete
 		return cl.refusal(resp, body, committing)
 	}
 	if err != nil {
@@ -130,8 +131,8 @@ func (cl client) read(resp *http.Response, err error, out any, committing bool) 
 	return nil
 }
 
-// badAnswer returns the error for a successful response with an unusable body. During a commit, the
-// error is KindUnknown because the record probably exists.
+// badAnswer returns the error for a successful response whose body cannot be used. During a commit,
+// the error is KindUnknown because the record probably exists.
 func badAnswer(status int, err error, committing bool) *connector.Error {
 	kind := connector.KindTransient
 	if committing {
@@ -141,8 +142,8 @@ func badAnswer(status int, err error, committing bool) *connector.Error {
 	return &connector.Error{Kind: kind, Status: status, Public: public, Err: err}
 }
 
-// errorName matches the error names that XRPC permits: ASCII without white space. A response with
-// any other error name does not come from an AT Protocol server but from something else, such as a
+// errorName matches the error names that XRPC permits: ASCII without white space. If a response has
+// any other error name, it was not sent by an AT Protocol server but by something else, such as a
 // proxy.
 var errorName = regexp.MustCompile(`^[!-~]+$`)
 
@@ -156,11 +157,11 @@ func (cl client) refusal(resp *http.Response, body []byte, committing bool) *con
 	}
 	e := connector.FromStatus(resp, author, committing)
 	e.Code, e.Raw = answer.Error, cl.clean(answer.Message)
-	// a short password may occur within a known code
+	// known codes are not cleaned, because a code may happen to contain a short password
 	if !slices.Contains(codes, e.Code) {
 		e.Code = cl.clean(e.Code)
 	}
-	// the code of a failing server proves nothing
+	// an error code from a failing server proves nothing
 	if e.Author == connector.ByPlatform && resp.StatusCode < 500 {
 		byCode(e)
 	}
@@ -170,15 +171,15 @@ func (cl client) refusal(resp *http.Response, body []byte, committing bool) *con
 	return e
 }
 
-// codes are the error codes that refusal keeps intact even if they contain a secret.
+// codes are the known error codes. refusal does not redact secrets in them.
 var codes = []string{
 	"ExpiredToken", "InvalidToken", "AuthMissing", "AuthenticationRequired", "AuthFactorTokenRequired",
 	"AccountTakedown", "AccountSuspended", "RepoTakendown", "RepoSuspended", "AccountDeactivated", "RepoDeactivated",
 	"AccountNotFound", "RepoNotFound", "RateLimitExceeded", "BlobNotFound", "RecordNotFound", "InvalidSwap",
 }
 
-// byCode refines the result of connector.FromStatus by the error code. An unknown code leaves the
-// kind unchanged.
+// byCode refines the result of connector.FromStatus using the error code. If the code is unknown,
+// the kind stays unchanged.
 func byCode(e *connector.Error) {
 	switch e.Code {
 	case "ExpiredToken", "InvalidToken", "AuthMissing", "AuthenticationRequired":
@@ -205,7 +206,7 @@ func byCode(e *connector.Error) {
 	}
 }
 
-// clean returns a message from the server as one short line without our secrets.
+// clean returns a message from the server as one short line, with our secrets removed.
 func (cl client) clean(words string) string {
 	for _, secret := range append(cl.secrets, cl.token) {
 		if secret != "" {

@@ -122,7 +122,7 @@ func (s Suite) connect(t *testing.T) {
 	}
 }
 
-// open connects an account, with the form or by OAuth.
+// open connects an account, either through the connect form or by OAuth.
 func (s Suite) open(t *testing.T, r *rig, fields map[string]string) connector.Connected {
 	t.Helper()
 	if s.OAuth != nil {

@@ -10,8 +10,8 @@ import (
 	"crier/publishing/connector"
 )
 
-// crash simulates an engine crash after every step, and continues with a new connector and the
-// stored data.
+// crash simulates an engine crash after every step. After each crash, it continues with a new
+// connector and the stored data.
 func (s Suite) crash(t *testing.T) {
 	steps := s.countSteps(t)
 	for n := range steps + 1 {
@@ -63,8 +63,8 @@ func (s Suite) countSteps(t *testing.T) int {
 	return counter.steps
 }
 
-// crashAfter runs and stores n steps. If lose is true, it runs one more step without storing it.
-// Then it restarts and publishes.
+// crashAfter runs n steps and stores each result. If lose is true, it runs one more step and
+// discards the result. It then simulates a restart and publishes the item.
 func (s Suite) crashAfter(t *testing.T, n int, lose bool) {
 	r := s.onShared(t)
 	item := r.itemWithMedia()

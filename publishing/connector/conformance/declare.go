@@ -37,9 +37,9 @@ func (s Suite) checkDeclarations(t *testing.T) {
 	}
 }
 
-// requireCall checks that a fault was injected into a call made by the method. It skips the case if
-// the suite declares that the method never calls a server, and fails the case if the declaration is
-// wrong.
+// requireCall checks that a fault was injected into a call made by the method. If the suite
+// declares that the method never calls a server, requireCall skips the case. If that declaration is
+// wrong, requireCall fails the case.
 func (r *rig) requireCall(m Method) {
 	r.t.Helper()
 	if wrong := undeclared(slices.Contains(r.Offline, m), r.line.counted().faulted > 0); wrong != "" {
@@ -50,8 +50,8 @@ func (r *rig) requireCall(m Method) {
 	}
 }
 
-// undeclared describes how a method's behavior differs from the declaration that it never calls a
-// server, or returns "" if they agree.
+// undeclared describes how a method's behavior contradicts the declaration that the method never
+// calls a server. It returns "" if there is no contradiction.
 func undeclared(offline, called bool) string {
 	switch {
 	case offline && called:
@@ -62,8 +62,8 @@ func undeclared(offline, called bool) string {
 	return ""
 }
 
-// arm sets the fault for the next Commit. It skips the case if the suite declares that the fault
-// cannot occur on the platform, and fails the case if the declaration is wrong.
+// arm sets the fault for the next Commit. If the suite declares that the fault cannot occur on the
+// platform, arm skips the case. If that declaration is wrong, arm fails the case.
 func (r *rig) arm(fault Fault) {
 	r.t.Helper()
 	spared := slices.Contains(r.Spared, fault)

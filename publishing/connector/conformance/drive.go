@@ -33,7 +33,7 @@ func Publish(
 }
 
 // Prepare calls the connector's Prepare until the Step is Ready, and returns the item with its
-// Handle. After an error, the Handle is the one from the last successful step.
+// Handle. If a call fails, the item has the Handle from the last successful step.
 func Prepare(
 	ctx context.Context, c connector.Connector, s *connector.Session, item connector.Item,
 ) (connector.Item, error) {
@@ -53,8 +53,8 @@ func Prepare(
 	return item, fmt.Errorf("not ready after %d steps", maxSteps)
 }
 
-// store returns a Handle as a database's JSON column would: without spaces and with its members in
-// a different order. It returns an error if the Handle has more than maxHandle bytes or is not
+// store returns a Handle as a jsonb column would return it: without extra spaces, and with the
+// members reordered. It returns an error if the Handle has more than maxHandle bytes or is not
 // JSON.
 func store(handle json.RawMessage) (json.RawMessage, error) {
 	if len(handle) == 0 {

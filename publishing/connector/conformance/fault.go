@@ -48,8 +48,9 @@ func (r *rig) wantKind(err error, kind connector.Kind, after time.Duration) {
 	}
 }
 
-// recover handles a failed Commit as the engine does. It expects one post at the end unless the
-// platform cannot be queried. acted is true if the platform published the item.
+// recover handles a failed Commit as the engine does. acted is true if the platform published the
+// item. At the end, recover expects exactly one post. After an unknown outcome, there are two
+// exceptions: the platform cannot be queried, or it has GradeSearchable and acted is false.
 func (r *rig) recover(item connector.Item, kind connector.Kind, acted bool) {
 	r.t.Helper()
 	count := map[bool]int{true: 1}[acted]
@@ -69,8 +70,9 @@ func (r *rig) recover(item connector.Item, kind connector.Kind, acted bool) {
 	r.want(1, item)
 }
 
-// settle reconciles a Commit with an unknown outcome, checks the verdict, and commits again if the
-// verdict and the grade permit this. acted is true if the platform published the item.
+// settle handles a Commit with an unknown outcome. It calls Reconcile, checks the verdict, and
+// commits again if the verdict and the grade permit it. acted is true if the platform published the
+// item.
 func (r *rig) settle(item connector.Item, acted bool) {
 	r.t.Helper()
 	before := len(r.published(item))
@@ -110,7 +112,7 @@ func (r *rig) settle(item connector.Item, acted bool) {
 }
 
 // prepareFaults injects each fault into the first call made by Prepare and then publishes the item.
-// The kind is never KindUnknown, because calls made by Prepare are reversible.
+// Prepare must never return KindUnknown, because its calls are reversible.
 func (s Suite) prepareFaults(t *testing.T) {
 	for _, k := range []struct {
 		fault Fault

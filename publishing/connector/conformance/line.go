@@ -42,8 +42,8 @@ func (a tally) since(b tally) tally {
 	return tally{commits: a.commits - b.commits, writes: a.writes - b.writes, faulted: a.faulted - b.faulted}
 }
 
-// NewLine returns a Line that can reach the given host:port addresses in addition to public ones.
-// The Line is closed when the test ends.
+// NewLine returns a Line that can reach public addresses and the given host:port addresses. The
+// Line is closed when the test ends.
 func NewLine(t *testing.T, allow ...string) *Line {
 	t.Helper()
 	client, err := outbound.New(outbound.Config{Allow: allow}, outbound.Deps{})
@@ -64,7 +64,7 @@ func (l *Line) Arm(_ *testing.T, fault Fault) bool {
 }
 
 // failCalls sets the fault for the next calls to Do and Websocket; times is the number of calls. If
-// times is 0, no call gets a fault.
+// times is 0, no fault is injected.
 func (l *Line) failCalls(fault Fault, times int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,8 +77,8 @@ func (l *Line) counted() tally {
 	return l.tally
 }
 
-// Do sends a request that can be repeated. An injected fault is returned as a *url.Error, as
-// outbound.Client would.
+// Do sends a request that can be repeated. If an injected fault causes an error, Do returns a
+// *url.Error, as outbound.Client would.
 func (l *Line) Do(req *http.Request) (*http.Response, error) {
 	fault := l.nextCall(req.Method != http.MethodGet && req.Method != http.MethodHead)
 	resp, err := l.send(req, fault, l.client.Do)
@@ -88,7 +88,8 @@ func (l *Line) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Commit sends an irreversible request. An injected fault is returned as an *outbound.SendError.
+// Commit sends an irreversible request. If an injected fault causes an error, Commit returns an
+// *outbound.SendError.
 func (l *Line) Commit(req *http.Request) (*http.Response, error) {
 	l.mu.Lock()
 	fault := l.commit
@@ -105,7 +106,7 @@ func (l *Line) Commit(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Websocket opens a websocket. Any fault makes it fail.
+// Websocket opens a websocket. It fails if any fault is injected.
 func (l *Line) Websocket(ctx context.Context, address string) (*websocket.Conn, error) {
 	if l.nextCall(false) != "" {
 		return nil, errBroken
@@ -113,7 +114,8 @@ func (l *Line) Websocket(ctx context.Context, address string) (*websocket.Conn, 
 	return l.client.DialWebsocket(ctx, address)
 }
 
-// nextCall counts a call to Do or Websocket and returns its fault, or "".
+// nextCall counts a call to Do or Websocket. It returns the fault to inject into that call, or ""
+// if there is none.
 func (l *Line) nextCall(write bool) Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,8 +130,8 @@ func (l *Line) nextCall(write bool) Fault {
 	return l.call
 }
 
-// send sends a request by calling through and applies the fault to the response. If the fault
-// strikes before the platform acts, it sends nothing.
+// send calls a function, through, to send the request, and applies the fault to the response. If
+// the fault strikes before the platform acts, send does not call the function.
 func (l *Line) send(
 	req *http.Request, fault Fault, through func(*http.Request) (*http.Response, error),
 ) (*http.Response, error) {
@@ -156,8 +158,8 @@ func (l *Line) send(
 	return fault.answer(req)
 }
 
-// answer returns the response or the error that replaces the platform's own. As on some platforms,
-// the body contains the access token, which lets the suite detect connectors that report bodies
+// answer returns the response or the error that replaces the platform's own. The body contains the
+// access token, as on some platforms, so that the suite detects connectors that report a body
 // unchanged.
 func (f Fault) answer(req *http.Request) (*http.Response, error) {
 	words := "broken, said " + req.Header.Get("Authorization")
@@ -183,7 +185,8 @@ func (f Fault) answer(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// broken is the end of a body whose connection was lost. It returns the same error as outbound.
+// broken is a reader that fails like a response body whose connection was lost. It returns the same
+// error as package outbound.
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) {

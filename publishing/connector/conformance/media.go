@@ -37,7 +37,8 @@ func (r *rig) shelf() *shelf {
 	return s
 }
 
-// ServeHTTP serves the file at the path. All files are generated before the platform gets a URL.
+// ServeHTTP serves the file at the request's path. It needs no lock, because all files are
+// generated before the platform receives a URL.
 func (s *shelf) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, ok := s.files[req.URL.Path]
 	if !ok {
@@ -94,7 +95,7 @@ func picture(shade uint8) image.Image {
 	return img
 }
 
-// film returns a minimal file with the boxes of an MP4: a brand and some data.
+// film returns a minimal file that consists of MP4 boxes: a brand and some data.
 func film(shade uint8) []byte {
 	box := func(kind string, body []byte) []byte {
 		return slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(8+len(body))), []byte(kind), body)
@@ -103,8 +104,8 @@ func film(shade uint8) []byte {
 	return slices.Concat(box("ftyp", brand), box("mdat", bytes.Repeat([]byte{shade}, 64)))
 }
 
-// sameMedia checks the alternative texts in order, and the hashes if the platform exposes the
-// bytes.
+// sameMedia checks that the platform shows the alternative texts of media, in order. If the
+// platform exposes the bytes, it also checks the hashes.
 func (r *rig) sameMedia(seen Seen, media []connector.Media) {
 	r.t.Helper()
 	var alts, sums []string

@@ -15,15 +15,15 @@ type OAuth struct {
 	App connector.App
 	// RedirectURI is registered with the platform for App.
 	RedirectURI string
-	// Consent opens the platform's page as a browser does, makes the user's decision, and returns
-	// the URL to which the platform then redirects the browser. It must not use the connector. Each
-	// call without a denial gives access to the same accounts.
+	// Consent opens the platform's consent page as a browser does, makes the user's decision, and
+	// returns the URL to which the platform then redirects the browser. It must not use the
+	// connector. Every call that does not deny access must grant access to the same accounts.
 	Consent func(t *testing.T, address string, decision Decision) string
-	// Revoke revokes, on the platform, all access that the user has granted.
+	// Revoke revokes all access that the user has granted on the platform.
 	Revoke func(t *testing.T)
 }
 
-// Decision is what a user does on the platform's page.
+// Decision is a user's decision on the platform's consent page.
 type Decision string
 
 // The decisions. Withhold grants access without one of the permissions that the connector needs.
@@ -40,8 +40,8 @@ type authorized struct {
 	code     connector.Code
 }
 
-// consent goes through the platform's page once. The callback holds the parameters that the
-// platform sent.
+// consent completes the platform's consent page once. The callback in the result holds the
+// parameters that the platform sent.
 func (s Suite) consent(t *testing.T, r *rig, decision Decision) authorized {
 	t.Helper()
 	a, ok := r.c.(connector.Authorizer)
@@ -69,7 +69,7 @@ func (s Suite) consent(t *testing.T, r *rig, decision Decision) authorized {
 	}}
 }
 
-// exchange redeems the code of a new consent.
+// exchange obtains a new consent and redeems its code.
 func (s Suite) exchange(t *testing.T, r *rig) connector.Authorized {
 	t.Helper()
 	given := s.consent(t, r, Allow)
@@ -80,7 +80,7 @@ func (s Suite) exchange(t *testing.T, r *rig) connector.Authorized {
 	return got
 }
 
-// authorize connects the first account to which a consent gives access.
+// authorize obtains a new consent and connects the first account to which it grants access.
 func (s Suite) authorize(t *testing.T, r *rig) connector.Connected {
 	t.Helper()
 	r.s.App = s.OAuth.App

@@ -84,8 +84,8 @@ func (r *rig) itemWithMedia() connector.Item {
 	return r.item(r.images(min(r.c.Describe().Media.MaxImages, 2))...)
 }
 
-// publishOnce publishes an item and checks that the platform has exactly one post for it, with the
-// Ref's ID and the item's media.
+// publishOnce publishes an item and checks that the platform has exactly one post for it. That post
+// must have the Ref's ID and the item's media.
 func (r *rig) publishOnce(item connector.Item) connector.Ref {
 	r.t.Helper()
 	item = r.prepare(item)
@@ -134,7 +134,8 @@ func (s Suite) thread(t *testing.T) {
 	}
 }
 
-// repeat checks publications with equal content, and publications that are sent again.
+// repeat checks that publications with equal content become separate posts. If the platform
+// recognizes repeats, it also checks that a publication that is sent again remains one post.
 func (s Suite) repeat(t *testing.T) {
 	t.Run("two publications with equal content are two posts", func(t *testing.T) {
 		r := s.onShared(t)
@@ -193,8 +194,8 @@ func (s Suite) repeat(t *testing.T) {
 	})
 }
 
-// sendWithoutHandle publishes an item, then sends it again without its Handle and with CreatedAt
-// advanced by later. Reconcile and Commit must return the first post.
+// sendWithoutHandle publishes an item, moves its CreatedAt forward by the given duration, and sends
+// it again without its Handle. Reconcile and Commit must return the first post.
 func (r *rig) sendWithoutHandle(later time.Duration) {
 	r.t.Helper()
 	item := r.prepare(r.itemWithMedia())

@@ -56,8 +56,8 @@ func (s Suite) connected(t *testing.T) *rig {
 	return r
 }
 
-// onShared returns a rig with a session for the account that cases share. Cases share an account
-// because platforms limit sign-ins and hash passwords slowly.
+// onShared returns a rig with a session for the account that the cases share. They share one
+// account because platforms limit sign-ins and because hashing a password is slow.
 func (s Suite) onShared(t *testing.T) *rig {
 	t.Helper()
 	if s.shared.account.ID == "" {
@@ -107,7 +107,8 @@ func (r *rig) prepare(item connector.Item) connector.Item {
 	return item
 }
 
-// commit sets item.Committing, calls Commit once, and checks its calls and its result.
+// commit sets item.Committing and calls Commit once. It checks the calls that Commit makes, and its
+// result.
 func (r *rig) commit(item *connector.Item) (connector.Ref, error) {
 	r.t.Helper()
 	before := r.line.counted()
@@ -129,7 +130,7 @@ func (r *rig) commit(item *connector.Item) (connector.Ref, error) {
 	return ref, nil
 }
 
-// reconcile calls Reconcile and checks that it only reads.
+// reconcile calls Reconcile and checks that Reconcile changes nothing on the platform.
 func (r *rig) reconcile(item connector.Item) (connector.Verdict, error) {
 	r.t.Helper()
 	before := r.line.counted()
@@ -167,7 +168,7 @@ func (r *rig) published(item connector.Item) []Seen {
 	return out
 }
 
-// want checks how many posts of an item the platform has, and returns the posts.
+// want checks that an item has exactly count posts on the platform, and returns those posts.
 func (r *rig) want(count int, item connector.Item) []Seen {
 	r.t.Helper()
 	seen := r.published(item)

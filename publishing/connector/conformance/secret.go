@@ -9,8 +9,10 @@ import (
 
 const minSecret = 8 // bytes; a shorter secret could occur in ordinary text
 
-// secretsOf returns the values that must not appear in texts: the values of password fields, and
-// the strings in the credential, except URLs and parts of the account or of other fields.
+// secretsOf returns the values that a connector must not reveal in its results or errors: the
+// values of password fields and the strings in the credential. It leaves out short values. From the
+// credential, it also leaves out URLs and any string that occurs in the account or in a field of
+// another type.
 func secretsOf(d connector.Descriptor, fields map[string]string, done connector.Connected) []string {
 	var secrets []string
 	open := []string{done.Account.ID, done.Account.Name, done.Account.Profile, done.Account.Picture}

@@ -36,8 +36,8 @@ func (s Suite) validate(t *testing.T) {
 	})
 }
 
-// length checks texts around the limit. If a length is not a multiple of the letter's length, the
-// text begins with "a"s.
+// length checks texts just below, at and just above the limit. If a text's length is not a multiple
+// of the letter's length, the text is padded with "a"s at the beginning.
 func (s Suite) length(r *rig, letter string, limit int, unit connector.Unit) {
 	if limit == 0 {
 		return
@@ -51,7 +51,7 @@ func (s Suite) length(r *rig, letter string, limit int, unit connector.Unit) {
 	r.rule("a text of limit+1 in "+letter, connector.DraftPart{Text: text(limit + 1)}, true)
 }
 
-// counts checks the number and size of each kind of media around the limits.
+// counts checks the limits on the number and the size of each kind of media.
 func (s Suite) counts(r *rig, rules connector.MediaRules) {
 	for _, k := range []struct {
 		media connector.Media
@@ -84,7 +84,8 @@ func (s Suite) counts(r *rig, rules connector.MediaRules) {
 	}
 }
 
-// rule checks that Validate rejects or accepts a part that follows a valid part.
+// rule checks that Validate rejects the part if refused is true, and accepts it otherwise. In the
+// draft, the part follows a valid part.
 func (r *rig) rule(name string, part connector.DraftPart, refused bool) {
 	want := map[bool]string{true: "refused", false: "accepted"}[refused]
 	r.t.Run(name+" is "+want, func(t *testing.T) {

@@ -11,8 +11,9 @@ type watched struct {
 	r *rig
 }
 
-// Prepare checks that a step made at most one call that changes the platform and none through
-// HTTP.Commit, that its Wait is valid, and that its Handle contains no secret.
+// Prepare runs one step and checks it. The step may make at most one call that changes the
+// platform, and none through HTTP.Commit. Its Wait must be valid, and its Handle must not contain a
+// secret.
 func (w watched) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	before := w.r.line.counted()
 	step, err := w.Connector.Prepare(ctx, s, item)

@@ -1,4 +1,4 @@
-// Package links finds web addresses in plain text.
+// Package links finds links in plain text.
 package links
 
 import (
@@ -18,21 +18,23 @@ import (
 // Link is a byte range of a text that links to a URL.
 type Link struct {
 	Start, End int
-	// Address is the link's text, with https:// prepended if it has no scheme. It may still be
-	// unusable; for example, it may lack a host.
+	// Address is the link's text, with https:// prepended if the text has no scheme. It may still
+	// be unusable; for example, it may lack a host.
 	Address string
 }
 
-// Find returns the links in a text, in order and without overlap. A link is a URL that begins with
-// http:// or https://, or a domain name under a known top-level domain. A domain name may be
-// followed by a port, path, query and fragment.
+// Find returns the links in a text, in order and without overlap. A link is either a URL that
+// begins with http:// or https://, or a domain name under a known top-level domain. A domain name
+// may be followed by a port, path, query and fragment.
 //
-// A link ends according to the rules of UTS #58: before white space, before a closing bracket that
-// was not opened inside the link, and before trailing punctuation and quotation marks, in any
-// script. Find departs from the standard in two ways. The characters < > " and ` end a link,
-// because no URL contains them. As long as the host, or the text after the host, is ASCII, wide
-// punctuation and non-ASCII quotation marks also end the link, because Chinese and Japanese put no
-// space after a link.
+// A link ends according to the rules of UTS #58, in any script. It ends before white space, before
+// a closing bracket that was not opened inside the link, and before trailing punctuation and
+// quotation marks.
+//
+// Find departs from UTS #58 in two ways. The characters < > " and ` end a link, because no URL
+// contains them. Wide punctuation and non-ASCII quotation marks also end a link if the host, or the
+// text after the host, has been ASCII so far. The second rule is needed because Chinese and
+// Japanese put no space after a link.
 func Find(in string) []Link {
 	var out []Link
 	before := ' '
@@ -114,7 +116,7 @@ func endsLink(r rune) bool {
 }
 
 // endsASCII returns true for a character that ends an ASCII link. Typographic apostrophes do not
-// end a link, because titles often contain them.
+// end a link, because titles in URLs often contain them.
 func endsASCII(r rune) bool {
 	if r < utf8.RuneSelf || r == '‘' || r == '’' {
 		return false
@@ -158,15 +160,16 @@ func bracket(r rune) (closer rune, kind bracketKind) {
 	return closer, opening
 }
 
-// mayPrecede returns true for a character that can precede a link without a scheme. A domain name
-// inside a word, a path, an email address or a mention is not a link.
+// mayPrecede returns true for a character that can precede a link without a scheme. It returns
+// false for other characters, because a domain name inside a word, a path, an email address or a
+// mention is not a link.
 func mayPrecede(r rune) bool {
 	return unicode.IsSpace(r) || unicode.In(r, unicode.Ps, unicode.Quotation_Mark, unicode.Pi) ||
 		unicode.IsPunct(r) && wide(r)
 }
 
-// bareEnd returns the end of the link that begins with a domain name at byte i. It returns false if
-// no domain name begins there, or if the name is part of an email address or a longer word.
+// bareEnd returns the end of a link without a scheme that begins at byte i. It returns false if no
+// domain name begins there, or if the domain name is part of an email address or a longer word.
 func bareEnd(text string, i int) (end int, ok bool) {
 	name := text[i : i+lengthOf(text[i:], inDomain)]
 	name = strings.TrimRight(name, ".") // trailing dots end the sentence
@@ -208,8 +211,9 @@ func lengthOf(text string, in func(rune) bool) int {
 	return len(text)
 }
 
-// inDomain returns true for a character of a domain name. It excludes scripts without spaces, in
-// which a name cannot be told apart from the words around it.
+// inDomain returns true for a character that a domain name can contain. It returns false for
+// scripts that are written without spaces, because a domain name cannot be told apart from the
+// words around it.
 func inDomain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return wordRune(r) && r != '_' || r == '.' || r == '-'
@@ -218,8 +222,9 @@ func inDomain(r rune) bool {
 }
 
 // domain returns true if name is a domain name under a top-level domain known to ICANN. The first
-// label must contain a letter, to exclude versions such as 1.2. The top-level domain must be in
-// lower case, to exclude sentences that lack a space between them, such as "Read it.It is good."
+// label must contain a letter, so that version numbers such as 1.2 do not count. The top-level
+// domain must be in lower case, so that two sentences without a space between them, as in "Read
+// it.It is good.", do not count.
 func domain(name string) bool {
 	if len(name) > maxName {
 		return false
@@ -241,7 +246,7 @@ func domain(name string) bool {
 	}
 	top = labels[len(labels)-1]
 	_, known := publicsuffix.PublicSuffix(top)
-	// some are listed only as wildcards, such as *.ck
+	// some top-level domains are listed only as wildcards, such as *.ck
 	_, knownBelow := publicsuffix.PublicSuffix("x." + top)
 	return known || knownBelow
 }

@@ -29,8 +29,8 @@ type event struct {
 	Sig       string `json:"sig"`
 }
 
-// canonical returns the serialization whose hash is the event ID. NIP-01 escapes only these seven
-// characters, which encoding/json cannot do.
+// canonical returns the serialization whose hash is the event ID. NIP-01 requires exactly these
+// seven characters to be escaped, which encoding/json does not support.
 func (e event) canonical() []byte {
 	escape := strings.NewReplacer("\n", `\n`, `"`, `\"`, `\`, `\\`, "\r", `\r`, "\t", `\t`, "\b", `\b`, "\f", `\f`)
 	quote := func(s string) string { return `"` + escape.Replace(s) + `"` }
@@ -56,8 +56,8 @@ func (e event) hash() [32]byte { return sha256.Sum256(e.canonical()) }
 func (e event) signed(key *btcec.PrivateKey) (event, error) {
 	e.PubKey = publicKey(key)
 	hash := e.hash()
-	// With fixed auxiliary randomness the signature depends only on the key and the event. BIP-340
-	// is secure without randomness.
+	// With fixed auxiliary randomness, the signature depends only on the key and the event. BIP-340
+	// signatures are secure even without randomness.
 	sig, err := sign(key, hash, [32]byte{})
 	if err != nil {
 		return event{}, err

@@ -19,13 +19,13 @@ const (
 	defaultRelays = "wss://relay.damus.io, wss://nos.lol, wss://relay.primal.net, wss://nostr.mom, wss://offchain.pub"
 )
 
-// credential is the content of Session.Credential, which the engine seals.
+// credential is the decoded form of Session.Credential, which the engine stores encrypted.
 type credential struct {
 	Key    string   `json:"key"` // 64 hex digits
 	Relays []string `json:"relays"`
 }
 
-// signer is a decoded credential. pub is the x-only public key in hex.
+// signer holds the key and relays from a credential. pub is the x-only public key in hex.
 type signer struct {
 	key    *btcec.PrivateKey
 	pub    string
@@ -97,7 +97,7 @@ func decodeBech32(s string) (prefix string, data []byte, err error) {
 }
 
 // parseRelays parses relay URLs separated by commas, spaces, tabs or line breaks, and removes
-// duplicates. If there is no text, it returns the default relays.
+// duplicates. If typed is blank, parseRelays returns the default relays.
 func parseRelays(typed string) ([]string, error) {
 	if strings.TrimSpace(typed) == "" {
 		typed = defaultRelays
@@ -123,8 +123,8 @@ func parseRelays(typed string) ([]string, error) {
 	return out, nil
 }
 
-// publicAddress returns a relay URL if it can be published. It returns "" if the URL has a query,
-// which may contain a token.
+// publicAddress returns the relay URL if the URL may be published. It returns "" if the URL has a
+// query, because a query may contain a token.
 func publicAddress(relay string) string {
 	if u, err := url.Parse(relay); err != nil || u.RawQuery != "" {
 		return ""

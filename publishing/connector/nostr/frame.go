@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// The largest arrays that are parsed. These limits keep the memory used for a message in proportion
-// to its size. NIP-01 messages have at most four elements; our own notes have at most 77 tags of at
-// most six values.
+// Limits on the arrays that are parsed. They keep the memory used for a message in proportion to
+// its size. NIP-01 messages have at most four elements. Our own notes have at most 77 tags, each
+// with at most six values.
 const (
 	maxElements = 8
 	maxTags     = 2000
@@ -23,8 +23,9 @@ var errShape = errors.New("not a message of the protocol")
 // only the label is read.
 var labels = []string{"OK", "EVENT", "EOSE", "CLOSED", "AUTH"}
 
-// frame parses a message into its label and its other elements, of which there must be at least
-// one. It returns errShape or a JSON error for any other input. It may leave bytes of r unread.
+// frame parses a message, which is an array of a known label and at least one other element. It
+// returns the label and the other elements. If r does not hold exactly one such message, frame
+// returns errShape or a JSON error. It may leave part of r unread.
 func frame(r io.Reader) (label string, rest []json.RawMessage, err error) {
 	dec := json.NewDecoder(r)
 	first := true
@@ -53,7 +54,7 @@ func frame(r io.Reader) (label string, rest []json.RawMessage, err error) {
 }
 
 // array parses an array, calling element to decode each element. It returns errShape if the value
-// is not an array or has more than most elements.
+// is not an array, or if the number of elements exceeds most.
 func array(dec *json.Decoder, most int, element func() error) error {
 	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
 		return errors.Join(errShape, err)
@@ -72,9 +73,9 @@ func array(dec *json.Decoder, most int, element func() error) error {
 
 type tags [][]string
 
-// UnmarshalJSON implements json.Unmarshaler. It returns errShape for more than maxTags tags, or
-// more than maxValues values in a tag, because an empty element takes more bytes in memory than in
-// JSON.
+// UnmarshalJSON implements json.Unmarshaler. It returns errShape if there are more than maxTags
+// tags, or if a tag has more than maxValues values. The limits exist because an empty element takes
+// more space in memory than in JSON.
 func (t *tags) UnmarshalJSON(raw []byte) error {
 	*t = nil
 	if string(raw) == "null" {

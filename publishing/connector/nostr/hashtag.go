@@ -13,14 +13,14 @@ const (
 	maxHashtag  = 64 // characters
 )
 
-// hashtagPattern matches a hashtag at the start of a word: letters, digits, emoji, underscores and
-// hyphens.
+// hashtagPattern matches a hashtag at the start of a word. A hashtag consists of letters, digits,
+// emoji, underscores and hyphens.
 var hashtagPattern = regexp.MustCompile(
 	`(?:^|[\s\p{Ps}\p{Pi}"'])[#＃]([\p{L}\p{N}\p{So}_][\p{L}\p{M}\p{N}\p{So}\p{Sk}_\x{200d}-]*)`)
 
-// hashtags returns a "t" tag for each hashtag in the text, in lower case as NIP-24 requires, in
-// order and without duplicates. Numbers and words longer than maxHashtag are not hashtags. Hashtags
-// beyond maxHashtags stay plain text.
+// hashtags returns a "t" tag for each hashtag in the text. The tags are in order, without
+// duplicates, and in lower case as NIP-24 requires. A number, or a word longer than maxHashtag, is
+// not a hashtag. After maxHashtags hashtags, any others stay plain text.
 func hashtags(text string) [][]string {
 	var tags [][]string
 	var words []string

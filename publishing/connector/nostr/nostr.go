@@ -24,7 +24,8 @@ const (
 	connectTimeout = 8 * time.Second // a user is waiting for Connect
 )
 
-// Connector is the Nostr connector. It holds no state. Its grade is GradeIdempotent.
+// Connector is the Nostr connector. It holds no state. The grade of its accounts is
+// GradeIdempotent.
 type Connector struct{}
 
 // New returns a Nostr connector. A channel's key and relays are in its credential.
@@ -32,7 +33,8 @@ func New() *Connector { return &Connector{} }
 
 var _ connector.Connector = (*Connector)(nil)
 
-// Describe returns the descriptor. A relay with a lower limit may reject a text within MaxLength.
+// Describe returns the descriptor. A relay may have a limit lower than MaxLength and reject longer
+// texts.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "nostr", Name: "Nostr", ToolTip: "Publishes notes with your key to the relays that you list.",
@@ -70,9 +72,9 @@ func (c *Connector) Describe() connector.Descriptor {
 	}
 }
 
-// Connect returns the account that belongs to the key. The name and picture come from the form or,
-// if they are empty there, from the profile on the relays. Connect fails if no relay can be
-// reached. It returns KindContent if the key, a relay, the name or the picture is invalid.
+// Connect returns the account that belongs to the key. The name and picture come from the form. If
+// one is empty in the form, it comes from the profile on the relays. Connect returns an error if no
+// relay can be reached, and KindContent if the key, a relay, the name or the picture is invalid.
 func (c *Connector) Connect(
 	ctx context.Context, env connector.Env, fields map[string]string,
 ) (connector.Connected, error) {
@@ -132,7 +134,7 @@ func webAddress(s string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && len(s) <= 2000
 }
 
-// profile is the content of a kind 0 event. Any client may have written it.
+// profile is the content of a kind 0 event. The event may have been written by any client.
 type profile struct {
 	Display string `json:"display_name"`
 	Short   string `json:"name"`
@@ -149,8 +151,8 @@ func (p profile) name(otherwise string) string {
 	return otherwise
 }
 
-// fetchProfile connects to every relay and returns the newest valid profile. It fails if no relay
-// can be reached.
+// fetchProfile connects to every relay and returns the newest valid profile. It returns an error if
+// no relay can be reached.
 func (w signer) fetchProfile(ctx context.Context, env connector.Env) (profile, error) {
 	type found struct {
 		err    error // from connecting
@@ -188,7 +190,7 @@ func (w signer) fetchProfile(ctx context.Context, env connector.Env) (profile, e
 	return shown, nil
 }
 
-// Validate applies the descriptor's rules and the rules for the text combined with its media.
+// Validate applies the descriptor's rules, and the rules for the text and the media taken together.
 func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	d := c.Describe()
 	var out []connector.Problem

@@ -33,9 +33,9 @@ func content(text string, media []connector.Media) string {
 	return text + strings.Join(lines, "\n")
 }
 
-// textProblem returns a sentence for users if relays would hash the text, or a text in the media,
-// in different ways. Some relays would then reject the event ID. It returns "" if there is no
-// problem.
+// textProblem returns a sentence for users if the text, or a text that belongs to a medium,
+// contains characters that relays hash in different ways. Some relays would reject the resulting
+// event ID. textProblem returns "" if there is no problem.
 func textProblem(text string, media []connector.Media) string {
 	all := []string{text}
 	for _, m := range media {
@@ -52,7 +52,7 @@ func textProblem(text string, media []connector.Media) string {
 	return ""
 }
 
-// note returns the signed event for an item. The same item always yields the same bytes.
+// note returns the signed event for an item. For the same item, it always returns the same event.
 func (w signer) note(item connector.Item) (event, error) {
 	if unclear := textProblem(item.Text, item.Media); unclear != "" {
 		return event{}, contentError(unclear)
@@ -71,9 +71,9 @@ func (w signer) note(item connector.Item) (event, error) {
 	return e.signed(w.key)
 }
 
-// createdAt returns a note's creation time in Unix seconds. Each part is later than the previous
-// part, because clients show notes from the same second in any order. The inputs never change
-// between retries, so the event ID stays the same.
+// createdAt returns a note's creation time in Unix seconds. It makes each part later than the
+// previous part, because clients show notes from the same second in any order. The inputs never
+// change between retries, so the event ID stays the same.
 func (w signer) createdAt(item connector.Item) int64 {
 	at := item.CreatedAt.Unix()
 	if item.Parent == nil {
@@ -82,17 +82,17 @@ func (w signer) createdAt(item connector.Item) int64 {
 	return max(at, parseRef(*item.Parent, w.pub).CreatedAt+1)
 }
 
-// nonce returns a tag that distinguishes equal texts from the same second, which would otherwise be
-// a single event. It is the NIP-13 nonce tag, whose number exists to change the event ID. Clients
-// do not show the tag, and its target of 0 claims no proof of work. The number is a hash that
-// reveals nothing about our identifiers.
+// nonce returns a tag that distinguishes two notes with the same text and the same second. Without
+// the tag, they would be a single event. The tag is the NIP-13 nonce tag, whose number exists to
+// change the event ID. Clients do not show it, and its target of 0 claims no proof of work. The
+// number is a hash, so that it does not reveal our identifiers.
 func nonce(item connector.Item) []string {
 	sum := sha256.Sum256([]byte("crier publication " + item.Publication.String()))
 	return []string{"nonce", strconv.FormatUint(binary.BigEndian.Uint64(sum[:8]), 10), "0"}
 }
 
-// thread returns the NIP-10 tags for a reply. A reply to the first part has only one "e" tag,
-// marked "root".
+// thread returns the NIP-10 tags for a reply. If the item replies to the first part, there is only
+// one "e" tag, marked "root".
 func thread(item connector.Item, self string) [][]string {
 	if item.Parent == nil {
 		return [][]string{}
@@ -112,14 +112,15 @@ func thread(item connector.Item, self string) [][]string {
 type refData struct {
 	ID     string `json:"id"`
 	PubKey string `json:"pubkey"`
-	// CreatedAt is in Unix seconds; 0 if unknown.
+	// CreatedAt is the creation time in Unix seconds; 0 if unknown.
 	CreatedAt int64 `json:"created_at,omitempty"`
-	// Relays are the URLs of the relays that have the event, except URLs that must not be
-	// published.
+	// Relays are the URLs of the relays that have the event. URLs that must not be published are
+	// left out.
 	Relays []string `json:"relays"`
 }
 
-// parseRef returns a Ref's data. If there is none, the event is our own and its relays are unknown.
+// parseRef returns a Ref's data. If the Ref has no data, parseRef assumes that the event is our own
+// and that its relays are unknown.
 func parseRef(ref connector.Ref, self string) refData {
 	var p refData
 	if json.Unmarshal(ref.Data, &p) != nil || p.PubKey == "" {
@@ -128,7 +129,8 @@ func parseRef(ref connector.Ref, self string) refData {
 	return p
 }
 
-// link returns a NIP-10 "e" tag: event ID, relay hint, marker and author.
+// link returns a NIP-10 "e" tag. The tag contains the event ID, a relay hint, the marker and the
+// author.
 func link(ref connector.Ref, marker, self string) []string {
 	at := parseRef(ref, self)
 	relay := ""
@@ -164,7 +166,7 @@ func ref(e event, relays []string) (connector.Ref, error) {
 	return connector.Ref{ID: e.ID, URL: "https://njump.me/" + name, Data: data}, err
 }
 
-// nevent returns the NIP-19 name of an event, which encodes triples of type, length and value.
+// nevent returns an event's NIP-19 nevent identifier, with hints for up to maxHints relays.
 func nevent(e event, relays []string) (string, error) {
 	id, err := hex.DecodeString(e.ID)
 	if err != nil {
@@ -187,8 +189,8 @@ func nevent(e event, relays []string) (string, error) {
 	return bech32.EncodeFromBase256("nevent", b)
 }
 
-// handle is the prepared event, or only its ID if the event is too large to be stored. In that
-// case, the event is built again and its ID is compared.
+// handle holds the prepared event. If the event is too large to be stored, handle holds only the
+// event's ID. In that case, the event is built again and its ID is compared.
 type handle struct {
 	ID    string `json:"id"`
 	Event *event `json:"event,omitempty"`
@@ -210,8 +212,8 @@ func (w signer) prepare(item connector.Item) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// prepared returns the event that Prepare made. It returns KindContent if the item has changed
-// since, and KindOperator if the item was not prepared.
+// prepared returns the event that Prepare built. It returns KindContent if the item has changed
+// since Prepare was called, and KindOperator if the item was not prepared.
 func (w signer) prepared(item connector.Item) (event, error) {
 	var h handle
 	if err := json.Unmarshal(item.Handle, &h); err != nil {

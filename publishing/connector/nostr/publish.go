@@ -13,8 +13,8 @@ import (
 	"crier/publishing/connector"
 )
 
-// Prepare builds and signs the event without making network calls. It fails if the credential
-// cannot be read or the event cannot be encoded.
+// Prepare builds and signs the event without making network calls. It returns an error if the
+// credential cannot be decoded or if the event cannot be built.
 func (c *Connector) Prepare(_ context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	if item.Handle != nil {
 		return connector.Step{Ready: true, Handle: item.Handle}, nil
@@ -30,10 +30,11 @@ func (c *Connector) Prepare(_ context.Context, s *connector.Session, item connec
 	return connector.Step{Ready: true, Handle: raw}, nil
 }
 
-// Commit sends the event to every relay. It succeeds if at least one relay accepts it. A second
-// Commit is harmless, because the event ID is the event's hash.
+// Commit sends the event to every relay. It succeeds if at least one relay accepts the event. A
+// second Commit is harmless, because it sends an event with the same ID.
 //
-// The error combines the failures of all relays. It is KindUnknown if any relay may have the event.
+// If no relay accepts the event, Commit returns an error that combines the failures of all relays.
+// The error is KindUnknown if any relay may have the event.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	who, err := open(s)
 	if err != nil {
@@ -70,9 +71,9 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	return ref(e, have)
 }
 
-// Reconcile queries every relay for the event. It concludes NotPublished only if every relay
-// responds that it does not have the event. If a relay fails and no other relay has the event, the
-// verdict is CannotTell, without an error.
+// Reconcile queries every relay for the event. It returns NotPublished only if every relay responds
+// that it does not have the event. If no relay is known to have the event and at least one query
+// fails, Reconcile returns CannotTell and no error.
 func (c *Connector) Reconcile(
 	ctx context.Context, s *connector.Session, item connector.Item,
 ) (connector.Verdict, error) {
@@ -125,9 +126,9 @@ type failure struct {
 	err    error
 }
 
-// unreached returns the failure for a relay that cannot be reached. To keep users from probing host
-// names on the private network, a blocked host gets the same text as any other. Only a blocked port
-// is named.
+// unreached returns the failure for a relay that cannot be reached. A blocked host gets the same
+// message as any other host, to keep users from probing host names on the private network. Only a
+// blocked port is mentioned.
 func unreached(relay string, err error) failure {
 	kind, reason := connector.FromSend(err, false).Kind, "cannot be reached"
 	if errors.Is(err, outbound.ErrPort) {
@@ -136,7 +137,8 @@ func unreached(relay string, err error) failure {
 	return failure{relay: host(relay), kind: kind, reason: reason, err: err}
 }
 
-// unanswered returns the failure for a relay that may have the event but sent no verdict.
+// unanswered returns the failure for a relay that may have the event but did not respond with a
+// verdict.
 func unanswered(relay string, err error) failure {
 	words := "did not answer"
 	if errors.Is(err, outbound.ErrTooMuch) || errors.Is(err, websocket.ErrMessageTooBig) {
@@ -145,7 +147,8 @@ func unanswered(relay string, err error) failure {
 	return failure{relay: host(relay), kind: connector.KindUnknown, reason: words, err: err}
 }
 
-// refusal classifies a rejected event by the machine-readable prefix of the relay's message.
+// refusal returns the failure for a relay that rejected the event. It determines the kind from the
+// machine-readable prefix of the relay's message.
 func refusal(relay, message string) failure {
 	f := failure{relay: host(relay), kind: connector.KindContent, reason: "answered: " + cleanReason(message)}
 	switch reasonPrefix(message) {
@@ -168,9 +171,9 @@ func cleanReason(message string) string {
 	return text.Shorten(text.Line(message, len(message)), 200)
 }
 
-// combine returns one error for all relays, with the first kind that applies: KindUnknown if any
-// relay may have the event, KindTransient if any may accept it later, KindOperator if any is
-// blocked, and KindContent otherwise.
+// combine returns one error for all relays. The error is KindUnknown if any relay may have the
+// event. Otherwise, it is KindTransient if any relay may accept the event later. If neither
+// applies, it is KindOperator if any relay is blocked, and KindContent otherwise.
 func combine(what string, failures []failure) error {
 	order := []connector.Kind{
 		connector.KindContent, connector.KindOperator, connector.KindTransient, connector.KindUnknown,

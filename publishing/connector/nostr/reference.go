@@ -14,16 +14,17 @@ import (
 	"crier/publishing/connector/links"
 )
 
-// maxReferences is how many references in a note get tags. Relays reject notes with too many tags.
+// maxReferences is the maximum number of references in a note that get tags, because relays reject
+// notes with too many tags.
 const maxReferences = 50
 
-// reference is what a NIP-19 identifier refers to: an event, a replaceable event's address or, if
-// target is empty, a profile.
+// reference is the target of a NIP-19 identifier: an event, the address of a replaceable event, or
+// a profile. It is a profile if target is empty.
 type reference struct {
-	// target is an event ID, or a replaceable event's address: its kind, author and name, separated
-	// by colons.
+	// target is an event ID or the address of a replaceable event. An address consists of the
+	// event's kind, author and name, separated by colons.
 	target string
-	// author is the public key of the event's author or the profile, in hex; "" if unknown.
+	// author is the public key, in hex, of the event's author or of the profile; "" if unknown.
 	author string
 	// relay is the URL of a relay that has the event or profile; "" if unknown.
 	relay   string
@@ -33,9 +34,9 @@ type reference struct {
 // referencePattern matches a NIP-21 URI. It does not match private keys.
 var referencePattern = regexp.MustCompile(`(?i)nostr:((?:note|nevent|naddr|npub|nprofile)1[0-9a-z]+)`)
 
-// referenceTags returns tags for the nostr: URIs in the text, without duplicates and without tags
-// that are in present. Events get "q" tags (NIP-18). Profiles and the authors of events get "p"
-// tags (NIP-27). A URI stays plain text if it is invalid or inside a word or a link.
+// referenceTags returns tags for the nostr: URIs in the text. It leaves out duplicates and any tag
+// listed in present. Events get "q" tags (NIP-18). Profiles and the authors of events get "p" tags
+// (NIP-27). A URI stays plain text if it is invalid, or if it is inside a word or a link.
 func referenceTags(text string, present [][]string) [][]string {
 	seen := map[string]bool{}
 	for _, tag := range present {
@@ -120,8 +121,9 @@ const (
 	fieldKind
 )
 
-// decodeFields decodes type-length-value triples. It ignores unknown types and uses the first value
-// of each type. For relays, it uses the first one that can be published.
+// decodeFields decodes type-length-value triples. It ignores unknown types. If a type occurs more
+// than once, decodeFields uses the first value. For relays, it uses the first URL that may be
+// published.
 func decodeFields(prefix string, data []byte) (reference, error) {
 	fields := map[byte][]byte{}
 	var r reference

@@ -25,9 +25,10 @@ const (
 
 var errRefused = errors.New("the relay refused the query")
 
-// askAll calls one concurrently for every relay and returns the results in order. Once enough
-// returns true for a result, the other calls have grace left before their context is canceled. If a
-// call panics, failed supplies its result; the other calls are not affected.
+// askAll queries all relays concurrently and returns the results in the order of relays. The
+// function one queries a single relay. Once enough returns true for any result, the remaining calls
+// get a grace period, after which their context is canceled. If a call panics, askAll uses the
+// value returned by failed as its result. A panic does not affect the other calls.
 func askAll[T any](ctx context.Context, relays []string, one func(context.Context, string) T, enough func(T) bool,
 	failed func(url string, err error) T) []T {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -74,8 +75,8 @@ type line struct {
 	authenticated bool   // a challenge was answered
 }
 
-// dial connects to a relay. The connection is reset when ctx is done, so nothing is sent
-// afterwards.
+// dial connects to a relay. When ctx is done, the connection is reset, so that nothing more is
+// sent.
 func dial(ctx context.Context, env connector.Env, who signer, url string) (*line, error) {
 	ctx, reset := context.WithCancel(ctx)
 	conn, err := env.HTTP.Websocket(ctx, url)
@@ -87,9 +88,9 @@ func dial(ctx context.Context, env connector.Env, who signer, url string) (*line
 	return &line{conn: conn, reset: reset, url: url, who: who, env: env}, nil
 }
 
-// close closes the connection. If a verdict is still pending, it resets the connection instead, to
-// keep the kernel from sending the rest of the event. Errors are ignored, because the exchange has
-// ended.
+// close closes the connection. If the relay has not responded to an event yet, close resets the
+// connection instead, to keep the kernel from sending the rest of the event. Errors are ignored,
+// because the connection is no longer needed.
 func (l *line) close() {
 	if l.pending {
 		l.reset()
@@ -106,8 +107,9 @@ func (l *line) send(ctx context.Context, message ...any) error {
 	return l.conn.Write(ctx, websocket.MessageText, raw)
 }
 
-// next returns the next message with a known label. It stores challenges and skips other messages.
-// It returns connection errors, and outbound.ErrTooMuch after maxMessages messages.
+// next returns the next message with a known label. It stores authentication challenges and skips
+// other messages. It returns any connection error, and outbound.ErrTooMuch after maxMessages
+// messages.
 func (l *line) next(ctx context.Context) (label string, rest []json.RawMessage, err error) {
 	for {
 		l.messages++
@@ -147,8 +149,8 @@ type answer struct {
 	failure  failure
 }
 
-// publish sends the event and waits for the verdict. If the relay requires authentication, it
-// authenticates and sends the event again.
+// publish sends the event and waits for the relay's verdict. If the relay requires authentication,
+// publish authenticates and sends the event again.
 func (l *line) publish(ctx context.Context, e event) answer {
 	ok, message, err := l.submit(ctx, "EVENT", e)
 	if err != nil {
@@ -166,7 +168,8 @@ func (l *line) publish(ctx context.Context, e event) answer {
 	return answer{failure: refusal(l.url, message)}
 }
 
-// submit sends an event and waits for its OK. After an error, the relay may still have the event.
+// submit sends an event and waits for the relay's OK message. If submit returns an error, the relay
+// may still have received the event.
 func (l *line) submit(ctx context.Context, label string, e event) (ok bool, message string, err error) {
 	l.pending = true
 	if err := l.send(ctx, label, e); err != nil {
@@ -245,7 +248,7 @@ func (l *line) query(ctx context.Context, filter map[string]any) ([]event, error
 	}
 }
 
-// asError returns a *connector.Error unchanged, and wraps any other error as KindOperator, because
+// asError returns a *connector.Error unchanged. It wraps any other error as KindOperator, because
 // nothing has been sent yet.
 func asError(err error) error {
 	var e *connector.Error

@@ -17,7 +17,7 @@ const (
 	maxRaw    = 300     // bytes of the platform's message in an error
 )
 
-// credential is the content of Session.Credential, which the engine encrypts.
+// credential is the decoded form of Session.Credential, which the engine stores encrypted.
 type credential struct {
 	Service      string `json:"service"`
 	Name         string `json:"name"`
@@ -102,20 +102,20 @@ func (cl client) get(ctx context.Context, path string, out any) error {
 	return cl.do(req, out)
 }
 
-// do sends a request that can be repeated and decodes its response into out.
+// do sends a request that can be repeated, and decodes the response into out.
 func (cl client) do(req *http.Request, out any) error {
 	resp, err := cl.http.Do(req)
 	return decode(resp, err, out, false)
 }
 
-// commit sends the irreversible request that publishes a post and decodes its response into out.
+// commit sends the irreversible request that publishes a post, and decodes the response into out.
 func (cl client) commit(req *http.Request, out any) error {
 	resp, err := cl.http.Commit(req)
 	return decode(resp, err, out, true)
 }
 
-// decode decodes the response to a request into out, which may be nil. err is the error from
-// sending the request.
+// decode decodes a response into out, which may be nil. If sending the request failed, err is the
+// error.
 func decode(resp *http.Response, err error, out any, committing bool) error {
 	if err != nil {
 		return connector.FromSend(err, committing)
@@ -137,8 +137,8 @@ func decode(resp *http.Response, err error, out any, committing bool) error {
 	return nil
 }
 
-// refusal returns the error for an unsuccessful response. A body in the sandbox's format shows that
-// the sandbox, not another server, wrote it.
+// refusal returns the error for an unsuccessful response. If the body is in the sandbox's error
+// format, the response was written by the sandbox and not by another server.
 func refusal(resp *http.Response, body []byte, committing bool) *connector.Error {
 	var view struct {
 		Error struct {

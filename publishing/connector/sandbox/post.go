@@ -26,7 +26,7 @@ type handle struct {
 	Media []uploaded `json:"media"`
 }
 
-// uploaded is one uploaded medium. Media are uploaded in the item's order.
+// uploaded is an uploaded medium. Media are uploaded in the order in which the item lists them.
 type uploaded struct {
 	ID    string `json:"id"`
 	Ready bool   `json:"ready"`
@@ -46,8 +46,8 @@ func parseHandle(raw json.RawMessage) (handle, error) {
 }
 
 // Prepare uploads one medium per call. Once all media are uploaded, each call polls one medium that
-// is still being processed. It returns request errors, and KindOperator if the Handle cannot be
-// decoded.
+// is still being processed. Prepare returns any request error, and KindOperator if the Handle
+// cannot be decoded.
 func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	failpoint.Panic(failpoint.Preparing, item.Text)
 	cl, _, err := c.open(s)
@@ -122,7 +122,7 @@ func (cl client) processed(ctx context.Context, id string) (bool, error) {
 	return view.Status == "ready", nil
 }
 
-// post is a post as it appears in requests to the platform and in the platform's lists.
+// post is a post in the format of the platform's requests and lists.
 type post struct {
 	Text    string       `json:"text"`
 	Media   []attachment `json:"media,omitempty"`
@@ -137,8 +137,8 @@ type attachment struct {
 	Alt string `json:"alt"`
 }
 
-// encode returns the post for an item. The publication ID is the key for GradeIdempotent and the
-// marker for GradeMarked.
+// encode returns the post for an item. For GradeIdempotent, its key is the publication ID. For
+// GradeMarked, its marker is the publication ID.
 func encode(grade publishing.Grade, item connector.Item, h handle) post {
 	p := post{Text: item.Text, Topic: topicOf(item.Settings)}
 	for i, up := range h.Media {
@@ -168,7 +168,7 @@ func topicOf(settings json.RawMessage) string {
 	return in.Topic
 }
 
-// created has the fields that the platform adds to a post.
+// created holds the fields that the platform adds to a post.
 type created struct {
 	ID        string    `json:"id"`
 	URL       string    `json:"url"`
@@ -177,11 +177,12 @@ type created struct {
 	Status string `json:"status"`
 }
 
-// Commit publishes the item. With GradeIdempotent, committing a publication again returns the first
-// post. If the sandbox accepts the post without returning its ID, the Ref is empty.
+// Commit publishes the item. For GradeIdempotent, committing the same publication again returns the
+// first post. If the sandbox accepts the post without returning its ID, Commit returns an empty
+// Ref.
 //
-// It returns KindTransient if a medium has not been uploaded yet, and KindUnknown if the sandbox
-// did not respond with a post.
+// Commit returns KindTransient if a medium has not been uploaded yet, and KindUnknown if the
+// sandbox did not respond with a post.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	cl, _, err := c.open(s)
 	if err != nil {
@@ -221,9 +222,9 @@ type listed struct {
 	post
 }
 
-// Reconcile searches the posts published since item.Committing for the publication. It returns
-// CannotTell if the account cannot be read back, or if maxPages full lists do not contain the
-// publication. It returns request errors, and KindOperator if the Handle cannot be decoded.
+// Reconcile looks for the publication among the posts published since item.Committing. It returns
+// CannotTell if the account's posts cannot be read back, or if maxPages full pages do not contain
+// the publication. It returns any request error, and KindOperator if the Handle cannot be decoded.
 func (c *Connector) Reconcile(
 	ctx context.Context, s *connector.Session, item connector.Item,
 ) (connector.Verdict, error) {
@@ -264,6 +265,6 @@ func (c *Connector) Reconcile(
 	return connector.Verdict{Outcome: connector.CannotTell}, nil
 }
 
-// matches reports whether p is the publication in want. It compares the key, which GradeIdempotent
-// sets, and the marker, which GradeMarked sets.
+// matches reports whether p and want are the same publication. It compares their keys, which are
+// set for GradeIdempotent, and their markers, which are set for GradeMarked.
 func (p listed) matches(want post) bool { return p.Key == want.Key && p.Marker == want.Marker }

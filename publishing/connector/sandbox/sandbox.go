@@ -29,8 +29,8 @@ type Config struct {
 	// URL is the default service address in the connect form. It may be empty. Example:
 	// http://127.0.0.1:4009
 	URL string
-	// HTTP is the client for URL only. It can reach addresses that are blocked when users type them
-	// in the form. If it is nil, the Env's or Session's client is used.
+	// HTTP is the client used for URL only. It can reach addresses that are blocked when users type
+	// them in the form. If it is nil, the Env's or Session's client is used.
 	HTTP connector.HTTP
 }
 
@@ -48,8 +48,8 @@ var (
 	_ connector.Refresher = (*Connector)(nil)
 )
 
-// Describe returns the descriptor. Its Grade is the form's default; an account may have GradeMarked
-// or GradeOpaque instead.
+// Describe returns the descriptor. Its Grade is the default in the connect form. An account may
+// instead have GradeMarked or GradeOpaque.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "sandbox", Name: "Sandbox", ToolTip: "A pretend platform: nothing leaves this instance.",
@@ -87,8 +87,8 @@ type accountData struct {
 	MaxLength int `json:"maxLength"`
 }
 
-// Connect creates the account if it does not exist, and signs in. It returns KindContent if the
-// sandbox rejects the form.
+// Connect signs in and returns the account. If no account has the name given in the form, Connect
+// creates one first. It returns KindContent if the sandbox rejects the form.
 func (c *Connector) Connect(
 	ctx context.Context, env connector.Env, fields map[string]string,
 ) (connector.Connected, error) {
@@ -128,8 +128,8 @@ func (c *Connector) Connect(
 	return connector.Connected{Account: account, Credential: credential}, err
 }
 
-// httpFor returns the connector's own client for this instance's sandbox, and the guarded client
-// for any other address.
+// httpFor returns the connector's own client if service is this instance's sandbox. For any other
+// address, it returns the guarded client.
 func (c *Connector) httpFor(service string, guarded connector.HTTP) connector.HTTP {
 	own, err := c.service("")
 	if err != nil || own != service || c.http == nil {
@@ -153,8 +153,8 @@ func (c *Connector) service(typed string) (string, error) {
 	return u.String(), nil
 }
 
-// refusedForm sets the public message of an error with which the sandbox rejected a form. It
-// returns other errors unchanged.
+// refusedForm rewords the public message of an error if the sandbox rejected the form. It returns
+// any other error unchanged.
 func refusedForm(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -199,7 +199,7 @@ func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	return out
 }
 
-// check applies the rules that a descriptor cannot express.
+// check applies the rules that cannot be expressed in a descriptor.
 func check(part connector.DraftPart) []connector.Problem {
 	var out []connector.Problem
 	add := func(format string, args ...any) {
@@ -233,8 +233,8 @@ func count(media []connector.Media) (images, videos int) {
 }
 
 // Refresh rotates the tokens. If the refresh token is no longer valid, Refresh signs in with the
-// password and returns any sign-in error. A token is invalid once it has expired or has been used,
-// even if the response to its use was lost.
+// password and returns any error from the sign-in. A refresh token becomes invalid when it expires
+// or is used, even if the response is lost.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cl, cred, err := c.open(s)
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	maxRaw    = 300     // bytes of the platform's message in an error
 )
 
-// credential is the content of Session.Credential. The sandbox connector reads its Service and
-// AccessToken.
+// credential is the decoded form of Session.Credential. The sandbox connector also decodes it, but
+// uses only Service and AccessToken.
 type credential struct {
 	Service      string    `json:"service"`
 	AccessToken  string    `json:"accessToken"`
@@ -64,15 +64,15 @@ type page struct {
 	Picture   string `json:"picture"`
 }
 
-// client calls one sandbox. access is the access token; if it is "", none is sent.
+// client calls one sandbox. access is the access token. If access is "", no token is sent.
 type client struct {
 	http   connector.HTTP
 	base   string
 	access string
 }
 
-// client returns a client for the sandbox at base. The connector's own HTTP client is used only for
-// its own address.
+// client returns a client for the sandbox at base. It uses the connector's own HTTP client only if
+// base is the connector's own URL.
 func (c *Connector) client(guarded connector.HTTP, base string) client {
 	if c.http != nil && base == c.url {
 		guarded = c.http
@@ -92,8 +92,9 @@ func (cl client) post(ctx context.Context, path string, in, out any) error {
 	return cl.do(ctx, http.MethodPost, path, "application/json", bytes.NewReader(body), out)
 }
 
-// token calls the token endpoint. A rejection is KindContent with an RFC 6749 error code, or
-// KindOperator if the application credentials are wrong.
+// token calls the token endpoint. If the sandbox rejects the request, token returns KindContent
+// with an RFC 6749 error code. If the application credentials are wrong, token returns
+// KindOperator.
 func (cl client) token(ctx context.Context, app connector.App, form url.Values) (token, error) {
 	form.Set("client_id", app.ClientID)
 	form.Set("client_secret", app.Secret)
@@ -110,7 +111,8 @@ func (cl client) token(ctx context.Context, app connector.App, form url.Values) 
 	return out, err
 }
 
-// refused changes the kind and message of err if the sandbox rejected a code or a refresh token.
+// refused sets the kind and the public message of err if the sandbox rejected a code or a refresh
+// token.
 func refused(err error, kind connector.Kind, public string) error {
 	var e *connector.Error
 	if errors.As(err, &e) && e.Code == "invalid_grant" {
@@ -147,8 +149,8 @@ func (cl client) do(ctx context.Context, method, path, contentType string, body 
 	return nil
 }
 
-// refusal returns the error for an unsuccessful response. The body may be in the API's format or in
-// that of RFC 6749.
+// refusal returns the error for an unsuccessful response. The body may be in the API's error format
+// or in the format of RFC 6749.
 func refusal(resp *http.Response, raw []byte) *connector.Error {
 	var view struct {
 		Error       json.RawMessage `json:"error"`
@@ -158,7 +160,7 @@ func refusal(resp *http.Response, raw []byte) *connector.Error {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	// a body that cannot be decoded leaves the code empty and counts as another server's response
+	// if the body cannot be decoded, the code stays empty and the author becomes ByOther
 	_ = json.Unmarshal(raw, &view)
 	if json.Unmarshal(view.Error, &inner.Code) != nil {
 		_ = json.Unmarshal(view.Error, &inner)
@@ -177,7 +179,7 @@ func refusal(resp *http.Response, raw []byte) *connector.Error {
 	return e
 }
 
-// unusable returns the error for a successful response that cannot be used. err may be nil.
+// unusable returns the error for a successful response whose body cannot be used. err may be nil.
 func unusable(err error) error {
 	return &connector.Error{
 		Kind: connector.KindTransient, Status: http.StatusOK, Err: err,

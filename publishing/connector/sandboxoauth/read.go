@@ -20,7 +20,7 @@ func (c *Connector) Tools() []connector.Tool {
 	}}
 }
 
-// Call runs the tool "topics", which returns a list of IDs and names.
+// Call runs the tool "topics". It returns the IDs and names of topics.
 func (c *Connector) Call(
 	ctx context.Context, s *connector.Session, name string, data map[string]any,
 ) (json.RawMessage, error) {
@@ -39,7 +39,7 @@ func (c *Connector) Call(
 	return out.Topics, err
 }
 
-// Recent returns the page's posts, at most 100, newest first.
+// Recent returns at most 100 of the page's posts, newest first.
 func (c *Connector) Recent(ctx context.Context, s *connector.Session, limit int) ([]connector.RemoteItem, error) {
 	cl, err := c.open(s)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Connector) Recent(ctx context.Context, s *connector.Session, limit int)
 	return out, nil
 }
 
-// Channel returns the page's followers, impressions and likes.
+// Channel returns statistics on the page's followers, impressions and likes.
 func (c *Connector) Channel(
 	ctx context.Context, s *connector.Session, since, until time.Time,
 ) ([]connector.Series, error) {

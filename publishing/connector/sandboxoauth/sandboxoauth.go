@@ -1,6 +1,6 @@
-// Package sandboxoauth is the connector for pages on the simulated platform in apps/sim/sandbox,
-// which are connected by OAuth 2. It lets tests cover OAuth, page selection, token rotation,
-// statistics and tools without an account on a real platform.
+// Package sandboxoauth is the connector for pages on the simulated platform in apps/sim/sandbox.
+// Pages are connected by OAuth 2. With this connector, tests can cover OAuth, page selection, token
+// rotation, statistics and tools without an account on a real platform.
 package sandboxoauth
 
 import (
@@ -24,8 +24,8 @@ type Config struct {
 	HTTP connector.HTTP
 }
 
-// Connector publishes to pages of a sandbox. It implements connector.Connector and all optional
-// interfaces except connector.Deriver.
+// Connector publishes to pages on a sandbox. It implements connector.Connector and every optional
+// interface except connector.Deriver.
 type Connector struct {
 	url   string
 	http  connector.HTTP
@@ -52,7 +52,7 @@ var (
 // refreshLead is a twelfth of a sandbox access token's lifetime.
 const refreshLead = 5 * time.Minute
 
-// Describe returns the sandbox's descriptor, adapted for pages and without a form.
+// Describe returns the sandbox connector's descriptor, adapted for pages and without form fields.
 func (c *Connector) Describe() connector.Descriptor {
 	d := c.posts.Describe()
 	d.ID, d.Name = "sandbox-oauth", "Sandbox page"
@@ -135,8 +135,8 @@ func missingFrom(scope string) []string {
 	return out
 }
 
-// Select makes a page the credential's account. If the access token has expired since Exchange,
-// Select refreshes it first.
+// Select binds the credential to one of the user's pages and returns the page as the account. If
+// the access token has expired since Exchange, Select refreshes it first.
 func (c *Connector) Select(
 	ctx context.Context, env connector.Env, app connector.App, credential json.RawMessage, candidate string,
 ) (connector.Connected, error) {
@@ -173,8 +173,8 @@ func (c *Connector) Select(
 	}, err
 }
 
-// Refresh rotates the tokens. It returns KindReauth if the access was revoked or the refresh token
-// was already used.
+// Refresh rotates the tokens. It returns KindReauth if the user's consent was revoked or if the
+// refresh token was already used.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cred, err := parseCredential(s.Credential)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package metadata finds data in a picture or video that reveals its origin: where, when, by whom
-// and with what it was made. It also finds embedded thumbnails. It reads the file without any of
-// this, and does not re-encode any picture.
+// Package metadata finds data in a picture or video that reveals its origin, such as the time, the
+// place, the author or the camera. It also finds embedded thumbnails. Open opens a stored file
+// without any of this data. Pictures are not re-encoded.
 //
-// The rules list what stays, not what is removed: the parts of a format that a decoder needs, the
-// color profile, and the orientation. Everything else is removed, including anything that nobody
-// has anticipated.
+// The package defines what stays, not what is removed. The parts that a decoder needs, the color
+// profile and the orientation stay. Everything else is removed, including data that nobody has
+// anticipated.
 package metadata
 
 import (
@@ -16,11 +16,11 @@ import (
 
 // Edit replaces bytes of a file.
 type Edit struct {
-	// At is the position in the file, and Cut the number of bytes to remove there.
+	// At is the position in the file. Cut is the number of bytes to remove there.
 	At, Cut int64
-	// Put is inserted in place of the removed bytes.
+	// Put is inserted where the bytes were removed.
 	Put []byte
-	// Zero means that the removed bytes are replaced with as many zeros; Put is then empty.
+	// Zero means that each removed byte is replaced with a zero. Put is then empty.
 	Zero bool
 }
 
@@ -44,8 +44,8 @@ func (e Edits) Grows() (n int64) {
 	return n
 }
 
-// Bytes encodes the Edits for Parse, with a few bytes per edit. It returns nil if there are no
-// edits.
+// Bytes encodes the Edits in a form that Parse decodes. Each edit takes only a few bytes. If there
+// are no edits, Bytes returns nil.
 func (e Edits) Bytes() []byte {
 	var out []byte
 	var at int64
@@ -93,8 +93,8 @@ func Parse(stored []byte) (Edits, error) {
 	return out, nil
 }
 
-// ordered returns the edits of a file of the given size in file order, with adjacent edits of the
-// same kind merged. It drops anything that lies within another edit or past the end.
+// ordered sorts the edits to a file of the given size and merges adjacent edits of the same kind.
+// It drops anything that lies within another edit or past the end of the file.
 func ordered(edits []Edit, size int64) Edits {
 	slices.SortStableFunc(edits, func(a, b Edit) int { return cmp.Compare(a.At, b.At) })
 	var out Edits

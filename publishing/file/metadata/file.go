@@ -10,9 +10,9 @@ import (
 	"crier/platform/fault"
 )
 
-// Open opens a stored file in its published form, with the edits encoded in stored (see
-// Edits.Bytes) applied. It returns errors from Store.Open, and fault.Internal if stored cannot be
-// decoded.
+// Open opens a stored file in its published form. stored contains the encoded edits (see
+// Edits.Bytes) that Open applies to the file. Open returns any error from Store.Open, and
+// fault.Internal if stored cannot be decoded.
 func Open(ctx context.Context, store blob.Store, key string, stored []byte) (blob.File, error) {
 	edits, err := Parse(stored)
 	if err != nil {
@@ -25,7 +25,7 @@ func Open(ctx context.Context, store blob.Store, key string, stored []byte) (blo
 	return Without(file, edits), nil
 }
 
-// Without returns a file with edits applied. Closing it closes file.
+// Without returns a view of a file with the edits applied. Closing the view closes the file.
 func Without(file blob.File, edits Edits) blob.File {
 	if len(edits) == 0 {
 		return file
@@ -55,18 +55,19 @@ func Without(file blob.File, edits Edits) blob.File {
 type piece struct {
 	// at is where the piece begins in the edited file.
 	at, length int64
-	// from is where the piece begins in the stored file, or -1.
+	// from is where the piece begins in the stored file. It is -1 if the piece does not come from
+	// there.
 	from int64
 	put  []byte
 }
 
-// edited is a file made of pieces of a stored file and the bytes that replace the rest.
+// edited is a stored file with edits applied. It consists of pieces.
 type edited struct {
 	file   blob.File
 	size   int64
 	pieces []piece
 	pos    int64
-	// from is the position of file; -1 if unknown.
+	// from is the current read position in the stored file; -1 if unknown.
 	from int64
 }
 
@@ -112,8 +113,8 @@ func (f *edited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readFile reads stored bytes. It returns io.ErrUnexpectedEOF at the end of the file, because no
-// piece extends past it.
+// readFile reads bytes of the stored file, starting at from. If the stored file ends there,
+// readFile returns io.ErrUnexpectedEOF, because no piece may extend past the end.
 func (f *edited) readFile(p []byte, from int64) (int, error) {
 	if err := f.moveTo(from); err != nil {
 		return 0, err
@@ -129,8 +130,8 @@ func (f *edited) readFile(p []byte, from int64) (int, error) {
 	return n, err
 }
 
-// readOn is the maximum number of bytes that are read and discarded rather than skipped, because
-// each Seek in a bucket costs a request.
+// readOn is the maximum number of bytes that moveTo reads and discards instead of calling Seek. For
+// a file in a bucket, each Seek costs a request.
 const readOn = 1 << 20
 
 func (f *edited) moveTo(from int64) error {

@@ -9,7 +9,8 @@ const (
 	gifExtension, gifImage, gifTrailer           = 0x21, 0x2C, 0x3B
 	gifControl, gifApplication                   = 0xF9, 0xFF
 	gifHead, gifDescriptor, gifApplicationHeader = 13, 9, 11
-	// gifLoop is the length of an extension that contains only an animation's repeat count.
+	// gifLoop is the length in bytes of an extension that contains an animation's repeat count and
+	// nothing else.
 	gifLoop = 19
 )
 
@@ -18,11 +19,11 @@ type gifFormat struct {
 	// end is the position after the trailer; -1 before the trailer is reached.
 	end int64
 	// from is where the current extension begins. control is where the last control extension
-	// begins, which applies to the next image or text; -1 means that there is none.
+	// begins; -1 if there is none. A control extension applies to the next image or text.
 	from, control int64
 	// keep means that the current extension stays.
 	keep bool
-	// loop is the repeat count in the current extension; -1 means that there is none.
+	// loop is the repeat count in the current extension; -1 if there is none.
 	loop int
 }
 
@@ -80,7 +81,7 @@ func (f *gifFormat) extension(label []byte) {
 	f.w.expect(1, f.data)
 }
 
-// application parses the length of an application name.
+// application parses the length of the application name in an extension.
 func (f *gifFormat) application(length []byte) {
 	if length[0] != gifApplicationHeader {
 		f.data(length)
@@ -98,7 +99,8 @@ func (f *gifFormat) application(length []byte) {
 	})
 }
 
-// repetitions parses the length of a data block in an extension with an animation's repeat count.
+// repetitions parses the length of a data block in an extension that contains an animation's repeat
+// count.
 func (f *gifFormat) repetitions(length []byte) {
 	if length[0] != 3 {
 		f.data(length)

@@ -22,9 +22,10 @@ type jpegFormat struct {
 	w *walker
 	// end is the position after the end marker; -1 before the marker is reached.
 	end int64
-	// scan means that bytes between segments belong to a scan. Otherwise decoders skip them.
+	// scan means that bytes between segments are scan data. If scan is false, decoders skip such
+	// bytes.
 	scan bool
-	// gap is where skipped bytes begin; -1 if there are none.
+	// gap is where the bytes that decoders skip begin; -1 if there are none.
 	gap    int64
 	turned bool
 }
@@ -36,7 +37,7 @@ func newJPEG(w *walker) *jpegFormat {
 	return f
 }
 
-// prefix parses a byte where 0xFF is expected, or a byte of a scan.
+// prefix parses a byte between segments. It is normally 0xFF, or a byte of scan data.
 func (f *jpegFormat) prefix(b []byte) {
 	if f.gap < 0 {
 		f.gap = f.w.at - 1
@@ -89,7 +90,7 @@ func (f *jpegFormat) length(from int64, code byte, b []byte) {
 	}
 }
 
-// segment parses the body of a segment that decoders do not need in every JPEG.
+// segment parses the body of a segment that decoders can do without, or that only some files need.
 func (f *jpegFormat) segment(from int64, code byte, body []byte) {
 	f.w.expect(1, f.prefix)
 	keep := 0

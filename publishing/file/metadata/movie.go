@@ -14,14 +14,14 @@ import (
 
 const (
 	boxHead = 8
-	// maxMovie is the maximum size of a movie or fragment box in bytes. Half a day of video needs
-	// less.
+	// maxMovie is the maximum size of a movie or fragment box in bytes. Even half a day of video
+	// needs less.
 	maxMovie = 32 << 20
 )
 
-// movieBoxes are the boxes that stay, keyed by the box that contains them; "" is the file. They are
-// the ISO/IEC 14496-12 boxes that pictures, sound and closed captions need. All other boxes become
-// free space of the same size, so that nothing moves.
+// movieBoxes are the boxes that stay, keyed by the type of the enclosing box; "" is the file
+// itself. They are the ISO/IEC 14496-12 boxes needed for pictures, sound and closed captions. Every
+// other box becomes free space of the same size, so that nothing else moves.
 var movieBoxes = map[string]map[string]bool{
 	"":     names("ftyp styp sidx ssix mfra pdin moov moof mdat"),
 	"moov": names("mvhd trak mvex iods pssh"),
@@ -37,8 +37,9 @@ var movieBoxes = map[string]map[string]bool{
 	"traf": names("tfhd tfdt trun sbgp sgpd subs saiz saio senc"),
 }
 
-// trackKinds are the handlers of the tracks that stay. Other tracks hold locations, sensor data,
-// titles, and faces detected by a camera. Cameras also write locations into subtitle tracks.
+// trackKinds are the handler types of the tracks that stay. Other tracks hold locations, sensor
+// data, titles, or faces that the camera detected. Subtitle tracks do not stay, because cameras
+// write locations into them.
 var trackKinds = map[string]bool{"vide": true, "soun": true, "auxv": true, "clcp": true}
 
 func names(list string) map[string]bool {
@@ -52,18 +53,18 @@ func names(list string) map[string]bool {
 // span is a range of bytes.
 type span struct{ from, to int64 }
 
-// movieFormat cleans a video. In a media box, only the samples of tracks that stay are kept. All
-// other bytes become zeros: the samples of other tracks, and whatever cameras write between the
-// frames.
+// movieFormat cleans a video. In a media box, it keeps only the samples of the tracks that stay. It
+// replaces all other bytes with zeros, because they are samples of other tracks, or data that a
+// camera wrote between the frames.
 type movieFormat struct {
 	w       *walker
 	samples samples
-	// free is the range of adjacent boxes that become free space; empty if there are none.
+	// free is a range of adjacent boxes that will become free space. It is empty if there are none.
 	free span
-	// end is the start of any bytes that are not a box; -1 if there are none.
+	// end is where the boxes end, if other bytes follow them; -1 otherwise.
 	end int64
-	// open cleans a movie box that extends to the end of the file. unfinished means that a box has
-	// not fully arrived.
+	// open cleans a movie box whose size is not given because it extends to the end of the file.
+	// unfinished means that only part of a box has arrived.
 	open       func([]byte)
 	unfinished bool
 	err        error
@@ -98,11 +99,11 @@ func (f *movieFormat) box(head []byte) {
 	}
 }
 
-// stop ends the list of boxes. Anything after the list is removed, because players ignore it and
-// cameras write logs there.
+// stop is called where the list of boxes ends. Everything after the list is removed, because
+// players ignore it and cameras write logs there.
 func (f *movieFormat) stop(at int64) { f.end, f.w.done = at, true }
 
-// body handles a top-level box of the given kind. size is the size of the whole box and head the
+// body handles a top-level box of the given kind. size is the size of the whole box. head is the
 // size of its header.
 func (f *movieFormat) body(kind string, head, size int64) {
 	from := f.w.at - head
@@ -149,7 +150,7 @@ func (f *movieFormat) movie(kind string, from, head, body int64) {
 	f.w.expect(int(body), clean)
 }
 
-// blank turns a box into free space. Adjacent boxes become one free box.
+// blank marks a box for conversion to free space. Adjacent boxes become a single free box.
 func (f *movieFormat) blank(box span) {
 	if f.free.to != box.from {
 		f.flush()
@@ -158,7 +159,7 @@ func (f *movieFormat) blank(box span) {
 	f.free.to = box.to
 }
 
-// flush writes the free box for the boxes last passed to blank.
+// flush replaces the boxes marked by blank with a free box.
 func (f *movieFormat) flush() {
 	size := f.free.to - f.free.from
 	if size == 0 {
@@ -198,20 +199,20 @@ func (f *movieFormat) finish(size int64) ([]Edit, error) {
 	return append(f.w.tail(f.end, size), gaps...), nil
 }
 
-// movie is the body of a box, in memory. Positions are relative to data.
+// movie is the body of a box, held in memory. Positions are relative to the start of data.
 type movie struct {
 	f *movieFormat
-	// from is where the box begins in the file, and at is where data begins.
+	// from is where the box begins in the file. at is where data begins in the file.
 	from, at int64
 	data     []byte
-	// track is the kind of the track being cleaned.
+	// track is the handler type of the track that is being cleaned.
 	track string
 }
 
 var errBoxes = errors.New("a box extends past the box that contains it")
 
-// child is a box inside another box. A child without a kind holds the bytes after the last box of a
-// list. It is empty if a box extends past the end of the list.
+// child is a box inside another box. If kind is "", child holds the bytes that follow the last box
+// of a list. If kind is "" and the span is empty, a box extends past the end of the list.
 type child struct {
 	kind string
 	head int64
@@ -220,9 +221,8 @@ type child struct {
 
 func (c child) body() span { return span{from: c.from + c.head, to: c.to} }
 
-// boxes returns the boxes in a part of the data, and then any bytes that follow the boxes. These
-// are either fewer bytes than a header, or everything from the zeros that end a QuickTime list
-// onward.
+// boxes returns the boxes in a part of the data, followed by any bytes after the last box. Such
+// bytes are either too few for a header, or begin with the zeros that end a QuickTime list.
 func (m movie) boxes(in span) iter.Seq[child] {
 	return func(yield func(child) bool) {
 		at := in.from
@@ -266,7 +266,7 @@ func (m movie) find(in span, path ...string) (span, bool) {
 	return span{}, false
 }
 
-// zero replaces a part of the data with zeros, at most up to the end of in.
+// zero replaces bytes of the data with zeros. Bytes after in.to stay unchanged.
 func (m movie) zero(in span, from, size int64) {
 	m.f.w.zero(m.at+from, min(size, in.to-from))
 }
@@ -327,7 +327,8 @@ func (m movie) cleanTimes(body span) {
 	m.zero(body, body.from+4, size)
 }
 
-// listHead is the size of the version and the entry count, which precede a list of boxes.
+// listHead is the size in bytes of the version, the flags and the entry count. These precede a list
+// of boxes.
 const listHead = 8
 
 const (
@@ -337,8 +338,8 @@ const (
 	videoFormat      = formatCompressor + compressorSize + 4
 )
 
-// cleanFormats removes the names of encoders and their makers from a track's formats, and removes
-// boxes that do not describe a format.
+// cleanFormats removes the names of encoders and vendors from a track's formats. It also removes
+// the boxes that do not describe a format.
 func (m movie) cleanFormats(body span) error {
 	for c := range m.boxes(span{from: body.from + listHead, to: body.to}) {
 		if c.kind == "" && c.to == 0 {
@@ -377,7 +378,7 @@ func (m movie) cleanPlaces(body span) error {
 	return nil
 }
 
-// handler returns the kind of a track, or "" if it has none.
+// handler returns the handler type of a track, or "" if the track has none.
 func (m movie) handler(trak span) string {
 	const kind = 8
 	body, ok := m.find(trak, "mdia", "hdlr")
@@ -387,7 +388,8 @@ func (m movie) handler(trak span) string {
 	return string(m.data[body.from+kind : body.from+kind+4])
 }
 
-// trackOf returns the ID of the track to which a fragment belongs, or 0 if the fragment names none.
+// trackOf returns the ID of the track to which a fragment belongs, or 0 if the fragment does not
+// specify a track.
 func (m movie) trackOf(traf span) uint32 {
 	body, ok := m.find(traf, "tfhd")
 	if !ok || body.to-body.from < 8 {

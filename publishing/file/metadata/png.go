@@ -7,18 +7,18 @@ import (
 	"crier/publishing/file/picture"
 )
 
-// pngChunks are the chunks that stay: those needed for the pixels and their colors, and animation
-// frames.
+// pngChunks are the chunks that stay: those needed to show the pixels in the right colors, and
+// those of an animation.
 var pngChunks = map[string]bool{
 	"IHDR": true, "PLTE": true, "IDAT": true, "tRNS": true, "acTL": true, "fcTL": true, "fdAT": true, "cHRM": true,
 	"gAMA": true, "iCCP": true, "sBIT": true, "sRGB": true, "bKGD": true, "pHYs": true, "cICP": true, "mDCV": true,
 	"cLLI": true, "mDCv": true, "cLLi": true, "IEND": true,
 }
 
-// KeepsChunk reports whether a PNG chunk of this kind is published.
+// KeepsChunk reports whether PNG chunks of this kind are published with the picture.
 func KeepsChunk(kind string) bool { return pngChunks[kind] }
 
-// maxExif is the maximum size in bytes of EXIF data from which the orientation is read.
+// maxExif is the maximum size in bytes of the EXIF data from which an orientation is read.
 const maxExif = 1 << 20
 
 const pngHead, pngSum = 8, 4 // length and type, and the checksum
@@ -27,7 +27,8 @@ type pngFormat struct {
 	w *walker
 	// end is the position after IEND; -1 before IEND is reached.
 	end int64
-	// pixels means that an IDAT was seen. Browsers ignore an orientation that follows one.
+	// pixels means that an IDAT was seen. turned means that an orientation was read. Browsers
+	// ignore an orientation after an IDAT.
 	pixels, turned bool
 }
 

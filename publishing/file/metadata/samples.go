@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// maxSpans limits the number of pieces that hold a video's samples, and the number of its media
-	// boxes. Two hours of video with one sample per chunk have fewer.
+	// maxSpans limits the number of separate ranges in which a video's samples are stored, and the
+	// number of its media boxes. Two hours of video with one sample per chunk stay below the limit.
 	maxSpans = 1 << 20
-	// minGap is the smallest gap in bytes that is zeroed. A smaller gap cannot hold a location, and
-	// some programs leave one after each chunk.
+	// minGap is the size in bytes of the smallest gap that is zeroed. A smaller gap cannot hold a
+	// location, and some programs leave such a gap after each chunk.
 	minGap = 8
 )
 
 // samples records where a video holds the frames and sound of the tracks that stay.
 type samples struct {
-	// media are the bodies of media boxes, and spans the parts of them that stay. A span without an
-	// end extends to the next one.
+	// media are the bodies of the media boxes. spans are the ranges within these bodies that stay.
+	// A span without an end extends to the next span.
 	media, spans []span
-	// kept holds the IDs of the tracks that stay, and sizes the default sample size in each track's
-	// fragments.
+	// kept holds the IDs of the tracks that stay. sizes holds, for each track, the default size of
+	// a sample in fragments.
 	kept  map[uint32]bool
 	sizes map[uint32]int64
 	// many means that there are more than maxSpans spans.
@@ -58,7 +58,8 @@ func (s *samples) append(to []span, x span) []span {
 	return append(to, x)
 }
 
-// gaps returns Edits that zero the bytes in the file's media boxes that belong to no sample.
+// gaps returns Edits that zero the bytes in media boxes that belong to no sample. size is the size
+// of the file.
 func (s *samples) gaps(size int64) ([]Edit, error) {
 	if s.many {
 		return nil, fault.New(
@@ -103,8 +104,9 @@ func (m movie) table(in span, path ...string) (table, bool) {
 
 var errTable = errors.New("a table of a track is shorter than it says")
 
-// count returns the number of entries, which is stored at position at. It returns errTable if the
-// table is too short for that many entries of size bytes each after the head.
+// count returns the number of entries, which is stored at position at. The first entry begins at
+// position head, and each entry is size bytes long. count returns errTable if the table is too
+// short for that many entries.
 func (t table) count(at, head, size int) (int, error) {
 	if len(t) < head {
 		return 0, errTable
@@ -121,7 +123,7 @@ func (t table) word(at int) int64 { return int64(binary.BigEndian.Uint32(t[at:])
 // flag reports whether one of the table's flags is set.
 func (t table) flag(bit uint32) bool { return binary.BigEndian.Uint32(t)&bit != 0 }
 
-// readSamples records the samples in a movie or fragment for the tracks that stay.
+// readSamples records the samples in a movie or fragment box that belong to the tracks that stay.
 func (m movie) readSamples(parent string, in span) error {
 	switch parent {
 	case "moov":
@@ -147,7 +149,8 @@ func (m movie) readTracks(moov span) error {
 	return nil
 }
 
-// readDefaults records the sample sizes for fragments that specify none.
+// readDefaults records each track's default sample size, which applies to fragments that do not
+// specify a size.
 func (m movie) readDefaults(mvex span) {
 	const track, size, length = 4, 16, 20
 	for c := range m.boxes(mvex) {
@@ -191,7 +194,7 @@ func (m movie) readTrack(trak span) error {
 		if run >= number {
 			return nil
 		}
-		// in QuickTime, the size may be that of a part of a sample
+		// in QuickTime, the constant size may be the size of only a part of a sample
 		if constant {
 			m.f.samples.spans = m.f.samples.append(m.f.samples.spans, span{from: at, to: noEnd})
 			continue
@@ -234,8 +237,8 @@ func (m movie) readChunks(list span) ([]int64, error) {
 	return out, nil
 }
 
-// readSizes returns a function that returns the size of a sample, or false past the last one. If
-// constant is true, all samples have the same size and the function is nil.
+// readSizes returns a function that returns the size of sample i, or false if there is no such
+// sample. If constant is true, all samples have the same size and the function is nil.
 func (m movie) readSizes(list span) (size func(i int) (int64, bool), constant bool, err error) {
 	const head = 12
 	if t, ok := m.table(list, "stsz"); ok {
@@ -273,8 +276,8 @@ func (m movie) readSizes(list span) (size func(i int) (int64, bool), constant bo
 	}, false, nil
 }
 
-// readFragments records the samples in a fragment's parts. If a part does not say where its samples
-// begin, they follow the samples of the previous part.
+// readFragments records the samples in the parts of a fragment. If a part does not specify where
+// its samples begin, they follow the samples of the previous part.
 func (m movie) readFragments(moof span) error {
 	end := m.from
 	for c := range m.boxes(moof) {
@@ -289,8 +292,8 @@ func (m movie) readFragments(moof span) error {
 	return nil
 }
 
-// readFragment records the samples in a part and returns where they end. They begin at base if the
-// part does not say where they begin.
+// readFragment records the samples in one part of a fragment and returns where they end. If the
+// part does not specify where its samples begin, they begin at base.
 func (m movie) readFragment(traf span, base int64) (end int64, err error) {
 	const hasBase, hasFormat, hasDuration, hasSize, fromMoof = 0x1, 0x2, 0x8, 0x10, 0x20000
 	header, ok := m.table(traf, "tfhd")
@@ -337,8 +340,8 @@ func (m movie) readFragment(traf span, base int64) (end int64, err error) {
 	return end, nil
 }
 
-// run returns where a run's samples begin, and their total size. usual is the sample size if the
-// run specifies none.
+// run returns where the samples of a run begin, and their total size. If the run does not specify
+// the size of its samples, usual is the size of each sample.
 func (t table) run(base, end, usual int64) (from, size int64, err error) {
 	const hasOffset, hasFlags, hasDuration, hasSize, hasSampleFlags, hasTime = 0x1, 0x4, 0x100, 0x200, 0x400, 0x800
 	if len(t) < 8 {

@@ -8,8 +8,8 @@ import (
 	"crier/platform/fault"
 )
 
-// Scanner finds metadata in the bytes of a whole file as they are written to it. It keeps at most
-// one segment of a picture, or the movie box of a video, in memory.
+// Scanner finds metadata in a file as the file's bytes are written to it. It holds in memory at
+// most one segment of a picture or the movie box of a video.
 type Scanner struct {
 	walker
 	format interface {
@@ -18,8 +18,8 @@ type Scanner struct {
 	}
 }
 
-// NewScanner returns a Scanner for a file with the extension png, jpg, jpeg, gif or mp4. The file
-// must have that format: see file.Sniff.
+// NewScanner returns a Scanner for a file with the extension png, jpg, jpeg, gif or mp4. The caller
+// must have checked that the file has that format; see file.Sniff.
 func NewScanner(ext string) (*Scanner, error) {
 	s := &Scanner{}
 	switch ext {
@@ -37,8 +37,9 @@ func NewScanner(ext string) (*Scanner, error) {
 	return s, nil
 }
 
-// Edits returns the replacements to make in the file that was written. It returns fault.Invalid for
-// a video with boxes that cannot be read, and for a file with metadata in too many places.
+// Edits returns the edits to make to the file that was written. It returns fault.Invalid if a
+// video's boxes cannot be read, are too large or are too numerous. It does the same if the file has
+// metadata in too many places.
 func (s *Scanner) Edits() (Edits, error) {
 	edits, err := s.format.finish(s.at)
 	if err != nil {
@@ -57,9 +58,10 @@ func (s *Scanner) Edits() (Edits, error) {
 	return all, nil
 }
 
-// walker passes a file's headers to the steps of a format that request them, and skips the rest.
+// walker parses a file step by step. It passes to each step the bytes that the step expects, and
+// skips the rest of the file.
 type walker struct {
-	// at is the position after the bytes written so far.
+	// at is the number of bytes consumed so far.
 	at    int64
 	skip  int64        // remaining bytes that no step has requested
 	seek  bool         // skip everything before the next 0xFF
@@ -72,24 +74,24 @@ type walker struct {
 
 func (w *walker) expect(n int, step func([]byte)) { w.need, w.step = n, step }
 
-// maxEdits is the maximum number of edits in a file. The edits are stored in the file's row and
-// read whenever the file is served.
+// maxEdits is the maximum number of edits to a file. The edits are stored in the file's database
+// row and read whenever the file is served.
 const maxEdits = 1 << 14
 
-// cut replaces n bytes, starting at a position, with put.
+// cut replaces n bytes with put, starting at position at.
 func (w *walker) cut(at, n int64, put []byte) {
 	w.add(Edit{At: at, Cut: n, Put: put})
 }
 
-// zero replaces n bytes, starting at a position, with zeros.
+// zero replaces n bytes with zeros, starting at position at.
 func (w *walker) zero(at, n int64) {
 	if n > 0 {
 		w.add(Edit{At: at, Cut: n, Zero: true})
 	}
 }
 
-// add appends an Edit, or merges it into the last Edit if it continues that Edit. Past maxEdits,
-// the rest of the file is only counted; see Scanner.Edits.
+// add appends an Edit. If the Edit continues the last one, add merges the two. After more than
+// maxEdits edits, the rest of the file is not parsed; see Scanner.Edits.
 func (w *walker) add(x Edit) {
 	if last := len(w.edits) - 1; last >= 0 && x.continues(w.edits[last]) {
 		w.edits[last].Cut += x.Cut
@@ -138,7 +140,7 @@ func (w *walker) Write(p []byte) (int, error) {
 	}
 }
 
-// tail returns the Edit that removes everything after the end of a picture.
+// tail returns the Edit that removes everything from position end onward.
 func (w *walker) tail(end, size int64) []Edit {
 	if end < 0 || end >= size {
 		return nil

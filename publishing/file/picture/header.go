@@ -16,9 +16,9 @@ import (
 type Header struct {
 	// Format is jpeg, png or gif.
 	Format string
-	// Width and Height are the dimensions in pixels of the image as shown.
+	// Width and Height are the dimensions in pixels of the image as displayed.
 	Width, Height int
-	// Orientation is the EXIF orientation, 1 to 8. It is 1 if the file has none.
+	// Orientation is the EXIF orientation, from 1 to 8. It is 1 if the file does not specify one.
 	Orientation int
 
 	decoded int64 // bytes that the decoder allocates
@@ -30,8 +30,8 @@ var (
 	errBroken = errors.New("the header is damaged")
 )
 
-// Inspect parses the header of a PNG, JPEG or GIF. It reads at most 4 KB of r past the header. It
-// returns an error for a file in any other format.
+// Inspect parses the header of a PNG, JPEG or GIF. It reads at most 4 KB beyond the header. It
+// returns an error if the file has any other format.
 func Inspect(r io.Reader) (Header, error) {
 	b := bufio.NewReaderSize(r, 4<<10)
 	first, err := b.Peek(8)
@@ -49,8 +49,9 @@ func Inspect(r io.Reader) (Header, error) {
 	return Header{}, errFormat
 }
 
-// inspectPNG parses the header of a PNG. Header.decoded is an upper bound: a gray image needs 1 or
-// 2 bytes per pixel, but 4 or 8 with a transparent color, which a later chunk declares.
+// inspectPNG parses the header of a PNG. It sets Header.decoded to an upper bound, because the
+// exact value for a gray image depends on a later chunk. A gray image takes 1 or 2 bytes per pixel,
+// but 4 or 8 if a later chunk declares a transparent color.
 func inspectPNG(b *bufio.Reader) (Header, error) {
 	const interlaceAt = 28 // offset of the last byte of the first chunk
 	first, err := b.Peek(interlaceAt + 1)
@@ -83,9 +84,9 @@ func inspectPNG(b *bufio.Reader) (Header, error) {
 	case color.Gray16Model, color.RGBA64Model, color.NRGBA64Model:
 		perPixel, h.costly = 8, true
 	}
-	// The decoder allocates two rows in addition to the image. Two columns are added to account for
-	// an image one pixel wide: the first scaling step leaves half of its pixels, but only a quarter
-	// of the pixels in other images.
+	// The decoder allocates two rows in addition to those of the image. Two columns are added for
+	// images that are one pixel wide, because the first scaling step leaves half of their pixels.
+	// For other images, it leaves only a quarter.
 	h.decoded = perPixel * (int64(c.Width) + 2) * (int64(c.Height) + 2)
 	if interlaced {
 		h.decoded *= 2 // the seven passes together have as many pixels as the image
@@ -94,7 +95,8 @@ func inspectPNG(b *bufio.Reader) (Header, error) {
 	return h, nil
 }
 
-// setSize sets the dimensions of the image as shown, given the dimensions of the stored pixels.
+// setSize sets the dimensions of the image as displayed. width and height are the stored
+// dimensions.
 func (h *Header) setSize(width, height int) {
 	h.Width, h.Height = width, height
 	if h.Orientation > 4 {
@@ -104,8 +106,8 @@ func (h *Header) setSize(width, height int) {
 
 const (
 	pngSignature = 8
-	// maxChunk is the largest chunk that is read, in bytes. No palette, orientation or profile is
-	// that large.
+	// maxChunk is the size in bytes of the largest chunk that is read. No palette, orientation or
+	// color profile is larger.
 	maxChunk = 1 << 20
 )
 
@@ -159,8 +161,9 @@ const (
 	markerAPP14 = 0xee // Adobe
 )
 
-// inspectJPEG parses the segments before a JPEG's scan data. It does not use image/jpeg, which
-// returns neither the orientation nor the properties that determine the cost of decoding.
+// inspectJPEG parses the segments before a JPEG's scan data. It does not use image/jpeg, because
+// image/jpeg reports neither the orientation nor the properties that determine the cost of
+// decoding.
 func inspectJPEG(b *bufio.Reader) (Header, error) {
 	h := Header{Format: "jpeg", Orientation: 1}
 	var frame jpegFrame
@@ -198,8 +201,8 @@ func isFrame(marker byte) bool {
 		marker != markerDHT && marker != markerJPG && marker != markerDAC
 }
 
-// segment returns the next marker that has a body, with its body. It also returns the end and scan
-// markers, without a body.
+// segment returns the next marker and its body. It skips markers that have no body, except the end
+// marker. For the end marker and the scan marker, the returned body is nil.
 func segment(b *bufio.Reader) (marker byte, body []byte, err error) {
 	for {
 		// bytes between segments are ignored, as in image/jpeg
@@ -235,8 +238,8 @@ func segment(b *bufio.Reader) (marker byte, body []byte, err error) {
 	return marker, body, err
 }
 
-// jpegFrame is the frame header of a JPEG. An Adobe segment before or after the frame header can
-// also set rgb.
+// jpegFrame is the frame header of a JPEG. The field rgb is also set if an Adobe segment, before or
+// after the frame header, declares RGB colors.
 type jpegFrame struct {
 	width, height int
 	components    int
@@ -246,8 +249,8 @@ type jpegFrame struct {
 	unit          int64 // blocks of all components per coding unit
 }
 
-// parse parses the body of a frame segment. It returns errBroken for a second frame, and for
-// impossible dimensions or components.
+// parse parses the body of a frame segment. It returns errBroken if there is already a frame, or if
+// the dimensions or the components are impossible.
 func (f *jpegFrame) parse(marker byte, body []byte) error {
 	if len(body) < 6 || f.components != 0 {
 		return errBroken
@@ -275,8 +278,9 @@ func (f *jpegFrame) parse(marker byte, body []byte) error {
 	return nil
 }
 
-// decoded returns the number of bytes that image/jpeg allocates: one for every sample, four more
-// for every sample of a progressive image, and a copy of the image if its colors are not YCbCr.
+// decoded returns the number of bytes that image/jpeg allocates. It allocates one byte for every
+// sample, and four more for every sample of a progressive image. If the colors are not YCbCr, it
+// also allocates a copy of the image.
 func (f *jpegFrame) decoded() int64 {
 	units := int64((f.width+8*f.across-1)/(8*f.across)) * int64((f.height+8*f.down-1)/(8*f.down))
 	samples := 64 * f.unit * units

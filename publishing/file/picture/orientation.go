@@ -7,8 +7,8 @@ import (
 
 const orientationTag = 0x0112
 
-// Orientation returns the orientation, 1 to 8, in the first directory of EXIF data, or 1 if there
-// is none.
+// Orientation returns the orientation, from 1 to 8, in the first directory of EXIF data. It returns
+// 1 if there is none.
 func Orientation(tiff []byte) int {
 	const entry = 12 // bytes
 	if len(tiff) < 8 {
@@ -54,8 +54,8 @@ func applyOrientation(src *image.RGBA, orientation int) *image.RGBA {
 	return dst
 }
 
-// uprightPosition returns the position, in the upright image, of the file's pixel at x, y. right
-// and bottom are the largest x and y in the file.
+// uprightPosition returns where the stored pixel at x, y belongs in the upright image. right and
+// bottom are the largest x and y of the stored pixels.
 func uprightPosition(x, y, right, bottom, orientation int) image.Point {
 	switch orientation {
 	case 2:

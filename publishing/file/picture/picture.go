@@ -1,7 +1,7 @@
-// Package picture converts an image to a JPEG that fits a platform's limits, turned upright and
-// with its color profile.
+// Package picture converts an image to a JPEG that fits a platform's limits. The JPEG is upright
+// and keeps the image's color profile.
 //
-// It decodes an image only if the header shows that the decoder will allocate at most MaxDecoded
+// An image is decoded only if its header shows that the decoder will allocate at most MaxDecoded
 // bytes.
 package picture
 
@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// MaxPixels is the maximum number of pixels, width times height, of an image that Fit decodes.
+	// MaxPixels is the maximum number of pixels (width times height) of an image that Fit decodes.
 	MaxPixels = 40_000_000
-	// MaxPNGPixels is the corresponding limit for a PNG, for which the decoder allocates four bytes
-	// per pixel.
+	// MaxPNGPixels is the maximum number of pixels of a PNG. It is lower than MaxPixels, because
+	// the PNG decoder usually allocates four bytes per pixel.
 	MaxPNGPixels = 33_500_000
 	// MaxDecoded is the maximum number of bytes that the decoder may allocate for an image. A
-	// baseline JPEG of MaxPixels pixels needs less. So does a PNG of MaxPNGPixels pixels that is
-	// not interlaced, has 8 bits per channel and is at most 20 times as long as it is wide.
+	// baseline JPEG with MaxPixels pixels needs less. So does a PNG with MaxPNGPixels pixels if it
+	// is not interlaced, has 8 bits per channel, and is at most 20 times as long as it is wide.
 	MaxDecoded = 128 << 20
 
-	// largeDecoded is the decoded size in bytes at or above which an image's memory is returned to
-	// the system at once.
+	// largeDecoded is the decoded size, in bytes, from which an image counts as large. The memory
+	// of a large image is returned to the operating system immediately.
 	largeDecoded = 16 << 20
-	// smallestSide is the length of the longer side, in pixels, at which an image that still does
-	// not fit is rejected.
+	// smallestSide is the minimum length, in pixels, to which the longer side is reduced. An image
+	// that would have to be even smaller to fit is rejected.
 	smallestSide = 16
 )
 
@@ -42,11 +42,11 @@ type Spec struct {
 	MaxSide int
 }
 
-// String formats the Spec for use in a key: letters, digits and dashes. ParseSpec is its inverse.
-// Example: jpeg-1000000-2000
+// String formats the Spec using only letters, digits and dashes, so that it can be part of a key.
+// ParseSpec is its inverse. Example: jpeg-1000000-2000
 func (s Spec) String() string { return fmt.Sprintf("jpeg-%d-%d", s.MaxBytes, s.MaxSide) }
 
-// ParseSpec parses the result of String. It returns an error for any other text.
+// ParseSpec parses a Spec formatted by String. It returns an error for any other text.
 func ParseSpec(text string) (Spec, error) {
 	sizes, isJPEG := strings.CutPrefix(text, "jpeg-")
 	size, side, both := strings.Cut(sizes, "-")
@@ -66,27 +66,29 @@ type Picture struct {
 	Width, Height int
 }
 
-// Refusal is the permanent error for an image that can never be made to fit. Other errors are
+// Refusal is the permanent error for an image that cannot be made to fit. All other errors are
 // temporary.
 type Refusal struct {
-	// Reason is the end of a sentence for users that begins with the file name. It has no period.
+	// Reason completes a sentence for users that begins with the file name. It does not end with a
+	// period.
 	Reason string
 	Err    error
 }
 
-// Error returns text for logs, including the cause. Users see only Reason.
+// Error returns text for logs, which includes the cause. Only Reason is shown to users.
 func (r *Refusal) Error() string { return fmt.Sprintf("the picture %s: %v", r.Reason, r.Err) }
 
-// Unwrap returns the cause, such as the decoder's error, for errors.Is and errors.As.
+// Unwrap returns the cause, such as an error from the decoder.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// Fit reads an image from r, which must be at its beginning, and returns a picture that meets s.
-// The same bytes always yield the same picture. Fit returns a *Refusal for an image that cannot be
-// made to fit or makes the decoder panic. It returns errors from r and ctx unchanged.
+// Fit reads an image from r and returns a picture that meets s. r must be positioned at the
+// beginning of the image. The same bytes always result in the same picture. Fit returns a *Refusal
+// if the image cannot be made to fit or if the decoder panics. It returns errors from r and ctx
+// unchanged.
 //
-// A large image needs up to MaxDecoded bytes plus about 40 MB, so the caller must limit concurrent
-// calls. Fit collects garbage before and after a large image, because a process that rarely
-// collects would keep several large images in memory.
+// A large image takes up to MaxDecoded bytes plus about 40 MB of memory, so the caller must limit
+// concurrent calls. Fit runs the garbage collector before and after a large image. Otherwise,
+// several large images would stay in the memory of a process that rarely collects garbage.
 func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	src := &source{ctx: ctx, r: r}
 	defer func() {
@@ -133,7 +135,8 @@ const (
 		": save it with fewer, or not as a progressive JPEG, an interlaced PNG or a PNG with 16 bits a channel"
 )
 
-// checkAffordable returns a *Refusal for an image that must not be decoded.
+// checkAffordable returns a *Refusal if decoding the image would take too much memory or if the
+// image is a GIF.
 func (h Header) checkAffordable() error {
 	most := MaxPixels
 	if h.Format == "png" {
@@ -152,8 +155,8 @@ func (h Header) checkAffordable() error {
 	return nil
 }
 
-// source reads the file. It fails once its context is done. It records its error, because decoders
-// report a read error as a broken image.
+// source reads the image. Reads fail once the context is done. source records any error, because
+// image decoders report a read error as a broken image.
 type source struct {
 	ctx context.Context
 	r   io.ReadSeeker

@@ -10,22 +10,23 @@ import (
 
 const (
 	markerAPP2 = 0xe2 // a part of a color profile
-	// profileParts is the maximum number of profile parts in a JPEG. partSize is the maximum number
-	// of profile bytes per part.
+	// profileParts is the maximum number of parts into which a JPEG can divide a color profile.
+	// partSize is the maximum number of profile bytes in one part.
 	profileParts = 255
 	partSize     = 1<<16 - 1 - 2 - len(profileName) - 2
-	// profileName begins each color profile segment. It is followed by the part's number and the
-	// total number of parts.
+	// profileName is the beginning of every color profile segment. The part's number and the total
+	// number of parts follow it.
 	profileName = "ICC_PROFILE\x00"
-	// profileShare limits a profile to 1/profileShare of a picture's maximum size.
+	// profileShare limits the size of a profile to 1/profileShare of the picture's maximum size.
 	profileShare = 4
-	// maxProfile is the maximum size of a profile in bytes. Camera and screen profiles have a few
-	// hundred bytes.
+	// maxProfile is the maximum size of a color profile in bytes. Typical camera and screen
+	// profiles have only a few hundred bytes.
 	maxProfile = 1 << 20
 )
 
 // readProfile returns the color profile of an image. It returns nil if the profile is missing,
-// broken or too large, or if its color space is not RGB, which the resulting picture uses.
+// broken or too large. It also returns nil if the profile's color space is not RGB, because the
+// resulting picture uses RGB.
 func readProfile(r io.Reader, format string) []byte {
 	b := bufio.NewReaderSize(r, 4<<10)
 	var profile []byte
@@ -82,7 +83,7 @@ func pngProfile(b *bufio.Reader) (profile []byte) {
 	return profile
 }
 
-// withProfile returns a JPEG with a color profile added.
+// withProfile returns a copy of a JPEG that includes the color profile.
 func withProfile(picture, profile []byte) []byte {
 	segments := profileSegments(profile)
 	out := make([]byte, 0, len(picture)+len(segments))

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/image/draw"
 )
 
-// decodeSmall decodes an image and scales it down to maxSide. For a large image, it collects
-// garbage three times:
+// decodeSmall decodes an image and scales it down to maxSide. For a large image, it runs the
+// garbage collector three times:
 //
-//   - before decoding, to keep garbage from earlier images from adding to the peak
-//   - after the first step, which leaves at most a quarter of the pixels
-//   - at the end, because the heap size at that time sets the heap goal
+//   - before decoding, so that garbage from earlier images does not add to peak memory
+//   - after the first scaling step, which leaves at most a quarter of the pixels
+//   - at the end, because the heap goal depends on the heap size at that time
 func decodeSmall(ctx context.Context, src io.Reader, h Header, maxSide int) (*image.RGBA, error) {
 	large := h.decoded >= largeDecoded
 	if large {
@@ -36,8 +36,9 @@ func decodeSmall(ctx context.Context, src io.Reader, h Header, maxSide int) (*im
 	return reduce(ctx, img, size)
 }
 
-// decodeHalf decodes an image and takes the first scaling step. The decoded original is garbage by
-// the time decodeHalf returns. It also returns the image's size at maxSide.
+// decodeHalf decodes an image and performs the first scaling step. It returns the result, and the
+// size of the image once it is scaled down to maxSide. After decodeHalf has returned, the decoded
+// original can be garbage collected.
 func decodeHalf(r io.Reader, h Header, maxSide int) (img *image.RGBA, size image.Point, err error) {
 	decode := jpeg.Decode
 	if h.Format == "png" {
@@ -51,16 +52,16 @@ func decodeHalf(r io.Reader, h Header, maxSide int) (img *image.RGBA, size image
 	return halve(whole, size), size, nil
 }
 
-// limited returns the size of an image after scaling it down so that no side is longer than
-// maxSide. It never enlarges an image, and a side has at least one pixel.
+// limited returns the size of an image after it is scaled down so that neither side is longer than
+// maxSide. The result is never larger than the original, and each side has at least one pixel.
 func limited(size image.Point, maxSide int) image.Point {
 	long := max(size.X, size.Y)
 	to := min(long, maxSide)
 	return image.Pt(max(1, size.X*to/long), max(1, size.Y*to/long))
 }
 
-// reduce scales an image down to size in steps that at most halve the sides; see halve. It returns
-// ctx's error once ctx is done.
+// reduce scales an image down to size. It proceeds in steps, each of which at most halves the
+// sides; see halve. If ctx is done, reduce returns ctx's error.
 func reduce(ctx context.Context, img *image.RGBA, size image.Point) (*image.RGBA, error) {
 	for img.Rect.Size() != size {
 		if err := ctx.Err(); err != nil {
@@ -71,9 +72,9 @@ func reduce(ctx context.Context, img *image.RGBA, size image.Point) (*image.RGBA
 	return img, nil
 }
 
-// halve draws an image on white with its sides halved, or at size if that is larger. ApproxBiLinear
-// interpolates between four pixels, so every source pixel contributes as long as a step at most
-// halves the sides.
+// halve draws an image on a white background with each side halved, but no smaller than size. A
+// step must not do more than halve the sides: ApproxBiLinear interpolates between four pixels, so
+// otherwise some pixels of the source would not contribute.
 func halve(src image.Image, size image.Point) *image.RGBA {
 	from := src.Bounds()
 	dst := image.NewRGBA(image.Rect(0, 0, max(size.X, (from.Dx()+1)/2), max(size.Y, (from.Dy()+1)/2)))
@@ -82,8 +83,8 @@ func halve(src image.Image, size image.Point) *image.RGBA {
 	return dst
 }
 
-// encodeWithin encodes an image as JPEG. It reduces the quality and then the size until the file
-// has at most maxBytes bytes.
+// encodeWithin encodes an image as JPEG. It first reduces the quality, and then the size, until the
+// file has at most maxBytes bytes.
 func encodeWithin(ctx context.Context, img *image.RGBA, maxBytes int) (Picture, error) {
 	for {
 		for _, quality := range []int{90, 80, 70} {
@@ -120,7 +121,8 @@ func encode(img image.Image, quality, maxBytes int) ([]byte, error) {
 	return w.b.Bytes(), err
 }
 
-// limitedBuffer is a buffer that accepts left bytes and then returns errFull.
+// limitedBuffer is a buffer of limited size. left is the number of bytes that can still be written.
+// A write that exceeds it returns errFull.
 type limitedBuffer struct {
 	b    bytes.Buffer
 	left int

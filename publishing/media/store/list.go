@@ -25,8 +25,8 @@ order by m.id desc limit $3 offset $4`
 
 var escapeLike = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// ListMedia returns a page of an organization's files, newest first. It returns pg.ErrOrgBusy or
-// the Postgres error.
+// ListMedia returns a page of an organization's files, newest first. It returns pg.ErrOrgBusy or a
+// Postgres error.
 func ListMedia(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, q publishing.ListMedia,
 ) (page publishing.MediaPage, err error) {
@@ -50,8 +50,8 @@ func ListMedia(
 var mediaAlt = `-- publishing.MediaAlt
 update media m set alt_text = $2 where m.id = $1 and m.deleted_at is null returning ` + db.MediaColumns
 
-// SetAlt sets a file's alternative text and returns the file, or nothing if there is no such file.
-// It returns the Postgres error.
+// SetAlt sets a file's alternative text and returns the file, or nothing if the file does not
+// exist. It returns any Postgres error.
 func SetAlt(ctx context.Context, tx *db.Tx, medium publishing.MediaID, alt string) ([]publishing.Medium, error) {
 	rows, err := tx.Query(ctx, mediaAlt, medium, alt)
 	if err != nil {
@@ -60,14 +60,14 @@ func SetAlt(ctx context.Context, tx *db.Tx, medium publishing.MediaID, alt strin
 	return pgx.CollectRows(rows, db.ScanMedium)
 }
 
-// mediaLock waits for transactions that attach the file, and makes later ones wait. See
+// mediaLock waits for transactions that attach the file, and makes any later ones wait. See
 // attachmentInsert and mediaHeld in publishing/post/store.
 var mediaLock = `-- publishing.MediaLock
 select ` + db.MediaColumns + ` from media m where m.id = $1 and m.deleted_at is null for update`
 
-// LockMedium returns a file, or nothing if there is no such file. Until the transaction ends, no
-// other transaction can attach the file, and no upload can start to share its bytes. LockMedium
-// returns the Postgres error.
+// LockMedium locks and returns a file, or returns nothing if the file does not exist. Until the
+// transaction ends, no other transaction can attach the file, and no upload can start sharing its
+// bytes. LockMedium returns any Postgres error.
 func LockMedium(ctx context.Context, tx *db.Tx, medium publishing.MediaID) (found []publishing.Medium, err error) {
 	b := &pgx.Batch{}
 	b.Queue(mediaShare, tx.Org.String())
@@ -84,10 +84,10 @@ update media m set deleted_at = now() where m.id = $1 and not exists (
     p.state in ('PUBLISHING', 'UNKNOWN') or p.state in ('QUEUE', 'WAITING') and p.deleted_at is null
     or exists (select from series s where s.org_id = p.org_id and s.template = p.group_id and s.stopped_at is null)))`
 
-// DeleteMedium marks a file as deleted. The caller must have locked the file with LockMedium.
-// DeleteMedium returns false and changes nothing while the file belongs to the template of a
-// running series or to a post that is scheduled, is being sent or has an unknown outcome. It
-// returns the Postgres error.
+// DeleteMedium marks a file as deleted. The caller must have locked the file with LockMedium. If
+// the file belongs to the template of a running series, or to a post that is scheduled, is being
+// sent or has an unknown outcome, DeleteMedium changes nothing and returns false. It returns any
+// Postgres error.
 func DeleteMedium(ctx context.Context, tx *db.Tx, medium publishing.MediaID) (bool, error) {
 	tag, err := tx.Exec(ctx, mediaDelete, medium)
 	return tag.RowsAffected() == 1, err
@@ -96,8 +96,8 @@ func DeleteMedium(ctx context.Context, tx *db.Tx, medium publishing.MediaID) (bo
 const mediaSharing = `-- publishing.MediaSharing
 select exists (select from media where org_id = $1 and blob = $2 and deleted_at is null and size > 0)`
 
-// IsBlobUsed reports whether the organization has a file with the blob that is not deleted. It
-// returns the Postgres error.
+// IsBlobUsed reports whether any of the organization's files, other than deleted ones, uses the
+// blob. It returns any Postgres error.
 func IsBlobUsed(ctx context.Context, tx *db.Tx, blob string) (used bool, err error) {
 	return used, tx.QueryRow(ctx, mediaSharing, tx.Org, blob).Scan(&used)
 }
@@ -121,20 +121,20 @@ select d.blob_key from derived_picture d join media m on m.org_id = d.org_id and
 where d.org_id = $1 and m.key = any ($2) and m.deleted_at is null and d.blob_key is not null`
 )
 
-// BlobUse reports which of an organization's blobs the database refers to.
+// BlobUse describes which of an organization's blobs the database refers to.
 type BlobUse struct {
 	// Known is false if the organization is not in the database.
 	Known bool
-	// Newest is when the newest file's row was inserted, or zero if there are no files. A deleted
-	// file counts as long as it has a row.
+	// Newest is when the row of the newest file was inserted, or zero if there are no files. A
+	// deleted file counts as long as it has a row.
 	Newest time.Time
 	// Used holds the blob keys that rows refer to.
 	Used map[string]bool
 }
 
-// UsedBlobs returns the blob keys that an organization's rows refer to. It looks up files whose
-// blob is one of the given keys, and pictures derived from files with one of these keys. It returns
-// pg.ErrOrgBusy or the Postgres error.
+// UsedBlobs returns the blob keys that an organization's rows refer to. It considers only files
+// whose blob is one of the given keys, and pictures derived from files with one of these keys. It
+// returns pg.ErrOrgBusy or a Postgres error.
 func UsedBlobs(ctx context.Context, d *db.DB, org tenancy.OrgID, keys []string) (out BlobUse, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		out = BlobUse{Used: map[string]bool{}}
@@ -154,13 +154,13 @@ func UsedBlobs(ctx context.Context, d *db.DB, org tenancy.OrgID, keys []string) 
 	return out, err
 }
 
-// Once its row is gone, a file's bytes are found only by listing the store.
+// Once a file's row is deleted, its bytes can be found only by listing the store.
 const mediaForget = `-- publishing.MediaForget
 delete from media x where x.org_id = $1 and x.id = any (array(
   select m.id from media m where m.org_id = $1 and m.deleted_at is not null and ` + db.Unattached + ` limit $2))`
 
 // ForgetMedia deletes at most limit rows of deleted files that are no longer attached to any part,
-// and returns how many it deleted. It returns pg.ErrOrgBusy or the Postgres error.
+// and returns how many it deleted. It returns pg.ErrOrgBusy or a Postgres error.
 func ForgetMedia(ctx context.Context, d *db.DB, org tenancy.OrgID, limit int) (n int, err error) {
 	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(mediaForget, org, limit).Exec(func(tag pgconn.CommandTag) error {

@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// storedBytes counts shared bytes once. It has the same condition as the index media_blob, which
+// storedBytes counts shared bytes once. Its condition matches that of the media_blob index, which
 // contains all columns that the query reads.
 const storedBytes = `select coalesce(sum(stored), 0)::bigint from (
   select distinct on (blob) stored from media where org_id = $1 and deleted_at is null and size > 0 order by blob) x`
@@ -21,8 +21,8 @@ const storedBytes = `select coalesce(sum(stored), 0)::bigint from (
 const mediaStored = `-- publishing.MediaStored
 ` + storedBytes
 
-// StoredBytes returns how many bytes an organization has in the file store. Bytes shared by several
-// files count once. It returns pg.ErrOrgBusy or the Postgres error.
+// StoredBytes returns how many bytes an organization has in the file store. Bytes that several
+// files share count once. StoredBytes returns pg.ErrOrgBusy or a Postgres error.
 func StoredBytes(ctx context.Context, d *db.DB, org tenancy.OrgID) (bytes int64, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(mediaStored, org).QueryRow(func(row pgx.Row) error { return row.Scan(&bytes) })
@@ -30,8 +30,8 @@ func StoredBytes(ctx context.Context, d *db.DB, org tenancy.OrgID) (bytes int64,
 	return bytes, err
 }
 
-// mediaShare serializes an organization's uploads and deletions, so that no upload starts to share
-// bytes that are about to be deleted.
+// mediaShare serializes an organization's uploads and deletions. Otherwise, an upload could start
+// sharing bytes that are about to be deleted.
 const mediaShare = `-- publishing.MediaShare
 select pg_advisory_xact_lock(hashtextextended('media/' || $1, 0))`
 
@@ -49,11 +49,11 @@ returning blob`
 var ErrStorageFull = errors.New("the organization's storage is full")
 
 // SaveMedium inserts the row of a file whose bytes are already stored as m.Blob, and returns the
-// file. If the organization already has a file with the same SHA-256 hash, the returned file has
+// file. If the organization already has a file with the same SHA-256 hash, the returned file uses
 // that file's Blob, and no row refers to m.Blob. A file without a hash never equals another file.
 //
-// SaveMedium returns ErrStorageFull if the organization would then have more than most bytes in the
-// file store. If most is 0, there is no limit.
+// SaveMedium returns ErrStorageFull if the file would increase the organization's stored bytes
+// beyond the limit given by most. If most is 0, there is no limit.
 func SaveMedium(
 	ctx context.Context, d *db.DB, m publishing.Medium, hash []byte, most int64,
 ) (publishing.Medium, error) {
@@ -77,8 +77,9 @@ func SaveMedium(
 const mediaByKey = `-- publishing.MediaByKey
 select org_id, id, key, blob, name, ext, content_type, size, edits from media where key = $1 and deleted_at is null`
 
-// MediumByKey returns the file with the given unguessable key in any organization, or pgx.ErrNoRows
-// if there is none. Width, Height, OriginalName and CreatedAt are not set.
+// MediumByKey returns the file with the given unguessable key from any organization. It does not
+// set Width, Height, OriginalName or CreatedAt. It returns pgx.ErrNoRows if the file does not
+// exist.
 func MediumByKey(ctx context.Context, d *db.DB, key string) (m publishing.Medium, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(mediaByKey, key).QueryRow(func(row pgx.Row) error {
@@ -89,7 +90,7 @@ func MediumByKey(ctx context.Context, d *db.DB, key string) (m publishing.Medium
 }
 
 // FindMedia returns an organization's files with the given ids or keys, except deleted ones. It
-// returns pg.ErrOrgBusy or the Postgres error.
+// returns pg.ErrOrgBusy or a Postgres error.
 func FindMedia(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, media []publishing.MediaID, keys []string,
 ) (found []publishing.Medium, err error) {

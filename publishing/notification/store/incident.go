@@ -13,7 +13,8 @@ import (
 	"crier/tenancy"
 )
 
-// incidentOrgs skips along the index from organization to organization and reads one event of each.
+// incidentOrgs skips through the index from one organization to the next and reads only one event
+// per organization.
 const incidentOrgs = `-- publishing.IncidentOrgs
 with recursive org as (
   (select e.org_id from incident_event e where e.org_id > $1 order by e.org_id limit 1)
@@ -32,8 +33,8 @@ func IncidentOrgs(ctx context.Context, d *db.DB, after tenancy.OrgID, limit int)
 	return out, err
 }
 
-// mailOrgs is incidentOrgs for notifications whose emails are due. In total, it scans the index
-// notification_mail at most once, and stops at the limit.
+// mailOrgs is like incidentOrgs, but for notifications whose emails are due. It scans the
+// notification_mail index at most once and stops at the limit.
 const mailOrgs = `-- publishing.MailOrgs
 with recursive org as (
   (select n.org_id from notification n where n.mail_at <= $2 and n.org_id > $1 order by n.org_id limit 1)
@@ -54,12 +55,13 @@ func MailOrgs(
 	return out, err
 }
 
-// incidentBacklog reads a limited number of rows, to stay cheap when many events are waiting.
+// incidentBacklog reads a limited number of rows, so that it stays cheap when many events are
+// waiting.
 const incidentBacklog = `-- publishing.IncidentBacklog
 select count(*), coalesce(extract(epoch from clock_timestamp() - min(e.at)), 0)::bigint
 from (select at from incident_event limit $1) e`
 
-// IncidentBacklog returns how many events are waiting to be counted, at most limit, and the age of
+// IncidentBacklog returns how many events are waiting to be counted, up to limit, and the age of
 // the oldest one in seconds.
 func IncidentBacklog(ctx context.Context, d *db.DB, limit int) (rows, seconds int64, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
@@ -71,9 +73,10 @@ func IncidentBacklog(ctx context.Context, d *db.DB, limit int) (rows, seconds in
 const incidentsTryLock = `-- publishing.IncidentsTryLock
 select pg_try_advisory_xact_lock(hashtextextended('incidents/' || $1, 0)) and set_config('lock_timeout', '100ms', true) <> ''`
 
-// TryLockIncidents tries to take the lock that an organization's transactions need to count events
-// or add a notification. It returns false if another transaction has the lock. The rest of the
-// transaction waits at most 100 ms for any lock, to keep one organization from delaying the others.
+// TryLockIncidents tries to take the lock that a transaction needs to count an organization's
+// events or add a notification. It returns false if another transaction holds the lock. The rest of
+// the transaction waits for any other lock for at most 100 ms, so that one organization does not
+// delay the others.
 func TryLockIncidents(ctx context.Context, tx *db.Tx) (got bool, err error) {
 	err = tx.QueryRow(ctx, incidentsTryLock, tx.Org.String()).Scan(&got)
 	return got, err
@@ -83,9 +86,10 @@ const activityTime = `-- publishing.ActivityTime
 select greatest($2::timestamptz, (select n.last_at + interval '1 microsecond' from notification n
   where n.org_id = $1 order by n.last_at desc, n.id desc limit 1))`
 
-// ActivityTime returns now or, if the organization has a notification whose LastAt is now or later,
-// the microsecond after the latest LastAt. New activity therefore never falls into a period that a
-// reader has already read. The transaction must have the lock of TryLockIncidents.
+// ActivityTime returns the time to store as LastAt for new activity. This is now or one microsecond
+// after the organization's latest LastAt, whichever is later. New activity therefore never falls
+// into a period that a reader has already read. The transaction must hold the lock that
+// TryLockIncidents takes.
 func ActivityTime(ctx context.Context, tx *db.Tx, now time.Time) (at time.Time, err error) {
 	err = tx.QueryRow(ctx, activityTime, tx.Org, now).Scan(&at)
 	return at, err
@@ -119,7 +123,7 @@ type IncidentChanges struct {
 	Deleted []publishing.NotificationID
 	Changed []publishing.Notification
 	Begun   []publishing.Notification
-	// Published holds the numbers of posts to add to the channels' counts.
+	// Published holds how many posts to add to each channel's count.
 	Published []ChannelPosts
 }
 
@@ -140,7 +144,7 @@ const incidentEventsDelete = `-- publishing.IncidentEventsDelete
 delete from incident_event where org_id = $1 and id = any ($2) returning id`
 
 // DeleteIncidentEvents deletes events and returns the ids of the events that it deleted. The
-// transaction may count only these; the others were counted by another transaction.
+// transaction may count only these events, because another transaction has counted the others.
 func DeleteIncidentEvents(ctx context.Context, tx *db.Tx, events []int64) ([]int64, error) {
 	rows, err := tx.Query(ctx, incidentEventsDelete, tx.Org, events)
 	if err != nil {
@@ -151,7 +155,7 @@ func DeleteIncidentEvents(ctx context.Context, tx *db.Tx, events []int64) ([]int
 
 var notificationColumns = db.Columns[publishing.Notification]("n")
 
-// openIncidents fails instead of waiting for a locked row. The organization is then left for the
+// openIncidents fails instead of waiting for a locked row. The organization is then handled in the
 // next round.
 var openIncidents = `-- publishing.OpenIncidents
 select ` + notificationColumns + ` from notification n
@@ -169,9 +173,11 @@ where n.org_id = $1 and n.id = any (array(
 order by n.id for no key update nowait`
 
 // OpenIncidents locks and returns the channels' incidents that are open or that ended after the
-// given time. From the day of since on, it also returns the channels' incidents of unknown outcomes
-// and the organization's incidents of published posts. If another transaction has locked one of
-// these incidents, OpenIncidents returns an error for which pg.IsLocked is true.
+// given time. It also returns the channels' incidents of unknown outcomes and the organization's
+// incidents of published posts, if they began on or after the UTC day that contains since.
+//
+// If another transaction has locked one of these incidents, OpenIncidents returns an error for
+// which pg.IsLocked is true.
 func OpenIncidents(
 	ctx context.Context, tx *db.Tx, channels []publishing.ChannelID, since, ended time.Time,
 ) ([]publishing.Notification, error) {
@@ -201,16 +207,16 @@ select $1, x.notification_id, x.channel_id, x.posts
 from unnest($2::uuid[], $3::uuid[], $4::integer[]) x (notification_id, channel_id, posts)
 on conflict (org_id, notification_id, channel_id) do update set posts = p.posts + excluded.posts`
 
-// notificationsTrim deletes a bounded number of rows; the next call continues.
+// notificationsTrim deletes a limited number of rows. The next call deletes more.
 const notificationsTrim = `-- publishing.NotificationsTrim
 delete from notification where org_id = $1 and id in (
   select n.id from notification n where n.org_id = $1 order by n.last_at desc, n.id desc offset $2 limit $3)`
 
-// trimAtOnce limits how many old notifications one call of SaveIncidents deletes.
+// trimAtOnce is the maximum number of old notifications that one call to SaveIncidents deletes.
 const trimAtOnce = 1000
 
-// SaveIncidents stores incident changes. To keep the number of notifications within
-// publishing.MaxNotifications, it deletes the oldest. The incidents' LastAt must come from
+// SaveIncidents stores incident changes. If there are more than publishing.MaxNotifications
+// notifications, it deletes the oldest ones. The LastAt of each incident must come from
 // ActivityTime.
 func SaveIncidents(ctx context.Context, tx *db.Tx, c IncidentChanges) error {
 	b := &pgx.Batch{}
@@ -234,9 +240,9 @@ func SaveIncidents(ctx context.Context, tx *db.Tx, c IncidentChanges) error {
 const incidentsLock = `-- publishing.IncidentsLock
 select pg_advisory_xact_lock(hashtextextended('incidents/' || $1, 0))`
 
-// AddNotification inserts a notification with SaveIncidents. It waits for any transaction that is
-// counting the organization's events or adding a notification, and adjusts LastAt with
-// ActivityTime.
+// AddNotification inserts a notification with SaveIncidents and adjusts its LastAt with
+// ActivityTime. It first waits for any transaction that is counting the organization's events or
+// adding a notification.
 func AddNotification(ctx context.Context, tx *db.Tx, n publishing.Notification) (err error) {
 	if _, err := tx.Exec(ctx, incidentsLock, tx.Org.String()); err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 	"crier/tenancy"
 )
 
-// shownWith lists the columns of publishing.ListedNotification that are not in the table. The
-// channel's current name is shown even if the channel was disconnected. An approval shows its
-// post's channel.
+// shownWith lists the columns of publishing.ListedNotification that are not in the notification
+// table. The channel's current name is shown even if the channel has been disconnected. For an
+// approval, the channel is that of the approval's post.
 const shownWith = `coalesce(c.name, '') as channel_name, coalesce(c.connector, '') as connector,
   coalesce(c.picture, '') as channel_picture, p.publish_date as post_date, a.requested_by as asked_by,
   coalesce(a.status = 'PENDING', false) as waits`
@@ -36,8 +36,8 @@ order by n.last_at desc, n.id desc`
 const notificationCount = `-- publishing.NotificationCount
 select count(*) from notification n where n.org_id = $1 and (n.person_id is null or n.person_id = $2)`
 
-// Notifications returns a page of the notifications that a member can see, and the number of
-// notifications on all pages.
+// Notifications returns a page of the notifications that a member can see, and the total number of
+// these notifications.
 func Notifications(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, person tenancy.PersonID, page, limit int,
 ) (out publishing.NotificationPage, err error) {
@@ -50,18 +50,18 @@ func Notifications(
 	return out, err
 }
 
-// readUntil is the time up to which a person has read everything. Without a row, this is when the
-// person became a member.
+// readUntil is the time up to which a person has read everything. If there is no row, this is when
+// the person became a member.
 const readUntil = `coalesce((select r.read_at from notification_read r where r.org_id = $1 and r.person_id = $2),
   (select m.created_at from member m where m.org_id = $1 and m.person_id = $2), 'epoch'::timestamptz)`
 
-// wantedBy takes the muted kinds as $3. A reconnect notification is muted only while no post has
-// failed.
+// wantedBy takes the muted kinds as $3. Muting reconnect notifications hides only those without
+// failed posts.
 const wantedBy = `(n.person_id is null or n.person_id = $2)
   and (n.kind <> all ($3::text[]) or n.kind = 'reconnect' and n.posts > 0)`
 
-// unreadBy is true for notifications after readUntil that were never read, or that have had new
-// activity since they were read.
+// unreadBy is true for a notification after readUntil that was never read, or that has had new
+// activity since it was read.
 const unreadBy = `n.last_at > ` + readUntil + ` and not exists (select from notification_seen s
   where s.org_id = $1 and s.person_id = $2 and s.notification_id = n.id and s.last_at >= n.last_at)`
 
@@ -80,7 +80,8 @@ func UnreadNotifications(
 	return n, err
 }
 
-// notificationsRead is one statement, so that it marks exactly the notifications that it returns.
+// notificationsRead is a single statement, so that it marks exactly the notifications that it
+// returns.
 var notificationsRead = `-- publishing.NotificationsRead
 with n as (
   select n.org_id, ` + notificationColumns + ` from notification n
@@ -143,12 +144,12 @@ left join lateral (
 ) w on true
 where n.org_id = $1 and n.mail_at <= $2 and n.kind <> 'published' order by n.mail_at, n.id limit $3`
 
-// excerptOf is how many characters of a post, including markup, are read to find the post's first
-// words.
+// excerptOf is how many characters of a post are read to find its first words. Markup counts toward
+// this number.
 const excerptOf = 2000
 
-// IncidentMails returns the incidents whose emails are due, with their posts' first words. It
-// excludes published posts.
+// IncidentMails returns the incidents whose emails are due, with the first words of their posts. It
+// leaves out incidents of published posts.
 func IncidentMails(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, now time.Time, limit int,
 ) (out []publishing.ListedNotification, err error) {
@@ -191,8 +192,8 @@ type PublishedOn struct {
 	AllPosts  int                       `db:"all_posts"`
 }
 
-// PublishedMails returns the channels with the most posts, at most limit, on the oldest day whose
-// emails are due.
+// PublishedMails finds the oldest day whose emails are due. It returns the channels that published
+// the most posts on that day, at most limit.
 func PublishedMails(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, now time.Time, limit int,
 ) (out []PublishedOn, err error) {
@@ -202,9 +203,9 @@ func PublishedMails(
 	return out, err
 }
 
-// Rows that another transaction has locked are skipped; their reports are repeated later and
-// ignored by the mailer. An email stays due if the first post failed after the email about the
-// channel was queued, or if the incident was reopened in the meantime.
+// mailsQueued skips rows that another transaction has locked. Their reports are sent to the mailer
+// again later, and the mailer ignores them. An email stays due if the first post failed after the
+// email about the channel was queued, or if the incident has been reopened in the meantime.
 const mailsQueued = `-- publishing.MailsQueued
 update notification n set mailed_posts = x.posts, mailed_at = $5,
   mail_at = case when n.kind = 'reconnect' and x.posts = n.earlier_posts and n.posts > x.posts then n.mail_at end
@@ -212,8 +213,8 @@ from unnest($2::uuid[], $3::integer[], $4::integer[]) x (id, posts, reopened)
 where n.org_id = $1 and n.id = x.id and n.reopened = x.reopened and n.id in (
   select o.id from notification o where o.org_id = $1 and o.id = any ($2) order by o.id for no key update skip locked)`
 
-// MailsQueued records that emails about incidents were queued at the given time, and how many posts
-// the emails count.
+// MailsQueued records that emails about incidents were queued at the given time. It also records
+// how many of each incident's posts the emails cover.
 func MailsQueued(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, of []publishing.ListedNotification, at time.Time,
 ) error {
@@ -235,8 +236,8 @@ with queued as (
 delete from notification_posts p using queued q where p.org_id = $1 and p.notification_id = q.id`
 
 // PublishedQueued records that the emails about a notification's published posts were queued at the
-// given time. If another transaction has locked the notification, PublishedQueued does nothing; the
-// report is repeated later and ignored by the mailer.
+// given time. If another transaction has locked the notification, PublishedQueued does nothing. The
+// report is then sent to the mailer again later, and the mailer ignores it.
 func PublishedQueued(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, of publishing.NotificationID, at time.Time,
 ) error {

@@ -16,8 +16,8 @@ import (
 	"crier/tenancy"
 )
 
-// PictureState is a value of the column derived_picture.state, whose CHECK constraint has the same
-// list.
+// PictureState is a value of the derived_picture.state column, whose CHECK constraint lists the
+// same values.
 type PictureState string
 
 // The states of a picture. PictureReady and PictureFailed are final.
@@ -82,8 +82,8 @@ func queueFind(b *pgx.Batch, keys []PictureKey, all *[]DerivedPicture) {
 	b.Queue(pictureFind, media, specs).Query(db.Into(all, pgx.RowToStructByName[DerivedPicture]))
 }
 
-// pictureArrays returns the keys in the same order for all transactions, so that two transactions
-// never wait for each other.
+// pictureArrays returns the keys in an order that is the same for all transactions, so that two
+// transactions never deadlock.
 func pictureArrays(keys []PictureKey) (media [][16]byte, specs []string) {
 	sorted := slices.SortedFunc(slices.Values(keys), func(a, b PictureKey) int {
 		return cmp.Or(cmp.Compare(a.Media.String(), b.Media.String()), cmp.Compare(a.Spec, b.Spec))
@@ -94,8 +94,8 @@ func pictureArrays(keys []PictureKey) (media [][16]byte, specs []string) {
 	return media, specs
 }
 
-// WantPictures inserts the missing pictures as pending and returns all of them. It returns the
-// Postgres error, which is a foreign key violation if an image has no row.
+// WantPictures returns the requested pictures. It first inserts, as pending, any that do not exist
+// yet. Any error is a Postgres error. If an image has no row, the error is a foreign key violation.
 func WantPictures(ctx context.Context, tx *db.Tx, keys []PictureKey) (all []DerivedPicture, err error) {
 	b := &pgx.Batch{}
 	queueWant(b, tx.Org, keys)
@@ -103,8 +103,8 @@ func WantPictures(ctx context.Context, tx *db.Tx, keys []PictureKey) (all []Deri
 	return all, tx.SendBatch(ctx, b).Close()
 }
 
-// AddPictures is like WantPictures, but in its own transaction. It can also return pg.ErrOrgBusy,
-// and can be repeated after an error.
+// AddPictures is like WantPictures but runs in its own transaction. It can also return
+// pg.ErrOrgBusy. It can be repeated after an error.
 func AddPictures(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, keys []PictureKey,
 ) (all []DerivedPicture, err error) {
@@ -115,7 +115,7 @@ func AddPictures(
 	return all, err
 }
 
-// Pictures returns the requested pictures that exist. It returns pg.ErrOrgBusy or the Postgres
+// Pictures returns the requested pictures that exist. Any error is pg.ErrOrgBusy or a Postgres
 // error.
 func Pictures(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, keys []PictureKey,
@@ -128,11 +128,11 @@ func Pictures(
 type TakenPicture struct {
 	PictureKey
 	publishing.Medium
-	// State is PictureFailed if the picture has been tried too often, in which case it must not be
-	// made.
+	// State is PictureFailed if the picture has been attempted too often. Such a picture must not
+	// be made.
 	State PictureState
 	// Attempt is the number of this attempt, starting with 1. The statements that end the attempt
-	// require the row to have this number.
+	// change the row only if it still has this number.
 	Attempt int
 }
 
@@ -152,10 +152,10 @@ func scanTaken(row pgx.CollectableRow) (TakenPicture, error) {
 type PictureLimits struct {
 	// Lease is how long the attempt owns the picture.
 	Lease time.Duration
-	// Unfinished is how many attempts in a row may end without a result. Attempts is the maximum
-	// number of attempts in total.
+	// Unfinished is the maximum number of consecutive attempts without a result. Attempts is the
+	// maximum number of attempts in total.
 	Unfinished, Attempts int
-	// GivenUp is the error of a picture that has reached one of these limits.
+	// GivenUp is the error stored for a picture that has reached one of these limits.
 	GivenUp string
 }
 
@@ -192,10 +192,12 @@ update derived_picture set state = 'ready', unfinished = 0, error = null,
   blob_key = $5, content_type = $6, size = $7, width = $8, height = $9
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// KeepPicture ends an attempt with a picture whose bytes are stored. It returns false and changes
-// nothing if a later attempt has begun or the image was deleted. It returns pg.ErrOrgBusy or the
-// Postgres error. After an error for which pg.IsAway returns true, the picture may have been kept,
-// and a repeated call returns false.
+// KeepPicture ends an attempt that produced a picture and stored its bytes. It returns false and
+// changes nothing if a later attempt has begun or the image was deleted. Any error is pg.ErrOrgBusy
+// or a Postgres error.
+//
+// If pg.IsAway returns true for the error, the picture may have been kept anyway. A repeated call
+// then returns false.
 func KeepPicture(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, made MadePicture,
 ) (bool, error) {
@@ -207,8 +209,8 @@ const pictureFail = `-- publishing.PictureFail
 update derived_picture set state = 'failed', unfinished = 0, error = $5
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// FailPicture ends an attempt and marks the picture as failed. reason is a sentence for users.
-// FailPicture returns the same results as KeepPicture.
+// FailPicture ends an attempt and marks the picture as failed. reason is a sentence for users. The
+// results are the same as those of KeepPicture.
 func FailPicture(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, reason string,
 ) (bool, error) {
@@ -222,8 +224,8 @@ where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 
 
 // ReturnPicture ends an attempt that failed for a transient reason. The picture can be taken again
 // after the given time. If unfinished is true, the attempt counts toward PictureLimits.Unfinished.
-// reason is a sentence for users, or empty if nothing failed. ReturnPicture returns the same
-// results as KeepPicture.
+// reason is a sentence for users, or empty if nothing failed. The results are the same as those of
+// KeepPicture.
 func ReturnPicture(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, after time.Duration, unfinished bool,
 	reason string,
@@ -246,9 +248,9 @@ func endPicture(ctx context.Context, d *db.DB, org tenancy.OrgID, sql string, ar
 	return ended, err
 }
 
-// picturePending returns at most $2 pictures per organization. All organizations' first pictures
-// come before any second picture, to keep an organization with many pictures from crowding out the
-// others.
+// picturePending returns at most $2 pictures per organization. The first picture of every
+// organization comes before any second picture, so that an organization with many pictures does not
+// crowd out the others.
 const picturePending = `-- publishing.PicturePending
 select org_id, media_id, spec from (
   select d.org_id, d.media_id, d.spec, row_number() over (partition by d.org_id order by d.not_before) as nth
@@ -264,9 +266,8 @@ type PendingPicture struct {
 	PictureKey
 }
 
-// PendingPictures returns pictures that can be taken, for organizations in the given shards. most
-// limits the pictures per organization, and all limits the total. PendingPictures returns the
-// Postgres error.
+// PendingPictures returns pictures that can be taken, for organizations in the given shards. The
+// limit per organization is most, and the total limit is all. Any error is a Postgres error.
 func PendingPictures(
 	ctx context.Context, d *db.DB, shards []int16, most, all int,
 ) (out []PendingPicture, err error) {

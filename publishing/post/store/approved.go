@@ -10,34 +10,35 @@ import (
 	"crier/publishing/db"
 )
 
-// postDigest is the SHA-256 hash of what the post p publishes: its channel, delay, settings, texts,
-// and files with their alt texts, in order. It does not cover part ids, the date or the tags.
-// load_work.sql has a copy of this expression.
+// postDigest is the SHA-256 hash of everything that the post p publishes: its channel, delay,
+// settings, texts, files and alternative texts, in order. Part ids, the date and the tags are not
+// included. load_work.sql has a copy of this expression.
 const postDigest = `sha256(convert_to(jsonb_build_array(p.channel_id, p.delay_minutes, p.settings, (
   select jsonb_agg(jsonb_build_array(a.content, a.html, (
     select jsonb_agg(jsonb_build_array(t.media_id, t.alt) order by t.position) from attachment t
     where t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true)) order by a.position)
   from part a where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true))::text, 'UTF8'))`
 
-// postPlace is the position of the post p in its group.
+// postPlace is the position that the first part of the post p has in the group.
 const postPlace = `(select min(a.position) from part a
   where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true)`
 
-// Content holds the digests of what a group's posts publish, in order.
+// Content holds the digests of the posts in a group, in order.
 type Content []PostContent
 
-// PostContent holds the digest of what one post publishes, and the digest that was approved.
-// Approved is nil if the post needs no approval, and empty if it needs an approval but has none.
+// PostContent holds the digest of a post's current content and the digest of its approved content.
+// Approved is nil if the post needs no approval. It is empty if the post needs an approval but has
+// none.
 type PostContent struct {
 	Digest   []byte `db:"digest"`
 	Approved []byte `db:"approved"`
 }
 
-// NeedsApproval reports whether the group may be published only with approved content.
+// NeedsApproval reports whether the group's content must be approved before it is published.
 func (c Content) NeedsApproval() bool { return len(c) > 0 && c[0].Approved != nil }
 
-// IsApproved reports whether the group's content equals what was approved according to before,
-// which is the group's content before a change.
+// IsApproved reports whether c equals the approved content recorded in before. before is the
+// group's content before a change, and c is its content after the change.
 func (c Content) IsApproved(before Content) bool {
 	if len(c) != len(before) {
 		return false
@@ -54,7 +55,7 @@ const contentOf = `-- publishing.ContentOf
 select ` + postDigest + ` as digest, p.approved from post p
 where p.group_id = $1 and p.deleted_at is null order by ` + postPlace
 
-// ContentOf returns a group's content, or a Postgres error.
+// ContentOf returns a group's content, or any Postgres error.
 func ContentOf(ctx context.Context, tx *db.Tx, group publishing.GroupID) (Content, error) {
 	rows, err := tx.Query(ctx, contentOf, group)
 	if err != nil {
@@ -66,7 +67,8 @@ func ContentOf(ctx context.Context, tx *db.Tx, group publishing.GroupID) (Conten
 const contentApprove = `-- publishing.ContentApprove
 update post p set approved = ` + postDigest + ` where p.group_id = $1 and p.deleted_at is null`
 
-// ApproveContent records that a locked group's content is approved. It returns any Postgres error.
+// ApproveContent records that a locked group's current content is approved. It returns any Postgres
+// error.
 func ApproveContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) error {
 	_, err := tx.Exec(ctx, contentApprove, group)
 	return err
@@ -75,8 +77,8 @@ func ApproveContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) er
 const contentReject = `-- publishing.ContentReject
 update post set approved = '\x' where group_id = $1`
 
-// RejectContent records that a locked group needs a new approval, whatever its content. It returns
-// any Postgres error.
+// RejectContent records that a locked group needs a new approval, even if its content does not
+// change. It returns any Postgres error.
 func RejectContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) error {
 	_, err := tx.Exec(ctx, contentReject, group)
 	return err
@@ -91,19 +93,19 @@ func FreeContent(ctx context.Context, tx *db.Tx, group publishing.GroupID) error
 	return err
 }
 
-// TemplateMark says whether a series' template, and the occurrences later written from it, need
-// approval.
+// TemplateMark says whether a series' template needs approval. It also applies to occurrences that
+// are written from the template later.
 type TemplateMark string
 
 const (
-	// TemplateAsked means that approval was requested. It does not replace TemplateHeld or
+	// TemplateAsked means that approval has been requested. It does not overwrite TemplateHeld or
 	// TemplateApproved.
 	TemplateAsked TemplateMark = "asked"
-	// TemplateHeld means that nobody has approved the content, so occurrences are drafts.
+	// TemplateHeld means that nobody has approved the content, so new occurrences become drafts.
 	TemplateHeld TemplateMark = "held"
 	// TemplateApproved means that the content is approved.
 	TemplateApproved TemplateMark = "approved"
-	// TemplateFree means that the content needs no approval after all. It does not replace
+	// TemplateFree means that the content does not need approval after all. It does not overwrite
 	// TemplateApproved.
 	TemplateFree TemplateMark = "free"
 )
@@ -121,8 +123,9 @@ where p.group_id = s.template
   select array_agg(` + postDigest + ` order by ` + postPlace + `) from post p
   where p.group_id = s.group_id and p.deleted_at is null)`
 
-// MarkTemplate marks the template of a root's series if the template has the same content as the
-// root's group. It does nothing if the post is not repeated. It returns any Postgres error.
+// MarkTemplate marks the template of the series to which a root belongs. It does nothing if the
+// template's content differs from that of the root's group, or if the post is not repeated. It
+// returns any Postgres error.
 func MarkTemplate(ctx context.Context, tx *db.Tx, root publishing.PostID, mark TemplateMark) error {
 	_, err := tx.Exec(ctx, templateMark, root, mark)
 	return err
@@ -143,8 +146,8 @@ func TemplateMarked(ctx context.Context, tx *db.Tx, root publishing.PostID) (mar
 const templateApproved = `-- publishing.TemplateApproved
 select p.id, p.approved from post p where p.group_id = $1`
 
-// templateApprovals returns the approved digests of a template's posts. held is set if the template
-// still needs an approval.
+// templateApprovals returns the digest of the approved content for each post of a template. held is
+// true if the template still needs an approval.
 func templateApprovals(
 	ctx context.Context, tx *db.Tx, template publishing.GroupID,
 ) (approved map[publishing.PostID][]byte, held bool, err error) {

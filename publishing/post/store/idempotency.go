@@ -16,15 +16,15 @@ import (
 const idempotencyRead = `-- publishing.IdempotencyRead
 select body, request_hash from idempotency where key = $1`
 
-// Remembered is the result stored for an idempotency key.
+// Remembered is the result stored under an idempotency key.
 type Remembered struct {
 	Body json.RawMessage
-	// Mismatch is set if the current request differs from the one that produced the result.
+	// Mismatch is set if the current request differs from the request that stored the result.
 	Mismatch bool
 }
 
-// FindRemembered returns the result stored for a key. found is false if there is none yet.
-// FindRemembered returns pg.ErrOrgBusy or a Postgres error.
+// FindRemembered returns the result stored under an idempotency key. found is false if no result is
+// stored yet. FindRemembered returns pg.ErrOrgBusy or any Postgres error.
 func FindRemembered(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key string, requestHash []byte,
 ) (r Remembered, found bool, err error) {
@@ -42,8 +42,8 @@ func FindRemembered(
 	return r, true, nil
 }
 
-// idempotencyTry does not wait for a key that another transaction is using, because waiting would
-// keep a connection busy.
+// idempotencyTry does not wait if another transaction is using the key, because waiting would
+// occupy a connection.
 const idempotencyTry = `-- publishing.IdempotencyTry
 select pg_try_advisory_xact_lock(hashtextextended($1 || '/' || $2, 0))`
 
@@ -51,16 +51,18 @@ const idempotencyInsert = `-- publishing.IdempotencyInsert
 insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4) on conflict do nothing`
 
 var (
-	// ErrKeyBusy means that another transaction is using the key. Once that transaction ends,
-	// Remember returns ErrKeyTaken if it was committed, and succeeds if it was rolled back.
+	// ErrKeyBusy means that another transaction is using the key. If that transaction commits, a
+	// later call to Remember returns ErrKeyTaken. If that transaction is rolled back, a later call
+	// succeeds.
 	ErrKeyBusy = errors.New("idempotency key is in use")
-	// ErrKeyTaken means that the key already has a result, which FindRemembered returns.
+	// ErrKeyTaken means that a result is already stored under the key. FindRemembered returns it.
 	ErrKeyTaken = errors.New("idempotency key already has a response")
 )
 
-// Remember locks a key until the transaction ends and stores its result, which takes effect when
-// the transaction is committed. It returns ErrKeyBusy if another transaction is using the key, and
-// ErrKeyTaken if the key already has a result.
+// Remember locks an idempotency key until the transaction ends, and stores the result under the
+// key. The result becomes visible when the transaction commits. Remember returns ErrKeyBusy if
+// another transaction is using the key, and ErrKeyTaken if a result is already stored under the
+// key.
 func Remember(ctx context.Context, tx *db.Tx, key string, requestHash []byte, body json.RawMessage) error {
 	var free bool
 	if err := tx.QueryRow(ctx, idempotencyTry, tx.Org.String(), key).Scan(&free); err != nil {

@@ -15,15 +15,15 @@ select ` + db.ChannelColumns + `
 from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id
 where c.deleted_at is null and c.id = any($1)`
 
-// Known holds the existing channels and media that a create names.
+// Known holds the channels and media that are named by a create command and exist.
 type Known struct {
 	Channels []publishing.Channel
 	Media    []publishing.Medium
 }
 
-// Lookup reads the given channels and media of an organization in one round trip. Each medium is
-// identified by its id or its key. Channels and media that do not exist are left out. Lookup
-// returns pg.ErrOrgBusy or a Postgres error.
+// Lookup reads the given channels and media of an organization in one round trip. A medium can be
+// given by its id or by its key. Channels and media that do not exist are missing from the result.
+// Lookup returns pg.ErrOrgBusy or any Postgres error.
 func Lookup(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channels []publishing.ChannelID, media []publishing.MediaID,
 	keys []string,

@@ -14,15 +14,16 @@ import (
 	"crier/publishing/db"
 )
 
-// NewPost is a post to be written. A zero PublishDate, or a Due that is nil or in the past, means
-// now by the database's clock. A follower has no Due.
+// NewPost is a post to be written. If PublishDate is zero, the publish date is the database's
+// current time. If Due is nil or in the past, a queued post is due immediately. A follower has no
+// Due.
 type NewPost struct {
 	publishing.Post
-	// By is the person or key that wrote the post, for the timeline.
+	// By identifies the person or API key that wrote the post, as shown in the timeline.
 	By string
 }
 
-// publishDate returns the publish date, or nil for now by the database's clock.
+// publishDate returns the publish date, or nil for the database's current time.
 func (p *NewPost) publishDate() *time.Time {
 	if p.PublishDate.IsZero() {
 		return nil
@@ -30,13 +31,13 @@ func (p *NewPost) publishDate() *time.Time {
 	return &p.PublishDate
 }
 
-// Insert writes posts with their parts and one event per root, and deletes the slot holds at the
-// posts' times. It takes one round trip. A group's posts must be adjacent, with the root first. The
-// channels must exist; see HoldChannels.
+// Insert inserts posts with their parts, and one event for each root. It deletes the slot holds at
+// the posts' times. All of this takes one round trip. A group's posts must be adjacent, with the
+// root first. The channels must exist; see HoldChannels.
 //
-// Insert returns Invalid if a medium has been deleted. It returns any Postgres error, such as a
-// unique violation if an id already exists, or a foreign key violation if a channel or medium has
-// no row.
+// Insert returns Invalid if a medium has been deleted. It also returns any Postgres error, for
+// example a unique violation if an id already exists, or a foreign key violation if a channel or
+// medium has no row.
 func Insert(ctx context.Context, tx *db.Tx, posts []NewPost) error {
 	b := &pgx.Batch{}
 	queueWritten(tx, b, posts)
@@ -48,8 +49,8 @@ const eventsWritten = `-- publishing.EventsWritten
 insert into post_event (org_id, post_id, event, by, node)
 select $1, u.post, 'written', u.by, nullif($4, '') from unnest($2::uuid[], $3::text[]) u(post, by)`
 
-// queueWritten queues statements that insert posts with their parts, and a "written" event for each
-// root.
+// queueWritten queues the statements that insert posts with their parts, and a "written" event for
+// each root.
 func queueWritten(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	queueHidden(tx, b, posts)
 	var roots [][16]byte
@@ -64,8 +65,8 @@ func queueWritten(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	}
 }
 
-// queueHidden is like queueWritten, but queues no events. A template needs none, and the event for
-// an occurrence has a reason, so the caller adds it.
+// queueHidden is like queueWritten, but queues no events. A template has no events. For an
+// occurrence, the caller adds an event that has a reason.
 func queueHidden(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	queuePosts(tx, b, posts)
 	queueParts(tx, b, posts)
@@ -104,20 +105,22 @@ func queueParts(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	}
 }
 
-// PostStatus is the state of one locked post in a group. It determines whether people may change
+// PostStatus is the status of one post in a locked group. It determines whether users may change
 // the post.
 type PostStatus struct {
 	ID      publishing.PostID    `db:"id"`
 	Channel publishing.ChannelID `db:"channel_id"`
 	State   publishing.State     `db:"state"`
-	// OutcomeUnknown is set if a call under the current republish number may have reached the
-	// platform: its outcome is unknown, or it began and got no response.
+	// OutcomeUnknown is set if a call made with the current republish number may have reached the
+	// platform. Either the call's outcome is unknown, or the call was marked and has no outcome
+	// yet.
 	OutcomeUnknown bool `db:"outcome_unknown"`
-	// Published is set if a part sent under the current republish number is on the platform.
+	// Published is set if a part that was sent with the current republish number is on the
+	// platform.
 	Published bool `db:"published"`
-	// After is the predecessor, zero for the root.
+	// After is the post's predecessor, or zero for the root.
 	After publishing.PostID `db:"after_post"`
-	// PublishDate is the time that the calendar shows.
+	// PublishDate is the time shown in the calendar.
 	PublishDate time.Time `db:"publish_date"`
 	// Tags are the root's tags.
 	Tags []publishing.TagID `db:"tags"`
@@ -130,8 +133,8 @@ type PostStatus struct {
 const groupLock = `-- publishing.GroupLock
 select 1 from post p where p.group_id = $1 and p.deleted_at is null order by p.id for no key update of p`
 
-// groupStatus is a separate statement because the transaction that previously held the lock may
-// have sent a part, which only a later snapshot shows.
+// groupStatus runs as a separate statement after groupLock. The transaction that held the lock
+// before may have recorded a call or its outcome, and only a later snapshot shows this.
 const groupStatus = `-- publishing.GroupStatus
 select p.id, p.channel_id, p.state, p.maybe_sent or coalesce(x.begun, false) as outcome_unknown,
   coalesce(x.out, false) or p.release_id is not null as published, p.after_post, p.publish_date, p.tags, p.series_id,
@@ -141,11 +144,11 @@ from post p left join lateral (
   where x.org_id = p.org_id and x.post_id = p.id and x.number = p.republish) x on true
 where p.group_id = $1 and p.deleted_at is null order by p.id`
 
-// LockGroup locks a group's posts until the transaction ends, and returns them ordered by id.
-// Deleted posts are left out. If there is no such group, LockGroup returns no posts.
+// LockGroup locks a group's posts until the transaction ends. It returns the posts ordered by id,
+// without deleted posts. If there is no such group, it returns no posts.
 //
-// If another transaction keeps a post locked for too long, LockGroup returns a Postgres error for
-// which pg.IsLocked returns true.
+// If another transaction holds a lock on one of the posts for too long, LockGroup returns a
+// Postgres error for which pg.IsLocked returns true.
 func LockGroup(ctx context.Context, tx *db.Tx, group publishing.GroupID) ([]PostStatus, error) {
 	var out []PostStatus
 	b := &pgx.Batch{}
@@ -161,25 +164,25 @@ const groupOfPart = `-- publishing.GroupOfPart
 select p.group_id from part a join post p on p.org_id = a.org_id and p.id = a.post_id
 where a.id = $1 and p.deleted_at is null`
 
-// GroupOf returns a post's group. It returns pgx.ErrNoRows if the post does not exist or is
+// GroupOf returns a post's group. It returns pgx.ErrNoRows if the post does not exist or has been
 // deleted.
 func GroupOf(ctx context.Context, tx *db.Tx, post publishing.PostID) (g publishing.GroupID, err error) {
 	return g, tx.QueryRow(ctx, groupOfPost, post).Scan(&g)
 }
 
 // GroupOfPart returns a part's group. It returns pgx.ErrNoRows if the part does not exist or its
-// post is deleted.
+// post has been deleted.
 func GroupOfPart(ctx context.Context, tx *db.Tx, part publishing.PartID) (g publishing.GroupID, err error) {
 	return g, tx.QueryRow(ctx, groupOfPart, part).Scan(&g)
 }
 
-// holdRelease releases the channels held by posts. A post that is backing off still holds its
-// channel.
+// holdRelease releases the channels that the given posts hold. Even a post that is backing off
+// holds its channel.
 const holdRelease = `-- publishing.HoldRelease
 update channel_queue set busy_post = null where busy_post = any($1)`
 
-// queueRelease queues a statement that releases the channels held by the posts for which of returns
-// true. It sets tx.Freed if a channel was released.
+// queueRelease queues a statement that releases the channels held by posts. The function of selects
+// the posts to include. If the statement releases a channel, tx.Freed is set.
 func queueRelease(tx *db.Tx, b *pgx.Batch, posts []PostStatus, of func(PostStatus) bool) {
 	b.Queue(holdRelease, db.UUIDs(idsOf(posts, of))).Exec(func(tag pgconn.CommandTag) error {
 		tx.Freed = tx.Freed || tag.RowsAffected() > 0
@@ -201,9 +204,9 @@ func idsOf(posts []PostStatus, of func(PostStatus) bool) (out []publishing.PostI
 const postDelete = `-- publishing.PostDelete
 update post set deleted_at = now(), updated_at = now() where id = any($1)`
 
-// Delete marks locked posts as deleted. A claimed post keeps its channel until its sender has
-// finished; the other posts release theirs. After a Postgres error, the transaction must be rolled
-// back.
+// Delete marks locked posts as deleted. A claimed post holds its channel until its sender has
+// finished; the other posts release their channels. After a Postgres error, the transaction must be
+// rolled back.
 func Delete(ctx context.Context, tx *db.Tx, posts []PostStatus) error {
 	b := &pgx.Batch{}
 	b.Queue(postDelete, db.UUIDs(idsOf(posts, everyPost)))
@@ -219,12 +222,12 @@ var movePostsFile string
 
 var movePosts = db.Expand(movePostsFile, "postReset", postReset)
 
-// Move moves all posts of a locked group to DRAFT or QUEUE, and returns when the root is due.
-// Followers of a queued root are set to WAITING.
+// Move moves all posts of a locked group to DRAFT or QUEUE. It returns when the root is due. If the
+// root is queued, its followers are set to WAITING.
 //
-// If keepUnknown is set, a post that may have been sent stays marked as such. Otherwise, the caller
-// accepts that the post may be published twice. After a Postgres error, neither the posts nor their
-// timelines have changed.
+// If keepUnknown is set, a post that may have been sent stays marked as such. Otherwise, the mark
+// is removed, and the caller accepts that the post may be published twice. If Move returns a
+// Postgres error, neither the posts nor their timelines have changed.
 func Move(
 	ctx context.Context, tx *db.Tx, posts []PostStatus, to publishing.State, keepUnknown bool, by string,
 ) (*time.Time, error) {
@@ -274,9 +277,9 @@ select $1, $2, 'moved', $3, nullif($6, ''),
   || ' to ' || to_char(coalesce($5::timestamptz, now()) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
 where $4::timestamptz <> coalesce($5::timestamptz, now())`
 
-// Rewrite replaces a locked group's content with posts, the root first. old holds the group's
-// current posts. The root keeps its id; its parts and all followers are deleted and written again.
-// New parts may reuse the ids of old parts. Rewrite returns the same errors as Insert.
+// Rewrite replaces a locked group's content with posts, whose first element is the root. old holds
+// the group's current posts. The root keeps its id, but its parts and all followers are deleted and
+// written anew. New parts may have the ids of old parts. Rewrite returns the same errors as Insert.
 func Rewrite(ctx context.Context, tx *db.Tx, group publishing.GroupID, old []PostStatus, posts []NewPost) error {
 	root := posts[0]
 	b := &pgx.Batch{}
@@ -331,9 +334,9 @@ order by p.id for no key update of p`
 const channelSeriesEnd = `-- publishing.ChannelSeriesEnd
 update series set stopped_at = now(), stopped_for = 'deleted' where channel_id = $1 and stopped_at is null`
 
-// EndOfChannel ends every series of a channel that is being disconnected, and deletes the channel's
-// posts that are neither published nor failed. A post that is being sent ends when its sender
-// finishes it. The caller must have locked the channel.
+// EndOfChannel ends all series of a channel that is being disconnected. It also deletes the
+// channel's posts, except published and failed ones. If a post is being sent, its sender finishes
+// it later. The caller must have locked the channel.
 func EndOfChannel(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) error {
 	rows, err := tx.Query(ctx, channelUnended, channel)
 	if err != nil {

@@ -27,17 +27,17 @@ var (
 	findSeriesByID    = db.Expand(findSeriesByIDFile, "projectedColumns", projectedColumns)
 )
 
-// projectedRow is a series together with the data that all its projected occurrences share.
+// projectedRow is a series together with the data shared by all its projected occurrences.
 type projectedRow struct {
 	seriesRow
 	templateRow
 	Org       tenancy.OrgID `db:"org_id"`
 	CreatedAt time.Time     `db:"created_at"`
-	// Current is when the current occurrence is published.
+	// Current is the publish date of the current occurrence.
 	Current time.Time `db:"current"`
 	// Now is the database's time.
 	Now time.Time `db:"now"`
-	// Stored holds the occurrence numbers after the current one that have a row.
+	// Stored holds the numbers of the later occurrences that already have a row.
 	Stored []int `db:"stored"`
 }
 
@@ -48,8 +48,8 @@ type projectedSeries struct {
 	recurrence.Rule
 }
 
-// collectProjected reads series into out. It leaves out series with an unknown time zone, so that
-// the others can still be listed.
+// collectProjected reads series into out. It skips series with an unknown time zone, so that the
+// other series can still be listed.
 func collectProjected(out *[]projectedSeries) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[projectedRow])
@@ -65,8 +65,9 @@ func collectProjected(out *[]projectedSeries) func(pgx.Rows) error {
 	}
 }
 
-// next returns the first occurrence with a number greater than after that is due at or after from,
-// is still in the future and has no row. ok is false if there is none.
+// next returns the first projected occurrence that has a number greater than after and is not due
+// before from. Projected occurrences are in the future and have no row. If there is no such
+// occurrence, ok is false.
 func (s projectedSeries) next(after int, from time.Time) (number int, at time.Time, ok bool) {
 	number = max(after, s.Number, s.Rule.Base) + 1
 	from = from.Add(-time.Nanosecond)
@@ -82,8 +83,8 @@ func (s projectedSeries) next(after int, from time.Time) (number int, at time.Ti
 	return number, s.At(number), number <= maxNumber && s.Has(number)
 }
 
-// occurrence returns a projected occurrence without settings and parts; ThreadData holds the
-// template's settings and parts.
+// occurrence returns a projected occurrence without its settings and parts. Those are copied from
+// the template, which is in ThreadData.
 func (s projectedSeries) occurrence(number int, at time.Time) publishing.Post {
 	p := s.post()
 	p.ID = publishing.Occurrence(id.FromUUID[publishing.PostTag](s.ID.UUID()), number)
@@ -102,8 +103,8 @@ type upcoming struct {
 	at     time.Time
 }
 
-// upcomingHeap is a heap (see container/heap) of each series' next projected occurrence, earliest
-// first.
+// upcomingHeap is a heap (see container/heap) that holds the next projected occurrence of each
+// series, earliest first.
 type upcomingHeap []*upcoming
 
 func (h upcomingHeap) Len() int { return len(h) }
@@ -112,21 +113,22 @@ func (h upcomingHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
 
 func (h upcomingHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-// Push is required by heap.Interface; nothing calls it.
+// Push is required by heap.Interface, but is never called.
 func (h *upcomingHeap) Push(x any) {
 	if u, ok := x.(*upcoming); ok {
 		*h = append(*h, u)
 	}
 }
 
-// Pop is called by heap.Pop, which has moved the earliest occurrence to the end.
+// Pop is called by heap.Pop, which has already moved the earliest occurrence to the end.
 func (h *upcomingHeap) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
 	return last
 }
 
-// occurrencesBetween returns at most limit projected occurrences from start to end, earliest first.
+// occurrencesBetween returns the projected occurrences from start to end, earliest first. It
+// returns at most limit occurrences.
 func occurrencesBetween(series []projectedSeries, start, end time.Time, limit int) (out []publishing.Post) {
 	var h upcomingHeap
 	for _, s := range series {
@@ -150,8 +152,8 @@ func occurrencesBetween(series []projectedSeries, start, end time.Time, limit in
 }
 
 // Projected returns the projected occurrence whose root has the given id. It returns nothing if
-// there is no such occurrence, if the occurrence is already stored, or if its series has an unknown
-// time zone. It returns pg.ErrOrgBusy or a Postgres error.
+// there is no such occurrence, if the occurrence is already stored, or if the series has an unknown
+// time zone. It returns pg.ErrOrgBusy or any Postgres error.
 func Projected(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID,
 ) (out []publishing.Post, err error) {

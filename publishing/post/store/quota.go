@@ -11,17 +11,17 @@ import (
 	"crier/tenancy"
 )
 
-// PostQuota counts an organization's posts in one transaction and compares them with the plan's
-// limit. The zero value sets no limit.
+// PostQuota counts an organization's posts within a transaction and compares the number with the
+// plan's limit. The zero value sets no limit.
 type PostQuota struct {
 	tx     *db.Tx
 	limits tenancy.Limits
 }
 
-// ReadPostQuota returns the organization's post quota. If the plan limits posts, it locks the
-// organization until the transaction ends, so that transactions that count posts run one at a time.
-// Call it before locking channels, series or posts: in any other order, two transactions could
-// deadlock.
+// ReadPostQuota returns the organization's post quota. If the plan limits posts, ReadPostQuota
+// locks the organization until the transaction ends, so that only one transaction at a time counts
+// posts. Call it before locking channels, series or posts. In any other order, two transactions
+// could deadlock.
 func ReadPostQuota(ctx context.Context, tx *db.Tx, q db.Quota) (PostQuota, error) {
 	limits, err := db.Limits(ctx, tx, q)
 	if err != nil || limits.Posts == tenancy.Unlimited {
@@ -31,12 +31,12 @@ func ReadPostQuota(ctx context.Context, tx *db.Tx, q db.Quota) (PostQuota, error
 	return PostQuota{tx: tx, limits: limits}, err
 }
 
-// monthPosts counts threads by when their first posts go out. For a post that was queued after its
-// publish date, the due time counts.
+// monthPosts counts threads by the date on which the first post is published. If the post was
+// queued after its publish date, the due time counts instead.
 //
-// A thread that went out still counts if it is later deleted, made a draft or queued again. A
-// failed thread counts if one of its parts is or may be published. The two selects in the union use
-// the indexes post_range and post_late.
+// A thread that was published still counts if it is later deleted, made a draft or queued again. A
+// failed thread counts if at least one of its parts was or may have been published. The two selects
+// in the union use the indexes post_range and post_late.
 const monthPosts = `-- publishing.MonthPosts
 select count(distinct m.group_id) + (
   select coalesce(sum(r.posts), 0) from republished r
@@ -54,9 +54,9 @@ where m.state in ('PUBLISHING', 'UNKNOWN', 'PUBLISHED') or m.state = 'QUEUE' and
   or m.state = 'ERROR' and (m.outcome_unknown or exists (
     select from publication x where x.post_id = any (array[m.id]) and x.number = m.republish and x.phase = 'done'))`
 
-// Count returns the number of threads that go out in the billing month containing at and are
-// queued, being sent or published. A thread that was published several times counts each time. at
-// must not be in the past. Count returns 0 if the plan does not limit posts.
+// Count returns the number of threads in the billing month that contains at. It counts threads that
+// are queued, being sent or published. A thread that was published several times counts once for
+// each time. at must not be in the past. If the plan does not limit posts, Count returns 0.
 func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
 	if q.tx == nil {
 		return 0, nil
@@ -65,8 +65,9 @@ func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
 	return n, q.tx.QueryRow(ctx, monthPosts, q.tx.Org, from, to).Scan(&n)
 }
 
-// Check returns fault.Quota if the billing month containing at has more threads than the plan
-// allows and more than before, which Count returned earlier in the transaction.
+// Check returns fault.Quota if at's billing month has more threads than the plan allows, and also
+// more than before. The argument before comes from an earlier call to Count in the same
+// transaction.
 func (q PostQuota) Check(ctx context.Context, op string, at time.Time, before int) error {
 	if q.tx == nil {
 		return nil
@@ -78,7 +79,8 @@ func (q PostQuota) Check(ctx context.Context, op string, at time.Time, before in
 	return q.over(op, at, before)
 }
 
-// Room returns fault.Quota if the plan allows no more threads in the billing month containing at.
+// Room returns fault.Quota if the plan does not allow another thread in the billing month that
+// contains at.
 func (q PostQuota) Room(ctx context.Context, op string, at time.Time) error {
 	n, err := q.Count(ctx, at)
 	if err != nil || q.tx == nil || n < q.limits.Posts {
@@ -93,7 +95,7 @@ func (q PostQuota) over(op string, at time.Time, n int) error {
 		"The month began on "+from.Format(time.DateOnly)+". Keep drafts, choose a later date,")
 }
 
-// allows reports whether the plan allows one more thread in the billing month containing at.
+// allows reports whether the plan allows another thread in the billing month that contains at.
 func (q PostQuota) allows(ctx context.Context, at time.Time) (bool, error) {
 	n, err := q.Count(ctx, at)
 	return q.tx == nil || n < q.limits.Posts, err
@@ -101,11 +103,12 @@ func (q PostQuota) allows(ctx context.Context, at time.Time) (bool, error) {
 
 const (
 	overQuota = "The plan allows no more posts in this billing month."
-	// followerOverQuota is the error stored for the followers of a post over quota.
+	// followerOverQuota is the error stored for followers if the root exceeds the quota.
 	followerOverQuota = "The post before this one was not published."
 )
 
-// occurrenceRefused is an update, so that the webhook trigger sees the failure.
+// occurrenceRefused is a separate update of the inserted posts, so that the webhook trigger sees
+// the failure.
 const occurrenceRefused = `-- publishing.OccurrenceRefused
 update post set state = 'ERROR', updated_at = now(),
   error = case when after_post is null then $2 else $3 end,
@@ -115,7 +118,8 @@ where group_id = $1`
 const occurrenceFailed = `-- publishing.OccurrenceFailed
 insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'failed', nullif($3, ''), $4)`
 
-// refuseOccurrence fails an occurrence that was just written but exceeds the plan's limit.
+// refuseOccurrence marks an occurrence as failed. The occurrence was just inserted and exceeds the
+// plan's limit.
 func refuseOccurrence(
 	ctx context.Context, tx *db.Tx, series publishing.SeriesID, template publishing.GroupID, number int,
 ) error {

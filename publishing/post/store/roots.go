@@ -14,8 +14,8 @@ import (
 	"crier/tenancy"
 )
 
-// ofCustomer is the condition that a post's channel belongs to a customer. The caller appends the
-// customer parameter and the closing parenthesis.
+// ofCustomer is the condition that a post's channel belongs to a customer. The caller must append
+// the customer parameter and a closing parenthesis.
 const ofCustomer = `exists (
   select from channel c where c.org_id = p.org_id and c.id = p.channel_id and c.customer_id = `
 
@@ -26,18 +26,19 @@ where p.after_post is null and p.deleted_at is null and p.publish_date >= $1 and
   and ($3::uuid is null or ` + ofCustomer + `$3))
 order by p.publish_date, p.id limit $4`
 
-// Roots returns at most limit roots with a publish date in q's range, ordered as in
-// publishing.ListPosts. They include roots that are not stored yet. If customer is not zero, Roots
-// returns only that customer's roots.
+// Roots returns the roots whose publish date is in q's range, ordered as described in
+// publishing.ListPosts. It includes roots that are not stored yet, and returns at most limit roots.
+// If customer is not zero, only that customer's roots are returned.
 //
-// Roots returns ErrTooMuch if the settings are larger than publishing.MaxListedBytes, or if there
-// are limit or more series.
+// Roots returns ErrTooMuch if the settings exceed publishing.MaxListedBytes, or if there are limit
+// or more series.
 func Roots(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, q publishing.ListPosts, customer publishing.CustomerID, limit int,
 ) ([]publishing.Post, error) {
 	var rows []publishing.Post
 	var series []projectedSeries
-	// Series are read first, so that an occurrence stored in between is found twice, not missed.
+	// Series are read first. An occurrence stored between the two reads is then found twice, not
+	// missed.
 	err := readWithin(ctx, d, org, func(b *pgx.Batch, most *budget) {
 		b.Queue(
 			findSeriesInRange, q.Start, q.End.UTC(), customer, limit, publishing.ChannelID{},
@@ -75,17 +76,17 @@ from post p
 where p.after_post is null and p.deleted_at is null and ($1::uuid is null or ` + ofCustomer + `$1))
 order by p.publish_date, p.id offset $2 limit $3`
 
-// rootsCount stops at a limit to avoid reading everything that an organization has ever posted.
+// rootsCount has a limit, so that it does not read everything an organization has ever posted.
 const rootsCount = `-- publishing.RootsCount
 select count(*) from (
   select from post p
   where p.after_post is null and p.deleted_at is null and ($1::uuid is null or ` + ofCustomer + `$1))
   limit $2) counted`
 
-// RootPage returns one page of stored roots, and the number of roots, counted up to
-// publishing.CountAhead beyond the end of the page. If customer is not zero, RootPage considers
-// only that customer's roots. It returns ErrTooMuch if the settings on the page are larger than
-// publishing.MaxListedBytes.
+// RootPage returns one page of stored roots and the total number of roots. Roots more than
+// publishing.CountAhead beyond the end of the page are not counted. If customer is not zero, only
+// that customer's roots are returned and counted. RootPage returns ErrTooMuch if the settings on
+// the page exceed publishing.MaxListedBytes.
 func RootPage(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, page publishing.Page, customer publishing.CustomerID,
 ) (out []publishing.Post, total int, err error) {
@@ -106,8 +107,8 @@ from post p
 where p.after_post is null and p.deleted_at is null
   and p.group_id = (select q.group_id from post q where q.id = $1 and q.deleted_at is null)`
 
-// Root returns the root of a stored post's group, or nothing if there is no such post. It returns
-// pg.ErrOrgBusy or a Postgres error.
+// Root returns the root of the group that contains a stored post, or nothing if there is no such
+// post. It returns pg.ErrOrgBusy or any Postgres error.
 func Root(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID,
 ) (out []publishing.Post, err error) {
@@ -115,17 +116,18 @@ func Root(
 	return out, err
 }
 
-// ErrTooMuch means that a read would return more than publishing.MaxListedBytes or too many series.
+// ErrTooMuch means that a read would return more than publishing.MaxListedBytes, or that there are
+// too many series.
 var ErrTooMuch = errors.New("the list contains too many bytes")
 
-// budget is how many more bytes of user content a read may return.
+// budget limits how many more bytes of user content a read may return.
 type budget struct {
 	left int
 	stop context.CancelFunc
 }
 
-// take deducts bytes from the budget. If the budget is exceeded, it returns ErrTooMuch and cancels
-// the read, because Postgres would otherwise send the remaining rows too.
+// take deducts a number of bytes from the budget. If the budget is exceeded, take returns
+// ErrTooMuch and cancels the read, because Postgres would otherwise send the remaining rows too.
 func (b *budget) take(bytes int) error {
 	b.left -= bytes
 	if b.left < 0 {
@@ -135,7 +137,7 @@ func (b *budget) take(bytes int) error {
 	return nil
 }
 
-// within returns a scan function that deducts each row's bytes from a budget.
+// within returns a scan function that deducts each row's size from a budget.
 func within[T any](b *budget, scan pgx.RowToFunc[T], bytes func(T) int) pgx.RowToFunc[T] {
 	return func(row pgx.CollectableRow) (T, error) {
 		x, err := scan(row)
@@ -148,8 +150,8 @@ func within[T any](b *budget, scan pgx.RowToFunc[T], bytes func(T) int) pgx.RowT
 
 func settingsBytes(p publishing.Post) int { return len(p.Settings) }
 
-// readWithin executes a batch of queries as one organization, with a budget of
-// publishing.MaxListedBytes. It returns ErrTooMuch if the results exceed the budget.
+// readWithin executes a batch of queries for one organization. The batch has a budget of
+// publishing.MaxListedBytes. If the results exceed the budget, readWithin returns ErrTooMuch.
 func readWithin(ctx context.Context, d *db.DB, org tenancy.OrgID, queue func(*pgx.Batch, *budget)) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

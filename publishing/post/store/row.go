@@ -15,9 +15,9 @@ import (
 	"crier/tenancy"
 )
 
-// postRow is a post as read from its table: a publishing.Post with the column of each field. Fields
-// without a column are read from other tables. A postRow is converted to publishing.Post, so the
-// two types must have the same fields.
+// postRow is a row of the post table. It has the fields of publishing.Post, tagged with their
+// columns. Fields without a column are read from other tables. Because a postRow is converted to a
+// publishing.Post, both types must have the same fields.
 type postRow struct {
 	ID             publishing.PostID               `db:"id"`
 	Org            tenancy.OrgID                   `db:"org_id"`
@@ -46,7 +46,7 @@ type postRow struct {
 	Parts          []publishing.Part               `db:"-"`
 }
 
-// The columns of postRow. A follower's settings are left out, because they equal the root's.
+// Columns of postRow. The settings of followers are not read, because they equal the root's.
 var (
 	rootColumns     = db.Columns[postRow]("p")
 	followerColumns = strings.Replace(rootColumns, "p.settings", "'{}'::jsonb as settings", 1)
@@ -57,8 +57,8 @@ func scanPost(row pgx.CollectableRow) (publishing.Post, error) {
 	return publishing.Post(r), err
 }
 
-// templateRow holds what a projected occurrence takes from its template's root, except the
-// settings.
+// templateRow holds the fields that a projected occurrence copies from its template's root, except
+// for the settings.
 type templateRow struct {
 	CreationMethod publishing.CreationMethod `db:"creation_method"`
 	Tags           []publishing.TagID        `db:"tags"`
@@ -68,9 +68,9 @@ func (r templateRow) post() publishing.Post {
 	return publishing.Post{CreationMethod: r.CreationMethod, Tags: r.Tags}
 }
 
-// postReset clears everything that earlier claims and their outcomes left in a post that is
-// rescheduled or edited. It leaves out republish and maybe_sent, which each statement sets
-// differently.
+// postReset resets the columns of a post that is rescheduled or edited. It clears everything that
+// earlier claims and their outcomes have stored. It does not reset republish and maybe_sent,
+// because each statement sets them differently.
 const postReset = `nominal_due = null, attempt = 0, reaps = 0, failing_since = null, not_before = null, phase = null,
   claim_token = null, claim_round = null, claim_holder = null, claim_until = null, committing_at = null,
   call_ended = false, looks = 0, release_id = null, release_url = null, error = null, error_code = null,
@@ -79,7 +79,8 @@ const postReset = `nominal_due = null, attempt = 0, reaps = 0, failing_since = n
 //go:embed sql/insert_posts.sql
 var insertPosts string
 
-// queuePosts queues the statement that inserts posts without their parts; see queueParts.
+// queuePosts queues the statement that inserts posts without their parts. For the parts, see
+// queueParts.
 func queuePosts(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	n := len(posts)
 	ids, groups, channels := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
@@ -103,7 +104,7 @@ func queuePosts(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 		settings, methods, series, occurrences, intervals, tags)
 }
 
-// uuidArray returns ids in the text form of uuid[], because an array parameter cannot hold lists of
+// uuidArray returns ids in the text form of uuid[], because an array of arrays cannot hold lists of
 // different lengths.
 func uuidArray[T any](ids []id.ID[T]) string {
 	words := make([]string, len(ids))
@@ -113,8 +114,8 @@ func uuidArray[T any](ids []id.ID[T]) string {
 	return "{" + strings.Join(words, ",") + "}"
 }
 
-// postRewrite rewrites a post that the caller has locked. It increments republish, because
-// publications under the current number belong to the old content.
+// postRewrite replaces the content of a post that the caller has locked. It increments republish,
+// because publications with the current number belong to the old content.
 const postRewrite = `-- publishing.PostRewrite
 update post set state = $2, publish_date = coalesce($4, now()), settings = $5, creation_method = $6,
   tags = $7,

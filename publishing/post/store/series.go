@@ -28,7 +28,8 @@ type seriesRow struct {
 	Number   int                  `db:"number"`
 }
 
-// rule takes the zone as a parameter, because loading it can fail (tenancy.LoadZone).
+// rule returns the recurrence rule. It takes the zone as a parameter, because loading the zone can
+// fail (see tenancy.LoadZone).
 func (r seriesRow) rule(zone *time.Location) recurrence.Rule {
 	out := recurrence.Rule{Anchor: r.Anchor, Zone: zone, Days: r.Days, Base: r.Base, Until: r.Until}
 	if r.Times != nil {
@@ -48,8 +49,8 @@ set series_id = coalesce(p.series_id, p.id), occurrence = coalesce(p.occurrence,
   series_passed = false
 where p.id = $1`
 
-// seriesChange sets the base to the largest number that has a row, so that no number is reused with
-// the new anchor.
+// seriesChange sets base to the largest occurrence number that has a row, so that no number is
+// reused with the new anchor.
 const seriesChange = `-- publishing.SeriesChange
 update series s set template = $2, anchor = $3::timestamp, timezone = $4, days = $5, until_at = $6, times = $7,
   base = greatest(p.occurrence,
@@ -63,10 +64,10 @@ update post set deleted_at = now() where group_id = $1`
 const publishDate = `-- publishing.PublishDate
 select publish_date from post where id = $1`
 
-// Repeat makes a stored post the current occurrence of a new series or, if the post already has a
-// series, changes that series. Later occurrences are copies of template, whose posts are inserted
-// as deleted posts. Repeat returns Invalid if the time zone is unknown, and pgx.ErrNoRows if there
-// is no such post.
+// Repeat makes a stored post the current occurrence of a new series. If the post already belongs to
+// a series, Repeat changes that series instead. Later occurrences are copies of template, whose
+// posts are inserted as deleted posts. Repeat returns Invalid if the time zone is unknown, and
+// pgx.ErrNoRows if the post does not exist.
 func Repeat(
 	ctx context.Context, tx *db.Tx, root publishing.PostID, r publishing.Repeat, timezone string, template []NewPost,
 ) error {
@@ -97,8 +98,9 @@ select p.group_id from post p
 where p.series_id = $1 and p.occurrence <> $2 and p.deleted_at is null and p.state not in ('PUBLISHED', 'ERROR')
 order by p.id`
 
-// Pending returns the groups of a series' stored occurrences that have not ended, except occurrence
-// other. It returns none if the series does not exist. It returns any Postgres error.
+// Pending returns the groups of a series' stored occurrences that have not ended, except for
+// occurrence number other. If the series does not exist, Pending returns no groups. It returns any
+// Postgres error.
 func Pending(ctx context.Context, tx *db.Tx, series publishing.SeriesID, other int) ([]publishing.GroupID, error) {
 	rows, err := tx.Query(ctx, seriesLater, series, other)
 	if err != nil {
@@ -110,8 +112,8 @@ func Pending(ctx context.Context, tx *db.Tx, series publishing.SeriesID, other i
 const seriesEnd = `-- publishing.SeriesEnd
 update series set stopped_at = now(), stopped_for = 'deleted' where id = $1 and stopped_at is null`
 
-// EndSeries stops a series, so that no more occurrences follow. It does nothing if the series has
-// already stopped or does not exist. It returns any Postgres error.
+// EndSeries stops a series, so that no further occurrences follow. It does nothing if the series
+// has already stopped or does not exist. It returns any Postgres error.
 func EndSeries(ctx context.Context, tx *db.Tx, series publishing.SeriesID) error {
 	_, err := tx.Exec(ctx, seriesEnd, series)
 	return err
@@ -121,13 +123,13 @@ const seriesNumber = `-- publishing.SeriesNumber
 select number, stopped_at is not null from series where id = $1`
 
 // NextOf returns the number of a series' current occurrence, and whether the series has stopped. It
-// returns pgx.ErrNoRows if there is no such series.
+// returns pgx.ErrNoRows if the series does not exist.
 func NextOf(ctx context.Context, tx *db.Tx, series publishing.SeriesID) (number int, over bool, err error) {
 	return number, over, tx.QueryRow(ctx, seriesNumber, series).Scan(&number, &over)
 }
 
-// around returns the smallest and the largest id that differ from the given one only in the
-// occurrence number.
+// around returns the lowest and the highest id that differ from the given id only in the occurrence
+// number.
 func around(of uuid.UUID) (low, high uuid.UUID) {
 	low, high = of, of
 	binary.BigEndian.PutUint32(low[12:], 0)
@@ -135,18 +137,20 @@ func around(of uuid.UUID) (low, high uuid.UUID) {
 	return low, high
 }
 
-// numberOf returns the occurrence number encoded in an id. first is the id of the same object in
-// the first occurrence.
+// numberOf returns the occurrence number that is encoded in an id. first is the id that the same
+// object has in the first occurrence.
 func numberOf(of, first uuid.UUID) int {
 	return int(binary.BigEndian.Uint32(of[12:]) ^ binary.BigEndian.Uint32(first[12:]))
 }
 
-// maxNumber is the largest occurrence number allowed in an id: more than 2000 years of daily posts.
+// maxNumber is the largest occurrence number allowed in an id. It suffices for more than 2000 years
+// of daily posts.
 const maxNumber = 1 << 20
 
 // Materialize inserts a projected occurrence and returns its group and series. named is the id of
-// the occurrence's root or, if isGroup is set, of its group. Materialize returns pgx.ErrNoRows if
-// there is no such occurrence, or if the occurrence already has a row.
+// the occurrence's root. If isGroup is set, named is the id of the occurrence's group instead.
+// Materialize returns pgx.ErrNoRows if there is no such occurrence, or if the occurrence already
+// has a row.
 func Materialize(
 	ctx context.Context, tx *db.Tx, named uuid.UUID, isGroup bool,
 ) (publishing.GroupID, publishing.SeriesID, error) {

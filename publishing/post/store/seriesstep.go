@@ -23,12 +23,12 @@ import (
 //go:embed sql/find_ended_series.sql
 var findEndedSeries string
 
-// EndedSeries returns at most limit series in the lease's shards whose current occurrence has
-// ended, or that have stopped since they were last advanced. Organizations take turns; within an
-// organization, the series that have waited longest come first. Series that were set aside are left
-// out until they may be retried.
+// EndedSeries returns series in the lease's shards whose current occurrence has ended, or that have
+// stopped since they were last advanced. It returns at most limit series. Organizations take turns;
+// within an organization, the series that have waited longest come first. Series that were set
+// aside are not returned until it is time to retry them.
 //
-// With a stale lease, EndedSeries returns no series. It returns any Postgres error.
+// If the lease is stale, EndedSeries returns no series. It returns any Postgres error.
 func EndedSeries(ctx context.Context, d *db.DB, l dispatch.Lease, limit int) (out []publishing.SeriesRef, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(findEndedSeries, l.Shards, l.Holder, limit).Query(
@@ -38,18 +38,19 @@ func EndedSeries(ctx context.Context, d *db.DB, l dispatch.Lease, limit int) (ou
 	return out, err
 }
 
-// seriesLock holds the statements that lock and read one series, identified by a range of ids.
+// seriesLock holds the statements that lock and read a single series. The series is identified by a
+// range of ids.
 type seriesLock struct{ channel, series, stored string }
 
-// lockBy returns the statements for the series that where selects. wait ends the locking clause for
-// the series: it is empty or " skip locked".
+// lockBy returns the statements that lock and read the series selected by the condition where. wait
+// ends the locking clause for the series. It is either empty or " skip locked".
 //
-// The channel is locked first, to keep it from being disconnected; all code locks channels before
-// series. The stored occurrences are read by a separate statement, because only a later snapshot
-// shows what changed while waiting for the lock.
+// The channel is locked first, to prevent it from being disconnected. All code locks channels
+// before series. The stored occurrences are read by a separate statement, because only a later
+// snapshot shows what changed during the wait for the lock.
 //
-// An occurrence that was abandoned with an unknown outcome counts as failed. If it turns out to be
-// published, it resets the number of consecutive failures.
+// If an occurrence was abandoned with an unknown outcome, it counts as failed. If that occurrence
+// later turns out to have been published, the number of consecutive failures is reset.
 func lockBy(where, wait string) seriesLock {
 	return seriesLock{
 		channel: `-- publishing.SeriesChannel
@@ -86,19 +87,20 @@ var (
 	seriesIfFree     = lockBy(`s.id between $1 and $2`, ` skip locked`)
 )
 
-// lockedSeries is a series that only this transaction may advance.
+// lockedSeries is a series locked by this transaction. No other transaction can advance it.
 type lockedSeries struct {
 	seriesRow
 	Failures  int  `db:"failures"`
 	Stopped   bool `db:"stopped"`
 	Connected bool `db:"connected"`
-	// Now is the database's time, read after the series was locked.
+	// Now is the database's time, read after the lock on the series was acquired.
 	Now time.Time `db:"now"`
-	// stored holds the occurrences that have a row, from the current one on.
+	// stored holds the occurrences that have a row, starting with the current one.
 	stored []publishing.StoredOccurrence
 }
 
-// series converts the row to a publishing.Series. It returns Invalid if the time zone is unknown.
+// series converts the row to a publishing.Series. It returns Invalid if the series' time zone is
+// unknown.
 func (r lockedSeries) series() (publishing.Series, error) {
 	zone, err := tenancy.LoadZone(r.Timezone)
 	if err != nil {
@@ -111,9 +113,9 @@ func (r lockedSeries) series() (publishing.Series, error) {
 	}, nil
 }
 
-// lockSeries locks a series and reads its stored occurrences from the current one on. It returns
-// pgx.ErrNoRows if there is no such series, or if another transaction has locked the series and by
-// does not wait.
+// lockSeries locks a series and reads its stored occurrences, starting with the current one. It
+// returns pgx.ErrNoRows if the series does not exist. It also returns this error if by contains
+// statements that skip locked rows, and another transaction has locked the series.
 func lockSeries(ctx context.Context, tx *db.Tx, by seriesLock, low, high uuid.UUID) (lockedSeries, error) {
 	var locked []lockedSeries
 	var stored []publishing.StoredOccurrence
@@ -137,9 +139,9 @@ set number = $2, failures = $3, stopped_at = case when $4 <> '' then now() end, 
   retries = 0, retry_at = $5
 where id = $1`
 
-// occurrencesPass marks the occurrences that their series has moved past. It skips rows that
-// another transaction has locked, because waiting for them in this order could deadlock. A later
-// call of Advance marks the skipped rows.
+// occurrencesPass marks the occurrences that a series has moved past, or all of them if the series
+// has stopped. It skips rows locked by another transaction, because waiting for them in this order
+// could deadlock. A later call to Advance marks the skipped rows.
 const occurrencesPass = `-- publishing.OccurrencesPass
 update post set series_passed = true where id in (
   select p.id from post p where p.series_id = $1 and not p.series_passed and (p.occurrence < $2 or $3)
@@ -148,16 +150,17 @@ update post set series_passed = true where id in (
 const seriesStopped = `-- publishing.SeriesStopped
 insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'stopped', nullif($3, ''), $4)`
 
-// Advance moves a series past the occurrences that have ended, and inserts the next one (see
-// publishing.Series). It reports whether it inserted one. If another transaction has locked the
-// series, Advance waits if wait is set, and otherwise does nothing. It returns Invalid if the time
-// zone is unknown.
+// Advance moves a series past the occurrences that have ended, and inserts the next occurrence if
+// it is not stored yet (see publishing.Series). It reports whether it inserted an occurrence. If
+// another transaction has locked the series, Advance waits if wait is set, and does nothing
+// otherwise. It returns Invalid if the time zone is unknown.
 //
-// Advance can be repeated after a crash, and can run in several processes at once: the lock on the
-// series and the unique occurrence number ensure that each occurrence is inserted once.
+// Advance can be called again after a crash, and can run in several processes at the same time. The
+// lock on the series and the unique occurrence number ensure that each occurrence is inserted only
+// once.
 //
-// If the quota has no room for an occurrence, the occurrence ends as ERROR. The series continues
-// once the occurrence's time has passed, so that each date fails once, independently of the others.
+// If an occurrence exceeds the quota, it is inserted in the state ERROR. The series continues only
+// after the time of that occurrence, so that each date fails once, independently of the others.
 func Advance(
 	ctx context.Context, tx *db.Tx, series publishing.SeriesID, wait bool, quota PostQuota,
 ) (written bool, err error) {
@@ -217,12 +220,13 @@ func Advance(
 	return next.Write, tx.SendBatch(ctx, b).Close()
 }
 
-// advanceTime limits AdvanceSeries' transaction, which locks a series and its channel.
+// advanceTime limits the duration of AdvanceSeries' transaction, which locks a series and its
+// channel.
 const advanceTime = 3 * time.Second
 
-// AdvanceSeries calls Advance in a transaction of its own, which takes at most advanceTime. It
-// returns the errors of Advance and ReadPostQuota, and pg.ErrOrgBusy. If the commit fails with an
-// error for which pg.IsAway returns true, the occurrence may have been inserted, and the next call
+// AdvanceSeries calls Advance in a separate transaction that takes at most advanceTime. It returns
+// any error from Advance or ReadPostQuota, or pg.ErrOrgBusy. If the commit fails with an error for
+// which pg.IsAway returns true, the occurrence may have been inserted anyway. The next call then
 // continues from there.
 func AdvanceSeries(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, series publishing.SeriesID, wait bool, q db.Quota,
@@ -243,7 +247,8 @@ func AdvanceSeries(
 	return written, nil
 }
 
-// occurrenceOf returns the id of an occurrence's root. A series has the same id as its first root.
+// occurrenceOf returns the id of an occurrence's root. A series has the same id as the root of its
+// first occurrence.
 func occurrenceOf(series publishing.SeriesID, number int) publishing.PostID {
 	return publishing.Occurrence(id.FromUUID[publishing.PostTag](series.UUID()), number)
 }
@@ -251,12 +256,12 @@ func occurrenceOf(series publishing.SeriesID, number int) publishing.PostID {
 //go:embed sql/set_aside_series.sql
 var setAsideSeries string
 
-// SetAsideSeries makes EndedSeries leave out a series whose next occurrence could not be inserted.
-// The wait grows with each consecutive failure, up to an hour. On the first failure, SetAsideSeries
-// adds reason, a human-readable sentence, to the current occurrence's timeline.
+// SetAsideSeries makes EndedSeries skip a series for a while if its next occurrence could not be
+// inserted. The wait grows with each consecutive failure, up to an hour. On the first failure,
+// SetAsideSeries adds reason, a human-readable sentence, to the current occurrence's timeline.
 //
-// It changes nothing if another transaction has locked the series. It returns pg.ErrOrgBusy or a
-// Postgres error.
+// If another transaction has locked the series, SetAsideSeries changes nothing. It returns
+// pg.ErrOrgBusy or any Postgres error.
 func SetAsideSeries(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, series publishing.SeriesID, reason string,
 ) error {
@@ -266,8 +271,8 @@ func SetAsideSeries(
 var templatePosts = `-- publishing.TemplatePosts
 select ` + rootColumns + ` from post p where p.group_id = $1`
 
-// template returns the posts from which occurrences are copied, each after its predecessor. Every
-// post has at least one part.
+// template returns the posts that are copied to make an occurrence, each after its predecessor.
+// Every post has at least one part.
 func template(ctx context.Context, tx *db.Tx, group publishing.GroupID) ([]publishing.Post, error) {
 	var posts []publishing.Post
 	parts := map[publishing.PostID][]publishing.Part{}
@@ -297,9 +302,9 @@ func template(ctx context.Context, tx *db.Tx, group publishing.GroupID) ([]publi
 const occurrenceWritten = `-- publishing.OccurrenceWritten
 insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'written', nullif($3, ''), $4)`
 
-// writeOccurrence inserts an occurrence of a locked series as a copy of its template. If the
-// template still needs an approval, the occurrence is a draft and held is true. writeOccurrence
-// returns a unique violation if the number already has a row.
+// writeOccurrence inserts an occurrence of a locked series as a copy of the template. If the
+// template still needs approval, the occurrence becomes a draft and held is true. If the occurrence
+// number already has a row, writeOccurrence returns a unique violation.
 func writeOccurrence(
 	ctx context.Context, tx *db.Tx, s lockedSeries, number int, at time.Time,
 ) (held bool, err error) {
@@ -319,7 +324,7 @@ func writeOccurrence(
 		p.State, p.Due, p.PublishDate = publishing.StateWaiting, nil, at
 		posts[i] = NewPost{Post: p}
 	}
-	// Only the root belongs to the series; the followers wait for it.
+	// Only the root has a series and an occurrence number. The followers wait for the root.
 	root := &posts[0]
 	root.State, root.Due = publishing.StateQueue, &at
 	reason := fmt.Sprintf("repeated every %d days", s.Days)
@@ -337,8 +342,8 @@ func writeOccurrence(
 	return held, tx.SendBatch(ctx, b).Close()
 }
 
-// copyOf returns a template's post with the ids that it has in an occurrence. The root's id is
-// derived from the series, and the root's first part has the same id as the root.
+// copyOf returns a copy of a template post, with the ids that the post has in an occurrence. The
+// root's id is derived from the series. The root's first part has the same id as the root.
 func copyOf(p publishing.Post, root publishing.PostID, series publishing.SeriesID, number int) publishing.Post {
 	idOf := func(post publishing.PostID) publishing.PostID {
 		if post == root {

@@ -10,9 +10,9 @@ import (
 	"crier/publishing/db"
 )
 
-// takenBy returns a statement that reads the minutes taken by posts and holds. It reads both at
-// once, because a create writes its post and deletes the hold in one transaction, and two separate
-// statements could miss both. A post in ERROR takes no minute, because it does not go out.
+// takenBy returns a statement that reads the minutes taken by posts and holds. A create command
+// writes its post and deletes the hold in one transaction, so two separate statements could miss
+// both. A post in ERROR takes no minute, because it will not be published.
 func takenBy(name, ofPost, ofHold string) string {
 	return `-- publishing.` + name + `
 select date_trunc('minute', p.publish_date) as at
@@ -23,17 +23,17 @@ select h.at from slot_hold h
 where ` + ofHold + ` and h.at >= $1 and h.at < $2 and h.expires_at > clock_timestamp()`
 }
 
-// $3 is the channel. allTaken tests that $3 is null, so that both statements have the same
+// $3 is the channel. allTaken checks that $3 is null, so that both statements have the same
 // parameters.
 var (
 	channelTaken = takenBy("ChannelTaken", `p.channel_id = $3::uuid`, `h.subject in ($3, h.org_id)`)
 	allTaken     = takenBy("AllTaken", `$3::uuid is null`, `true`)
 )
 
-// TakenMinutes returns the minutes between from and until, including the minute of from, in which
-// the channel has a post, a projected occurrence or a hold. For the zero channel, it considers all
-// channels. The caller must have locked the organization's slots. TakenMinutes returns ErrTooMuch
-// if there are publishing.MaxListed or more repeated posts.
+// TakenMinutes returns the minutes in which a channel has a post, a projected occurrence or a hold.
+// The range starts with from's minute and ends before until. If channel is zero, the range is
+// searched for all channels. The caller must have locked the organization's slots. TakenMinutes
+// returns ErrTooMuch if there are publishing.MaxListed or more repeated posts.
 func TakenMinutes(
 	ctx context.Context, tx *db.Tx, channel publishing.ChannelID, from, until time.Time,
 ) (publishing.TakenMinutes, error) {
@@ -45,7 +45,8 @@ func TakenMinutes(
 		statement = allTaken
 	}
 	b := &pgx.Batch{}
-	// Series are read first, so that an occurrence stored in between is found twice, not missed.
+	// Series are read first. An occurrence stored between the two reads is then found twice, not
+	// missed.
 	b.Queue(findSeriesInRange, from, until.UTC(), publishing.CustomerID{}, publishing.MaxListed, channel).
 		Query(collectProjected(&series))
 	b.Queue(statement, from, until, channel).Query(db.Into(&times, pgx.RowTo[time.Time]))
@@ -67,7 +68,7 @@ func TakenMinutes(
 	return taken, nil
 }
 
-// holdsRelease locks rows in key order to keep two creates from deadlocking.
+// holdsRelease locks rows in key order, to prevent deadlocks between two create commands.
 const holdsRelease = `-- publishing.HoldsRelease
 with held as (
   select h.subject, h.at from unnest($2::uuid[], $3::timestamptz[]) u(channel, at)
@@ -76,8 +77,8 @@ with held as (
 )
 delete from slot_hold h using held where h.org_id = $1 and h.subject = held.subject and h.at = held.at`
 
-// queueHoldsRelease queues a statement that deletes the holds at the roots' times, because the
-// posts now take those times.
+// queueHoldsRelease queues a statement that deletes the holds at the roots' times, because these
+// times are now taken by the posts.
 func queueHoldsRelease(tx *db.Tx, b *pgx.Batch, posts []NewPost) {
 	var channels [][16]byte
 	var dates []time.Time

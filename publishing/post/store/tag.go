@@ -13,8 +13,8 @@ const tagsByName = `-- publishing.TagsByName
 select t.id from unnest($1::text[]) with ordinality u(name, n) join tag t on lower(t.name) = lower(u.name)
 order by u.n`
 
-// TagsByName returns the ids of the tags with the given names, in the order of names. It ignores
-// case, and leaves out unknown names.
+// TagsByName returns the ids of the tags with the given names, in the order of names. Names are
+// compared without regard to case. Unknown names are skipped.
 func TagsByName(ctx context.Context, tx *db.Tx, names []string) ([]publishing.TagID, error) {
 	rows, err := tx.Query(ctx, tagsByName, names)
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"crier/tenancy"
 )
 
-// ThreadData holds everything in a set of threads except the roots.
+// ThreadData holds all data for a set of threads, except for the roots.
 type ThreadData struct {
 	Followers map[publishing.GroupID][]publishing.Post
 	// Settings holds the templates' settings.
 	Settings map[publishing.GroupID]json.RawMessage
-	// Parts holds the parts in order, with their attachments. A follower's first part has the
-	// follower's delay.
+	// Parts holds the parts of each group in order, with their attachments. A follower's first part
+	// has the follower's delay.
 	Parts    map[publishing.GroupID][]publishing.Part
 	Media    map[publishing.MediaID]publishing.Medium
 	Channels map[publishing.ChannelID]publishing.Channel
-	// Tags holds those of the roots' tags that still exist.
+	// Tags holds the roots' tags, without deleted ones.
 	Tags map[publishing.TagID]publishing.Tag
 }
 
@@ -53,9 +53,9 @@ type settingsRow struct {
 	Settings json.RawMessage    `db:"settings"`
 }
 
-// ReadThreadData reads the roots' threads in one round trip. The parts and settings of projected
-// occurrences are keyed by their templates' groups. ReadThreadData returns ErrTooMuch if the data
-// is larger than publishing.MaxListedBytes.
+// ReadThreadData reads the given roots' threads in one round trip. For projected occurrences, the
+// parts and settings are keyed by the template's group. ReadThreadData returns ErrTooMuch if the
+// data exceeds publishing.MaxListedBytes.
 func ReadThreadData(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, roots []publishing.Post,
 ) (w ThreadData, err error) {
@@ -139,9 +139,9 @@ join media m on m.org_id = t.org_id and m.id = t.media_id
 where p.group_id = any($1) and (p.deleted_at is null or p.group_id = any($2))
 order by t.part_id, t.position`
 
-// readParts queues statements that read the parts of groups. It calls do with each part and its
-// row, ordered by position, and adds the parts' media to media. It leaves out the parts of deleted
-// posts, except in the groups in hidden.
+// readParts queues statements that read the parts of groups. It calls do for each part, in order of
+// position, and adds the parts' media to media. Parts of deleted posts are skipped, except in the
+// groups listed in hidden.
 func readParts(
 	b *pgx.Batch, most *budget, groups, hidden [][16]byte, media map[publishing.MediaID]publishing.Medium,
 	do func(partRow, publishing.Part),
@@ -177,8 +177,8 @@ select at, event as kind, node, by, reason from (
   order by e.at desc, e.id desc limit 1000) newest
 order by at, id`
 
-// Events returns the newest 1000 events in a group's timeline, oldest first. It returns none if the
-// group does not exist. It returns pg.ErrOrgBusy or a Postgres error.
+// Events returns the 1000 newest events in a group's timeline, oldest first. If the group does not
+// exist, it returns no events. It returns pg.ErrOrgBusy or any Postgres error.
 func Events(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, group publishing.GroupID,
 ) (out []publishing.Event, err error) {

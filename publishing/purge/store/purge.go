@@ -32,10 +32,9 @@ const (
 	// PurgeDeliveries are webhook deliveries, and PurgeWebhooks are the webhooks.
 	PurgeDeliveries Purgeable = "webhook-deliveries"
 	PurgeWebhooks   Purgeable = "webhooks"
-	// PurgeNotifications are the notifications in the bell, and PurgeIncidentEvents are the events
-	// that have not been counted yet. All posts and channels must be deleted before these rows,
-	// because posts and channels create events, and nothing else deletes events that are created
-	// later.
+	// PurgeNotifications are notifications, and PurgeIncidentEvents are incident events that have
+	// not been counted yet. All posts and channels must be deleted before these rows, because posts
+	// and channels create events. Nothing else deletes events that are created later.
 	PurgeNotifications  Purgeable = "notifications"
 	PurgeIncidentEvents Purgeable = "incident-events"
 	// PurgeSeries are series. All posts must be deleted first.
@@ -45,16 +44,17 @@ const (
 	PurgeChannels Purgeable = "channels"
 	// PurgeCustomers are customers. All channels must be deleted first.
 	PurgeCustomers Purgeable = "customers"
-	// PurgePauses are pauses, including the one that stops the organization. They come last, so
-	// that nothing is published in the meantime.
+	// PurgePauses are pauses, including the pause that stops all publishing for the organization.
+	// They are deleted last, so that nothing is published in the meantime.
 	PurgePauses Purgeable = "pauses"
 )
 
 // beforeAll is the parameter $2 or, if $2 is empty, the smallest uuid.
 const beforeAll = `coalesce(nullif($2::text, ''), '00000000-0000-0000-0000-000000000000')::uuid`
 
-// These statements return an organization's rows in key order, after the key $2. They also return
-// posts whose group has a post that is being sent; the deleting statement skips these.
+// These statements return an organization's rows in key order, after the key $2. The results
+// include posts whose group has a post that is being sent. The statement that deletes posts skips
+// them.
 const (
 	findOwnedPosts = `-- publishing.FindOwnedPosts
 select id::text from post where org_id = $1 and id > ` + beforeAll + ` order by id limit $3`
@@ -87,15 +87,15 @@ select id::text from channel where org_id = $1 and id > ` + beforeAll + ` order 
 	findOwnedCustomers = `-- publishing.FindOwnedCustomers
 select id::text from customer where org_id = $1 and id > ` + beforeAll + ` order by id limit $3`
 
-	// All rows of a subject share one key here.
+	// Here, all rows of a subject share one key.
 	findOwnedPauses = `-- publishing.FindOwnedPauses
 select subject::text from pause where org_id = $1 and subject > ` + beforeAll + `
 group by subject order by subject limit $3`
 )
 
 // FindOwned returns the keys of at most limit rows of a kind, in key order, starting after the
-// given key. If after is empty, it starts with the first row. FindOwned returns pg.ErrOrgBusy or
-// the Postgres error.
+// given key. If after is empty, it starts with the first row. Any error is pg.ErrOrgBusy or a
+// Postgres error.
 func FindOwned(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, after string, limit int,
 ) (keys []string, err error) {
@@ -147,9 +147,9 @@ delete from customer where org_id = $1 and id = any ($2::text[]::uuid[])`
 delete from pause where org_id = $1 and subject = any ($2::text[]::uuid[])`
 )
 
-// Purge deletes the rows of a kind with the given keys in one statement and returns how many it
-// deleted. Rows that are deleted along with them do not count. Purge skips locked posts, and all
-// posts of a group with a post that is being sent.
+// Purge deletes the rows of a kind with the given keys in one statement, and returns how many of
+// these rows it deleted. Rows that are deleted along with them do not count. Purge skips locked
+// posts, and all posts of a group in which a post is being sent.
 //
 // If Postgres rejects the deletion of one row, for example because rows of another kind refer to
 // it, Purge deletes nothing and returns the error; see batch.Sweep.
@@ -180,7 +180,7 @@ where org_id = $1 and stopped_at is null
   and id in (select id from series where org_id = $1 and stopped_at is null order by id limit $2)`
 
 // EndAllSeries ends at most limit series and returns how many it ended. No further occurrences of
-// these series are created. It returns pg.ErrOrgBusy or the Postgres error.
+// these series are created. Any error is pg.ErrOrgBusy or a Postgres error.
 func EndAllSeries(ctx context.Context, d *db.DB, org tenancy.OrgID, limit int) (n int, err error) {
 	return purge(ctx, d, org, seriesEndAll, org, limit)
 }
@@ -203,12 +203,13 @@ const (
 // StoredFile identifies a row that has files in the blob store.
 type StoredFile struct {
 	Media publishing.MediaID `db:"media_id"`
-	// Spec says which picture was derived from the medium. It is empty for the medium itself.
+	// Spec says which picture was derived from the medium. It is empty if the row is the medium
+	// itself.
 	Spec string `db:"spec"`
 	// Attempts is how many attempts were made to derive the picture.
 	Attempts int `db:"attempts"`
-	// Key is the medium's Blob, or empty if another medium keeps the bytes. For a picture, it is
-	// the publishing.Medium.Key of the picture's medium.
+	// Key is the Blob of a medium, or empty if another medium still needs the same bytes. For a
+	// picture, Key is the publishing.Medium.Key of the medium that the picture was derived from.
 	Key string `db:"key"`
 }
 
@@ -237,8 +238,9 @@ func (f StoredFile) BlobKeys(org tenancy.OrgID) []string {
 	return keys
 }
 
-// keptBytes is true if the bytes of the medium m are kept by another medium that a part uses or
-// that is deleted later. Shared bytes are therefore deleted with the last medium that uses them.
+// keptBytes is the SQL condition that another medium still needs the bytes of medium m. That is the
+// case if a part uses the other medium, or if it will be deleted later than m. As a result, shared
+// bytes are deleted with the last medium that uses them.
 const keptBytes = `exists (select from media o
   where o.org_id = m.org_id and o.blob = m.blob and o.id <> m.id and o.deleted_at is null and o.size > 0
     and (o.id > m.id or m.deleted_at is not null
@@ -253,8 +255,8 @@ where d.org_id = $1 and (d.media_id, d.spec) > (` + beforeAll + `, $3)
 order by d.media_id, d.spec limit $4`
 
 // ownedMedia returns the statement for one of the two kinds of media. "offset 0" makes Postgres
-// find the media by organization instead of scanning all organizations' media in id order. Media
-// that are marked as deleted have no index.
+// find the media by organization instead of scanning all organizations' media in id order. There is
+// no index for media that are marked as deleted.
 func ownedMedia(name, kind string) string {
 	return `-- publishing.` + name + `
 select m.id as media_id, '' as spec, 0 as attempts, case when ` + keptBytes + ` then '' else m.blob end as key from (
@@ -271,8 +273,8 @@ var (
 
 // FindFiles returns at most limit rows of a kind, in key order, starting after the given row. If
 // after is zero, it starts with the first row. FindFiles skips media that are attached to a part,
-// and their derived pictures. It also skips media that still have derived pictures, and pictures
-// that are being made. It returns pg.ErrOrgBusy or the Postgres error.
+// along with their derived pictures. It also skips media that still have derived pictures, and
+// pictures that are being made. Any error is pg.ErrOrgBusy or a Postgres error.
 func FindFiles(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind FileKind, after StoredFile, limit int,
 ) (files []StoredFile, err error) {
@@ -289,8 +291,8 @@ func FindFiles(
 	return files, err
 }
 
-// purgePictures compares the number of attempts, so that a picture that was taken in the meantime
-// keeps its row.
+// purgePictures compares the number of attempts, so that a picture keeps its row if another attempt
+// has begun in the meantime.
 const purgePictures = `-- publishing.PurgePictures
 delete from derived_picture d using unnest($2::uuid[], $3::text[], $4::integer[]) f(media, spec, attempts)
 where d.org_id = $1 and d.media_id = f.media and d.spec = f.spec and d.attempts = f.attempts`
@@ -301,8 +303,8 @@ delete from media m where m.org_id = $1 and m.id = any ($2::uuid[]) and ` + db.U
 
 // PurgeFiles deletes the rows of files that have been deleted from the blob store, and returns how
 // many rows it deleted. It skips pictures that were taken after FindFiles, because the new attempt
-// may write a file. If it returns an error, pg.ErrOrgBusy or the Postgres error, it has deleted
-// nothing.
+// may write a file. If PurgeFiles returns an error, it has deleted nothing. Any error is
+// pg.ErrOrgBusy or a Postgres error.
 func PurgeFiles(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind FileKind, files []StoredFile,
 ) (n int, err error) {
@@ -322,7 +324,7 @@ select exists (select from post where org_id = $1),
     or exists (select from derived_picture where org_id = $1)`
 
 // OwnedLeft reports whether the organization still has posts, and whether it still has media or
-// pictures. It returns pg.ErrOrgBusy or the Postgres error.
+// pictures. Any error is pg.ErrOrgBusy or a Postgres error.
 func OwnedLeft(ctx context.Context, d *db.DB, org tenancy.OrgID) (posts, files bool, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(ownedLeft, org).QueryRow(func(row pgx.Row) error { return row.Scan(&posts, &files) })

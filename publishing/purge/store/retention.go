@@ -30,7 +30,7 @@ const (
 	PruneDeliveries Prunable = "webhook-deliveries"
 	// PruneSecrets are former webhook secrets that no longer sign deliveries.
 	PruneSecrets Prunable = "webhook-secrets"
-	// PruneFigures are a channel's or post's metrics for one day.
+	// PruneFigures are the daily metrics of channels and posts.
 	PruneFigures Prunable = "analytics"
 	// PruneNotifications are the notifications in the bell.
 	PruneNotifications Prunable = "notifications"
@@ -45,14 +45,14 @@ type OldRow struct {
 	ID string    `db:"id"`
 }
 
-// These statements find old rows by time alone, starting after the row given by $2 and $3. The
-// deleting statement tests whether a row can be deleted, so that a row that cannot be tested does
-// not stop the others. Each statement reads in index order, because any number of rows can have the
-// same time.
+// These statements find old rows only by their time, starting after the row given by $2 and $3.
+// Whether a row may be deleted is tested by the statement that deletes it. If the test itself fails
+// for one row, the other rows can still be deleted. Each statement reads in index order, because
+// any number of rows can have the same time.
 //
-// Some statements and their indexes order by an expression instead of a key. If the index contained
-// the key itself, the planner would use that index to look up a row by key, and would read the
-// whole index.
+// Some statements and their indexes are ordered by an expression on a key instead of the key
+// itself. If such an index contained the key itself, the planner would use the index to look up a
+// row by key, and would read the whole index.
 const (
 	findOldKeys = `-- publishing.FindOldKeys
 select i.created_at as at, i.org_id as of, i.key as id from idempotency i
@@ -66,9 +66,9 @@ where e.at < now() - $1 * interval '1 millisecond'
   and (e.at, e.id + 0) > ($2::timestamptz, coalesce(nullif($3::text, ''), '0')::bigint)
 order by e.at, e.id + 0 limit $4`
 
-	// Finds one row per group: its first post. All other posts of a group have a delay, even posts
-	// that an edit dropped. Until the first post is deleted, nothing is found for the group,
-	// however many other posts were dropped.
+	// This statement finds one row per group, which is the group's first post. All other posts of a
+	// group have a delay, even posts that were removed by an edit. Until the first post is deleted,
+	// nothing is found for the group, no matter how many other posts were removed.
 	findOldDeleted = `-- publishing.FindOldDeleted
 select p.deleted_at as at, p.org_id as of, p.id::text as id from post p
 where p.deleted_at < now() - $1 * interval '1 millisecond' and p.delay_minutes = 0
@@ -106,7 +106,7 @@ order by n.last_at, n.id::text limit $4`
 
 // FindOld returns at most limit rows of a kind that are older than age, oldest first, starting
 // after the given row. If after is zero, it starts with the oldest row. Some of the rows may still
-// be needed; see Prune. FindOld returns the Postgres error.
+// be needed; see Prune. Any error is a Postgres error.
 func FindOld(
 	ctx context.Context, d *db.DB, kind Prunable, age time.Duration, after OldRow, limit int,
 ) (rows []OldRow, err error) {
@@ -158,7 +158,7 @@ with old as (
 )
 delete from webhook_old_key k using old where k.org_id = any (array[old.org_id]) and k.id = any (array[old.id])`
 
-// $4 holds the days, because a subject has a row for each day.
+// $4 holds the days of the rows, because a subject has one row per day.
 const pruneFigures = `-- publishing.PruneFigures
 with old as (
   select d.org_id, d.subject, d.day from unnest($1::uuid[], $2::text[], $4::timestamptz[]) u(org, subject, at)
@@ -179,10 +179,9 @@ with old as (
 )
 delete from notification n using old where n.org_id = any (array[old.org_id]) and n.id = any (array[old.id])`
 
-// Prune deletes the given rows in one statement, except rows that are newer than age or still
-// needed, and returns the number of deleted rows. It skips rows that another transaction has
-// locked. If Postgres rejects the deletion of one row, Prune deletes nothing and returns the error;
-// see batch.Sweep.
+// Prune deletes the given rows in one statement and returns the number of deleted rows. It skips
+// rows that are newer than age, still needed, or locked by another transaction. If Postgres rejects
+// the deletion of one row, Prune deletes nothing and returns the error; see batch.Sweep.
 //
 // A deleted post is pruned together with its group. The result then counts all posts of the groups,
 // so it can exceed the number of given rows.

@@ -14,13 +14,13 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// ClaimRules holds the settings that all of a process's claims share.
+// ClaimRules holds the settings shared by all claims of a process.
 type ClaimRules struct {
 	// Hold is how long a claim lasts unless it is extended.
 	Hold time.Duration
-	// MaxLate is how late a due post may be and still be claimed.
+	// MaxLate is the maximum lateness at which a due post can still be claimed.
 	MaxLate time.Duration
-	// Window is how many of each organization's channels one claim visits.
+	// Window is the number of channels that one claim visits per organization.
 	Window int
 	// Node is the process's name in timelines.
 	Node string
@@ -29,10 +29,10 @@ type ClaimRules struct {
 //go:embed sql/claim.sql
 var claim string
 
-// Claim claims due posts, at most one per channel. It returns the posts, and when each organization
-// has more posts due. With a stale lease, it claims nothing. number identifies the statement within
-// the process. After an error, pass number to GiveBack to return the posts that the statement may
-// have claimed.
+// Claim claims due posts, at most one per channel. It returns the claimed posts, and the time at
+// which each organization has more posts due. If the lease is stale, it claims nothing. number
+// identifies the statement within the process. After an error, pass number to GiveBack, because the
+// statement may have claimed posts.
 func Claim(
 	ctx context.Context, d *db.DB, l dispatch.Lease, wants []dispatch.Want, limits dispatch.ClaimLimits,
 	number int64,
@@ -55,7 +55,8 @@ func Claim(
 	return r, err
 }
 
-// claimRow is a claimed post or, if it has no post, what else an organization has due.
+// claimRow is a row returned by claim.sql. It holds either a claimed post or, without a post, what
+// else is due for an organization.
 type claimRow struct {
 	dispatch.Claimed
 	connector, destination *string
@@ -100,8 +101,8 @@ func wantArrays(wants []dispatch.Want) (orgs [][16]byte, permits []int32, after 
 	return orgs, permits, after
 }
 
-// platformLimits returns the platforms and their limits. spent lists the platforms that are at
-// their limit; claim.sql claims nothing for them.
+// platformLimits returns the names of the platforms and their limits. spent lists the platforms
+// that have reached their limit; claim.sql claims no posts for them.
 func platformLimits(l dispatch.ClaimLimits) (names []string, most []int32, spent []string) {
 	names, most, spent = []string{}, []int32{}, []string{}
 	for name, n := range l.Platforms {
@@ -113,8 +114,8 @@ func platformLimits(l dispatch.ClaimLimits) (names []string, most []int32, spent
 	return names, most, spent
 }
 
-// fullDestinations returns the destinations that hold at least as many permits as are free. These
-// destinations get no more permits.
+// fullDestinations returns the destinations that hold at least as many permits as are free. They do
+// not get any more permits.
 func fullDestinations(l dispatch.ClaimLimits) (out []string) {
 	for name, n := range l.Busy {
 		if n >= l.Free {

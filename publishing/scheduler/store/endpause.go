@@ -13,22 +13,22 @@ import (
 	"crier/tenancy"
 )
 
-// MaxGiveUp limits how many posts EndPause abandons in its transaction. Callers of GiveUpKeptBack
-// must observe the same limit, which GiveUpKeptBack does not check.
+// MaxGiveUp limits the number of posts that EndPause abandons in its transaction. Callers of
+// GiveUpKeptBack must not exceed this limit either. GiveUpKeptBack does not check this.
 const MaxGiveUp = 1000
 
-// PauseEnd says which pause ends, and how. With the scope publishing.PauseInstance, a stop ends,
-// and the subject is the organization.
+// PauseEnd describes which pause ends and what happens to the posts. If Scope is
+// publishing.PauseInstance, a stop ends and Subject is the organization.
 type PauseEnd struct {
 	Scope   publishing.PauseScope
 	Subject any
-	// Hold is the longest time that a post may have been held back and still be published. Posts
-	// held back for longer are abandoned, except those that another pause still holds back.
+	// Hold is how long a post can be held back and still be published. Posts held back for longer
+	// are abandoned, except for posts that another pause still holds back.
 	Hold time.Duration
-	// AllSince means that every post that became due since the pause began is abandoned, even if
-	// another pause still covers the post.
+	// AllSince means that all posts that became due since the pause began are abandoned, even posts
+	// that another pause still covers.
 	AllSince bool
-	// By says who ends the pause, for timelines.
+	// By identifies who ends the pause, as shown in timelines.
 	By string
 }
 
@@ -38,17 +38,18 @@ var findKeptBack string
 //go:embed sql/expire_paused.sql
 var expirePaused string
 
-// EndPause ends a pause. It abandons the posts that e selects, except those in except, then deletes
-// the pause and updates the flags of the channels that the pause covered. A channel that another
-// pause covers stays paused. missed is the number of posts abandoned, including followers.
+// EndPause ends a pause. It abandons the posts selected by e, except for the posts in except. Then
+// it deletes the pause and updates the flags of the channels that the pause covered. If another
+// pause covers a channel, the channel stays paused. missed is the number of abandoned posts,
+// including followers.
 //
-// If MaxGiveUp or more posts must be abandoned, EndPause changes nothing and done is false: call
-// GiveUpKeptBack, then EndPause again in another transaction. No post that the pause covers is
-// claimed until EndPause has returned done and the transaction is committed.
+// If MaxGiveUp or more posts must be abandoned, EndPause changes nothing and returns done == false.
+// In that case, call GiveUpKeptBack, and then EndPause again in a new transaction. Posts covered by
+// the pause are not claimed until EndPause has returned done == true and its transaction commits.
 //
-// known is false if the subject or the organization does not exist. A stop does not end while the
-// organization is suspended or marked for deletion. In that case, and if there is no stop, EndPause
-// changes nothing and done is true. EndPause returns the same errors as Pause.
+// known is false if the subject or the organization does not exist. A stop cannot end while the
+// organization is suspended or marked for deletion. In that case, or if there is no stop, EndPause
+// changes nothing and returns done == true. EndPause returns the same errors as Pause.
 func EndPause(
 	ctx context.Context, tx *db.Tx, e PauseEnd, except []publishing.PostID,
 ) (missed int, known, done bool, err error) {
@@ -85,7 +86,8 @@ func (e PauseEnd) expire(posts []publishing.PostID, node string) []any {
 	return []any{e.Scope, e.Subject, e.Hold.Milliseconds(), e.AllSince, db.UUIDs(posts), e.By, node}
 }
 
-// written returns a callback that stores the number of rows written by a statement in n.
+// written returns a callback that counts the rows a statement has written and stores the count in
+// n.
 func written(n *int) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		*n = int(tag.RowsAffected())
@@ -93,8 +95,9 @@ func written(n *int) func(pgconn.CommandTag) error {
 	}
 }
 
-// FindKeptBack returns at most limit posts that must be abandoned when the pause ends, in no
-// particular order and without the posts in except. It returns pg.ErrOrgBusy or a Postgres error.
+// FindKeptBack returns posts that must be abandoned when the pause ends. It returns at most limit
+// posts, in no particular order, and none of the posts in except. It returns pg.ErrOrgBusy or any
+// Postgres error.
 func FindKeptBack(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, e PauseEnd, except []publishing.PostID, limit int,
 ) (posts []publishing.PostID, err error) {
@@ -104,10 +107,12 @@ func FindKeptBack(
 	return posts, err
 }
 
-// GiveUpKeptBack abandons, in one statement, those of the given posts that must still be abandoned
-// when the pause ends. It returns how many posts it abandoned, including followers. It does not end
-// the pause: see EndPause. If Postgres rejects the change to one post, none is changed.
-// GiveUpKeptBack returns pg.ErrOrgBusy or a Postgres error.
+// GiveUpKeptBack abandons the given posts in one statement. Posts that no longer need to be
+// abandoned when the pause ends are skipped. GiveUpKeptBack returns the number of abandoned posts,
+// including followers. It does not end the pause; see EndPause.
+//
+// If Postgres rejects the change to one post, no post is changed. GiveUpKeptBack returns
+// pg.ErrOrgBusy or any Postgres error.
 func GiveUpKeptBack(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, e PauseEnd, posts []publishing.PostID,
 ) (missed int, err error) {

@@ -18,12 +18,12 @@ import (
 //go:embed sql/finish.sql
 var finish string
 
-// Finish stores outcomes in one statement, matching them by claim token, and returns what changed.
-// There must be at most one outcome per post.
+// Finish stores outcomes in one statement and returns what changed. It matches outcomes with posts
+// by claim token. There must be at most one outcome per post.
 //
 // If a post is missing from done, or has no State there, its claim was lost. Even then, a success
-// is stored for the part. If Postgres rejects one outcome, none is stored: see batch.Isolate. After
-// an error, Finish can be repeated with the same outcomes.
+// is stored for the part. If Postgres rejects one outcome, no outcome is stored; see batch.Isolate.
+// After an error, Finish can be called again with the same outcomes.
 func Finish(
 	ctx context.Context, d *db.DB, outcomes []dispatch.Outcome, lateGap time.Duration, node string,
 ) (done []dispatch.Finished, err error) {
@@ -56,7 +56,7 @@ func finishedColumns(f *dispatch.Finished) []db.Column {
 	}
 }
 
-// MaxUnknown is the maximum number of unknown outcomes that FindUnknown returns.
+// MaxUnknown is the maximum number of posts that FindUnknown returns.
 const MaxUnknown = 1000
 
 //go:embed sql/find_unknown.sql
@@ -75,12 +75,12 @@ func scanUnknown(row pgx.CollectableRow) (dispatch.UnknownPost, error) {
 }
 
 // FindUnknown returns posts in the lease's shards that have an unknown outcome and whose platform
-// is due to be asked. Organizations take turns, as do the destinations within an organization.
-// FindUnknown leaves out the posts in except. For the destinations in resting, it also leaves out
-// posts whose outcome has been unknown for at most unknownFor.
+// is due to be queried. Organizations take turns, and so do the destinations within an
+// organization. Posts in except are not returned. For a destination in resting, only posts whose
+// outcome has been unknown for longer than unknownFor are returned.
 //
-// FindUnknown takes no locks: see ClaimUnknown. With a stale lease, it finds nothing. It returns
-// any Postgres error.
+// FindUnknown takes no locks; ClaimUnknown does. If the lease is stale, FindUnknown returns no
+// posts. It returns any Postgres error.
 func FindUnknown(
 	ctx context.Context, d *db.DB, l dispatch.Lease, except []publishing.PostID, resting []string,
 	unknownFor time.Duration,
@@ -96,8 +96,8 @@ func FindUnknown(
 //go:embed sql/claim_unknown.sql
 var claimUnknown string
 
-// ClaimedUnknown is a post with an unknown outcome that this process has claimed in order to ask
-// the platform.
+// ClaimedUnknown is a post with an unknown outcome that this process has claimed so that it can
+// query the platform.
 type ClaimedUnknown struct {
 	Org   tenancy.OrgID     `db:"org_id"`
 	Post  publishing.PostID `db:"id"`
@@ -110,10 +110,10 @@ type ClaimedUnknown struct {
 	Now time.Time `db:"now"`
 }
 
-// ClaimUnknown claims those of the given posts whose outcome is still unknown and due to be looked
-// up, and returns them. No other process claims these posts for the duration hold. Posts that
-// another transaction has locked are left out. After a Postgres error, posts may have been claimed;
-// FindUnknown finds them again after hold.
+// ClaimUnknown claims those of the given posts whose outcome is still unknown and due for a query.
+// It returns the claimed posts. No other process claims them for the duration hold. Posts locked by
+// another transaction are skipped. After a Postgres error, posts may have been claimed; FindUnknown
+// finds them again once hold has passed.
 func ClaimUnknown(
 	ctx context.Context, d *db.DB, posts []publishing.PostID, hold time.Duration,
 ) (out []ClaimedUnknown, err error) {

@@ -17,8 +17,8 @@ import (
 //go:embed sql/load_work.sql
 var loadWork string
 
-// Load returns those of the given posts that are claimed, with everything needed to send them. It
-// never returns an incomplete post: if there is an error, it returns no posts.
+// Load returns those of the given posts that are claimed, with all the data needed to send them. It
+// never returns an incomplete post. If there is an error, it returns no posts.
 func Load(ctx context.Context, d *db.DB, posts []publishing.PostID) (out []dispatch.Work, err error) {
 	var rows []workRow
 	err = d.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
@@ -49,13 +49,13 @@ func Load(ctx context.Context, d *db.DB, posts []publishing.PostID) (out []dispa
 	return out, nil
 }
 
-// workRow is a post with one of its publications, or with no publication.
+// workRow is a post together with one of its publications, or without a publication.
 type workRow struct {
 	work        dispatch.Work
 	committing  *time.Time
 	publication dispatch.Publication
 	marked      *time.Time
-	// attached is set if the part has media, which workMedia then reads.
+	// attached is set if the part has media. They are then read by workMedia.
 	attached bool
 }
 
@@ -101,8 +101,8 @@ func (r *workRow) part() dispatch.Publication {
 	return x
 }
 
-// sentPart identifies a part. It includes the organization, so that the part cannot be mistaken for
-// another organization's part.
+// sentPart identifies a part. It includes the organization, so that parts of different
+// organizations cannot be confused.
 type sentPart struct {
 	org  tenancy.OrgID
 	part publishing.PartID
@@ -115,8 +115,8 @@ join attachment t on t.part_id = any (array[want.part]) and (t.org_id = want.org
 join media m on m.id = any (array[t.media_id]) and (m.org_id = t.org_id) is true
 order by t.position`
 
-// loadMedia returns the media of the parts that have any. A post's media do not change while the
-// post is claimed.
+// loadMedia returns the media of the given parts. Parts without media are not in the map. A post's
+// media do not change while the post is claimed.
 func loadMedia(ctx context.Context, d *db.DB, rows []workRow) (map[sentPart][]dispatch.AttachedMedium, error) {
 	var orgs, parts [][16]byte
 	for _, row := range rows {

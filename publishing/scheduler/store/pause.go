@@ -13,9 +13,9 @@ import (
 	"crier/tenancy"
 )
 
-// reached selects the channels that a pause covers: all of the organization's channels, those of a
-// customer, or a single channel. $1 is the scope and $2 the subject. For a stop, the subject is the
-// organization.
+// reached selects the channels that a pause covers: all channels of the organization, the channels
+// of one customer, or a single channel. $1 is the scope and $2 the subject. If the scope is a stop,
+// the subject is the organization.
 const reached = `select c.id from channel c
   where c.deleted_at is null
     and ($1 in ('organization', 'instance') or $1 = 'customer' and c.customer_id = $2
@@ -31,19 +31,19 @@ insert into pause (org_id, subject, scope, by) values ($1, $2, $3, $4) on confli
 const pauseClear = `-- publishing.PauseClear
 delete from pause where subject = $1 and scope = $2`
 
-// stopMayEnd reports whether there is a stop and the organization is neither suspended nor marked
-// for deletion. LockOrganization keeps this state from changing until the stop is deleted.
+// stopMayEnd reports whether a stop exists and the organization is neither suspended nor marked for
+// deletion. LockOrganization prevents this from changing until the stop is deleted.
 const stopMayEnd = `-- publishing.StopMayEnd
 select exists (
   select from pause u join organization o on o.id = u.org_id
   where u.subject = $1 and u.scope = 'instance' and o.suspended_at is null and o.deleted_at is null)`
 
-// pauseApply sets the flag of each covered channel to whether any pause covers the channel. When a
-// channel's last pause ends, everything that became due until then counts as held back, including
-// posts claimed before the pause.
+// pauseApply updates the paused flag of each channel that a pause covers. The flag is set if any
+// pause still covers the channel. When a channel's last pause ends, all posts that became due
+// before that time count as held back, including posts claimed before the pause.
 //
-// held_until is two minutes ahead because a post is normally not late within two minutes of its
-// time, but after a pause every post must count as late.
+// held_until is set to two minutes from now. Normally, a post counts as late only two minutes after
+// its due time, but after a pause every post must count as late.
 const pauseApply = `-- publishing.PauseApply
 update channel_queue x set paused = s.paused,
   held_until = case when x.paused and not s.paused then now() + interval '2 minutes' else x.held_until end,
@@ -55,13 +55,14 @@ from (
   from (` + reached + `) r) s
 where x.channel_id = s.id`
 
-// Pause sets one pause and updates the flags of the channels that the pause covers. known is false
-// if the subject or the organization does not exist. With the scope publishing.PauseInstance, the
-// subject is the organization. Setting the same pause again changes nothing.
+// Pause sets a pause and updates the flags of the channels that the pause covers. known is false if
+// the subject or the organization does not exist. If scope is publishing.PauseInstance, the subject
+// is the organization. If the same pause is already set, Pause changes nothing.
 //
-// Once the pause is committed, no claim takes a post that the pause covers; Revoke ends earlier
-// claims. Pause returns any Postgres error. If it waits too long for another transaction that
-// changes the organization's pauses or connects a channel, pg.IsLocked returns true for the error.
+// Once the pause is committed, posts that it covers can no longer be claimed. To end earlier
+// claims, call Revoke. Pause returns any Postgres error. If it waits too long for another
+// transaction that changes the organization's pauses or connects a channel, pg.IsLocked returns
+// true for the error.
 func Pause(
 	ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any, by string,
 ) (known bool, err error) {
@@ -87,9 +88,9 @@ func lockPauses(ctx context.Context, tx *db.Tx, scope publishing.PauseScope, sub
 const stoppedOrgs = `-- publishing.StoppedOrgs
 select org_id from pause where org_id = any ($1::uuid[]) and subject = org_id and scope = 'instance'`
 
-// Stopped returns which of the organizations are stopped, in no particular order. It uses the
-// scheduler's role, which sees the stops of all organizations but no other pauses. It returns any
-// Postgres error.
+// Stopped returns those of the given organizations that are stopped, in no particular order. It
+// uses the scheduler's role, which can see the stops of all organizations but no other pauses. It
+// returns any Postgres error.
 func Stopped(ctx context.Context, d *db.DB, orgs []tenancy.OrgID) (stopped []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(stoppedOrgs, db.UUIDs(orgs)).Query(db.Into(&stopped, pgx.RowTo[tenancy.OrgID]))
@@ -100,12 +101,12 @@ func Stopped(ctx context.Context, d *db.DB, orgs []tenancy.OrgID) (stopped []ten
 //go:embed sql/revoke_paused_claims.sql
 var revokePausedClaims string
 
-// Revoke ends the claims that a pause covers and whose calls have not begun. It does nothing if the
-// pause has already been deleted. Once Revoke is committed, no post that the pause covers begins a
-// call. If it returns a Postgres error, no claim has been ended.
+// Revoke ends the claims that a pause covers, except for claims whose calls have already begun. If
+// the pause has been deleted, Revoke does nothing. Once its transaction commits, no call begins for
+// a post that the pause covers. If Revoke returns a Postgres error, no claim was ended.
 //
-// Revoke must not run in the same transaction as Pause, which locks rows in channel_queue: posts
-// must be locked before those rows.
+// Revoke must not run in the same transaction as Pause. Pause locks rows in channel_queue, and
+// posts must be locked before such rows.
 func Revoke(ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any, by string) error {
 	_, err := tx.Exec(ctx, revokePausedClaims, scope, subject, by, tx.Node)
 	return err
@@ -136,9 +137,10 @@ type heldRow struct {
 	HTML        bool                 `db:"html"`
 }
 
-// Held returns what a pause of the subject holds back, or would hold back: the number of due posts,
-// the number of posts in flight, and the first publishing.MaxHeldShown queued posts by due time. If
-// the subject covers no channels, the numbers are 0. Held returns any Postgres error.
+// Held returns what a pause of the subject holds back, or would hold back if it were set. The
+// result has the number of due posts, the number of posts in flight, and the first
+// publishing.MaxHeldShown queued posts by due time. If the subject covers no channels, both numbers
+// are 0. Held returns any Postgres error.
 func Held(
 	ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any,
 ) (out publishing.PauseResult, err error) {

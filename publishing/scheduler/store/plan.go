@@ -8,9 +8,9 @@ import (
 	"crier/publishing/db"
 )
 
-// Plan makes all of the scheduler's idle connections plan the large statements in advance, because
-// planning a claim or a finish takes ten to twenty times as long as executing it. It returns all
-// Postgres errors, joined. The statements also work without Plan.
+// Plan plans the large statements in advance on all of the scheduler's idle connections. Planning
+// the statement for Claim or Finish takes ten to twenty times as long as executing it. Plan returns
+// all Postgres errors, joined. The statements work even if Plan has not been called.
 func Plan(ctx context.Context, d *db.DB) error {
 	return errors.Join(
 		d.Plan(ctx, pg.Clock, claim, markCommitting, finish, sweep),

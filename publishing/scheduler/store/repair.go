@@ -17,10 +17,10 @@ import (
 //go:embed sql/give_back_claims.sql
 var giveBackClaims string
 
-// GiveBack requeues the posts that were claimed by statements of this process whose responses were
-// lost. numbers identifies these statements: see Claim. None of the posts was sent. GiveBack
-// returns the posts' organizations. After a Postgres error, it can be repeated with the same
-// numbers.
+// GiveBack requeues posts that were claimed by this process in statements whose responses were
+// lost. numbers identifies these statements; see Claim. None of the posts has been sent. GiveBack
+// returns the organizations of the posts. After a Postgres error, it can be called again with the
+// same numbers.
 func GiveBack(
 	ctx context.Context, d *db.DB, l dispatch.Lease, numbers []int64, node string,
 ) (orgs []tenancy.OrgID, err error) {
@@ -30,7 +30,8 @@ func GiveBack(
 	return orgs, err
 }
 
-// holdRepair changes a channel only if one of its posts is claimed and does not hold the channel.
+// holdRepair changes a channel only if one of the channel's posts is claimed but does not hold the
+// channel.
 const holdRepair = `-- publishing.HoldRepair
 update channel_queue q set busy_post = h.id
 from (
@@ -40,9 +41,10 @@ from (
   from channel_queue c where c.org_id = $1 and c.channel_id > $2 order by c.channel_id limit 1) h
 where q.channel_id = any (array[h.channel_id]) and h.id is not null and q.busy_post is distinct from h.id`
 
-// RepairHold makes a channel's claimed post hold the channel. It repairs the organization's first
-// channel after the given one, in id order, and reports whether it changed that channel. If it
-// returns a Postgres error, the result is not reliable.
+// RepairHold looks at one channel: the organization's first channel after the given one, in id
+// order. If a post of that channel is claimed, RepairHold makes the post hold the channel. It
+// reports whether it changed the channel. If it returns a Postgres error, do not rely on the
+// result.
 func RepairHold(ctx context.Context, d *db.DB, org tenancy.OrgID, after publishing.ChannelID) (bool, error) {
 	return clockRow(ctx, d, holdRepair, org, after.UUID())
 }
@@ -50,9 +52,10 @@ func RepairHold(ctx context.Context, d *db.DB, org tenancy.OrgID, after publishi
 //go:embed sql/set_aside_channel.sql
 var setAsideChannel string
 
-// SetAsideChannel keeps the organization's first channel after the given one, in id order, from
-// being claimed for the duration pause. It adds reason to the timeline of the first post in that
-// channel's queue, and returns the channel. It returns pgx.ErrNoRows if there is no such channel.
+// SetAsideChannel sets one channel aside: the organization's first channel after the given one, in
+// id order. It prevents claims on that channel for the duration pause, adds reason to the timeline
+// of the first post in the channel's queue, and returns the channel. It returns pgx.ErrNoRows if
+// there is no such channel.
 func SetAsideChannel(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, after publishing.ChannelID, pause time.Duration, reason,
 	node string,

@@ -25,12 +25,12 @@ with mine as (
 update publication x set handle = $5 from mine
 where x.id = $3 and x.post_id = any (array[mine.id]) and x.phase = 'preparing'`
 
-// SaveHandle stores the handle of a publication that is being prepared, and extends the claim to
-// last for hold from now. It returns false if the claim is lost; nothing is then stored, and
-// nothing may be sent.
+// SaveHandle stores the handle of a publication that is being prepared, and extends the claim so
+// that it lasts for the duration hold from now. It returns false if the claim is lost. In that
+// case, nothing is stored, and nothing may be sent.
 //
-// After a Postgres error, the handle may have been stored, but nothing may be sent until a later
-// call returns true.
+// After a Postgres error, the handle may have been stored. Nothing may be sent until a later call
+// to SaveHandle returns true.
 func SaveHandle(
 	ctx context.Context, d *db.DB, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID,
 	handle json.RawMessage, hold time.Duration,
@@ -38,8 +38,8 @@ func SaveHandle(
 	return clockRow(ctx, d, handleSave, post, token, pub, hold.Milliseconds(), handle)
 }
 
-// clockRow executes a statement as the role that works across organizations (pg.Clock). changed is
-// true only if the statement changed exactly one row.
+// clockRow executes a statement in the role that can access all organizations (pg.Clock). changed
+// is true if the statement changed exactly one row.
 func clockRow(ctx context.Context, d *db.DB, sql string, args ...any) (changed bool, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
@@ -58,15 +58,15 @@ type Mark struct {
 	Post        publishing.PostID
 	Token       uuid.UUID
 	Publication publishing.PublicationID
-	// Destination is the host that the call goes to. It is stored as the publication's SentTo.
+	// Destination is the host that the call is sent to. It is stored as SentTo in the publication.
 	// Example: bsky.social
 	Destination string
-	// Handle is the publication's new handle, or empty if the handle has not changed.
+	// Handle is the publication's new handle. It is empty if the handle has not changed.
 	Handle json.RawMessage
 }
 
-// markRow is a mark that was stored or, if busy is set, a mark whose post another transaction has
-// locked.
+// markRow is a row returned by mark_committing.sql. It stands for a stored mark or, if busy is set,
+// for a mark that was not stored because another transaction has locked the post.
 type markRow struct {
 	token uuid.UUID
 	busy  bool
@@ -77,16 +77,17 @@ func (r *markRow) columns() []db.Column {
 	return []db.Column{db.Col("token", &r.token), db.Col("busy", &r.busy)}
 }
 
-// MarkCommitting records that irreversible calls come next, and stores their publications' handles,
-// in one statement. It extends each claim to last for hold from now, unless the claim would gain at
-// most spare.
+// MarkCommitting records, in one statement, that irreversible calls are about to be made, and
+// stores their publications' handles. It extends each claim so that it lasts for the duration hold
+// from now. A claim that would gain no more than spare is not extended.
 //
 // For each mark, may is true if the call may be made. busy is true if another transaction has
-// locked the post; the mark must then be requested again. If both are false, the claim is lost or
-// the call is forbidden.
+// locked the post; in that case, request the mark again. If both are false, the claim is lost or
+// the call is not allowed.
 //
-// After an error, all values are false, but marks may have been stored. If a call is then not made,
-// its mark must be removed, or its outcome counts as unknown.
+// After an error, all values are false, but marks may have been stored. If a call is not made
+// although its mark may have been stored, the mark must be removed. Otherwise, the call's outcome
+// counts as unknown.
 func MarkCommitting(
 	ctx context.Context, d *db.DB, marks []Mark, hold, spare time.Duration,
 ) (may, busy []bool, err error) {
@@ -119,13 +120,16 @@ func MarkCommitting(
 //go:embed sql/save_part_done.sql
 var savePartDone string
 
-// PartDone records that a part with successors is published, and extends the claim to last for hold
-// from now. It returns false if no further part may be sent, because the claim is lost or the post
-// is deleted; the sender then finishes the post with what it knows. In either case, the part is
-// recorded as published.
+// PartDone records the publication of a part that is followed by more parts, and extends the claim
+// so that it lasts for the duration hold from now. It returns false if no further part may be sent,
+// because the claim is lost, the post is deleted, or the part has been published under a different
+// release id.
 //
-// After a Postgres error, PartDone must be repeated until it succeeds or the claim ends, because a
-// published part must be recorded.
+// If PartDone returns false, the sender must finish the post with what it knows. The part is
+// recorded as published even then.
+//
+// After a Postgres error, repeat the call until it succeeds or the claim ends, because a published
+// part must be recorded.
 func PartDone(
 	ctx context.Context, d *db.DB, post publishing.PostID, token uuid.UUID, x dispatch.Publication,
 	hold time.Duration,
@@ -137,12 +141,13 @@ func PartDone(
 //go:embed sql/unmark_committing.sql
 var unmarkCommitting string
 
-// Unmark removes a call's mark after a response that proves that the call published nothing, and
-// extends the claim to last for hold from now. It returns false if it changed nothing, because the
-// claim is lost or an earlier call is known to have published the part. Nothing more may then be
-// sent.
+// Unmark removes a call's mark after a response has proven that the call published nothing. It also
+// extends the claim so that it lasts for the duration hold from now. It returns false if the claim
+// is lost, or if an earlier call is known to have published the part. In that case, nothing is
+// changed, and nothing more may be sent.
 //
-// After a Postgres error, the mark may remain. The part's outcome then counts as unknown.
+// After a Postgres error, the mark may still exist. In that case, the part's outcome counts as
+// unknown.
 func Unmark(
 	ctx context.Context, d *db.DB, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID,
 	hold time.Duration,

@@ -19,24 +19,25 @@ var sweep string
 //go:embed sql/sweep_channels.sql
 var sweepChannels string
 
-// sweepPosts is how many due posts a sweep reads before it searches channel by channel instead,
-// because an organization may schedule any number of posts for the same time. With 100,000
-// channels, reading 500,000 due posts takes 0.6 seconds, and reading 2,000,000 takes 2 to 3
-// seconds. Searching channel by channel takes 0.3 seconds, even if nothing is due.
+// sweepPosts is the number of due posts at which a sweep stops reading posts and searches channel
+// by channel instead, because an organization may schedule any number of posts for the same time.
+//
+// With 100,000 channels, reading 500,000 due posts takes 0.6 seconds, and reading 2,000,000 takes 2
+// to 3 seconds. Searching channel by channel takes 0.3 seconds, even if nothing is due.
 const sweepPosts = 500_000
 
-// Sweep returns when each organization in the lease's shards first has a post due on a free
-// channel. It considers only posts that are due at most horizon from now and at most maxLate ago.
-// now is the database's time, or zero if nothing is due. With a stale lease, Sweep finds nothing.
-// It returns any Postgres error.
+// Sweep returns the time at which each organization in the lease's shards first has a post due on a
+// free channel. Only posts due at most horizon from now and at most maxLate ago are considered. now
+// is the database's time, or zero if no post is due. If the lease is stale, Sweep finds nothing. It
+// returns any Postgres error.
 func Sweep(
 	ctx context.Context, d *db.DB, l dispatch.Lease, horizon, maxLate time.Duration,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
 	return sweepUnless(ctx, d, l, horizon, maxLate, sweepPosts)
 }
 
-// sweepUnless is Sweep with a threshold: it searches channel by channel if most or more posts are
-// due.
+// sweepUnless is Sweep with a configurable threshold. It searches channel by channel once the
+// number of due posts reaches most.
 func sweepUnless(
 	ctx context.Context, d *db.DB, l dispatch.Lease, horizon, maxLate time.Duration, most int64,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
@@ -48,13 +49,13 @@ func sweepUnless(
 	return next, now, err
 }
 
-// sweepRow is an organization for which the statement read a due post.
+// sweepRow is an organization for which the statement has read due posts.
 type sweepRow struct {
 	org tenancy.OrgID
-	// at is nil if all of the organization's channels with due posts are busy, paused or parked.
+	// at is nil if all channels of the organization that have due posts are busy, paused or parked.
 	at  *time.Time
 	now time.Time
-	// posts is how many of the organization's due posts the statement read.
+	// posts is the number of due posts that the statement has read for the organization.
 	posts int64
 }
 
@@ -65,7 +66,7 @@ func (r *sweepRow) columns() []db.Column {
 }
 
 // sweepBy executes sweep.sql or sweep_channels.sql. read is the number of due posts that the
-// statement read.
+// statement has read.
 func sweepBy(
 	ctx context.Context, d *db.DB, sql string, l dispatch.Lease, horizon, maxLate time.Duration, most int64,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, read int64, err error) {

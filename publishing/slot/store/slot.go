@@ -12,7 +12,8 @@ import (
 	"crier/tenancy"
 )
 
-// StoredPlan holds posting times and their time zone, which tenancy.LoadZone may not know.
+// StoredPlan holds posting times and their time zone. The time zone may be unknown to
+// tenancy.LoadZone.
 type StoredPlan struct {
 	Timezone string // Example: Europe/Vienna
 	Times    []publishing.QueueTime
@@ -33,7 +34,7 @@ func scanPlan(row pgx.CollectableRow) (p StoredPlan, err error) {
 const channelPlan = `-- publishing.ChannelPlan
 select timezone, queue_plan from channel where id = $1 and deleted_at is null`
 
-// Plan returns a channel's queue plan, or pgx.ErrNoRows if there is no such channel.
+// Plan returns a channel's queue plan. It returns pgx.ErrNoRows if the channel does not exist.
 func Plan(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID,
 ) (p StoredPlan, err error) {
@@ -49,8 +50,8 @@ func Plan(
 const planLock = `-- publishing.PlanLock
 select timezone from channel where id = $1 and deleted_at is null for no key update`
 
-// LockPlan locks a channel's queue plan and time zone until the transaction ends, and returns the
-// zone. It returns pgx.ErrNoRows if there is no such channel.
+// LockPlan locks a channel's queue plan and time zone until the transaction ends. It returns the
+// time zone, or pgx.ErrNoRows if the channel does not exist.
 func LockPlan(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) (zone string, err error) {
 	return zone, tx.QueryRow(ctx, planLock, channel).Scan(&zone)
 }
@@ -58,7 +59,8 @@ func LockPlan(ctx context.Context, tx *db.Tx, channel publishing.ChannelID) (zon
 const planSet = `-- publishing.PlanSet
 update channel set timezone = $2, queue_plan = $3, updated_at = now() where id = $1 and deleted_at is null`
 
-// SetPlan replaces a locked channel's queue plan and time zone. Repeated posts keep their zone.
+// SetPlan replaces a locked channel's queue plan and time zone. Existing series of repeated posts
+// keep their time zone.
 func SetPlan(ctx context.Context, tx *db.Tx, channel publishing.ChannelID, p StoredPlan) error {
 	_, err := tx.Exec(ctx, planSet, channel, p.Timezone, db.StoredTimes(p.Times))
 	return err
@@ -78,9 +80,9 @@ group by c.timezone`
 const slotsNow = `-- publishing.SlotsNow
 select clock_timestamp()`
 
-// Lock locks the organization's slots until the transaction ends, so that only one caller at a time
-// proceeds, across all processes. It returns the channel's queue plan, or none if there is no such
-// channel. For the zero channel, it returns the plans of all enabled channels, merged into one plan
+// Lock locks the organization's slots until the transaction ends, so that only one caller proceeds
+// at a time, across all processes. It returns the channel's queue plan, or none if there is no such
+// channel. If channel is zero, it returns the plans of all enabled channels, merged into one plan
 // per time zone. now is the database's time.
 func Lock(
 	ctx context.Context, tx *db.Tx, channel publishing.ChannelID,
@@ -101,15 +103,15 @@ insert into slot_hold (org_id, subject, at, expires_at)
 values ($1, $2, $3, clock_timestamp() + $4 * interval '1 millisecond')
 on conflict (org_id, subject, at) do update set expires_at = excluded.expires_at`
 
-// holdsExpire skips holds that a create is deleting at the same time.
+// holdsExpire skips holds that a create command is currently deleting.
 const holdsExpire = `-- publishing.HoldsExpire
 delete from slot_hold where (org_id, subject, at) in (
   select h.org_id, h.subject, h.at from slot_hold h
   where h.org_id = $1 and h.expires_at <= clock_timestamp() for update skip locked)`
 
-// Hold holds a channel's slot for the duration life, and deletes expired holds. For the zero
-// channel, it holds the slot for all channels. The transaction must have locked the slots. Losing a
-// hold in a crash does no harm.
+// Hold holds a channel's slot for the duration life, and deletes expired holds. If channel is zero,
+// the slot is held for all channels. The caller must have locked the slots in the same transaction.
+// Losing a hold in a crash does no harm.
 func Hold(ctx context.Context, tx *db.Tx, channel publishing.ChannelID, at time.Time, life time.Duration) error {
 	subject := channel.UUID()
 	if channel.IsZero() {

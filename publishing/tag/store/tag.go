@@ -34,7 +34,7 @@ func List(ctx context.Context, d *db.DB, org tenancy.OrgID) (out []publishing.Ta
 	return out, err
 }
 
-// tagLock keeps two concurrent creates from counting the same number of tags.
+// tagLock prevents two concurrent creates from both seeing the same number of tags.
 const tagLock = `-- publishing.TagLock
 select 1 from organization where id = $1 for no key update`
 
@@ -63,8 +63,8 @@ func Create(ctx context.Context, tx *db.Tx, tag publishing.TagID, cmd publishing
 var tagUpdate = `-- publishing.TagUpdate
 update tag t set name = $2, color = $3, updated_at = now() where t.id = $1 returning ` + tagColumns
 
-// Update changes a tag. It returns pgx.ErrNoRows if there is no such tag, and ErrTagName if another
-// tag has the same name.
+// Update changes a tag. It returns pgx.ErrNoRows if the tag does not exist, and ErrTagName if
+// another tag has the same name.
 func Update(ctx context.Context, tx *db.Tx, tag publishing.TagID, cmd publishing.SaveTag) (publishing.Tag, error) {
 	return one(ctx, tx, tagUpdate, tag, cmd.Name, cmd.Color)
 }
@@ -72,8 +72,8 @@ func Update(ctx context.Context, tx *db.Tx, tag publishing.TagID, cmd publishing
 var tagDelete = `-- publishing.TagDelete
 delete from tag t where t.id = $1 returning ` + tagColumns
 
-// Delete deletes a tag and returns it, or pgx.ErrNoRows if there is no such tag. Posts keep the
-// tag's id, which no longer refers to anything.
+// Delete deletes a tag and returns it. It returns pgx.ErrNoRows if the tag does not exist. Posts
+// keep the tag's id, which then no longer refers to anything.
 func Delete(ctx context.Context, tx *db.Tx, tag publishing.TagID) (publishing.Tag, error) {
 	return one(ctx, tx, tagDelete, tag)
 }

@@ -22,8 +22,8 @@ select $1, $2, $3, $4::jsonb where exists (select from webhook w where w.org_id 
 
 // AddWebhookEvent records an event about a thread for the organization's endpoints. post is the
 // thread's first post. data is encoded as JSON and becomes the body's approval member.
-// AddWebhookEvent does nothing if the organization has no enabled endpoint. Post state changes are
-// recorded by the trigger post_webhook instead.
+// AddWebhookEvent does nothing if the organization has no enabled endpoint. Changes to a post's
+// state are recorded by the post_webhook trigger instead.
 func AddWebhookEvent(
 	ctx context.Context, tx *db.Tx, event publishing.WebhookEvent, post publishing.PostID, data any,
 ) error {
@@ -35,7 +35,8 @@ func AddWebhookEvent(
 	return err
 }
 
-// webhookOrgs skips along the index from organization to organization and reads one event of each.
+// webhookOrgs reads one event per organization. It uses the index to skip from one organization to
+// the next.
 const webhookOrgs = `-- publishing.WebhookOrgs
 with recursive org as (
   (select e.org_id from webhook_event e where e.org_id > $1 order by e.org_id limit 1)
@@ -44,8 +45,9 @@ with recursive org as (
   from org o where o.org_id is not null)
 select o.org_id from org o where o.org_id is not null limit $2`
 
-// WebhookOrgs returns the organizations whose events have no deliveries yet, ordered by id,
-// starting after the given organization. If after is zero, it starts with the first one.
+// WebhookOrgs returns the organizations that have events for which no deliveries have been written.
+// They are ordered by id, starting after the given organization. If after is zero, the result
+// starts with the first one.
 func WebhookOrgs(ctx context.Context, d *db.DB, after tenancy.OrgID, limit int) (out []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(webhookOrgs, pgtype.UUID{Bytes: after.UUID(), Valid: true}, limit).
@@ -57,7 +59,7 @@ func WebhookOrgs(ctx context.Context, d *db.DB, after tenancy.OrgID, limit int) 
 //go:embed sql/webhook_sources.sql
 var webhookSources string
 
-// WebhookSource is an event with the post's fields that the body shows.
+// WebhookSource is an event with the fields of its post that appear in the body.
 type WebhookSource struct {
 	ID           int64                   `db:"id"`
 	At           time.Time               `db:"at"`
@@ -82,7 +84,7 @@ type WebhookSource struct {
 }
 
 // WebhookSources locks and returns the organization's oldest events, excluding the events in
-// except. An event's Group is zero if the post is gone.
+// except. An event's Group is zero if its post no longer exists.
 func WebhookSources(ctx context.Context, tx *db.Tx, most int, except []int64) ([]WebhookSource, error) {
 	rows, err := tx.Query(ctx, webhookSources, tx.Org, most, append([]int64{}, except...))
 	if err != nil {
@@ -126,10 +128,10 @@ const deliveriesTrim = `-- publishing.DeliveriesTrim
 delete from webhook_delivery d using webhook w
 where w.id = any ($1) and d.org_id = w.org_id and d.webhook_id = w.id and d.number <= w.last_number - $2`
 
-// AddDeliveries inserts deliveries for locked endpoints. If an endpoint then has more than
-// publishing.MaxWebhookPending deliveries, the older ones are abandoned if they are still pending,
-// and reason is recorded as the explanation for people. Deliveries beyond publishing.MaxWebhookLog
-// are deleted, oldest first.
+// AddDeliveries inserts deliveries for locked endpoints. For each endpoint, only the newest
+// publishing.MaxWebhookPending deliveries may be pending. Older pending deliveries are abandoned,
+// and reason is recorded as a human-readable explanation. Only the newest publishing.MaxWebhookLog
+// deliveries are kept; older ones are deleted.
 func AddDeliveries(ctx context.Context, tx *db.Tx, list []NewDelivery, now time.Time, reason string) error {
 	if len(list) == 0 {
 		return nil
@@ -151,7 +153,7 @@ func AddDeliveries(ctx context.Context, tx *db.Tx, list []NewDelivery, now time.
 const webhookEventsDelete = `-- publishing.WebhookEventsDelete
 delete from webhook_event where org_id = $1 and id = any ($2)`
 
-// DeleteWebhookEvents deletes events that are dropped or whose deliveries have been written.
+// DeleteWebhookEvents deletes events that have been dropped or whose deliveries have been written.
 func DeleteWebhookEvents(ctx context.Context, tx *db.Tx, events []int64) error {
 	_, err := tx.Exec(ctx, webhookEventsDelete, tx.Org, events)
 	return err
@@ -169,17 +171,17 @@ type DueWebhook struct {
 // WebhookShares limits how many endpoints are in progress at a time. Working endpoints and
 // endpoints set aside are counted separately.
 type WebhookShares struct {
-	// PerCreator is the limit for all organizations that one person created, taken together.
+	// PerCreator is the total limit for all organizations that one person created.
 	PerOrg, PerCreator int
 }
 
-// dueFirst is how many of the longest due endpoints DueWebhooks considers, separately for working
-// endpoints and endpoints set aside.
+// dueFirst is the number of endpoints that DueWebhooks considers, beginning with those that have
+// been due the longest. It applies separately to working endpoints and to endpoints set aside.
 const dueFirst = 1000
 
-// DueWebhooks returns at most limit endpoints that have something to send and no task, within the
-// shares. However many endpoints are due, it considers only the dueFirst longest due ones and the
-// endpoints of the organizations that turns lists.
+// DueWebhooks returns at most limit endpoints that have something to send and no task, without
+// exceeding shares. No matter how many endpoints are due, it considers only the dueFirst endpoints
+// that have been due the longest, and the endpoints of the organizations in turns.
 func DueWebhooks(
 	ctx context.Context, d *db.DB, now time.Time, shares WebhookShares, turns []tenancy.OrgID, limit int,
 ) (out []DueWebhook, err error) {
@@ -193,10 +195,10 @@ func DueWebhooks(
 //go:embed sql/webhook_turns.sql
 var webhookTurns string
 
-// WebhookTurns returns the organizations that have something to send, ordered by id, starting after
-// the given organization. These organizations get turns, so that organizations with the longest due
-// endpoints do not delay them. While DueWebhooks considers all due endpoints, WebhookTurns returns
-// no organizations.
+// WebhookTurns returns organizations that have something to send now or later, ordered by id,
+// starting after the given organization. These organizations get a turn, so that they are not
+// delayed by organizations whose endpoints have been due for longer. If DueWebhooks considers all
+// due endpoints anyway, WebhookTurns returns no organizations.
 func WebhookTurns(
 	ctx context.Context, d *db.DB, now time.Time, after tenancy.OrgID, limit int,
 ) (out []tenancy.OrgID, err error) {
@@ -222,9 +224,10 @@ type takenWebhook struct {
 }
 
 // QueueWebhooks adds a task for each endpoint that still needs one. healthy and aside are the kinds
-// of tasks. No process adds another task for such an endpoint before the time until. If the
-// organization is suspended or deleted, QueueWebhooks adds no tasks and postpones the
-// organization's due endpoints to the time later.
+// of tasks for working endpoints and for endpoints set aside. until is the earliest time at which
+// any process may add another task for these endpoints. If the organization is suspended or
+// deleted, QueueWebhooks adds no tasks. Instead, it postpones the organization's due endpoints.
+// later is when they are due again.
 func QueueWebhooks(
 	ctx context.Context, tx *db.Tx, queue *jobs.Queue, webhooks []publishing.WebhookID, healthy, aside string,
 	now, until, later time.Time,

@@ -20,8 +20,8 @@ type WebhookTurn struct {
 	// is unknown.
 	Creator uuid.UUID `db:"creator"`
 	Failing bool      `db:"failing"`
-	// Aside is set for an endpoint that is served by separate workers because it fails, is slow, or
-	// has never succeeded.
+	// Aside is set for an endpoint that is served by separate workers because it is failing or slow
+	// or has never succeeded.
 	Aside bool `db:"aside"`
 }
 
@@ -32,7 +32,7 @@ where w.id = $1 and o.id = w.org_id and coalesce(w.running_until <= $2, true)
 returning w.name, coalesce(o.created_by, o.id) as creator, w.failing_since is not null as failing, w.aside`
 
 // BeginWebhook gives this process the exclusive right to send to an endpoint until the given time.
-// It returns false if there is no such endpoint or another process has this right.
+// It returns false if the endpoint does not exist or another process has this right.
 func BeginWebhook(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, now, until time.Time,
 ) (turn WebhookTurn, found bool, err error) {
@@ -65,8 +65,9 @@ where d.webhook_id = $1 and d.state = 'pending' and d.next_at <= $2 and coalesce
   and o.suspended_at is null and o.deleted_at is null
 order by d.next_at, d.number limit $3`
 
-// DueDeliveries returns an endpoint's deliveries that may be sent, longest due first. It returns
-// none during a pause that the endpoint requested, or if the organization is suspended or deleted.
+// DueDeliveries returns an endpoint's deliveries that may be sent, beginning with the one that has
+// been due the longest. It returns none during a pause that the endpoint requested, or if the
+// organization is suspended or deleted.
 func DueDeliveries(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, now time.Time, limit int,
 ) (out []DueDelivery, err error) {
@@ -76,7 +77,7 @@ func DueDeliveries(
 	return out, err
 }
 
-// WebhookTarget is the URL and the signing keys with which a delivery is sent.
+// WebhookTarget is the URL to which a delivery is sent and the keys that sign it.
 type WebhookTarget struct {
 	URL string `db:"url"`
 	// Keys are the sealed signing keys: the current key, and each earlier key that has not expired.
@@ -94,8 +95,8 @@ where d.webhook_id = $1 and d.id = $2 and d.state = 'pending' and d.attempts = $
   and (w.disabled_at is null or d.event = 'webhook.test') and o.suspended_at is null and o.deleted_at is null`
 
 // DeliveryTarget returns a delivery's current target. It returns false if the delivery must not be
-// sent because the endpoint was deleted or disabled, the organization is suspended or deleted, or
-// the delivery was abandoned or sent after the caller read it.
+// sent. That is the case if the endpoint was deleted or disabled, if the organization is suspended
+// or deleted, or if the delivery was abandoned or sent after the caller read it.
 func DeliveryTarget(
 	ctx context.Context, s *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, d DueDelivery, now time.Time,
 ) (target WebhookTarget, found bool, err error) {
@@ -111,7 +112,8 @@ func DeliveryTarget(
 	return rows[0], true, nil
 }
 
-// AttemptResult is an attempt's outcome with its consequences for the delivery and the endpoint.
+// AttemptResult is the outcome of an attempt, and its consequences for the delivery and the
+// endpoint.
 type AttemptResult struct {
 	Delivery publishing.DeliveryID
 	// URL is the URL that was called. If the endpoint now has a different URL, the result does not
@@ -132,15 +134,15 @@ type AttemptResult struct {
 	NotBefore *time.Time
 }
 
-// The attempt number is the fence: an attempt by a process that was presumed dead changes nothing
-// once another attempt is stored.
+// The attempt number serves as a fencing token: an attempt by a process that was presumed dead
+// changes nothing once another attempt is stored.
 const deliverySave = `-- publishing.DeliverySave
 update webhook_delivery d set attempts = $3, state = $4, next_at = $5, error = nullif($6, ''),
   ended_at = case when $4 = 'pending' then null else $7::timestamptz end,
   log = case when jsonb_array_length(d.log) >= $9 then d.log - 0 else d.log end || $8::jsonb
 where d.webhook_id = $1 and d.id = $2 and d.state = 'pending' and d.attempts = $3 - 1`
 
-// webhookWorks writes nothing for an endpoint that was already working.
+// webhookWorks marks an endpoint as working. It writes nothing if the endpoint was already working.
 const webhookWorks = `-- publishing.WebhookWorks
 update webhook w set failing_since = null, not_before = null, slow_until = coalesce($4, w.slow_until),
   aside = coalesce(coalesce($4, w.slow_until) > $3, false)
@@ -152,8 +154,8 @@ update webhook w set failing_since = coalesce(w.failing_since, $3), not_before =
   slow_until = coalesce($5, w.slow_until), aside = true
 where w.id = $1 and w.url = $2`
 
-// webhookTested updates the endpoint after a test delivery. A test is not a sign of health, but it
-// can be the endpoint's first success.
+// webhookTested updates the endpoint after a test delivery. A successful test does not show that
+// the endpoint is healthy, but it can be the endpoint's first success.
 const webhookTested = `-- publishing.WebhookTested
 update webhook w set slow_until = coalesce($4, w.slow_until),
   aside = $4::timestamptz is not null or w.aside
@@ -198,13 +200,14 @@ update webhook w set running_until = null, next_at = (
   where d.webhook_id = $1 and d.state = 'pending' having count(*) > 0)
 where w.id = $1`
 
-// webhookHold is a separate statement, so that a transaction that waited for the lock sees the
-// deliveries added in the meantime.
+// webhookHold locks the endpoint. It is a separate statement, so that the next statement sees
+// deliveries that were added while the transaction waited for the lock.
 const webhookHold = `-- publishing.WebhookHold
 select from webhook w where w.id = $1 for no key update`
 
-// EndWebhook releases an endpoint for other processes and stores when the next delivery is due, but
-// no earlier than notBefore.
+// EndWebhook releases an endpoint so that other processes can send to it. It stores when the next
+// delivery is due. This is no earlier than notBefore or the end of a pause that the endpoint
+// requested.
 func EndWebhook(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, notBefore time.Time,
 ) error {
@@ -221,8 +224,8 @@ update webhook set disabled_at = $2, disabled_for = $3, updated_at = $2
 where id = $1 and url = $4 and disabled_at is null`
 
 // DisableWebhook disables an endpoint that still has the given URL and abandons its pending
-// deliveries. explanation is shown to people. DisableWebhook returns false if the endpoint is
-// already disabled, is gone, or now has a different URL.
+// deliveries. explanation is shown to users. DisableWebhook returns false if the endpoint is
+// already disabled, no longer exists, or has a different URL.
 func DisableWebhook(
 	ctx context.Context, tx *db.Tx, webhook publishing.WebhookID, url string, reason publishing.WebhookDisabled,
 	explanation string, now time.Time,

@@ -17,8 +17,8 @@ import (
 	"crier/tenancy"
 )
 
-// webhookRow is a row of the table webhook as read by lists. It must have the same fields as
-// publishing.Webhook, to which it is converted.
+// webhookRow is a row of the webhook table. It must have the same fields as publishing.Webhook, to
+// which it is converted.
 type webhookRow struct {
 	ID           publishing.WebhookID        `db:"id"`
 	Name         string                      `db:"name"`
@@ -114,9 +114,9 @@ func WebhookKnownTo(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID
 	return err
 }
 
-// WebhooksBy returns the endpoints that a person created or whose URL or secret the person chose,
-// in the organization of q's transaction. If remove is true, it also deletes these endpoints. It is
-// called in transactions of accounts.
+// WebhooksBy returns the endpoints that a person created, and those whose URL or secret the person
+// chose. It runs in q's transaction and covers only that transaction's organization. If remove is
+// true, it also deletes these endpoints. It is called in transactions begun by tenancy/member.
 func WebhooksBy(
 	ctx context.Context, q pg.Querier, person tenancy.PersonID, remove bool,
 ) ([]tenancy.CreatedWebhook, error) {
@@ -144,9 +144,9 @@ func ChannelsConnected(ctx context.Context, tx *db.Tx, channels []publishing.Cha
 var webhookRead = `-- publishing.WebhookRead
 select ` + webhookColumns + ` from webhook w where w.id = $1`
 
-// LockWebhook locks an endpoint until the transaction ends and returns it, or pgx.ErrNoRows if
-// there is no such endpoint. It reads the endpoint in a second statement, which sees what the
-// previous holder of the lock wrote to other tables.
+// LockWebhook locks an endpoint until the transaction ends and returns the endpoint. It returns
+// pgx.ErrNoRows if the endpoint does not exist. It reads the endpoint in a second statement, so
+// that it sees what the previous holder of the lock wrote to other tables.
 func LockWebhook(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID) (w publishing.Webhook, err error) {
 	b := &pgx.Batch{}
 	b.Queue(webhookHold, webhook)
@@ -157,9 +157,9 @@ func LockWebhook(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID) (
 	return w, tx.SendBatch(ctx, b).Close()
 }
 
-// An endpoint that a person enables starts afresh; earlier failures do not count. A new URL resets
-// everything, because the previous URL's responses and requested pause say nothing about the new
-// URL.
+// If a person enables an endpoint, its earlier failures no longer count. A new URL resets
+// everything, because the responses from the previous URL and any pause that it requested say
+// nothing about the new URL.
 const webhookUpdate = `-- publishing.WebhookUpdate
 update webhook w set name = $2, url = $3, events = $4, integrations = $5, updated_at = $6, disabled_at = $7,
   disabled_for = $8, failing_since = $9,
@@ -193,8 +193,8 @@ select w.org_id, $2, w.id, w.signing_key, $3 from webhook w where w.id = $1`
 const webhookRotate = `-- publishing.WebhookRotate
 update webhook set signing_key = $2, updated_at = $3 where id = $1`
 
-// RotateWebhook replaces a locked endpoint's signing key. The previous key also signs until the
-// given time; earlier keys keep their own end times.
+// RotateWebhook replaces a locked endpoint's signing key. Until the given time, deliveries are also
+// signed with the previous key. Earlier keys keep their own end times.
 func RotateWebhook(
 	ctx context.Context, tx *db.Tx, webhook publishing.WebhookID, sealed []byte, until, now time.Time,
 ) error {
@@ -222,7 +222,7 @@ where webhook_id = $1 and state = 'pending'`
 const webhookIdle = `-- publishing.WebhookIdle
 update webhook set next_at = null where id = $1`
 
-// StopDeliveries abandons an endpoint's pending deliveries. reason is shown to people.
+// StopDeliveries abandons an endpoint's pending deliveries. reason is shown to users.
 func StopDeliveries(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID, now time.Time, reason string) error {
 	b := &pgx.Batch{}
 	b.Queue(webhookStopped, webhook, now, reason)
@@ -260,8 +260,8 @@ where d.webhook_id = $1 and ($2::uuid is null or d.number < (
   select x.number from webhook_delivery x where x.id = $2 and x.webhook_id = $1))
 order by d.number desc limit $3`
 
-// Deliveries returns an endpoint's newest deliveries or, if before is not zero, the newest
-// deliveries that are older than before. known is false if there is no such endpoint.
+// Deliveries returns an endpoint's newest deliveries. If before is not zero, it returns only
+// deliveries that are older than before. known is false if the endpoint does not exist.
 func Deliveries(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, before publishing.DeliveryID,
 	limit int,
