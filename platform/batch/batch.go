@@ -1,14 +1,14 @@
-// Package batch processes many items with several items per call, and isolates items that make a
+// Package batch processes items in batches, several per call, and isolates the items that make a
 // call fail.
 package batch
 
 // Isolate calls do with all items. If do fails and blame returns true for the error, an item may be
 // the cause. Isolate then splits the items in two and tries each half separately, down to single
-// items. It passes a single item that still fails to alone, with the item's error. One bad item
-// among n costs about 2 log2 n calls.
+// items. If a single item still fails, Isolate passes it and its error to alone. One bad item among
+// n costs about 2 log2 n calls.
 //
-// An error for which blame returns false, such as a database outage, ends the work. Isolate then
-// returns the error and the unprocessed items, in order. do must be atomic.
+// If blame returns false for an error, such as a database outage, Isolate stops and returns the
+// error and the unprocessed items, in order. do must be atomic.
 func Isolate[T any](items []T, do func([]T) error, blame func(error) bool, alone func(T, error)) (left []T, err error) {
 	if len(items) == 0 {
 		return nil, nil

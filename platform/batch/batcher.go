@@ -10,75 +10,77 @@ import (
 	"crier/platform/clock"
 )
 
-// Rules are the settings and callbacks of a Batcher. The callbacks are called by only one goroutine
-// at a time.
+// Rules configures a Batcher. Its callbacks are called by only one goroutine at a time.
 type Rules[T any] struct {
-	// MaxItems is the maximum number of items in one call. If a call fails for a reason other than
-	// an item, later calls have fewer items; see Size.
+	// MaxItems is the maximum number of items in one call. If a call fails for a reason that is not
+	// specific to an item, later calls process fewer items; see Size.
 	MaxItems int
-	// MaxWaiting is how many items may wait for their first call, and how many refused items may
-	// wait for a retry.
+	// MaxWaiting is how many items may wait for their first call. It also limits, separately, how
+	// many refused items may wait for a retry.
 	MaxWaiting int
-	// Gather is how long the first item after an idle period waits for other items to share its
-	// call.
+	// Gather is the minimum time a call waits for more items. A full call does not wait. The wait
+	// lets several items share even the first call after an idle period.
 	Gather time.Duration
 	// Timeout limits the context of each call to Do. The pause between slow items is a multiple of
 	// Timeout; see slowPause.
 	Timeout time.Duration
-	// Stop is closed once no further retry may be scheduled. It may be nil.
+	// Stop is closed by the caller to end retries. Refused, locked and slow items that are waiting
+	// are then retried once more, immediately. Stop may be nil.
 	Stop <-chan struct{}
 
-	// Do processes all items. If it returns an error, either no item was processed or the outcome
-	// is unknown. It returns the items it left out because another transaction has locked them.
+	// Do processes the items. It leaves out items that another transaction has locked, and returns
+	// them. If it returns an error, either no item was processed or the outcome is unknown.
 	Do func(ctx context.Context, items []T) (locked []T, err error)
-	// Refused and Locked return true for errors that a single item may have caused and that
-	// guarantee that nothing was done. A locked item is expected to become free.
+	// Refused and Locked report whether a single item may have caused an error from Do. They may
+	// return true only for errors that guarantee that nothing was done. A locked item is expected
+	// to become free.
 	Refused, Locked func(err error) bool
-	// ItemFailed is called with an item that is refused, locked or slow, and returns how long to
-	// wait before retrying it. 0 means never, because ItemFailed has dealt with the item. err is
-	// ErrLocked for an item that Do returned.
+	// ItemFailed is called with each item that is refused, locked or slow. It returns how long to
+	// wait before the item is retried, or 0 if ItemFailed has dealt with the item and it must not
+	// be retried. If Do returned the item as locked, err is ErrLocked.
 	//
-	// An item is slow if calls with only that item reached the timeout slowTries times in a row. If
+	// An item is slow if calls with only that item timed out slowTries times in a row. If
 	// CallFailed is nil, no item counts as slow.
 	ItemFailed func(item T, err error) time.Duration
-	// CallFailed is called with every other error and with the number of items waiting because of
-	// it. It returns how long to wait before retrying these items. If CallFailed is nil, they are
-	// not retried, because the failed call may have processed them.
+	// CallFailed is called after every other error, with the number of items that are waiting
+	// because of the error. It returns how long to wait before these items are retried. If
+	// CallFailed is nil, they are not retried, because the failed call may have processed them.
 	CallFailed func(items, try int, err error) time.Duration
-	// GiveUp is called with each item that is not retried: after Stop or Close, beyond MaxWaiting,
-	// or because CallFailed is nil.
+	// GiveUp is called with each item that is not retried because of Stop or Close, because
+	// MaxWaiting items are already waiting for a retry, or because CallFailed is nil.
 	GiveUp func(item T, err error)
 
-	// Pick selects the items that may share a call; nil selects all.
+	// Pick splits items into those that may share the next call and the rest. If Pick is nil, all
+	// items may share a call.
 	Pick func(items []T) (now, rest []T)
-	// Begin is called before each part of the items that came in together is processed, and End
-	// after the last part. Both may be nil.
+	// Begin is called before each part of a batch is processed, and End after the last part. A
+	// batch has several parts if Pick or a failed call splits it. Begin and End may be nil.
 	Begin, End func()
 }
 
-// ErrLocked is the error passed to ItemFailed for an item that Do left out.
+// ErrLocked is the error passed to ItemFailed for an item that Do returned as locked.
 var ErrLocked = errors.New("locked by something else")
 
 // maxLockedCalls is how many calls may fail because of a lock before the Batcher assumes that all
 // items need the same lock.
 const maxLockedCalls = 32
 
-// slowTries is how many calls with a single item must reach the timeout before other items go
-// first.
+// slowTries is how many times in a row a call with a single item must time out before the item
+// counts as slow and other items go first.
 const slowTries = 2
 
-// slowPause is how long, in Timeouts, the Batcher waits before it tries the next slow item if the
-// previous one is still slow. Slow items therefore take at most a tenth of the time, however many
-// there are.
+// slowPause is how long the Batcher waits after a slow item times out before it tries the next slow
+// item, as a multiple of Timeout. Slow items therefore take at most a tenth of the time, however
+// many there are.
 const slowPause = 9
 
-// maxRetryFactor, times MaxWaiting, is how many items can wait for a retry before the Batcher stops
-// accepting new items.
+// maxRetryFactor limits the number of items waiting for a retry, as a multiple of MaxWaiting. At
+// the limit, the Batcher stops accepting new items.
 const maxRetryFactor = 16
 
-// Batcher processes items from many goroutines, several per call. A refused or locked item does not
-// delay other items; see Isolate. A slow item delays others until it is known to be slow. From then
-// on, slow items take at most a tenth of the time.
+// Batcher processes items that are added by many goroutines, with several items per call. A refused
+// or locked item does not delay other items; see Isolate. A slow item delays other items only until
+// it is recognized as slow. From then on, slow items take at most a tenth of the time.
 //
 // The Batcher runs a goroutine only while it has items. Items are kept only in memory, so a crash
 // loses them.
@@ -100,15 +102,15 @@ type Batcher[T any] struct {
 	timedOut bool      // the last call had a single item and reached the timeout
 }
 
-// retryItem is an item that waits until at for its retry, or for less time after Stop or Close; see
-// wait. A slow item also counts as locked.
+// retryItem is an item that waits for a retry. The retry is due at the time at. After Stop or
+// Close, it can be due earlier; see wait. A slow item also counts as locked.
 type retryItem[T any] struct {
 	item         T
 	at           time.Time
 	locked, slow bool
 }
 
-// New returns a Batcher without a goroutine; the first Add starts one.
+// New returns a Batcher. It starts no goroutine; the first Add does.
 func New[T any](rules Rules[T]) *Batcher[T] {
 	return &Batcher[T]{
 		rules: rules, in: make(chan T, rules.MaxWaiting), closing: make(chan struct{}),
@@ -131,8 +133,8 @@ func (b *Batcher[T]) Add(item T) {
 // Len returns the number of items waiting for their first call.
 func (b *Batcher[T]) Len() int { return len(b.in) }
 
-// Close returns once every item is done or has been passed to GiveUp. Refused items are retried
-// once more, immediately.
+// Close waits until every item is done or has been passed to GiveUp. Refused items that are waiting
+// for a retry are retried once more, immediately.
 func (b *Batcher[T]) Close() {
 	close(b.closing)
 	b.runs.Wait()
@@ -157,8 +159,9 @@ func (b *Batcher[T]) run() {
 	}
 }
 
-// next returns the items of the next call: items that are due for a retry, or newly added ones. It
-// returns nil if there are none and the goroutine must end.
+// next returns the items for the next call: either items that are due for a retry or new ones. It
+// waits until there are such items. If no items are left, next returns nil and the goroutine must
+// end.
 func (b *Batcher[T]) next() []T {
 	for !b.idle() {
 		in, closing := b.in, b.closing
@@ -195,7 +198,7 @@ func (b *Batcher[T]) next() []T {
 	return nil
 }
 
-// idle reports whether no items are left. The next Add then starts a new goroutine.
+// idle reports whether no items are left. If so, the next Add starts a new goroutine.
 func (b *Batcher[T]) idle() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -216,8 +219,8 @@ func (b *Batcher[T]) nextRetry() <-chan time.Time {
 	return time.After(wait)
 }
 
-// wait returns how long it is until x is due. After Stop, every item is due. After Close, every
-// item that is slow or not locked is due.
+// wait returns the time until x is due. After Stop, every item is due. After Close, every item that
+// is slow or not locked is due.
 func (b *Batcher[T]) wait(x retryItem[T], now time.Time) time.Duration {
 	if isClosed(b.rules.Stop) || (x.slow || !x.locked) && isClosed(b.closing) {
 		return 0
@@ -228,8 +231,9 @@ func (b *Batcher[T]) wait(x retryItem[T], now time.Time) time.Duration {
 	return max(0, x.at.Sub(now))
 }
 
-// takeDue removes and returns items that are due for a retry; most is the maximum number. A slow
-// item is returned alone, but after Stop all slow items are returned together.
+// takeDue removes and returns items that are due for a retry. Their maximum number is most. A slow
+// item is returned alone. After Stop, all slow items are returned together, even if there are more
+// than most.
 func (b *Batcher[T]) takeDue(most int) (items []T) {
 	now := clock.System{}.Now()
 	var rest []retryItem[T]
@@ -248,9 +252,8 @@ func (b *Batcher[T]) takeDue(most int) (items []T) {
 	return items
 }
 
-// carryOut processes the items of one call. If the call includes only some of them, carryOut
-// returns the rest. The items in the call are then done, passed to GiveUp, or waiting for a
-// separate retry.
+// carryOut processes as many of the items as fit in one call and returns the rest. Each item in the
+// call is then done, has been passed to GiveUp, or waits for its own retry.
 func (b *Batcher[T]) carryOut(items []T) (rest []T) {
 	for try, slow := 1, 0; ; try++ {
 		n, locks := min(len(items), b.size.Next()), 0
@@ -315,7 +318,8 @@ func (b *Batcher[T]) itemFailed(item T, err error, slow bool) {
 	}
 }
 
-// waitForRetry waits as long as CallFailed requests. It returns false if nothing is retried.
+// waitForRetry waits as long as CallFailed requests. It returns false if the items will not be
+// retried.
 func (b *Batcher[T]) waitForRetry(items, try int, err error) bool {
 	if b.rules.CallFailed == nil {
 		return false
@@ -337,16 +341,16 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Gap is the minimum time between two calls of a loop that does little work in each. Items that
-// arrive in that time share the next call. With half the Gap, peer_burst in tests/bench took a
-// third to a half more CPU per post.
+// Gap is the minimum time between two calls in a loop whose calls each do little work. Items that
+// arrive in the meantime share the next call. With half this Gap, peer_burst in tests/bench used
+// 33% to 50% more CPU time per post.
 const Gap = 40 * time.Millisecond
 
 // Throttle keeps the calls of a busy goroutine at least Gap apart. It is not safe for concurrent
 // use.
 type Throttle struct {
-	// Gather is the minimum wait before a call, so that items share even the first call after an
-	// idle period.
+	// Gather is the minimum wait before a call. The wait lets several items share even the first
+	// call after an idle period.
 	Gather time.Duration
 	ended  time.Time // the end of the last call
 }
@@ -360,5 +364,5 @@ func (t *Throttle) Wait(over <-chan struct{}) {
 	}
 }
 
-// Done records the end of a call. The next Wait counts Gap from then.
+// Done records the end of a call. The next Wait measures Gap from that time.
 func (t *Throttle) Done() { t.ended = clock.System{}.Now() }

@@ -2,21 +2,22 @@ package batch
 
 import "sync"
 
-// Size adapts the number of items in a call to what works. After a failed call, the size falls to
-// half of that call's items, so that work that takes too long for one call is spread over several.
-// After a successful call, the size rises to twice that call's items.
+// Size adapts the number of items per call to what has worked so far. After a failed call, the size
+// drops to half the number of items in that call, so that work that takes too long for one call is
+// spread over several. After a successful call, the size rises to twice the number of items in that
+// call.
 //
-// After a single failure, the first successful call makes the size rise again. After repeated
-// failures, the size rises only after up to 31 successful calls, so that a lasting limit is rarely
-// tried. Size is safe for concurrent use.
+// After a single failure, the first successful call raises the size again. After repeated failures,
+// up to 31 successful calls must come first, so that a permanent limit is rarely exceeded. Size is
+// safe for concurrent use.
 type Size struct {
 	// Max is the maximum size, and the size of the first call.
 	Max int
 
 	mu   sync.Mutex
 	size int // 0 means Max
-	// rest is how many calls must succeed before the next rise. patience is what rest is set to
-	// after the next failure.
+	// rest is how many calls must succeed before the next rise. patience is the value that rest
+	// gets after the next failure.
 	rest, patience int
 }
 
@@ -37,8 +38,8 @@ func (s *Size) next() int {
 }
 
 // Done records a call with the given number of items. Do not report a call in which an item was
-// refused or locked, because such a failure does not depend on the size. A successful call counts
-// only if it had more than half as many items as the current size.
+// refused or locked, because such a failure does not depend on the size. A successful call has an
+// effect only if it had more than half as many items as the current size.
 func (s *Size) Done(items int, worked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,22 +10,22 @@ import (
 	"crier/platform/clock"
 )
 
-// Sweep processes all items found by a search, batch by batch. It is safe for concurrent use.
+// Sweep processes all items found by a search, in batches. It is safe for concurrent use.
 type Sweep[T any] struct {
 	// Size is the number of items in a batch. A batch with fewer items is assumed to be the last.
 	Size int
 	// Find returns at most limit items in a fixed order, starting after the given item; the zero T
 	// precedes all items.
 	Find func(ctx context.Context, after T, limit int) ([]T, error)
-	// Do processes items in transactions separate from Find's. It returns how many items it
-	// changed, even with an error. It skips items that are locked or have changed since Find. After
-	// an error, it is called again with fewer items.
+	// Do processes items in transactions separate from Find's. It skips items that are locked or
+	// have changed since Find. It returns how many items it changed, even if it also returns an
+	// error. After an error, it is called again with fewer items.
 	Do func(ctx context.Context, items []T) (int, error)
-	// IsItemError reports whether an item may have caused the error, like Isolate's blame.
+	// IsItemError reports whether an item may have caused the error. It serves as Isolate's blame.
 	IsItemError func(error) bool
-	// PauseFactor determines the pause after a batch, as a multiple of the batch's duration, so
-	// that a slow database gets longer pauses. The pause is at most five seconds, because a long
-	// batch may contain statements that timed out.
+	// PauseFactor determines the pause after a batch, as a multiple of the batch's duration. A slow
+	// database therefore gets longer pauses. The pause is at most five seconds, because a batch may
+	// have taken long only because statements in it timed out.
 	PauseFactor int
 
 	// last is the last item of the most recently completed batch. It is nil if the next run starts
@@ -36,11 +36,13 @@ type Sweep[T any] struct {
 const maxPause = 5 * time.Second
 
 // Run continues after the last batch of the previous run, or starts from the beginning if the
-// previous run reached the end. It returns how many items were changed, even with an error.
+// previous run reached the end. It returns how many items were changed, even if it also returns an
+// error.
 //
 // Run ends after the last item, when ctx ends, or at the first error that IsItemError does not
-// attribute to an item. It is not an error if ctx's deadline passes: the next run continues from
-// there. An item that fails on its own is skipped; the first such error is returned at the end.
+// attribute to an item. If ctx's deadline passes, Run returns no error for that, and the next run
+// continues where this run stopped. Run skips an item that fails on its own. It returns the first
+// error from such an item at the end.
 func (s *Sweep[T]) Run(ctx context.Context) (changed int, err error) {
 	failed, n := error(nil), 0
 	alone := func(item T, err error) {

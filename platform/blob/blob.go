@@ -1,5 +1,5 @@
 // Package blob stores media and other files that are too large for the database. Each file has a
-// key, and is stored in a folder or in a bucket of an S3-compatible service.
+// key and is stored in a folder or in a bucket of an S3-compatible service.
 package blob
 
 import (
@@ -16,17 +16,17 @@ import (
 // rejects, and fault.Unavailable while the store cannot be reached. A Store is safe for concurrent
 // use.
 type Store interface {
-	// Create stores everything read from r under the key and returns the number of bytes. An
-	// existing file is replaced as a whole. The new content becomes visible only once every byte is
-	// stored. If Create fails or the process dies, the key is unchanged.
+	// Create stores everything it reads from r under the key and returns the number of bytes
+	// stored. An existing file is replaced as a whole. The new content becomes visible only once
+	// every byte is stored. If Create fails or the process dies, the key is unchanged.
 	//
 	// Create returns fault.Unavailable if there is no space or no permission to write, and
 	// fault.Conflict if the key or a part of it is already in use as a folder or file. It returns
 	// errors from r unchanged.
 	Create(ctx context.Context, key string, r io.Reader) (size int64, err error)
-	// Open opens a key's file for reading. ctx applies only to opening. Open returns fault.NotFound
-	// if the key does not exist. The caller must close the file. Reads may fail if the file is
-	// deleted in the meantime.
+	// Open opens the file with the given key for reading. ctx applies only to opening. Open returns
+	// fault.NotFound if the key does not exist. The caller must close the file. Reads may fail if
+	// the file is deleted in the meantime.
 	Open(ctx context.Context, key string) (File, error)
 	// Delete removes a key. It is not an error if the key does not exist.
 	Delete(ctx context.Context, key string) error
@@ -34,10 +34,10 @@ type Store interface {
 	// order. It may miss files that are created or deleted while it runs. visit may delete the
 	// files in its page. List returns the first error from visit.
 	List(ctx context.Context, visit func(page []Entry) error) error
-	// Clean removes what was left behind by Creates that began before the given time and whose
-	// process died.
+	// Clean removes what unfinished Creates left behind, for example because their process died. It
+	// affects only Creates that began before the given time, none of which may still be running.
 	Clean(ctx context.Context, before time.Time) error
-	// Check returns fault.Unavailable if Create would. It can be called often.
+	// Check returns fault.Unavailable if files currently cannot be stored. It can be called often.
 	Check(ctx context.Context) error
 	// Close releases the Store's resources. Open files stay readable.
 	Close() error
@@ -66,8 +66,9 @@ const maxKey = 1024
 
 var segment = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$`)
 
-// ValidKey reports whether a key consists of segments of A-Z a-z 0-9 . _ - joined by slashes. A
-// segment has at most 200 characters and does not start with a dot; the key has at most 1024 bytes.
+// ValidKey reports whether key consists of segments joined by slashes. A segment consists of 1 to
+// 200 of the characters A-Z a-z 0-9 . _ - and does not start with a dot. The key has at most 1024
+// bytes.
 func ValidKey(key string) bool {
 	if len(key) > maxKey {
 		return false

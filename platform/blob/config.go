@@ -27,7 +27,7 @@ type Config struct {
 
 // S3Config configures access to a bucket. With KindS3, all fields except PathStyle are required.
 type S3Config struct {
-	// Endpoint is an http or https URL without a path. It may be a private address. Example:
+	// Endpoint is an http or https URL without a path. It may point to a private address. Example:
 	// https://s3.eu-central-1.amazonaws.com
 	Endpoint string `env:"S3_ENDPOINT" doc:"URL of the S3 service, such as https://s3.eu-central-1.amazonaws.com."`
 	Region   string `env:"S3_REGION, default=us-east-1" doc:"Region of the bucket, used in signatures."`
@@ -38,7 +38,8 @@ type S3Config struct {
 	PathStyle bool   `env:"S3_PATH_STYLE, default=true" doc:"Whether the bucket name is in the URL path (true) or in the host name (false)."`
 }
 
-// Validate returns all faults in the configuration, joined. The errors do not contain the keys.
+// Validate returns an error that joins all faults in the configuration. The error contains none of
+// the S3 credentials.
 func (c Config) Validate() error {
 	switch c.Kind {
 	case KindDisk:

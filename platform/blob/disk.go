@@ -21,8 +21,8 @@ const (
 	// partial is the folder for files that are being written. It never collides with a key, because
 	// no key starts with a dot.
 	partial = ".partial"
-	// partialAge is longer than any upload waits for its next bytes. An older file was left behind
-	// by a process that died.
+	// partialAge is longer than an upload ever waits for its next bytes. A file that has not been
+	// written to for that long was left behind by a process that died.
 	partialAge = 24 * time.Hour
 )
 
@@ -87,8 +87,8 @@ func (d *Disk) publish(temp, key string) error {
 	return d.syncDirs(path.Dir(key))
 }
 
-// Check writes a small file and removes it, to find out whether files can currently be stored. It
-// returns fault.Unavailable if Create would.
+// Check writes and removes a small file to find out whether files can currently be stored. It
+// returns fault.Unavailable if they cannot.
 func (d *Disk) Check(ctx context.Context) error {
 	const op = "blob.Check"
 	probe := path.Join(partial, rand.Text())
@@ -99,7 +99,7 @@ func (d *Disk) Check(ctx context.Context) error {
 	return asUnavailable(op, err)
 }
 
-// Open implements Store. A key that is a folder counts as absent.
+// Open implements Store. A key that names a folder counts as absent.
 func (d *Disk) Open(ctx context.Context, key string) (File, error) {
 	const op = "blob.Open"
 	if err := errors.Join(ctx.Err(), checkKey(op, key)); err != nil {
@@ -131,7 +131,7 @@ func (d *Disk) absentFault(op string, err error) error {
 	return fault.Wrap(fault.NotFound, op, "The file does not exist.", err)
 }
 
-// Delete implements Store. A key that is a folder counts as absent.
+// Delete implements Store. A key that names a folder counts as absent.
 func (d *Disk) Delete(ctx context.Context, key string) error {
 	const op = "blob.Delete"
 	if err := errors.Join(ctx.Err(), checkKey(op, key)); err != nil {
@@ -226,8 +226,8 @@ func (d *Disk) write(ctx context.Context, name string, r io.Reader) (int64, erro
 	return size, errors.Join(f.Sync(), f.Close())
 }
 
-// syncDirs syncs dir and all its parents up to the root, any of which may be new. A new name thus
-// survives a power failure.
+// syncDirs syncs dir and all its parents up to the root, because any of them may be new. After
+// that, a new file name survives a power failure.
 func (d *Disk) syncDirs(dir string) error {
 	for {
 		f, err := d.root.Open(dir)
@@ -252,8 +252,8 @@ func (d *Disk) Clean(ctx context.Context, before time.Time) error {
 	return d.sweep(before)
 }
 
-// sweep deletes files in the partial folder that were last written before old. Newer files may
-// belong to another process that shares the Disk.
+// sweep deletes files in the partial folder that were last written to before the time old. Newer
+// files may belong to another process that shares the Disk.
 func (d *Disk) sweep(old time.Time) error {
 	left, err := fs.ReadDir(d.root.FS(), partial)
 	if err != nil {
@@ -297,9 +297,8 @@ var (
 	}
 )
 
-// asUnavailable converts errors that mean the disk cannot be written or reached to
-// fault.Unavailable. It returns nil and all other errors, such as errors from Create's reader,
-// unchanged.
+// asUnavailable returns fault.Unavailable for an error that means the disk is not writable or not
+// reachable. It returns nil and all other errors, such as errors from Create's reader, unchanged.
 func asUnavailable(op string, err error) error {
 	means := func(cause error) bool { return errors.Is(err, cause) }
 	switch {

@@ -23,13 +23,14 @@ const (
 	callTime = 30 * time.Second
 	// checkTime limits each Check.
 	checkTime = 5 * time.Second
-	// minRate is the minimum upload rate in bytes per second. To send a complete file, a Create has
+	// minRate is the minimum upload rate in bytes per second. The time limit for sending a file is
 	// callTime plus the file's size divided by minRate.
 	minRate = 1 << 20
-	// retries is how many times each call is tried, with pauses of a few seconds.
+	// retries is the maximum number of attempts for each call, with pauses of a few seconds between
+	// them.
 	retries = 3
-	// partSize is in bytes. Larger files are sent in parts, and a failed part is resent on its own.
-	// Parts are read from disk and take no memory.
+	// partSize is the minimum size of a part, in bytes. Larger files are sent in parts, and a
+	// failed part is resent on its own. Parts are read from disk, so they take no memory.
 	partSize = 64 << 20
 	// maxParts is S3's limit on the number of parts.
 	maxParts = 10_000
@@ -56,7 +57,7 @@ type S3 struct {
 // NewS3 returns a Store in the configured bucket. It does not connect. All requests go through
 // transport, whose timeouts for connections and headers apply. spool is a folder that only this
 // process uses; NewS3 empties it. NewS3 returns an error if the configuration is invalid or the
-// file system fails.
+// folder cannot be emptied or created.
 func NewS3(cfg S3Config, transport http.RoundTripper, spool string) (*S3, error) {
 	u, err := url.Parse(cfg.Endpoint)
 	if err != nil {
@@ -106,8 +107,9 @@ func (s *S3) Create(ctx context.Context, key string, r io.Reader) (size int64, e
 	return size, nil
 }
 
-// completed reports whether the file was stored although err says that there is no such upload.
-// This happens if the response to the end of a multipart upload is late and minio repeats the call.
+// completed returns true if err says that there is no such upload but the file was stored. This
+// happens if the response to the call that completes a multipart upload is late and minio repeats
+// the call.
 func (s *S3) completed(ctx context.Context, key string, size int64, err error) bool {
 	if minio.ToErrorResponse(err).Code != minio.NoSuchUpload {
 		return false
@@ -249,8 +251,8 @@ func (s *S3) Check(ctx context.Context) error {
 	return nil
 }
 
-// Verify writes a small file and deletes it. Its error matches ErrRefused if another attempt with
-// the same configuration would fail too.
+// Verify checks the configuration by writing and deleting a small file. Its error matches
+// ErrRefused if another attempt with the same configuration would fail too.
 func (s *S3) Verify(ctx context.Context) error {
 	key := "probe-" + rand.Text()
 	_, err := s.Create(ctx, key, strings.NewReader("probe"))

@@ -12,9 +12,9 @@ import (
 
 var errReplaced = errors.New("the file was replaced while it was being read")
 
-// s3File reads an object from an offset to its end in one request. If the request breaks off,
-// s3File requests the rest, because services end the requests of slow readers. It is not safe for
-// concurrent use.
+// s3File reads an object from an offset to its end in one request. If the response breaks off,
+// s3File requests the rest of the object, because services disconnect slow readers. It is not safe
+// for concurrent use.
 type s3File struct {
 	store *S3
 	key   string
@@ -25,10 +25,10 @@ type s3File struct {
 	closed bool
 
 	body io.ReadCloser // nil if no request is open
-	// stalled ends the request when it expires. It runs only while waiting for the service.
+	// stalled is a timer that aborts the request. It runs only while a read waits for the service.
 	stalled *time.Timer
 	end     context.CancelFunc
-	// fresh means that the request has returned no byte yet.
+	// fresh is true until the first byte of the response body has been read.
 	fresh bool
 }
 
@@ -72,7 +72,8 @@ func (f *s3File) Read(p []byte) (int, error) {
 	}
 }
 
-// request requests the bytes from the offset to the end, unless a request is open.
+// request sends a request for the bytes from the offset to the end, unless a request is already
+// open.
 func (f *s3File) request() error {
 	if f.body != nil {
 		return nil

@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// atStart is the reading of the boot clock when the process started, or 0 if it cannot be read.
+// atStart is what the boot clock showed when the process started, or 0 if the clock cannot be read.
 var atStart, _ = bootTime()
 
-// Boot returns the time since the machine started, by a clock that cannot be set. The clock also
-// runs while the process is stopped and while the machine sleeps.
+// Boot returns the time since the machine started, measured by a clock that cannot be set. The
+// clock keeps running while the process is stopped and while the machine sleeps.
 //
 // Every kernel that Go supports has this clock. If it still cannot be read, Boot falls back to Go's
 // monotonic clock, which starts with the process and stops while the machine sleeps.

@@ -4,8 +4,8 @@ package clock
 
 import "time"
 
-// Boot returns the time since this process started, by a clock that cannot be set. The clock also
-// runs while the process is stopped. Whether it runs while the machine sleeps depends on the
-// system. On some systems, such as macOS, it stops, so a limit measured with Boot is extended by
-// the time asleep.
+// Boot returns the time since this process started, measured by a clock that cannot be set. The
+// clock keeps running while the process is stopped. On some systems, such as macOS, it stops while
+// the machine sleeps. A limit measured with Boot is then extended by however long the machine
+// slept.
 func Boot() time.Duration { return monotonic(0) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Clock is a source of the current time: System in the product, Func in tests.
+// Clock is a source of the current time. System is used in production, and Func in tests.
 type Clock interface {
 	// Now returns the current time in UTC.
 	Now() time.Time
@@ -17,11 +17,12 @@ type Clock interface {
 // between two of them is wrong if the clock was set in between. Use Boot for durations.
 type System struct{}
 
-// Now returns the machine's time in UTC. Builds with the tag crash add CRIER_CLOCK_OFFSET.
+// Now returns the machine's time in UTC. In builds with the crash tag, it adds the duration in
+// CRIER_CLOCK_OFFSET.
 func (System) Now() time.Time { return time.Now().Add(offset()).UTC() }
 
-// IsInjected reports whether c deliberately deviates from the machine's time: it is not a System,
-// or it has an offset.
+// IsInjected reports whether c deliberately deviates from the machine's time, because it is not a
+// System or because Now adds an offset.
 func IsInjected(c Clock) bool {
 	_, ok := c.(System)
 	return !ok || offset() != 0

@@ -4,5 +4,5 @@ package clock
 
 import "time"
 
-// offset is zero except in builds with the tag crash.
+// offset is zero except in builds with the crash tag.
 func offset() time.Duration { return 0 }

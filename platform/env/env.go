@@ -20,11 +20,11 @@ import (
 // shells represent unset variables that way.
 type Lookup = func(name string) (value string, ok bool)
 
-// OS returns a Lookup that reads the process's environment at each call.
+// OS returns a Lookup that reads the process's environment on each call.
 func OS() Lookup { return os.LookupEnv }
 
-// With returns a Lookup that checks over, such as command-line flags, before lookup. Empty values
-// in over are ignored.
+// With returns a Lookup that first looks for a variable in over, for example among command-line
+// flags, and then calls lookup. Empty values in over are ignored.
 func With(lookup Lookup, over map[string]string) Lookup {
 	return func(name string) (string, bool) {
 		if v := over[name]; v != "" {
@@ -34,8 +34,8 @@ func With(lookup Lookup, over map[string]string) Lookup {
 	}
 }
 
-// Defaults returns a Lookup that checks lookup, and then under for variables that are unset or
-// empty.
+// Defaults returns a Lookup that calls lookup and falls back to the value in under for a variable
+// that is unset or empty.
 func Defaults(lookup Lookup, under map[string]string) Lookup {
 	return func(name string) (string, bool) {
 		if v, ok := lookup(name); ok && v != "" {
@@ -66,11 +66,12 @@ func (f Fault) Error() string { return f.Name + ": " + f.Message }
 //	Conns int     `env:"DATABASE_CONNS, default=16"`
 //	App   AppConf `env:", prefix=APP_"`
 //
-// Load then calls the Validate() error method of every struct that has one. It drops the faults
-// that Validate reports for variables that could not be parsed.
+// Load then calls the Validate() error method of every struct that has one. If a variable is
+// missing or cannot be parsed, Load drops the faults that Validate reports for it.
 //
-// The error joins all faults, one "NAME: sentence" per line; errors.As finds a Fault in it. After
-// an error, dst must not be used. Load also fails if dst is not a pointer to a struct.
+// The error joins all faults. Its text has one line per fault, in the form "NAME: sentence".
+// errors.As finds a Fault in the error. After an error, dst must not be used. Load also fails if
+// dst is not a pointer to a struct.
 func Load(ctx context.Context, lookup Lookup, dst any) error {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -93,8 +94,8 @@ type loader struct {
 	unusable map[string]bool // variables whose value is missing or cannot be parsed
 }
 
-// add adds err or, if err is joined, each of its errors. It drops duplicates, because two structs
-// may share a variable, and faults in unusable variables.
+// add adds err. If err joins several errors, add adds each of them. It drops duplicates, which
+// occur if two structs share a variable. It also drops faults in unusable variables.
 func (l *loader) add(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range many.Unwrap() {
@@ -111,8 +112,8 @@ func (l *loader) add(err error) {
 	}
 }
 
-// load validates v even if one of its variables has a fault. add then drops the faults that follow
-// from that fault.
+// load validates v even if one of its variables has a fault. add then drops further faults in that
+// variable.
 func (l *loader) load(v reflect.Value, prefix string) {
 	fail := func(f Fault) { l.add(f); l.unusable[f.Name] = true }
 	for _, f := range fields(v.Type()) {
@@ -158,8 +159,8 @@ type lookuper Lookup
 
 func (l lookuper) Lookup(key string) (string, bool) { return l(key) }
 
-// sentence returns the message of a Fault. It contains the value only if the type's UnmarshalText
-// put it there.
+// sentence returns the Fault message for err. The message contains the variable's value only if the
+// type's UnmarshalText put the value into err.
 func sentence(err error, t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

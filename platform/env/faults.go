@@ -32,7 +32,8 @@ func (f *Faults) Duration(name string, value, least, most time.Duration) {
 	}
 }
 
-// Err returns the joined faults, or nil if there are none. errors.As finds a Fault in it.
+// Err returns an error that joins the faults, or nil if there are none. errors.As finds a Fault in
+// the error.
 func (f *Faults) Err() error { return errors.Join(f.all...) }
 
 // short formats a duration without trailing zero units: 24h instead of 24h0m0s.

@@ -56,7 +56,7 @@ func collect(t reflect.Type, prefix string, add func(Var)) {
 	}
 }
 
-// field is a parsed `env` tag. envconfig converts the values.
+// field is a parsed `env` tag. The values of variables are converted by envconfig.
 type field struct {
 	index    int
 	name     string // of the variable, or of the field if err is set

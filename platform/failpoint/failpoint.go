@@ -1,12 +1,12 @@
 //go:build !crash
 
 // Package failpoint lets a test stop this process at a named point, or make it panic there. Its
-// functions do nothing without the build tag crash.
+// functions do nothing without the crash build tag.
 package failpoint
 
-// At does nothing in this build. With the build tag crash, a test can make it stop the process.
+// At does nothing in this build. With the crash build tag, a test can make it stop the process.
 func At(_, _ string) {}
 
-// Panic does nothing in this build. With the build tag crash, it panics if the text contains the
+// Panic does nothing in this build. With the crash build tag, it panics if the text contains the
 // words "panic at" followed by the point.
 func Panic(_, _ string) {}

@@ -1,7 +1,7 @@
 //go:build crash
 
 // Package failpoint lets a test stop this process at a named point, or make it panic there. Its
-// functions do nothing without the build tag crash.
+// functions do nothing without the crash build tag.
 package failpoint
 
 import (
@@ -14,8 +14,8 @@ import (
 )
 
 // At stops the process with SIGSTOP if the file named by CRIER_FAILPOINT contains the point, either
-// alone or followed by a space and the work. Before stopping, it renames the file, so that one
-// request stops only one process once, and writes the work to "<file>.hit".
+// alone or followed by a space and the work. First, At renames the file, so that each request stops
+// only one process, and only once. Then it writes the work to "<file>.hit" and stops the process.
 //
 // Example request: "committing"
 func At(point, work string) {

@@ -19,8 +19,9 @@ const (
 	// It is in publishing/notification, which calls At.
 	ReportQueued = "report-queued"
 
-	// Preparing is reached at the start of the preparation in the sandbox connector.
+	// Preparing is reached when the sandbox connector begins to prepare a post.
 	Preparing = "preparing"
-	// Committed is reached after the sandbox responds and before its connector returns.
+	// Committed is reached after the sandbox has responded and before the sandbox connector
+	// returns.
 	Committed = "committed"
 )

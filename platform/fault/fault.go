@@ -43,7 +43,7 @@ type Field struct {
 type Item struct {
 	// ID is the object's id as the client sent it.
 	ID string
-	// Kind is what the object is. For a channel, it is the connector, such as "bluesky". It is
+	// Kind is the type of the object. For a channel, it is the connector, such as "bluesky". It is
 	// empty if the object is unknown.
 	Kind string
 	// Name is the object's name. It is empty if the object is unknown.
@@ -66,7 +66,8 @@ const RemedyCode Remedy = "code"
 type Limit struct {
 	// Name says what is limited, such as "channels".
 	Name string
-	// Current is how many exist now. Objects that the request failed to add do not count.
+	// Current is the number of objects that exist now. It does not include objects that the request
+	// failed to add.
 	Current int
 	Allowed int
 }
@@ -74,8 +75,8 @@ type Limit struct {
 // Error is a failure with a message for the client. Message, Fields and Items are safe to show. Err
 // appears only in the log and is never sent to a client.
 //
-// Code that collects faults lists at most MaxListed of them in Fields and in Items, and counts the
-// rest in More.
+// Code that collects faults lists at most MaxListed of them in each of Fields and Items, and counts
+// the rest in More.
 type Error struct {
 	Kind Kind
 	// Op is the operation that failed, as "package.Function", for the log.
@@ -101,7 +102,7 @@ func New(kind Kind, op, message string) *Error {
 	return &Error{Kind: kind, Op: op, Message: message}
 }
 
-// Wrap returns a fault whose message is safe to show and whose cause is not.
+// Wrap returns a fault with a message that is safe to show to the client and a private cause.
 func Wrap(kind Kind, op, message string, cause error) *Error {
 	return &Error{Kind: kind, Op: op, Message: message, Err: cause}
 }
@@ -138,6 +139,6 @@ func KindOf(err error) Kind {
 	return ""
 }
 
-// Is reports whether KindOf(err) is kind, so an error without a fault is Internal. It returns false
-// for a nil error.
+// Is reports whether KindOf(err) is kind. An error without a fault counts as Internal. For a nil
+// error, Is returns false.
 func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }

@@ -10,8 +10,8 @@ type List struct {
 	more   int
 }
 
-// Add adds a fault in the field at path name (see Field.Name). If the list is full, the fault is
-// only counted. The client sees the message.
+// Add adds a fault, with a message for the client, in the field whose path is name (see
+// Field.Name). If the list is full, the fault is only counted.
 func (l *List) Add(name, message string) {
 	if len(l.fields) < MaxListed {
 		l.fields = append(l.fields, Field{Name: name, Message: message})
@@ -20,11 +20,11 @@ func (l *List) Add(name, message string) {
 	}
 }
 
-// Full reports whether the list is full, so that further faults are only counted.
+// Full reports whether the list is full. If so, further faults are only counted.
 func (l *List) Full() bool { return len(l.fields) >= MaxListed }
 
-// Has reports whether the list contains a fault in the field at path name. It ignores faults that
-// were only counted.
+// Has reports whether the list contains a fault in the field whose path is name. It ignores faults
+// that were only counted.
 func (l *List) Has(name string) bool {
 	for _, f := range l.fields {
 		if f.Name == name {
@@ -34,8 +34,8 @@ func (l *List) Has(name string) bool {
 	return false
 }
 
-// Merge adds err's faults in fields that have no fault in the list yet. It also adds err.More to
-// the count of unlisted faults.
+// Merge adds those of err's faults whose field has no fault in the list yet. It also adds err.More
+// to the count of unlisted faults.
 func (l *List) Merge(err *Error) {
 	for _, f := range err.Fields {
 		if !l.Has(f.Name) {

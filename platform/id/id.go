@@ -12,7 +12,7 @@ import (
 // channel id. The zero ID means "none". Example: 0193b2c4-7d10-7a31-9c55-2f0e6b1a4d01
 type ID[T any] struct{ u uuid.UUID }
 
-// New returns a new id that sorts after all ids that this process made earlier. It panics if the
+// New returns a new id, which sorts after all ids this process generated earlier. It panics if the
 // system's source of randomness fails.
 func New[T any]() ID[T] { return ID[T]{u: uuid.Must(uuid.NewV7())} }
 
@@ -52,8 +52,8 @@ func (i ID[T]) String() string {
 // error is always nil.
 func (i ID[T]) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// UnmarshalText parses the result of MarshalText; an empty text is the zero id. For any other text
-// it returns an error that quotes the text.
+// UnmarshalText parses the result of MarshalText. An empty text becomes the zero id. If the text is
+// neither empty nor a valid id, UnmarshalText returns an error that quotes it.
 func (i *ID[T]) UnmarshalText(b []byte) error {
 	if len(b) == 0 {
 		*i = ID[T]{}
@@ -67,7 +67,8 @@ func (i *ID[T]) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Value returns the value of a uuid column, which is NULL for the zero id. The error is always nil.
+// Value returns the id as the value of a uuid column. The zero id becomes NULL. The error is always
+// nil.
 func (i ID[T]) Value() (driver.Value, error) {
 	if i.IsZero() {
 		return nil, nil
@@ -75,8 +76,8 @@ func (i ID[T]) Value() (driver.Value, error) {
 	return i.u.String(), nil
 }
 
-// Scan sets the id from a uuid column; NULL is the zero id. It returns an error for a value that is
-// not a UUID.
+// Scan sets the id from a uuid column. NULL becomes the zero id. Scan returns an error for a value
+// that is not a UUID.
 func (i *ID[T]) Scan(src any) error {
 	if src == nil {
 		*i = ID[T]{}

@@ -18,15 +18,15 @@ import (
 // mostAttempts is the maximum value of Handler.Attempts. It must be less than storedAttempts.
 const mostAttempts = 99
 
-// ErrLater is returned by Handler.Run to put off a task, for example because the task would exceed
+// ErrLater is returned by Handler.Run to postpone a task, for example because the task would exceed
 // its share of a limited capacity. The task runs a few seconds later from its kind's second queue,
-// with the same Number. The run counts as neither done nor failed.
+// with the same Attempt.Number. The postponed run counts as neither done nor failed.
 var ErrLater = errors.New("the task will run later")
 
 // Handler runs the tasks of one kind. Each kind has two queues with separate workers: one for first
-// attempts, and one for tasks that failed or were put off. Kinds therefore do not delay each other,
-// and retries do not delay first attempts. There is one exception: a run whose process died is
-// repeated from the queue it was in.
+// attempts, and one for tasks that failed or were postponed. Kinds therefore do not delay each
+// other, and retries do not delay first attempts. There is one exception: a run whose process died
+// is repeated from the queue it was in.
 type Handler struct {
 	// Kind identifies the tasks in the database, logs and metrics. It consists of two or more
 	// lowercase letters, digits and hyphens, must differ from every job name, and must not change.
@@ -36,8 +36,8 @@ type Handler struct {
 	Kind string
 	// Workers is how many tasks one process runs at a time from each of the two queues.
 	Workers int
-	// Timeout limits the context of each run. A run that continues after its context has ended
-	// keeps its worker busy, and a minute later the task is run a second time.
+	// Timeout limits the context of each run. If a run continues after its context has ended, it
+	// keeps its worker busy, and a minute later the task is started a second time.
 	Timeout time.Duration
 	// Attempts is the maximum number of times a task is run, from 1 to 99. After the nth failure,
 	// River waits n^4 seconds, plus or minus 10%, and then up to 10 s more.
@@ -56,7 +56,7 @@ type Handler struct {
 	// content or secrets.
 	Run func(ctx context.Context, t Task, a Attempt) error
 	// GaveUp is called after a task has been abandoned, so that the log can name what was lost. It
-	// may be nil. If GaveUp fails, it is not called again. If the process dies before River has
+	// may be nil. A call to GaveUp that fails is not repeated. If the process dies before River has
 	// stored the result, GaveUp can be called again.
 	GaveUp func(ctx context.Context, t Task)
 }
@@ -68,8 +68,8 @@ type Attempt struct {
 	Number int
 	// Of is the Handler's Attempts.
 	Of int
-	// Later reports whether the run comes from the second queue and thus does not delay first
-	// attempts.
+	// Later is true if the task was taken from its kind's second queue, where it does not delay
+	// first attempts.
 	Later bool
 }
 
@@ -78,8 +78,8 @@ type TaskStats struct {
 	// Done counts the runs that succeeded, and Failed the runs that failed. Runs canceled by Stop
 	// count in neither.
 	Done, Failed int64
-	// GaveUp counts the tasks that are not retried because their last attempt failed or the error
-	// was permanent. The last run of each also counts in Failed.
+	// GaveUp counts the tasks that were abandoned because their last attempt failed or because the
+	// error was permanent. The last run of each task also counts in Failed.
 	GaveUp int64
 	// Running is the number of active runs.
 	Running int64
@@ -87,8 +87,8 @@ type TaskStats struct {
 	Took time.Duration
 }
 
-// Permanent wraps err, without changing its text, to prevent any retry of the task. It returns nil
-// if err is nil.
+// Permanent wraps err so that the task is not retried. The error text stays the same. Permanent
+// returns nil if err is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -167,22 +167,23 @@ func (w *taskWorker) run(ctx context.Context, job *river.Job[taskArgs]) error {
 }
 
 const (
-	// laterWait and laterAgain are the minimum waits after ErrLater, in the first and in the second
-	// queue. Other tasks run in the meantime.
+	// laterWait and laterAgain are the minimum waits after ErrLater. laterWait applies to tasks in
+	// the first queue and laterAgain to tasks in the second. Other tasks run in the meantime.
 	//
-	// The waits are short to keep shared capacity from sitting idle while many tasks wait for it.
-	// Each wait costs a few queries, and the number of workers bounds the total.
+	// The waits are short so that shared capacity does not sit idle while many tasks wait for it.
+	// Each wait costs a few queries, and the number of workers limits the total cost.
 	laterWait  = time.Second
 	laterAgain = 2 * time.Second
-	// afterTimeout limits each call of moveLater and GaveUp.
+	// afterTimeout limits each call to moveLater and GaveUp.
 	afterTimeout = 5 * time.Second
 )
 
 const taskLater = `-- jobs.TaskLater
 update jobs.river_job set queue = $2 where id = $1`
 
-// moveLater moves an active run's row to the second queue, from which River takes it once its state
-// allows. If moveLater fails, it logs the error, and the task is repeated from its current queue.
+// moveLater moves the row of an active run to the second queue. River takes the task from there
+// once the row's state allows it. If the update fails, moveLater logs the error, and the task is
+// repeated from its current queue.
 func (w *taskWorker) moveLater(ctx context.Context, job *rivertype.JobRow) {
 	queue := w.Kind + laterSuffix
 	if job.Queue == queue {
@@ -195,8 +196,8 @@ func (w *taskWorker) moveLater(ctx context.Context, job *rivertype.JobRow) {
 	}
 }
 
-// fail counts and logs a failed run, and tells River whether it was the last one. trace is the
-// stack trace of a panic, or "".
+// fail counts and logs a failed run, and tells River whether to retry the task. trace is the stack
+// trace of a panic, or "".
 func (w *taskWorker) fail(
 	ctx context.Context, job *rivertype.JobRow, err error, trace string,
 ) *river.ErrorHandlerResult {

@@ -35,15 +35,16 @@ const (
 	rescueMargin = time.Minute
 
 	// keepDone and keepFailed are how long River keeps the rows of successful runs, and of failed
-	// runs that are not retried. A row contains the kind, ids, times, processes and error texts.
+	// runs that are not retried. A row contains the kind, the ids, the times, the processes that
+	// ran it, and the error texts.
 	keepDone   = time.Hour
 	keepFailed = 24 * time.Hour
 )
 
 // Conns is the number of connections a Runner's pool needs. One connection listens, and the queues
-// take turns with the rest. Each use is only a short call, whereas each connection costs the server
-// a process that reads the catalog and plans the statements again. Jobs and handlers do not use
-// this pool.
+// share the rest. A few connections are enough, because each call is short. Each connection costs
+// the server a process that reads the catalog and plans the statements again. Jobs and handlers do
+// not use this pool.
 const Conns = 6
 
 // Job is periodic work. At most one run of a job is active across all processes. A run whose
@@ -58,7 +59,8 @@ type Job struct {
 	// Timeout limits the context of each run.
 	Timeout time.Duration
 	// Alone gives the job its own queue. All other jobs in a process run one after another, so a
-	// job that hangs blocks them until its Timeout. Set Alone for jobs that call other servers.
+	// job that hangs blocks the others until its Timeout. Set Alone for jobs that call other
+	// servers.
 	Alone bool
 	// Run does the work. It can be interrupted at any point and is then run again from the
 	// beginning. After an error or a panic, it is retried up to twice within minutes. After that,
@@ -173,8 +175,9 @@ func (r *Runner) addHandlers(cfg *river.Config, handlers []Handler) error {
 	return nil
 }
 
-// repeatAfter lowers the age at which River checks for stuck runs to the shortest timeout. River
-// repeats such a run only if it is also older than the Timeout of its own worker.
+// repeatAfter sets the age at which River checks whether a run is stuck: the shortest timeout in
+// any call to repeatAfter, plus rescueMargin. River repeats the run only if it is also older than
+// its own worker's Timeout.
 func repeatAfter(cfg *river.Config, timeout time.Duration) {
 	if cfg.JobTimeout == 0 || timeout < cfg.JobTimeout {
 		cfg.JobTimeout, cfg.RescueStuckJobsAfter = timeout, timeout+rescueMargin
@@ -234,7 +237,7 @@ func (r *Runner) TaskStats() map[string]TaskStats {
 	return out
 }
 
-// NextRetry returns the time of the next run. River calls it after a failed run.
+// NextRetry returns the time of the next attempt. River calls it after a failed run.
 func (r *Runner) NextRetry(job *rivertype.JobRow) time.Time {
 	next := new(river.DefaultClientRetryPolicy).NextRetry(job)
 	w := r.handlers[job.Kind]
@@ -300,7 +303,8 @@ var unfinished = []rivertype.JobState{
 	rivertype.JobStateScheduled,
 }
 
-// insert returns the next run of the job. River drops it if another run is unfinished.
+// insert returns the arguments and options of the job's next run. River drops the run if another
+// one is unfinished.
 func (w *worker) insert() (river.JobArgs, *river.InsertOpts) {
 	queue := river.QueueDefault
 	if w.Alone {

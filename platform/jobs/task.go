@@ -18,7 +18,7 @@ import (
 )
 
 // storedAttempts is the attempt limit stored with each task. Handler.Attempts is lower and applies
-// first, so storedAttempts ends only tasks that no Handler can parse.
+// first, so only tasks that no Handler can parse reach storedAttempts.
 const storedAttempts = 100
 
 // laterSuffix ends the name of a kind's second queue. Example: the kind "webhook" has the queues
@@ -34,13 +34,13 @@ type Task struct {
 	// Kind names the Handler that runs the task.
 	Kind string
 	// Org is the organization the task belongs to, or uuid.Nil. A transaction in the tenant role
-	// can add tasks only for its own organization, and a transaction in the gate role only tasks
-	// without an organization.
+	// can add tasks only for its own organization. A transaction in the gate role can add only
+	// tasks without an organization.
 	Org uuid.UUID
 	// ID identifies the row the task is about.
 	ID uuid.UUID
-	// After is the minimum delay between Add and the first attempt, which begins at most 10 s after
-	// that delay. After and Later are zero in the task that a Handler receives.
+	// After is the minimum delay between Add and the first attempt. The attempt begins at most 10 s
+	// after the delay has passed. After and Later are zero in the task that a Handler receives.
 	After time.Duration
 	// Later puts the task in its kind's second queue, along with retries, so that it never delays a
 	// first attempt. Use it for work that nobody is waiting for, such as emails to many people.
@@ -66,15 +66,15 @@ func NewQueue() (*Queue, error) {
 	return q, nil
 }
 
-// client returns a new River client, which takes 4 microseconds to create. A shared client would
-// suppress any notification within 100 ms of the previous one, even if the previous one was rolled
-// back.
+// client returns a new River client, because a shared client would suppress any notification within
+// 100 ms of the previous one, even if the previous one was rolled back. Creating a client takes 4
+// microseconds.
 func (q *Queue) client() (*river.Client[pgx.Tx], error) {
 	return river.NewClient(q.driver, &q.cfg)
 }
 
-// Add adds a task in a transaction of the tenant or gate role. A worker is notified when the
-// transaction commits. If the transaction is rolled back, the task does not exist.
+// Add adds a task in a transaction that runs as the tenant or gate role. A worker is notified when
+// the transaction commits. If the transaction is rolled back, the task does not exist.
 //
 // Add returns fault.Internal if Kind is invalid. Any other error comes from the database and can be
 // passed to pg.Fault. Its SQLSTATE is 42501 if the role is not allowed to add the task. After an

@@ -23,8 +23,8 @@ const (
 type Part struct {
 	// Name identifies the part in errors and logs.
 	Name string
-	// Start returns once the part works. The context applies only to starting, not to the lifetime
-	// of the part. Start may be nil.
+	// Start returns once the part is running. The context applies only to starting, not to the
+	// lifetime of the part. Start may be nil.
 	Start func(ctx context.Context) error
 	// Stop is called at most once, and only if Start succeeded or is nil. Stop may be nil.
 	Stop func(ctx context.Context) error
@@ -55,9 +55,9 @@ func New(log *slog.Logger) *Group {
 	return &Group{log: log, failed: make(chan struct{})}
 }
 
-// Start starts parts in order. It stops at the first error and returns it. It fails if ctx has
-// ended or Stop was called. Parts that have started run until Stop. Start may be called again with
-// more parts.
+// Start starts the parts in order. If a part fails to start, Start returns the error and starts no
+// further part. Start also fails if ctx has ended or Stop was called. Parts that have started run
+// until Stop. Start may be called again with more parts.
 func (g *Group) Start(ctx context.Context, parts ...Part) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,7 +79,8 @@ func (g *Group) Start(ctx context.Context, parts ...Part) error {
 	return nil
 }
 
-// Fail reports that a running part has failed, which ends Wait. Only the first call has an effect.
+// Fail reports that a running part has failed, so that Wait returns. Only the first call has an
+// effect.
 func (g *Group) Fail(err error) {
 	g.failOnce.Do(func() {
 		g.failErr = err
@@ -87,8 +88,8 @@ func (g *Group) Fail(err error) {
 	})
 }
 
-// Wait blocks until ctx ends and returns nil, or until Fail is called and returns the first call's
-// error.
+// Wait blocks until ctx ends or Fail is called. It returns nil if ctx ended, and otherwise the
+// error from the first call to Fail.
 func (g *Group) Wait(ctx context.Context) error {
 	select {
 	case <-g.failed:
@@ -104,7 +105,7 @@ func (g *Group) Wait(ctx context.Context) error {
 }
 
 // Stop stops the parts that have started, in reverse order, and returns their errors, joined. Each
-// part has its Timeout or the time left until ctx's deadline, whichever is shorter, but at least
+// part gets its Timeout or the time left until ctx's deadline, whichever is shorter, but at least
 // half a second. A second call waits for the first and returns the same error.
 func (g *Group) Stop(ctx context.Context) error {
 	g.mu.Lock()
@@ -126,8 +127,8 @@ func (g *Group) Stop(ctx context.Context) error {
 	return g.stopErr
 }
 
-// stop calls Stop and waits for it no longer than its limit plus grace, because the Close methods
-// of some libraries have no deadline.
+// stop calls p.Stop and waits for it. It waits no longer than the limit plus grace, because some
+// libraries' Close methods have no deadline.
 func stop(ctx context.Context, p Part) error {
 	if p.Stop == nil {
 		return nil

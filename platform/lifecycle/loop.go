@@ -8,7 +8,7 @@ import (
 	"crier/platform/clock"
 )
 
-// Step does part of the work of a round. It returns true for more to request another round without
+// Step does part of the work of a round. If it returns true for more, the next round begins without
 // waiting for the interval. more is ignored if Step returns an error.
 type Step func(ctx context.Context) (more bool, err error)
 
@@ -20,10 +20,11 @@ type LoopRules struct {
 	// round nor Wake moves these times. A round that is late because the previous round took too
 	// long begins after Gap.
 	Ticks bool
-	// Gap is the minimum pause between two rounds, even after Wake or if there is more to do.
+	// Gap is the minimum pause between two rounds. It applies even after a call to Wake and even
+	// when there is more to do.
 	Gap time.Duration
-	// ErrorPause, if set, replaces Interval after a round that failed and has nothing more to do.
-	// Wake does not shorten it.
+	// ErrorPause, if set, replaces Interval after a round in which a step failed and no step had
+	// more to do. Wake does not shorten it.
 	ErrorPause time.Duration
 	// Timeout limits each step. 0 means that the steps set their own deadlines.
 	Timeout time.Duration
@@ -64,7 +65,7 @@ func (l *Loop) Start(ctx context.Context, steps ...Step) {
 }
 
 // Stop cancels the running step and waits until it returns. If ctx ends first, Stop returns ctx's
-// error. Before Start, it does nothing.
+// error. Before Start, Stop does nothing.
 func (l *Loop) Stop(ctx context.Context) error {
 	l.mu.Lock()
 	stop := l.stop
@@ -76,8 +77,8 @@ func (l *Loop) Stop(ctx context.Context) error {
 	return Wait(ctx, &l.running)
 }
 
-// Wake requests a round soon and never blocks. Several calls before that round count as one. A call
-// during a round requests another round.
+// Wake makes the next round begin without waiting for the interval. It never blocks. Several calls
+// before that round count as one. A call during a round requests another round.
 func (l *Loop) Wake() {
 	select {
 	case l.wake <- struct{}{}:
@@ -143,7 +144,7 @@ func (l *Loop) call(ctx context.Context, step Step) (more bool, err error) {
 	return more, err
 }
 
-// Wait waits for a group. If ctx ends first, it returns ctx's error.
+// Wait waits until group is done. If ctx ends first, Wait returns ctx's error.
 func Wait(ctx context.Context, group *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() {

@@ -18,7 +18,7 @@ type Watchdog struct {
 	began, ended atomic.Int64
 }
 
-// Begin marks the start of a piece of work. If one is already running, its time restarts.
+// Begin marks the start of a piece of work. If one is already running, its timer restarts.
 func (w *Watchdog) Begin() { w.began.Store(int64(clock.Boot())) }
 
 // End marks the end of the current piece of work.

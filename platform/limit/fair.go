@@ -25,14 +25,15 @@ type Fair[K comparable] struct {
 	waiting map[K][]chan struct{} // callers in order of arrival; closing a channel grants a slot
 }
 
-// NewFair returns a Fair with the given number of slots (places). waiting is how many callers may
-// wait per key.
+// NewFair returns a Fair. places is the number of slots, and waiting is how many callers may wait
+// per key.
 func NewFair[K comparable](places, waiting int) *Fair[K] {
 	return &Fair[K]{free: places, maxWaiting: waiting, waiting: map[K][]chan struct{}{}}
 }
 
-// Enter waits for a slot. leave releases the slot and must be called once. Enter returns ErrFull at
-// once if too many callers of the key are already waiting, and ctx's error if ctx ends first.
+// Enter waits for a slot. leave releases the slot and must be called once. If too many callers with
+// the same key are already waiting, Enter returns ErrFull at once. If ctx ends first, Enter returns
+// ctx's error.
 func (f *Fair[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	place, err := f.join(key)
 	if err != nil {

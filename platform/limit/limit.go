@@ -1,5 +1,5 @@
 // Package limit limits how many callers use a shared resource, such as connections, at the same
-// time. PerKey limits each key; Fair limits all keys together and serves them in turn.
+// time. PerKey limits each key separately. Fair limits all keys together and serves them in turn.
 package limit
 
 import (
@@ -24,14 +24,14 @@ type places struct {
 	users int // callers that hold or wait for a slot
 }
 
-// New returns a PerKey with perKey slots, at least 1, for each key. Any number of callers may wait
-// for a slot.
+// New returns a PerKey with perKey slots for each key. perKey must be at least 1. Any number of
+// callers may wait for a slot.
 func New[K comparable](perKey int) *PerKey[K] {
 	return &PerKey[K]{perKey: perKey, keys: map[K]*places{}}
 }
 
-// NewBounded returns a PerKey with perKey slots for each key. waiting, at least 1, is how many
-// callers may wait for each key. For further callers, Enter and Take return ErrFull at once.
+// NewBounded returns a PerKey with perKey slots for each key. waiting is how many callers may wait
+// per key, and must be at least 1. For further callers, Enter and Take return ErrFull at once.
 func NewBounded[K comparable](perKey, waiting int) *PerKey[K] {
 	l := New[K](perKey)
 	l.waiting = waiting
@@ -39,13 +39,13 @@ func NewBounded[K comparable](perKey, waiting int) *PerKey[K] {
 }
 
 // Enter waits for one of the key's slots, first come, first served. leave releases the slot and
-// must be called once. If ctx ends first, Enter returns ctx's error. If the PerKey comes from
+// must be called once. If ctx ends first, Enter returns ctx's error. If the PerKey was created by
 // NewBounded and too many callers are waiting, Enter returns ErrFull.
 func (l *PerKey[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	return l.Take(ctx, key, 1)
 }
 
-// TryEnter is like Enter but does not wait. It returns false if no slot of the key is free.
+// TryEnter is like Enter but does not wait. It returns false if none of the key's slots is free.
 func (l *PerKey[K]) TryEnter(key K) (leave func(), ok bool) {
 	p, err := l.join(key)
 	if err != nil {
@@ -73,7 +73,7 @@ func (l *PerKey[K]) Take(ctx context.Context, key K, n int) (leave func(), err e
 	return func() { p.free.Release(weight); l.release(key, p) }, nil
 }
 
-// join counts a caller of the key. It returns ErrFull if too many callers are waiting.
+// join registers a caller for the key. It returns ErrFull if too many callers are waiting.
 func (l *PerKey[K]) join(key K) (*places, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,7 +15,7 @@ type Config struct {
 	// URL is empty if this instance sends no email. It may include a password. smtp:// requires
 	// STARTTLS, and smtps:// uses TLS from the first byte. smtp://host?tls=none uses no TLS and is
 	// valid only for hosts on loopback. Example: smtps://crier:password@mail.example.com:465
-	URL string `env:"SMTP_URL" doc:"URL of the mail server: smtp:// (STARTTLS) or smtps://, then [user:password@]host[:port]."`
+	URL string `env:"SMTP_URL" doc:"URL of the mail server: smtp:// (STARTTLS) or smtps://, followed by [user:password@]host[:port]."`
 	// From is an RFC 5322 address with an optional name. Example: Crier <crier@example.com>
 	From string `env:"MAIL_FROM" doc:"Sender of all emails, such as Crier <crier@example.com>; required with SMTP_URL."`
 }
@@ -23,8 +23,8 @@ type Config struct {
 // Enabled reports whether a mail server is configured.
 func (c Config) Enabled() bool { return c.URL != "" }
 
-// Validate returns all faults in the configuration, joined. The errors do not contain the URL,
-// which may include a password.
+// Validate returns an error that joins all faults in the configuration. The error does not contain
+// the URL, which may include a password.
 func (c Config) Validate() error {
 	var faults []error
 	add := func(name, sentence string) { faults = append(faults, errors.New(name+": "+sentence)) }
@@ -98,7 +98,7 @@ func parseURL(raw string) (server, error) {
 	return s.withUser(u.User)
 }
 
-// withUser returns s with the user and password of a URL.
+// withUser returns s with the user and password from a URL.
 func (s server) withUser(info *url.Userinfo) (server, error) {
 	if info == nil {
 		return s, nil

@@ -27,15 +27,16 @@ type Message struct {
 	Unsubscribe string
 }
 
-// Limits in bytes on values that become a header line. RFC 5322 limits a line to 998 bytes.
+// These limits, in bytes, apply to values that become a header line. RFC 5322 limits a line to 998
+// bytes.
 const (
 	maxAddress     = 500
 	maxSubject     = 500
 	maxUnsubscribe = 900
 )
 
-// validate returns the parsed recipient, or a fault of kind Invalid. Its rules keep a value from
-// adding a line to the header.
+// validate returns the parsed recipient, or a fault of kind Invalid. It rejects values that would
+// add a line to the header.
 func (m Message) validate() (*mail.Address, error) {
 	invalid := func(message string) error { return fault.New(fault.Invalid, "mail.Send", message) }
 	to, err := parseAddress(m.To)
@@ -78,7 +79,7 @@ func (s *SMTP) compose(m Message) (*gomail.Msg, error) {
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	msg.FromMailAddress(s.from)
 	msg.ToMailAddress(to)
-	// The recipient's client would decode an encoded word (RFC 2047) in the subject, which may
+	// Email clients decode encoded words (RFC 2047) in the subject, and the decoded text may
 	// contain hidden characters.
 	msg.Subject(strings.ReplaceAll(m.Subject, "=?", "= ?"))
 	msg.SetDateWithValue(s.clock.Now())

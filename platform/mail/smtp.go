@@ -26,7 +26,7 @@ const (
 )
 
 // SMTP sends messages through one mail server. It is safe for concurrent use. Each Send opens a
-// connection, so the caller must limit how many run at once.
+// connection, so the caller must limit how many calls to Send run at once.
 type SMTP struct {
 	server server
 	from   *mail.Address
@@ -101,8 +101,8 @@ func (s *SMTP) deliver(ctx context.Context, msg *gomail.Msg) error {
 	if err := client.SendWithSMTPClient(session, msg); err != nil {
 		return err
 	}
-	// The message has been accepted, so a server that does not reply to QUIT must not cause a
-	// duplicate.
+	// The message has been accepted. If a missing reply to QUIT were an error, the caller would
+	// send the message again.
 	if session.UpdateDeadline(quitLimit) == nil {
 		_ = session.Quit()
 	}
@@ -141,14 +141,14 @@ func (s *SMTP) options(conn net.Conn, msg *gomail.Msg) []gomail.Option {
 				gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1, gomail.SMTPAuthPlain, gomail.SMTPAuthLogin))
 	}
 	if isASCII(s.from.Address) && isASCII(msg.GetTo()[0].Address) {
-		// A relay without the SMTPUTF8 extension would bounce the message.
+		// With SMTPUTF8, the message would bounce at a relay that does not support that extension.
 		options = append(options, gomail.WithoutSMTPUTF8())
 	}
 	return options
 }
 
-// greetingError returns the error for a failure in the steps before the message. It keeps only a
-// reply's code, because the reply's text may repeat the command and thus the password.
+// greetingError returns the error for a failure that occurred before the message was sent. It keeps
+// only the code of a reply, because the text may repeat the command and thus the password.
 func greetingError(err error) error {
 	var answer *textproto.Error
 	if errors.As(err, &answer) {
@@ -196,9 +196,10 @@ func (p *permanent) Error() string { return p.cause.Error() }
 
 func (p *permanent) Unwrap() error { return p.cause }
 
-// IsPermanent reports whether sending the same message again is pointless, because the message is
-// invalid or the server rejected it or its recipient with a code of 500 or above. Failures that an
-// operator can fix, such as a rejected sender, authentication or TLS, are not permanent.
+// IsPermanent reports whether sending the same message again is pointless. This is the case if the
+// message is invalid, or if the server rejected the message or its recipient with a code of 500 or
+// above. Failures that an operator can fix, such as a rejected sender, authentication or TLS, are
+// not permanent.
 func IsPermanent(err error) bool {
 	var p *permanent
 	return errors.As(err, &p)

@@ -16,7 +16,7 @@ import (
 const (
 	productPrefix = "crier"
 
-	// concurrentSuffix ends the names of files with a single statement that runs outside a
+	// concurrentSuffix is the suffix of files that contain a single statement that runs outside a
 	// transaction. Example: 0007_post_index.concurrently.sql
 	concurrentSuffix = ".concurrently.sql"
 )
@@ -26,13 +26,14 @@ var (
 	roleForm    = regexp.MustCompile(`\bcrier_(tenant|gate|clock|sender|jobs|retention)\b`)
 	commentForm = regexp.MustCompile(`--[^\n]*`)
 
-	// The statements allowed outside a transaction. Each of them can be repeated after a crash.
+	// These statements are allowed outside a transaction. Each of them can be repeated after a
+	// crash.
 	createForm   = regexp.MustCompile(`^create (?:unique )?index concurrently if not exists (\w+) on [^;]*;?$`)
 	dropForm     = regexp.MustCompile(`^drop index concurrently if exists \w+;?$`)
 	validateForm = regexp.MustCompile(`^alter table \w+ validate constraint \w+;?$`)
 )
 
-// withPrefix replaces the role prefix, which is productPrefix in the files.
+// withPrefix replaces productPrefix, which is the role prefix in the files, with prefix.
 func withPrefix(sql, prefix string) string {
 	if prefix == productPrefix {
 		return sql
@@ -71,8 +72,9 @@ func baselineOf(files fs.FS) (string, error) {
 
 func isConcurrent(name string) bool { return strings.HasSuffix(name, concurrentSuffix) }
 
-// createdIndex returns the index created by a file that runs outside a transaction, or "" if the
-// file contains a different allowed statement. It returns fault.Invalid for any other content.
+// createdIndex returns the name of the index that a file creates outside a transaction. It returns
+// "" if the file contains a different statement that is allowed there, and fault.Invalid for any
+// other content.
 func createdIndex(files fs.FS, name string) (string, error) {
 	text, err := fs.ReadFile(files, name)
 	if err != nil {
@@ -89,9 +91,11 @@ func createdIndex(files fs.FS, name string) (string, error) {
 		"index concurrently if not exists, drop index concurrently if exists, or alter table with validate constraint.")
 }
 
-// gooseFiles presents the files in goose's format, with the configured role prefix and each file as
-// one forward step that is sent as a whole. The first file also records its baseline in the rows of
-// goose's table, because comments on database objects can be lost when a database is copied.
+// gooseFiles converts the files to goose's format, with the configured role prefix. Each file
+// becomes one forward step that is sent as a whole.
+//
+// The first file also stores its baseline in the rows of goose's table. A comment on a database
+// object would not be enough, because comments can be lost when a database is copied.
 type gooseFiles struct {
 	fs.FS
 	prefix   string

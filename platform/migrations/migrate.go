@@ -27,7 +27,7 @@ const (
 	codeDeadlock    = "40P01"
 )
 
-// migrator holds the state of one call of Migrate.
+// migrator holds the state of one call to Migrate.
 type migrator struct {
 	Config
 	log *slog.Logger
@@ -39,8 +39,8 @@ type migrator struct {
 	session *sql.DB
 	goose   *goose.Provider
 	// watcher is a connection that is never in a transaction, because "create index concurrently"
-	// would wait for that transaction. watch loses the connection if the server does not respond in
-	// time.
+	// would wait for such a transaction to end. If the server does not respond to watch in time,
+	// the connection is closed.
 	watcher *pgx.Conn
 }
 
@@ -65,7 +65,7 @@ func migrate(ctx context.Context, cfg Config, watcher *pgx.Conn, log *slog.Logge
 	return m.retryStep(ctx, jobsStep, m.applyJobs)
 }
 
-// firstStep names, in messages, the steps that run before the files.
+// firstStep is the name, in messages, of the steps that run before the files are applied.
 const firstStep = "of the roles and versions"
 
 // prepare checks the database's baseline and creates the roles. It opens a separate connection,
@@ -81,9 +81,9 @@ func (m *migrator) prepare(ctx context.Context, _ string) error {
 	return errors.Join(ensureRoles(ctx, conn, m.RolePrefix), conn.Close(context.WithoutCancel(ctx)))
 }
 
-// lock takes the migration lock for the session. It polls because "create index concurrently" in
-// the session that holds the lock would wait for any session that waits inside a statement. After
-// an error, the connection is closed.
+// lock takes the migration lock for the session. It polls instead of waiting inside a statement,
+// because "create index concurrently" in the session that holds the lock would wait for that
+// statement to end. If lock fails, it closes the connection.
 func (m *migrator) lock(ctx context.Context, conn *pgx.Conn) error {
 	if err := m.pollLock(ctx, conn); err != nil {
 		return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
@@ -145,16 +145,16 @@ func (m *migrator) applyFiles(ctx context.Context) error {
 	return nil
 }
 
-// retryStep runs apply for the named step. If the step is a file, it must be the next migration.
-// While other sessions hold locks that the step needs, retryStep retries after pauses in which the
-// requests queued for these locks can proceed.
+// retryStep runs apply for the named step. If the step is a file, it must be the next migration. If
+// the step fails because other sessions hold locks that it needs, retryStep tries again after a
+// pause. During the pause, the requests queued for these locks can proceed.
 //
 // It returns fault.Conflict if the database has a different baseline, fault.Unavailable once it has
 // waited for giveUpAfter, and fault.Internal for other errors.
 func (m *migrator) retryStep(ctx context.Context, name string, apply func(context.Context, string) error) error {
 	patience := m.LockTimeout
 	if isConcurrent(name) {
-		// No requests queue behind the waits of a concurrent file, and a retry would lose the part
+		// While a concurrent file waits, no requests queue behind it. A retry would lose the part
 		// of an index that is already built.
 		apply, patience = m.applyConcurrently, giveUpAfter*m.LockTimeout
 	}

@@ -9,10 +9,10 @@
 // at most LockTimeout for a lock, because requests queue behind a waiting statement. If that time
 // passes, the file is rolled back and retried after a pause, for up to ten minutes.
 //
-// Separate files whose names end in .concurrently.sql create and drop indexes and validate
-// constraints. Each has one statement, which runs outside a transaction, takes no lock that
-// requests wait for, and can be repeated after a crash. A test rejects files that read or rewrite a
-// large table under a lock.
+// Indexes are created and dropped, and constraints are validated, in separate files whose names end
+// in .concurrently.sql. Each of them has one statement, which runs outside a transaction, takes no
+// lock that requests wait for, and can be repeated after a crash. A test rejects files that read or
+// rewrite a large table under a lock.
 package migrations
 
 import (
@@ -36,17 +36,17 @@ var embedded embed.FS
 
 // Config configures Migrate and Version.
 type Config struct {
-	// URL connects as the owner of the database and bypasses any pooler. The owner needs CREATEROLE
-	// but need not be a superuser.
+	// URL is used to connect as the owner of the database, bypassing any pooler. The owner needs
+	// CREATEROLE but need not be a superuser.
 	URL string
 	// RolePrefix is the prefix of the database roles. It defaults to crier.
 	RolePrefix string
 	// Files are the migrations. Nil means the product's own files.
 	Files fs.FS
 	// LockTimeout is how long a migration waits for a lock before it yields to the requests queued
-	// behind it. 0 means 3 s. It must be shorter than the time these requests wait (in platform/pg,
-	// three times 2 s). The pauses between attempts, and the time after which Migrate gives up, are
-	// multiples of LockTimeout.
+	// behind it. 0 means 3 s. It must be shorter than the total time that these requests wait,
+	// which is three times 2 s in platform/pg. The pauses between attempts, and the time after
+	// which Migrate gives up, are multiples of LockTimeout.
 	LockTimeout time.Duration
 }
 
@@ -54,21 +54,23 @@ const (
 	applicationName = "crier migrate"
 	lockTimeout     = 3 * time.Second
 
-	// giveUpAfter is how long a step waits for other sessions in total, in LockTimeouts. By
-	// default, this is ten minutes.
+	// giveUpAfter is the total time that a step waits for other sessions, as a multiple of
+	// LockTimeout. By default, this is ten minutes.
 	giveUpAfter = 200
-	// maxPause is the longest pause between two attempts, in LockTimeouts.
+	// maxPause is the longest pause between two attempts, as a multiple of LockTimeout.
 	maxPause = 10
 )
 
 // Migrate creates the roles and applies the migrations that the database lacks, one after another.
 // Several processes may call it at the same time; all but one wait. Migrate logs what it is waiting
-// for. A migration that fails or is interrupted is rolled back, or can be repeated if it runs
-// outside a transaction. The next call starts with that migration.
+// for.
+//
+// If a migration fails or is interrupted, it is rolled back, and the next call starts with it. A
+// migration that runs outside a transaction is not rolled back but can be repeated.
 //
 // Migrate returns fault.Conflict if the database has a different baseline, and fault.Invalid if the
-// configuration is wrong. It returns fault.Unavailable if the database cannot be reached or another
-// session holds the locks for too long.
+// configuration is invalid. It returns fault.Unavailable if the database cannot be reached or
+// another session holds the locks for too long.
 func Migrate(ctx context.Context, cfg Config, log *slog.Logger) error {
 	cfg, conn, err := open(ctx, cfg)
 	if err != nil {
@@ -78,10 +80,10 @@ func Migrate(ctx context.Context, cfg Config, log *slog.Logger) error {
 	return migrate(ctx, cfg, conn, log)
 }
 
-// Version returns the current schema version, which is 0 if the database was never migrated, and
-// the version this build requires. This build also works with a newer version. Version returns
-// fault.Conflict if the database has a different baseline, and fault.Unavailable while another
-// session has locked the version table.
+// Version returns the current schema version and the version this build requires. The current
+// version is 0 if the database was never migrated. This build also works with a newer version.
+// Version returns fault.Conflict if the database has a different baseline, and fault.Unavailable
+// while another session has locked the version table.
 func Version(ctx context.Context, cfg Config) (have, want int64, err error) {
 	cfg, conn, err := open(ctx, cfg)
 	if err != nil {

@@ -28,8 +28,8 @@ grant select, update (kind), insert (id, args, created_at, kind, max_attempts, m
 grant usage on sequence jobs.river_job_id_seq to crier_tenant, crier_gate;`
 
 // jobsPolicies creates the row-level security policies for jobs and tasks. The statement can be
-// repeated, and then takes no lock that a transaction adding a task would wait for. To change a
-// policy's expression, create the policy under a new name and drop the old one.
+// repeated. When repeated, it takes no lock that would delay a transaction that adds a task. To
+// change a policy's expression, create the policy under a new name and drop the old one.
 const jobsPolicies = `
 do $$ begin
   if (select relforcerowsecurity from pg_class where oid = 'jobs.river_job'::regclass)
@@ -53,10 +53,10 @@ do $$ begin
 end $$`
 
 // jobsOpen lets the owner of River's tables see their rows, because River's migrations may change
-// rows. jobsPolicies reverts it.
+// rows. jobsPolicies undoes it.
 const jobsOpen = `alter table if exists jobs.river_job no force row level security`
 
-// jobsStep names, in messages, the step that runs applyJobs.
+// jobsStep is the name, in messages, of the step that runs applyJobs.
 const jobsStep = "of the background jobs"
 
 // applyJobs applies River's migrations and the grants and policies on its tables, which belong to

@@ -24,8 +24,8 @@ const (
 var roleNames = [...]string{"tenant", "gate", "clock", "sender", "jobs", "retention"}
 
 // ensureRoles creates the roles and allows the owner to use them. All databases on a server share
-// its roles but have separate migration locks, so a step that collides with another database's
-// migration is retried.
+// the server's roles but have separate migration locks. A step that collides with the migration of
+// another database is therefore retried.
 func ensureRoles(ctx context.Context, conn *pgx.Conn, prefix string) error {
 	for _, r := range roleNames {
 		name := prefix + "_" + r

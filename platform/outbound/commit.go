@@ -16,14 +16,15 @@ import (
 // SendError reports that a Commit failed. If Written is true, the platform may have acted, and the
 // request must not be sent again.
 type SendError struct {
-	// Err is the cause. It matches ErrTooLate if a write was rejected because the limit set with
-	// WithLimit had passed. It matches the context's cause if the context has ended.
+	// Err is the cause. It matches ErrTooLate if a write was rejected, either because the limit set
+	// with WithLimit had passed or because the context had ended before the first write. It matches
+	// the context's cause if the context has ended.
 	Err error
 	// Written is false only if it is certain that no byte of the request has left this machine.
 	Written bool
 }
 
-// Error returns the cause and whether the request may have been received.
+// Error returns the cause and says whether the request may have been received.
 func (e *SendError) Error() string {
 	if e.Written {
 		return "request may have been received: " + e.Err.Error()
@@ -36,22 +37,22 @@ func (e *SendError) Unwrap() error { return e.Err }
 
 type keptKey struct{}
 
-// WithKeptConnections returns a context that lets Commit use a connection that an earlier Commit
-// left open, and leave its own connection open. Use it for platforms that deduplicate by a key. A
-// server may close a kept connection just as a request is written to it. The outcome is then
-// unknown, which a new connection would have avoided.
+// WithKeptConnections returns a context that lets Commit reuse a connection that an earlier Commit
+// left open, and leave its own connection open. Use it only for platforms that deduplicate requests
+// by a key: if the server closes a kept connection just as a request is written to it, the outcome
+// of the request is unknown. On a new connection, this cannot happen.
 //
-// The connection is reset after an exchange that did not end with a complete response, and net/http
-// drops an idle connection on which unexpected bytes arrive. One risk remains: a server may send a
-// second response directly after the first. If another Commit takes the connection before net/http
-// has read the second response, it mistakes that response for its own.
+// If an exchange does not end with a complete response, its connection is reset. If unexpected
+// bytes arrive on an idle connection, net/http drops the connection. One risk remains: a server may
+// send a second response directly after the first. A Commit that takes the connection before
+// net/http has read the second response mistakes that response for its own.
 func WithKeptConnections(ctx context.Context) context.Context {
 	return context.WithValue(ctx, keptKey{}, true)
 }
 
-// Commit sends an irreversible request at most once: over HTTP/1.1, without redirects or retries,
-// and on a new connection unless the context comes from WithKeptConnections. It does not use
-// HTTP/2, because HTTP/2 requests share a connection and cannot be aborted individually.
+// Commit sends an irreversible request at most once. It uses HTTP/1.1 and follows no redirects. It
+// opens a new connection unless the context comes from WithKeptConnections. It does not use HTTP/2,
+// because HTTP/2 requests share a connection and cannot be aborted individually.
 //
 // Nothing is sent after the limit set with WithLimit. The context limits the whole exchange,
 // including the body. Every error is a *SendError, including errors from reading the response body.
@@ -100,8 +101,8 @@ const (
 	maxIdleConns = 1024
 )
 
-// commitTransport returns a transport for Commit. Its connections are lines. dialTLS rather than
-// net/http sets up TLS, so that no TLS alert delays a reset.
+// commitTransport returns a transport for Commit. Its connections have the type line. TLS is set up
+// by dialTLS and not by net/http, so that no TLS alert delays a reset.
 func (c *Client) commitTransport(keep bool) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {

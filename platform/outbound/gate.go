@@ -13,8 +13,8 @@ import (
 	"crier/platform/clock"
 )
 
-// ErrTooLate is returned by writes after the limit set with WithLimit. It is also the cause of a
-// failed Commit that sent nothing because of that limit.
+// ErrTooLate is returned by writes after the limit set with WithLimit. If a Commit fails because
+// such a write was rejected, its error matches ErrTooLate.
 var ErrTooLate = errors.New("the time limit for this request passed before it was sent")
 
 var errRepeated = errors.New("the request was already sent on another connection")
@@ -22,8 +22,8 @@ var errRepeated = errors.New("the request was already sent on another connection
 type limitKey struct{}
 
 // WithLimit returns a context that lets Commit and DialWebsocket write only until limit has passed.
-// Time during which the process or the machine is suspended counts too. A process that resumes
-// after the limit sends nothing, not even the rest of a request that it had begun.
+// Time during which the process or the machine is suspended counts toward the limit. A process that
+// resumes after the limit sends nothing, not even the rest of a request that it had begun.
 func WithLimit(ctx context.Context, limit time.Duration) context.Context {
 	return context.WithValue(ctx, limitKey{}, clock.Boot()+limit)
 }
@@ -37,9 +37,9 @@ func Left(ctx context.Context) (left time.Duration, ok bool) {
 // gate controls the writes of one Commit. It records whether any byte of the request may have left
 // this machine. Once it has reported that no byte has left, it allows no further write.
 //
-// It also allows the request on only one connection. If a kept connection ends without a response,
-// net/http sends the request again on another connection, and the second response does not show
-// what became of the first request.
+// It also ensures that the request is sent on only one connection. If a kept connection ends
+// without a response, net/http sends the request again on another connection. The response to the
+// second request would not show what became of the first.
 type gate struct {
 	ctx context.Context
 
@@ -51,7 +51,7 @@ type gate struct {
 }
 
 // pass is called before every write to a line. It returns ErrTooLate if the request must no longer
-// be sent, and errRepeated if a different line carries the request.
+// be sent, and errRepeated if the request is already being sent on a different line.
 func (g *gate) pass(l *line) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,8 +73,8 @@ func (g *gate) pass(l *line) error {
 	return nil
 }
 
-// withRefusal adds ErrTooLate to err if a write was rejected. After such a write, net/http closes
-// the connection and may return the error from its reader instead.
+// withRefusal adds ErrTooLate to err if the gate rejected a write. After a rejected write, net/http
+// closes the connection and may return the resulting read error instead of ErrTooLate.
 func (g *gate) withRefusal(err error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,10 +87,12 @@ func (g *gate) withRefusal(err error) error {
 // end ends the exchange and reports whether any byte of the request may have left this machine.
 // Only the first call affects the connection.
 //
-// After a complete response, the connection is kept, or closed gracefully if net/http does not keep
-// it, because a reset could destroy data that the server has not read yet. Otherwise, the
-// connection is reset. After a graceful close, the kernel would keep sending the rest of the
-// request for minutes, and the platform could act long after the Commit had failed.
+// After a complete response, the connection is kept. If net/http does not keep it, it is closed
+// gracefully, because a reset could destroy data that the server has not read yet.
+//
+// Without a complete response, the connection is reset. After a graceful close, the kernel could
+// keep sending the rest of the request for minutes, and the platform could act long after the
+// Commit had failed.
 func (g *gate) end(whole bool) (written bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -113,8 +115,9 @@ type line struct {
 	gate     atomic.Pointer[gate] // of the current or most recent exchange
 }
 
-// Write fails if the gate rejects it. It reports success if the server has closed the connection,
-// because the server may have responded first; Read then finds out.
+// Write fails if the gate rejects the write. If the server has closed the connection, Write reports
+// success, because the server may have responded before that. Read then returns the response or the
+// error.
 func (l *line) Write(b []byte) (int, error) {
 	if err := l.gate.Load().pass(l); err != nil {
 		return 0, err

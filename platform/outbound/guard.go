@@ -39,9 +39,10 @@ func newGuard(allow map[string]bool, deps Deps, keepAlive time.Duration) *guard 
 	return &guard{allow: allow, safe: safe, opened: opened, log: deps.Log}
 }
 
-// dial connects to a host:port in allow at any address, because the operator named it. It connects
-// to other hosts only at public addresses and otherwise returns ErrBlocked. For a forbidden port,
-// the error also matches ErrPort, and the host is not looked up.
+// dial connects to addr, a host:port. If addr is in allow, the host may have any address, because
+// the operator named it. Any other host must have a public address; otherwise, dial returns
+// ErrBlocked. If the port is forbidden, dial does not look up the host, and the error also matches
+// ErrPort.
 func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	key := strings.ToLower(addr)
 	host, port, _ := net.SplitHostPort(key) // empty without a port, which the dialer rejects
@@ -77,7 +78,8 @@ func isNumericHost(host string) bool {
 	return strings.Trim(last, "0123456789") == ""
 }
 
-// parseAllow returns the entries as a set in lower case, or the errors of all invalid entries.
+// parseAllow returns the entries as a set, in lower case. If any entries are invalid, it returns
+// one joined error for all of them.
 func parseAllow(entries []string) (map[string]bool, error) {
 	allow := make(map[string]bool, len(entries))
 	var faults []error

@@ -42,14 +42,15 @@ const (
 	dialTimeout   = 10 * time.Second
 	tlsTimeout    = 10 * time.Second
 	headerTimeout = 60 * time.Second // platforms that fetch media themselves respond slowly
-	// idleTimeout is short because idle connections can all fail silently. When the first call on
-	// one of them reaches its deadline, the others have already been closed.
+	// idleTimeout is short because all idle connections to a server can fail silently at once. By
+	// the time the first call on one of them reaches its deadline, the others have been closed.
 	idleTimeout  = 10 * time.Second
 	maxHeader    = 256 << 10 // bytes
 	maxSessions  = 256       // TLS sessions cached for resumption
 	maxRedirects = 3
-	// pingAfter is how long an HTTP/2 connection may be silent before it is probed. If it does not
-	// respond within pingLimit, it is closed, because other calls would keep using it.
+	// pingAfter is how long an HTTP/2 connection may be silent before it is probed. If the server
+	// does not respond to the probe within pingLimit, the connection is closed, because other calls
+	// would keep using it.
 	pingAfter = 10 * time.Second
 	pingLimit = 5 * time.Second
 )
@@ -60,10 +61,10 @@ type Config struct {
 	// Allow lists host:port pairs that have a private address or a port other than 80 and 443. The
 	// list from the environment applies to calls made for tenants. For servers that the service
 	// itself calls, use a client from To. Example: hooks.internal:8080
-	Allow []string `env:"OUTBOUND_ALLOW" doc:"Non-public host:port addresses that requests for tenants can also reach."`
+	Allow []string `env:"OUTBOUND_ALLOW" doc:"Additional host:port addresses, even private ones, to which the service may connect on behalf of tenants."`
 }
 
-// Validate returns an error for each entry that is not host:port.
+// Validate returns an error that lists each entry that is not host:port.
 func (c Config) Validate() error {
 	_, err := parseAllow(c.Allow)
 	return err
@@ -145,9 +146,9 @@ func newTransport(g *guard) *http.Transport {
 }
 
 // HTTP returns the client for calls that may be repeated, such as reads and preparations. GET and
-// HEAD follow up to three redirects, each of which the guard checks. For other methods, a 3xx is
-// the response. The exchange as a whole is limited only by the request's context. Errors from the
-// guard match ErrBlocked.
+// HEAD follow up to three redirects, each of which the guard checks. Other methods follow no
+// redirects and return the 3xx response. The exchange as a whole is limited only by the request's
+// context. Errors from the guard match ErrBlocked.
 func (c *Client) HTTP() *http.Client {
 	return &http.Client{Transport: c.Transport(), CheckRedirect: checkRedirect}
 }
@@ -179,9 +180,9 @@ func withoutQuery(err error) error {
 	return &url.Error{Op: failed.Op, URL: shown.String(), Err: failed.Err}
 }
 
-// refuseUpgrade turns a response with status 101 into an error. net/http leaves such a connection
-// to the caller. A read of its body would block for as long as the server keeps the connection
-// open, even after the request's context has ended.
+// refuseUpgrade turns a response with status 101 into an error. After such a response, net/http
+// leaves the connection to the caller. Reading the response body would block for as long as the
+// server keeps the connection open, even after the request's context has ended.
 type refuseUpgrade struct{ http.RoundTripper }
 
 func (t refuseUpgrade) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -209,8 +210,8 @@ func (c *Client) Close() {
 	c.kept.CloseIdleConnections()
 }
 
-// ReadAll reads at most limit bytes of the body and closes it. It returns ErrTooLarge if the body
-// is longer.
+// ReadAll reads a response body of at most limit bytes and closes it. It returns ErrTooLarge if the
+// body is longer.
 func ReadAll(resp *http.Response, limit int64) (body []byte, err error) {
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
@@ -248,7 +249,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 }
 
 // stripCredentials removes every header that may contain a credential. It keeps only a few known
-// headers, because platforms choose the names of their own headers freely.
+// headers, because each platform chooses its own names for headers with credentials.
 func stripCredentials(h http.Header) {
 	for name := range h {
 		switch name {

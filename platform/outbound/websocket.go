@@ -12,8 +12,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// maxWebsockets is how many websockets one owner may have open in this process. It is twice as many
-// as a post to the maximum number of relays needs.
+// maxWebsockets is how many websockets one owner may have open in this process. It is twice the
+// number needed for a post to the maximum number of relays.
 const maxWebsockets = 40
 
 type ownerKey struct{}
@@ -73,7 +73,8 @@ func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn
 }
 
 // upgrade returns an HTTP/1.1 transport for one websocket. leave is called when the connection is
-// closed. Each websocket has its own transport, because only a dialer can tie a connection to ctx.
+// closed. Each websocket has its own transport, because only a transport's dialer can tie a
+// connection to ctx.
 func (c *Client) upgrade(ctx context.Context, got *incoming, leave func()) *http.Transport {
 	t := newTransport(c.readGuard)
 	t.TLSClientConfig = c.tls.Clone()

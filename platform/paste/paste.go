@@ -72,5 +72,5 @@ func wordRune(r rune) rune {
 	return r
 }
 
-// isHidden also returns true for a soft hyphen.
+// isHidden is like text.Hidden but also returns true for a soft hyphen.
 func isHidden(r rune) bool { return text.Hidden(r) || r == '\u00ad' }

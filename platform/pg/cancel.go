@@ -12,17 +12,17 @@ import (
 // cancelPending is the PgConn.CustomData key of a connection that may still receive a cancellation.
 const cancelPending = "crier: cancel pending"
 
-// cancelAtDeadline makes connections cancel a statement at the server when the statement's context
-// ends, so that a claim whose caller has given up cannot commit later. If the server does not
-// confirm within cancelWait, the connection is closed.
+// cancelAtDeadline configures connections so that they cancel a statement on the server when the
+// statement's context ends. A claim therefore cannot commit after its caller has given up. If the
+// server does not confirm the cancellation within cancelWait, the connection is closed.
 func cancelAtDeadline(cc *pgx.ConnConfig) {
 	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler { return &canceller{conn: c} }
 }
 
 // canceller cancels a connection's statement. A cancel request names the connection, not the
-// statement, so a late request would cancel the next borrower's statement. The canceller therefore
-// holds up the caller until the server has confirmed that the request was delivered. If that fails,
-// it marks the connection, and the pool closes the connection.
+// statement, so a request that arrives late could cancel a statement of the connection's next user.
+// The canceller therefore blocks the caller until the server has confirmed that the request was
+// delivered. Without confirmation, it marks the connection, and the pool closes the connection.
 type canceller struct {
 	conn      *pgconn.PgConn
 	asked     chan struct{} // closed when delivered is set

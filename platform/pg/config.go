@@ -18,54 +18,56 @@ type Role string
 // The roles. All roles except Login and Jobs have a pool. Login is the owner of the tables and is
 // used only for migrations, locks and LISTEN.
 const (
-	// Login enters no role.
+	// Login means that the connection keeps the role it logged in with.
 	Login Role = ""
-	// Tenant reads and writes all columns of one organization.
+	// Tenant reads and writes all columns of one organization's rows.
 	Tenant Role = "tenant"
 	// Gate finds the owner of a credential.
 	Gate Role = "gate"
-	// Clock claims, finishes and sweeps across organizations. It sees neither content nor
-	// credentials.
+	// Clock claims posts, stores their outcomes and runs sweeps across organizations. It sees
+	// neither content nor credentials.
 	Clock Role = "clock"
 	// Sender reads what is needed to send a claimed post, and writes nothing.
 	Sender Role = "sender"
 	// Retention deletes expired rows across organizations. Its pool has one connection, opened on
 	// first use.
 	Retention Role = "retention"
-	// Keys is Gate for API key lookups only. Its pool has one connection, which keeps these lookups
-	// from waiting behind work that needs no credential.
+	// Keys is the Gate role with a separate pool for API key lookups. The pool has one connection.
+	// Because the pool is separate, these lookups do not wait behind work that needs no credential.
 	Keys Role = "keys"
-	// Sessions is Gate for session lookups only. Its pool has one connection, which keeps account
-	// operations that wait for locks from delaying requests that have a session.
+	// Sessions is the Gate role with a separate pool for session lookups. The pool has one
+	// connection. Because the pool is separate, account operations that wait for locks do not delay
+	// requests that have a session.
 	Sessions Role = "sessions"
 	// Jobs reads and writes the background jobs' tables; see DirectPool.
 	Jobs Role = "jobs"
 )
 
-// PoolerTransaction is the value of Config.Pooler for a transaction pooler, which lends a
-// connection for one transaction.
+// PoolerTransaction is the value of Config.Pooler for a transaction pooler, which assigns
+// connections for one transaction at a time.
 const PoolerTransaction = "transaction"
 
 // Config configures the connections to the Postgres database. URL is required. If Pooler is set,
 // DirectURL is required too.
 type Config struct {
-	// URL connects to the database as the owner of its tables. Example:
+	// URL is used to connect to the database as the owner of its tables. Example:
 	// postgres://crier:password@db:5432/crier
 	URL string `env:"DATABASE_URL" doc:"Postgres URL for connecting as the owner of the tables; required."`
 	// DirectURL is like URL but bypasses any pooler. It defaults to URL. Locks, LISTEN and
 	// migrations use it.
 	DirectURL string `env:"DATABASE_DIRECT_URL" doc:"Postgres URL that bypasses any pooler; defaults to DATABASE_URL."`
-	// Pooler is PoolerTransaction if URL leads through a transaction pooler.
+	// Pooler is PoolerTransaction if URL points to a transaction pooler.
 	Pooler string `env:"POOLER" doc:"Set to transaction if DATABASE_URL goes through a transaction pooler."`
 	// RolePrefix defaults to crier.
 	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"Prefix of the database role names."`
 	// MaxConns is the maximum number of connections in all pools together, except Retention, Keys,
 	// Sessions and Jobs. 0 means twice the number of cores plus 2, and at least 16. About half of
 	// the connections are in the Tenant pool, and one organization uses at most half of that pool.
-	MaxConns int32 `env:"DATABASE_MAX_CONNS" doc:"Number of connections in the shared pools; defaults to 2 x cores + 2, at least 16."`
+	MaxConns int32 `env:"DATABASE_MAX_CONNS" doc:"Number of connections in the shared pools; defaults to 2 x cores + 2, but at least 16."`
 }
 
-// Validate returns all faults in the configuration, joined. Each has the form "NAME: sentence".
+// Validate returns an error that joins all faults in the configuration. Each fault has the form
+// "NAME: sentence".
 func (c Config) Validate() error {
 	var faults []error
 	add := func(name, sentence string) { faults = append(faults, errors.New(name+": "+sentence)) }
@@ -110,8 +112,8 @@ func (c Config) roleName(r Role) string {
 }
 
 // minConns is the smallest default for MaxConns. It leaves at least two connections for every pool
-// that shares it; see poolSize. Three processes, each with an edge and a worker, still stay below
-// Postgres's default limit of 100 connections.
+// that shares MaxConns; see poolSize. Three processes, each with an edge and a worker, still stay
+// below Postgres's default limit of 100 connections.
 const minConns = 16
 
 // FewestConns is the smallest valid MaxConns: one connection for each role that shares it.

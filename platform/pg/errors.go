@@ -16,12 +16,13 @@ import (
 	"crier/platform/fault"
 )
 
-// RetryAfter is the retry delay that Fault suggests while the database is away. It is about as long
-// as a restart takes.
+// RetryAfter is the retry delay that Fault suggests while the database cannot be reached. A restart
+// of the database takes about that long.
 const RetryAfter = 3 * time.Second
 
-// The retry delays that Fault suggests if other transactions, or other calls of the same
-// organization, got in the way. Most such transactions and calls take only milliseconds.
+// Fault suggests these retry delays if a call failed because of conflicting transactions, or
+// because the organization's other calls hold all the connections it may use. Most such
+// transactions and calls take only milliseconds.
 const (
 	lockedRetryAfter = time.Second
 	busyRetryAfter   = time.Second
@@ -48,15 +49,18 @@ const (
 	codeStarting       = "57P03"
 )
 
-// awayClasses are the SQLSTATE classes of errors from a server that cannot execute any statement
-// now: connection exceptions, insufficient resources (a full disk, too many sessions), operator
-// intervention (a shutdown, a statement timeout) and system errors.
+// awayClasses are the SQLSTATE classes of errors that mean the server currently cannot execute any
+// statement: connection exceptions, insufficient resources (a full disk, too many sessions),
+// operator intervention (a shutdown, a statement timeout) and system errors.
 var awayClasses = []string{"08", "53", "57", "58"}
 
 // environmentClasses are the SQLSTATE classes of errors caused by the environment and not by a
-// statement's values. Besides awayClasses, they cover an invalid transaction state; a missing role
-// or database; a conflict with other transactions; a missing grant, table or column; an unavailable
-// lock; an invalid configuration file; and a plan invalidated by a migration.
+// statement's values. They include awayClasses.
+//
+// The other classes mean a plan invalidated by a migration (0A), an invalid transaction state (25),
+// a missing statement, role, database or schema (26, 28, 3D, 3F), a conflict with other
+// transactions (40), a missing grant, table or column (42), an unavailable lock (55), or an invalid
+// configuration file (F0).
 var environmentClasses = append([]string{"0A", "25", "26", "28", "3D", "3F", "40", "42", "55", "F0"}, awayClasses...)
 
 // errClosed is joined to errors that occur after DB.Close.
@@ -75,8 +79,8 @@ func IsUnique(err error, constraint string) bool {
 	return errors.As(err, &pe) && pe.Code == codeUnique && (constraint == "" || pe.ConstraintName == constraint)
 }
 
-// IsNoRows reports whether a query for one row found none. Callers must check this first, because
-// Fault converts such an error to Internal.
+// IsNoRows reports whether a query for one row found none. Call it before Fault, which converts
+// such an error to Internal.
 func IsNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 
 // IsAway reports whether the database cannot be reached or did not respond in time, so that a later
@@ -138,8 +142,8 @@ func IsRowError(err error) bool {
 func IsOrgBusy(err error) bool { return errors.Is(err, ErrOrgBusy) }
 
 // IsEnvironment reports whether the cause of err is neither a row nor a value. Either the call was
-// canceled, the database is away, or something that every statement needs is missing or in use. A
-// later call may succeed.
+// canceled, the database cannot be reached, or something that every statement needs is missing or
+// in use. A later call may succeed.
 func IsEnvironment(err error) bool {
 	if errors.Is(err, context.Canceled) || IsAway(err) || IsOrgBusy(err) {
 		return true
@@ -149,9 +153,9 @@ func IsEnvironment(err error) bool {
 }
 
 // Reason returns a sentence that tells operators why Postgres rejected a statement. The sentence
-// consists of the SQLSTATE and the constraint. If there is no constraint, the message follows the
-// SQLSTATE, truncated to 200 bytes. The sentence omits the detail line, which would repeat the
-// row's values.
+// consists of the SQLSTATE and the constraint's name. If there is no constraint, Postgres's message
+// follows the SQLSTATE, truncated to 200 bytes. The sentence omits the detail line, which would
+// repeat the row's values.
 func Reason(err error) string {
 	var pe *pgconn.PgError
 	if !errors.As(err, &pe) {
@@ -167,11 +171,11 @@ func Reason(err error) string {
 func class(pe *pgconn.PgError) string { return pe.Code[:min(2, len(pe.Code))] }
 
 // Fault converts an error from a query to a fault. It returns nil for nil. The kind is Unavailable
-// if the database is away or other transactions got in the way, RateLimited for ErrOrgBusy, Invalid
-// for a value that no column can hold, and Internal otherwise.
+// if IsAway or IsLocked returns true, RateLimited for ErrOrgBusy, Invalid for a value that no
+// column can hold, and Internal otherwise.
 //
-// An error that is already Unavailable is returned unchanged, because it names what is away, which
-// may not be the database. Callers must first handle the errors that have a specific meaning
+// An error that is already Unavailable is returned unchanged, because it names what is unavailable,
+// which may not be the database. Callers must first handle the errors that have a specific meaning
 // (IsNoRows, IsUnique).
 func Fault(op string, err error) error {
 	if f := (*fault.Error)(nil); errors.As(err, &f) && f.Kind == fault.Unavailable {

@@ -20,7 +20,8 @@ import (
 	"crier/platform/limit"
 )
 
-// sharedRoles share MaxConns. Each role in singleRoles has one connection on top of MaxConns.
+// The pools of sharedRoles share MaxConns connections. The pool of each role in singleRoles has one
+// connection, which does not count toward MaxConns.
 var (
 	sharedRoles = [...]Role{Tenant, Gate, Clock, Sender}
 	singleRoles = [...]Role{Retention, Keys, Sessions}
@@ -33,8 +34,8 @@ const (
 	// plannedConnLife is the minimum lifetime of connections on which Plan has planned statements;
 	// see poolConfig.
 	plannedConnLife = 24 * time.Hour
-	// connectTimeout limits connecting, because a server that hangs accepts connections but never
-	// responds.
+	// connectTimeout limits how long connecting may take, because a server that hangs accepts
+	// connections but never responds.
 	connectTimeout = 5 * time.Second
 
 	// answerMargin is how long a client waits for a response beyond the server's statement_timeout.
@@ -69,7 +70,7 @@ func lockTimeout(r Role) string {
 	case Clock, Retention:
 		return "250ms"
 	case Gate:
-		return "100ms" // see patienceOf
+		return "100ms" // see retryPolicyOf
 	}
 	return "2s"
 }
@@ -117,9 +118,9 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	pc.MinConns, pc.MinIdleConns, pc.MaxConns = 0, 0, poolSize(r, d.cfg.MaxConns)
 	pc.MaxConnIdleTime, pc.PingTimeout = maxConnIdle, connectTimeout
 	if r == Clock || r == Sender {
-		// Plan does not run on connections opened later, so these few live long, whether busy or
-		// idle, and expire one by one. A connection that breaks, for example in a failover, is
-		// dropped on its next use.
+		// Plan does not run on connections that are opened later. Connections in these two pools
+		// are therefore long-lived, whether busy or idle, and expire one by one. A connection that
+		// breaks, for example in a failover, is dropped on its next use.
 		pc.MaxConnLifetime, pc.MaxConnLifetimeJitter = plannedConnLife, plannedConnLife
 		pc.MaxConnIdleTime = plannedConnLife + plannedConnLife
 	}
@@ -163,9 +164,11 @@ func settings(r Role) map[string]string {
 // plans are generic and cached, because planning a claim costs more than executing it.
 //
 // The plans use only indexes. Statistics collected in an idle hour make tables look empty and scans
-// look cheap, and the next burst would suffer. The settings therefore rule out scans and hash
-// joins, and the form of the statements ("x = any (array[y])") leads the planner to the index. Both
-// are needed. Memoize is off because no key is looked up twice.
+// look cheap, which would slow down the next burst. The settings therefore rule out sequential and
+// bitmap scans as well as hash and merge joins.
+//
+// The form of the statements ("x = any (array[y])") also leads the planner to the index. Both the
+// settings and this form are needed. Memoize is off because no key is looked up twice.
 func plannerSettings() map[string]string {
 	return map[string]string{
 		"plan_cache_mode":   "force_generic_plan",
@@ -185,10 +188,10 @@ func setConnectTimeout(cc *pgx.ConnConfig) {
 	}
 }
 
-// poolSize returns the size of the role's pool out of total connections. Clock gets a quarter, Gate
+// poolSize returns how many of total connections the role's pool gets. Clock gets a quarter, Gate
 // and Sender get an eighth each, and Tenant, which does nearly all the work, gets the rest. With
-// minConns, the sizes are 4, 2, 2 and 8. If these pools had only one connection, a slow sweep would
-// delay every claim and finish, and a slow lookup every sign-in.
+// minConns, the sizes are 4, 2, 2 and 8. If these pools had only one connection each, a slow sweep
+// would delay every claim and every outcome, and a slow lookup would delay every sign-in.
 func poolSize(r Role, total int32) int32 {
 	switch r {
 	case Retention, Keys, Sessions:
@@ -201,8 +204,8 @@ func poolSize(r Role, total int32) int32 {
 	return total - poolSize(Clock, total) - poolSize(Gate, total) - poolSize(Sender, total)
 }
 
-// orgConns returns how many of the Tenant pool's connections one organization may use at once. It
-// is half of them, so that an organization's slow statements never occupy the whole pool.
+// orgConns returns how many of the Tenant pool's connections one organization may use at once. The
+// limit is half the pool, so that an organization's slow statements never occupy the whole pool.
 func orgConns(total int32) int { return max(1, int(poolSize(Tenant, total))/2) }
 
 func (d *DB) behindPooler() bool { return d.cfg.Pooler == PoolerTransaction }
@@ -216,8 +219,8 @@ func (d *DB) Close() {
 	}
 }
 
-// Ping executes a statement in every role. It returns fault.Unavailable if a statement fails. If
-// the migrations have not created a role, the message names the role.
+// Ping executes a statement in every role that has a pool. It returns fault.Unavailable if a
+// statement fails. If the migrations have not created a role, the message names the role.
 func (d *DB) Ping(ctx context.Context) error {
 	for _, r := range slices.Concat(sharedRoles[:], singleRoles[:]) {
 		if err := d.InRole(ctx, r, func(tx pgx.Tx) error {
@@ -230,14 +233,14 @@ func (d *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Pool returns the role's pool, or nil if it has none, for work that DB's methods do not cover.
-// Behind a transaction pooler, the pool's connections have not entered the role; use Read, InOrg,
-// InRole, WriteOrg and WriteRole there.
+// Pool returns the role's pool, for work that DB's methods do not cover. It returns nil if the role
+// has no pool. Behind a transaction pooler, the pool's connections are not in the role; use Read,
+// InOrg, InRole, WriteOrg and WriteRole there.
 func (d *DB) Pool(r Role) *pgxpool.Pool { return d.pools[r] }
 
 // Direct opens a connection that bypasses any pooler, for session locks and LISTEN. With Login, the
-// connection enters no role. The caller must close the connection. Direct returns fault.Unavailable
-// if it cannot connect, and fault.Invalid if the URL cannot be parsed.
+// connection does not switch to another role. The caller must close the connection. Direct returns
+// fault.Unavailable if it cannot connect, and fault.Invalid if the URL cannot be parsed.
 func (d *DB) Direct(ctx context.Context, r Role) (*pgx.Conn, error) {
 	cc, err := pgx.ParseConfig(d.cfg.Direct())
 	if err != nil {

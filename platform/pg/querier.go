@@ -7,7 +7,7 @@ import (
 )
 
 // Querier reads in the caller's transaction. A port takes a Querier if it must read in that
-// transaction. On a second connection, the read could wait for the connection that the caller
+// transaction. If it read on a second connection, it could wait for the connection that the caller
 // holds.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)

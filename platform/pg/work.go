@@ -16,8 +16,8 @@ import (
 	"crier/platform/limit"
 )
 
-// retryPolicy is how many times retry tries a call that Postgres rolls back, and the unit of the
-// pauses between tries.
+// retryPolicy determines how many times retry tries a call that Postgres rolls back. pause is the
+// unit of the pauses between tries.
 type retryPolicy struct {
 	times int
 	pause time.Duration
@@ -52,13 +52,13 @@ func (d *DB) Read(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) 
 // not depend on each other's results. The batch must not contain BEGIN or COMMIT.
 //
 // WriteOrg is retried like Read, so the batch's callbacks must overwrite the results of an earlier
-// try. It returns a callback's error but does not roll back; use InOrg to check a result before
-// committing. Otherwise, it returns the same errors as Read.
+// try. If a callback returns an error, WriteOrg returns the error but does not roll back. To check
+// a result before committing, use InOrg. WriteOrg's other errors are the same as Read's.
 func (d *DB) WriteOrg(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) error {
 	return d.batch(ctx, Tenant, org, queue)
 }
 
-// WriteRole is WriteOrg for the roles that work across organizations. Use it for their
+// WriteRole is like WriteOrg but for the roles that work across organizations. Use it for their
 // single-statement reads, too. It returns fault.Internal for a role without a pool, and otherwise
 // the first error from any query.
 func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) error {
@@ -69,9 +69,9 @@ func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) er
 }
 
 // Plan prepares the statements on every connection of the role's pool before they are needed. It
-// waits until it has borrowed every connection, and executes each statement once on each of them,
-// with NULL for all parameters, which must change nothing. Behind a transaction pooler, where no
-// plan is kept, it does nothing.
+// borrows every connection, waiting for those in use, and executes each statement once on each
+// connection with NULL for all parameters. With these parameters, the statements must change
+// nothing. Behind a transaction pooler, where no plan is kept, Plan does nothing.
 //
 // Plan returns fault.Internal for a role without a pool, and otherwise the first error from a
 // connection or a statement.
@@ -138,7 +138,7 @@ func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, queue func(b *pgx
 	}))
 }
 
-// InOrg runs fn in a transaction of one organization and commits if fn returns nil. If Postgres
+// InOrg runs fn in a transaction for one organization and commits if fn returns nil. If Postgres
 // rolls back because of a deadlock, a serialization failure or a lock timeout, InOrg runs fn again,
 // up to three times in total. fn must therefore be repeatable and change nothing outside tx. It
 // must not call Read, WriteOrg or InOrg, which could wait for the connection that fn is using.
@@ -149,9 +149,10 @@ func (d *DB) InOrg(ctx context.Context, org uuid.UUID, fn func(tx pgx.Tx) error)
 	return d.inTx(ctx, Tenant, org, d.begin(Tenant)+"; set local app.org_id = '"+org.String()+"'", fn)
 }
 
-// InRole is InOrg for the roles that work across organizations. In the role Gate, fn runs up to ten
-// times. In the role Tenant, fn sees no rows, because no organization is set. InRole returns
-// fault.Internal for a role without a pool, and otherwise the error from fn or from the commit.
+// InRole is like InOrg but for the roles that work across organizations. In the Gate role, fn runs
+// up to ten times. In the Tenant role, fn sees no rows, because no organization is set. InRole
+// returns fault.Internal for a role without a pool, and otherwise the error from fn or from the
+// commit.
 func (d *DB) InRole(ctx context.Context, r Role, fn func(tx pgx.Tx) error) error {
 	if d.pools[r] == nil {
 		return noPool("pg.InRole", r)
@@ -209,14 +210,15 @@ func (d *DB) acquireOrg(ctx context.Context, org uuid.UUID) (leave func(), err e
 	return leave, err
 }
 
-// withDeadline limits the duration of one try of a call in the role, even if the caller has no
-// deadline, so that a server that stops responding never blocks the caller.
+// withDeadline limits how long one try of a call in the role may take, even if the caller has no
+// deadline. A server that stops responding therefore cannot block the caller forever.
 func withDeadline(ctx context.Context, r Role) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, statementTimeout(r)+answerMargin)
 }
 
-// withCause adds the cause that err lacks. That is errClosed after Close, or context.Canceled if
-// the caller canceled the statement and the server reports only the cancellation.
+// withCause adds the cause to err if err lacks it. After Close, the cause is errClosed. If the
+// caller canceled the statement and the server reports only the cancellation, the cause is
+// context.Canceled.
 func (d *DB) withCause(ctx context.Context, err error) error {
 	switch {
 	case err != nil && d.closed.Load():
@@ -274,7 +276,7 @@ func retry(ctx context.Context, most retryPolicy, codes []string, do func() erro
 	}
 }
 
-// EnterOrg switches the rest of a transaction to the role Tenant in one organization. The
+// EnterOrg switches the rest of a transaction to the Tenant role in one organization. The
 // transaction must come from InRole, or must have used EnterOrg or EnterRole before. EnterOrg
 // returns any error from Postgres.
 func (d *DB) EnterOrg(ctx context.Context, tx pgx.Tx, org uuid.UUID) error {
@@ -289,8 +291,8 @@ func (d *DB) EnterRole(ctx context.Context, tx pgx.Tx, r Role) error {
 	return err
 }
 
-// AsGate runs fn in the role Gate within a transaction of the role Tenant. If fn returns nil, the
-// transaction continues as Tenant in its organization. AsGate returns any error from fn or
+// AsGate runs fn as the Gate role, inside a transaction that runs as the Tenant role. If fn returns
+// nil, the transaction continues as Tenant in its organization. AsGate returns any error from fn or
 // Postgres, after which the transaction must end.
 func (d *DB) AsGate(ctx context.Context, tx pgx.Tx, org uuid.UUID, fn func(q Querier) error) error {
 	if err := d.EnterRole(ctx, tx, Gate); err != nil {

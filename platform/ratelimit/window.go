@@ -7,7 +7,7 @@ import "time"
 // Span is the length of every window. Limits are therefore requests per minute.
 const Span = time.Minute
 
-// Window counts the allowed requests of one key. The zero Window is expired. It is not safe for
+// Window counts the allowed requests for one key. The zero Window is expired. It is not safe for
 // concurrent use.
 type Window struct {
 	start time.Time
@@ -22,13 +22,13 @@ type Verdict struct {
 	Remaining int
 	// Reset is the end of the window.
 	Reset time.Time
-	// RetryAfter is how long to wait, in whole seconds and at least one second. It is zero if the
-	// request is allowed.
+	// RetryAfter is how long the client must wait before the next request, in whole seconds and at
+	// least one second. It is zero if the request is allowed.
 	RetryAfter time.Duration
 }
 
-// Take counts one request at time now against limit. It begins a new window if this one has
-// expired. A rejected request does not count.
+// Take counts one request, made at the time now, against limit. It begins a new window if this one
+// has expired. A rejected request does not count.
 func (w *Window) Take(now time.Time, limit int) Verdict {
 	if w.Expired(now) {
 		w.start, w.used = now, 0

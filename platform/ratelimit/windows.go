@@ -26,8 +26,8 @@ func NewWindows[K comparable](maxKeys int) *Windows[K] {
 	return &Windows[K]{maxKeys: maxKeys, young: map[K]Window{}}
 }
 
-// Take counts one request for key at time now against limit, which may differ between calls. A
-// rejected request does not count.
+// Take counts one request for key, made at the time now, against limit. The limit may differ
+// between calls. A rejected request does not count.
 func (s *Windows[K]) Take(key K, now time.Time, limit int) Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()

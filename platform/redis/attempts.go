@@ -16,11 +16,12 @@ type AttemptRules struct {
 	// The last delay also applies to all later attempts. Delays[2] lists the delays of the third
 	// key in the same way.
 	//
-	// The second key never waits. Instead, once the third key has made Shared attempts, it waits
-	// for at least the delay in Delays[1] that corresponds to the second key's count. No delay may
-	// be longer than Memory.
+	// The second key never waits. Instead, once the third key has Shared attempts, the third key's
+	// delay is at least the one that Delays[1] lists for the second key's number of attempts. No
+	// delay may be longer than Memory.
 	Delays [3][]time.Duration
-	// Shared is a number of attempts; see Delays.
+	// Shared is how many attempts the third key must have before Delays[1] applies to it; see
+	// Delays.
 	Shared int
 	// Memory is how long a key is kept after its last delay.
 	Memory time.Duration
@@ -31,9 +32,9 @@ type AttemptRules struct {
 	Timeout time.Duration
 }
 
-// Attempts counts attempts and delays further ones, for all clients of the Redis server together.
-// It is safe for concurrent use. Each call runs a script, atomically and in one round trip. A call
-// that fails may still have been executed.
+// Attempts counts attempts and delays further attempts, for all clients of the Redis server
+// together. It is safe for concurrent use. Each call runs a script, atomically and in one round
+// trip. A call that fails may still have been executed.
 type Attempts struct {
 	rdb   *goredis.Client
 	keys  []string

@@ -9,12 +9,12 @@ import (
 )
 
 // Take takes up to n tokens from the named rate limit, which all clients of the server share. The
-// bucket holds posts tokens and refills evenly over the duration per. Take returns the number of
-// tokens taken. If that is less than n, it also returns the time until the next token, which is at
-// most per.
+// bucket's size is posts, and an empty bucket refills evenly over the duration per. Take returns
+// the number of tokens taken. If that is less than n, it also returns the time until the next
+// token, which never exceeds per.
 //
-// Take returns an error if the server reports a longer time, which happens if the server's clock
-// was set back. The limit then grants no tokens until the clock has caught up.
+// Take returns an error if the server reports a time longer than per, which happens if the server's
+// clock was set back. The limit then grants no tokens until the clock has caught up.
 func (c *Client) Take(
 	ctx context.Context, name string, posts int, per time.Duration, n int,
 ) (got int, wait time.Duration, err error) {

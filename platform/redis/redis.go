@@ -17,12 +17,13 @@ import (
 
 // Config names the Redis server that the processes share.
 type Config struct {
-	// URL is empty if this process shares no limits. Example: redis://:password@10.0.0.5:6379/0
-	URL string `env:"REDIS_URL" doc:"URL of the Redis server that all processes share, redis:// or rediss://; not needed by a single process."`
+	// URL is the URL of the Redis server. It is empty if this process shares no limits with others.
+	// Example: redis://:password@10.0.0.5:6379/0
+	URL string `env:"REDIS_URL" doc:"URL (redis:// or rediss://) of the Redis server shared by all processes; not needed for a single process."`
 }
 
-// Validate returns an error if URL is neither empty nor valid. The error does not contain the URL,
-// which may include a password.
+// Validate returns an error if URL is set but invalid. The error does not contain the URL, which
+// may include a password.
 func (c Config) Validate() error {
 	if c.URL == "" {
 		return nil
@@ -36,7 +37,8 @@ func (c Config) Validate() error {
 // Client is a client of one Redis server. It is safe for concurrent use.
 type Client struct{ rdb *goredis.Client }
 
-// callLimit limits connecting, and each response if the caller has no deadline.
+// callLimit limits how long connecting, sending a command and receiving a response may each take,
+// unless the URL sets other limits. The deadline of a call's context applies as well.
 const callLimit = 2 * time.Second
 
 // Open returns a client for the server at a redis:// or rediss:// URL. It fails only if the URL is
@@ -54,8 +56,8 @@ func Open(url string) (*Client, error) {
 	return &Client{rdb: goredis.NewClient(opts)}, nil
 }
 
-// parseURL returns the options in a URL. The error text is a predicate without a subject. It omits
-// the cause, which may contain the password.
+// parseURL parses a Redis URL into options. The error text is a predicate without a subject. It
+// omits the cause, which may contain the password.
 func parseURL(url string) (*goredis.Options, error) {
 	opts, err := goredis.ParseURL(url)
 	if err != nil || opts.Network == "tcp" && !dialable(opts.Addr) {

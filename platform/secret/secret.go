@@ -42,10 +42,10 @@ func (c Config) Keyring() (*Keyring, error) { return NewKeyring(strings.Split(c.
 // Keyring encrypts and decrypts secrets (XChaCha20-Poly1305). It is safe for concurrent use.
 type Keyring struct{ aead tink.AEAD }
 
-// NewKeyring returns a keyring with the given keys, each of which is 32 bytes in base64. The first
-// key seals, and all keys open, in any order. To rotate keys, put a new key first, and remove the
-// old key once no stored secret is sealed with it. The error joins one error for each invalid or
-// repeated key and contains no key text.
+// NewKeyring returns a keyring with the given keys, each of which is 32 bytes in base64. Seal uses
+// the first key, and Open accepts all keys, in any order. To rotate keys, put a new key first, and
+// remove the old key once no stored secret is sealed with it. The error joins one error for each
+// invalid or repeated key and contains no key text.
 func NewKeyring(keys []string) (*Keyring, error) {
 	manager := keyset.NewManager()
 	params, err := xchacha20poly1305.NewParameters(xchacha20poly1305.VariantTink)

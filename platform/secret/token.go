@@ -16,8 +16,8 @@ func HashToken(s string) []byte {
 	return sum[:]
 }
 
-// Equal reports whether sent equals the secret want, in constant time. It returns false if want is
-// empty.
+// Equal compares sent with want in constant time and reports whether they are equal. It returns
+// false if want is empty.
 func Equal(sent string, want Text) bool {
 	return want != "" && subtle.ConstantTimeCompare(HashToken(sent), HashToken(want.Reveal())) == 1
 }

@@ -80,8 +80,8 @@ func (h *Health) add(c *check) {
 	h.checks[c.name] = c
 }
 
-// Age returns a check that fails if the time returned by last, such as a loop's last heartbeat, is
-// more than most ago. last must not block.
+// Age returns a check that fails if the time that last returns, such as a loop's last heartbeat, is
+// longer ago than the limit most. last must not block.
 func Age(last func() time.Time, most time.Duration) func(context.Context) error {
 	return func(context.Context) error {
 		age := clock.System{}.Now().Sub(last())
@@ -121,8 +121,8 @@ func (h *Health) Start(ctx context.Context) {
 	}
 }
 
-// Stop ends the checks. Check returns the latest results until they are too old, and failures after
-// that.
+// Stop ends the checks. After that, Check returns the latest results until they are too old, and
+// then returns failures.
 func (h *Health) Stop() { h.ended.Do(func() { close(h.stop) }) }
 
 func (h *Health) loop(first chan struct{}) {

@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// NewRegistry returns a registry with metrics of the Go runtime and the process. Packages register
+// NewRegistry returns a registry with metrics for the Go runtime and the process. Packages register
 // their own metrics.
 func NewRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
@@ -108,7 +108,7 @@ func answerHealth(health *Health, log *slog.Logger) http.Handler {
 	})
 }
 
-// Addr returns the host:port of the network listener. If port 0 was configured, it contains the
+// Addr returns the host:port of the network listener. If port 0 was configured, Addr returns the
 // actual port.
 func (l *Listener) Addr() string { return l.ln.Addr().String() }
 

@@ -13,16 +13,16 @@ import (
 
 // Config configures a process's log and private listener.
 type Config struct {
-	LogFormat string     `env:"LOG_FORMAT, default=auto" doc:"json, text, or auto (text on a terminal, otherwise json)."`
-	LogLevel  slog.Level `env:"LOG_LEVEL, default=info" doc:"debug, info, warn or error."`
+	LogFormat string     `env:"LOG_FORMAT, default=auto" doc:"Log format: json, text, or auto (text on a terminal, otherwise json)."`
+	LogLevel  slog.Level `env:"LOG_LEVEL, default=info" doc:"Minimum level of log entries: debug, info, warn or error."`
 	// Listen is the private host:port that serves /metrics, /health, /monitor/queue and
 	// /debug/pprof without authentication. If it is empty, nothing is served. Example:
 	// 127.0.0.1:4899
-	Listen string `env:"METRICS_LISTEN" doc:"Private host:port that serves metrics, health and profiles without a password."`
+	Listen string `env:"METRICS_LISTEN" doc:"Private host:port on which metrics, health and profiles are served without a password."`
 }
 
-// Validate returns the joined errors of all invalid fields. LogLevel is checked earlier, when the
-// environment is read.
+// Validate returns an error that joins all faults in the configuration. LogLevel is checked
+// earlier, when the environment is read.
 func (c Config) Validate() error {
 	var faults []error
 	switch c.LogFormat {
@@ -48,9 +48,10 @@ func hostPort(addr string) bool {
 // NewLogger returns a logger that writes to w. It returns an error unless format is json, text or
 // auto.
 //
-// The logger adds request_id from the context. It redacts attributes named like secrets, tokens in
-// query strings and after Bearer or Basic, and passwords in URLs. It truncates values to 8 KB
-// before quoting them, so that neither a client nor another server controls the size of the log.
+// The logger adds request_id from the context. It redacts attributes whose names suggest a secret,
+// tokens in query strings and after Bearer or Basic, and passwords in URLs. It truncates values to
+// 8 KB before quoting them, so that neither a client nor another server controls the size of the
+// log.
 func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
 	if err := (Config{LogFormat: format}).Validate(); err != nil {
 		return nil, err
@@ -74,7 +75,8 @@ func terminal(w io.Writer) bool {
 
 type requestKey struct{}
 
-// WithRequestID returns a context whose request id is added to log records.
+// WithRequestID returns a context with a request id, which is added to log records that use the
+// context.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestKey{}, id)
 }

@@ -78,9 +78,9 @@ func Line(s string, n int) string {
 	return b.String()
 }
 
-// Hidden reports whether a character is invisible and affects how other characters appear, because
-// it sets the writing direction or has no width. Characters that join letters or emoji are not
-// Hidden.
+// Hidden reports whether r is an invisible character that affects how others appear, either by
+// setting the writing direction or by having no width. Characters that join letters or emoji are
+// not Hidden.
 func Hidden(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r) || r == '\u200B' || r == '\u2060' || r == '\uFEFF'
 }

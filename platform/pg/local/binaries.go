@@ -30,7 +30,8 @@ type binaries struct {
 
 func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
 
-// loadable returns the given libraries that this installation can load, separated by commas.
+// loadable returns those of the given libraries that this installation can load, as a
+// comma-separated list.
 func (b binaries) loadable(libraries []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(libraries), func(name string) bool {
 		for _, dir := range []string{"../lib", "../lib/postgresql"} {

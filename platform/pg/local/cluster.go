@@ -21,7 +21,7 @@ const connectTimeout = 5 * time.Second
 const marker = "ready"
 
 // initialize creates the cluster unless a complete one exists. The initdb process inherits the
-// processLock, so that a start after a kill waits until initdb has ended.
+// processLock. If this process is killed, the next start therefore waits until initdb has ended.
 func (p place) initialize(ctx context.Context, bin binaries, durable bool, processes *os.File) error {
 	_, err := os.Stat(p.join(marker))
 	if err == nil {
@@ -80,8 +80,8 @@ func lastLine(text string) string {
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// CreateOwner creates the role "crier", and a database with the same name that the role owns, if
-// they do not exist. It sets the role's password. As with managed services, the role has CREATEROLE
+// CreateOwner creates the role "crier" and a database with the same name, owned by the role, unless
+// they exist. It also sets the role's password. As with managed services, the role has CREATEROLE
 // and is not a superuser.
 //
 // CreateOwner returns the URL for connecting to the database as that role. It returns fault.Invalid

@@ -13,9 +13,9 @@ import (
 	"crier/platform/fault"
 )
 
-// guardScript runs the command in its arguments, which starts the server, and writes a line once
-// the server accepts connections. It stops the server when its standard input ends, which happens
-// when this process ends or is killed. It does not stop a server that was started later in the same
+// guardScript runs the command in its arguments, which starts the server. It writes a line once the
+// server accepts connections. It stops the server when its standard input ends, which happens when
+// this process ends or is killed. It does not stop a server that was started later in the same
 // folder.
 const guardScript = `trap '' PIPE
 "$@" || exit 1
@@ -63,13 +63,13 @@ func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool
 }
 
 // launchGuarded runs the start command args under guardScript and returns once the server accepts
-// connections. If ctx ends first, it kills the script and the command. A server that was already
-// starting may survive this, in which case launch stops the server.
+// connections. If ctx ends first, it kills the script and the command. If a server that was already
+// starting survives this, launch stops it.
 func (s *Server) launchGuarded(ctx context.Context, processes *os.File, args []string) error {
 	guarded := append([]string{"-c", guardScript, "guard"}, args...)
 	cmd := s.place.command(context.WithoutCancel(ctx), processes, "/bin/sh", guarded...)
 	cmd.Env = append(cmd.Env, s.cfg.Env...)
-	// Ctrl-C must not reach Postgres, which is stopped only after its last client.
+	// Ctrl-C must not reach Postgres, because Postgres must be stopped only after its last client.
 	cmd.SysProcAttr.Setsid = true
 	if _, err := cmd.StdinPipe(); err != nil {
 		return err

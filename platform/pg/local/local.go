@@ -42,9 +42,9 @@ type Config struct {
 	Dir string
 	// Log receives messages about restarts and installations. Nil means slog.Default.
 	Log *slog.Logger
-	// Durable turns fsync on. Without fsync, a crash of the machine can lose the data.
+	// Durable turns fsync on. Without fsync, a crash of the machine can destroy the data.
 	Durable bool
-	// Detached lets the server outlive this process and be shared: Start uses a detached server
+	// Detached lets the server outlive this process and be shared. Start uses a detached server
 	// that is already running. Without Detached, the server ends with this process, even if the
 	// process is killed.
 	Detached bool
@@ -81,7 +81,7 @@ type Server struct {
 // incomplete. The caller must call Stop.
 //
 // Start returns fault.Conflict if another process uses the folder and cfg is not detached, and
-// fault.Unavailable if the server cannot be started. The messages are meant for people.
+// fault.Unavailable if the server cannot be started. The error messages are suitable for users.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	pl, lock, err := lockFolder(ctx, &cfg)
 	if err != nil {
@@ -134,8 +134,8 @@ func lockFolder(ctx context.Context, cfg *Config) (place, *os.File, error) {
 	return pl, lock, err
 }
 
-// open joins a detached server. Otherwise it initializes the cluster if necessary and starts a
-// server.
+// open joins a detached server that is already running. Otherwise, it initializes the cluster if
+// necessary and starts a server.
 func (s *Server) open(ctx context.Context) (err error) {
 	s.superPassword, err = s.place.secret("super.password")
 	if err != nil {
@@ -240,10 +240,10 @@ func (s *Server) endGuard() {
 	}
 }
 
-// Keep restarts a server that is not detached, with the same URLs, whenever the server ends without
-// Stop. It returns nil once ctx ends or Stop is called. It returns fault.Unavailable, with a
-// message meant for people, if the server cannot be started or has ended more than maxRestarts
-// times in a row.
+// Keep restarts a server that is not detached whenever the server exits without a call to Stop. The
+// server's URLs stay the same. Keep returns nil once ctx ends or Stop is called. If the server
+// cannot be started or has exited more than maxRestarts times in a row, Keep returns
+// fault.Unavailable with a message that is suitable for users.
 //
 // Keep must be called only once. Stop may be called before it or while it runs.
 func (s *Server) Keep(ctx context.Context) error {
@@ -287,7 +287,7 @@ func (s *Server) restart(ctx context.Context, deaths int) error {
 		return nil
 	}
 	// Like Stop, take the lock while holding s.mu. In the opposite order, restart and Stop could
-	// wait for each other.
+	// deadlock.
 	processes, err := s.place.lock(ctx, processLock, true)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -26,8 +26,9 @@ type account struct{ uid, gid uint32 }
 type place struct {
 	root string
 	as   *account
-	// handle is the open folder. It gives access to an account that cannot enter the folder's
-	// parents. It is nil without an account.
+	// handle is the opened folder. Through it, an account that cannot enter the folder's parents
+	// can still access the folder. handle is nil if there is no account, or if the system is not
+	// Linux.
 	handle *os.File
 }
 
@@ -97,8 +98,8 @@ func (p place) close() {
 	}
 }
 
-// unprivileged returns the account that Postgres must run as if this process runs as root.
-// Otherwise, it returns nil.
+// unprivileged returns the account for running Postgres if this process runs as root. Otherwise, it
+// returns nil.
 func unprivileged() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -131,8 +132,8 @@ func (p place) command(ctx context.Context, processes *os.File, name string, arg
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: p.as.uid, Gid: p.as.gid}
 	}
 	if p.handle != nil {
-		// The child changes to the folder as the account, before exec, while it still has this
-		// process's descriptor.
+		// The child changes to the folder before exec, as the account. At that point, it still has
+		// this process's descriptors.
 		cmd.Dir = filepath.Join("/proc/self/fd", strconv.Itoa(int(p.handle.Fd())))
 		cmd.ExtraFiles = append(cmd.ExtraFiles, p.handle)
 	}
