@@ -17,7 +17,7 @@ import (
 // Tier is the name of a plan.
 type Tier string
 
-// The tiers. A plan file may have fewer.
+// The possible tiers. A plan file may define fewer.
 const (
 	TierFree     Tier = "FREE"
 	TierStandard Tier = "STANDARD"
@@ -79,7 +79,7 @@ func (p Plan) LimitsAnything() bool {
 	return min(p.Channels, p.Posts, p.Webhooks, p.Members) < tenancy.Unlimited
 }
 
-// Limits returns the plan's limits. Since is not set.
+// Limits returns the plan's limits. The Since field of the result is not set.
 func (p Plan) Limits() tenancy.Limits {
 	return tenancy.Limits{
 		Plan: string(p.Tier), Channels: p.Channels, Posts: p.Posts, Webhooks: p.Webhooks, Members: p.Members,

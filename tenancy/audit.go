@@ -7,7 +7,7 @@ import (
 	"crier/platform/text"
 )
 
-// Action names what an audit log entry records. Example: key.rotated
+// Action is the kind of action that an audit log entry records. Example: key.rotated
 type Action string
 
 // The actions in an organization's audit log.
@@ -51,17 +51,17 @@ const (
 )
 
 const (
-	// ActionChannelDisowned means that a channel was disconnected by the person who granted access
-	// to its account.
+	// ActionChannelDisowned is recorded when the person who granted access to a channel's account
+	// disconnects the channel.
 	ActionChannelDisowned Action = "channel.disowned"
-	// ActionImpersonatedRequest is a mutating request that an instance administrator made while
-	// impersonating a person. The subject consists of the request's method, operation id in the API
-	// document, and path.
+	// ActionImpersonatedRequest is recorded when an instance administrator makes a mutating request
+	// while impersonating a person. The subject consists of the request's method, its operation id
+	// in the API document, and its path.
 	ActionImpersonatedRequest Action = "impersonation.request"
 )
 
-// A person's actions. They are recorded in the audit log of every organization in which the
-// person's membership is not disabled.
+// Actions that concern a person's account. They are recorded in the audit log of every organization
+// that the person belongs to, except where the membership is disabled.
 const (
 	ActionSignedIn         Action = "person.signed-in"
 	ActionSignedOut        Action = "person.sessions-ended"
@@ -76,14 +76,14 @@ const (
 	ActionIdentityUnlinked Action = "person.identity-unlinked"
 	ActionAccountDeleted   Action = "person.deletion-requested"
 	// ActionProfileChanged and ActionNotificationsChanged are recorded only if an instance
-	// administrator makes the change while impersonating the person. The entry belongs to the
-	// impersonated membership's organization.
+	// administrator makes the change while impersonating the person. The entry is added to the
+	// audit log of the organization whose membership is being impersonated.
 	ActionProfileChanged       Action = "person.profile-changed"
 	ActionNotificationsChanged Action = "person.notifications-changed"
 	ActionAccountRestored      Action = "person.restored"
 )
 
-// The actions of the operator and of the service itself, recorded as instance events.
+// Actions taken by the operator or by the service itself. They are recorded as instance events.
 const (
 	ActionPersonCreated      Action = "instance.person-created"
 	ActionPasswordSet        Action = "instance.password-reset"
@@ -101,10 +101,11 @@ const (
 type AuditEvent struct {
 	ID AuditID   `db:"id"`
 	At time.Time `db:"at"`
-	// Person is zero for the operator and for the service itself.
+	// Person is zero if the operator or the service itself took the action.
 	Person PersonID `db:"person_id"`
-	// Actor is the principal's name when the action was taken: an email address, "API key" followed
-	// by the first characters of the key, or "agent for address". Example: API key crier_Ab3x
+	// Actor is the principal's name at the time of the action. It is an email address, "API key"
+	// followed by the first characters of the key, or an agent's name followed by "for" and an
+	// email address. Example: API key crier_Ab3x
 	Actor string `db:"actor"`
 	Via   Via    `db:"via"`
 	Key   KeyID  `db:"key_id"`
@@ -112,7 +113,7 @@ type AuditEvent struct {
 	// person, or "" if nobody was.
 	Impersonator string `db:"behind"`
 	Action       Action `db:"action"`
-	// Subject is a human-readable description of what the action was done to.
+	// Subject is a human-readable description of the action's target.
 	Subject string `db:"subject"`
 	Address string `db:"address"`
 }
@@ -121,7 +122,7 @@ type AuditEvent struct {
 type AuditQuery struct {
 	// From is inclusive and To is exclusive.
 	From, To time.Time
-	// Actor is a person's id or, ignoring case, a substring of AuditEvent.Actor.
+	// Actor is either a person's id or a case-insensitive substring of AuditEvent.Actor.
 	Actor  string
 	Action string
 	// Page counts from 0.
@@ -133,7 +134,7 @@ type AuditQuery struct {
 // MaxAuditPage is the maximum number of entries that a query returns.
 const MaxAuditPage = 1000
 
-// InstanceEvent records an action of the operator or of the service itself, such as a purge.
+// InstanceEvent records an action taken by the operator or by the service itself, such as a purge.
 type InstanceEvent struct {
 	At      time.Time `db:"at"`
 	Actor   string    `db:"actor"`
@@ -156,7 +157,8 @@ const (
 	maxSubject = 320
 )
 
-// CutSubject returns the subject as valid UTF-8, truncated to the length that an entry can hold.
+// CutSubject replaces invalid UTF-8 in subject and truncates it to the length that an entry can
+// hold.
 func CutSubject(subject string) string {
 	return text.Cut(strings.ToValidUTF8(subject, "\uFFFD"), maxSubject)
 }

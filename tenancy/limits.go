@@ -21,7 +21,8 @@ type Limits struct {
 	Posts int
 	// Webhooks limits webhooks, including disabled ones.
 	Webhooks int
-	// Members limits the members. When an invitation is created, open invitations count as members.
+	// Members limits the number of members. When an invitation is created, open invitations count
+	// as members.
 	Members int
 	// Since is when the first billing month began.
 	Since time.Time
@@ -32,9 +33,10 @@ func NoLimits() Limits {
 	return Limits{Channels: Unlimited, Posts: Unlimited, Webhooks: Unlimited, Members: Unlimited}
 }
 
-// Month returns the billing month that contains a given time: from is the first instant of that
-// month, and to is the first instant of the next. Billing months begin at 0:00 UTC on the same day
-// of the month as Since, or on the last day of a shorter month.
+// Month returns the billing month that contains the given time. from is the first instant of that
+// month, and to is the first instant of the next month. Billing months begin at 0:00 UTC on the
+// same day of the month as Since. In a month that does not have this day, they begin on its last
+// day.
 func (l Limits) Month(at time.Time) (from, to time.Time) {
 	at = at.UTC()
 	day := l.Since.UTC().Day()
@@ -46,8 +48,8 @@ func (l Limits) Month(at time.Time) (from, to time.Time) {
 	return from, monthFrom(year, month+1, day)
 }
 
-// monthFrom returns 0:00 UTC on a day of the month, or on the last day if the month is shorter. The
-// month may be 0 or 13.
+// monthFrom returns 0:00 UTC on the given day of a month. If the month is shorter, it returns 0:00
+// UTC on the last day of the month. month may be 0 or 13.
 func monthFrom(year int, month time.Month, day int) time.Time {
 	last := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
 	return time.Date(year, month, min(day, last), 0, 0, 0, 0, time.UTC)
@@ -66,9 +68,10 @@ const (
 	LimitOrganizations LimitName = "organizations"
 )
 
-// OverLimit returns the Quota fault for an organization that has reached a limit. current is how
-// many items it has, and allowed is how many its plan allows. advice begins the sentence that ends
-// with "or choose a larger plan." Example: Delete one first,
+// OverLimit returns the Quota fault for an organization that has reached a limit of its plan.
+// current is the number of items that the organization has, and allowed is the number that the plan
+// allows. advice is the beginning of a sentence that ends with "or choose a larger plan." Example:
+// Delete one first,
 func (l Limits) OverLimit(op string, name LimitName, current, allowed int, advice string) error {
 	what := string(name)
 	if name == LimitPosts {

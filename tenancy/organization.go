@@ -7,7 +7,8 @@ import (
 	"crier/platform/id"
 )
 
-// Organization is a tenant. Row-level security isolates each organization's rows.
+// Organization is a tenant. Row-level security isolates each organization's rows from those of
+// other organizations.
 type Organization struct {
 	ID          OrgID  `db:"id"`
 	Name        string `db:"name"`
@@ -20,9 +21,10 @@ type Organization struct {
 	SuspendedAt *time.Time `db:"suspended_at"`
 	// DeletedAt is when the organization's deletion was requested, or nil.
 	DeletedAt *time.Time `db:"deleted_at"`
-	// CreatedAt is in UTC, like all times of the service.
+	// CreatedAt is in UTC, like all times in the service.
 	CreatedAt time.Time `db:"created_at"`
-	// Creator is set only on creation. It is zero for an organization created by the operator.
+	// Creator is set only when the organization is created. It is zero if the operator creates the
+	// organization.
 	Creator PersonID `db:"-"`
 }
 
@@ -33,7 +35,7 @@ type OrganizationChange struct {
 	Timezone          *ZoneRequest
 }
 
-// OrganizationOf is an organization and one person's membership in it.
+// OrganizationOf combines an organization with one person's membership in it.
 type OrganizationOf struct {
 	Organization
 	Role     Role
@@ -43,7 +45,8 @@ type OrganizationOf struct {
 // Invitation lets a person join an organization.
 type Invitation struct {
 	ID InvitationID `db:"id"`
-	// Email is the only address that can accept the invitation, or "" if anybody with the link can.
+	// Email is the address of the only person who can accept the invitation. It is "" if anybody
+	// who has the link can accept it.
 	Email string `db:"email"`
 	Role  Role   `db:"role"`
 	// InvitedBy is the inviter's email address, or "" if that account is gone.
@@ -52,19 +55,20 @@ type Invitation struct {
 	ExpiresAt time.Time `db:"expires_at"`
 }
 
-// CreatedBy lists the items that a member created as an administrator and whose secrets the member
-// may know.
+// CreatedBy lists the items that a member created as an administrator. The member may still know
+// the secrets of these items.
 type CreatedBy struct {
-	// Keys and Webhooks keep working unless they were revoked together with the member's rights.
+	// Keys and Webhooks keep working unless they were revoked when the member lost administrator
+	// rights.
 	Keys     []APIKey
 	Webhooks []CreatedWebhook
 	// Invitations no longer work.
 	Invitations []Invitation
-	// Apps lists the platform families whose current credentials the member entered. The
+	// Apps lists the platform families whose current credentials were entered by the member. These
 	// credentials are kept.
 	Apps []string
-	// Reviews lists pending approval requests whose emailed link stopped working because the member
-	// left: the requests that the member made, and the requests that were emailed to the member.
+	// Reviews lists pending approval requests that the member made or that were emailed to the
+	// member. Their emailed links stopped working when the member left.
 	Reviews []EndedReview
 }
 
@@ -73,19 +77,20 @@ func (m CreatedBy) IsEmpty() bool {
 	return len(m.Keys)+len(m.Webhooks)+len(m.Invitations)+len(m.Apps)+len(m.Reviews) == 0
 }
 
-// EndedReview is an approval request whose emailed link has stopped working, with its post.
+// EndedReview identifies an approval request whose emailed link has stopped working, and its post.
 type EndedReview struct {
 	ID   string `db:"id"`
 	Post string `db:"post_id"`
 }
 
-// Maker is a person who is losing administrator rights, or who is leaving or has left the
-// organization.
+// Maker is a person who created items in an organization and is now leaving it, has left it, or is
+// losing administrator rights.
 type Maker struct {
 	Person PersonID
 	// Revoke means that the person's API keys and webhooks are deleted.
 	Revoke bool
-	// Leaves means that the person is leaving or has left, instead of staying as a USER.
+	// Leaves means that the person is leaving or has left the organization. Otherwise, the person
+	// stays as a USER.
 	Leaves bool
 }
 
@@ -100,14 +105,15 @@ type CreatedWebhook struct {
 // RoleChange is the input for changing a member's role.
 type RoleChange struct {
 	Role Role
-	// Proof is required if Role is RoleSuperAdmin, which hands the organization over to the member.
+	// Proof is required if Role is RoleSuperAdmin, because the member then becomes the owner of the
+	// organization.
 	Proof Proof
 	// Revoke deletes the API keys and webhooks that the member created. It is valid only for
 	// RoleUser.
 	Revoke bool
 }
 
-// Offer describes an invitation to a person who can accept it.
+// Offer describes an invitation to someone who can accept it.
 type Offer struct {
 	// Organization is the organization's name.
 	Organization string
@@ -124,8 +130,8 @@ type NewInvitation struct {
 	Send bool
 }
 
-// FormatMembership returns a membership's id, which is the organization's id and the person's id,
-// memberWithoutMFA by an underscore.
+// FormatMembership returns the id of a membership. The id consists of the organization's id and the
+// person's id, joined by an underscore.
 func FormatMembership(org OrgID, person PersonID) string { return org.String() + "_" + person.String() }
 
 // ParseMembership parses an id that FormatMembership returned. ok is false for any other text.
@@ -136,8 +142,8 @@ func ParseMembership(text string) (org OrgID, person PersonID, ok bool) {
 	return org, person, found && known && valid
 }
 
-// Clean validates and normalizes the settings. It returns Invalid if a setting is invalid or if
-// there are no settings.
+// Clean validates and normalizes the settings. It returns Invalid if a setting is invalid or no
+// setting is given.
 func (c *OrganizationChange) Clean(op string) error {
 	var in Inputs
 	in.Check(c.Name != nil || c.Description != nil || c.Timezone != nil, "body",

@@ -11,16 +11,16 @@ type Person struct {
 	Bio   string `db:"bio"`
 	// Picture is zero if the person has no picture.
 	Picture Picture `db:"-"`
-	// PasswordHash is an argon2id hash in PHC format. It is empty if the person signs in only with
-	// an identity provider.
+	// PasswordHash is an argon2id hash in PHC format. It is empty if the person signs in only
+	// through an identity provider.
 	PasswordHash string `db:"password_hash"`
-	// Verified means that the person has followed a link that was emailed to the address.
+	// Verified means that the person has followed a link emailed to the address.
 	Verified bool `db:"verified"`
 	// Instance means that the person is an administrator of the instance.
 	Instance bool `db:"instance_admin"`
 	// DeletedAt is when the account's deletion was requested, or nil.
 	DeletedAt *time.Time `db:"deleted_at"`
-	// CreatedAt is in UTC, like all times of the service.
+	// CreatedAt is in UTC, like all times in the service.
 	CreatedAt time.Time `db:"created_at"`
 }
 
@@ -32,18 +32,18 @@ type Picture struct {
 	Path string
 }
 
-// Profile is what a person publishes about themselves.
+// Profile holds the information that a person publishes about themselves.
 type Profile struct {
 	Name, Bio string
 	// Picture replaces the stored picture; the zero Picture removes it.
 	Picture Picture
 }
 
-// Delivery says where a kind of notification goes.
+// Delivery says how a kind of notification is delivered.
 type Delivery string
 
-// The deliveries. The bell is the notification list in the dashboard, which also shows everything
-// that is emailed.
+// The ways to deliver notifications. The bell is the list of notifications in the dashboard. It
+// also shows all notifications that are emailed.
 const (
 	DeliveryMail Delivery = "mail"
 	DeliveryBell Delivery = "bell"
@@ -68,8 +68,8 @@ type Notifications struct {
 	Team Delivery `json:"team"`
 }
 
-// DefaultNotifications returns the settings of a person who has never changed them: emails about
-// failures and about everything else that the person must act on.
+// DefaultNotifications returns the settings of a person who has never changed them. By default,
+// people are emailed about failures and about everything else that requires action.
 func DefaultNotifications() Notifications {
 	return Notifications{
 		Failure: true, Approval: DeliveryMail, Comment: DeliveryBell, Channel: DeliveryMail, Billing: DeliveryMail,
@@ -99,7 +99,7 @@ type Impersonable struct {
 	Person       Person
 }
 
-// Setup holds what a new person enters. An empty field leaves its setting unchanged.
+// Setup holds the settings that a new person enters. An empty field leaves its setting unchanged.
 type Setup struct {
 	Name string
 	// Company is the organization's name.

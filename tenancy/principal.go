@@ -42,11 +42,10 @@ const (
 
 // Source describes where a request comes from; see NewSource.
 type Source struct {
-	// Client is the client's address: an IPv4 address or an IPv6 /64 network. Example:
-	// 2001:db8:1:2::/64
+	// Client is the client's IPv4 address or IPv6 /64 network. Example: 2001:db8:1:2::/64
 	Client string
-	// Site is the network of the client's subscriber: an IPv4 address or an IPv6 /48 network.
-	// Example: 2001:db8:1::/48
+	// Site is the subscriber's network that the client belongs to: an IPv4 address or an IPv6 /48
+	// network. Example: 2001:db8:1::/48
 	Site string
 	// Agent is the User-Agent header.
 	Agent string
@@ -54,11 +53,11 @@ type Source struct {
 	Device string
 }
 
-// maxAgent is the maximum length of a stored User-Agent in characters.
+// maxAgent is the maximum length of a stored User-Agent, in characters.
 const maxAgent = 256
 
 // NewSource returns a Source that can be stored. It removes unprintable characters from agent and
-// truncates the rest.
+// truncates agent to maxAgent characters.
 func NewSource(client, site, agent, device string) Source {
 	clean := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0xfffd || unicode.Is(unicode.Bidi_Control, r) {
@@ -69,11 +68,11 @@ func NewSource(client, site, agent, device string) Source {
 	return Source{Client: client, Site: site, Agent: text.Cut(clean, maxAgent), Device: device}
 }
 
-// Agent is a program that acts for a person, with the grant that allows it to. The zero Agent means
-// that there is no agent.
+// Agent is a program that acts for a person, together with the grant that allows it to do so. The
+// zero Agent means that there is no agent.
 type Agent struct {
 	ID AgentID
-	// Grant is the person's permission, which the person can revoke.
+	// Grant is the permission that the person gave the agent. The person can revoke it.
 	Grant GrantID
 	// Name is the agent's name in the audit log.
 	Name string
@@ -82,11 +81,12 @@ type Agent struct {
 // IsZero reports whether there is no agent.
 func (a Agent) IsZero() bool { return a.ID.IsZero() }
 
-// Principal is the identity that a request acts for, in at most one organization. It says who acts:
-// the person, or the key if there is no person. It also says by what means (Via, with the key, the
-// session or the agent's grant) and on whose behalf.
+// Principal is the identity that a request acts for, in at most one organization. It identifies the
+// person, or only the key if there is no person. It also identifies the credential: Via, together
+// with the key, the session or the agent's grant.
 //
-// An agent acts on behalf of Person. An instance administrator (Impersonator) acts as Person.
+// If Agent is set, the agent acts on behalf of Person. If Impersonator is set, that instance
+// administrator acts as Person.
 type Principal struct {
 	// Org is zero if Access is AccessNone.
 	Org OrgID
@@ -101,7 +101,7 @@ type Principal struct {
 	Session SessionID
 	// Agent is set if Via is ViaAgent.
 	Agent Agent
-	// Access limits a session. It is AccessFull for a key.
+	// Access restricts what a session can do. For a key, it is always AccessFull.
 	Access Access
 	// Name is the principal's name in the audit log: the person's email address, or "API key"
 	// followed by the first characters of the key. Example: API key crier_Ab3x
@@ -116,11 +116,12 @@ type Principal struct {
 	From             Source
 }
 
-// Doer returns the name of the real actor: the instance administrator during an impersonation, the
-// agent and its person if there is an agent, and Name otherwise.
+// Doer returns the name of whoever is actually acting. During an impersonation, that is the
+// instance administrator's email address. If there is an agent, it is the agent's name followed by
+// "for" and Name. Otherwise, it is Name.
 func (p Principal) Doer() string { return cmp.Or(p.ImpersonatorName, p.actor()) }
 
-// actor returns the name for the audit log, in at most maxActor characters.
+// actor returns the name to record in the audit log. It has at most maxActor characters.
 func (p Principal) actor() string {
 	if p.Agent.IsZero() {
 		return p.Name

@@ -6,7 +6,7 @@ import (
 	"crier/platform/text"
 )
 
-// ReportKind says what an email to an organization's members is about. Its values are the same as
+// ReportKind says what an email to an organization's members is about. The values are the same as
 // those of publishing.NotificationKind.
 type ReportKind string
 
@@ -25,18 +25,18 @@ func ReportKinds() []ReportKind {
 	return []ReportKind{ReportReconnect, ReportFailed, ReportMissed, ReportUnknown, ReportPublished, ReportApproval}
 }
 
-// Report is emailed to the members of an organization who want emails of its kind. It is stored as
-// JSON with the queued emails. Tenants chose the names in it.
+// Report is the content of an email to those members of an organization who want emails of this
+// kind. It is stored as JSON with the queued emails. The names in a Report were chosen by tenants.
 type Report struct {
 	// ID identifies the report. A second report with the same id is not queued.
 	ID   string     `json:"id"`
 	Org  OrgID      `json:"org,omitzero"`
 	Kind ReportKind `json:"kind"`
-	// OnlyPosts turns a ReportReconnect into a report about the posts that failed, for members who
-	// want no emails about channels.
+	// OnlyPosts limits a ReportReconnect to the posts that failed. It is set for members who do not
+	// want emails about channels.
 	OnlyPosts bool `json:"onlyPosts,omitempty"`
-	// To is the only member who receives the report, or zero for all members. Except is a member
-	// who does not receive it.
+	// To is the only member who receives the report, or zero if all members do. Except is a member
+	// who does not receive the report.
 	To     PersonID `json:"to,omitzero"`
 	Except PersonID `json:"except,omitzero"`
 	// Approved is the response to an approval request, or nil while the request is pending.
@@ -49,34 +49,35 @@ type Report struct {
 	Channel  string `json:"channel,omitempty"`
 	Platform string `json:"platform,omitempty"`
 	Reason   string `json:"reason,omitempty"`
-	// Posts is the number of posts so far. Again means that the incident has recurred after it had
-	// ended; Posts then counts only the posts since members were last emailed.
+	// Posts is the number of affected posts so far. Again means that the incident ended and then
+	// recurred. In that case, Posts counts only the posts since members were last emailed.
 	Posts int       `json:"posts"`
 	Again bool      `json:"again,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// Post is the first post's id, or "" while there is none. Words is the beginning of that post's
-	// text, or "" if it has none. PostAt is that post's date, or zero if the post was deleted.
+	// Post is the id of the first post, or "" if there is none yet. Words is the beginning of that
+	// post's text, or "" if the post has no text. PostAt is the post's date, or zero if the post
+	// was deleted.
 	Post   string    `json:"post,omitempty"`
 	Words  string    `json:"words,omitempty"`
 	PostAt time.Time `json:"postAt,omitzero"`
-	// Channels lists, for a ReportPublished, the channels with the most posts, at most
-	// MaxReportChannels. More is the number of other channels.
+	// Channels is set only for a ReportPublished. It lists the channels with the most posts, up to
+	// MaxReportChannels. More is the number of channels that are not listed.
 	Channels []ReportChannel `json:"channels,omitempty"`
 	More     int             `json:"more,omitempty"`
 }
 
 const (
-	// MaxListedReports is how many reports an email lists. For any further reports, the email gives
-	// only their number.
+	// MaxListedReports is the maximum number of reports that an email lists. If there are more
+	// reports, the email says only how many more there are.
 	MaxListedReports = 20
-	// MaxReportMails is how many emails about problems a person receives within ReportWindow.
-	// Emails about published posts and approvals have a separate limit of the same size. Reports
-	// beyond a limit are listed in the next email.
+	// MaxReportMails is the maximum number of emails about problems that a person receives within
+	// ReportWindow. Emails about published posts and approvals have a separate limit of the same
+	// size. Reports that exceed a limit are listed in the next email.
 	MaxReportMails = 10
 	ReportWindow   = time.Hour
 )
 
-// MaxReportChannels is how many channels an email lists.
+// MaxReportChannels is the maximum number of channels that an email lists.
 const MaxReportChannels = 20
 
 // ReportChannel is a channel and the number of its posts.
@@ -112,8 +113,8 @@ func (r Report) Topic() MailTopic {
 	return TopicFailure
 }
 
-// What returns a phrase that says what the report is about, for the bell and for emails. The
-// parameter on is the channel's name.
+// What returns a phrase that describes the report, for the list of notifications and for emails.
+// The parameter on is the channel's name.
 func (r Report) What(on string) string {
 	posts := text.Count(r.Posts, "post")
 	switch {
@@ -140,7 +141,8 @@ func (r Report) What(on string) string {
 }
 
 // IsFor reports whether a member with the given settings should receive the report. It is called
-// when the report is queued. No two reports about the same incident are for the same settings.
+// when the report is queued. If there are several reports about the same incident, IsFor returns
+// true for at most one of them.
 func (r Report) IsFor(member PersonID, n Notifications) bool {
 	if !r.To.IsZero() && r.To != member || r.Except == member {
 		return false
@@ -153,7 +155,7 @@ func (r Report) IsFor(member PersonID, n Notifications) bool {
 
 // For returns the report as a person with the given settings should receive it. It is called when
 // the report is sent. ok is false if the person no longer wants the report. For a person who wants
-// emails about posts but not about channels, a ReportReconnect becomes a report about its posts.
+// emails about posts but not about channels, a ReportReconnect is limited to its failed posts.
 func (r Report) For(n Notifications) (out Report, ok bool) {
 	if r.Kind == ReportReconnect && r.Posts > 0 && !n.Mails(TopicChannel) {
 		r.OnlyPosts = true
@@ -161,8 +163,8 @@ func (r Report) For(n Notifications) (out Report, ok bool) {
 	return r, n.Mails(r.Topic())
 }
 
-// About returns a description of a topic for people, or "" for an unknown topic. Example: failed
-// posts
+// About returns a human-readable description of a topic, or "" if the topic is unknown. Example:
+// failed posts
 func (t MailTopic) About() string {
 	switch t {
 	case TopicTeam:
@@ -196,8 +198,8 @@ func (n Notifications) Mails(topic MailTopic) bool {
 	return false
 }
 
-// WithoutMails returns the settings with emails about a topic turned off. The bell is unchanged. ok
-// is false for an unknown topic.
+// WithoutMails returns the settings with emails about a topic turned off. Notifications in the
+// dashboard are not affected. ok is false if the topic is unknown.
 func (n Notifications) WithoutMails(topic MailTopic) (out Notifications, ok bool) {
 	switch topic {
 	case TopicTeam:

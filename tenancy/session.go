@@ -3,20 +3,20 @@ package tenancy
 import "time"
 
 const (
-	// SessionIdle is how long an unused session lives. The time of the last use is recorded to the
-	// minute.
+	// SessionIdle is how long a session lasts without being used. The time of the last use is
+	// recorded to the minute.
 	SessionIdle = 12 * time.Hour
 	// SessionAbsolute is the maximum lifetime of a session.
 	SessionAbsolute = 30 * 24 * time.Hour
 	// DeviceMemory is how long a browser is remembered after its last sign-in.
 	DeviceMemory = 365 * 24 * time.Hour
-	// RecentSignIn is how recent a sign-in must be to serve as proof for a person without a
+	// RecentSignIn is the maximum age of a sign-in that can serve as proof for a person without a
 	// password.
 	RecentSignIn = 10 * time.Minute
 	// SignInStepLife is how long a sign-in step's token works.
 	SignInStepLife = 5 * time.Minute
-	// SignInStateLife is how long a person can take to sign in at an identity provider, and how
-	// long to register after that.
+	// SignInStateLife is how long a person has to sign in at an identity provider. The person has
+	// the same amount of time again to register afterwards.
 	SignInStateLife = 10 * time.Minute
 	// ResetLife is how long a password reset link works.
 	ResetLife = 20 * time.Minute
@@ -41,14 +41,14 @@ type SessionInfo struct {
 // Step is what a sign-in still needs.
 type Step string
 
-// The steps. The sign_in_step table has a CHECK constraint with the last three.
+// The steps of a sign-in. The sign_in_step table has a CHECK constraint with the last three values.
 const (
 	// StepDone means that the sign-in is complete.
 	StepDone Step = ""
 	// StepConfirm means that the person must first follow an emailed link.
 	StepConfirm Step = "confirm"
-	// StepPassword means that a registration link was opened in a different browser from the one
-	// that registered, so the password chosen at registration is needed.
+	// StepPassword means that a registration link was opened in a browser other than the one used
+	// to register. The person must therefore enter the password chosen at registration.
 	StepPassword Step = "password"
 	// StepMFA asks for a code from the second factor.
 	StepMFA Step = "mfa"
@@ -63,17 +63,18 @@ type SignIn struct {
 	Step Step
 	// Session is the token of the new session. It is empty unless Step is StepDone.
 	Session string
-	// Device is the token for the device cookie. It is empty if the browser already has one, or if
-	// neither a session nor a registration began.
+	// Device is the token for the device cookie. It is empty if the browser already has a token, or
+	// if neither a session nor a registration was begun.
 	Device string
-	// Token proves the steps completed so far. It is empty for StepDone and StepConfirm.
+	// Token proves that the earlier steps have been completed. It is empty for StepDone and
+	// StepConfirm.
 	Token string
 	// Onboarding means that the person is new.
 	Onboarding bool
-	// Until is when the account's deletion can no longer be undone. It is set if a deletion was
+	// Until is the deadline for undoing the account's deletion. It is set if a deletion was
 	// requested and the sign-in is not complete.
 	Until time.Time
-	// RecoveryCodes is set if the sign-in has enrolled a second factor.
+	// RecoveryCodes is set if a second factor was enrolled during the sign-in.
 	RecoveryCodes []string
 	// Org is the organization that the person has just joined or created, or zero.
 	Org OrgID
@@ -87,22 +88,22 @@ type Registration struct {
 	Organization string
 	// Invitation is an invitation's token, or "".
 	Invitation string
-	// Provider is a ProviderSignIn's Claim, which replaces Email and Password, or "".
+	// Provider is the Claim of a ProviderSignIn, or "". A claim replaces Email and Password.
 	Provider string
 	From     Source
 }
 
-// Proof confirms who is making a request: by the password, or by a recent sign-in if the person has
-// no password.
+// Proof confirms who is making a request, either with a password or, if the person has none, with a
+// recent sign-in.
 type Proof struct {
 	Password string
 	// Code is a code from the second factor, if one is required.
 	Code string
 }
 
-// Secret is a second factor whose enrollment has begun.
+// Secret is the secret of a second factor that is being enrolled.
 type Secret struct {
-	// Text is the secret in base32, for people who type it.
+	// Text is the secret in base32, for people who enter it manually.
 	Text string
 	// URL is the otpauth URL for a QR code.
 	URL string
@@ -123,7 +124,7 @@ type ProviderSignIn struct {
 	SignIn
 	// Claim is a token to register with. It is set if the person has no account.
 	Claim string
-	// Linked means that the identity was linked to the live session's account.
+	// Linked means that the identity was linked to the account of the current session.
 	Linked bool
 }
 
@@ -134,14 +135,15 @@ type Identity struct {
 	CreatedAt time.Time  `db:"created_at"`
 }
 
-// Callback holds what an identity provider sends back through the browser.
+// Callback holds the parameters of an identity provider's redirect and the state that was stored in
+// the browser.
 type Callback struct {
 	Code, State string
-	// Cookie is the state that was stored in the browser when the sign-in began.
+	// Cookie is the state that was stored in a browser cookie when the sign-in began.
 	Cookie string
 	// Issuer is the iss parameter of RFC 9207, or "" if there was none.
 	Issuer string
-	// RedirectURI is the callback's URL, or "" for the URL that the sign-in began with.
+	// RedirectURI is the URL of the callback, or "" if it is the URL that the sign-in began with.
 	RedirectURI string
 	From        Source
 }

@@ -43,12 +43,12 @@ type (
 	GrantID = id.ID[GrantTag]
 )
 
-// Shards is the number of shards that organizations are distributed over. It must never change,
+// Shards is the number of shards among which organizations are distributed. It must never change,
 // because posts are stored with their shard.
 const Shards = 256
 
-// Shard returns the shard, from 0 to Shards-1, that schedules an organization. It depends only on
-// the id.
+// Shard returns the number of the shard that schedules an organization's posts, from 0 to Shards-1.
+// It depends only on the organization's id.
 func Shard(org OrgID) int {
 	u := org.UUID()
 	h := fnv.New64a()
@@ -90,7 +90,8 @@ type Membership struct {
 	Disabled bool
 }
 
-// KeyPrefix is the prefix of every API key. A credential without it is rejected without a lookup.
+// KeyPrefix is the prefix of every API key. A string without this prefix is rejected without a
+// lookup.
 const KeyPrefix = "crier_"
 
 // KeyLength is the number of base62 characters after KeyPrefix.
@@ -101,16 +102,16 @@ type APIKey struct {
 	ID   KeyID
 	Org  OrgID
 	Name string
-	// Prefix is the beginning of the key, by which people recognize it. Example: crier_Ab3x
+	// Prefix is the beginning of the key, which helps people recognize the key. Example: crier_Ab3x
 	Prefix    string
 	CreatedBy PersonID
-	// CreatedAt is when the key was created, which is the only time the full key was shown.
+	// CreatedAt is when the key was created. The full key was shown only then.
 	CreatedAt time.Time
 	// UsedAt is when the key was last used, to the minute, or nil if it was never used.
 	UsedAt *time.Time
 	// ExpiresAt is the expiry that a person chose, or nil if the key does not expire.
 	ExpiresAt *time.Time
-	// OverlapUntil is set for a key that has been replaced: the key works until then, or until
+	// OverlapUntil is set for a key that has been replaced. The key works until then, or until
 	// ExpiresAt if that is earlier.
 	OverlapUntil *time.Time
 }
@@ -123,8 +124,8 @@ func (k APIKey) Ends() *time.Time {
 	return k.ExpiresAt
 }
 
-// Label returns the key's name and first characters, because several keys may share a name.
-// Example: Zapier (crier_Ab3x…)
+// Label returns the key's name followed by its first characters, because several keys may share a
+// name. Example: Zapier (crier_Ab3x…)
 func (k APIKey) Label() string { return k.Name + " (" + k.Prefix + "…)" }
 
 // Rotation is the result of replacing a key.
@@ -145,7 +146,8 @@ type NewKey struct {
 	Proof Proof
 }
 
-// KeyOf is an API key with its creator's email address, or "" if the creator's account is gone.
+// KeyOf is an API key with its creator's email address. The address is "" if the creator's account
+// is gone.
 type KeyOf struct {
 	APIKey
 	CreatedByEmail string

@@ -10,17 +10,17 @@ import (
 	"crier/platform/paste"
 )
 
-// Storable reports whether a Postgres text column can hold the text, that is, whether the text is
-// valid UTF-8 without NUL.
+// Storable reports whether a text can be stored in a Postgres text column. The text must be valid
+// UTF-8 and must not contain NUL.
 func Storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// CleanName returns the name of a person, an organization or a key without surrounding spaces. If
-// the name breaks a rule, CleanName returns the rule instead. Example: must be 3 to 128 characters
+// CleanName removes surrounding spaces from the name of a person, an organization or a key. If the
+// name breaks a rule, CleanName returns the rule. Example: must be 3 to 128 characters
 //
-// A name has from least to most characters, at least one of them visible unless the name is empty.
-// It must not contain control characters, line separators, or characters that change the direction
-// of text or have no width. Zero-width joiners are allowed because scripts and emoji need them, but
-// they do not count toward least.
+// A name must have from least to most characters. Unless it is empty, at least one of them must be
+// visible. A name must not contain control characters, line separators, characters without a width,
+// or characters that change the text direction. Zero-width joiners and non-joiners are allowed
+// because scripts and emoji need them, but they do not count toward least.
 func CleanName(name string, least, most int) (clean, rule string) {
 	clean = strings.TrimSpace(name)
 	if !utf8.ValidString(clean) || strings.ContainsFunc(clean, isHidden) {
@@ -47,8 +47,8 @@ func isHidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) || isFiller(r)
 }
 
-// isShape reports whether a character is visible on its own. A mark only changes the shape of
-// another character.
+// isShape reports whether a character is visible on its own. A combining mark is not, because it
+// only changes another character.
 func isShape(r rune) bool {
 	const emptyBraille = '\u2800'
 	return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && r != emptyBraille
@@ -61,12 +61,12 @@ func isFiller(r rune) bool {
 }
 
 // Mailbox returns the mailbox that an email address belongs to, in lower case. It removes the tag
-// from local+tag@domain. For Gmail, it also removes the dots from the local part and replaces
-// googlemail.com, because Gmail delivers all these addresses to one mailbox. Example:
-// Anna.Lee+news@googlemail.com becomes annalee@gmail.com.
+// from local+tag@domain. For Gmail, it also removes dots from the local part and replaces the
+// domain googlemail.com with gmail.com, because Gmail delivers mail for all these addresses to one
+// mailbox. Example: Anna.Lee+news@googlemail.com becomes annalee@gmail.com.
 //
-// The result is used only for counting and comparing; emails go to the original address. The
-// person.mailbox column follows the same rules.
+// The result is used only to count and compare mailboxes. Emails are sent to the original address.
+// The person.mailbox column follows the same rules.
 func Mailbox(email string) string {
 	local, domain, _ := strings.Cut(strings.ToLower(strings.TrimSpace(email)), "@")
 	if untagged, _, _ := strings.Cut(local, "+"); untagged != "" {
@@ -79,10 +79,10 @@ func Mailbox(email string) string {
 }
 
 // CleanEmail returns an email address in its stored form: in lower case, without surrounding spaces
-// or hidden characters. It returns false if the text cannot be a mailbox's address.
+// or hidden characters. It returns false if the text cannot be an email address.
 //
-// An address with hidden characters inside is rejected, because removing them would produce another
-// mailbox's address.
+// An address that contains hidden characters in the middle is rejected, because removing them would
+// produce the address of a different mailbox.
 func CleanEmail(email string) (string, bool) {
 	trimmed := paste.Trim(email)
 	clean := strings.ToLower(trimmed)
@@ -105,8 +105,9 @@ func CleanEmail(email string) (string, bool) {
 	return clean, true
 }
 
-// foldsToASCII reports whether a text contains a non-ASCII letter with an ASCII lower-case form,
-// such as the Kelvin sign. In lower case, the address would belong to another mailbox.
+// foldsToASCII reports whether a text contains a non-ASCII letter whose lower-case form is ASCII,
+// such as the Kelvin sign. Converting such an address to lower case would produce the address of a
+// different mailbox.
 func foldsToASCII(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return r >= utf8.RuneSelf && strings.ToLower(string(r))[0] < utf8.RuneSelf
@@ -120,7 +121,7 @@ const (
 	MaxPassword = 128
 )
 
-// Inputs collects the faults in an input's fields.
+// Inputs collects validation faults for the fields of an input.
 type Inputs struct{ list fault.List }
 
 // Name returns the cleaned name, and records a fault if the name breaks a rule; see CleanName.
@@ -171,7 +172,7 @@ func (i *Inputs) Check(ok bool, field, rule string) {
 // Err returns Invalid with the recorded faults, or nil if there are none.
 func (i *Inputs) Err(op string) error { return i.list.Err(op, "The input is not valid.") }
 
-// between returns the rule for a length in characters. Example: 3 to 128 characters
+// between returns a rule that limits a length, in characters. Example: 3 to 128 characters
 func between(least, most int) string {
 	if least == 0 {
 		return "at most " + strconv.Itoa(most) + " characters"

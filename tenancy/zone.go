@@ -22,14 +22,14 @@ const maxZoneName = 64
 
 const zoneUTC = "UTC"
 
-// The accepted formats of a zone. Every part of an IANA name begins with a capital letter.
+// The accepted formats of a time zone. Every part of an IANA name begins with a capital letter.
 var (
 	minutesForm = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,2})$`)
 	offsetForm  = regexp.MustCompile(`^([+-])([0-9]{2}):([0-5][0-9])$`)
 	nameForm    = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*)*$`)
 )
 
-// ZoneRequest is a time zone as a client sent it: either a zone, or the current offset of the
+// ZoneRequest is the time zone that a client sent: either a zone or the current offset of the
 // client's clock.
 type ZoneRequest struct {
 	// Name is an IANA name or a fixed offset. It is empty if the client sent no zone.
@@ -40,8 +40,8 @@ type ZoneRequest struct {
 }
 
 // ParseZone parses an IANA name ("Europe/Berlin"), a fixed offset ("+05:30") or minutes east of UTC
-// ("330"). It returns the zero ZoneRequest for empty text, and fault.Invalid with a message for the
-// client for any other text.
+// ("330"). If text is empty, it returns the zero ZoneRequest. For any other text, it returns
+// fault.Invalid with a message for the client.
 func ParseZone(text string) (ZoneRequest, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -61,10 +61,10 @@ func ParseZone(text string) (ZoneRequest, error) {
 	return ZoneRequest{Name: zone.String()}, nil
 }
 
-// Resolve returns the name of the zone to store for a channel or for the organization itself. The
-// zero ZoneRequest resolves to organization, the name of the organization's zone. An offset also
-// resolves to organization if that zone has the same offset at now, and to a fixed offset
-// otherwise.
+// Resolve returns the name of the zone to store for a channel or an organization. organization is
+// the name of the organization's zone. If r names a zone, Resolve returns that name. If r is zero,
+// or is the offset that the organization's zone has at time now, Resolve returns organization. For
+// any other offset, it returns the name of a fixed offset.
 func (r ZoneRequest) Resolve(organization string, now time.Time) string {
 	if !r.IsOffset {
 		if r.Name == "" {

@@ -15,8 +15,9 @@ import (
 	"crier/tenancy/signin"
 )
 
-// openAccounts creates Accounts and receives key revocations until closeAccounts. It starts
-// checking the identity providers but does not wait for the result.
+// openAccounts creates the Accounts and starts receiving key revocations, which continues until
+// closeAccounts is called. It also starts checking the identity providers, without waiting for the
+// result.
 func (a *App) openAccounts(ctx context.Context) error {
 	deps, err := a.accountDeps()
 	if err != nil {
@@ -83,7 +84,7 @@ func (a *App) devMail() dev.Mails {
 	return a.box
 }
 
-// publishingOf gives accounts access to publishing, whose use cases are created later.
+// publishingOf gives Accounts access to the publishing use cases, which are created later.
 type publishingOf struct{ app *App }
 
 func (p publishingOf) Stop(ctx context.Context, org tenancy.OrgID, by string) error {

@@ -36,7 +36,7 @@ type adminCommand struct {
 // adminTimeout limits how long one admin command may take.
 const adminTimeout = time.Minute
 
-// useAccounts opens the configured database and calls fn with an Accounts that uses it.
+// useAccounts opens the configured database and calls fn with an Accounts for it.
 func (t *terminal) useAccounts(fn func(ctx context.Context, a *Accounts) error) error {
 	ctx, cancel := context.WithTimeout(t.ctx, adminTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (a storage) closeAdmin(ctx context.Context) error {
 	return a.closeOutbound(ctx)
 }
 
-// noWaker wakes no actors. A running process finds due posts in its next sweep.
+// noWaker is a waker that does nothing. A running process finds the due posts in its next sweep.
 type noWaker struct{}
 
 func (noWaker) Wake(context.Context, tenancy.OrgID, time.Time) {}

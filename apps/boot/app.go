@@ -52,7 +52,7 @@ type App struct {
 	group    *lifecycle.Group
 	registry *prometheus.Registry
 	health   *telemetry.Health
-	// loginTimeout is the constant loginTimeout, except in tests.
+	// loginTimeout equals the constant of the same name, except in tests.
 	loginTimeout time.Duration
 
 	home     *cluster.Home
@@ -64,8 +64,8 @@ type App struct {
 	blobs    blob.Store
 	toFiles  *outbound.Client // nil without FILES=s3
 
-	// endListening stops receiving key revocations and checking the identity providers, and waits
-	// for both to end.
+	// endListening stops the goroutines that receive key revocations and check the identity
+	// providers, and waits for them to end.
 	endListening func()
 
 	http       *outbound.Client
@@ -76,9 +76,9 @@ type App struct {
 	connectors *connector.Registry
 	access     *access.Refresher
 
-	// The actors and the worker need each other: the actors put due work into offers, and the
-	// worker takes it from there. Both read this process's shards from owners, which member keeps
-	// up to date.
+	// The actors and the worker depend on each other: the actors add due work to offers, and the
+	// worker takes the work from there. Both read this process's shards from owners, which member
+	// keeps up to date.
 	owners   *cluster.Owners
 	offers   *fairqueue.Offers
 	actors   *org.Client
@@ -95,8 +95,8 @@ type App struct {
 	listener net.Listener
 }
 
-// New returns an App. It opens and starts nothing, so an App that is never started does not need to
-// be closed.
+// New returns an App. It does not open or start anything, so an App that is never started does not
+// need to be closed.
 func New(cfg Config, log *slog.Logger) *App {
 	return &App{
 		cfg: cfg.withDerived(), log: log, group: lifecycle.New(log), registry: telemetry.NewRegistry(),
@@ -105,9 +105,9 @@ func New(cfg Config, log *slog.Logger) *App {
 	}
 }
 
-// Start starts all parts in order, and then lets the health check report that the process is ready.
-// If a part fails, Start stops the parts that have been started and returns the error,
-// memberWithoutMFA with the errors of Close.
+// Start starts all parts in order, and then makes the health check report that the process is
+// ready. If a part fails to start, Start stops the parts that have already been started. It then
+// returns the part's error, joined with any errors from Close.
 func (a *App) Start(ctx context.Context) error {
 	if err := a.group.Start(ctx, a.parts()...); err != nil {
 		return errors.Join(err, a.Close())
@@ -117,7 +117,8 @@ func (a *App) Start(ctx context.Context) error {
 	return nil
 }
 
-// parts returns the parts in dependency order: a part's Start uses only the parts above it.
+// parts returns the parts in dependency order: a part's Start uses only the parts that come before
+// it.
 func (a *App) parts() []lifecycle.Part {
 	parts := []lifecycle.Part{
 		{Name: "plans", Start: a.openPlans},
@@ -176,14 +177,14 @@ func (a *App) workerParts() []lifecycle.Part {
 	}
 }
 
-// Wait returns nil once ctx ends. It returns an error if a part has failed and the service must
-// stop.
+// Wait waits until ctx ends and then returns nil. If a part fails in a way that requires the
+// service to stop, Wait returns an error.
 func (a *App) Wait(ctx context.Context) error { return a.group.Wait(ctx) }
 
 // Close stops all parts in reverse order, within STOP_TIMEOUT. First it stops the edge and the
 // worker, which finish their requests and posts. Then it stops the services and connections that
-// they use. If a part cannot be stopped, Close still stops the others. It returns the
-// memberWithoutMFA errors of all parts.
+// they use. If a part cannot be stopped, Close still stops the others. It returns the errors of all
+// parts, joined.
 //
 // A process that ends without Close loses nothing: other processes take over its shards once its
 // lease has expired.
@@ -202,7 +203,7 @@ func (a *App) Close() error {
 const releaseTimeout = 2 * time.Second
 
 // drain releases the shards to other processes and makes the health check fail. It then keeps
-// serving for DRAIN_DELAY so that load balancers notice.
+// serving for DRAIN_DELAY, so that load balancers have time to notice.
 func (a *App) drain(ctx context.Context) {
 	a.health.SetReady(false)
 	a.edge.Drain()
@@ -234,5 +235,6 @@ func (a *App) PrivateAddr() string {
 }
 
 // nodeName returns the name that identifies this process in timelines: the first characters of its
-// data folder's id. It is not the machine's name, because tenants see it. Example: 3f0c9a1e
+// data folder's id. The machine's name is not used, because tenants can see timelines. Example:
+// 3f0c9a1e
 func (a *App) nodeName() string { return a.home.ID.String()[:8] }

@@ -27,8 +27,9 @@ const (
 	reviewMailWorkers = 2
 )
 
-// openRequests creates the approval requests, which end if their post changes. It is separate from
-// openApprovals because posts depend on the requests, and the approval use cases depend on posts.
+// openRequests creates the approval.Requests, which the post use cases need. It is separate from
+// openApprovals, because the approval use cases in turn need the post use cases. An approval
+// request ends if its post changes.
 func (a *App) openRequests(d *db.DB) (*approval.Requests, error) {
 	deps := approval.RequestDeps{DB: d, Clock: clock.System{}, Notices: a.bell, Events: a.hooks}
 	if a.mailer != nil {
@@ -54,7 +55,8 @@ func (a *App) openApprovals(requests *approval.Requests) {
 	})
 }
 
-// approvalsJob returns the job that ends expired approval requests and reminds reviewers.
+// approvalsJob returns the job that ends expired approval requests and sends reminders to
+// reviewers.
 func (a background) approvalsJob() jobs.Job {
 	return jobs.Job{Name: "approvals", Every: approvalsInterval, Timeout: jobTimeout,
 		Run: func(ctx context.Context) error {
@@ -64,7 +66,7 @@ func (a background) approvalsJob() jobs.Job {
 	}
 }
 
-// reviewMailHandler returns the handler for tasks that each send an email to a reviewer.
+// reviewMailHandler returns the handler for tasks that send an email to a reviewer.
 func (a background) reviewMailHandler() jobs.Handler {
 	return jobs.Handler{
 		Kind: approval.ReviewMailTask, Workers: reviewMailWorkers, Timeout: taskTimeout, Attempts: mailAttempts,
@@ -76,8 +78,8 @@ func (a background) reviewMailHandler() jobs.Handler {
 	}
 }
 
-// reviewEndedHandler returns the handler for tasks that each tell a guest that their approval
-// request has ended.
+// reviewEndedHandler returns the handler for tasks that tell a guest that their approval request
+// has ended.
 func (a background) reviewEndedHandler() jobs.Handler {
 	return jobs.Handler{
 		Kind: approval.ReviewEndedTask, Workers: 1, Timeout: taskTimeout, Attempts: mailAttempts, MaxWait: mailMaxWait,

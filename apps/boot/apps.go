@@ -13,9 +13,10 @@ import (
 	"crier/publishing/connector"
 )
 
-// Apps holds this instance's applications on the platforms, one per connector.Family. Their
-// variables are named <FAMILY>_CLIENT_ID and <FAMILY>_CLIENT_SECRET, where <FAMILY> is the family's
-// identifier. An organization can use its own application instead.
+// Apps holds the applications that this instance has registered with platforms, one per
+// connector.Family. Their environment variables are named <FAMILY>_CLIENT_ID and
+// <FAMILY>_CLIENT_SECRET, where <FAMILY> is the family's identifier. An organization can use its
+// own application instead.
 type Apps struct {
 	SandboxOAuth PlatformApp `env:", prefix=SANDBOX_OAUTH_"`
 }
@@ -23,7 +24,7 @@ type Apps struct {
 // PlatformApp is one application. If both fields are empty, there is no application.
 type PlatformApp struct {
 	ID     string      `env:"CLIENT_ID" doc:"Client id of this instance's application at the platform."`
-	Secret secret.Text `env:"CLIENT_SECRET" doc:"Client secret of that application."`
+	Secret secret.Text `env:"CLIENT_SECRET" doc:"Client secret of this instance's application at the platform."`
 }
 
 // named returns the applications by family, including those that are not configured.
@@ -80,7 +81,7 @@ func (a background) refreshJob() jobs.Job {
 	}
 }
 
-// checkFamilies returns an error if a connector's application cannot be configured.
+// checkFamilies returns an error if any connector's application has no environment variables.
 func (a *App) checkFamilies() error {
 	for _, c := range a.connectors.All() {
 		authorizer, ok := connector.AuthorizerOf(c)

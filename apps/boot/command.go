@@ -119,8 +119,8 @@ func version() string {
 	return "unknown"
 }
 
-// setGCPercent sets GOGC to 400 unless the variable is set, because the live heap is small compared
-// to the garbage that a burst of posts creates.
+// setGCPercent sets the GC percentage to 400 unless GOGC is set, because the live heap is small
+// compared to the garbage that a burst of posts creates.
 func setGCPercent(lookup env.Lookup) {
 	if _, set := lookup("GOGC"); !set {
 		debug.SetGCPercent(400)

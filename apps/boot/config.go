@@ -32,8 +32,8 @@ import (
 	"crier/tenancy/signin"
 )
 
-// Config holds all of the service's environment variables. Most belong to other packages, and a few
-// belong to boot. env.Load fills Config and calls the Validate methods.
+// Config holds the values of all the service's environment variables. Most of them belong to other
+// packages. env.Load fills Config and calls the Validate methods.
 type Config struct {
 	Home string `env:"CRIER_HOME, default=.crier" doc:"Folder for uploads, locks and, in dev, the database."`
 	// FilesDir defaults to the folder "files" in Home. Multiple processes need a shared folder or a
@@ -45,7 +45,7 @@ type Config struct {
 	// PlansFile is read at startup; see billing.Parse. If it is empty, there are no plan limits.
 	PlansFile string `env:"PLANS_FILE" doc:"JSON file with plans and their limits. Without it, organizations have no plan limits."`
 	// DrainDelay counts toward StopTimeout.
-	DrainDelay time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long a stopping process still serves requests."`
+	DrainDelay time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long a stopping process continues to serve requests."`
 	// StopTimeout limits how long Close may take.
 	StopTimeout   time.Duration `env:"STOP_TIMEOUT, default=40s" doc:"Time limit for a clean shutdown."`
 	PruneInterval time.Duration `env:"PRUNE_INTERVAL, default=1h" doc:"How often expired rows are deleted."`
@@ -73,12 +73,13 @@ type Config struct {
 	SignIn    signin.Config
 	Mail      mail.Config
 
-	// Version is the binary's version. It is not a variable: the commands set it. See GET /health.
+	// Version is the binary's version, which GET /health returns. It is set by the commands, not by
+	// an environment variable.
 	Version string
 }
 
-// Validate returns all errors in this package's variables, joined; errors.As finds an env.Fault in
-// the result.
+// Validate returns all faults in this package's variables as one joined error. errors.As can
+// extract an env.Fault from it.
 func (c Config) Validate() error {
 	var faults env.Faults
 	if c.SandboxURL != "" && !dev.IsSandbox(c.SandboxURL) {
@@ -90,8 +91,8 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// withDerived returns the configuration with the settings that some packages take from the settings
-// of other packages.
+// withDerived returns the configuration with the derived settings filled in. A derived setting is
+// copied or computed from another package's settings.
 func (c Config) withDerived() Config {
 	c.Posts.BaseURL, c.Channels.BaseURL, c.Media.BaseURL, c.Sender.BaseURL = c.Edge.Base(), c.Edge.Base(), c.Edge.Base(), c.Edge.Base()
 	c.Channels.PlatformTimeout, c.Media.UploadTimeout = c.Sender.PlatformTimeout, c.Edge.UploadTimeout
@@ -101,7 +102,7 @@ func (c Config) withDerived() Config {
 	return c
 }
 
-// warn logs settings that are valid but probably a mistake.
+// warn logs settings that are valid but probably mistakes.
 func (c Config) warn(log *slog.Logger) {
 	warnings := c.Edge.Warnings()
 	host, _, err := net.SplitHostPort(c.Telemetry.Listen)

@@ -114,9 +114,9 @@ var sections = []section{
 	},
 	{
 		title: "Advanced",
-		intro: "Timing of the scheduler and of shutdown. The defaults work together, so change one only if you know " +
-			"what depends on it. " +
-			"[Publishing](publishing.md#timing) explains the settings that change what happens to posts.",
+		intro: "These settings control the timing of the scheduler and of shutdown. Their defaults are chosen to work " +
+			"together, so change a setting only if you know what depends on it. " +
+			"[Publishing](publishing.md#timing) explains the settings that affect what happens to posts.",
 		names: []string{
 			"PLATFORM_TIMEOUT", "SETTLE_DELAY", "RECONCILE_WINDOW", "PREPARE_TIMEOUT", "FOLLOWER_TIMEOUT",
 			"CATCH_UP_INTERVAL", "LEASE_TTL", "HEARTBEAT_INTERVAL", "SWEEP_INTERVAL", "ACTOR_TIMEOUT", "DRAIN_DELAY",

@@ -12,8 +12,8 @@ import (
 
 const databaseStopTimeout = 10 * time.Second
 
-// database is the Postgres server that `dev` runs, or the server at DATABASE_URL, which `dev`
-// neither starts nor stops.
+// database is the Postgres server that `dev` uses. It is either a server that `dev` runs, or the
+// server at DATABASE_URL, which `dev` neither starts nor stops.
 type database struct {
 	url    string
 	server *local.Server // nil if DATABASE_URL is set
@@ -38,8 +38,8 @@ func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.
 	d.url, d.server = server.URL("crier"), server
 	go func() {
 		defer close(d.lost)
-		// The service needs its database after ctx has ended, until the service has stopped.
-		// Therefore only stop ends Keep.
+		// The service needs its database even after ctx has ended, until the service itself has
+		// stopped. Therefore, only stop makes Keep return.
 		if err := server.Keep(context.WithoutCancel(ctx)); err != nil {
 			d.lost <- err
 		}
@@ -47,8 +47,8 @@ func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.
 	return d, nil
 }
 
-// watch returns once the server has stopped. If the server could not be restarted, watch calls fail
-// with the error.
+// watch waits until the server has stopped. If the server could not be restarted, watch passes the
+// error to fail.
 func (d *database) watch(fail func(error)) {
 	if err := <-d.lost; err != nil {
 		fail(err)

@@ -12,10 +12,11 @@ const (
 	leastDescriptors = 1024
 	// ownDescriptors is reserved for databases, files, logs, and connections to other processes.
 	ownDescriptors = 512
-	// perConnection counts the connection itself and one descriptor opened by its request or by a
-	// post being sent, such as a file or a connection to a platform.
+	// perConnection counts the connection itself, plus one descriptor, such as a file or a
+	// connection to a platform, that is opened by its request or by a post being sent.
 	perConnection = 2
-	// leastConns is the lowest connection limit that fitConnections sets. Only dev can reach it.
+	// leastConns is the lowest connection limit that fitConnections sets. Only `dev` can get this
+	// low, because `serve` requires leastDescriptors.
 	leastConns = 64
 )
 
@@ -41,7 +42,8 @@ func checkDescriptors(limit uint64) error {
 }
 
 // fitConnections lowers MAX_CONNECTIONS, if necessary, to what the file descriptor limit allows,
-// and logs a warning. If clients could use up all descriptors, nothing could be published.
+// and logs a warning. Otherwise, clients could use up all descriptors, and nothing could be
+// published.
 func (c *Config) fitConnections(limit uint64, log *slog.Logger) {
 	most := leastConns
 	if limit > ownDescriptors {

@@ -45,7 +45,8 @@ type demo struct {
 	SandboxURL     string            `json:"sandboxUrl"`
 }
 
-// The application that `dev` registers with its sandbox, which listens only on loopback.
+// The credentials of the application that `dev` registers with its sandbox. They need not be
+// secret, because the sandbox listens only on loopback.
 const (
 	devAppID     = "crier-dev"
 	devAppSecret = "crier-dev-sandbox"
@@ -54,7 +55,7 @@ const (
 const demoEmail = "demo@crier.test"
 
 // Run runs a database, a simulated platform and the service until the context ends. It stops the
-// service first, because posts that are being sent still need the other two.
+// service first, because posts that are being sent still need the database and the platform.
 func (devCommand) Run(t *terminal) (err error) {
 	lookup := env.Defaults(t.lookup, map[string]string{
 		"DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "5s", "STOP_TIMEOUT": "9s", "MAX_CONNECTIONS": "1024",
@@ -128,8 +129,8 @@ func (a showcase) showDemo(ctx context.Context, t *terminal, home, sandboxURL st
 	return d.print(t, home)
 }
 
-// devHome reads CRIER_HOME before the other variables, because their defaults depend on the
-// folder's content.
+// devHome reads CRIER_HOME before the other variables, because the defaults of the other variables
+// depend on the folder's content.
 func devHome(lookup env.Lookup) (string, error) {
 	var cfg struct {
 		Home string `env:"CRIER_HOME, default=.crier"`
@@ -185,8 +186,8 @@ type runningSandbox struct {
 	close func() error // stops the sandbox and waits for it to end
 }
 
-// devSandbox starts the simulated platform on the same port as in earlier runs, because stored
-// channels contain its address.
+// devSandbox starts the simulated platform. It uses the same port as in earlier runs, because
+// stored channels contain the platform's address.
 func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (runningSandbox, error) {
 	portFile := filepath.Join(home, "sandbox.port")
 	port := "0"
@@ -215,7 +216,7 @@ func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (ru
 	if err != nil {
 		return runningSandbox{}, errors.Join(err, platform.Close(), ln.Close())
 	}
-	// The platform runs until the service has stopped, so that posts that are being sent can
+	// The platform must run until the service has stopped, so that posts that are being sent can
 	// finish.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
@@ -254,7 +255,8 @@ func devConfig(ctx context.Context, lookup env.Lookup, home string, ours map[str
 }
 
 // demo returns the content of dev.json. If an earlier run left no usable dev.json, demo creates an
-// organization with its owner, an API key and sandbox channels of three grades, and stores them.
+// organization with its owner, an API key and sandbox channels of three grades. It then saves them
+// in dev.json.
 func (a showcase) demo(ctx context.Context, home, sandboxURL string) (demo, error) {
 	path := filepath.Join(home, "dev.json")
 	if d, ok := a.loadDemo(ctx, path); ok {
@@ -298,8 +300,8 @@ func (a showcase) demo(ctx context.Context, home, sandboxURL string) (demo, erro
 	return d, d.save(path)
 }
 
-// loadDemo returns the dev.json of an earlier run. ok is false if the file cannot be read or if the
-// API key in it no longer belongs to the same organization.
+// loadDemo returns the content of an earlier run's dev.json. ok is false if the file cannot be read
+// or contains no channel, or if its API key does not belong to the organization in the file.
 func (a showcase) loadDemo(ctx context.Context, path string) (d demo, ok bool) {
 	raw, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(raw, &d) != nil {
@@ -312,9 +314,9 @@ func (a showcase) loadDemo(ctx context.Context, path string) (d demo, ok bool) {
 	return d, p.Org.String() == d.OrganizationID && d.ChannelID != ""
 }
 
-// demoChannel connects a sandbox channel and returns its id. The sandbox account's name ends with
-// part of the organization's id, because the sandbox keeps its accounts and rejects an existing
-// name with a different password.
+// demoChannel connects a sandbox channel and returns its id. The sandbox keeps its accounts, and
+// rejects an existing account's name if the password differs. The sandbox account's name therefore
+// ends with part of the organization's id.
 func (a showcase) demoChannel(ctx context.Context, owner tenancy.Principal, service, grade string) (string, error) {
 	state, err := a.Channels.Begin(ctx, owner, publishing.BeginConnect{Connector: "sandbox"})
 	if err != nil {
@@ -340,8 +342,8 @@ func (d demo) save(path string) error {
 	return os.WriteFile(path, append(raw, '\n'), 0o600)
 }
 
-// demoText takes these arguments: base URL, email address, password, API key, channel, dev.json,
-// header and picture. Each command is a single line so that it can be pasted.
+// demoText is a format string. Its arguments are the base URL, email address, password, API key,
+// channel, dev.json, header and picture. Each command is a single line so that it can be pasted.
 const demoText = `
 Crier runs at %[1]s
 

@@ -29,7 +29,8 @@ func (a storage) openFiles(ctx context.Context) (err error) {
 	return nil
 }
 
-// openBucket opens the configured bucket, whose address may be in the operator's private network.
+// openBucket opens the configured bucket. The bucket's address may be in the operator's private
+// network.
 func (a storage) openBucket(ctx context.Context) (err error) {
 	a.toFiles, err = outbound.New(outbound.Config{Allow: a.cfg.Files.S3.Hosts()}, outbound.Deps{Log: a.log})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"crier/platform/telemetry"
 )
 
-// checkTimeout limits one run of a health check. Requests do not wait for the check; they get the
-// result of its last run.
+// checkTimeout is the time limit for a single health check. Requests do not wait for the check;
+// they get the result of the most recent one.
 const checkTimeout = 5 * time.Second
 
 // checkPostgres acquires a connection. The pool pings a connection that has been idle for more than

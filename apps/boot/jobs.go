@@ -16,7 +16,8 @@ import (
 	tenancymail "crier/tenancy/mail"
 )
 
-// jobTimeout limits one run of a background job. The next run continues with what is left.
+// jobTimeout is the time limit for one run of a background job. The next run continues where the
+// last one stopped.
 const jobTimeout = 30 * time.Minute
 
 // background provides the jobs and the task handlers.
@@ -94,8 +95,8 @@ func (a background) purgeJob() jobs.Job {
 // organizations.
 const syncInterval = 10 * time.Minute
 
-// syncJob returns the job that stops or resumes publishing for organizations whose task was
-// abandoned.
+// syncJob returns the job that stops or resumes publishing for organizations whose stop or resume
+// task was abandoned.
 func (a background) syncJob() jobs.Job {
 	return jobs.Job{Name: "sync-publishing", Every: syncInterval, Timeout: jobTimeout,
 		Run: func(ctx context.Context) error {
@@ -144,7 +145,8 @@ const (
 	taskTimeout = time.Minute
 	// taskAttempts allows retries for four days.
 	taskAttempts = 18
-	// mailAttempts allows retries for a day. An email older than that surprises more than it helps.
+	// mailAttempts allows retries for about a day. An email that arrives later would confuse its
+	// recipient more than it would help.
 	mailAttempts = 99
 	// mailMaxWait is shorter than the lifetime of a password reset link, because the person who
 	// requested the link is waiting for it.

@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 )
 
-// licenses contains NOTICE in a binary that ops/release built.
+// licenses holds NOTICE if the binary was built by ops/release.
 //
 //go:embed licenses
 var licenses embed.FS

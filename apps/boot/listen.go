@@ -10,8 +10,8 @@ import (
 	"crier/platform/fault"
 )
 
-// listen opens a TCP listener on addr, which has the form host:port. It returns Unavailable if that
-// fails, with a message that names the setting for the host or the port.
+// listen opens a TCP listener on addr, which has the form host:port. If that fails, it returns
+// Unavailable with a message that names the setting to change: hostSetting or portSetting.
 func listen(ctx context.Context, addr, hostSetting, portSetting string) (net.Listener, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, network(addr), addr)
 	if err != nil {

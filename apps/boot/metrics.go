@@ -59,8 +59,8 @@ func (q queue) QueueStats(ctx context.Context, name string) (publishing.QueueSta
 	return q.stats.QueueStats(ctx, name)
 }
 
-// registerMetrics registers the metrics of packages that do not use Prometheus. The worker and the
-// edge register their own metrics, and registerJob registers the job metrics.
+// registerMetrics registers the metrics of packages that do not use Prometheus themselves. The
+// worker and the edge register their own metrics, and registerJob registers those of the jobs.
 func (a figures) registerMetrics(context.Context) error {
 	for _, c := range a.counters() {
 		opts := prometheus.CounterOpts{Name: c.name, Help: c.help}

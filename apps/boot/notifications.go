@@ -9,8 +9,8 @@ import (
 	"crier/tenancy"
 )
 
-// openNotifier creates the notifier, which counts incidents and queues emails about them.
-// startNotifier starts its loop.
+// openNotifier creates the notifier, which counts incidents and queues emails about them. The
+// notifier's loop is started by startNotifier.
 func (a *App) openNotifier(context.Context) error {
 	a.notifier = notification.New(notification.Deps{
 		DB: a.publishingDB(), Connectors: a.connectors, Mailer: a.Accounts, Clock: clock.System{}, Log: a.log,

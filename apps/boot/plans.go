@@ -49,8 +49,8 @@ func readPlans(file string) (billing.Catalogue, error) {
 	return billing.Parse(raw)
 }
 
-// withoutPath returns the cause of a file error without the path, because a message about a
-// variable must not contain the variable's value.
+// withoutPath returns the cause of a file error without the path. The path is the value of a
+// variable, and a message about a variable must not contain the variable's value.
 func withoutPath(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {

@@ -31,8 +31,8 @@ func (a storage) openHealthDB(ctx context.Context) (err error) {
 	return nil
 }
 
-// openQueueDB opens the pools for queue statistics. Only the pool for the role clock is used, with
-// one connection.
+// openQueueDB opens the pools for queue statistics. Only the clock role's pool is used, with one
+// connection.
 func (a storage) openQueueDB(ctx context.Context) (err error) {
 	cfg := a.cfg.Postgres
 	cfg.MaxConns = pg.FewestConns
@@ -41,7 +41,7 @@ func (a storage) openQueueDB(ctx context.Context) (err error) {
 }
 
 // closing returns a Stop function that closes a database. It takes a pointer to the field because
-// the list of parts is built before the pools are opened.
+// the list of parts is built before the database is opened.
 func closing(db **pg.DB) func(context.Context) error {
 	return func(context.Context) error {
 		(*db).Close()
@@ -49,8 +49,7 @@ func closing(db **pg.DB) func(context.Context) error {
 	}
 }
 
-// databaseWait is how long a part waits at startup for a database that exists but does not respond
-// yet.
+// databaseWait is how long a part waits at startup for a database that is not ready yet.
 const databaseWait = 30 * time.Second
 
 // patient returns a function that retries start for up to databaseWait while the database is still

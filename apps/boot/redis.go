@@ -10,7 +10,7 @@ import (
 )
 
 // openRedis creates the Redis client if REDIS_URL is set. It does not wait for Redis. While Redis
-// does not respond, each process uses its share of the rates.
+// does not respond, each process limits itself to its share of the rates.
 func (a storage) openRedis(context.Context) (err error) {
 	if a.cfg.Redis.URL == "" {
 		return nil

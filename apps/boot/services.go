@@ -77,7 +77,8 @@ func (a *App) openConnectors(context.Context) (err error) {
 }
 
 // openActors creates this process's actor host. No shard has an owner until the process has joined
-// the cluster, so no actor runs before then, except in a process that other processes cannot reach.
+// the cluster, so no actor runs before then. The exception is a process that other processes cannot
+// reach, which runs actors for all shards from the start.
 func (a *App) openActors(context.Context) (err error) {
 	a.actors, err = org.New(a.cfg.Actors, a.cfg.Cluster, org.Deps{
 		Offers: a.offers, Place: a.owners.Place, Clock: clock.System{}, Log: a.log,
@@ -85,8 +86,8 @@ func (a *App) openActors(context.Context) (err error) {
 	return err
 }
 
-// openSender creates the sender, which publishes posts, and the maker of the posts' pictures. It
-// starts neither of them.
+// openSender creates the sender, which publishes posts, and the picture maker for posts. It does
+// not start either one.
 func (a *App) openSender(context.Context) error {
 	a.pictures = pictures.New(pictures.Deps{
 		DB: a.publishingDB(), Blobs: a.blobs, Log: a.log, Shards: func() []int16 { return a.owners.Lease().Shards },
@@ -110,8 +111,8 @@ func (a *App) openWorker(context.Context) error {
 	return nil
 }
 
-// openEdge creates the edge. It does so even in a process without the edge role, where serveQueue
-// uses the edge. listenAndServe starts serving public requests.
+// openEdge creates the edge. A process without the edge role needs it too, because serveQueue uses
+// it. Public requests are not served until listenAndServe is called.
 func (a *App) openEdge(context.Context) error {
 	accountKey, err := a.cfg.Secret.Derive("account names")
 	if err != nil {

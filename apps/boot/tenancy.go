@@ -47,10 +47,10 @@ type AccountsDeps struct {
 	// Keyring seals second-factor secrets.
 	Keyring *secret.Keyring
 	// Revocations is nil in a process that does not call Accounts.Listen. Such a process caches a
-	// known key for only five seconds.
+	// known API key for only five seconds.
 	Revocations credential.Revocations
-	// Mail is nil on an instance that sends no email. Accounts are then active at once, and no
-	// address counts as verified.
+	// Mail is nil on an instance that sends no email. On such an instance, accounts are active
+	// immediately, and no email address counts as verified.
 	Mail tenancymail.Mailer
 	// Providers is nil on an instance without identity providers.
 	Providers login.Providers
@@ -107,7 +107,7 @@ type Accounts struct {
 	log    *slog.Logger
 }
 
-// NewAccounts creates an Accounts and connects its parts. It returns the errors of db.New and
+// NewAccounts creates an Accounts and connects its parts. It returns any error from db.New or
 // proof.New.
 func NewAccounts(cfg AccountsConfig, d AccountsDeps) (*Accounts, error) {
 	if d.Log == nil {

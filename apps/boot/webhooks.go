@@ -12,8 +12,8 @@ import (
 	"crier/tenancy"
 )
 
-// webhookAttempts is the maximum number of attempts per task. Only database errors make an attempt
-// fail, and the loop adds another task a few minutes later.
+// webhookAttempts is the maximum number of attempts per task. An attempt fails only because of a
+// database error. If all attempts fail, the deliverer's loop adds a new task a few minutes later.
 const webhookAttempts = 2
 
 // openWebhooks creates the deliverer, which sends events to webhooks. startWebhooks starts its

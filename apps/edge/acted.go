@@ -9,10 +9,10 @@ import (
 	"crier/apps/edge/request"
 )
 
-// recordActed returns the handlers that record in the organization's audit log what an instance
-// administrator does while impersonating a member. They record every request to a route that
-// changes something, even if the use case adds an audit entry too. The request is recorded before
-// it is carried out, and rejected if it cannot be recorded.
+// recordActed returns handlers that record what an instance administrator does while impersonating
+// a member. They add an entry to the organization's audit log for every request to a route that can
+// change something, even if the use case adds an entry of its own. The entry is added before the
+// request is carried out. If it cannot be added, the request is rejected.
 func (s *Server) recordActed(r Route) []fiber.Handler {
 	if r.State != Built || !r.Changing() {
 		return nil
@@ -31,7 +31,7 @@ func (s *Server) recordActed(r Route) []fiber.Handler {
 	}}
 }
 
-// Changing reports whether requests to the route may change something.
+// Changing reports whether a request to the route can change anything.
 func (r Route) Changing() bool {
 	return r.changing || r.Method != http.MethodGet && r.Method != http.MethodHead
 }

@@ -16,8 +16,8 @@ import (
 	"crier/tenancy"
 )
 
-// unknownClient is the name of all clients for which a trusted proxy sent no valid address. These
-// clients share the limits of one client, and none of them is trusted as a proxy.
+// unknownClient is the name shared by all clients for which a trusted proxy sent no valid address.
+// Together, these clients have the limits of a single client. None of them is trusted as a proxy.
 const unknownClient = "unknown"
 
 // clients identifies the client that sent each request, even behind trusted proxies. It is safe for
@@ -28,18 +28,19 @@ type clients struct {
 	clock   clock.Clock
 	// forwardedLog limits how often forwarding headers from untrusted addresses are logged.
 	forwardedLog logLimit
-	// unreadLog limits how often the log mentions a trusted proxy that names its clients only in
-	// headers other than X-Forwarded-For.
+	// unreadLog limits how often the log mentions a trusted proxy that sends its clients' addresses
+	// only in headers other than X-Forwarded-For.
 	unreadLog logLimit
 }
 
-// note records where the request comes from, for the guards and handlers that follow.
+// note records where the request comes from, for use by later guards and handlers.
 //
-// Requests are counted and logged under the client's name: an IPv4 address, the /64 network of an
-// IPv6 address, or unknownClient. A subscriber has at least a /64, and many have a /56 or a /48, so
-// one subscriber can appear under many names. The site is the largest network that one subscriber
-// usually has, although several subscribers can share it. Example: client 2001:db8:1:2::/64 belongs
-// to site 2001:db8:1::/48.
+// Requests are counted and logged under the client's name, which is an IPv4 address, the /64
+// network of an IPv6 address, or unknownClient. A subscriber has at least a /64, and many have a
+// /56 or a /48. One subscriber can therefore appear under many names.
+//
+// The site is the largest network that one subscriber usually has, although several subscribers can
+// share it. Example: the client 2001:db8:1:2::/64 belongs to the site 2001:db8:1::/48.
 func (cs *clients) note(c *fiber.Ctx) error {
 	device := session.Device(c)
 	if len(device) > maxDevice {
@@ -51,18 +52,19 @@ func (cs *clients) note(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// maxDevice exceeds the length of every valid device token, in bytes. Longer tokens are ignored.
+// maxDevice is greater than the length of any valid device token, in bytes. Longer tokens are
+// ignored.
 const maxDevice = 128
 
 // siteBits is the prefix length of the largest IPv6 network that one subscriber usually has.
 const siteBits = 48
 
-// network returns ip as text if it is an IPv4 address, or else its /64 network. It returns
+// network returns an IPv4 address as text, and an IPv6 address as its /64 network. It returns
 // unknownClient for the zero address.
 func network(ip netip.Addr) string { return networkPrefix(ip, 64) }
 
-// networkPrefix returns ip as text if it is an IPv4 address, or else its IPv6 network with the
-// given prefix length. It returns unknownClient for the zero address.
+// networkPrefix returns an IPv4 address as text, and an IPv6 address as its network with the given
+// prefix length. It returns unknownClient for the zero address.
 func networkPrefix(ip netip.Addr, bits int) string {
 	ip = ip.Unmap()
 	switch {
@@ -74,13 +76,14 @@ func networkPrefix(ip netip.Addr, bits int) string {
 	return netip.PrefixFrom(ip, bits).Masked().String()
 }
 
-// clientAddr returns the first address that is not a trusted proxy, starting with the connection's
-// peer and then reading X-Forwarded-For backward. Without TRUSTED_PROXIES, this is the peer.
-// clientAddr returns the zero address if it reaches an entry that is not an address.
+// clientAddr returns the address of the client that sent the request. It starts with the
+// connection's peer and then reads X-Forwarded-For from the end, until it reaches an address that
+// is not a trusted proxy. Without TRUSTED_PROXIES, this is the peer's address. If clientAddr
+// reaches an entry that is not an address, it returns the zero address.
 func (cs *clients) clientAddr(c *fiber.Ctx) netip.Addr {
 	lines := c.Request().Header.PeekAll(fiber.HeaderXForwardedFor)
 	ip, hops, more := request.Peer(c.Context()), string(bytes.Join(lines, []byte(","))), len(lines) > 0
-	// Start at the end: a proxy appends to the last line or adds a line.
+	// Start at the end, because a proxy appends its entry to the last line or adds a line.
 	for more && cs.isTrusted(ip) {
 		i := strings.LastIndexByte(hops, ',')
 		ip, hops, more = parseHop(hops[i+1:]), hops[:max(0, i)], i >= 0
@@ -88,8 +91,8 @@ func (cs *clients) clientAddr(c *fiber.Ctx) netip.Addr {
 	return ip
 }
 
-// parseHop returns the address in an X-Forwarded-For entry, which may have a port or brackets. If
-// the entry is not an address, parseHop returns the zero address, which no network contains.
+// parseHop returns the address in an X-Forwarded-For entry, which may include a port or brackets.
+// If the entry is not an address, parseHop returns the zero address, which is never trusted.
 // Example: [2001:db8::1]:443
 func parseHop(s string) netip.Addr {
 	s = strings.TrimSpace(s)
@@ -107,7 +110,8 @@ func parseHop(s string) netip.Addr {
 	return request.Normalize(ip)
 }
 
-// isTrusted reports whether an address belongs to a trusted proxy. The zero address does not.
+// isTrusted reports whether an address belongs to a trusted proxy. It returns false for the zero
+// address.
 func (cs *clients) isTrusted(ip netip.Addr) bool {
 	for _, p := range cs.trusted {
 		if p.Contains(ip) {
@@ -124,10 +128,10 @@ func (cs *clients) connRules(cfg Config) connRules {
 	return connRules{total: cfg.MaxConns, perClient: cfg.ClientConns, exempt: exempt, log: cs.log}
 }
 
-// warn logs two configuration mistakes, each at most once a minute: an untrusted proxy names its
-// clients, or a trusted proxy names its clients only in headers that are not read. In both cases,
-// all clients of the proxy share one address and the limits of one client. The request is served as
-// if the header were absent.
+// warn logs two configuration mistakes, each at most once a minute. In the first, a proxy that is
+// not trusted sends its clients' addresses. In the second, a trusted proxy sends them only in
+// headers that are not read. In both cases, all clients of the proxy share one address and the
+// limits of one client. The request is served as if the header were absent.
 func (cs *clients) warn(c *fiber.Ctx) error {
 	if name := request.Forwarding(&c.Request().Header); name != "" {
 		cs.warnUnread(c, name)
@@ -135,7 +139,7 @@ func (cs *clients) warn(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// warnUnread logs the first forwarding header of a request, unless clientAddr reads it.
+// warnUnread logs the forwarding header with the given name, unless clientAddr reads that header.
 func (cs *clients) warnUnread(c *fiber.Ctx, name string) {
 	ip := request.Peer(c.Context())
 	switch trusted := cs.isTrusted(ip); {
@@ -151,11 +155,11 @@ func (cs *clients) warnUnread(c *fiber.Ctx, name string) {
 	}
 }
 
-// logLimit allows one log record a minute, the first one immediately. It is safe for concurrent
-// use.
+// logLimit allows the first log record immediately, and after that at most one per minute. It is
+// safe for concurrent use.
 type logLimit struct{ last atomic.Int64 }
 
-// allow reports whether the record may be written now, and counts it if so.
+// allow reports whether a log record may be written now. If so, it counts the record.
 func (r *logLimit) allow(c clock.Clock) bool {
 	now, last := c.Now().UnixNano(), r.last.Load()
 	return (last == 0 || now-last >= int64(time.Minute)) && r.last.CompareAndSwap(last, now)

@@ -20,16 +20,18 @@ import (
 // Config holds the edge's settings, which are read from environment variables. Validate checks
 // them.
 type Config struct {
-	// BaseURL defaults to http://localhost:PORT, which is allowed only if Host is on loopback.
+	// BaseURL defaults to http://localhost:PORT. The default is allowed only if Host is on
+	// loopback.
 	BaseURL string `env:"BASE_URL" doc:"Public URL of the service; required unless HOST is on loopback."`
 	// FrontendURL defaults to BaseURL/app.
 	FrontendURL string `env:"FRONTEND_URL" doc:"URL of the dashboard; defaults to BASE_URL/app."`
-	// MainURL is another URL, besides FrontendURL, whose pages may use the service with a session.
+	// MainURL is the URL of a second site, in addition to FrontendURL, whose pages may use the
+	// service with a session.
 	MainURL string `env:"MAIN_URL" doc:"URL of a second site whose pages can use the service with a session."`
 	Host    string `env:"HOST, default=127.0.0.1" doc:"Host name or IP address to listen on."`
 	Port    int    `env:"PORT, default=4000" doc:"Port to listen on."`
 	// TrustedProxies lists addresses and networks. Example: 10.0.0.0/8
-	TrustedProxies []string `env:"TRUSTED_PROXIES" doc:"IP addresses and networks of proxies whose X-Forwarded-For is trusted."`
+	TrustedProxies []string `env:"TRUSTED_PROXIES" doc:"IP addresses and networks of proxies whose X-Forwarded-For header is trusted."`
 
 	BodyLimit   int64 `env:"BODY_LIMIT, default=1048576" doc:"Maximum size of a JSON body, in bytes."`
 	PostLimit   int64 `env:"POST_BODY_LIMIT, default=10485760" doc:"Maximum size of a POST /posts body, in bytes."`
@@ -37,19 +39,19 @@ type Config struct {
 
 	Timeout       time.Duration `env:"REQUEST_TIMEOUT, default=30s" doc:"Time limit for receiving a request, including its body."`
 	UploadTimeout time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Time limit for an upload or a download."`
-	// UploadRate is the minimum average speed, in bytes per second. It applies once REQUEST_TIMEOUT
-	// has passed.
+	// UploadRate is the minimum average speed of an upload or download, in bytes per second. It
+	// applies once REQUEST_TIMEOUT has passed.
 	UploadRate int64 `env:"UPLOAD_MIN_RATE, default=4096" doc:"Minimum average speed of an upload or download, in bytes a second."`
 
 	// MaxConns also counts connections from TrustedProxies and loopback.
-	MaxConns int `env:"MAX_CONNECTIONS, default=16384" doc:"Maximum number of open connections in total; further ones are closed immediately."`
-	// ClientConns applies to each IPv4 address and each IPv6 /64 network; a /48 network may have
-	// four times as many connections. TrustedProxies and loopback are exempt. 0 means no limit for
-	// any client.
+	MaxConns int `env:"MAX_CONNECTIONS, default=16384" doc:"Maximum total number of open connections; further connections are closed immediately."`
+	// ClientConns applies to each IPv4 address and each IPv6 /64 network. A /48 network may have
+	// four times as many connections. TrustedProxies and loopback are exempt. If ClientConns is 0,
+	// there is no limit for any client.
 	ClientConns int `env:"CLIENT_MAX_CONNECTIONS, default=256" doc:"Maximum number of open connections per client address; 0: no limit."`
 	// MobileScheme is a URL with the app's own scheme. Example: crier://callback
-	MobileScheme string `env:"MOBILE_APP_SCHEME" doc:"URL of a mobile app to which sign-ins return, such as crier://callback."`
-	// AppLimit applies to fixed windows of one minute.
+	MobileScheme string `env:"MOBILE_APP_SCHEME" doc:"URL that opens the mobile app after a sign-in started there, such as crier://callback."`
+	// AppLimit is counted in fixed windows of one minute.
 	AppLimit int `env:"APP_LIMIT, default=600" doc:"Maximum number of requests a minute per session."`
 	// MonitorToken must have at least 16 characters. If it is empty, /monitor/queue is served only
 	// on METRICS_LISTEN.
@@ -63,8 +65,8 @@ const (
 	maxRequests     = math.MaxInt32 // a minute
 )
 
-// Validate returns all configuration faults, joined into one error. errors.As finds an env.Fault in
-// that error.
+// Validate returns an error that joins all configuration faults, or nil if there are none.
+// errors.As finds an env.Fault in the error.
 func (c Config) Validate() error {
 	var faults env.Faults
 	c.validateAddresses(&faults)
@@ -144,8 +146,8 @@ func (c Config) Frontend() string {
 	return strings.TrimRight(c.FrontendURL, "/")
 }
 
-// dashboards returns the origins, in addition to the service's own, whose pages may use the service
-// with a session.
+// dashboards returns the origins of the sites, other than the service itself, whose pages may use
+// the service with a session.
 func (c Config) dashboards() []string {
 	out := []string{origin(c.Frontend())}
 	if c.MainURL != "" {
@@ -154,7 +156,7 @@ func (c Config) dashboards() []string {
 	return out
 }
 
-// secure reports whether cookies are sent only over https. This is the case unless BASE_URL is an
+// secure reports whether cookies are sent only over https. It returns true unless BASE_URL is an
 // http URL on loopback.
 func (c Config) secure() bool {
 	u, err := url.Parse(c.Base())
@@ -163,8 +165,8 @@ func (c Config) secure() bool {
 
 var appAddress = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[A-Za-z0-9./-]*$`)
 
-// isAppAddress reports whether s is a URL that opens an app. A URL that the browser itself opens
-// could run a script or pass a sign-in code to a website.
+// isAppAddress reports whether s is a URL that opens an app. If the browser opened the URL itself,
+// the URL could run a script or pass a sign-in code to a website.
 func isAppAddress(s string) bool {
 	scheme, _, _ := strings.Cut(s, ":")
 	browsers := []string{
@@ -182,8 +184,9 @@ func isBaseURL(s string) bool {
 	return u.Hostname() != "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil
 }
 
-// origin returns the origin of a URL in the form that browsers send, without a default port, or ""
-// if s is not a URL. Example: HTTPS://Crier.example:443/app has the origin https://crier.example.
+// origin returns the origin of a URL in the form that browsers send, without a default port. It
+// returns "" if s is not a URL. Example: HTTPS://Crier.example:443/app has the origin
+// https://crier.example.
 func origin(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -224,8 +227,9 @@ func parseProxies(list []string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// tooWide reports whether a masked network has more addresses than proxies can need. If such a
-// network were trusted, its clients could choose the address under which they are counted.
+// tooWide reports whether a masked network has more addresses than proxies can possibly need. If
+// such a network were trusted, clients inside it could choose the address under which they are
+// counted.
 func tooWide(p netip.Prefix) bool {
 	if p.Addr().Is4() {
 		return p.Bits() < 8

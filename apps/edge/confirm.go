@@ -9,13 +9,13 @@ import (
 )
 
 // confirmAfter is how long a credential stays trusted while the request's body arrives. After that,
-// the credential is checked again, because a person who has been removed or signed out must not be
-// able to act through a request whose headers were sent earlier.
+// the credential is checked again. Otherwise, a person who has been removed or signed out could
+// still act through a request whose headers were sent earlier.
 const confirmAfter = 500 * time.Millisecond
 
 // startConfirm sets Info.Confirm, which handlers call later to confirm that the request is still
-// permitted. It runs before the credential is looked up, so the result of the look-up is no older
-// than the time recorded here.
+// permitted. It records the time before the credential is looked up, so that Confirm never
+// underestimates how long ago the lookup was.
 func (s *Server) startConfirm(r Route) fiber.Handler {
 	again := credentials[r.Credential].again(s)
 	return func(c *fiber.Ctx) error {

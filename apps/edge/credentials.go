@@ -10,8 +10,8 @@ type Credential string
 const (
 	// none requires no credential.
 	none Credential = "none"
-	// signIn is like none but rejects requests that a browser sends on behalf of another site's
-	// page.
+	// signIn is like none but rejects requests that a browser sends on behalf of a page on another
+	// site.
 	signIn Credential = "sign-in"
 	// operator requires MONITOR_TOKEN in the X-Monitor-Token header. The route's handler checks the
 	// token.
@@ -31,19 +31,19 @@ const (
 	admin Credential = "admin"
 	// owner requires a session. The person must be the owner of the organization.
 	owner Credential = "owner"
-	// person requires a session but does not check its organization. The request is also admitted
-	// if the person has access to no organization, or has left the organization named in showorg.
+	// person requires a session but does not check its organization. It also admits a person who
+	// has access to no organization, or who has left the organization named in showorg.
 	person Credential = "person"
-	// instance is like person but admits only instance administrators, even while they are
-	// impersonating another person.
+	// instance is like person but admits only instance administrators. It admits them even while
+	// they are impersonating another person.
 	instance Credential = "instance"
-	// optionalSession is like signIn. In addition, if there is a live session, the request acts for
-	// the session's person, but it does not count toward the session's limit.
+	// optionalSession is like signIn. If the request has a live session, it also acts for the
+	// session's person. The request does not count toward the session's limit.
 	optionalSession Credential = "visitor"
 )
 
 // audience is the kind of client that uses a credential. It determines which limits a route can
-// have, and the route's security in the OpenAPI document.
+// have, and which security the OpenAPI document gives for the route.
 type audience string
 
 const (
@@ -58,22 +58,22 @@ type rules struct {
 	audience audience
 	// find returns the handlers that look up the principal.
 	find func(*Server) []fiber.Handler
-	// again returns a function that authenticates a request a second time without counting it, or
-	// nil if the credential is not looked up.
+	// again returns a function that authenticates a request a second time without counting it. It
+	// returns nil if the credential is not looked up.
 	again func(*Server) func(*fiber.Ctx) error
 	// needs lists the conditions that the principal must meet, in the order in which they are
 	// checked.
 	needs []condition
-	// note is a sentence in the OpenAPI document that says which holders of the credential may use
-	// its routes. It is empty if all of them may.
+	// note is a sentence for the OpenAPI document that says which holders of the credential may use
+	// its routes. It is empty if all holders may use them.
 	note string
 }
 
 // credentials holds the rules for every credential. A route whose credential is not in the table
 // responds with 500.
 //
-// Route handlers do not check roles. Decisions that depend on more than the role, such as another
-// member's rank, are left to the use cases.
+// Route handlers do not check roles. Decisions that depend on more than the caller's role, such as
+// another member's rank, are left to the use cases.
 var credentials = map[Credential]rules{
 	none:             {audience: anybody, find: nothing, again: never},
 	signIn:           {audience: anybody, find: sameSite, again: never},

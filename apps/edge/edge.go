@@ -44,8 +44,9 @@ type Server struct {
 	stopped bool
 }
 
-// New returns a Server that is not listening yet. It returns the error of Config.Validate, or an
-// error if a metric is already registered or SandboxURL is not acceptable; see dev.IsSandbox.
+// New returns a Server that is not listening yet. It returns any error from Config.Validate. It
+// also returns an error if a metric is already registered or if SandboxURL is not acceptable; see
+// dev.IsSandbox.
 func New(cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -72,12 +73,12 @@ func New(cfg Config, deps Deps) (*Server, error) {
 }
 
 // interfaceVersion is the version in the committed OpenAPI document. It is constant, so that the
-// document changes only if the interface does. A running server's document shows the server's
-// version.
+// document changes only if the interface does. The document of a running server shows the server's
+// version instead.
 const interfaceVersion = "1.0.1"
 
-// describeService adds to the document the service's description and the security schemes key,
-// cookie and session, which the routes refer to.
+// describeService adds the service's description to the document. It also adds the security schemes
+// key, cookie and session, to which the routes refer.
 func (s *Server) describeService(doc *huma.OpenAPI) {
 	doc.Info.Description = "Publish posts to social platforms, on time and once.\n\nSigned webhooks report what " +
 		"happens to posts. /docs/webhooks describes the events, deliveries and signatures, and /docs has the guides."
@@ -85,14 +86,14 @@ func (s *Server) describeService(doc *huma.OpenAPI) {
 		"key": {Type: "apiKey", In: "header", Name: "Authorization",
 			Description: "The API key alone, without Bearer."},
 		"cookie": {Type: "apiKey", In: "cookie", Name: "auth",
-			Description: "The dashboard session. Unsafe requests must come from the service's own pages. Over https, " +
-				"the session is also set in the cookie __Host-auth, which takes precedence."},
+			Description: "The dashboard session. Requests that change something must come from the service's own " +
+				"pages. Over https, the session is also set in the cookie __Host-auth, which takes precedence."},
 		"session": {Type: "apiKey", In: "header", Name: "auth", Description: "The same session in a header."},
 	}
 }
 
 // buildApp creates the Fiber app with the middleware that all routes share, and mounts the route
-// table. guardBodies runs before the app, so that a request that it rejects never reaches a route.
+// table. guardBodies runs before the app, so that requests that it rejects never reach a route.
 func (s *Server) buildApp() {
 	s.app = fiber.New(fiber.Config{
 		Immutable: true, DisableStartupMessage: true, CaseSensitive: true,
@@ -116,7 +117,7 @@ func (s *Server) buildApp() {
 }
 
 // Listen serves ln until Shutdown is called, and then closes ln. It returns nil after Shutdown,
-// even if Shutdown was called first.
+// even if Shutdown was called before Listen.
 func (s *Server) Listen(ln net.Listener) error {
 	own := listenOn(ln, s.clients.connRules(s.cfg))
 	if !s.setListener(own) {
@@ -129,7 +130,7 @@ func (s *Server) Listen(ln net.Listener) error {
 }
 
 // Shutdown makes the health check fail, stops accepting connections, and waits for running requests
-// until ctx ends. After shutdownGrace, requests that are still arriving fail; responses then have
+// until ctx ends. Requests that are still arriving after shutdownGrace fail. Responses then have
 // another shutdownGrace to complete.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
@@ -142,13 +143,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	grace := time.AfterFunc(shutdownGrace, ln.forceDeadlines)
 	defer grace.Stop()
-	// The app learns of the listener only when it starts accepting, so the listener is closed here
-	// too.
+	// The app does not know the listener until it starts accepting connections, so the listener is
+	// closed here too.
 	return errors.Join(ln.Close(), s.app.ShutdownWithContext(ctx))
 }
 
-// setListener stores the listener for Shutdown. It returns false if Shutdown has already been
-// called.
+// setListener stores the listener so that Shutdown can close it. It returns false if Shutdown has
+// already been called.
 func (s *Server) setListener(ln *listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,6 +160,6 @@ func (s *Server) setListener(ln *listener) bool {
 // ServeQueue serves GET /monitor/queue/{name} on the private listener. It requires no token.
 func (s *Server) ServeQueue(w http.ResponseWriter, r *http.Request) { s.monitor.ServeQueue(w, r) }
 
-// Drain makes the health check fail and closes each connection after its next response, while
-// requests are still served. Load balancers can then switch to other processes before Shutdown.
+// Drain makes the health check fail, so that load balancers can switch to other processes before
+// Shutdown. Requests are still served, but each connection is closed after its next response.
 func (s *Server) Drain() { s.draining.Store(true) }

@@ -56,7 +56,7 @@ type Deps struct {
 	// Attempts counts logins across all processes. If it is nil, this process counts its own
 	// logins.
 	Attempts admission.Attempts
-	// Windows counts the requests of sessions, and of clients without a session or an API key,
+	// Windows counts the requests from sessions, and from clients without a session or an API key,
 	// across all processes. If it is nil, this process counts its own requests.
 	Windows admission.Windows
 	// AccountKey is the HMAC key for account names in logs and in Attempts; see admission.Deps.
@@ -71,7 +71,7 @@ type Deps struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 	Clock   clock.Clock
-	// Limits holds limits that other packages enforce and the documentation shows.
+	// Limits holds limits that are enforced by other packages and shown in the documentation.
 	Limits docs.InstanceLimits
 	// Version is the service's version, which /health and the OpenAPI document show.
 	Version string
@@ -120,7 +120,7 @@ func (s *Server) newGuard() (*admission.Gate, *session.Guard) {
 // cannot use a session.
 func (s *Server) origins() []string { return append(s.cfg.dashboards(), origin(s.cfg.Base())) }
 
-// newEndpoints returns the endpoints. It calls no dependencies.
+// newEndpoints returns the endpoints. It does not call any dependency.
 func (s *Server) newEndpoints() endpoints {
 	d, base := s.deps, record.Base(s.cfg.Base())
 	cookies := session.Cookies{Secure: s.cfg.secure()}

@@ -9,12 +9,12 @@ import (
 	"crier/platform/fault"
 )
 
-// Limits bounds a route's requests: the size of the body, the time a request may take, and how many
-// requests of one organization can run concurrently in this process.
+// Limits bounds the size of a request's body, the time that the request may take, and how many of
+// an organization's requests can run concurrently in this process.
 type Limits struct {
 	name string
-	// serves lists the audiences that these limits apply to. The limits count requests by the
-	// principal that the credential's handlers found.
+	// serves lists the audiences that these limits apply to. Requests are counted by the principal
+	// that the credential's handlers found.
 	serves []audience
 	guards func(*guards) []fiber.Handler
 }
@@ -29,68 +29,68 @@ var (
 	// download reads no body and times out after UPLOAD_TIMEOUT.
 	download = Limits{"download", []audience{anybody}, func(g *guards) []fiber.Handler { return g.download }}
 	// login reads a JSON body of at most loginBody bytes and times out after REQUEST_TIMEOUT. The
-	// bodies of all concurrent login and beacon requests together may have at most loginBodies
-	// bytes.
+	// bodies of all concurrent login and beacon requests may total at most loginBodies bytes.
 	login = Limits{"login", []audience{anybody}, func(g *guards) []fiber.Handler { return g.login }}
 	// beacon is like login but also accepts JSON sent as text/plain, because navigator.sendBeacon
-	// sends it that way. It must not be used for routes that act for a session's person.
+	// sends it that way. It must not be used for routes that act for a signed-in person.
 	beacon = Limits{"beacon", []audience{anybody}, func(g *guards) []fiber.Handler { return g.beacon }}
 	// register reads a JSON body of at most registerBody bytes and times out after REQUEST_TIMEOUT.
-	// The bodies of all concurrent requests together may have at most registerBodies bytes.
+	// The bodies of all concurrent requests may total at most registerBodies bytes.
 	register = Limits{"register", []audience{anybody}, func(g *guards) []fiber.Handler { return g.register }}
 	// connect reads a JSON body of at most connectBody bytes and times out after REQUEST_TIMEOUT.
-	// The bodies of all concurrent requests together may have at most connectBodies bytes.
+	// The bodies of all concurrent requests may total at most connectBodies bytes.
 	connect = Limits{"connect", []audience{anybody}, func(g *guards) []fiber.Handler { return g.connect }}
 	// page reads a form of at most pageBody bytes and times out after REQUEST_TIMEOUT. The bodies
-	// of all concurrent requests together may have at most pageBodies bytes.
+	// of all concurrent requests may total at most pageBodies bytes.
 	page = Limits{"page", []audience{anybody}, func(g *guards) []fiber.Handler { return g.page }}
 )
 
 // Limits for routes with an API key. Concurrent requests are counted per organization.
 var (
-	// read reads no body and times out after REQUEST_TIMEOUT. At most maxReads requests run at
-	// once; each counts until its response is written.
+	// read reads no body and times out after REQUEST_TIMEOUT. At most maxReads requests run
+	// concurrently. A request counts until its response has been written.
 	read = Limits{"read", []audience{programs}, func(g *guards) []fiber.Handler { return g.read }}
-	// list reads no body and times out after REQUEST_TIMEOUT. At most maxLists requests run at
-	// once; each counts until its response is written.
+	// list reads no body and times out after REQUEST_TIMEOUT. At most maxLists requests run
+	// concurrently. A request counts until its response has been written.
 	list = Limits{"list", []audience{programs}, func(g *guards) []fiber.Handler { return g.list }}
-	// write reads a JSON body of at most BODY_LIMIT and times out after REQUEST_TIMEOUT. At most
-	// maxWrites requests run at once, including requests limited by post.
+	// write reads a JSON body of at most BODY_LIMIT bytes and times out after REQUEST_TIMEOUT. At
+	// most maxWrites requests run concurrently, including those limited by post.
 	write = Limits{"write", []audience{programs}, func(g *guards) []fiber.Handler { return g.write }}
-	// post reads a JSON body of at most POST_BODY_LIMIT and times out after REQUEST_TIMEOUT. The
-	// bodies of all concurrent requests together may have at most maxBodies times POST_BODY_LIMIT.
-	// At most maxWrites requests run at once, including requests limited by write.
+	// post reads a JSON body of at most POST_BODY_LIMIT bytes and times out after REQUEST_TIMEOUT.
+	// The bodies of all concurrent requests may total at most maxBodies times POST_BODY_LIMIT. At
+	// most maxWrites requests run concurrently, including those limited by write.
 	post = Limits{"post", []audience{programs}, func(g *guards) []fiber.Handler { return g.post }}
 	// upload times out after UPLOAD_TIMEOUT. The route's handler reads the body, which may have at
-	// most UPLOAD_BODY_LIMIT bytes. At most maxUploads requests run at once.
+	// most UPLOAD_BODY_LIMIT bytes. At most maxUploads requests run concurrently.
 	upload = Limits{"upload", []audience{programs}, func(g *guards) []fiber.Handler { return g.upload }}
-	// fetch reads a JSON body of at most BODY_LIMIT and times out after UPLOAD_TIMEOUT. At most
-	// maxFetches requests run at once.
+	// fetch reads a JSON body of at most BODY_LIMIT bytes and times out after UPLOAD_TIMEOUT. At
+	// most maxFetches requests run concurrently.
 	fetch = Limits{"fetch", []audience{programs}, func(g *guards) []fiber.Handler { return g.fetch }}
 )
 
 // Limits for routes with an API key or a session. Concurrent requests are counted per organization.
 var (
 	// statistics reads no body and times out after REQUEST_TIMEOUT. At most maxStatistics requests
-	// run at once; each counts until its response is written. Statistics have a separate limit
-	// because a request may have to wait for a platform's server.
+	// run concurrently. A request counts until its response has been written. Statistics have a
+	// separate limit because a request may have to wait for a platform's server.
 	statistics = Limits{"statistics", []audience{programs, members}, func(g *guards) []fiber.Handler { return g.statistics }}
 	// original reads no body and times out after UPLOAD_TIMEOUT. The route's handler lets at most
-	// maxOriginals requests run at once; each counts until its file has been sent.
+	// maxOriginals requests run concurrently. A request counts until its file has been sent.
 	original = Limits{"original", []audience{programs, members}, func(g *guards) []fiber.Handler { return g.original }}
 )
 
 // Limits for routes with a session. Concurrent requests are counted per organization unless the
 // comment says otherwise.
 var (
-	// user reads a JSON body of at most BODY_LIMIT and times out after REQUEST_TIMEOUT. At most
-	// maxSessions requests run at once, including requests limited by form.
+	// user reads a JSON body of at most BODY_LIMIT bytes and times out after REQUEST_TIMEOUT. At
+	// most maxSessions requests run concurrently, including those limited by form.
 	user = Limits{"user", []audience{members}, func(g *guards) []fiber.Handler { return g.user }}
 	// form is like user but rejects a body whose type is not application/json, because a plain HTML
 	// form could have sent it.
 	form = Limits{"form", []audience{members}, func(g *guards) []fiber.Handler { return g.form }}
-	// own reads a JSON body of at most BODY_LIMIT, checks its type like form, and times out after
-	// REQUEST_TIMEOUT. At most maxSessions requests of one person run at once.
+	// own reads a JSON body of at most BODY_LIMIT bytes and times out after REQUEST_TIMEOUT. Like
+	// form, it rejects other types of bodies. At most maxSessions requests from one person run
+	// concurrently.
 	own = Limits{"own", []audience{people}, func(g *guards) []fiber.Handler { return g.own }}
 )
 
@@ -138,12 +138,12 @@ func (s *Server) newGuards() *guards {
 	}
 }
 
-// before returns the handlers that run before a route's own handler. The credential's handlers find
-// the principal, permit checks whether the principal may use the route, and only then do the
-// limits' handlers run, because they read the body. After that, confirm and recordActed run.
+// before returns the handlers that run before a route's own handler. First, the credential's
+// handlers find the principal, and permit checks whether the principal may use the route. Only then
+// do the limits' handlers run, because they read the body. After that, confirm and recordActed run.
 //
-// If the credential or the limits are unknown, or do not fit together, every request gets a 500
-// response and never reaches the route's handler.
+// If the credential or the limits are unknown or incompatible, every request gets a 500 response
+// and never reaches the route's handler.
 func (g *guards) before(r Route) []fiber.Handler {
 	s, of := g.server, credentials[r.Credential]
 	var limited []fiber.Handler

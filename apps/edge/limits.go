@@ -15,9 +15,9 @@ import (
 	"crier/tenancy"
 )
 
-// How many requests of one kind an organization can run concurrently in this process. These limits
-// keep one organization from using up all database connections or memory. Further requests wait for
-// up to placeTimeout.
+// The maximum number of requests of each kind that an organization can run concurrently in this
+// process. These limits keep one organization from using up all database connections or memory.
+// Further requests wait for up to placeTimeout.
 const (
 	maxWrites  = 4 // requests that create or edit posts
 	maxBodies  = 4 // total size of their bodies, as a multiple of the largest allowed body
@@ -26,11 +26,11 @@ const (
 	maxUploads = 4
 	maxFetches = 2 // uploads from URLs
 	maxStreams = 2 // videos that one address can play through the service
-	// maxOriginals limits requests for uploaded files in their original form, with an API key or a
-	// session.
+	// maxOriginals limits requests for uploaded files in their original form. It applies to
+	// requests with an API key or a session.
 	maxOriginals = 4
-	// maxStatistics limits requests for statistics, with an API key or a session. Such a request
-	// may have to wait for a platform's server.
+	// maxStatistics limits requests for statistics, which may have to wait for a platform's server.
+	// It applies to requests with an API key or a session.
 	maxStatistics = 32
 	// maxSessions limits requests with a session, which are counted separately from requests to the
 	// public API. It also limits one person's requests to routes without an organization.
@@ -39,15 +39,15 @@ const (
 	placeTimeout = 5 * time.Second
 )
 
-// orgLimit counts the slots that each organization has taken in this process. A slot is a request
-// or, in limitBodies, one byte of a body.
+// orgLimit counts the slots that each organization has taken in this process. One slot stands for a
+// request or, in limitBodies, for one byte of a body.
 type orgLimit struct{ *limit.PerKey[tenancy.OrgID] }
 
 func newOrgLimit(most int) orgLimit { return orgLimit{PerKey: limit.New[tenancy.OrgID](most)} }
 
-// take waits for n slots of the request's organization. The caller must call release exactly once,
-// when it no longer needs the slots. take returns RateLimited if the slots are not free within
-// placeTimeout.
+// take waits for n slots for the request's organization. The caller must call release exactly once,
+// when it no longer needs the slots. take returns RateLimited if the slots do not become free
+// within placeTimeout.
 func (a orgLimit) take(ctx context.Context, c *fiber.Ctx, n int) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
@@ -95,9 +95,9 @@ func limitRequests(most int) fiber.Handler {
 	}
 }
 
-// limitBodies is like limitRequests but limits the total size of request bodies. Its handler runs
-// before the body is read. longest is the maximum size of one body, in bytes; a body of unknown
-// length counts as longest bytes.
+// limitBodies is like limitRequests but limits the total size of an organization's request bodies.
+// Its handler runs before the body is read. longest is the maximum size of one body, in bytes. A
+// body of unknown length counts as longest bytes.
 func limitBodies(longest int64) fiber.Handler {
 	a := newOrgLimit(maxBodies * int(longest))
 	return func(c *fiber.Ctx) error {
@@ -120,7 +120,7 @@ func bodySize(c *fiber.Ctx, longest int64) int {
 }
 
 // limitAnswers is like limitRequests but for large responses. A request keeps its slot until its
-// response is written, because the response stays in memory until the client has read it.
+// response has been written, because the response stays in memory until the client has read it.
 func limitAnswers(most int) fiber.Handler {
 	a := newOrgLimit(most)
 	return func(c *fiber.Ctx) error {
@@ -150,8 +150,8 @@ func limitAnswers(most int) fiber.Handler {
 	}
 }
 
-// limitedBody is a response body that holds a slot. fasthttp closes it once it has been written or
-// writing has failed.
+// limitedBody is a response body that holds a slot. fasthttp closes it once it has been written, or
+// once writing it has failed.
 type limitedBody struct {
 	io.Reader
 	release func()

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// shutdownGrace is how long requests may take to arrive once the server begins to stop, and how
-	// long responses may take after that.
+	// shutdownGrace is how long requests may still take to arrive once the server begins to shut
+	// down. Responses may then take another shutdownGrace.
 	shutdownGrace = 2 * time.Second
 
-	// lingerTime and lingerBytes limit how much is read and discarded from a client that keeps
-	// sending after its response.
+	// lingerTime and lingerBytes limit how long and how much the server reads from a client that
+	// keeps sending after its response. What is read is discarded.
 	lingerTime  = 2 * time.Second
 	lingerBytes = 64 << 20
 
@@ -50,16 +50,16 @@ type listener struct {
 type connRules struct {
 	// total is the maximum number of open connections.
 	total int
-	// perClient is the maximum number for one IPv4 address or one IPv6 /64 network. 0 means no
-	// limit per client.
+	// perClient is the maximum number of open connections for one IPv4 address or one IPv6 /64
+	// network. 0 means no limit per client.
 	perClient int
-	// exempt reports whether connections from an address count toward total only. This is the case
-	// for a proxy, which has many clients, and for this machine.
+	// exempt reports whether connections from an address count only toward total. This applies to
+	// proxies, which have many clients, and to this machine.
 	exempt func(netip.Addr) bool
 	log    *slog.Logger
 }
 
-// siteFactor is how many connections a /48 network may have, as a multiple of the limit for a /64
+// siteFactor is the connection limit for a /48 network, as a multiple of the limit for a /64
 // network. Many subscribers have a /56 or a /48, and therefore at least 256 /64 networks.
 const siteFactor = 4
 
@@ -80,8 +80,8 @@ func listenOn(ln net.Listener, rules connRules) *listener {
 	}
 }
 
-// Accept returns the next connection, which is a *conn if it is TCP. It immediately closes
-// connections that exceed a limit.
+// Accept returns the next connection, which is a *conn if it is a TCP connection. It immediately
+// closes connections that exceed a limit.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.accept()
@@ -113,7 +113,7 @@ func (l *listener) logRefused(over quota) {
 
 // accept returns the next connection. After a network error, such as running out of file
 // descriptors, it retries until the listener is closed. Such errors go away as connections close,
-// but returning one would stop the server. accept returns all other errors.
+// but returning one of them would stop the server. accept returns all other errors.
 func (l *listener) accept() (net.Conn, error) {
 	for pause := minAcceptDelay; ; pause = min(2*pause, maxAcceptDelay) {
 		c, err := l.Listener.Accept()
@@ -137,7 +137,7 @@ func (l *listener) accept() (net.Conn, error) {
 const allClients = "everyone"
 
 // quotas returns the quotas that a connection from an address counts toward: the quota for all
-// connections and, unless the address is exempt, the quotas for its client and its /48 network.
+// connections and, unless the address is exempt, the quotas for the client and its /48 network.
 func (l *listener) quotas(from net.Addr) []quota {
 	out := []quota{{name: allClients, most: l.rules.total}}
 	var ip netip.Addr // stays zero, the address of unknown clients, if from has no IP
@@ -191,11 +191,12 @@ func (l *listener) uncount(c *conn) {
 	}
 }
 
-// Close closes the listener. Later calls return the error of the first call.
+// Close closes the listener. Later calls return the same error as the first call.
 func (l *listener) Close() error { return l.close() }
 
-// forceDeadlines makes reads fail immediately and writes fail after shutdownGrace, including reads
-// and writes that start later. Handlers that neither read nor write keep running.
+// forceDeadlines makes all reads fail immediately and all writes fail after shutdownGrace. This
+// includes reads and writes that start later. Handlers that are neither reading nor writing keep
+// running.
 func (l *listener) forceDeadlines() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +209,8 @@ func (l *listener) forceDeadlines() {
 	}
 }
 
-// setDeadline calls set with t. After forceDeadlines, the deadline is at most grace from now.
+// setDeadline calls set with t. Once forceDeadlines has been called, the deadline is at most grace
+// from now, even if t is later.
 func (l *listener) setDeadline(set func(time.Time) error, t time.Time, grace time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,8 +220,8 @@ func (l *listener) setDeadline(set func(time.Time) error, t time.Time, grace tim
 	return set(t)
 }
 
-// extendDeadline calls set with t, the new deadline of a running transfer. After forceDeadlines, it
-// does nothing.
+// extendDeadline calls set with t, the new deadline of a running transfer. Once forceDeadlines has
+// been called, it does nothing.
 func (l *listener) extendDeadline(set func(time.Time) error, t time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -229,22 +231,21 @@ func (l *listener) extendDeadline(set func(time.Time) error, t time.Time) error 
 	return set(t)
 }
 
-// conn is a TCP connection with limits for long transfers. After Linger, closing it lets a client
-// that is still sending receive its response; a plain close would reset the connection.
+// conn is a TCP connection with limits for long transfers. After Linger, Close lets a client that
+// is still sending receive its response. A plain close would reset the connection.
 type conn struct {
 	*net.TCPConn
 	owner  *listener
 	quotas []quota // the quotas that the connection counts toward
-	// in limits the body being read, and out limits the response being written. If one is nil, the
-	// server's deadline applies instead. Only the connection's goroutine uses them.
+	// in limits the body being read, and out limits the response being written. If either is nil,
+	// the server's deadline applies instead. Only the connection's goroutine uses these fields.
 	in, out *transferLimit
 	linger  atomic.Bool
 	once    sync.Once
 	err     error // from closing the connection, set by once
 }
 
-// Read sets the read deadline before each read if in is set, because the deadline moves as bytes
-// arrive.
+// Read first sets a new read deadline if in is set, because the deadline moves as bytes arrive.
 func (c *conn) Read(b []byte) (int, error) {
 	if c.in == nil {
 		return c.TCPConn.Read(b)
@@ -257,7 +258,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write sets the write deadline before each write if out is set, but not after forceDeadlines.
+// Write first sets a new write deadline if out is set, unless forceDeadlines has been called.
 func (c *conn) Write(b []byte) (int, error) {
 	if c.out == nil {
 		return c.TCPConn.Write(b)
@@ -270,7 +271,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom copies r to the connection. If out is set, it copies in pieces, each with its own
+// ReadFrom copies r to the connection. If out is set, it copies r in pieces, each with its own
 // deadline.
 func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	if c.out == nil {
@@ -280,24 +281,24 @@ func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{Writer: c}, r)
 }
 
-// SetReadDeadline sets the deadline for reads. After forceDeadlines, the deadline is no later than
-// now.
+// SetReadDeadline sets the deadline for reads. Once forceDeadlines has been called, the deadline is
+// no later than now, even if t is.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.owner.setDeadline(c.TCPConn.SetReadDeadline, t, 0)
 }
 
-// SetWriteDeadline sets the deadline for writes. After forceDeadlines, the deadline is at most
-// shutdownGrace from now.
+// SetWriteDeadline sets the deadline for writes. Once forceDeadlines has been called, the deadline
+// is at most shutdownGrace from now, even if t is later.
 func (c *conn) SetWriteDeadline(t time.Time) error {
 	return c.owner.setDeadline(c.TCPConn.SetWriteDeadline, t, shutdownGrace)
 }
 
-// Linger makes Close read and discard what the client is still sending, within lingerTime and
-// lingerBytes.
+// Linger makes Close read and discard what the client is still sending. lingerTime and lingerBytes
+// limit how long and how much Close reads.
 func (c *conn) Linger() { c.linger.Store(true) }
 
 // Close closes the connection. After Linger, this can take up to lingerTime. Later calls return the
-// error of the first call.
+// same error as the first call.
 func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.owner.remove(c)

@@ -37,9 +37,9 @@ const (
 )
 
 // guardBodies returns the outermost handler. It calls joinSlashes before any handler reads the
-// path. It rejects requests whose end is ambiguous, or whose HTTP version, expectation or method is
-// unsupported. After each request, it consumes the rest of the body or closes the connection, so
-// that no part of a body is ever read as the next request.
+// path. It rejects requests whose end is ambiguous, and requests with an unsupported HTTP version,
+// expectation or method. After each request, it consumes the rest of the body or closes the
+// connection, so that no part of a body is ever read as the next request.
 func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx, error),
 	draining func() bool) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
@@ -60,14 +60,14 @@ func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx,
 		}
 		body.Finish(ctx)
 		if draining() {
-			// Clients must not send a request on a connection that is about to close.
+			// Clients must not send another request on a connection that is about to close.
 			ctx.SetConnectionClose()
 		}
 	}
 }
 
 // joinSlashes collapses each run of slashes in a request's path into one slash. A client that
-// appends paths to a base URL ending in a slash sends //public/v1/posts, which fasthttp would read
+// appends paths to a base URL ending in a slash sends //public/v1/posts. fasthttp would read this
 // as a path on the host "public". Encoded slashes, dots and the query are left unchanged.
 func joinSlashes(req *fasthttp.Request) {
 	target := req.Header.RequestURI()
@@ -75,7 +75,7 @@ func joinSlashes(req *fasthttp.Request) {
 	if i := bytes.IndexAny(target, "?#"); i >= 0 {
 		end = i
 	}
-	// In the absolute form, the path follows the scheme and the host.
+	// In an absolute-form request target, the path follows the scheme and the host.
 	if i := bytes.Index(target[:end], []byte("://")); i > 0 && !bytes.Contains(target[:i], []byte("/")) {
 		begin = i + len("://")
 		begin += max(0, bytes.IndexByte(target[begin:end], '/'))
@@ -96,8 +96,8 @@ func knownVersion(h *fasthttp.RequestHeader) bool {
 	return version == "HTTP/1.1" || version == "HTTP/1.0"
 }
 
-// ambiguousFraming reports whether a proxy could find the end of the body in a different place,
-// which would allow request smuggling. This is the case if the request has
+// ambiguousFraming reports whether a proxy could disagree with this server about where the body
+// ends, which would allow request smuggling. This is the case if the request has
 //
 //   - more than one Content-Length or Transfer-Encoding, or one of each
 //   - a Transfer-Encoding other than chunked, or any Transfer-Encoding if the version is not
@@ -132,8 +132,8 @@ func (s *Server) refuseEarly(ctx *fasthttp.RequestCtx, cause error) {
 	ctx.SetConnectionClose()
 }
 
-// refuse responds with the status and body for an error; see package problem. If the request's body
-// did not arrive in time, the status is 408, even if err is only a consequence of that.
+// refuse responds with the status and body for an error; see package problem. If the request body
+// did not arrive in time, the status is 408, because err is then only a consequence of the timeout.
 func (s *Server) refuse(c *fiber.Ctx, err error) error {
 	var routing *fiber.Error
 	info := request.From(c.Context())
@@ -166,8 +166,8 @@ func (s *Server) secureHeaders(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// cors allows requests from the dashboard's origins, with credentials. It skips the OpenAPI
-// documents, whose handlers allow all origins, without credentials.
+// cors allows requests with credentials from the dashboard's origins. It skips the OpenAPI
+// documents, whose handlers allow requests without credentials from all origins.
 func (s *Server) cors() fiber.Handler {
 	return cors.New(cors.Config{
 		Next: func(c *fiber.Ctx) bool { // the router ignores a trailing slash
@@ -182,8 +182,8 @@ func (s *Server) cors() fiber.Handler {
 	})
 }
 
-// checkQuery rejects queries that contain characters that the database cannot store. It ignores the
-// path: an id with such characters does not parse, so its route responds with 404.
+// checkQuery rejects queries that contain characters that the database cannot store. It does not
+// check the path: an id with such characters cannot be parsed, so its route responds with 404.
 func checkQuery(c *fiber.Ctx) error {
 	for name, value := range c.Context().QueryArgs().All() {
 		if !publishing.Storable(string(name)) || !publishing.Storable(string(value)) {
@@ -194,14 +194,14 @@ func checkQuery(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// maxBodyValues is the maximum number of values in a JSON body that is decoded as a whole. A
-// decoded value takes more memory than its encoding.
+// maxBodyValues is the maximum number of values in a JSON body that is decoded as a whole. The
+// number is limited because a decoded value takes more memory than its encoding.
 const maxBodyValues = 10_000
 
 // readBody returns a handler that reads a whole JSON body, of at most limit bytes, before the next
-// handler runs. It rejects a body with more than maxValues values; if maxValues is 0, the route's
-// handler must limit them. The error is Invalid or TooLarge, or 415 for a body with a
-// Content-Encoding.
+// handler runs. It rejects a body with more than maxValues values. If maxValues is 0, the route's
+// handler must limit the number of values. The error is Invalid or TooLarge. A body with a
+// Content-Encoding gets a 415 response.
 func readBody(limit int64, maxValues int) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodDelete {
@@ -255,7 +255,7 @@ func countValues(data []byte) int {
 }
 
 // deadline returns a handler that ends the request's context after d. The time starts when the
-// handler runs, after readBody has read the body.
+// handler runs, which is after readBody has read the body.
 func deadline(d time.Duration) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		ctx, cancel := context.WithTimeout(c.UserContext(), d)
@@ -309,8 +309,8 @@ func (s *Server) authenticateKey(c *fiber.Ctx) error {
 	return nil
 }
 
-// admit counts the request toward its organization's limit. It returns RateLimited if no request is
-// left. The rate-limit headers are set in either case.
+// admit counts the request toward its organization's limit. It returns RateLimited if the limit has
+// already been reached. It sets the rate-limit headers in either case.
 func (s *Server) admit(c *fiber.Ctx) error {
 	a := s.deps.Limiter.Admit(c.UserContext(), request.From(c.Context()).Principal.Org)
 	c.Set("X-RateLimit-Limit", strconv.Itoa(a.Limit))

@@ -45,8 +45,9 @@ func (s *Server) newObserver() *observer {
 	return o
 }
 
-// observe assigns the request an id, logs the request, and counts it by route pattern, never by
-// path or organization. The client's X-Request-Id becomes the id if it matches saneID.
+// observe assigns the request an id, logs the request, and counts it. If the client's X-Request-Id
+// matches saneID, it becomes the id. Requests are counted by route pattern, never by path or
+// organization.
 func (o *observer) observe(c *fiber.Ctx) error {
 	start := o.clock.Now()
 	info := request.From(c.Context())
@@ -66,8 +67,8 @@ func (o *observer) observe(c *fiber.Ctx) error {
 }
 
 // logRequest logs and counts a request once its response is ready. The log record contains the
-// fault only if the status is 400 or above. A 503 without a fault is a normal result, such as
-// /health in a process that is starting, so it is logged as a warning instead of an error.
+// fault only if the status is 400 or above. A 503 response without a fault is a normal result, such
+// as that of /health while the process is starting. It is logged as a warning, not as an error.
 func (o *observer) logRequest(c *fiber.Ctx, info *request.Info, took time.Duration) {
 	status, pattern := c.Response().StatusCode(), o.pattern(c)
 	o.took.WithLabelValues(c.Method(), pattern, strconv.Itoa(status)).Observe(took.Seconds())

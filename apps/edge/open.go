@@ -21,9 +21,9 @@ const (
 	pageBody     = 32 << 10  // a note of 2,000 characters and a name of 128, at four escaped bytes each
 )
 
-// How many bytes of these bodies this process reads concurrently. Logins have a separate share, so
-// that they still work when the other shares are full. One site can take at most an eighth of a
-// share. Further bodies wait for up to placeTimeout.
+// The maximum number of bytes of these bodies that this process reads concurrently. Each kind of
+// body has its own limit, so that logins still work when the other limits have been reached. One
+// site can use at most an eighth of a limit. Further bodies wait for up to placeTimeout.
 const (
 	loginBodies    = 16 << 20
 	registerBodies = 16 << 20
@@ -32,10 +32,10 @@ const (
 	siteShare      = 8
 )
 
-// openBodies returns the handlers that read the body of a request without a credential, including
-// the handler that read returns. One body may have at most longest bytes, and all bodies read at
-// the same time may together have at most all bytes. A request keeps its share until its handler
-// returns. If a request does not get a share within placeTimeout, it fails with Unavailable.
+// openBodies returns the handlers that read the body of a request without a credential. read
+// returns the handler that reads the body itself. One body may have at most longest bytes, and all
+// bodies that are read concurrently may total at most all bytes. A body counts until the request's
+// handler returns. A request that has to wait longer than placeTimeout fails with Unavailable.
 func (s *Server) openBodies(all int, longest int64, read func(longest int64) fiber.Handler) []fiber.Handler {
 	longest = min(longest, s.cfg.BodyLimit)
 	whole, sites := limit.New[struct{}](all), limit.New[string](all/siteShare)

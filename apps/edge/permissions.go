@@ -20,8 +20,8 @@ func permit(r Route) fiber.Handler {
 	}
 }
 
-// permits returns nil if the principal meets all conditions, or the error of the first condition
-// that the principal does not meet.
+// permits returns nil if the principal meets all conditions. Otherwise, it returns the error from
+// the first condition that is not met.
 func (r Route) permits(p tenancy.Principal) error {
 	needs := slices.Clone(credentials[r.Credential].needs)
 	if r.Personal {

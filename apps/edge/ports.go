@@ -66,15 +66,16 @@ type Approvals interface {
 	approvalapi.Reviews
 }
 
-// Accounts manages people, organizations and keys. Unless its comment says otherwise, a method
-// returns
+// Accounts manages people, organizations and keys. Unless a method's comment says otherwise, the
+// method returns
 //
-//   - Invalid, with the fields at fault, if the input breaks a rule
+//   - Invalid, which lists the invalid fields, if the input breaks a rule
 //   - Forbidden if the principal's role is too low
 //   - NotFound if the organization does not have the requested item
-//   - RateLimited or Unavailable, with the time after which to retry
+//   - RateLimited or Unavailable, which say when to retry
 type Accounts interface {
-	// Authenticate returns the principal of an API key, or Unauthenticated if there is no such key.
+	// Authenticate returns the principal of an API key, or Unauthenticated if the key does not
+	// exist.
 	Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error)
 	// RecordActed adds an audit entry for a request that an instance administrator makes while
 	// impersonating a member.
@@ -100,10 +101,10 @@ type Accounts interface {
 	instanceapi.Enterprise
 }
 
-// Limiter limits each organization's requests by asking the organization's actor, which may run in
-// another process.
+// Limiter limits each organization's requests by querying the organization's actor, which may run
+// in another process.
 type Limiter interface {
-	// Admit counts one request of the organization. It blocks for at most ACTOR_TIMEOUT and never
-	// fails: if the actor does not respond, this process decides based on its own window.
+	// Admit counts one request from the organization. It blocks for at most ACTOR_TIMEOUT and never
+	// fails. If the actor does not respond in time, this process decides with its own window.
 	Admit(ctx context.Context, organization tenancy.OrgID) org.Admission
 }

@@ -20,8 +20,9 @@ type Route struct {
 	Operation  string
 	Credential Credential
 	Limits     Limits
-	// Personal marks a route that reveals or changes secrets, or that gives a person's own consent.
-	// Requests to it are rejected while an instance administrator is impersonating the person.
+	// Personal marks a route that reveals or changes secrets, or by which a person gives consent.
+	// Requests to the route are rejected while an instance administrator is impersonating the
+	// person.
 	Personal bool
 
 	// changing is set for a GET that changes something; see Changing.
@@ -64,15 +65,15 @@ func (r Route) personal() Route {
 	return r
 }
 
-// starts marks a GET route that starts something to be finished later, such as connecting a
+// starts marks a GET route that starts a process to be finished later, such as connecting a
 // channel.
 func (r Route) starts() Route {
 	r.changing = true
 	return r
 }
 
-// built returns the line for a working endpoint. The operation is the id of the first route; for
-// the ids of the other routes, see inSession.
+// built returns the line for a working endpoint. operation is the operation id of the first route.
+// For the ids of the other routes, see inSession.
 func built(operation string, endpoint route.Endpoint, at ...Route) line {
 	return line{state: Built, operation: operation, endpoint: endpoint, at: at}
 }
@@ -85,7 +86,7 @@ func planned(at Route) line {
 	return line{state: Planned, endpoint: route.NotBuilt(), at: []Route{at}}
 }
 
-// inSession is the suffix of the operation id for a session route whose endpoint also serves
+// inSession is appended to the operation id of a session route if the route's endpoint also serves
 // another audience.
 const inSession = "-in-session"
 
@@ -101,15 +102,15 @@ func (l line) routes() []Route {
 	return out
 }
 
-// aliasPrefix starts the paths at which the public API is served a second time. Example:
-// /api/public/v1/posts
+// aliasPrefix is the prefix of the paths under which the public API is served a second time.
+// Example: /api/public/v1/posts
 const aliasPrefix = "/api"
 
 // publicPrefix starts the public API's paths.
 const publicPrefix = "/public/v1/"
 
-// withAliases returns the routes plus an alias for each route of the public API, unless the table
-// already has that route.
+// withAliases returns the routes and an alias for each route of the public API. It does not add an
+// alias that the table already contains.
 func withAliases(routes []Route) []Route {
 	own := map[string]bool{}
 	for _, r := range routes {
@@ -131,8 +132,9 @@ func withAliases(routes []Route) []Route {
 	return out
 }
 
-// line converts the route to a line in package route's table. The credential determines the route's
-// security in the OpenAPI document, and the statuses with which the guards can reject requests.
+// line converts the route to a line of package route's table. The credential determines the route's
+// security in the OpenAPI document. It also determines the statuses with which the guards can
+// reject requests.
 func (r Route) line(g *guards) route.Line {
 	l := route.Line{
 		Method: r.Method, Path: r.Path, Operation: r.Operation, Before: g.before(r), Endpoint: r.endpoint,
@@ -152,11 +154,11 @@ func (r Route) line(g *guards) route.Line {
 	return l
 }
 
-// Routes returns all routes, sorted by path and method. It does not need a running service.
+// Routes returns all routes, sorted by path and method. It can be called without a running service.
 func Routes() []Route { return unstarted("").table }
 
-// OpenAPI returns the OpenAPI document of all routes as JSON. The bytes are the same each time. Any
-// error is Internal.
+// OpenAPI returns the OpenAPI document for all routes as JSON. Every call returns the same bytes.
+// Any error is Internal.
 func OpenAPI() ([]byte, error) { return unstarted(interfaceVersion).document() }
 
 // unstarted returns a server without dependencies, which can only provide the route table and the

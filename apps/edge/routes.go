@@ -2,9 +2,10 @@ package edge
 
 import "slices"
 
-// This file is the route table. A line has an endpoint, its id in the OpenAPI document and, for
-// each audience that may call it, a credential, the method and path, and the limits. Missing and
-// planned routes have no id and no endpoint: they respond with 501 behind the same guards.
+// This file is the route table. A line contains an endpoint and the endpoint's id in the OpenAPI
+// document. For each audience that may call the endpoint, the line also contains a credential, the
+// method and path, and the limits. Missing and planned routes have no id and no endpoint. They
+// respond with 501 behind the same guards.
 //
 // Everything that needs a list of routes uses this table: Fiber, the OpenAPI document, the labels
 // in logs and metrics, `crier routes`, and the tests. The credentials are defined in credentials.go

@@ -5,7 +5,7 @@ import "crier/apps/edge/docs"
 //go:generate go test . -run TestOpenAPI -update
 
 // renderSite renders the OpenAPI document and the documentation pages. The pages list the Missing
-// routes, but not the Planned ones. Any error is Internal.
+// routes but not the Planned ones. Any error is Internal.
 func (s *Server) renderSite() (*docs.Site, error) {
 	document, err := s.document()
 	if err != nil {
@@ -25,8 +25,8 @@ func (s *Server) renderSite() (*docs.Site, error) {
 	return docs.New(s.lines.API().OpenAPI(), document, o)
 }
 
-// document returns the OpenAPI document as JSON, with the examples for the public API. The bytes
-// are the same each time. Any error is Internal.
+// document returns the OpenAPI document as JSON, including the examples for the public API. Every
+// call returns the same bytes. Any error is Internal.
 func (s *Server) document() ([]byte, error) {
 	if err := docs.AddExamples(s.lines.API().OpenAPI()); err != nil {
 		return nil, err

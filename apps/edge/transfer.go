@@ -11,8 +11,8 @@ import (
 	"crier/platform/limit"
 )
 
-// transfers limits uploads and downloads: how slow they can be, and how many files are sent
-// concurrently. It is safe for concurrent use.
+// transfers limits how slow uploads and downloads can be, and how many files are sent concurrently.
+// It is safe for concurrent use.
 type transfers struct {
 	cfg       Config
 	streams   *limit.PerKey[string] // videos being played, by client address
@@ -23,9 +23,9 @@ func newTransfers(cfg Config) *transfers {
 	return &transfers{cfg: cfg, streams: limit.New[string](maxStreams), originals: newOrgLimit(maxOriginals)}
 }
 
-// limitUpload replaces the body's REQUEST_TIMEOUT with a transferLimit: an upload may take
-// UPLOAD_TIMEOUT as long as it is fast enough. limitUpload runs after authentication, so that only
-// authenticated requests get that much time.
+// limitUpload replaces REQUEST_TIMEOUT for the body with a transferLimit, so that an upload may
+// take up to UPLOAD_TIMEOUT as long as it is fast enough. It runs after authentication, so that
+// only authenticated requests get that much time.
 func (t *transfers) limitUpload(c *fiber.Ctx) error {
 	if own, ok := c.Context().Conn().(*conn); ok {
 		own.in = t.newLimit()
@@ -34,9 +34,9 @@ func (t *transfers) limitUpload(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// BeginDownload replaces the response's REQUEST_TIMEOUT with a transferLimit: a response may take
-// UPLOAD_TIMEOUT as long as the client reads fast enough. end removes that limit and allows
-// REQUEST_TIMEOUT for the last bytes.
+// BeginDownload replaces REQUEST_TIMEOUT for the response with a transferLimit, so that a response
+// may take up to UPLOAD_TIMEOUT as long as the client reads fast enough. end removes the
+// transferLimit and allows REQUEST_TIMEOUT for the last bytes.
 func (t *transfers) BeginDownload(c *fiber.Ctx) (end func() error) {
 	own, ok := c.Context().Conn().(*conn)
 	if !ok {
@@ -55,8 +55,8 @@ func (t *transfers) EnterOriginal(c *fiber.Ctx) (leave func(), err error) {
 	return t.originals.take(c.UserContext(), c, 1)
 }
 
-// EnterStream waits for one of the client address's slots for playing videos. It returns
-// RateLimited if no slot is free within placeTimeout.
+// EnterStream waits for one of the slots that the client's address has for playing videos. It
+// returns RateLimited if no slot is free within placeTimeout.
 func (t *transfers) EnterStream(c *fiber.Ctx) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(c.UserContext(), placeTimeout)
 	defer cancel()
@@ -73,9 +73,9 @@ func (t *transfers) newLimit() *transferLimit {
 	return &transferLimit{begun: now, end: now.Add(t.cfg.UploadTimeout), grace: t.cfg.Timeout, rate: t.cfg.UploadRate}
 }
 
-// transferLimit is the minimum speed of a request's body or a response. Once grace has passed, the
-// average since begun must be at least rate bytes per second, and the transfer must be complete
-// before end.
+// transferLimit limits how slow the transfer of a request body or a response can be. From begun on,
+// the transfer may take grace plus one second for every rate bytes that have been transferred. It
+// must be complete before end.
 type transferLimit struct {
 	begun, end time.Time
 	grace      time.Duration
@@ -83,7 +83,7 @@ type transferLimit struct {
 	moved      int64 // bytes so far
 }
 
-// deadline returns the time by which the next bytes must be transferred.
+// deadline returns the time by which more bytes must be transferred.
 func (p *transferLimit) deadline() time.Time {
 	earned := min(time.Duration(p.moved/p.rate), p.end.Sub(p.begun)/time.Second) * time.Second
 	if at := p.begun.Add(p.grace + earned); at.Before(p.end) {

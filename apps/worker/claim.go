@@ -78,8 +78,8 @@ func permitsOf(wants []dispatch.Want) (n int) {
 	return n
 }
 
-// claimSpan claims a span and starts sending the posts. It returns the number of posts claimed,
-// even if part of the claim failed.
+// claimSpan claims the posts in a span and starts sending them. It returns the number of posts
+// claimed, even if part of the claim failed.
 func (w *Worker) claimSpan(ctx, sending context.Context, x span, free int) int {
 	asked := w.deps.Clock.Now()
 	round, err := w.claimOnce(ctx, x, free)
@@ -91,20 +91,20 @@ func (w *Worker) claimSpan(ctx, sending context.Context, x span, free int) int {
 		w.deps.Log.Warn("some posts could not be claimed",
 			"organizations", len(x.wants), "claimed", len(round.Claimed), "error", err)
 	}
-	// Granted must come before Done, so settle before the first post can end.
+	// Granted must be called before Done. Settle now, before the first post can end.
 	w.settle(x, round, asked, err)
 	w.sendClaimed(sending, round)
 	return len(round.Claimed)
 }
 
-// settle releases the permits that a claim did not use and answers the claim's offers.
+// settle releases the permits that a claim did not use, and responds to the offers in the claim.
 func (w *Worker) settle(x span, round dispatch.ClaimResult, asked time.Time, err error) {
 	w.release(permitsOf(x.wants) - len(round.Claimed))
 	w.answerOffers(x, round, asked, err != nil)
 }
 
-// claimTime is the deadline of a claim. Stop does not interrupt a claim in progress, because posts
-// that were already claimed would wait until their claims expire.
+// claimTime is the time limit for a claim. Stop does not interrupt a claim in progress. Otherwise,
+// posts that had already been claimed would wait until their claims expire.
 const claimTime = 5 * time.Second
 
 func (w *Worker) claimOnce(ctx context.Context, x span, free int) (dispatch.ClaimResult, error) {
@@ -125,12 +125,12 @@ func (w *Worker) claimOnce(ctx context.Context, x span, free int) (dispatch.Clai
 	return round, err
 }
 
-// lostClaimAge is how long a claim whose response was lost may take to commit. It is longer than
-// the server lets a statement run.
+// lostClaimAge is how long a claim whose response was lost may still commit. It is longer than the
+// server's statement timeout.
 const lostClaimAge = 20 * time.Second
 
-// maxLostClaims is the maximum number of lost claims to give back. The posts of older claims are
-// reaped when their claims expire.
+// maxLostClaims is the maximum number of lost claims to keep track of. If there are more, the
+// oldest are forgotten, and their posts are reaped when the claims expire.
 const maxLostClaims = 1000
 
 // giveBack requeues the posts of claims whose response was lost.
@@ -157,16 +157,16 @@ func (w *Worker) giveBack(ctx context.Context, lease dispatch.Lease) error {
 	return nil
 }
 
-// How long an organization must wait before it offers again after a failed claim. aloneWait applies
-// if the claim was for a single organization in a reduced window, so that the other organizations
-// get at least half of the claim loop's time.
+// How long an organization must wait after a failed claim before it makes another offer. aloneWait
+// applies if the claim was for a single organization with a reduced window. It leaves at least half
+// of the claim loop's time to the other organizations.
 const (
 	refusedWait = time.Second
 	aloneWait   = 5 * time.Second
 )
 
-// answerOffers answers a claim's offers. If the claim failed, organizations that received no post
-// are refused and offer again soon.
+// answerOffers responds to the offers in a claim. If the claim failed, it refuses the offers of
+// organizations that received no post. These organizations make new offers soon.
 func (w *Worker) answerOffers(x span, round dispatch.ClaimResult, asked time.Time, failed bool) {
 	wait := refusedWait
 	if x.window < dispatch.ClaimWindow {

@@ -11,12 +11,12 @@ import (
 	"crier/tenancy"
 )
 
-// destinations counts the permits held by each destination's posts, and queues the organizations
-// that wait for a permit. It is safe for concurrent use.
+// destinations counts the permits held by each destination's posts, and queues organizations that
+// are waiting for a permit. It is safe for concurrent use.
 //
 // A destination gets a permit only while it holds fewer permits than are free. A single server that
-// hangs thus ties up at most half of all permits, and n such servers leave 1/(n+1) of them. The
-// claim statement applies this rule to the counts from busy.
+// hangs thus ties up at most half of all permits, and n such servers leave 1/(n+1) of all permits
+// free. The claim statement applies this rule to the counts that busy returns.
 type destinations struct {
 	wake  func(tenancy.OrgID)
 	free  func() int // the number of free permits
@@ -28,10 +28,10 @@ type destinations struct {
 	all    map[string]*destination
 	// waiting lists the destinations that have a queue, in the order in which they are served.
 	waiting []string
-	// inLine maps each organization that is queued and has not been woken to the time when it
-	// memberWithoutMFA.
+	// queuedSince maps each organization that is queued and has not been woken to the time at which
+	// it was queued.
 	queuedSince map[tenancy.OrgID]time.Time
-	// woken holds the organizations that were woken and have not claimed yet.
+	// woken holds the organizations that have been woken and have not made a claim since.
 	woken map[tenancy.OrgID]wakeUp
 }
 
@@ -46,8 +46,8 @@ type wakeUp struct {
 	at   time.Time
 }
 
-// Bounds on one round of wake-ups. Each woken organization claims, and if too many were woken, most
-// of their claims would get no permit.
+// Limits on one round of wake-ups. Every woken organization tries to claim posts. If too many were
+// woken, most of their claims would get no permit.
 const (
 	maxDestinations = 4
 	maxWakeUps      = 32
@@ -57,12 +57,12 @@ const (
 	// reservedPermits is how many permits are reserved for each woken organization until it claims.
 	// It is more than one because most organizations have several channels.
 	reservedPermits = 2
-	// wakeUpLife is how long permits are reserved for an organization that does not claim.
+	// wakeUpLife is how long permits stay reserved for a woken organization that makes no claim.
 	wakeUpLife = time.Second
 )
 
-// maxQueued is how long the sweep leaves a queued organization asleep, because the organization's
-// claim would get no permit.
+// maxQueued is how long an organization must be queued before the sweep wakes it. Waking it earlier
+// would be pointless, because its claim would get no permit.
 const maxQueued = 15 * time.Second
 
 func newDestinations(wake func(tenancy.OrgID), free func() int, c clock.Clock) *destinations {
@@ -115,17 +115,18 @@ func (d *destinations) release(name string) {
 	d.serve()
 }
 
-// enqueue adds an organization to the queue of a destination that had no permit for the
-// organization's posts.
+// enqueue adds an organization to a destination's queue. It is called if the destination had no
+// permit for the organization's posts.
 func (d *destinations) enqueue(name string, org tenancy.OrgID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.enqueueLocked(name, d.of(name), org)
 }
 
-// join adds an organization to a destination's queue unless the queue is empty, and reports whether
-// it did. The organization need not claim before it is woken: its post to this destination has
-// ended, and the channel's next post goes to the same destination.
+// join adds an organization to a destination's queue if the queue is not empty, and reports whether
+// it did. It is called after one of the organization's posts to the destination has ended. The
+// channel's next post goes to the same destination, so the organization does not need to claim
+// until it is woken.
 func (d *destinations) join(name string, org tenancy.OrgID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,7 +157,8 @@ func (d *destinations) isWaiting(org tenancy.OrgID) bool {
 	return ok && d.clock.Now().Sub(since) < maxQueued
 }
 
-// claimed ends the reservations of organizations that have claimed.
+// claimed ends the reservations of organizations that have made a claim, even if the claim returned
+// no posts.
 func (d *destinations) claimed(wants []dispatch.Want) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -174,9 +176,9 @@ func (d *destinations) endWakeUp(org tenancy.OrgID) {
 	}
 }
 
-// serve wakes queued organizations of destinations that can get permits now, maxDestinations at a
-// time. While anything is queued, it also serves all destinations every wakeUpLife and ends
-// reservations that are at least that old.
+// serve wakes organizations queued for destinations that can get permits now. Each call serves at
+// most maxDestinations destinations. While anything is queued, a timer also serves all destinations
+// every wakeUpLife, and ends reservations that are at least that old.
 func (d *destinations) serve() {
 	d.wakeSome(maxDestinations)
 	if d.timer == nil && len(d.waiting) > 0 && !d.closed {
@@ -196,7 +198,8 @@ func (d *destinations) serve() {
 }
 
 // wakeSome serves at most the given number of destinations. It wakes no more organizations than
-// there are permits for, counting the organizations that were woken earlier and have not claimed.
+// there are permits for. Organizations that were woken earlier and have not claimed yet are
+// included in this number.
 func (d *destinations) wakeSome(some int) {
 	if d.closed {
 		return

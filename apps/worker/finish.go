@@ -16,11 +16,12 @@ import (
 const (
 	// finishBatch is the maximum number of outcomes in one statement.
 	finishBatch = 512
-	// finishBound bounds the outcomes that wait for a statement and, separately, the outcomes that
-	// the database has rejected. Rejected outcomes beyond the bound are only logged.
+	// finishBound is the maximum number of outcomes that wait to be stored. It is also the maximum
+	// number of outcomes that are retried after the database has rejected them. Further rejected
+	// outcomes are only logged.
 	finishBound = 1024
-	// finishGather is how long a statement waits for more outcomes. The wait delays only a
-	// channel's next post.
+	// finishGather is how long an outcome waits for others to be stored together with it. The wait
+	// delays only the next post of the same channel.
 	finishGather = 20 * time.Millisecond
 	storeTimeout = 10 * time.Second
 	// storePause is the longest pause between attempts.
@@ -36,22 +37,23 @@ type pendingOutcome struct {
 	dispatch.Outcome
 	// posts is the number of posts that are no longer in flight once the outcome is stored: 1 or 0.
 	posts int
-	// destination is where the post's calls go. It is set if posts is not 0.
+	// destination is the destination that the post is sent to. It is set if posts is 1.
 	destination string
-	// tries counts the attempts that hit a lock or timed out.
+	// tries is the number of attempts to store the outcome that failed because of a lock or a
+	// timeout.
 	tries int
 	// setAside is set once the database has rejected the outcome.
 	setAside bool
 }
 
-// newFinish returns the batcher that stores outcomes. It drops no outcome before it is stored:
+// newFinish returns the batcher that stores outcomes. The batcher keeps an outcome until it has
+// been stored:
 //
-//   - While the database is away, or lacks something that every statement needs, all outcomes wait.
+//   - While the database cannot be reached, or lacks something that every statement needs, all
+//     outcomes wait.
 //   - An outcome that the database rejects is set aside and retried every minute.
-//   - An outcome whose rows another transaction has locked is retried, and no other outcome waits
-//     for it.
-//   - An outcome whose statement times out is also retried, and leaves most of the time to other
-//     outcomes.
+//   - An outcome whose rows are locked by another transaction is retried without delaying others.
+//   - An outcome whose statement times out is also retried, but most of the time is left to others.
 func (w *Worker) newFinish() *batch.Batcher[*pendingOutcome] {
 	return batch.New(batch.Rules[*pendingOutcome]{
 		MaxItems: finishBatch, MaxWaiting: finishBound, Gather: finishGather, Timeout: storeTimeout,
@@ -66,9 +68,9 @@ func (w *Worker) newFinish() *batch.Batcher[*pendingOutcome] {
 	})
 }
 
-// onePerPost returns one outcome per post, and the rest, because a statement must not contain two
-// outcomes for the same post. A post has two outcomes if both its sender and a reconciliation have
-// ended; a success then comes first.
+// onePerPost splits outcomes into now, which has one outcome per post, and rest. A statement must
+// not contain two outcomes for the same post. A post has two outcomes if both its sender and a
+// reconciliation have ended. If one of the two is a success, it is in now.
 func onePerPost(all []*pendingOutcome) (now, rest []*pendingOutcome) {
 	at := map[publishing.PostID]int{}
 	for _, e := range all {
@@ -86,7 +88,7 @@ func onePerPost(all []*pendingOutcome) (now, rest []*pendingOutcome) {
 	return now, rest
 }
 
-// store stores outcomes in one statement, reports them to the actors, and returns the outcomes
+// store stores outcomes in one statement and reports them to the actors. It returns the outcomes
 // whose posts are locked. If the statement fails, store returns its error and reports no outcome.
 func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*pendingOutcome, err error) {
 	outcomes := make([]dispatch.Outcome, len(some))
@@ -110,8 +112,8 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 		}
 	}
 	over := map[tenancy.OrgID]int{}
-	// claims holds the organizations that have something to claim besides the posts they are queued
-	// for.
+	// claims holds the organizations that have something to claim besides the posts that they are
+	// queued for.
 	claims := map[tenancy.OrgID]bool{}
 	for _, e := range some {
 		f := found[e.Post]
@@ -135,12 +137,14 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 	return locked, nil
 }
 
-// storeAlone handles an outcome that could not be stored and returns how long to wait before
-// retrying it. It only delays an outcome whose rows are locked or whose statement timed out.
+// storeAlone handles an outcome that could not be stored. It returns how long to wait before the
+// next attempt. If the outcome's rows are locked or its statement timed out, storeAlone does
+// nothing more.
 //
-// If the database rejected the outcome, storeAlone stores it without the platform's texts, which
-// are the usual cause, and returns 0. If the database rejects that too, storeAlone sets the outcome
-// aside: the organization continues, and the post's timeline shows the cause.
+// If the database rejected the outcome, storeAlone tries to store it without the texts from the
+// platform, which are the usual cause. If that succeeds, it returns 0. Otherwise, it sets the
+// outcome aside: the organization continues with other posts, and the post's timeline shows the
+// cause.
 func (w *Worker) storeAlone(e *pendingOutcome, cause error) time.Duration {
 	if !pg.IsRefused(cause) {
 		if e.tries++; !pg.IsLocked(cause) && !errors.Is(cause, batch.ErrLocked) {

@@ -17,8 +17,8 @@ import (
 	"crier/tenancy"
 )
 
-// Rate limits how many posts all processes together send to a platform: a burst of Posts, then
-// Posts more in every span of Per, evenly spread.
+// Rate limits how many posts all processes together send to a platform. It allows a burst of Posts
+// posts. After that, it allows Posts more in every period of Per, evenly spaced.
 type Rate struct {
 	// Posts is at least 1.
 	Posts int
@@ -57,17 +57,18 @@ func (r *Rates) UnmarshalText(text []byte) error {
 
 // Bucket shares rates among processes; redis.Client implements it.
 type Bucket interface {
-	// Take takes up to n tokens of the named rate. It returns how many it took and how long until
-	// the next token is available. If it returns an error, it may have taken some.
+	// Take takes up to n tokens of the named rate. It returns how many tokens it took and how long
+	// it is until the next token is available. If Take returns an error, it may have taken some
+	// tokens anyway.
 	Take(
 		ctx context.Context, name string, posts int, per time.Duration, n int,
 	) (got int, wait time.Duration, err error)
 }
 
-// limits enforces platform rates across all processes: each post to a platform with a rate needs a
-// token from the shared bucket. A claim takes at most as many posts as there are tokens.
-// Organizations that the claim leaves out are queued and woken as tokens are taken for them. If a
-// wake-up is lost, the sweep wakes the organization.
+// limits enforces platform rates across all processes. Each post to a platform with a rate needs a
+// token from the shared bucket, and a claim takes no more posts than there are tokens.
+// Organizations that get no token are queued, and are woken once tokens have been taken for them.
+// If a wake-up is lost, the sweep wakes the organization.
 type limits struct {
 	// bucket is nil if the processes share no rates.
 	bucket Bucket
@@ -96,8 +97,8 @@ type limit struct {
 	// served is true while a goroutine serves the queue.
 	served bool
 
-	// Only the goroutine that serves the queue uses localRate and retryBucketAt. After an error, it
-	// does not use the bucket again until retryBucketAt.
+	// Only the goroutine that serves the queue uses localRate and retryBucketAt. After an error
+	// from the bucket, the goroutine does not use the bucket again until retryBucketAt.
 	localRate     *rate.Limiter
 	retryBucketAt time.Time
 }
@@ -108,12 +109,13 @@ const (
 	// minPause and maxPause bound the pause between two calls that take tokens.
 	minPause = 20 * time.Millisecond
 	maxPause = time.Second
-	// unusedPause is how long a token may stay unused before another organization is woken for it.
+	// unusedPause is how long a token may remain unused before another organization is woken to use
+	// it.
 	unusedPause = 200 * time.Millisecond
 	// maxTokens is the maximum number of tokens that a process may have at a time.
 	maxTokens = 64
-	// tokenLife is how long a token can be used. It keeps a token from being used together with
-	// tokens of a later span.
+	// tokenLife is how long a token can be used. The limit prevents old tokens from being used
+	// together with those of a later period.
 	tokenLife = 2 * time.Second
 )
 
@@ -154,7 +156,8 @@ func (l *limits) spend(claimed []dispatch.Claimed) {
 	}
 }
 
-// enqueue adds an organization to the queue of a platform that had no tokens for it.
+// enqueue adds an organization to a platform's queue. It is called if the platform had no tokens
+// for the organization.
 func (l *limits) enqueue(org tenancy.OrgID, platform string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,10 +197,12 @@ func (l *limits) serve(x *limit) {
 	}
 }
 
-// wanted returns the number of tokens to take: one for each queued organization, since most have
-// one post for a platform. It adds what the bucket gains in a quarter of tokenLife, because some
-// organizations have more. A process holds at most a quarter of a bucket, and no more tokens than
-// free permits. waiting is false if the queue is empty.
+// wanted returns the number of tokens to take. There should be one token for each queued
+// organization, because most organizations have one post for a platform. Some have more, so wanted
+// adds the number of tokens that the bucket gains in a quarter of tokenLife.
+//
+// A process never holds more than a quarter of a bucket, or more tokens than there are free
+// permits. waiting is false if the queue is empty.
 func (l *limits) wanted(x *limit) (n int, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,16 +211,16 @@ func (l *limits) wanted(x *limit) (n int, waiting bool) {
 	return n - x.left(l.clock.Now()), x.served
 }
 
-// unused reports whether any tokens are left. If so, the organizations that were woken for them may
-// no longer have anything to send.
+// unused reports whether any tokens are left. If so, the organizations that were woken for these
+// tokens may no longer have anything to send.
 func (l *limits) unused(x *limit) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return x.left(l.clock.Now()) > 0
 }
 
-// take takes tokens from the bucket. If there is no bucket or it has failed, take applies this
-// process's share of the rate instead.
+// take takes tokens from the bucket. If there is no bucket or the bucket has failed, take limits
+// posts to this process's share of the rate.
 func (l *limits) take(x *limit, n int) (got int, wait time.Duration) {
 	now := l.clock.Now()
 	if l.bucket != nil && !now.Before(x.retryBucketAt) {
@@ -237,8 +242,8 @@ func (l *limits) take(x *limit, n int) (got int, wait time.Duration) {
 	return got, 0
 }
 
-// book adds tokens for the next claims and returns the organizations to wake: one per token, or one
-// if there are no new tokens but earlier ones are unused.
+// book stores tokens for the next claims and returns the organizations to wake, one per token. If
+// there are no new tokens but some earlier tokens are unused, it returns one organization.
 func (l *limits) book(x *limit, tokens int) []fairqueue.Grant {
 	l.mu.Lock()
 	defer l.mu.Unlock()

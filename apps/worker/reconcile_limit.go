@@ -7,9 +7,10 @@ import (
 	"crier/tenancy"
 )
 
-// reconcileLimiter limits the reconciliations in progress, in total, per organization and per
-// destination. Destinations share the slots in the same way as permits. A destination that keeps
-// failing rests for longer and longer. A reconcileLimiter is safe for concurrent use.
+// reconcileLimiter limits how many reconciliations are in progress: in total, per organization and
+// per destination. Destinations share the slots in the same way as they share permits. A
+// destination that keeps failing must rest for increasingly long times. A reconcileLimiter is safe
+// for concurrent use.
 type reconcileLimiter struct {
 	slots int
 	rest  time.Duration // longest rest
@@ -29,8 +30,8 @@ type reconcileTarget struct {
 	open     int
 	failures int // in a row
 	until    time.Time
-	// org is the organization that all failures in a row belong to, or zero if they belong to
-	// several.
+	// org is the organization to which all consecutive failures belong. It is zero if they belong
+	// to several organizations.
 	org tenancy.OrgID
 }
 
@@ -38,12 +39,13 @@ const (
 	reconcileSlots = 256
 	// orgSlots bounds an organization's reconciliations in progress.
 	orgSlots = 16
-	// firstRest is the rest after the first failure. It doubles with each further failure, up to
-	// longestRest.
+	// firstRest is how long a destination rests after its first failure. The time doubles with each
+	// further failure, up to longestRest.
 	firstRest   = 5 * time.Second
 	longestRest = 2 * time.Minute
-	// maxTargets bounds the failed destinations that are remembered. maxOrgTargets bounds, per
-	// organization, the destinations that have failed for no other organization.
+	// maxTargets is the maximum number of failed destinations that are remembered. maxOrgTargets is
+	// the maximum per organization, counting only destinations that have failed for no other
+	// organization.
 	maxTargets    = 4096
 	maxOrgTargets = 64
 	// targetLife is how long a failed destination is remembered after its rest ends.
@@ -68,8 +70,8 @@ func (l *reconcileLimiter) resting(now time.Time) (out []string) {
 	return out
 }
 
-// admit takes a slot and reports whether it got one. A destination that has failed gets one slot at
-// a time.
+// admit takes a slot and reports whether it got one. A destination that has failed gets only one
+// slot at a time.
 func (l *reconcileLimiter) admit(k reconcileKey) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,11 +126,11 @@ func (x *reconcileTarget) fail(org tenancy.OrgID) {
 	}
 }
 
-// evict removes destinations that failed long ago. If too many remain, either for this organization
-// alone or in total, it also removes the one whose rest ends first.
+// evict forgets destinations that failed long ago. If too many failed destinations remain, either
+// for this organization alone or in total, it also forgets the one whose rest ends first.
 //
-// The limit per organization comes first: an organization chooses the hosts of its channels, and
-// failures of its own hosts should not evict other destinations.
+// The limit per organization is applied first. An organization chooses the hosts of its channels,
+// and failures of these hosts should not evict other destinations.
 func (l *reconcileLimiter) evict(org tenancy.OrgID, now time.Time) {
 	own, all := earliest{}, earliest{}
 	for name, x := range l.all {

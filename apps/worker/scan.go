@@ -8,10 +8,10 @@ import (
 	"crier/tenancy"
 )
 
-// scans tracks which channels were visited for organizations with more channels than one claim
-// visits. Such an organization's offer is answered once a permit was used or all channels were
-// visited. Until then, the organization takes turns with the others. Only the claim loop uses
-// scans.
+// scans tracks which channels have been visited in organizations that have more channels than one
+// claim visits. The worker responds to such an organization's offer once a post has been claimed or
+// all channels have been visited. Until then, the organization takes turns with the others. Only
+// the claim loop uses scans.
 type scans map[tenancy.OrgID]scan
 
 type scan struct {
@@ -20,7 +20,8 @@ type scan struct {
 	next  *time.Time // earliest due time found since the scan began
 }
 
-// maxScans bounds how many organizations can start their next scan beyond their first channel.
+// maxScans is the maximum number of organizations whose next scan may begin partway through their
+// channels.
 const maxScans = 10_000
 
 // want returns a Want that continues an organization's scan where the last claim ended.
@@ -28,16 +29,18 @@ func (s scans) want(org tenancy.OrgID, permits int) dispatch.Want {
 	return dispatch.Want{Org: org, Permits: permits, After: s[org].after}
 }
 
-// restart begins a new scan after a failed claim. The next claim continues at the same channel, and
-// the scan then visits all channels, because posts may have become due on channels visited earlier.
+// restart begins a new scan after a failed claim. The new scan begins at the channel where the
+// failed claim began. It visits all channels, even those visited earlier, because posts may have
+// become due on them.
 func (s scans) restart(org tenancy.OrgID) {
 	if x, ok := s[org]; ok {
 		s[org] = scan{after: x.after}
 	}
 }
 
-// advance adds a claim's result to an organization's scan. done is false if other channels must be
-// visited before the offer is answered; until then, next is unknown.
+// advance adds a claim's result to an organization's scan. If done is true, the worker can respond
+// to the offer, and next is when the next post is due. If done is false, more channels must be
+// visited first, and next is unknown.
 func (s scans) advance(want dispatch.Want, round dispatch.ClaimResult, claimed int) (next *time.Time, done bool) {
 	org, x := want.Org, s[want.Org]
 	delete(s, org)

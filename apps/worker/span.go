@@ -7,17 +7,19 @@ import (
 	"crier/tenancy"
 )
 
-// spans holds, for each organization whose last claim timed out, how many channels the next claim
-// may visit. An organization or a row that takes too long is thus soon claimed alone and in smaller
-// windows, while the other organizations are claimed together. Only the claim loop uses spans.
+// spans limits how many channels the next claim may visit for an organization whose recent claims
+// timed out. An organization or a row that takes too long is thus soon claimed on its own and in
+// smaller windows, while the other organizations are still claimed together. Only the claim loop
+// uses spans.
 type spans map[tenancy.OrgID]int
 
 const (
 	// maxSpan is the number of channels in the largest claim.
 	maxSpan = claimWidth * dispatch.ClaimWindow
-	// spanDivisor is how many claims replace one that timed out.
+	// spanDivisor is the number of smaller claims that replace a claim that timed out.
 	spanDivisor = 8
-	// maxSpans bounds the organizations in spans. If more time out, the whole database is slow.
+	// maxSpans is the maximum number of organizations in spans. If more organizations time out, the
+	// database as a whole is slow.
 	maxSpans = 10_000
 )
 
@@ -27,8 +29,8 @@ type span struct {
 	window int
 }
 
-// split divides wants into claims. Organizations without a limit go into the first claim. The
-// others follow, largest limit first.
+// split divides wants into claims. Organizations that have no limit go into the first claim. The
+// other claims follow, those with the largest limit first.
 func (s spans) split(wants []dispatch.Want) (out []span) {
 	wants = slices.Clone(wants)
 	slices.SortStableFunc(wants, func(a, b dispatch.Want) int { return s.of(b.Org) - s.of(a.Org) })

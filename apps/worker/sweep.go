@@ -11,15 +11,15 @@ import (
 	"crier/publishing/scheduler/dispatch"
 )
 
-// sweepHorizon is how far ahead a sweep looks for due posts; the woken organizations then set their
-// timers.
+// sweepHorizon is how far into the future a sweep looks for posts. The organizations that it wakes
+// then set their timers.
 const sweepHorizon = time.Minute
 
 // minSweepGap is the shortest time between two sweeps.
 const minSweepGap = time.Second
 
-// sweepStep is the deadline of one step of a sweep. Each statement in the step has a shorter
-// deadline.
+// sweepStep is the time limit for one step of a sweep. Each statement in the step has a shorter
+// limit.
 const sweepStep = time.Minute
 
 func (w *Worker) newSweeper() *lifecycle.Loop {
@@ -65,8 +65,8 @@ func (s *sweep) begin(context.Context) (more bool, err error) {
 	return false, nil
 }
 
-// part returns a step that runs do, or does nothing while this process owns no shard. The step's
-// errors begin with name.
+// part returns a step that calls do if this process owns any shards. The step's errors begin with
+// name.
 func (s *sweep) part(name string, do func(context.Context, dispatch.Lease) error) lifecycle.Step {
 	return func(ctx context.Context) (more bool, err error) {
 		if len(s.lease.Shards) == 0 {
@@ -115,10 +115,10 @@ type wakeRound struct {
 	began, end time.Time
 }
 
-// isDue reports whether it is time to wake all organizations again. Waking them reads most of what
-// is due, which the actors usually know already. The pause after a round is therefore ten times as
-// long as the round took, but at most 15 seconds. If the lease's shards have changed, there is no
-// pause.
+// isDue reports whether it is time to wake all organizations again. A round of wake-ups reads most
+// of the due posts, although the actors usually know about them already. The pause after a round is
+// therefore ten times as long as the round took, but at most 15 seconds. If the lease's shards have
+// changed, there is no pause.
 func (l wakeRound) isDue(lease dispatch.Lease, now time.Time) bool {
 	rest := min(10*l.end.Sub(l.began), 15*time.Second)
 	return !slices.Equal(lease.Shards, l.lease.Shards) || now.Sub(l.end) >= rest

@@ -9,10 +9,10 @@ import (
 	"crier/platform/lifecycle"
 )
 
-// How long a piece of work in each loop may take before the loop counts as hanging. The limits are
-// longer than the deadlines of the loops' statements. If the database rejects many outcomes one by
-// one, the finish loop may exceed its limit; other processes then take the shards and may be
-// delayed for as long.
+// How long each loop may work without a break before it counts as hanging. The limits are longer
+// than the timeouts of the loops' statements. If the database rejects many outcomes one by one, the
+// finish loop may exceed its limit. Other processes then take over the shards, and may be delayed
+// for just as long.
 const (
 	claimHangs  = 30 * time.Second
 	finishHangs = 45 * time.Second
@@ -20,15 +20,16 @@ const (
 	watchEvery  = 5 * time.Second
 )
 
-// hang holds what watch has seen and done.
+// hang holds the state that watch keeps between checks.
 type hang struct {
 	suspended bool
 	loop      string // the loop that hung at the last check, or ""
 }
 
 // watch suspends this process in the cluster while one of its loops hangs, so that other processes
-// publish for its organizations. It acts only if it sees a hang twice in a row, because after the
-// operating system has paused the process, all work looks too old for a moment.
+// publish for its organizations. It acts only if two checks in a row find that a loop hangs,
+// because after the operating system has paused the process, all work briefly appears to have taken
+// too long.
 func (w *Worker) watch(context.Context) (more bool, err error) {
 	hangs := ""
 	for name, d := range w.watchdogs() {
@@ -50,7 +51,7 @@ func (w *Worker) watch(context.Context) (more bool, err error) {
 	return false, nil
 }
 
-// watchdogs returns the watchdogs of the loops and their names, in a fixed order.
+// watchdogs returns the loops' names and watchdogs in a fixed order.
 func (w *Worker) watchdogs() iter.Seq2[string, *lifecycle.Watchdog] {
 	return func(yield func(string, *lifecycle.Watchdog) bool) {
 		_ = yield("claim", &w.claiming) && yield("finish", &w.finishing) && yield("sweep", &w.sweeping)

@@ -23,24 +23,24 @@ import (
 // Config configures a Worker. MaxReconcileRest has no environment variable: boot derives it from
 // the reconcile window.
 type Config struct {
-	// MaxReconcileRest bounds how long an unresponsive platform is left alone before it is queried
-	// about unknown outcomes again.
+	// MaxReconcileRest limits how long an unresponsive platform is left alone before it is queried
+	// again about unknown outcomes.
 	MaxReconcileRest time.Duration
 
-	// MaxInFlight bounds the posts in flight. A single destination gets at most half of
-	// MaxInFlight.
+	// MaxInFlight is the maximum number of posts in flight. A single destination gets at most half
+	// of them.
 	MaxInFlight int `env:"MAX_IN_FLIGHT, default=4096" doc:"Maximum number of posts that a process sends at the same time."`
-	// SweepInterval bounds how long a post that no timer covers goes unnoticed.
+	// SweepInterval limits how long a post that no timer covers can go unnoticed.
 	SweepInterval time.Duration `env:"SWEEP_INTERVAL, default=5s" doc:"How often the worker searches for posts that no timer covers."`
 	// DrainTimeout limits how long Stop waits for posts in flight, counted from Drain.
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long a stopping process waits for posts in flight."`
 	// Rates apply to all processes together. The processes share them through Redis; without Redis,
-	// each process uses its share.
-	Rates Rates `env:"PLATFORM_RATES" doc:"Maximum number of posts per interval for each platform, such as bluesky=600/1m,sandbox=10/1s."`
+	// each process limits itself to its share.
+	Rates Rates `env:"PLATFORM_RATES" doc:"Maximum number of posts per platform and interval, such as bluesky=600/1m,sandbox=10/1s."`
 }
 
-// Validate returns all faults in the configuration, joined; errors.As finds an env.Fault in the
-// result.
+// Validate returns all configuration faults as one joined error. errors.As can extract an env.Fault
+// from it.
 func (c Config) Validate() error {
 	var faults env.Faults
 	faults.Number("MAX_IN_FLIGHT", int64(c.MaxInFlight), 1, 100_000)
@@ -51,18 +51,20 @@ func (c Config) Validate() error {
 
 // Actors gives access to the organizations' actors; see org.Client.
 type Actors interface {
-	// Granted answers an offer. claimed is the number of posts now in flight, and next is when the
-	// next post is due, or nil if none is.
+	// Granted responds to an offer. claimed is the number of posts that were claimed, and next is
+	// when the next post is due, or nil if none is.
 	Granted(org tenancy.OrgID, claimed int, next *time.Time, now time.Time)
-	// Refused answers an offer whose claim failed. The organization may offer again after wait.
+	// Refused responds to an offer whose claim failed. The organization may make another offer
+	// after wait.
 	Refused(org tenancy.OrgID, wait time.Duration)
-	// Done reports posts that are no longer in flight. waits means that the organization is queued
+	// Done reports that posts are no longer in flight. If waits is true, the organization is queued
 	// for a permit and will be woken.
 	Done(org tenancy.OrgID, posts int, waits bool)
-	// Wake sets the organization's timer to due, by the database's clock. It does not wait. If a
-	// Wake is lost, the sweep wakes the organization.
+	// Wake sets the organization's timer to due, which is a time on the database's clock. It does
+	// not wait. If a Wake is lost, the sweep wakes the organization.
 	Wake(ctx context.Context, org tenancy.OrgID, due time.Time)
-	// SetNow reports the database's time, as returned by a statement that began at asked.
+	// SetNow reports the database's time, as returned by a statement that was started at the time
+	// asked.
 	SetNow(now, asked time.Time)
 }
 
@@ -71,18 +73,18 @@ type Claimer interface {
 	// Warmup makes Postgres plan the statements in advance. Callers can ignore the error, because
 	// the statements work without a warm-up.
 	Warmup(ctx context.Context) error
-	// Claim claims due posts of the wanted organizations, visiting at most window channels of each.
-	// Any error comes from the database; unanswered then lists the numbers of the statements that
-	// may have claimed posts.
+	// Claim claims due posts for the organizations in wants. It visits at most window channels of
+	// each organization. Any error comes from the database. If Claim returns an error, unanswered
+	// lists the numbers of the statements that may have claimed posts anyway.
 	Claim(
 		ctx context.Context, l dispatch.Lease, wants []dispatch.Want, window int, limits dispatch.ClaimLimits,
 	) (result dispatch.ClaimResult, unanswered []int64, err error)
 	// GiveBack returns the posts of unanswered claims to the queue. It may be repeated after an
 	// error.
 	GiveBack(ctx context.Context, l dispatch.Lease, unanswered []int64) error
-	// Load reads what is needed to send the posts. A post that cannot be read is in unreadable with
-	// its outcome. A post that this process may no longer send is in neither map. If Load returns
-	// an error, posts in neither map were not loaded.
+	// Load reads what is needed to send the claimed posts. If a post cannot be read, unreadable
+	// contains its outcome. A post that this process may no longer send is in neither map. If Load
+	// returns an error, the posts in neither map were not loaded.
 	Load(
 		ctx context.Context, claimed []dispatch.Claimed,
 	) (works map[publishing.PostID]dispatch.Work, unreadable map[publishing.PostID]dispatch.Outcome, err error)
@@ -90,17 +92,18 @@ type Claimer interface {
 
 // Publisher sends posts and stores their outcomes; see scheduler.Sender.
 type Publisher interface {
-	// Send sends a claimed post and returns its outcome, which the caller stores with Finish. yield
-	// waits for d without holding a permit, or returns an error if the post must end instead.
+	// Send sends a claimed post and returns its outcome, which the caller stores with Finish. To
+	// wait for d without holding a permit, Send calls yield. If yield returns an error, Send must
+	// not continue but return an outcome.
 	Send(
 		ctx context.Context, w dispatch.Work, yield func(ctx context.Context, d time.Duration) error,
 	) dispatch.Outcome
-	// Finish stores outcomes in one statement. After an error for which pg.IsAway returns true, the
-	// outcomes may have been stored, and Finish may be repeated. After any other Postgres error, no
-	// outcome was stored.
+	// Finish stores outcomes in one statement. If it returns an error for which pg.IsAway returns
+	// true, the outcomes may have been stored anyway, and Finish may be repeated. If it returns any
+	// other Postgres error, no outcome was stored.
 	Finish(ctx context.Context, outcomes []dispatch.Outcome) ([]dispatch.Finished, error)
-	// SetAside records in a post's timeline that the outcome cannot be stored, and why. It returns
-	// any database error.
+	// SetAside records in a post's timeline that the post's outcome cannot be stored, and why. It
+	// returns any database error.
 	SetAside(ctx context.Context, o dispatch.Outcome, cause error) error
 }
 
@@ -110,25 +113,28 @@ type Maintainer interface {
 	// Maintain abandons posts that are late, stuck or orphaned, and ends the claims of dead
 	// processes. It returns all errors, joined.
 	Maintain(ctx context.Context, l dispatch.Lease) (scheduler.Maintained, error)
-	// ClaimUnknown claims and loads posts with an unknown outcome whose platform must be queried
-	// now. It calls admit before claiming a post; if admit returns false, the post is left for
-	// later. For resting destinations, it does not call admit, and claims only posts that end
-	// without querying the platform. Any error comes from the database; unknown then still holds
-	// the posts that were claimed and loaded.
+	// ClaimUnknown claims and loads posts that have an unknown outcome and whose platform must be
+	// queried now. It calls admit before it claims a post. If admit returns false, the post is left
+	// for later. If a post's destination is in resting, ClaimUnknown does not call admit, and
+	// claims the post only if it will end without a query to the platform.
+	//
+	// Any error comes from the database. Even then, unknown contains the posts that were claimed
+	// and loaded.
 	ClaimUnknown(
 		ctx context.Context, l dispatch.Lease, resting []string, admit func(dispatch.UnknownPost) bool,
 	) (unknown []scheduler.Unknown, more bool, err error)
 	// Reconcile queries the platform about an unknown outcome and returns the resulting outcome.
-	// unanswered explains why the destination did not respond; it is nil if the destination
-	// responded or was not queried.
+	// unanswered is an error that explains why the destination did not respond. It is nil if the
+	// destination responded or was not queried.
 	Reconcile(ctx context.Context, u scheduler.Unknown) (out dispatch.Outcome, unanswered error)
-	// Sweep returns when each organization has its first post due within the horizon. now is the
-	// database's time, or zero if nothing is due. Any error comes from the database.
+	// Sweep returns the organizations that have a post due within the horizon, and when the first
+	// such post of each is due. now is the database's time, or zero if nothing is due. Any error
+	// comes from the database.
 	Sweep(
 		ctx context.Context, l dispatch.Lease, horizon time.Duration,
 	) (next map[tenancy.OrgID]time.Time, now time.Time, err error)
-	// WriteOccurrences inserts the next occurrences of repeated posts. more requests another call
-	// at once. An error means that the database could not be reached.
+	// WriteOccurrences inserts the next occurrences of repeated posts. If more is true, it should
+	// be called again immediately. An error means that the database could not be reached.
 	WriteOccurrences(ctx context.Context, l dispatch.Lease) (written int, more bool, err error)
 }
 
@@ -140,7 +146,8 @@ type Deps struct {
 	Actors     Actors
 	// Offers holds the claims that the organizations' actors have requested.
 	Offers *fairqueue.Offers
-	// Lease returns the shards that this process owns now. They may change between two calls.
+	// Lease returns the shards that this process owns now. The result may change from one call to
+	// the next.
 	Lease func() dispatch.Lease
 	// Suspend hands this process's organizations over to other processes while a loop hangs.
 	Suspend func(reason string)
@@ -217,7 +224,7 @@ func New(cfg Config, deps Deps) *Worker {
 	return w
 }
 
-// Start begins claiming and sweeping. The first sweep runs at once. Start must be called once.
+// Start begins claiming and sweeping. The first sweep runs at once. Start must be called only once.
 func (w *Worker) Start(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	starting, stop := context.WithCancel(ctx)
@@ -242,8 +249,8 @@ func (w *Worker) warmup(ctx context.Context) {
 	}
 }
 
-// Drain stops claiming. Calls in progress continue, and DRAIN_TIMEOUT begins. A post that is
-// waiting for its platform goes back to the queue, for another process.
+// Drain stops claiming and starts the DRAIN_TIMEOUT period. Calls in progress continue. A post that
+// is waiting for its platform goes back to the queue, so that another process can send it.
 func (w *Worker) Drain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -319,7 +326,7 @@ func (w *Worker) releasePermit(destination string) {
 	w.destinations.release(destination)
 }
 
-// takePermit takes a permit for a destination after a wait, even if none is free.
+// takePermit takes back a permit for a destination after a post has waited, even if none is free.
 func (w *Worker) takePermit(destination string) {
 	w.mu.Lock()
 	w.free--
@@ -365,8 +372,8 @@ func (w *Worker) send(ctx context.Context, c dispatch.Claimed, work dispatch.Wor
 	w.finishClaim(c, out)
 }
 
-// finishClaim releases the permit only once the outcome is queued, so that a full queue of outcomes
-// also stops claiming.
+// finishClaim queues the outcome and then releases the permit. In this order, a full queue of
+// outcomes also stops claiming.
 func (w *Worker) finishClaim(c dispatch.Claimed, out dispatch.Outcome) {
 	defer w.sending.Done()
 	w.finish.Add(&pendingOutcome{Outcome: out, posts: 1, destination: c.Destination})

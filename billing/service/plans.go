@@ -1,5 +1,5 @@
-// Package service reports which plan an organization has. It serves other packages inside their
-// transactions, and the routes for plans.
+// Package service reports which plan an organization has. It is used by other packages inside their
+// transactions, and by the routes for plans.
 package service
 
 import (
@@ -11,15 +11,16 @@ import (
 	"crier/tenancy"
 )
 
-// Plans implements billing.Plans. Publishing and tenancy call its method Limits to find out what an
+// Plans implements billing.Plans. Publishing and tenancy call Limits to find out what an
 // organization's plan allows. Plans is safe for concurrent use.
 type Plans struct{ catalogue billing.Catalogue }
 
 // New returns the instance's plans.
 func New(catalogue billing.Catalogue) *Plans { return &Plans{catalogue: catalogue} }
 
-// Limits returns what an organization's plan allows. It reads with q, which must be a transaction
-// of the organization. After an error, which comes from Postgres, the transaction must end.
+// Limits returns what an organization's plan allows. It reads the database through q, which must be
+// a transaction of the organization. Any error comes from Postgres, and the transaction must then
+// end.
 func (s *Plans) Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (tenancy.Limits, error) {
 	limits := s.catalogue.Of(org).Limits()
 	if !s.catalogue.Limited() {
@@ -31,7 +32,7 @@ func (s *Plans) Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (te
 }
 
 // OnDefault returns the default plan's name and how many of the given organizations are on that
-// plan. The number is 0 if the plan has no limits, as on an instance without plans.
+// plan. n is 0 if the plan has no limits, as on an instance without plans.
 func (s *Plans) OnDefault(orgs []tenancy.OrgID) (plan string, n int) {
 	plan = string(s.catalogue.Default)
 	for _, org := range orgs {

@@ -14,7 +14,7 @@ const monthsSince = `-- billing.MonthsSince
 select created_at from organization where id = $1`
 
 // MonthsSince returns when an organization's first billing month began. It returns Postgres errors
-// unchanged, and pgx.ErrNoRows if there is no such organization.
+// unchanged, and pgx.ErrNoRows if the organization does not exist.
 func MonthsSince(ctx context.Context, q pg.Querier, org tenancy.OrgID) (at time.Time, err error) {
 	return at, q.QueryRow(ctx, monthsSince, org).Scan(&at)
 }

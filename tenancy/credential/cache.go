@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// trustReceiving is how long a cached credential is used without another lookup while this
-	// process receives revocations.
+	// trustReceiving is how long a process that is receiving revocations can use a cached
+	// credential before looking it up again.
 	trustReceiving = time.Minute
-	// trustAlone is how long a cached credential is used while this process does not receive
-	// revocations.
+	// trustAlone is how long a process that is not receiving revocations can use a cached
+	// credential before looking it up again.
 	trustAlone = 5 * time.Second
-	// unknownFor is how long a hash without a credential is rejected without another lookup.
+	// unknownFor is how long a hash that matches no credential is rejected before it is looked up
+	// again.
 	unknownFor = 2 * time.Second
 
 	maxCached  = 100_000
@@ -38,8 +39,8 @@ type cached[V Credential] struct {
 	found time.Time
 }
 
-// Cache caches lookups of one kind of credential, such as API keys. Hashes without a credential are
-// cached separately, so that they cannot evict credentials. A Cache is safe for concurrent use.
+// Cache caches lookups of one kind of credential, such as API keys. Hashes that match no credential
+// are cached separately, so that they cannot evict credentials. A Cache is safe for concurrent use.
 type Cache[V Credential] struct {
 	clock       clock.Clock
 	revocations Revocations // nil if this process receives none
@@ -53,18 +54,18 @@ type Cache[V Credential] struct {
 	epoch uint64
 }
 
-// NewCache returns an empty Cache that looks up credentials with find. r is nil in a process that
-// does not receive revocations.
+// NewCache returns an empty Cache that looks up credentials with find. In a process that does not
+// receive revocations, r is nil.
 func NewCache[V Credential](c clock.Clock, r Revocations, find Find[V]) *Cache[V] {
 	return &Cache[V]{
-		clock: c, revocations: r, lookUps: NewLookUps(find),
+		clock: c, revocations: r, lookUps: NewLookups(find),
 		known:   boundedCache[cached[V]]{life: trustReceiving, most: maxCached},
 		unknown: boundedCache[time.Time]{life: unknownFor, most: maxUnknown},
 	}
 }
 
-// Find returns the credential with the given hash; found is false if there is none. After an error,
-// it is unknown whether the credential exists.
+// Find returns the credential with the given hash; found is false if there is none. If Find returns
+// an error, the credential may or may not exist.
 func (c *Cache[V]) Find(ctx context.Context, hash []byte) (value V, found bool, err error) {
 	name := hexOf(hash)
 	now := c.clock.Now()
@@ -99,7 +100,7 @@ func (c *Cache[V]) Find(ctx context.Context, hash []byte) (value V, found bool, 
 	return value, found, nil
 }
 
-// trust returns how long a cached credential is used without another lookup.
+// trust returns how long a cached credential can be used before it is looked up again.
 func (c *Cache[V]) trust() time.Duration {
 	if c.revocations != nil && c.revocations.Healthy() {
 		return trustReceiving
@@ -107,8 +108,8 @@ func (c *Cache[V]) trust() time.Duration {
 	return trustAlone
 }
 
-// Forget removes the credential with the given hash. Lookups in progress do not cache their
-// results.
+// Forget removes the credential with the given hash from the cache. Lookups that are already in
+// progress do not cache their results.
 func (c *Cache[V]) Forget(hash []byte) { c.forget(hexOf(hash)) }
 
 func (c *Cache[V]) forget(name string) {
@@ -119,9 +120,9 @@ func (c *Cache[V]) forget(name string) {
 	c.unknown.drop(name)
 }
 
-// ForgetOrgs removes the credentials of the given organizations. It also removes every hash without
-// a credential, so that a restored organization's credentials are found again. It scans the whole
-// cache.
+// ForgetOrgs removes the credentials of the given organizations from the cache. It also removes
+// every hash that matched no credential, so that the credentials of a restored organization are
+// found again. ForgetOrgs scans the whole cache.
 func (c *Cache[V]) ForgetOrgs(orgs ...tenancy.OrgID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,8 +131,9 @@ func (c *Cache[V]) ForgetOrgs(orgs ...tenancy.OrgID) {
 	c.unknown.clear()
 }
 
-// ForgetRevoked handles a revocation, which is either a credential's hash in hexadecimal or an
-// organization's id. It removes that credential, or that organization's credentials.
+// ForgetRevoked removes revoked credentials from the cache. revoked is either the hash of a
+// credential, in hexadecimal, or the id of an organization. In the latter case, all of the
+// organization's credentials are removed.
 func (c *Cache[V]) ForgetRevoked(revoked string) {
 	if org, ok := id.Parse[tenancy.OrgTag](revoked); ok {
 		c.ForgetOrgs(org)
@@ -149,9 +151,11 @@ func (c *Cache[V]) ForgetAll() {
 	c.unknown.clear()
 }
 
-// boundedCache holds up to most values in two maps. When the young map is full or older than life,
-// it replaces the old map, whose values are dropped. A value therefore stays for at least life
-// unless the cache is full, and for at most twice life while values are being added.
+// boundedCache holds a limited number of values in two maps, young and old. New values are added to
+// young. When young is full or older than life, it replaces old, and the values in old are dropped.
+//
+// A value therefore stays in the cache for at least life, unless the cache fills up. While values
+// are being added, a value stays for at most twice life.
 type boundedCache[V any] struct {
 	life       time.Duration
 	most       int
@@ -191,5 +195,5 @@ func (a *boundedCache[V]) dropIf(drop func(V) bool) {
 
 func (a *boundedCache[V]) clear() { a.young, a.old = nil, nil }
 
-// hexOf returns a hash in hexadecimal, the form that the cache and revocations use.
+// hexOf returns a hash in hexadecimal, the format used by the cache and by revocations.
 func hexOf(hash []byte) string { return hex.EncodeToString(hash) }

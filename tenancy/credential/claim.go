@@ -7,13 +7,13 @@ import (
 	"crier/tenancy/db"
 )
 
-// Claim holds what an identity provider reported about a person without an account.
+// Claim holds what an identity provider reported about a person who has no account yet.
 type Claim struct {
 	db.IdentityKey
 	Email string `db:"email"`
 	Name  string `db:"name"`
-	// Verified is false unless the provider confirms that the address is verified. An unverified
-	// address cannot be used to register.
+	// Verified means that the provider has verified the email address. An unverified address cannot
+	// be used to register.
 	Verified  bool      `db:"verified"`
 	ExpiresAt time.Time `db:"expires_at"`
 }
@@ -33,7 +33,8 @@ const claimTake = `-- tenancy.ClaimTake
 delete from identity_claim where hash = $1 and expires_at > $2
 returning provider, issuer, subject, email, name, verified, expires_at`
 
-// TakeClaim deletes and returns an unexpired claim, or returns pgx.ErrNoRows if there is none.
+// TakeClaim deletes and returns the claim with the given token hash. It returns pgx.ErrNoRows if
+// there is no such claim or the claim has expired.
 func TakeClaim(ctx context.Context, tx *db.GateTx, hash []byte, now time.Time) (Claim, error) {
 	return db.One[Claim](ctx, tx, claimTake, hash, now)
 }

@@ -15,15 +15,17 @@ func CreateConfirmation(ctx context.Context, tx *db.GateTx, c Confirmation) erro
 	return err
 }
 
-// ConfirmationByHash returns the confirmation whose link has the given token hash. It returns
-// pgx.ErrNoRows if the link is invalid or belongs to another kind of confirmation.
+// ConfirmationByHash returns the confirmation that has a link with the given token hash. It returns
+// pgx.ErrNoRows if the link does not exist, or if its confirmation has expired or is of a different
+// kind.
 func ConfirmationByHash(
 	ctx context.Context, tx *db.GateTx, hash []byte, kind ConfirmationKind, now time.Time,
 ) (Confirmation, error) {
 	return db.One[Confirmation](ctx, tx, confirmationFind, hash, kind, now)
 }
 
-// ReadConfirmation returns an unexpired confirmation, or pgx.ErrNoRows if there is none.
+// ReadConfirmation returns the confirmation with the given id. It returns pgx.ErrNoRows if there is
+// no such confirmation or the confirmation has expired.
 func ReadConfirmation(
 	ctx context.Context, tx *db.GateTx, confirmation tenancy.ConfirmationID, now time.Time,
 ) (Confirmation, error) {
@@ -51,8 +53,8 @@ func LockConfirmation(
 	return db.One[ConfirmationOf](ctx, tx, confirmationByHash, hash, kind, now)
 }
 
-// FollowLink records that a link was followed. It returns the number of the confirmation's sides on
-// which a link has been followed, or pgx.ErrNoRows if there is no such link.
+// FollowLink records that the link with the given hash was followed. It returns how many of the
+// confirmation's sides have a followed link, or pgx.ErrNoRows if the link does not exist.
 func FollowLink(ctx context.Context, tx *db.GateTx, hash []byte, c Confirmation, now time.Time) (sides int, err error) {
 	if err := db.Change(ctx, tx, confirmationFollow, hash, now); err != nil {
 		return 0, err
@@ -73,8 +75,8 @@ func DeleteConfirmations(ctx context.Context, tx *db.GateTx, person tenancy.Pers
 	return err
 }
 
-// ConfirmationKind is what a confirmation completes. The confirmation table has a CHECK constraint
-// with the same values.
+// ConfirmationKind is the kind of operation that a confirmation completes. The confirmation table
+// has a CHECK constraint with the same values.
 type ConfirmationKind string
 
 // The kinds of confirmation.
@@ -85,7 +87,7 @@ const (
 )
 
 // Side says whether a link for an address change was sent to the old or the new address. Links for
-// other confirmations have SideNew.
+// all other kinds of confirmation have SideNew.
 type Side string
 
 // The two sides of an address change.
@@ -94,8 +96,8 @@ const (
 	SideNew Side = "new"
 )
 
-// Confirmation is a registration, password reset or address change that takes effect when an
-// emailed link is followed.
+// Confirmation is a pending registration, password reset or address change. It takes effect when
+// its emailed link is followed. An address change has two links, one for each side.
 type Confirmation struct {
 	ID           tenancy.ConfirmationID `db:"id"`
 	Kind         ConfirmationKind       `db:"kind"`
@@ -141,7 +143,7 @@ const confirmationByHash = `-- tenancy.ConfirmationByHash
 select ` + confirmationColumns + `, l.side from confirmation_link l join confirmation c on c.id = l.confirmation_id
 where l.hash = $1 and c.kind = $2 and c.expires_at > $3 for update of c`
 
-// ConfirmationOf is a confirmation and the side of one of its links.
+// ConfirmationOf combines a confirmation with the side of one of its links.
 type ConfirmationOf struct {
 	Confirmation
 	Side Side `db:"side"`

@@ -11,28 +11,30 @@ import (
 )
 
 const (
-	// lookupTimeout is the deadline of a batch, including retries. Callers share a batch, so a
-	// batch does not end when a caller's context does.
+	// lookupTimeout is the time limit for a batch of lookups, including retries. Several callers
+	// share a batch, so the batch continues even if one caller's context ends.
 	lookupTimeout = 10 * time.Second
 	// maxLookups is the maximum number of hashes in one statement.
 	maxLookups = 500
-	// MissPause is the delay between a statement that found nothing and the next statement.
+	// MissPause is the pause after a statement that found no credentials.
 	MissPause = 20 * time.Millisecond
 )
 
-// Find returns the credentials with the given hashes, keyed by hash. Hashes without a credential
-// are not in the map.
+// Find returns the credentials with the given hashes, keyed by hash. The map has no entry for a
+// hash that matches no credential.
 type Find[V any] func(ctx context.Context, hashes [][]byte) (map[string]V, error)
 
 // Lookups finds credentials, such as API keys or sessions, by hash. It executes one statement at a
-// time, and calls that arrive in the meantime share the next statement. A call never receives the
-// result of a statement that began before the call, because that result may contain a credential
-// that has been revoked since.
+// time. Calls that arrive while a statement is running share the next statement. They never receive
+// the result of the running statement, because a credential in that result may have been revoked
+// since.
 //
-// The cost of guessing credentials is bounded: one statement at a time, and at most one per
-// MissPause while nothing is found. Looking up a valid credential takes no longer than the running
-// statement, one pause and the lookup's own statement, unless maxLookups or more others are queued
-// ahead.
+// Lookups also limits the load that guessing credentials can cause. Only one statement runs at a
+// time, and while no credentials are found, at most one statement runs per MissPause.
+//
+// Looking up a valid credential takes at most as long as the running statement, one pause, and the
+// lookup's own statement. It can take longer if at least maxLookups other lookups are queued ahead
+// of it.
 type Lookups[V any] struct {
 	find Find[V]
 
@@ -42,14 +44,14 @@ type Lookups[V any] struct {
 	waiting map[string]*list.Element // the queue's elements, by hash
 }
 
-// NewLookUps returns a Lookups that uses find.
-func NewLookUps[V any](find Find[V]) *Lookups[V] { return &Lookups[V]{find: find} }
+// NewLookups returns a Lookups that uses find.
+func NewLookups[V any](find Find[V]) *Lookups[V] { return &Lookups[V]{find: find} }
 
 // lookUp is a lookup of one hash. Several callers can share it.
 type lookUp[V any] struct {
 	hash    string
 	callers int // number of waiting callers while queued; protected by Lookups.mu
-	// done is closed once the fields below are set.
+	// done is closed once the fields below have been set.
 	done  chan struct{}
 	value V
 	found bool
@@ -70,8 +72,8 @@ func (l *Lookups[V]) Get(ctx context.Context, hash []byte) (value V, found bool,
 	}
 }
 
-// enqueue adds a caller to the queued lookup of a hash, or queues one if there is none. It starts
-// run unless run is active.
+// enqueue adds a caller to the queued lookup for a hash. If there is none, it queues a new lookup.
+// It starts run unless run is already active.
 func (l *Lookups[V]) enqueue(hash string) *list.Element {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,8 +93,9 @@ func (l *Lookups[V]) enqueue(hash string) *list.Element {
 	return e
 }
 
-// leave removes a caller from a lookup. It drops a queued lookup that has no callers left, so that
-// a database that becomes reachable again gets no statements for them.
+// leave removes a caller from a lookup. If the lookup is still queued and has no callers left,
+// leave removes it from the queue. This way, a database that becomes reachable again does not have
+// to handle lookups that nobody is waiting for.
 func (l *Lookups[V]) leave(e *list.Element) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,8 +112,8 @@ func (l *Lookups[V]) take(e *list.Element) *lookUp[V] {
 	return one
 }
 
-// run executes statements until the queue is empty. At most one run is active: enqueue starts it,
-// and next ends it.
+// run executes statements until the queue is empty. At most one run is active at a time. enqueue
+// starts it, and it ends when next finds the queue empty.
 func (l *Lookups[V]) run() {
 	for all := l.next(); all != nil; all = l.next() {
 		if l.lookUp(all) == 0 {
@@ -119,9 +122,9 @@ func (l *Lookups[V]) run() {
 	}
 }
 
-// lookUp completes all lookups in a batch and returns the number of credentials found. If a
-// lookup's row makes the statement fail, only that lookup gets the error, and the others are
-// retried without it.
+// lookUp completes all lookups in a batch and returns the number of credentials found. If one
+// lookup makes the statement fail, that lookup gets the error, and the others are retried without
+// it.
 func (l *Lookups[V]) lookUp(all []*lookUp[V]) (found int) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()

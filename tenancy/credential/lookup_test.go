@@ -92,7 +92,7 @@ func TestLookUps_WrongKeysShareOneStatementAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(MissPause) // lets run return, which synctest waits for
 		d := newDatabase("good")
-		l := NewLookUps(d.find)
+		l := NewLookups(d.find)
 		first := ask(l.Get, "first")
 		synctest.Wait()
 		var wrong []<-chan string
@@ -135,7 +135,7 @@ func TestLookUps_ReturnContextAndDatabaseErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(MissPause) // lets run return, which synctest waits for
 		d := newDatabase()
-		l := NewLookUps(d.find)
+		l := NewLookups(d.find)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, _, err := l.Get(ctx, []byte("a")); !errors.Is(err, context.DeadlineExceeded) {
@@ -156,7 +156,7 @@ func TestLookUps_DepartedCallersCauseNoStatement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(MissPause) // lets run return, which synctest waits for
 		d := newDatabase("good", "shared")
-		l := NewLookUps(d.find)
+		l := NewLookups(d.find)
 		first := ask(l.Get, "first") // its statement runs until the test sends an answer
 		synctest.Wait()
 		ctx, leave := context.WithCancel(t.Context())
@@ -205,7 +205,7 @@ func batchOf(hashes ...string) (all []*lookUp[fakeKey]) {
 func TestLookUp_LostDatabaseGetsOneStatement(t *testing.T) {
 	t.Parallel()
 	asked := 0
-	l := NewLookUps(func(context.Context, [][]byte) (map[string]fakeKey, error) {
+	l := NewLookups(func(context.Context, [][]byte) (map[string]fakeKey, error) {
 		asked++
 		return nil, io.ErrUnexpectedEOF
 	})

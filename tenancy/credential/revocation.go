@@ -14,15 +14,17 @@ import (
 	"crier/tenancy/db"
 )
 
-// Revocations reports whether this process receives key revocations; see Listen.
+// Revocations reports whether this process is receiving key revocations; see Listen.
 type Revocations interface {
-	// Healthy returns false within five seconds after the connection is lost.
+	// Healthy reports whether revocations are being received. After the connection is lost, Healthy
+	// returns false within five seconds.
 	Healthy() bool
 }
 
 const (
-	// lostAfter is how long after the last response the connection counts as lost: the interval
-	// between checks plus the deadline of a check, with some slack.
+	// lostAfter is the time since the database's last response after which the connection is
+	// considered lost. It is the interval between checks plus the time limit for a check, with some
+	// slack.
 	lostAfter   = 2*revocationPing + revocationPing/4
 	listenAgain = 250 * time.Millisecond
 )
@@ -43,19 +45,21 @@ func (l *Listening) markHeard() { l.heard.Store(clock.System{}.Now().UnixNano())
 
 // Revocable is a cache of credentials that can be revoked.
 type Revocable interface {
-	// ForgetRevoked removes the credential or credentials that a revocation names.
+	// ForgetRevoked removes the credentials that a revocation applies to.
 	ForgetRevoked(revoked string)
-	// ForgetOrgs removes the credentials of the given organizations, and every hash without a
+	// ForgetOrgs removes the credentials of the given organizations, and every hash that matched no
 	// credential.
 	ForgetOrgs(orgs ...tenancy.OrgID)
 	// ForgetAll empties the cache.
 	ForgetAll()
 }
 
-// Listen receives the credential revocations of all processes from the database, and applies them
-// to cache, until ctx ends. Postgres sends a revocation when its transaction commits, so a
-// revocation is not lost if the revoking process stops. After losing the connection, Listen empties
-// the cache before l becomes healthy again, because it may have missed revocations.
+// Listen receives credential revocations from the database and applies them to cache until ctx
+// ends. It receives the revocations made by all processes. Postgres sends a revocation when the
+// revoking transaction commits, so the revocation is not lost if the revoking process then stops.
+//
+// After losing the connection, Listen empties the cache before l becomes healthy again, because
+// revocations may have been missed.
 func Listen(ctx context.Context, d *db.DB, log *slog.Logger, l *Listening, cache Revocable) {
 	defer l.heard.Store(0)
 	for ctx.Err() == nil {
@@ -68,10 +72,10 @@ func Listen(ctx context.Context, d *db.DB, log *slog.Logger, l *Listening, cache
 	}
 }
 
-// listen receives the revocations of all processes on a dedicated connection. It calls started once
-// it can no longer miss a revocation, received for each revocation, and alive after each response
-// from the server, at least every four seconds. The calls never overlap. listen returns the error
-// that ended the connection, or ctx.Err().
+// listen receives the revocations made by all processes on a dedicated connection. It calls started
+// once no further revocation can be missed, and then calls received for each revocation. It calls
+// alive after each response from the server, which is at least every four seconds. The calls never
+// overlap. listen returns the error that ended the connection, or ctx.Err().
 func listen(ctx context.Context, d *db.DB, started func(), received func(string), alive func()) error {
 	c, err := openListener(ctx, d)
 	if err != nil {
@@ -117,10 +121,10 @@ func openListener(ctx context.Context, d *db.DB) (c *pgx.Conn, err error) {
 }
 
 const (
-	// revocationPing is how often an idle connection that receives revocations is checked.
+	// revocationPing is how long the revocation connection can be idle before it is checked.
 	revocationPing = 2 * time.Second
-	// revocationDeadline limits each operation on the revocation connection, such as connecting or
-	// pinging.
+	// revocationDeadline is the time limit for each operation on the revocation connection, such as
+	// connecting or pinging.
 	revocationDeadline = 2 * time.Second
 )
 

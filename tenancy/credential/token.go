@@ -1,6 +1,7 @@
-// Package credential manages credentials, which are found by the hash of a token. It creates
-// tokens, looks up credentials in shared statements, and caches and revokes them. It also stores
-// the links and claims that continue a sign-in or a registration.
+// Package credential manages credentials that are looked up by the hash of a token. It creates
+// tokens, looks up credentials in batches, caches them, and handles revocations. It also stores the
+// links that complete a registration, a password reset or an address change, and the claims of
+// people who register through an identity provider.
 package credential
 
 import (

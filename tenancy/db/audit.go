@@ -13,8 +13,8 @@ const auditPerson = `-- tenancy.AuditPerson
 insert into audit (org_id, id, at, person_id, actor, via, key_id, behind, action, subject, address)
 select m.org_id, $2, $3, $1, $4, $5, $6, $7, $8, $9, $10 from member m where m.person_id = $1 and not m.disabled`
 
-// AuditPerson appends an entry about a person to the audit log of every organization in which the
-// person's membership is not disabled.
+// AuditPerson appends an entry about a person to the audit log of every organization that the
+// person belongs to, except where the membership is disabled.
 func AuditPerson(
 	ctx context.Context, tx *GateTx, person tenancy.PersonID, e tenancy.AuditEvent, now time.Time,
 ) error {
@@ -37,7 +37,7 @@ func AuditOrg(ctx context.Context, tx *GateTx, org tenancy.OrgID, e tenancy.Audi
 const instanceInsert = `-- tenancy.InstanceInsert
 insert into instance_event (id, at, actor, action, subject) values ($1, $2, $3, $4, $5)`
 
-// AddInstanceEvent records an action of the operator or of the service itself.
+// AddInstanceEvent records an action taken by the operator or by the service itself.
 func AddInstanceEvent(ctx context.Context, tx *GateTx, e tenancy.InstanceEvent) error {
 	_, err := Exec(ctx, tx, instanceInsert, id.New[tenancy.AuditTag](), e.At, e.Actor, e.Action, e.Subject)
 	return err
@@ -48,7 +48,7 @@ insert into audit (org_id, id, at, person_id, actor, via, key_id, behind, action
 select $1, u.id, $3, $4, $5, $6, $7, $8, $9, u.subject, $11
 from unnest($2::uuid[], $10::text[]) u(id, subject)`
 
-// AuditEach is like Audit, but appends an entry for each of the subjects and ignores e.Subject.
+// AuditEach is like Audit, but appends one entry for each subject and ignores e.Subject.
 func AuditEach(ctx context.Context, tx *OrgTx, e tenancy.AuditEvent, subjects []string, now time.Time) error {
 	ids, cut := make([][16]byte, len(subjects)), make([]string, len(subjects))
 	for i, s := range subjects {
@@ -59,13 +59,14 @@ func AuditEach(ctx context.Context, tx *OrgTx, e tenancy.AuditEvent, subjects []
 	return err
 }
 
-// Audit appends an entry, with a new id, to the audit log of the transaction's organization.
+// Audit appends an entry to the audit log of the transaction's organization. The entry gets a new
+// id.
 func Audit(ctx context.Context, tx *OrgTx, e tenancy.AuditEvent, now time.Time) error {
 	return AuditIn(ctx, tx, tx.Org, e, now)
 }
 
-// AuditIn is like Audit, for a transaction that was begun outside tenancy. It must run as pg.Tenant
-// in the organization.
+// AuditIn is like Audit, but for a transaction that was begun outside the tenancy packages. The
+// transaction must run as pg.Tenant in the organization.
 func AuditIn(ctx context.Context, q pg.Querier, org tenancy.OrgID, e tenancy.AuditEvent, now time.Time) error {
 	rows, err := q.Query(ctx, auditInsert, org, id.New[tenancy.AuditTag](), now, e.Person, e.Actor, e.Via, e.Key,
 		e.Impersonator, e.Action, e.Subject, e.Address)
@@ -76,9 +77,9 @@ func AuditIn(ctx context.Context, q pg.Querier, org tenancy.OrgID, e tenancy.Aud
 	return rows.Err()
 }
 
-// AuditActed records an instance administrator's change to the person being impersonated, in the
-// audit log of the impersonated membership's organization. It does not record changes that people
-// make to themselves.
+// AuditActed records a change that an instance administrator makes while impersonating a person.
+// The entry is added to the audit log of the organization whose membership is being impersonated.
+// If nobody is being impersonated, AuditActed does nothing.
 func (d *DB) AuditActed(ctx context.Context, tx *GateTx, p tenancy.Principal, action tenancy.Action) error {
 	if p.Impersonator.IsZero() {
 		return nil
@@ -86,7 +87,8 @@ func (d *DB) AuditActed(ctx context.Context, tx *GateTx, p tenancy.Principal, ac
 	return AuditOrg(ctx, tx, p.Org, p.Event(action, p.Name), d.clock.Now())
 }
 
-// InstanceEvent returns an audit entry for an action of the operator or of the service itself.
+// InstanceEvent returns an audit entry for an action taken by the operator or by the service
+// itself.
 func InstanceEvent(actor string, action tenancy.Action, subject string) tenancy.AuditEvent {
 	return tenancy.Principal{Via: tenancy.ViaInstance, Name: actor}.Event(action, subject)
 }

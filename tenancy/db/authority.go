@@ -15,10 +15,13 @@ select pg_advisory_xact_lock(hashtextextended('crier.authority ' || $1::uuid, 0)
 const authorityShare = `-- tenancy.AuthorityShare
 select pg_advisory_xact_lock_shared(hashtextextended('crier.authority ' || $1::uuid, 0))`
 
-// LockAuthority locks the permissions in an organization until the end of the transaction. The lock
-// is exclusive if alone is set, as it must be for a transaction that takes a permission away;
-// otherwise, commands share it. Postgres grants the lock in request order, so commands cannot keep
-// a removal waiting, as they could with row locks. A transaction must lock its session first.
+// LockAuthority locks the permissions in an organization until the end of the transaction. If alone
+// is set, the lock is exclusive; otherwise, it is shared. A transaction that takes a permission
+// away must set alone. A transaction that locks the principal's session must do so before it calls
+// LockAuthority.
+//
+// Postgres grants the lock in request order. A removal therefore cannot be kept waiting by a stream
+// of commands, as it could be with row locks.
 func LockAuthority(ctx context.Context, q pg.Querier, org tenancy.OrgID, alone bool) error {
 	sql := authorityShare
 	if alone {
@@ -43,8 +46,9 @@ type ConfirmedSession struct {
 	Instance bool `db:"instance_admin"`
 }
 
-// ConfirmSession returns a session that has not ended, or pgx.ErrNoRows. It locks the session, so
-// nobody can end it before the transaction ends. It must run as pg.Gate.
+// ConfirmSession returns a session, or pgx.ErrNoRows if the session has ended. It locks the
+// session, so that the session cannot be ended before the transaction is complete. The transaction
+// must run as pg.Gate.
 func ConfirmSession(ctx context.Context, q pg.Querier, session tenancy.SessionID, now time.Time) (
 	ConfirmedSession, error) {
 	return One[ConfirmedSession](ctx, q, sessionConfirm, session, now)
@@ -53,7 +57,8 @@ func ConfirmSession(ctx context.Context, q pg.Querier, session tenancy.SessionID
 const impersonationConfirm = `-- tenancy.ImpersonationConfirm
 select exists (select from impersonation where session_id = $1 and org_id = $2 and person_id = $3)`
 
-// IsImpersonated reports whether a session is impersonating a member. It must run as pg.Gate.
+// IsImpersonated reports whether a session is impersonating a member. The transaction must run as
+// pg.Gate.
 func IsImpersonated(
 	ctx context.Context, q pg.Querier, session tenancy.SessionID, org tenancy.OrgID, person tenancy.PersonID,
 ) (is bool, err error) {
@@ -80,8 +85,8 @@ type ConfirmedMember struct {
 	Unenrolled bool `db:"unenrolled"`
 }
 
-// ConfirmMember returns a membership, or pgx.ErrNoRows. It must run as pg.Gate, after
-// LockAuthority.
+// ConfirmMember returns a person's membership in an organization, or pgx.ErrNoRows if there is
+// none. The transaction must run as pg.Gate and must have called LockAuthority.
 func ConfirmMember(ctx context.Context, q pg.Querier, org tenancy.OrgID, person tenancy.PersonID) (
 	ConfirmedMember, error) {
 	return One[ConfirmedMember](ctx, q, memberConfirm, org, person)
@@ -94,16 +99,18 @@ select exists (
       select from member m join person u on u.id = m.person_id
       where m.org_id = o.id and m.person_id = $2 and not m.disabled and u.deleted_at is null)))`
 
-// ConfirmGuest reports whether a guest's link still works: the organization is accessible, and the
-// member who passed the link on, if any, still belongs to the organization. sharer is that member,
-// or zero. ConfirmGuest must run as pg.Gate, after LockAuthority.
+// ConfirmGuest reports whether a guest's link still works. The organization must be accessible. If
+// a member passed the link on, sharer is that member, who must still belong to the organization.
+// Otherwise, sharer is zero. The transaction must run as pg.Gate and must have called
+// LockAuthority.
 func ConfirmGuest(ctx context.Context, q pg.Querier, org tenancy.OrgID, sharer tenancy.PersonID) (
 	works bool, err error) {
 	err = q.QueryRow(ctx, guestConfirm, org, sharer).Scan(&works)
 	return works, err
 }
 
-// KeyWorks is the SQL condition that key k has not ended at time $1.
+// KeyWorks is the SQL condition that key k works at time $1: it has neither expired nor reached the
+// end of its overlap.
 const KeyWorks = `coalesce(least(k.expires_at, k.overlap_until) > $1, true)`
 
 const keyConfirm = `-- tenancy.KeyConfirm
@@ -118,36 +125,36 @@ type ConfirmedKey struct {
 	Deleted   bool `db:"deleted"`
 }
 
-// ConfirmKey returns the state of a key's organization, or pgx.ErrNoRows if the key has ended. It
-// must run as pg.Gate, after LockAuthority.
+// ConfirmKey returns the state of a key's organization, or pgx.ErrNoRows if the key no longer
+// works. The transaction must run as pg.Gate and must have called LockAuthority.
 func ConfirmKey(ctx context.Context, q pg.Querier, org tenancy.OrgID, key tenancy.KeyID, now time.Time) (
 	ConfirmedKey, error) {
 	return One[ConfirmedKey](ctx, q, keyConfirm, now, org, key)
 }
 
-// Confirm returns nil if a principal still has the permissions with which its request was admitted:
-// the session or key has not ended, the person is a member with at least the same role, and the
-// organization is accessible.
+// Confirm returns nil if a principal still has the permissions that it had when its request was
+// admitted. The session or key must still be valid, the person must be a member with at least the
+// same role, and the organization must be accessible.
 //
-// Every transaction that acts for the principal begins with Confirm, and what Confirm establishes
-// remains true until the transaction ends. A removal, demotion, logout, suspension or deletion has
-// either taken effect already, or waits and then sees what the transaction wrote. Confirm must run
-// as pg.Gate.
+// Every transaction that acts for a principal begins with Confirm. What Confirm has checked remains
+// true until the transaction ends. A removal, demotion, logout, suspension or deletion either has
+// already taken effect, or waits and then sees what the transaction wrote. Confirm must run as
+// pg.Gate.
 //
-// For a person without a session, such as one who began something that a link completes, Confirm
-// checks only the membership. For a guest, it checks the organization and, if a member passed the
-// link on, that member's membership; the caller looks up the link itself. Confirm does not check
-// the operator.
+// For a person without a session, Confirm checks only the membership. An example is a person who
+// began an operation that is completed through a link. For a guest, Confirm checks the organization
+// and, if a member passed the link on, that member's membership. The caller must look up the link
+// itself. For the operator, Confirm checks nothing.
 //
-// Confirm returns fault.Unauthenticated if the session or key has ended, fault.Forbidden if the
-// person or the organization has lost access, and fault.NotFound if a guest's link no longer works.
-// It returns Postgres errors unchanged.
+// Confirm returns fault.Unauthenticated if the session has ended or the key no longer works,
+// fault.Forbidden if the person or the organization has lost access, and fault.NotFound if a
+// guest's link no longer works. It returns Postgres errors unchanged.
 func (d *DB) Confirm(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
 	return d.confirmPrincipal(ctx, q, p, false)
 }
 
-// confirmPrincipal implements Confirm. If alone is set, the transaction takes a permission away, so
-// it waits for all confirmed commands in the organization.
+// confirmPrincipal implements Confirm. If the transaction takes a permission away, alone must be
+// set. confirmPrincipal then waits for all other confirmed commands in the organization.
 func (d *DB) confirmPrincipal(ctx context.Context, q pg.Querier, p tenancy.Principal, alone bool) error {
 	if p.Via == tenancy.ViaInstance {
 		return nil
@@ -183,9 +190,9 @@ func (d *DB) confirmKey(ctx context.Context, q pg.Querier, p tenancy.Principal) 
 	return nil
 }
 
-// ConfirmSession returns Unauthenticated if the principal's session has ended, and Forbidden if the
-// session may no longer impersonate the principal's person. It locks the session until the end of
-// the transaction. It returns nil for a principal without a session.
+// ConfirmSession locks the principal's session until the end of the transaction. It returns
+// Unauthenticated if the session has ended, and Forbidden if the session may no longer impersonate
+// the person. If the principal has no session, ConfirmSession returns nil.
 func (d *DB) ConfirmSession(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
 	const op = "tenancy.Confirm"
 	if p.Session.IsZero() {
@@ -205,15 +212,15 @@ func (d *DB) ConfirmSession(ctx context.Context, q pg.Querier, p tenancy.Princip
 	return err
 }
 
-// InOrgAs is like InOrg for a principal's command: the transaction begins with Confirm.
+// InOrgAs is like InOrg, but runs a principal's command: the transaction begins with Confirm.
 func (d *DB) InOrgAs(ctx context.Context, op string, p tenancy.Principal,
 	fn func(tx *OrgTx) error) error {
 	return d.inOrgConfirmed(ctx, op, p, false, fn)
 }
 
-// InOrgAlone is like InOrgAs for a command that takes a permission away from a member, a key, an
-// invitation or the organization. fn sees everything that other commands in the organization have
-// written, and no other command can write until the transaction ends.
+// InOrgAlone is like InOrgAs, but for a command that takes a permission away from a member, a key,
+// an invitation or the organization. fn sees everything that earlier commands in the organization
+// have written. No other command can write until the transaction ends.
 func (d *DB) InOrgAlone(ctx context.Context, op string, p tenancy.Principal,
 	fn func(tx *OrgTx) error) error {
 	return d.inOrgConfirmed(ctx, op, p, true, fn)
@@ -230,10 +237,10 @@ func (d *DB) inOrgConfirmed(ctx context.Context, op string, p tenancy.Principal,
 	})
 }
 
-// InPerson runs fn as pg.Gate in a transaction that has locked the principal's person. It returns
-// Unauthenticated if the session has ended since the request was admitted or if the account is
-// marked for deletion. It returns Forbidden if the instance administrator who made the request is
-// no longer impersonating the person.
+// InPerson locks the principal's person and then runs fn as pg.Gate in the same transaction. It
+// returns Unauthenticated if the session has ended since the request was admitted, or if the
+// account is marked for deletion. It returns Forbidden if the request was made by an instance
+// administrator who is no longer impersonating the person.
 func (d *DB) InPerson(ctx context.Context, op string, p tenancy.Principal,
 	fn func(tx *GateTx, person tenancy.Person) error) error {
 	return d.InGate(ctx, op, func(tx *GateTx) error {
@@ -284,8 +291,8 @@ func suspended(op string) error {
 	return fault.New(fault.Forbidden, op, "The operator of this service has suspended the organization.")
 }
 
-// Unenrolled returns the Forbidden fault for a person without the second factor that the
-// organization requires.
+// Unenrolled returns the Forbidden fault for a person who has no second factor although the
+// organization requires one.
 func Unenrolled(op string) error {
 	refusal := fault.New(fault.Forbidden, op, "The organization requires a second factor: enable one first.")
 	refusal.Remedy = fault.RemedyEnroll

@@ -14,7 +14,7 @@ import (
 const databaseTime = `-- tenancy.DatabaseTime
 select clock_timestamp()`
 
-// DatabaseTime returns the database's current time, or the Postgres error.
+// DatabaseTime returns the database's current time. It returns Postgres errors unchanged.
 func DatabaseTime(ctx context.Context, d *DB) (now time.Time, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(databaseTime).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
@@ -22,8 +22,8 @@ func DatabaseTime(ctx context.Context, d *DB) (now time.Time, err error) {
 	return now, err
 }
 
-// Time returns the database's current time, which all processes share. If a clock was injected,
-// Time returns that clock's time instead.
+// Time returns the database's current time, which is the same for all processes. If a clock was
+// injected, Time returns that clock's time instead.
 func (d *DB) Time(ctx context.Context, op string) (time.Time, error) {
 	if d.ClockInjected {
 		return d.clock.Now(), nil
@@ -32,11 +32,12 @@ func (d *DB) Time(ctx context.Context, op string) (time.Time, error) {
 	return now, Fault(op, err)
 }
 
-// MaxSkew is how far the clock of a process that purges may differ from the database's clock.
+// MaxSkew is the maximum allowed difference between the database's clock and the clock of a process
+// that purges.
 const MaxSkew = 5 * time.Minute
 
 // CheckClock returns fault.Unavailable if this process's clock differs from the database's clock by
-// more than MaxSkew, because rows that look expired may not be.
+// more than MaxSkew. With such a difference, rows could look expired when they are not.
 func (d *DB) CheckClock(ctx context.Context, op string) error {
 	database, err := d.Time(ctx, op)
 	if err != nil {

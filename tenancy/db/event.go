@@ -11,7 +11,7 @@ import (
 // Operator is the operator's name in audit logs and instance events.
 const Operator = "the operator"
 
-// AddInstanceEvent adds an instance event for an action of the operator.
+// AddInstanceEvent adds an instance event for an action taken by the operator.
 func (d *DB) AddInstanceEvent(ctx context.Context, tx *GateTx, action tenancy.Action,
 	subject string) error {
 	return AddInstanceEvent(ctx, tx, tenancy.InstanceEvent{
@@ -19,8 +19,8 @@ func (d *DB) AddInstanceEvent(ctx context.Context, tx *GateTx, action tenancy.Ac
 	})
 }
 
-// OfPerson runs fn in a transaction that has locked the person with the given email address. It
-// returns fault.NotFound if there is no such person.
+// OfPerson locks the person with the given email address and then runs fn in the same transaction.
+// It returns fault.NotFound if no account has the address.
 func (d *DB) OfPerson(ctx context.Context, op, email string,
 	fn func(tx *GateTx, person tenancy.Person) error) error {
 	clean, _ := tenancy.CleanEmail(email)

@@ -6,7 +6,7 @@ import (
 )
 
 // AccountFault returns Conflict if err means that an email address or an identity is already in
-// use, and err otherwise.
+// use. It returns any other error unchanged.
 func AccountFault(op string, err error) error {
 	if pg.IsUnique(err, "person_email_key") {
 		return fault.New(fault.Conflict, op, "This email address is taken.")

@@ -19,8 +19,8 @@ type IdentityKey struct {
 const identityInsert = `-- tenancy.IdentityInsert
 insert into identity (id, issuer, subject, person_id, provider, created_at) values ($1, $2, $3, $4, $5, $6)`
 
-// AddIdentity adds an identity to a person. It returns a violation of identity_pkey if the identity
-// already belongs to a person.
+// AddIdentity adds an identity to a person. If the identity already belongs to a person, it returns
+// a violation of the unique constraint identity_pkey.
 func AddIdentity(ctx context.Context, tx *GateTx, k IdentityKey, person tenancy.PersonID, now time.Time) error {
 	_, err := Exec(ctx, tx, identityInsert, id.New[tenancy.IdentityTag](), k.Issuer, k.Subject, person, k.Provider, now)
 	return err

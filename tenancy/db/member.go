@@ -20,8 +20,8 @@ type membershipRow struct {
 	Disabled bool         `db:"disabled"`
 }
 
-// Memberships returns all organizations that a person belongs to, oldest membership first,
-// including those that the person cannot use. Timezone is empty in the results.
+// Memberships returns the organizations that a person belongs to, oldest membership first. It
+// includes organizations that the person currently cannot use. Timezone is empty in the results.
 func Memberships(ctx context.Context, tx *GateTx, person tenancy.PersonID) ([]tenancy.OrganizationOf, error) {
 	rows, err := List[membershipRow](ctx, tx, membershipList, person)
 	out := make([]tenancy.OrganizationOf, len(rows))
@@ -34,8 +34,8 @@ func Memberships(ctx context.Context, tx *GateTx, person tenancy.PersonID) ([]te
 const memberInsert = `-- tenancy.MemberInsert
 insert into member (org_id, person_id, role, created_at) values ($1, $2, $3, $4)`
 
-// AddMember inserts a member. It returns a violation of member_pkey if the person is already a
-// member.
+// AddMember inserts a member. If the person is already a member, it returns a violation of the
+// unique constraint member_pkey.
 func AddMember(ctx context.Context, tx *OrgTx, m tenancy.Membership, now time.Time) error {
 	_, err := Exec(ctx, tx, memberInsert, tx.Org, m.Person, m.Role, now)
 	return err
@@ -51,7 +51,7 @@ type memberListRow struct {
 }
 
 // Members returns the organization's members, oldest membership first. A member whose stored
-// notification settings cannot be parsed has the defaults.
+// notification settings cannot be parsed gets the default settings.
 func Members(ctx context.Context, tx *OrgTx) ([]tenancy.Member, error) {
 	rows, err := List[memberListRow](ctx, tx, memberList)
 	out := make([]tenancy.Member, len(rows))
@@ -62,12 +62,13 @@ func Members(ctx context.Context, tx *OrgTx) ([]tenancy.Member, error) {
 	return out, err
 }
 
-// maxMemberships is how many organizations a person can belong to, regardless of their plans. It is
-// limited because looking up a session returns all of them.
+// maxMemberships is the maximum number of organizations that a person can belong to, regardless of
+// the organizations' plans. The number is limited because a session lookup returns all of the
+// person's organizations.
 const maxMemberships = 250
 
 // CheckMemberships returns Conflict if the person already belongs to maxMemberships organizations.
-// The person must be locked.
+// The caller must have locked the person.
 func CheckMemberships(ctx context.Context, tx *GateTx, op string, person tenancy.PersonID) error {
 	all, err := Memberships(ctx, tx, person)
 	if err == nil && len(all) >= maxMemberships {

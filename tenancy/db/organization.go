@@ -16,7 +16,7 @@ func ReadOrganization(ctx context.Context, tx *OrgTx) (tenancy.Organization, err
 }
 
 // LockOrganization is like ReadOrganization, but also locks the row until the end of the
-// transaction. Rows that refer to the organization can still be inserted.
+// transaction. Rows that reference the organization can still be inserted.
 func LockOrganization(ctx context.Context, tx *OrgTx) (tenancy.Organization, error) {
 	return One[tenancy.Organization](ctx, tx, organizationGet+" for no key update", tx.Org)
 }
@@ -25,7 +25,7 @@ const organizationUpdate = `-- tenancy.OrganizationUpdate
 update organization set name = $2, description = $3, mfa_required = $4 where id = $1`
 
 // UpdateOrganization stores the settings of the transaction's organization, except for the time
-// zone. It returns pgx.ErrNoRows if there is no such organization.
+// zone. It returns pgx.ErrNoRows if the organization does not exist.
 func UpdateOrganization(ctx context.Context, tx *OrgTx, o tenancy.Organization) error {
 	return Change(ctx, tx, organizationUpdate, tx.Org, o.Name, o.Description, o.RequiresMFA)
 }
@@ -33,7 +33,8 @@ func UpdateOrganization(ctx context.Context, tx *OrgTx, o tenancy.Organization) 
 const organizationZone = `-- tenancy.OrganizationZone
 update organization set timezone = $2, timezone_chosen = true where id = $1 and not (timezone_chosen and $3)`
 
-// SetTimezone sets the time zone of the transaction's organization and marks it as chosen.
+// SetTimezone sets the time zone of the transaction's organization and records that a time zone has
+// been chosen.
 func SetTimezone(ctx context.Context, tx *OrgTx, zone string) error {
 	return Change(ctx, tx, organizationZone, tx.Org, zone, false)
 }
@@ -45,7 +46,8 @@ func FillTimezone(ctx context.Context, tx *OrgTx, zone string) (bool, error) {
 	return n > 0, err
 }
 
-// ZoneOf returns the name of the time zone to store for a request, or "" if the request has none.
+// ZoneOf returns the name of the time zone to store for a request, or "" if the request specifies
+// no time zone.
 func ZoneOf(z tenancy.ZoneRequest) string {
 	if z.IsOffset {
 		return tenancy.FixedZone(z.Minutes)

@@ -44,8 +44,8 @@ func ReadPerson(ctx context.Context, tx *GateTx, person tenancy.PersonID) (tenan
 const personByEmail = `-- tenancy.PersonByEmail
 select ` + PersonColumns + ` from person where email = $1`
 
-// PersonByEmail returns the person with an email address, which must be in lower case, or
-// pgx.ErrNoRows.
+// PersonByEmail returns the person with the given email address, or pgx.ErrNoRows. The address must
+// be in lower case.
 func PersonByEmail(ctx context.Context, tx *GateTx, email string) (tenancy.Person, error) {
 	row, err := One[PersonRow](ctx, tx, personByEmail, email)
 	return row.Value(), err
@@ -55,8 +55,8 @@ const personLock = `-- tenancy.PersonLock
 select ` + PersonColumns + ` from person where id = $1 for no key update`
 
 // LockPerson is like ReadPerson, but also locks the row until the end of the transaction. Rows that
-// refer to the person can still be inserted. A transaction that also locks a second factor must
-// lock the person first.
+// reference the person can still be inserted. If a transaction also locks the person's second
+// factor, it must lock the person first.
 func LockPerson(ctx context.Context, tx *GateTx, person tenancy.PersonID) (tenancy.Person, error) {
 	row, err := One[PersonRow](ctx, tx, personLock, person)
 	return row.Value(), err
@@ -65,8 +65,8 @@ func LockPerson(ctx context.Context, tx *GateTx, person tenancy.PersonID) (tenan
 const personNotifications = `-- tenancy.PersonNotifications
 select notifications from person where id = $1`
 
-// ReadNotifications returns a person's notification settings, with the defaults for settings that
-// were never chosen.
+// ReadNotifications returns a person's notification settings. A setting that the person has never
+// chosen has its default value.
 func ReadNotifications(ctx context.Context, tx *GateTx, person tenancy.PersonID) (tenancy.Notifications, error) {
 	n := tenancy.DefaultNotifications()
 	var raw []byte
@@ -100,8 +100,8 @@ func PersonWithEmail(ctx context.Context, d *DB, email string) (p tenancy.Person
 	return p, err
 }
 
-// NotificationsOf parses stored notification settings, with the defaults for settings that were
-// never chosen. If parsing fails, it returns all defaults.
+// NotificationsOf parses stored notification settings. A setting that was never chosen has its
+// default value. If parsing fails, all settings have their default values.
 func NotificationsOf(chosen []byte) tenancy.Notifications {
 	n := tenancy.DefaultNotifications()
 	if json.Unmarshal(chosen, &n) != nil {

@@ -4,6 +4,6 @@ package db
 // id is the organization's id.
 const PublishingTask = "organization-publishing"
 
-// InstanceName is how timelines name the instance when it stops or resumes an organization's
+// InstanceName is the name shown in timelines when the instance stops or resumes an organization's
 // publishing.
 const InstanceName = "the instance"

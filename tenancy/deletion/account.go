@@ -13,13 +13,14 @@ import (
 	"crier/tenancy/notice"
 )
 
-// DeleteAccount requests the deletion of the principal's account, and of the organizations that
-// have no other member. All of the person's sessions end and these organizations stop publishing at
-// once. Purge deletes everything after DELETE_GRACE, unless the person signs in and undoes the
-// deletion.
+// DeleteAccount requests the deletion of the principal's account and of the organizations that the
+// person owns. Immediately, all of the person's sessions end and these organizations stop
+// publishing. After DELETE_GRACE, Purge deletes the account and these organizations, unless the
+// person has signed in and undone the deletion.
 //
-// Repeating the request changes nothing. DeleteAccount returns fault.Invalid if the person owns an
-// organization that has other members, unless that organization is already marked for deletion.
+// If the deletion has already been requested, DeleteAccount changes nothing. It returns
+// fault.Invalid if the person owns an organization that has other members, unless that organization
+// is already marked for deletion.
 func (s *Deletions) DeleteAccount(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error {
 	const op = "tenancy.DeleteAccount"
 	if _, err := s.proofs.Prove(ctx, op, p, proof); err != nil {
@@ -43,9 +44,10 @@ func (s *Deletions) DeleteAccount(ctx context.Context, p tenancy.Principal, proo
 	return s.access.AccessChanged(ctx, owned...)
 }
 
-// markAccount marks a locked account for deletion and returns the organizations that are deleted
-// with it. It ends the person's sessions before it waits for commands in these organizations,
-// because those commands hold locks on their own sessions.
+// markAccount marks an account for deletion and returns the organizations that are deleted with it.
+// The caller must have locked the person. markAccount first ends the person's sessions, and only
+// then waits for running commands in these organizations. In the opposite order, it could deadlock
+// with commands that hold locks on the sessions.
 func (s *Deletions) markAccount(ctx context.Context, tx *db.GateTx, op string, p tenancy.Principal,
 	person tenancy.Person) (marked []tenancy.OrgID, err error) {
 	now := s.clock.Now()
@@ -65,8 +67,9 @@ func (s *Deletions) markAccount(ctx context.Context, tx *db.GateTx, op string, p
 	return marked, s.notices.Notify(ctx, tx, notice.AccountDeletion, person.Email, notice.Notice{Until: until})
 }
 
-// markOwned marks for deletion the organizations that a person owns. It returns Invalid if one of
-// them has other members. It counts the members after marking, when nobody can join any longer.
+// markOwned marks all organizations that a person owns for deletion and returns the newly marked
+// ones. It returns Invalid if one of these has other members. It counts the members after marking,
+// because nobody can join a marked organization.
 func (s *Deletions) markOwned(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID,
 	now time.Time) (marked []tenancy.OrgID, err error) {
 	owned, err := deletionstore.OwnedOrganizations(ctx, tx, person)
@@ -95,8 +98,8 @@ func (s *Deletions) markOwned(ctx context.Context, tx *db.GateTx, op string, per
 }
 
 // RestoreAccount undoes the deletion of an account and of the organizations that were deleted with
-// it, and returns those organizations. It returns fault.Gone if it is too late. now is the
-// database's time.
+// it, and returns those organizations. now must be the database's time. RestoreAccount returns
+// fault.Gone if it is too late to restore the account.
 func (s *Deletions) RestoreAccount(ctx context.Context, tx *db.GateTx, person tenancy.Person,
 	now time.Time, from tenancy.Source) (restored []tenancy.OrgID, err error) {
 	if person.DeletedAt == nil {

@@ -1,5 +1,5 @@
-// Package deletion implements the deletion of accounts and organizations: requesting it, undoing
-// it, and the purge that follows.
+// Package deletion implements the deletion of accounts and organizations. A deletion is first
+// requested and can then be undone for some time. After that, the data is purged.
 package deletion
 
 import (
@@ -23,14 +23,14 @@ type Access interface {
 
 // Publishing stops organizations from publishing and deletes their data.
 type Publishing interface {
-	// Stop stops an organization from publishing: once it returns, no further platform call can
-	// begin.
+	// Stop stops an organization from publishing. Once Stop has returned, no further platform call
+	// can begin.
 	Stop(ctx context.Context, org tenancy.OrgID, by string) error
 	// ForgetReviewer removes a person's email address from the approval requests of all
 	// organizations. It is called before the person is purged.
 	ForgetReviewer(ctx context.Context, email string) error
-	// Purge deletes all of an organization's posts, channels and files, and returns how many rows
-	// it deleted. It returns Conflict if a platform call is still in progress.
+	// Purge deletes all of an organization's posts, channels and files, and returns the number of
+	// deleted rows. It returns Conflict if a platform call is still in progress.
 	Purge(ctx context.Context, org tenancy.OrgID) (int, error)
 }
 
@@ -41,7 +41,7 @@ type Deps struct {
 	Notices *notice.Queue
 	Proofs  *proof.Proofs
 	Access  Access
-	// Publishing is nil in programs that publish nothing.
+	// Publishing is nil in programs that do not publish posts.
 	Publishing Publishing
 	Log        *slog.Logger
 }
@@ -57,10 +57,10 @@ type Deletions struct {
 	publishing Publishing
 	log        *slog.Logger
 
-	// purgeOrgs and purgePeople remember where the next Purge continues.
+	// purgeOrgs and purgePeople keep the position at which the next Purge continues.
 	purgeOrgs   *batch.Sweep[tenancy.OrgID]
 	purgePeople *batch.Sweep[tenancy.PersonID]
-	// purgeShare is the constant of the same name, except in tests.
+	// purgeShare is set to the constant of the same name, except in tests.
 	purgeShare time.Duration
 }
 

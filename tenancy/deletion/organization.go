@@ -14,8 +14,8 @@ import (
 )
 
 // DeleteOrganization requests the deletion of the principal's organization. The organization
-// becomes inaccessible and stops publishing at once. Purge deletes it after DELETE_GRACE, unless
-// its owner undoes the request. Only the owner may call DeleteOrganization.
+// immediately becomes inaccessible and stops publishing. After DELETE_GRACE, Purge deletes it,
+// unless the owner has undone the request. Only the owner may call DeleteOrganization.
 func (s *Deletions) DeleteOrganization(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error {
 	const op = "tenancy.DeleteOrganization"
 	if p.Role != tenancy.RoleSuperAdmin {
@@ -49,9 +49,9 @@ func (s *Deletions) DeleteOrganization(ctx context.Context, p tenancy.Principal,
 	return s.access.AccessChanged(ctx, p.Org)
 }
 
-// RestoreOrganization undoes the deletion of an organization that the principal's person owns.
-// Posts that became due in the meantime are marked as missed. It returns fault.NotFound if there is
-// no such organization to restore.
+// RestoreOrganization undoes the deletion of an organization. Posts that became due in the meantime
+// are marked as missed. RestoreOrganization returns fault.NotFound if the person does not own the
+// organization, if the organization is not marked for deletion, or if it is too late.
 func (s *Deletions) RestoreOrganization(ctx context.Context, p tenancy.Principal, org string) error {
 	const op = "tenancy.RestoreOrganization"
 	if err := db.RejectImpersonator(op, p); err != nil {
@@ -97,8 +97,9 @@ func (s *Deletions) RestoreOrganization(ctx context.Context, p tenancy.Principal
 	return s.access.AccessChanged(ctx, parsed)
 }
 
-// graceIsOver reports whether it is too late to undo a deletion. now is the database's time,
-// because a slow process clock must not allow an undo after a purge has begun; see dueBefore.
+// graceIsOver reports whether it is too late to undo a deletion. now must be the database's time.
+// If a process's clock were used and it ran slow, a deletion could be undone after the purge had
+// begun; see dueBefore.
 func (s *Deletions) graceIsOver(deletedAt *time.Time, now time.Time) bool {
 	return !now.Before(deletedAt.Add(s.cfg.DeleteGrace))
 }

@@ -17,28 +17,31 @@ import (
 const (
 	// purgeSize is the number of rows that one transaction deletes.
 	purgeSize = 1000
-	// purgeRest is the pause after a batch, as a multiple of the time that the batch took.
+	// purgeRest is the pause after a batch, as a multiple of the batch's duration.
 	purgeRest = 1
-	// purgeShare limits how long a run spends on one organization. The next run continues with it.
+	// purgeShare limits how long a run spends on one organization. A later run continues with that
+	// organization.
 	purgeShare = 3 * time.Minute
 	// organizationsTime limits how long a run spends on all organizations, so that some time is
-	// left for people.
+	// left for purging people.
 	organizationsTime = 20 * time.Minute
 )
 
-// isItsOwn attributes every error to a single organization or person. Sweep itself handles the end
-// of the run's context.
+// isItsOwn attributes every error to the organization or person being purged, so that the sweep
+// continues with the next one. Sweep itself handles the end of the run's context.
 func isItsOwn(error) bool { return true }
 
 // Purge deletes the organizations and accounts whose deletion was requested more than DELETE_GRACE
-// plus MaxSkew ago, with everything that belongs to them, and returns how many it deleted. If one
-// cannot be purged, Purge still purges the others and then returns the first such error; a later
-// call tries again. After a crash, the request is still in place.
+// plus MaxSkew ago, along with everything that belongs to them. It returns the number of deleted
+// organizations and accounts. If one of them cannot be purged, Purge continues with the others and
+// returns the first such error at the end. A later call tries again, even after a crash, because
+// the stored request remains until the purge is complete.
 //
-// If an organization takes longer than its share of a call, the next call continues with it. If the
-// time for organizations runs out, the next call in this process begins after the last organization
-// that had its share. Purge deletes nothing and returns an error if the process's clock is wrong;
-// see CheckClock.
+// If an organization takes longer than its share of a call, a later call continues with it. If the
+// time for all organizations runs out, the next call in this process begins after the last
+// organization that got its share.
+//
+// Purge deletes nothing and returns an error if the process's clock is wrong; see CheckClock.
 func (s *Deletions) Purge(ctx context.Context) (int, error) {
 	if err := s.db.CheckClock(ctx, "tenancy.Purge"); err != nil {
 		return 0, err
@@ -56,7 +59,7 @@ func (s *Deletions) purgeOrganizations(ctx context.Context) (int, error) {
 }
 
 // orgSweep returns a sweep that purges organizations one by one. Each run continues where the
-// previous one ended.
+// previous run ended.
 func (s *Deletions) orgSweep() *batch.Sweep[tenancy.OrgID] {
 	return &batch.Sweep[tenancy.OrgID]{
 		Size: 1, IsItemError: isItsOwn,
@@ -71,9 +74,9 @@ func (s *Deletions) orgSweep() *batch.Sweep[tenancy.OrgID] {
 	}
 }
 
-// dueBefore returns the time before which a deletion must have been requested to be due. By the
-// database's clock, an account or organization can be restored for DELETE_GRACE, and this process
-// may be MaxSkew ahead of that clock.
+// dueBefore returns the cutoff for purging: a deletion is due if it was requested before this time.
+// An account or organization can be restored until DELETE_GRACE has passed on the database's clock,
+// and this process's clock may be ahead of that clock by up to MaxSkew.
 func (s *Deletions) dueBefore() time.Time { return s.clock.Now().Add(-s.cfg.DeleteGrace - db.MaxSkew) }
 
 // purgeInShare runs purgeOrganization for at most purgeShare. Running out of time is not an error.
@@ -89,8 +92,8 @@ func (s *Deletions) purgeInShare(ctx context.Context, org tenancy.OrgID) (int, e
 	return n, err
 }
 
-// purgeOrganization deletes an organization's data, and then the organization itself. It first
-// stops publishing again, in case the process that should have done so died.
+// purgeOrganization deletes an organization's data and then the organization itself. It first makes
+// sure that publishing has stopped, because the process that should have stopped it may have died.
 func (s *Deletions) purgeOrganization(ctx context.Context, org tenancy.OrgID, before time.Time) (int, error) {
 	const op = "tenancy.Purge"
 	if s.publishing != nil {
@@ -122,7 +125,8 @@ func (s *Deletions) purgeOrganization(ctx context.Context, org tenancy.OrgID, be
 	return 1, nil
 }
 
-// purgeOwned deletes, in short transactions, the rows that an organization can have many of.
+// purgeOwned deletes an organization's Purgeable rows. It uses short transactions, because there
+// can be many such rows.
 func (s *Deletions) purgeOwned(ctx context.Context, org tenancy.OrgID, before time.Time) error {
 	var faults []error
 	for _, kind := range []deletionstore.Purgeable{
@@ -161,9 +165,9 @@ func (s *Deletions) personSweep() *batch.Sweep[tenancy.PersonID] {
 	}
 }
 
-// purgePerson deletes a person. It first removes the person's email address from approval requests.
-// It deletes an owner only after the owner's organizations, so that no organization is left without
-// an owner.
+// purgePerson removes a person's email address from approval requests and then deletes the person.
+// It returns Conflict if the person still owns an organization, because an organization must not be
+// left without an owner.
 func (s *Deletions) purgePerson(ctx context.Context, person tenancy.PersonID, before time.Time) (int, error) {
 	const op = "tenancy.Purge"
 	now := s.clock.Now()

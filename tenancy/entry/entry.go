@@ -1,5 +1,5 @@
-// Package entry completes a sign-in, either with a session or with a further step, and remembers
-// the browser.
+// Package entry begins a session once a sign-in is complete, or else begins the next sign-in step.
+// It also remembers the browsers that people sign in with.
 package entry
 
 import (

@@ -14,17 +14,19 @@ import (
 )
 
 const (
-	// maxSignIns is how many times a person can sign in within signInWindow. Each sign-in creates a
-	// session and audit entries.
+	// maxSignIns is how many times a person can sign in within signInWindow. The number is limited
+	// because each sign-in creates a session and audit entries.
 	maxSignIns   = 100
 	signInWindow = time.Hour
-	// maxDeviceMails is how many emails about new browsers a person receives within signInWindow.
+	// maxDeviceMails is the number of sign-ins within signInWindow after which the person receives
+	// no more emails about new browsers.
 	maxDeviceMails = 10
 )
 
-// StartSession creates a session and, if the browser is unknown, a device. It emails the person
-// about a new browser, unless it is the person's first. It returns fault.RateLimited after too many
-// sign-ins by the person. Only successful sign-ins count, so nobody else can exhaust the limit.
+// StartSession creates a session. It remembers a browser that is new to the person and emails the
+// person about it, but sends no email about the person's first browser. StartSession returns
+// fault.RateLimited if the person has signed in too often. Only successful sign-ins count, so
+// nobody else can exhaust the limit.
 func (s *Entry) StartSession(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	from tenancy.Source) (out tenancy.SignIn, err error) {
 	session, hash, err := credential.New(op)
@@ -57,8 +59,9 @@ func (s *Entry) StartSession(ctx context.Context, tx *db.GateTx, op string, pers
 	return out, db.AuditPerson(ctx, tx, person.ID, db.PersonEvent(person, from, tenancy.ActionSignedIn), now)
 }
 
-// rememberDevice returns a token for a browser that is new to the person, or "" for a known one. If
-// inform is set, it emails the person about a new browser, unless it is the person's first.
+// rememberDevice remembers a browser that is new to the person and returns a device token for it.
+// If the browser is already known, it returns "". If inform is set, it emails the person about a
+// new browser, unless that browser is the person's first.
 func (s *Entry) rememberDevice(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	from tenancy.Source, inform bool) (string, error) {
 	now := s.clock.Now()

@@ -15,8 +15,8 @@ import (
 const deviceSeen = `-- tenancy.DeviceSeen
 update device set seen_at = $3, expires_at = $4 where hash = $1 and person_id = $2 and expires_at > $3`
 
-// seeDevice reports whether a browser is known for a person and, if so, remembers it for another
-// DeviceMemory.
+// seeDevice reports whether a browser is one of a person's known browsers. If it is, seeDevice
+// remembers the browser for another DeviceMemory.
 func seeDevice(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, hash []byte, now time.Time) (bool, error) {
 	n, err := db.Exec(ctx, tx, deviceSeen, hash, person, now, now.Add(tenancy.DeviceMemory))
 	return n > 0, err
@@ -25,15 +25,15 @@ func seeDevice(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, hash
 const deviceInsert = `-- tenancy.DeviceInsert
 insert into device (hash, person_id, seen_at, expires_at) values ($1, $2, $3, $4)`
 
-// maxDevices is how many browsers are remembered for a person.
+// maxDevices is the maximum number of browsers that are remembered per person.
 const maxDevices = 100
 
 const deviceForget = `-- tenancy.DeviceForget
 delete from device where hash in
   (select hash from device where person_id = $1 order by seen_at desc, hash offset $2)`
 
-// addDevice adds a browser to a person's known browsers, and reports whether there were others. If
-// there are too many, it forgets the least recently seen ones.
+// addDevice adds a browser to a person's known browsers and reports whether the person already had
+// any. If the person has too many, addDevice forgets the least recently seen ones.
 func addDevice(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, hash []byte, now time.Time) (bool, error) {
 	var others bool
 	const any = `-- tenancy.DeviceAny
@@ -70,9 +70,9 @@ const sessionForget = `-- tenancy.SessionForget
 delete from session where id in
   (select id from session where person_id = $1 order by seen_at desc, id offset $2)`
 
-// createSession inserts a session. If the person has a second factor, it must have been verified.
-// If the person has too many sessions, it deletes the least recently used ones. It returns a
-// foreign-key violation if the person does not exist.
+// createSession inserts a session. If the person has a second factor, the caller must have verified
+// it. If the person has too many sessions, createSession deletes the least recently used ones. It
+// returns a foreign-key violation if the person does not exist.
 func createSession(ctx context.Context, tx *db.GateTx, s newSession) error {
 	if _, err := db.Exec(ctx, tx, sessionForget, s.Person, maxSessions-1); err != nil {
 		return err
@@ -87,8 +87,8 @@ update person set sign_ins = case when sign_ins_since > $2 then sign_ins + 1 els
   sign_ins_since = case when sign_ins_since > $2 then sign_ins_since else $3 end
 where id = $1 returning sign_ins, sign_ins_since`
 
-// countSignIn counts a person's sign-in. It returns the number of sign-ins since the returned time,
-// which is at most one window ago.
+// countSignIn counts a sign-in by a person. It returns the number of sign-ins in the current
+// window, including this one, and the time at which that window began.
 func countSignIn(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, now time.Time, window time.Duration) (
 	n int, since time.Time, err error) {
 	err = tx.QueryRow(ctx, signInCount, person, now.Add(-window), now).Scan(&n, &since)
@@ -101,10 +101,10 @@ delete from session where person_id = $1 and id is distinct from $2`
 const deviceForgetOthers = `-- tenancy.DeviceForgetOthers
 delete from device where person_id = $1 and hash <> $2`
 
-// EndSessions deletes all of a person's sessions except keep, which may be zero, and returns how
-// many it deleted. It also invalidates what was begun with the person's old credentials: sign-in
-// steps, and emailed links for a new password or an address change. It forgets all of the person's
-// browsers except the one whose token is device.
+// EndSessions deletes all of a person's sessions except keep, which may be zero, and returns the
+// number of deleted sessions. It also deletes the person's sign-in steps and confirmations, so that
+// emailed links for a password reset or an address change no longer work. It forgets all of the
+// person's browsers except the one with the given device token.
 func EndSessions(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, keep tenancy.SessionID, device string) (
 	int, error) {
 	for _, sql := range []string{
@@ -124,7 +124,7 @@ func EndSessions(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, ke
 const sessionFactor = `-- tenancy.SessionFactor
 update session set by_factor = true where id = $1`
 
-// SetSessionByFactor records that the second factor was verified in a session.
+// SetSessionByFactor records in a session that the second factor was verified.
 func SetSessionByFactor(ctx context.Context, tx *db.GateTx, session tenancy.SessionID) error {
 	_, err := db.Exec(ctx, tx, sessionFactor, session)
 	return err
@@ -133,8 +133,8 @@ func SetSessionByFactor(ctx context.Context, tx *db.GateTx, session tenancy.Sess
 const stepInsert = `-- tenancy.StepInsert
 insert into sign_in_step (hash, person_id, purpose, expires_at) values ($1, $2, $3, $4)`
 
-// createStep inserts a sign-in step with the hash of its token, which proves the steps completed so
-// far.
+// createStep inserts a sign-in step. hash is the hash of the step's token, which proves that the
+// earlier steps have been completed.
 func createStep(
 	ctx context.Context, tx *db.GateTx, hash []byte, person tenancy.PersonID, purpose tenancy.Step, expires time.Time,
 ) error {
@@ -146,7 +146,8 @@ const deviceOf = `-- tenancy.DeviceOf
 select exists (select from device d join person p on p.id = d.person_id
   where d.hash = $1 and p.email = $2 and d.expires_at > $3)`
 
-// IsDeviceOf reports whether a browser is known for the person with the given email address.
+// IsDeviceOf reports whether a browser is known to belong to the person with the given email
+// address.
 func IsDeviceOf(ctx context.Context, d *db.DB, hash []byte, email string, now time.Time) (known bool, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(deviceOf, hash, email, now).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })

@@ -10,8 +10,8 @@ import (
 	"crier/tenancy/proof"
 )
 
-// NextStep begins the step that a person's sign-in needs after the first factor, or the session if
-// no step is needed. The person must be locked.
+// NextStep begins the next sign-in step for a person whose first factor has been verified. If no
+// further step is needed, it begins the session. The caller must have locked the person.
 func (s *Entry) NextStep(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	from tenancy.Source) (tenancy.SignIn, error) {
 	factor, err := proof.LockFactor(ctx, tx, person.ID)

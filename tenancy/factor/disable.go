@@ -12,10 +12,13 @@ import (
 	"crier/tenancy/proof"
 )
 
-// DisableMFA deletes the person's second factor and recovery codes. It requires a proof with a
-// code. If one of the person's organizations requires a second factor, DisableMFA returns
-// fault.Forbidden unless the code is a recovery code. A person who has lost the authenticator can
-// thus enroll another one, but has no access to that organization until then.
+// DisableMFA deletes the person's second factor and recovery codes. The proof must include a code
+// from the second factor or a recovery code. If one of the person's organizations requires a second
+// factor, DisableMFA returns fault.Forbidden unless the code is a recovery code.
+//
+// A person who has lost the authenticator can therefore use a recovery code and then enroll a new
+// authenticator. Until then, the person has no access to organizations that require a second
+// factor.
 func (s *Factors) DisableMFA(ctx context.Context, p tenancy.Principal, given tenancy.Proof) error {
 	const op = "tenancy.DisableMFA"
 	if _, _, err := s.proofs.ProvePassword(ctx, op, p, given.Password); err != nil {

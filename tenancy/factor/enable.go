@@ -19,9 +19,10 @@ import (
 	"crier/tenancy/proof"
 )
 
-// BeginMFA returns a new second factor, which takes effect once ConfirmMFA has received a code from
-// it. Calling BeginMFA again in the same session returns the same factor. BeginMFA returns
-// fault.Conflict if the person has a confirmed factor.
+// BeginMFA begins the enrollment of a second factor and returns the factor's secret. The factor
+// takes effect once ConfirmMFA has received a code from it. If BeginMFA is called again in the same
+// session, it returns the same secret. It returns fault.Conflict if the person already has a
+// confirmed factor.
 func (s *Factors) BeginMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) (tenancy.Secret, error) {
 	const op = "tenancy.BeginMFA"
 	_, _, err := s.proofs.ProvePassword(ctx, op, p, proof.Password) // there is no second factor yet
@@ -36,8 +37,9 @@ func (s *Factors) BeginMFA(ctx context.Context, p tenancy.Principal, proof tenan
 	return out, err
 }
 
-// BeginFactor begins the enrollment of a second factor. by is the hash of the session or sign-in
-// that begins it; another call with the same hash returns the same factor.
+// BeginFactor begins the enrollment of a second factor and returns the factor's secret. by is the
+// hash of the session or sign-in that begins the enrollment. If BeginFactor is called again with
+// the same hash, it returns the same secret.
 func (s *Factors) BeginFactor(
 	ctx context.Context, tx *db.GateTx, op string, person tenancy.Person, by []byte,
 ) (tenancy.Secret, error) {
@@ -69,8 +71,8 @@ func (s *Factors) BeginFactor(
 	return tenancy.Secret{Text: string(begun), URL: link}, nil
 }
 
-// ConfirmMFA enables the second factor from BeginMFA if code is a valid code from that factor, and
-// returns the recovery codes.
+// ConfirmMFA enables the second factor from BeginMFA and returns the recovery codes. code must be a
+// valid code from that factor.
 func (s *Factors) ConfirmMFA(ctx context.Context, p tenancy.Principal, code string) (codes []string, err error) {
 	const op = "tenancy.ConfirmMFA"
 	if err := db.RejectImpersonator(op, p); err != nil {
@@ -87,8 +89,9 @@ func (s *Factors) ConfirmMFA(ctx context.Context, p tenancy.Principal, code stri
 	return codes, cmp.Or(err, proof.OfInput(op, refusal))
 }
 
-// ConfirmFactor enables a second factor and returns the recovery codes. The caller must commit the
-// transaction even if refusal is set, because the attempt counts.
+// ConfirmFactor enables a second factor and returns the recovery codes. If the code is rejected,
+// refusal says why. The caller must commit the transaction even then, so that the attempt is
+// counted.
 func (s *Factors) ConfirmFactor(ctx context.Context, tx *db.GateTx, op string, id tenancy.PersonID,
 	code string, from tenancy.Source) (codes []string, refusal, err error) {
 	f, err := proof.LockFactor(ctx, tx, id)

@@ -20,7 +20,7 @@ type Deps struct {
 	Keyring *secret.Keyring
 	Notices *notice.Queue
 	Proofs  *proof.Proofs
-	// BaseURL is the service's URL. Authenticators show its host.
+	// BaseURL is the service's URL. Authenticator apps show its host.
 	BaseURL string
 }
 

@@ -28,8 +28,8 @@ func (s *Factors) newRecoveryCodes(ctx context.Context, tx *db.GateTx, op string
 	return codes, factorstore.ReplaceRecoveryCodes(ctx, tx, person, hashes)
 }
 
-// ReplaceRecoveryCodes replaces all recovery codes of the principal's person and returns the new
-// ones. It requires a code from the second factor.
+// ReplaceRecoveryCodes replaces all of the person's recovery codes and returns the new ones. code
+// must be a code from the person's second factor.
 func (s *Factors) ReplaceRecoveryCodes(
 	ctx context.Context, p tenancy.Principal, code string,
 ) (codes []string, err error) {

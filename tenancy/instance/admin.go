@@ -9,8 +9,8 @@ import (
 )
 
 // SetInstanceAdmin makes the person with the given email address an instance administrator. If
-// instance is false, it removes that role and ends every impersonation by the person's sessions. It
-// is an operator command. It returns fault.NotFound if no account has the address.
+// instance is false, it revokes that role and ends all impersonations by the person's sessions.
+// SetInstanceAdmin is an operator command. It returns fault.NotFound if no account has the address.
 func (s *Instance) SetInstanceAdmin(ctx context.Context, email string, instance bool) error {
 	action := tenancy.ActionInstanceAdminEnded
 	if instance {
@@ -30,7 +30,7 @@ func (s *Instance) SetInstanceAdmin(ctx context.Context, email string, instance 
 		})
 }
 
-// AllOrganizations returns at most limit organizations, in id order, starting after the given id.
+// AllOrganizations returns at most limit organizations, ordered by id, starting after the given id.
 // It is an operator command.
 func (s *Instance) AllOrganizations(ctx context.Context, after tenancy.OrgID, limit int) (
 	out []tenancy.Organization, err error) {

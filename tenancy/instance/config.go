@@ -6,9 +6,9 @@ import (
 	"crier/platform/env"
 )
 
-// Retention configures how long rows that are no longer needed are kept.
+// Retention configures how long rows are kept after they are no longer needed.
 type Retention struct {
-	// Sessions is counted from a session's expiry. 0 means forever.
+	// Sessions is measured from a session's expiry. 0 means forever.
 	Sessions time.Duration `env:"SESSION_RETENTION, default=168h" doc:"How long an expired session is kept; 0s: forever."`
 }
 

@@ -1,6 +1,6 @@
-// Package instance implements what the operator and the service itself do across organizations. It
-// manages instance administrators and instance events, suspends organizations, stops and resumes
-// publishing, and deletes what has expired.
+// Package instance implements operator commands and the maintenance that the service performs
+// across organizations. It manages instance administrators and instance events, suspends
+// organizations, stops and resumes publishing, and deletes expired rows.
 package instance
 
 import (
@@ -14,7 +14,8 @@ import (
 
 // Sessions ends impersonations.
 type Sessions interface {
-	// EndActingOf ends every impersonation by an administrator's sessions and records each end.
+	// EndActingOf ends all impersonations by an administrator's sessions and records the end of
+	// each.
 	EndActingOf(ctx context.Context, tx *db.GateTx, admin tenancy.Person) error
 }
 
@@ -26,13 +27,13 @@ type Keys interface {
 
 // Publishing stops organizations from publishing and lets them resume.
 type Publishing interface {
-	// Stop stops an organization from publishing: once it returns, no further platform call can
-	// begin.
+	// Stop stops an organization from publishing. Once Stop has returned, no further platform call
+	// can begin.
 	Stop(ctx context.Context, org tenancy.OrgID, by string) error
 	// Resume undoes Stop. Posts that became due in the meantime are marked as missed, unless
 	// catchUp is set.
 	Resume(ctx context.Context, org tenancy.OrgID, by string, catchUp bool) error
-	// Stopped returns which of the organizations are currently stopped by Stop.
+	// Stopped returns those of the given organizations that are currently stopped; see Stop.
 	Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error)
 }
 
@@ -42,7 +43,7 @@ type Deps struct {
 	Clock    clock.Clock
 	Sessions Sessions
 	Keys     Keys
-	// Publishing is nil in programs that publish nothing.
+	// Publishing is nil in programs that do not publish posts.
 	Publishing Publishing
 	Log        *slog.Logger
 }

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// prunePage is the number of rows that one statement deletes.
+	// prunePage is the maximum number of rows that one statement deletes.
 	prunePage = 100
-	// pruneRest is the pause after a batch, as a multiple of the time that the batch took.
+	// pruneRest is the pause after a batch, as a multiple of the batch's duration.
 	pruneRest = 19
 )
 
-// PruneSessions deletes the sessions that expired more than keep ago and returns how many it
-// deleted. It uses short transactions with pauses between them. If a session cannot be deleted,
-// PruneSessions still deletes the others and then returns the first such error. Reaching the
-// deadline of ctx is not an error.
+// PruneSessions deletes the sessions that have been expired for longer than keep and returns the
+// number of deleted sessions. It uses short transactions with pauses between them. If a session
+// cannot be deleted, PruneSessions continues with the others and returns the first such error at
+// the end. It is not an error if ctx reaches its deadline.
 func (s *Instance) PruneSessions(ctx context.Context, keep time.Duration) (int, error) {
 	sweep := batch.Sweep[instancestore.OldSession]{
 		Size: prunePage, PauseFactor: pruneRest, IsItemError: pg.IsRowError,
@@ -36,10 +36,11 @@ func (s *Instance) PruneSessions(ctx context.Context, keep time.Duration) (int, 
 	return sweep.Run(ctx)
 }
 
-// PruneExpired deletes rows that have expired for every process, such as links, sign-in steps,
-// devices and used requests, and returns how many it deleted. It uses short transactions with
-// pauses between them. If a row cannot be deleted, PruneExpired still deletes the others and then
-// returns the first such error of each kind of row.
+// PruneExpired deletes expired rows, such as links, sign-in steps, devices and used requests, and
+// returns the number of deleted rows. It deletes a row only if the row has expired by the clocks of
+// all processes. It uses short transactions with pauses between them. If a row cannot be deleted,
+// PruneExpired continues with the others. At the end, it returns the first such error for each kind
+// of row.
 //
 // PruneExpired deletes nothing and returns an error if the process's clock is wrong; see
 // CheckClock.
@@ -49,7 +50,8 @@ func (s *Instance) PruneExpired(ctx context.Context) (total int, err error) {
 		return 0, err
 	}
 	var faults []error
-	// Other processes that use these rows may be as far behind the database as this one is ahead.
+	// This process's clock may be MaxSkew ahead of the database's clock, and the clock of another
+	// process that uses these rows may be MaxSkew behind.
 	before := s.clock.Now().Add(-2 * db.MaxSkew)
 	for _, kind := range instancestore.Expirables() {
 		n, err := s.pruneExpired(ctx, kind, before)

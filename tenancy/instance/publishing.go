@@ -15,27 +15,32 @@ import (
 	instancestore "crier/tenancy/instance/store"
 )
 
-// PublishingTask is the kind of task whose id is passed to SyncPublishing.
+// PublishingTask is the kind of task that calls SyncPublishing. The task's id is the organization's
+// id.
 const PublishingTask = db.PublishingTask
 
-// maxSyncs limits how often SyncPublishing starts over because the organization changed in the
-// meantime.
+// maxSyncs is how many times SyncPublishing applies an organization's state before it gives up
+// because the state keeps changing.
 const maxSyncs = 5
 
 const (
 	// syncPage is the number of organizations that are compared at once.
 	syncPage = 500
-	// syncShare limits how long a run spends on one organization. The next run continues with it.
+	// syncShare limits how long a run spends on one organization. A later run tries that
+	// organization again.
 	syncShare = 3 * time.Minute
 )
 
-// SyncPublishing stops an organization from publishing if it is suspended or marked for deletion,
-// and otherwise lets it resume. It may be repeated. It is called immediately after a change, and by
-// a task that the change adds, so that neither a crash nor an error in between leaves the
-// organization publishing.
+// SyncPublishing stops an organization from publishing if the organization is suspended or marked
+// for deletion. Otherwise, it lets the organization resume publishing. It may be called repeatedly.
 //
-// SyncPublishing returns nil if the organization is gone. It returns fault.Conflict if the
-// organization keeps changing; the task then repeats the call.
+// SyncPublishing is called immediately after an organization is suspended or marked for deletion,
+// or after either is undone. It is called again by a task that was added in the same transaction.
+// This way, the organization does not keep publishing if the first call fails or the process
+// crashes.
+//
+// SyncPublishing returns nil if the organization no longer exists. It returns fault.Conflict if the
+// organization's state keeps changing; the task then calls SyncPublishing again.
 func (s *Instance) SyncPublishing(ctx context.Context, org tenancy.OrgID) error {
 	const op = "tenancy.SyncPublishing"
 	if s.publishing == nil {
@@ -59,9 +64,9 @@ func (s *Instance) SyncPublishing(ctx context.Context, org tenancy.OrgID) error 
 }
 
 // SyncAllPublishing calls SyncPublishing for each organization that should be stopped but is not,
-// or is stopped but should not be, and returns how many there were. It finds organizations whose
-// task was abandoned. If one organization fails, it continues with the others and returns all
-// errors, joined.
+// or is stopped but should not be. This includes organizations whose task was abandoned.
+// SyncAllPublishing returns the number of such organizations. If it fails for one of them, it
+// continues with the others and returns all errors, joined.
 func (s *Instance) SyncAllPublishing(ctx context.Context) (int, error) {
 	if s.publishing == nil {
 		return 0, nil
@@ -90,8 +95,8 @@ func (s *Instance) SyncAllPublishing(ctx context.Context) (int, error) {
 	return n, errors.Join(append(faults, err)...)
 }
 
-// differing returns the organizations that are stopped but should not be, or that should be stopped
-// but are not.
+// differing returns the organizations in page that are stopped but should not be, or that should be
+// stopped but are not.
 func (s *Instance) differing(ctx context.Context, page []instancestore.MarkedOrg) (out []tenancy.OrgID, err error) {
 	orgs := make([]tenancy.OrgID, len(page))
 	for i, o := range page {
@@ -135,8 +140,8 @@ func (s *Instance) applyMarks(ctx context.Context, org tenancy.OrgID, m instance
 }
 
 // AccessChanged removes the organizations' keys from this process's cache and calls SyncPublishing
-// for each organization. It is called once a suspension or deletion, or the undoing of either, has
-// been committed.
+// for each organization. It is called after the commit of a transaction that suspends
+// organizations, marks them for deletion, or undoes either.
 func (s *Instance) AccessChanged(ctx context.Context, orgs ...tenancy.OrgID) error {
 	s.keys.ForgetOrgs(orgs...)
 	var faults []error

@@ -11,10 +11,13 @@ import (
 	instancestore "crier/tenancy/instance/store"
 )
 
-// Suspend denies access to an organization's members and keys and stops the organization from
-// publishing, or undoes both. Posts that became due in the meantime are handled as they are after a
-// pause. Suspend is an operator command and may be repeated. It returns fault.NotFound if there is
-// no organization with this id.
+// Suspend suspends an organization or, if suspended is false, ends its suspension. While an
+// organization is suspended, its members and keys have no access and it does not publish. When the
+// suspension ends, posts that became due in the meantime are handled in the same way as after a
+// pause.
+//
+// Suspend is an operator command and may be called repeatedly. It returns fault.NotFound if there
+// is no organization with the given id.
 func (s *Instance) Suspend(ctx context.Context, org string, suspended bool) error {
 	const op = "tenancy.Suspend"
 	parsed, _ := id.Parse[tenancy.OrgTag](org)

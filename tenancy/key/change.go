@@ -31,8 +31,8 @@ func (s *Keys) RenameKey(ctx context.Context, p tenancy.Principal, key, name str
 	return k, err
 }
 
-// changeKey runs fn within InOrgAlone, after locking the key. It returns NotFound if the
-// organization has no such key or the key has ended.
+// changeKey locks a key and then runs fn, both within InOrgAlone. It returns NotFound if the
+// organization has no such key or the key no longer works.
 func (s *Keys) changeKey(ctx context.Context, op string, p tenancy.Principal, key string,
 	fn func(tx *db.OrgTx, stored keystore.Key) error) error {
 	parsed, ok := id.Parse[tenancy.KeyTag](key)
@@ -52,9 +52,10 @@ func (s *Keys) changeKey(ctx context.Context, op string, p tenancy.Principal, ke
 	return err
 }
 
-// DeleteKey revokes a key. This process rejects the key at once. Other processes reject it once
-// they receive the revocation, which Postgres sends with the commit, or within five seconds if they
-// receive no revocations. DeleteKey returns fault.NotFound if the organization has no such key.
+// DeleteKey revokes a key. This process rejects the key immediately. Other processes reject it once
+// they receive the revocation, which Postgres sends when the transaction commits. A process that
+// does not receive revocations rejects the key within five seconds. DeleteKey returns
+// fault.NotFound if the organization has no such key.
 func (s *Keys) DeleteKey(ctx context.Context, p tenancy.Principal, key string) error {
 	var hash []byte
 	err := s.changeKey(ctx, "tenancy.DeleteKey", p, key, func(tx *db.OrgTx, stored keystore.Key) error {
@@ -70,8 +71,9 @@ func (s *Keys) DeleteKey(ctx context.Context, p tenancy.Principal, key string) e
 	return err
 }
 
-// ForgetRevoked makes this process reject the keys with these hashes. err is the result of revoking
-// them: if it means that the keys still exist, ForgetRevoked does nothing.
+// ForgetRevoked removes keys from the cache after they have been revoked, so that this process
+// rejects them. hashes are the hashes of the keys, and err is the result of revoking them. If err
+// means that the keys have not been revoked, ForgetRevoked does nothing.
 func (s *Keys) ForgetRevoked(err error, hashes [][]byte) {
 	if err != nil && !mayBeStored(err) {
 		return
@@ -81,7 +83,7 @@ func (s *Keys) ForgetRevoked(err error, hashes [][]byte) {
 	}
 }
 
-// mayBeStored reports whether a change that failed with err may nevertheless have been committed.
+// mayBeStored reports whether a change may have been committed although it failed with err.
 func mayBeStored(err error) bool { return pg.IsAway(err) || fault.Is(err, fault.Unavailable) }
 
 func noKey(op string) error { return fault.New(fault.NotFound, op, "There is no such API key.") }

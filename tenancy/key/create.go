@@ -15,9 +15,9 @@ import (
 // CreateKey creates an API key for the principal's organization and returns the full key, which
 // cannot be retrieved later. CreateKey requires a sign-in within the last ten minutes, or a proof.
 //
-// CreateKey returns fault.Invalid unless the name has 1 to 64 characters and ExpiresAt, if set, is
-// in the future and before the year 10000. It returns fault.Conflict if the organization already
-// has 1000 keys.
+// The name must have 1 to 64 characters. ExpiresAt, if set, must be in the future and before the
+// year 10000. Otherwise, CreateKey returns fault.Invalid. It returns fault.Conflict if the
+// organization already has 1000 keys.
 func (s *Keys) CreateKey(ctx context.Context, p tenancy.Principal, n tenancy.NewKey) (
 	full string, k tenancy.APIKey, err error) {
 	const op = "tenancy.CreateKey"
@@ -42,15 +42,15 @@ func (s *Keys) CreateKey(ctx context.Context, p tenancy.Principal, n tenancy.New
 }
 
 const (
-	// maxKeys is the maximum number of working keys per organization.
+	// maxKeys is the maximum number of active keys per organization.
 	maxKeys = 1000
-	// shownOfKey is how many characters of a key's random part are shown, so that people can
-	// recognize the key.
+	// shownOfKey is the number of characters of a key's random part that are shown, so that people
+	// can recognize the key.
 	shownOfKey = 4
 )
 
-// makeKey inserts a new key. It locks the organization to keep concurrent requests from exceeding
-// the limit.
+// makeKey inserts a new key. It locks the organization, so that concurrent requests cannot exceed
+// the maximum number of keys.
 func (s *Keys) makeKey(ctx context.Context, tx *db.OrgTx, op string, p tenancy.Principal,
 	n tenancy.NewKey, rotated bool) (string, tenancy.APIKey, error) {
 	if _, err := db.LockOrganization(ctx, tx); err != nil {
@@ -75,8 +75,8 @@ func (s *Keys) makeKey(ctx context.Context, tx *db.OrgTx, op string, p tenancy.P
 	return full, k, keystore.CreateKey(ctx, tx, k, secret.HashToken(full), rotated)
 }
 
-// recordKey records what was done to a key, and emails the organization's owner and the person who
-// did it.
+// recordKey adds an audit entry for an action on a key, and emails the organization's owner and the
+// person who took the action.
 func (s *Keys) recordKey(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, action tenancy.Action,
 	kind notice.Kind, key tenancy.APIKey) error {
 	if err := db.Audit(ctx, tx, p.Event(action, key.Label()), s.clock.Now()); err != nil || !s.notices.Enabled() {

@@ -7,8 +7,8 @@ import (
 	"crier/tenancy/db"
 )
 
-// FirstKey creates the first API key of a new organization and returns the full key. It also
-// records an instance event with ActionEnterpriseCreated.
+// FirstKey creates the first API key of a new organization and returns the full key. It also adds
+// an instance event with ActionEnterpriseCreated.
 func (s *Keys) FirstKey(ctx context.Context, tx *db.GateTx, op string, p tenancy.Principal) (
 	string, error) {
 	entered, err := tx.Enter(ctx, p.Org)

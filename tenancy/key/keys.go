@@ -16,8 +16,8 @@ type Deps struct {
 	Clock   clock.Clock
 	Notices *notice.Queue
 	Proofs  *proof.Proofs
-	// Revocations is nil in a process that does not call credential.Listen. Such a process caches a
-	// key for only five seconds.
+	// Revocations is nil in a process that does not call credential.Listen. Such a process caches
+	// keys for only five seconds.
 	Revocations credential.Revocations
 }
 
@@ -37,5 +37,5 @@ func New(d Deps) *Keys {
 	return s
 }
 
-// Cached returns the key cache, from which revocations remove keys.
+// Cached returns the key cache, so that the caller can remove revoked keys from it.
 func (s *Keys) Cached() credential.Revocable { return s.cache }

@@ -8,7 +8,7 @@ import (
 	keystore "crier/tenancy/key/store"
 )
 
-// Keys returns the keys of the principal's organization that have not ended, newest first.
+// Keys returns the active keys of the principal's organization, newest first.
 func (s *Keys) Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error) {
 	var out []tenancy.KeyOf
 	err := s.db.InOrg(ctx, "tenancy.Keys", p.Org, func(tx *db.OrgTx) error {

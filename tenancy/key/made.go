@@ -8,8 +8,9 @@ import (
 	keystore "crier/tenancy/key/store"
 )
 
-// TakeMade locks and returns the keys that a person created. If maker.Revoke is set, it deletes the
-// keys and also returns their hashes, which must be passed to ForgetRevoked after the commit.
+// TakeMade locks and returns the active keys that a person created. If maker.Revoke is set, it
+// deletes these keys and also returns their hashes. The caller must pass the hashes to
+// ForgetRevoked after the commit.
 func (s *Keys) TakeMade(ctx context.Context, tx *db.OrgTx, maker tenancy.Maker) (
 	keys []tenancy.APIKey, revoked [][]byte, err error) {
 	made, err := keystore.KeysBy(ctx, tx, maker.Person, s.clock.Now())

@@ -16,14 +16,16 @@ import (
 // maxOverlap is the maximum overlap in hours.
 const maxOverlap = 72
 
-// RotateKey replaces a key with a new one of the same name and expiry. If key is "", it replaces
-// the oldest key that has not been replaced, or creates the first key if there is none. The old key
-// works for another 0 to 72 hours, as given by overlap; with 0, it ends at once. RotateKey requires
-// the same sign-in or proof as CreateKey.
+// RotateKey replaces a key with a new key that has the same name and expiry. If key is "", it
+// replaces the oldest key that has not been replaced yet, or creates the organization's first key
+// if there is no such key. The old key keeps working for the given overlap of 0 to 72 hours. If
+// overlap is 0, the old key stops working immediately.
 //
-// RotateKey returns fault.NotFound if the key has ended. It returns fault.Conflict if the key has
-// been replaced and still works. If key is "", it also returns fault.Conflict if the oldest key was
-// created by a rotation in the last ten minutes.
+// RotateKey requires the same sign-in or proof as CreateKey.
+//
+// RotateKey returns fault.NotFound if the key no longer works. It returns fault.Conflict if the key
+// still works but has already been replaced. If key is "", it also returns fault.Conflict if the
+// oldest key was created by a rotation in the last ten minutes.
 func (s *Keys) RotateKey(ctx context.Context, p tenancy.Principal, key string, overlap int, proof tenancy.Proof) (
 	out tenancy.Rotation, err error) {
 	const op = "tenancy.RotateKey"
@@ -79,13 +81,14 @@ func (s *Keys) makeFirstKey(ctx context.Context, tx *db.OrgTx, op string, p tena
 	return s.recordKey(ctx, tx, p, tenancy.ActionKeyCreated, notice.KeyCreated, out.New)
 }
 
-// rotationRest is how long RotateKey without an id does not replace a key that a rotation created.
-// Otherwise, a second click, or a retry after a lost response, would end the key that the first
-// request returned.
+// rotationRest is how long a key created by a rotation is protected from RotateKey calls without a
+// key id. Otherwise, a second click, or a retry after a lost response, would replace the key that
+// the first request returned.
 const rotationRest = 10 * time.Minute
 
-// keyToRotate locks and returns a key, or the oldest key if the id is zero. It returns
-// pgx.ErrNoRows if there is no such key, and Conflict if the key must not be replaced now.
+// keyToRotate locks and returns the key with the given id, or the oldest key if the id is zero. It
+// returns pgx.ErrNoRows if there is no such key or the key no longer works. It returns Conflict if
+// the key has already been replaced or must not be replaced yet.
 func (s *Keys) keyToRotate(ctx context.Context, tx *db.OrgTx, op string, key tenancy.KeyID) (
 	stored keystore.Key, err error) {
 	chosen := !key.IsZero()

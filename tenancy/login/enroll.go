@@ -10,8 +10,8 @@ import (
 	loginstore "crier/tenancy/login/store"
 )
 
-// BeginEnrollment returns a new second factor for a sign-in at StepEnroll. It returns
-// fault.Unauthenticated if the token is no longer valid.
+// BeginEnrollment begins the enrollment of a second factor for a sign-in at StepEnroll, and returns
+// the factor's secret. It returns fault.Unauthenticated if the token is no longer valid.
 func (s *Logins) BeginEnrollment(ctx context.Context, token string) (out tenancy.Secret, err error) {
 	const op = "tenancy.BeginEnrollment"
 	var refusal error
@@ -27,8 +27,9 @@ func (s *Logins) BeginEnrollment(ctx context.Context, token string) (out tenancy
 	return out, cmp.Or(err, refusal)
 }
 
-// ConfirmEnrollment completes a sign-in at StepEnroll with the first code from the second factor.
-// The result includes the recovery codes. It returns fault.Unauthenticated if the code is wrong.
+// ConfirmEnrollment completes the StepEnroll step of a sign-in. code is the first code from the new
+// second factor. The result includes the recovery codes. ConfirmEnrollment returns
+// fault.Unauthenticated if the code is wrong.
 func (s *Logins) ConfirmEnrollment(ctx context.Context, token, code string, from tenancy.Source) (
 	out tenancy.SignIn, err error) {
 	const op = "tenancy.ConfirmEnrollment"

@@ -11,13 +11,14 @@ import (
 	"crier/tenancy/entry"
 )
 
-// Login checks an email address and a password, and returns a new session or the sign-in's next
-// step. For a wrong password and for an unknown address, it returns fault.Invalid with the same
-// message after the same amount of work.
+// Login checks an email address and a password. It returns a new session or the next sign-in step.
+// If the password is wrong or the address is unknown, Login returns fault.Invalid. In both cases,
+// the message and the amount of work are the same.
 //
-// Sites, which are the clients' networks, take turns hashing passwords, so that many logins from
-// one site hardly delay logins from others. Login returns fault.RateLimited if too many logins from
-// the site are waiting, or if this login has waited for 3 seconds.
+// Logins are grouped by site, which is the client's network. The sites take turns at hashing
+// passwords, so that many logins from one site hardly delay logins from other sites. Login returns
+// fault.RateLimited if too many logins from the site are waiting, or if this login has waited for 3
+// seconds.
 func (s *Logins) Login(ctx context.Context, email, password string, from tenancy.Source) (tenancy.SignIn, error) {
 	const op = "tenancy.Login"
 	var person tenancy.Person
@@ -39,9 +40,9 @@ func (s *Logins) Login(ctx context.Context, email, password string, from tenancy
 	return s.signIn(ctx, op, person, from)
 }
 
-// signIn begins a session, or the step that is still needed, for a person whose password matched. A
-// password that has been replaced since it was compared counts as wrong, so that no session that
-// was begun with the old password survives a reset. An account whose deletion can no longer be
+// signIn begins a session, or the next sign-in step, for a person whose password matched. If the
+// password has been replaced since the comparison, it counts as wrong. Otherwise, a session begun
+// with the old password could survive a password reset. An account whose deletion can no longer be
 // undone is treated like an unknown address.
 func (s *Logins) signIn(ctx context.Context, op string, compared tenancy.Person, from tenancy.Source) (
 	out tenancy.SignIn, err error) {
@@ -59,8 +60,8 @@ func (s *Logins) signIn(ctx context.Context, op string, compared tenancy.Person,
 	return out, err
 }
 
-// KnownDevice reports whether the browser in from is known for the person with the given email
-// address.
+// KnownDevice reports whether the browser in from is known to belong to the person with the given
+// email address.
 func (s *Logins) KnownDevice(ctx context.Context, email string, from tenancy.Source) (bool, error) {
 	clean, ok := tenancy.CleanEmail(email)
 	if !ok || from.Device == "" {

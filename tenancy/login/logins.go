@@ -1,5 +1,5 @@
-// Package login implements signing in with an email address and a password, or at an identity
-// provider, and the further steps until there is a session.
+// Package login implements sign-ins. A person signs in with an email address and a password, or
+// through an identity provider, and then completes any further steps.
 package login
 
 import (
@@ -17,11 +17,12 @@ import (
 
 // Factors enrolls a second factor during a sign-in.
 type Factors interface {
-	// BeginFactor begins the enrollment of a second factor. by is the hash of the sign-in that
-	// begins it.
+	// BeginFactor begins the enrollment of a second factor and returns the factor's secret. by is
+	// the hash of the sign-in that begins the enrollment.
 	BeginFactor(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person, by []byte) (tenancy.Secret, error)
-	// ConfirmFactor enables a second factor and returns the recovery codes. The caller must commit
-	// the transaction even if refusal is set, because the attempt counts.
+	// ConfirmFactor enables a second factor and returns the recovery codes. If the code is
+	// rejected, refusal says why. The caller must commit the transaction even then, so that the
+	// attempt is counted.
 	ConfirmFactor(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID, code string, from tenancy.Source) (
 		codes []string, refusal, err error)
 }
@@ -29,7 +30,7 @@ type Factors interface {
 // Deletions restores accounts that are marked for deletion.
 type Deletions interface {
 	// RestoreAccount undoes the deletion of an account and of the organizations that were deleted
-	// with it, and returns those organizations. now is the database's time.
+	// with it, and returns those organizations. now must be the database's time.
 	RestoreAccount(ctx context.Context, tx *db.GateTx, person tenancy.Person, now time.Time, from tenancy.Source) (
 		restored []tenancy.OrgID, err error)
 }
@@ -57,7 +58,7 @@ type Deps struct {
 	Access    Access
 }
 
-// Logins implements signing in. It is safe for concurrent use.
+// Logins implements sign-ins. It is safe for concurrent use.
 type Logins struct {
 	db          *db.DB
 	clock       clock.Clock

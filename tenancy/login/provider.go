@@ -23,13 +23,16 @@ type Providers interface {
 	Finish(ctx context.Context, p signin.Provider, c signin.Callback) (signin.Identity, error)
 }
 
-// sealedFor binds sealed PKCE verifiers to their purpose.
+// sealedFor is the purpose that sealed PKCE verifiers are bound to.
 const sealedFor = "sign-in state"
 
-// BeginSignIn returns the URL to open at the provider, and the state to keep in a browser cookie.
-// If redirectURI is empty, the provider redirects to the dashboard. If p has a session,
-// FinishSignIn links the identity to the session's person; for the zero Principal, it signs the
-// person in. BeginSignIn returns fault.NotFound if the instance does not have the provider.
+// BeginSignIn begins a sign-in at an identity provider. It returns the provider's URL to open in
+// the browser, and the state to store in a browser cookie. If redirectURI is empty, the provider
+// redirects to the dashboard. BeginSignIn returns fault.NotFound if the instance does not have the
+// provider.
+//
+// If p has a session, FinishSignIn will link the identity to the session's person. If p is the zero
+// Principal, FinishSignIn will sign the person in.
 func (s *Logins) BeginSignIn(ctx context.Context, provider, redirectURI string, p tenancy.Principal) (
 	url, state string, err error) {
 	const op = "tenancy.BeginSignIn"
@@ -60,14 +63,16 @@ func (s *Logins) BeginSignIn(ctx context.Context, provider, redirectURI string, 
 }
 
 // FinishSignIn completes the sign-in that a state belongs to, and uses up the state. It returns
-// fault.Invalid if the provider rejects the sign-in or the state is invalid: a state must belong to
-// this browser and this provider, and must not have expired or been used. A person without an
-// account receives a claim to register with.
+// fault.Invalid if the provider rejects the sign-in or if the state is not valid. A state is valid
+// only once, until it expires, and only for the browser and the provider that the sign-in began
+// with. If the person has no account, the result contains a claim to register with.
 //
-// FinishSignIn links an identity only to the account of a live session with the same verified
-// address. Linking returns fault.Forbidden if the addresses differ or one of them is not verified,
-// and fault.Conflict if the identity belongs to another person. A sign-in returns fault.Conflict if
-// the verified address belongs to an account that does not have the identity.
+// If the sign-in was started with a session, p must have a live session of the same person, and
+// FinishSignIn links the identity to that person's account. It returns fault.Forbidden unless both
+// have the same verified address, and fault.Conflict if the identity belongs to another person.
+//
+// Without a session, it returns fault.Conflict if the verified address belongs to an account that
+// does not have the identity.
 func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.Callback, p tenancy.Principal) (
 	out tenancy.ProviderSignIn, err error) {
 	const op = "tenancy.FinishSignIn"
@@ -102,7 +107,7 @@ func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.C
 	return out, db.AccountFault(op, err)
 }
 
-// takeState uses up a callback's state and checks that the state belongs to the browser.
+// takeState uses up the state of a callback and checks that the state belongs to this browser.
 func (s *Logins) takeState(ctx context.Context, op, provider string, cb tenancy.Callback, p tenancy.Principal) (
 	state loginstore.SignInState, err error) {
 	refused := fault.New(fault.Invalid, op, "This sign-in was not started in this browser, or has expired; start again.")
@@ -128,8 +133,8 @@ func (s *Logins) takeState(ctx context.Context, op, provider string, cb tenancy.
 	return state, nil
 }
 
-// useIdentity links an identity to the person in link. If link is zero, it signs in the identity's
-// person, or returns a claim if the identity is not linked to a person.
+// useIdentity links an identity to the person in link. If link is zero, it signs in the person to
+// whom the identity is linked. If there is no such person, it returns a claim.
 func (s *Logins) useIdentity(ctx context.Context, tx *db.GateTx, op string, identity signin.Identity,
 	link tenancy.PersonID, from tenancy.Source) (out tenancy.ProviderSignIn, err error) {
 	key := db.IdentityKey{
@@ -162,8 +167,8 @@ func (s *Logins) useIdentity(ctx context.Context, tx *db.GateTx, op string, iden
 	return s.claimIdentity(ctx, tx, op, identity, key)
 }
 
-// linkIdentity adds an identity to a live session's person, who must have the same verified
-// address.
+// linkIdentity links an identity to the person of a live session. The person must have the same
+// verified address as the identity.
 func (s *Logins) linkIdentity(ctx context.Context, tx *db.GateTx, op string, identity signin.Identity,
 	key db.IdentityKey, link tenancy.PersonID, from tenancy.Source) error {
 	person, err := db.LockPerson(ctx, tx, link)
@@ -192,8 +197,8 @@ func (s *Logins) linkIdentity(ctx context.Context, tx *db.GateTx, op string, ide
 	})
 }
 
-// claimIdentity returns a token with which a person without an account can register. It returns
-// Conflict if the identity's verified address belongs to an account.
+// claimIdentity returns a claim, which is a token that a person without an account can register
+// with. It returns Conflict if the identity's verified address belongs to an account.
 func (s *Logins) claimIdentity(ctx context.Context, tx *db.GateTx, op string, identity signin.Identity,
 	key db.IdentityKey) (out tenancy.ProviderSignIn, err error) {
 	if identity.EmailVerified {

@@ -10,7 +10,7 @@ import (
 	loginstore "crier/tenancy/login/store"
 )
 
-// Restore completes a sign-in at StepRestore: it undoes the deletion of the account and of the
+// Restore completes a sign-in at StepRestore. It undoes the deletion of the account and of the
 // organizations that were deleted with it. Posts that became due in the meantime are not published.
 func (s *Logins) Restore(ctx context.Context, token string, from tenancy.Source) (out tenancy.SignIn, err error) {
 	const op = "tenancy.Restore"

@@ -13,12 +13,12 @@ import (
 	"crier/tenancy/proof"
 )
 
-// maxStepTries is how often a step's token can be used.
+// maxStepTries is how many times a step's token can be used.
 const maxStepTries = 5
 
-// takeStep counts a use of a step's token, locks the token's person and returns that person.
-// refusal is Unauthenticated if the token has expired or is for another step, and RateLimited after
-// five uses.
+// takeStep counts a use of a step's token, and locks and returns the person who is signing in.
+// refusal is Unauthenticated if the token has expired or belongs to another step, and RateLimited
+// if the token has already been used five times.
 func (s *Logins) takeStep(ctx context.Context, tx *db.GateTx, op string, hash []byte, step tenancy.Step) (
 	person tenancy.Person, refusal, err error) {
 	person, tries, err := loginstore.TryStep(ctx, tx, hash, step, s.clock.Now())
@@ -34,10 +34,10 @@ func (s *Logins) takeStep(ctx context.Context, tx *db.GateTx, op string, hash []
 	return person, nil, err
 }
 
-// VerifyMFA completes a sign-in at StepMFA with a code from the second factor, or with a recovery
-// code, which is used up. It returns fault.Unauthenticated for a wrong code. It returns
-// fault.RateLimited after five tries with a token, and after five wrong codes for the account
-// within 15 minutes.
+// VerifyMFA completes the StepMFA step of a sign-in, either with a code from the second factor or
+// with a recovery code. A recovery code can be used only once. VerifyMFA returns
+// fault.Unauthenticated if the code is wrong. It returns fault.RateLimited after five tries with
+// the same token, and after five wrong codes for the account within 15 minutes.
 func (s *Logins) VerifyMFA(ctx context.Context, token, code, recovery string, from tenancy.Source) (
 	out tenancy.SignIn, err error) {
 	const op = "tenancy.VerifyMFA"
@@ -61,7 +61,8 @@ func (s *Logins) VerifyMFA(ctx context.Context, token, code, recovery string, fr
 	return out, cmp.Or(err, refusal)
 }
 
-// checkFactor checks the person's code, or the recovery code if one is given.
+// checkFactor checks the code from the person's second factor, or the recovery code if one is
+// given.
 func (s *Logins) checkFactor(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	code, recovery string, from tenancy.Source) (refusal, err error) {
 	f, err := proof.LockFactor(ctx, tx, person.ID)

@@ -13,9 +13,9 @@ import (
 	"crier/tenancy/notice"
 )
 
-// renderRegistration creates an activation link and returns the email that contains it. If the
-// address already has an account, it returns a different email, without such a link. It also does
-// so for a Resend email if the address has more than one registration.
+// renderRegistration creates an activation link and returns the activation email. If the email
+// address already has an account, it returns an email without an activation link. For a Resend
+// email, it also does so if there are several registrations for the address.
 func (s *Mails) renderRegistration(
 	ctx context.Context, m mailstore.Mail, n notice.Notice,
 ) (out mail.Message, err error) {
@@ -44,8 +44,8 @@ func (s *Mails) renderRegistration(
 	return out, notice.Obsolete(err)
 }
 
-// registration returns the registration that an email is about. For a Resend email, several reports
-// whether the address has more than one registration.
+// registration returns the registration that a queued email is about. For a Resend email, it
+// returns the newest registration for the address, and several is true if there are others.
 func (s *Mails) registration(ctx context.Context, tx *db.GateTx, m mailstore.Mail, n notice.Notice) (
 	c credential.Confirmation, several bool, err error) {
 	if notice.Kind(m.Kind) != notice.Resend {
@@ -73,7 +73,7 @@ func (s *Mails) confirmationLink(ctx context.Context, tx *db.GateTx, op string,
 }
 
 // renderReset creates a password reset link and returns the email that contains it. It returns
-// ErrObsolete if nobody has the address.
+// ErrObsolete if no account has the email address.
 func (s *Mails) renderReset(ctx context.Context, m mailstore.Mail) (out mail.Message, err error) {
 	const op = "tenancy.renderReset"
 	now := s.clock.Now()
@@ -96,8 +96,9 @@ func (s *Mails) renderReset(ctx context.Context, m mailstore.Mail) (out mail.Mes
 	return out, notice.Obsolete(err)
 }
 
-// renderAddress creates the link for one side of an address change and returns the email that
-// contains it. If the new address is already in use, its owner gets an email without a link.
+// renderAddress creates a link with which the owner of the old or the new email address confirms an
+// address change, and returns the email that contains the link. If an account already uses the new
+// address, the email to that address contains no link.
 func (s *Mails) renderAddress(ctx context.Context, m mailstore.Mail, n notice.Notice) (out mail.Message, err error) {
 	const op = "tenancy.renderAddress"
 	side := credential.SideNew

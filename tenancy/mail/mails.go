@@ -18,8 +18,8 @@ import (
 
 // Mailer sends emails.
 type Mailer interface {
-	// Send returns nil if the email was accepted. After an error, mail.IsPermanent reports whether
-	// retrying is pointless.
+	// Send returns nil if the mail server accepted the email. If Send returns an error,
+	// mail.IsPermanent reports whether retrying is pointless.
 	Send(ctx context.Context, m mail.Message) error
 }
 
@@ -40,9 +40,9 @@ type Mails struct {
 	mails       mails.Instance
 	invitations Invitations
 	log         *slog.Logger
-	// sending limits first attempts to send an email, per recipient domain. sendingLater does the
-	// same for the second queue. sendingOrg limits emails to members in the second queue, per
-	// organization.
+	// sending limits concurrent sends from the first queue, per recipient domain. sendingLater does
+	// the same for the second queue. sendingOrg limits concurrent sends from the second queue to
+	// the members of one organization.
 	sending, sendingLater *limit.PerKey[string]
 	sendingOrg            *limit.PerKey[tenancy.OrgID]
 }

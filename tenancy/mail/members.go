@@ -13,7 +13,8 @@ import (
 )
 
 // MailDisowned queues an email to each administrator of an organization. The email says that a
-// channel was disconnected by the person who had granted access to the channel's account.
+// channel was disconnected because the person who had granted access to the channel's account
+// withdrew that access.
 func (s *Mails) MailDisowned(ctx context.Context, org tenancy.OrgID, channel string) error {
 	return s.db.InGate(ctx, "tenancy.MailDisowned", func(tx *db.GateTx) error {
 		in, err := tx.Enter(ctx, org)
@@ -34,13 +35,15 @@ func (s *Mails) MailDisowned(ctx context.Context, org tenancy.OrgID, channel str
 	})
 }
 
-// membersPage is the number of members for whom one transaction queues emails.
+// membersPage is the number of members in a page. Each page is queued in its own transaction.
 const membersPage = 100
 
-// mailPage replaces an email of kind Members with the emails to the members on its page and an
-// email of kind Members for the next page. It does this in one transaction, so that a retry after a
-// crash queues nothing twice. If the organization no longer exists, or the emails would no longer
-// be true, mailPage just deletes the email.
+// mailPage processes a queued email of kind Members, which stands for a page of members. In one
+// transaction, it deletes that email, queues an email to each member on the page, and queues an
+// email of kind Members for the next page. A retry after a crash therefore queues nothing twice.
+//
+// If the organization no longer exists or the emails would no longer be accurate, mailPage only
+// deletes the email of kind Members.
 func (s *Mails) mailPage(ctx context.Context, queued tenancy.MailID) error {
 	const op = "tenancy.mailPage"
 	err := s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -78,8 +81,8 @@ func (s *Mails) mailPage(ctx context.Context, queued tenancy.MailID) error {
 	return err
 }
 
-// mailAll queues the emails for a page of members. If there may be another page, it also queues an
-// email of kind Members for that page.
+// mailAll queues an email to each member on a page. If the page is full, it also queues an email of
+// kind Members for the next page.
 func (s *Mails) mailAll(ctx context.Context, tx *db.GateTx, n notice.Notice, page []mailstore.Recipient) error {
 	for _, to := range page {
 		if err := s.mailMember(ctx, tx, n, to); err != nil {
@@ -93,7 +96,7 @@ func (s *Mails) mailAll(ctx context.Context, tx *db.GateTx, n notice.Notice, pag
 	return s.notices.AddForMembers(ctx, tx, n.Kind, n)
 }
 
-// mailMember queues the email to a member, if the member should get one.
+// mailMember queues an email to a member if the member should receive one.
 func (s *Mails) mailMember(ctx context.Context, tx *db.GateTx, n notice.Notice, to mailstore.Recipient) error {
 	each := notice.Notice{Org: n.Org, Name: n.Name, Zone: n.Zone, Channel: n.Channel, By: n.By, Until: n.Until, Role: to.Role}
 	if n.Kind == notice.ChannelDisowned && (to.Disabled || !to.Role.Manages()) {
@@ -108,7 +111,7 @@ func (s *Mails) mailMember(ctx context.Context, tx *db.GateTx, n notice.Notice, 
 	return s.mailReports(ctx, tx, to, each)
 }
 
-// reportsFor returns the reports in a notice that a member should get.
+// reportsFor returns those of the notice's reports that the member should receive.
 func reportsFor(n notice.Notice, to mailstore.Recipient) (out []tenancy.Report) {
 	for _, r := range n.Reports {
 		if !to.Disabled && r.IsFor(to.Person, to.Notifications) {

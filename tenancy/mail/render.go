@@ -17,7 +17,8 @@ import (
 	"crier/tenancy/notice"
 )
 
-// render returns the message for a queued email, or ErrObsolete.
+// render returns the message for a queued email. It returns ErrObsolete if the email no longer
+// applies.
 func (s *Mails) render(ctx context.Context, m mailstore.Mail) (mail.Message, error) {
 	var n notice.Notice
 	if err := json.Unmarshal(m.Data, &n); err != nil {
@@ -45,8 +46,8 @@ func (s *Mails) render(ctx context.Context, m mailstore.Mail) (mail.Message, err
 	return s.renderNotice(s.mails, notice.Kind(m.Kind), m.Email, n)
 }
 
-// nameSender replaces an email address in n.By with the person's name, because recipients know each
-// other by name. It leaves n.By unchanged if the name is unknown.
+// nameSender replaces an email address in n.By with the name of the person who has the address,
+// because members know each other by name. It leaves n.By unchanged if the name is unknown.
 func (s *Mails) nameSender(ctx context.Context, n *notice.Notice) error {
 	email, ok := tenancy.CleanEmail(n.By)
 	if !ok {
@@ -62,9 +63,9 @@ func (s *Mails) nameSender(ctx context.Context, n *notice.Notice) error {
 	})
 }
 
-// addZone fills in the time zone of an email about an account. People have no time zone setting, so
-// addZone uses the time zone of the person's first organization. If there is no organization, the
-// email shows UTC.
+// addZone sets the time zone of an email about an account. People have no time zone setting, so
+// addZone uses the time zone of the person's first organization. If the person has no organization,
+// the email shows times in UTC.
 func (s *Mails) addZone(ctx context.Context, email string, n *notice.Notice) error {
 	if n.Zone != "" {
 		return nil
@@ -142,9 +143,9 @@ func (s *Mails) renderNotice(from mails.Instance, kind notice.Kind, to string, n
 	return mail.Message{}, fault.New(fault.Internal, "tenancy.renderNotice", "There is no mail of kind "+string(kind)+".")
 }
 
-// renderOptional returns the message for an email that people can turn off. It returns ErrObsolete
-// if the person has turned it off, or if the email contains reports and the person can no longer
-// use the organization.
+// renderOptional returns the message for an email that people can opt out of. It returns
+// ErrObsolete if the person has opted out of it. It also returns ErrObsolete if the email contains
+// reports and the person can no longer use the organization.
 func (s *Mails) renderOptional(ctx context.Context, m mailstore.Mail, n notice.Notice) (out mail.Message, err error) {
 	const op = "tenancy.renderOptional"
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {

@@ -15,20 +15,21 @@ import (
 )
 
 const (
-	// reportMemory is how long a report id is remembered. It is longer than any caller keeps
-	// retrying a report.
+	// reportMemory is how long report ids are remembered. No caller keeps retrying a report for
+	// that long.
 	reportMemory = 14 * 24 * time.Hour
-	// heldMargin is how close to its send time a held email stops accepting reports. Otherwise a
-	// report could be added while the email is being sent.
+	// heldMargin is the period before a held email's send time in which no more reports are added
+	// to the email. Without this margin, a report could be added while the email is being sent.
 	heldMargin = time.Minute
 )
 
-// QueueReports emails reports to the active members of an organization. Each member who wants at
-// least one of the reports gets a single email. QueueReports queues a task in the second queue.
-// That task queues the emails for the first page of members and a task for the next page.
+// QueueReports queues emails with the reports to the active members of an organization. Each member
+// who wants at least one of the reports gets a single email. The emails are queued one page of
+// members at a time: QueueReports adds a task to the second queue, and that task queues the emails
+// for the first page and adds a task for the next page.
 //
-// Reports whose ids have been queued before are left out, so that a caller can retry after a crash
-// or an error. On an instance that sends no email, QueueReports does nothing.
+// QueueReports skips reports whose ids have been queued before, so a caller can safely retry after
+// a crash or an error. On an instance that sends no email, it does nothing.
 func (s *Mails) QueueReports(ctx context.Context, of tenancy.OrgID, list []tenancy.Report) error {
 	const op = "tenancy.QueueReports"
 	if s.mailer == nil || len(list) == 0 {
@@ -60,7 +61,7 @@ func (s *Mails) QueueReports(ctx context.Context, of tenancy.OrgID, list []tenan
 	return err
 }
 
-// unused records the report ids and returns the reports whose ids had not been recorded before.
+// unused records the ids of the reports and returns the reports whose ids are new.
 func (s *Mails) unused(ctx context.Context, tx *db.GateTx, list []tenancy.Report) ([]tenancy.Report, error) {
 	ids := make([]string, len(list))
 	for i, r := range list {
@@ -75,11 +76,12 @@ func (s *Mails) unused(ctx context.Context, tx *db.GateTx, list []tenancy.Report
 	}), nil
 }
 
-// mailReports queues an email with reports to a member. If the member has already had
-// tenancy.MaxReportMails emails within the hour, the email is held until the next hour, and further
-// reports about the organization are added to it. Emails that contain only published posts and
-// approvals are counted separately, so that they never delay an email about a problem. A member
-// whose account no longer exists gets no email.
+// mailReports queues an email with the notice's reports to a member. If the member has already been
+// sent tenancy.MaxReportMails such emails in the current tenancy.ReportWindow, the email is held
+// until the next window. While it is held, further reports about the organization are added to it.
+//
+// Emails that contain only published posts and approvals have their own limit, so they never delay
+// an email about a problem. If the member's account no longer exists, mailReports queues nothing.
 func (s *Mails) mailReports(ctx context.Context, tx *db.GateTx, to mailstore.Recipient, n notice.Notice) error {
 	n.Bound()
 	now, first := s.clock.Now(), n.Reports[0].Kind
@@ -110,7 +112,7 @@ func (s *Mails) mailReports(ctx context.Context, tx *db.GateTx, to mailstore.Rec
 	return notice.AddMail(ctx, tx, string(notice.Report), to.Email, n, now, true)
 }
 
-// addToHeld adds a notice's reports to an email that is being held.
+// addToHeld adds the notice's reports to a held email.
 func (s *Mails) addToHeld(ctx context.Context, tx *db.GateTx, held mailstore.Mail, n notice.Notice) error {
 	var all notice.Notice
 	if err := json.Unmarshal(held.Data, &all); err != nil {

@@ -19,9 +19,9 @@ import (
 const (
 	// deleteTimeout limits how long deleting a sent email may take.
 	deleteTimeout = 5 * time.Second
-	// sendingPerDomain is the maximum number of emails that this process sends concurrently to one
-	// email domain from each of the two queues. It is smaller than a queue's number of workers, so
-	// that a domain whose server stalls does not delay email to other domains.
+	// sendingPerDomain is the maximum number of emails from one queue that this process sends
+	// concurrently to the same email domain. It is smaller than the number of workers per queue, so
+	// that a stalled mail server does not delay emails to other domains.
 	sendingPerDomain = 3
 	// sendingPerOrg is the maximum number of emails from the second queue that this process sends
 	// concurrently to members of any one organization.
@@ -29,14 +29,14 @@ const (
 )
 
 // SendMail renders and sends a queued email, then deletes it. It returns nil if the email no longer
-// exists. If the recipient's server permanently rejects the email, SendMail logs it and returns
-// nil. After any other error the caller retries, and the retry creates a new token for any link in
-// the email. After a crash, the email may be sent twice.
+// exists. If the email no longer applies or the mail server permanently rejects it, SendMail logs
+// this, deletes the email and returns nil. After any other error, the caller retries, and the retry
+// creates new tokens for the links in the email. After a crash, an email may be sent twice.
 //
 // SendMail returns jobs.ErrLater in a process without a mail server, because other processes may
-// have one. It also returns jobs.ErrLater if too many emails to the recipient's domain are already
-// being sent from the same queue. The second queue also limits emails to members of one
-// organization. first is true if the email comes from the first queue.
+// have one. It also returns jobs.ErrLater if the process is already sending too many emails from
+// the same queue to the recipient's domain. In the second queue, it does the same if too many
+// emails to members of the same organization are being sent. first is true for the first queue.
 func (s *Mails) SendMail(ctx context.Context, queued tenancy.MailID, first bool) error {
 	const op = "tenancy.SendMail"
 	m, err := s.queuedMail(ctx, op, queued)
@@ -71,13 +71,14 @@ func (s *Mails) SendMail(ctx context.Context, queued tenancy.MailID, first bool)
 	default:
 		return err
 	}
-	// The email is sent, so delete it even if the process is stopping.
+	// The email has been sent or never will be, so delete it even if the process is stopping.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTimeout)
 	defer cancel()
 	return s.db.InGate(ctx, op, func(tx *db.GateTx) error { return mailstore.DeleteMail(ctx, tx, m.ID) })
 }
 
-// enterSending reserves the slots needed to send an email. ok is false if a slot is not free.
+// enterSending reserves the slots needed to send an email. leave frees the slots. ok is false if
+// there are not enough free slots.
 func (s *Mails) enterSending(m mailstore.Mail, first bool) (leave func(), ok bool) {
 	if first {
 		return s.sending.TryEnter(domainOf(m.Email))
@@ -87,7 +88,7 @@ func (s *Mails) enterSending(m mailstore.Mail, first bool) (leave func(), ok boo
 		return nil, false
 	}
 	var n notice.Notice
-	// If the data cannot be parsed, render returns the error.
+	// A parse error is ignored here, because render returns it.
 	if err := json.Unmarshal(m.Data, &n); err != nil || n.Org.IsZero() || !n.IsOptional(notice.Kind(m.Kind)) {
 		return leaveDomain, true
 	}

@@ -14,8 +14,8 @@ import (
 	"crier/tenancy/mails"
 )
 
-// UnsubscribeTopics returns the topics that a List-Unsubscribe link turns off, without turning them
-// off. It returns fault.NotFound if the token is invalid.
+// UnsubscribeTopics returns the topics in the token of a List-Unsubscribe link, without changing
+// any settings. It returns fault.NotFound if the token is invalid.
 func (s *Mails) UnsubscribeTopics(token string) ([]tenancy.MailTopic, error) {
 	_, topics, err := s.openUnsubscribe(token)
 	if err != nil {
@@ -24,10 +24,11 @@ func (s *Mails) UnsubscribeTopics(token string) ([]tenancy.MailTopic, error) {
 	return topics, nil
 }
 
-// Unsubscribe turns off email for the topics in the token of a List-Unsubscribe link. Notifications
-// in the bell are not affected. It returns fault.NotFound if the token is invalid.
+// Unsubscribe turns off email for the topics in the token of a List-Unsubscribe link. It does not
+// turn off notifications in the dashboard. It returns fault.NotFound if the token is invalid.
 //
-// Tokens are not stored. A token contains the person's id and the topics, sealed for this purpose.
+// Tokens are not stored. A token contains the person's id and the topics, encrypted for this
+// purpose only.
 func (s *Mails) Unsubscribe(ctx context.Context, token string) error {
 	const op = "tenancy.Unsubscribe"
 	person, topics, err := s.openUnsubscribe(token)
@@ -50,7 +51,7 @@ func (s *Mails) Unsubscribe(ctx context.Context, token string) error {
 	return err
 }
 
-// stopLinks returns footer links, each of which turns off email about one topic.
+// stopLinks returns a footer link for each topic. The link turns off email about that topic.
 func (s *Mails) stopLinks(person tenancy.PersonID, topics []tenancy.MailTopic) (out []mails.StopLink, err error) {
 	for _, t := range topics {
 		address, err := s.unsubscribeURL(person, t)
@@ -62,9 +63,9 @@ func (s *Mails) stopLinks(person tenancy.PersonID, topics []tenancy.MailTopic) (
 	return out, nil
 }
 
-// headerLink returns the List-Unsubscribe link, which turns off email about all topics of a
-// message. It returns "" if the instance does not use https, which the header requires. footer
-// holds the links for the individual topics.
+// headerLink returns the List-Unsubscribe link, which turns off email about all of a message's
+// topics. The List-Unsubscribe header requires https, so headerLink returns "" on an instance that
+// does not use it. footer holds the links for the individual topics.
 func (s *Mails) headerLink(
 	person tenancy.PersonID, topics []tenancy.MailTopic, footer []mails.StopLink,
 ) (string, error) {
@@ -77,7 +78,7 @@ func (s *Mails) headerLink(
 	return s.unsubscribeURL(person, topics...)
 }
 
-// unsubscribeFor is the purpose for which unsubscribeURL seals its tokens.
+// unsubscribeFor binds the tokens in unsubscribe URLs to their purpose.
 const unsubscribeFor = "unsubscribe"
 
 // unsubscribeURL returns the URL at which a person can unsubscribe from the given topics.

@@ -7,24 +7,25 @@ import (
 	"crier/platform/mail"
 )
 
-// ignore is a note in messages that somebody other than the address's owner can trigger.
-const ignore = "If this was not you, you can ignore this message. Nothing changes unless the link is used."
+// ignore is a note for messages that anybody can trigger, not only the recipient.
+const ignore = "If this was not you, you can ignore this message. Nothing will change unless the link is used."
 
-// Activation returns a message that asks a new person to confirm their address. The message repeats
-// nothing that was entered at registration, because anybody can register any address.
+// Activation returns a message that asks a newly registered person to confirm their email address.
+// The message repeats nothing that was entered at registration, because anybody can register any
+// address.
 func (i Instance) Activation(to, link string) mail.Message {
 	return i.message(content{
 		To:         to,
 		Subject:    "Activate your account at " + i.Name,
-		Paragraphs: []string{"Confirm this email address to activate your account."},
+		Paragraphs: []string{"Please confirm this email address to activate your account."},
 		Buttons:    []button{{Label: "Activate the account", URL: link}},
 		Notes:      []string{ignore},
 		Reason:     "You are receiving this message because an account was registered with your email address.",
 	})
 }
 
-// RegisterAgain returns the message for a person who requested another activation link but whose
-// address was registered more than once. The message contains no activation link, because the link
+// RegisterAgain returns the message for a person who requested a new activation link for an email
+// address with several registrations. The message contains no activation link, because the link
 // could belong to a registration that somebody else made.
 func (i Instance) RegisterAgain(to, registerURL string) mail.Message {
 	return i.message(content{
@@ -33,7 +34,7 @@ func (i Instance) RegisterAgain(to, registerURL string) mail.Message {
 		Paragraphs: []string{
 			"You requested a new activation link. This email address was registered more than once, possibly by " +
 				"someone else.",
-			"Register again, and use the link in the next email that you receive.",
+			"Please register again, and use the link in the next email you receive.",
 		},
 		Buttons: []button{{Label: "Register", URL: registerURL}},
 		Notes:   []string{"If this was not you, you can ignore this message. There is no account with this address."},
@@ -41,8 +42,9 @@ func (i Instance) RegisterAgain(to, registerURL string) mail.Message {
 	})
 }
 
-// AlreadyRegistered returns the message sent when somebody tries to register an address that
-// already has an account. Only the address's owner learns that the account exists.
+// AlreadyRegistered returns the message sent to an email address that already has an account, when
+// somebody tries to register it again. Only the owner of the address learns that the account
+// exists.
 func (i Instance) AlreadyRegistered(to, loginURL, forgotURL string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -73,20 +75,21 @@ func (i Instance) ResetPassword(to, link string, valid time.Duration) mail.Messa
 	})
 }
 
-// ConfirmNewAddress returns a message that asks the owner of the new address to confirm the change.
+// ConfirmNewAddress returns a message that asks the owner of an account's new email address to
+// confirm the address.
 func (i Instance) ConfirmNewAddress(to, link string) mail.Message {
 	return i.message(content{
 		To:         to,
 		Subject:    "Confirm your new email address for " + i.Name,
-		Paragraphs: []string{"Confirm that this is your new email address."},
+		Paragraphs: []string{"Please confirm that this is your new email address."},
 		Buttons:    []button{{Label: "Confirm the address", URL: link}},
 		Notes:      []string{ignore},
 		Reason:     "You are receiving this message because this address was entered as the new address of an account.",
 	})
 }
 
-// ConfirmOldAddress returns a message that asks the owner of the current address to allow the
-// change.
+// ConfirmOldAddress returns a message that asks the owner of an account's current email address to
+// allow a change to another address.
 func (i Instance) ConfirmOldAddress(to, newAddress, link string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -101,16 +104,17 @@ func (i Instance) ConfirmOldAddress(to, newAddress, link string) mail.Message {
 	})
 }
 
-// AddressChanged returns a message that tells the owner of the old address that the account has a
-// new one.
+// AddressChanged returns a message that tells the owner of an account's old email address that the
+// address was changed.
 func (i Instance) AddressChanged(to, newAddress string) mail.Message {
 	return i.message(content{
 		To:      to,
 		Subject: "Your email address at " + i.Name + " was changed",
 		Paragraphs: []string{
-			fmt.Sprintf("Your account's email address is now %s. Emails about the account are sent there.",
+			fmt.Sprintf("Your account's email address is now %s. Emails about your account will be sent there from "+
+				"now on.",
 				quoted(newAddress, "another address")),
-			"If this was not you, someone else is using your account. Ask the operator of this service for help.",
+			"If this was not you, someone else is using your account. Contact the operator of this service for help.",
 		},
 		Reason: "You are receiving this message because this was the account's email address until now.",
 	})
@@ -131,14 +135,14 @@ func (i Instance) AccountDeletion(to string, until time.Time) mail.Message {
 	})
 }
 
-// DeletionUndone returns a message saying that an account or organization will not be deleted. what
-// names the account or organization. If what is empty, the message says "your account".
+// DeletionUndone returns a message saying that an account or organization will not be deleted after
+// all. what is the organization's name, or empty for the recipient's own account.
 func (i Instance) DeletionUndone(to, what string) mail.Message {
 	return i.message(content{
 		To:      to,
 		Subject: "A deletion at " + i.Name + " was undone",
 		Paragraphs: []string{
-			fmt.Sprintf("The deletion of %s was undone. Nothing was removed.", quoted(what, "your account")),
+			fmt.Sprintf("The deletion of %s was undone. Nothing has been removed.", quoted(what, "your account")),
 		},
 		Reason: "You are receiving this message because you were notified of the deletion.",
 	})
@@ -152,7 +156,8 @@ func (i Instance) Impersonated(to, by string, when time.Time) mail.Message {
 		Paragraphs: []string{
 			fmt.Sprintf("%s, an operator of this service, started using your account on %s.",
 				quoted(by, "Someone"), i.at(when)),
-			"Everything they do is recorded in the audit log. If you did not ask for help, contact the operator.",
+			"Every change that the operator makes in your account is recorded in the audit log. If you did not ask for " +
+				"help, contact the operator of this service.",
 		},
 		Reason: "You are receiving this message because it concerns the security of your account.",
 	})

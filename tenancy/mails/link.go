@@ -15,8 +15,9 @@ func Zoned(from Instance, zone string) Instance {
 	return from
 }
 
-// Link returns a dashboard URL with a token in its fragment. Browsers do not send fragments to
-// servers, so the token appears in no log. Example: https://crier.example/auth/activate#code=3xY7
+// Link returns a dashboard URL with a token in the URL's fragment. Browsers do not send fragments
+// to servers, so the token does not appear in server logs. Example:
+// https://crier.example/auth/activate#code=3xY7
 func (i Instance) Link(path, name, token string) string {
 	return i.Frontend + path + "#" + name + "=" + url.QueryEscape(token)
 }

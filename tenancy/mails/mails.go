@@ -28,12 +28,12 @@ type Instance struct {
 	Frontend string
 	// Zone is the reader's time zone, or nil for UTC. Messages name the zone next to each time.
 	Zone *time.Location
-	// Stop holds the footer links that turn off emails. It is empty in emails that cannot be turned
-	// off.
+	// Stop holds the footer links for opting out of emails. It is empty in emails that recipients
+	// cannot opt out of.
 	Stop []StopLink
 }
 
-// StopLink turns off emails about the topic that Words describes.
+// StopLink is a footer link that turns off emails about a topic. Words describes the topic.
 type StopLink struct{ Words, URL string }
 
 // content is the data that the layouts render.
@@ -66,7 +66,8 @@ var (
 	textLayout = texttemplate.Must(texttemplate.New("text").Parse(textSource))
 )
 
-// maxSubject is the maximum length of a subject, in characters. platform/mail allows 500 bytes.
+// maxSubject is the maximum length of a subject, in characters. It keeps subjects below the limit
+// of platform/mail, which is 500 bytes.
 const maxSubject = 120
 
 // message renders c as plain text and as HTML.
@@ -98,7 +99,7 @@ func (i Instance) at(t time.Time) string {
 	return t.In(i.Zone).Format("2 January 2006, 15:04") + " (" + zone + ")"
 }
 
-// span formats a duration in whole days, hours or minutes, rounded up.
+// span formats a duration in whole days, whole hours or minutes. It rounds minutes up.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

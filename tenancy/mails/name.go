@@ -14,18 +14,18 @@ import (
 // maxName is the maximum length, in characters, of a name in a message.
 const maxName = 128
 
-// plainAddress matches a string that is an email address and nothing else. A person without a name
-// is shown by their address.
+// plainAddress matches a string that is only an email address. Messages use a person's email
+// address if the person has no name.
 var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`)
 
-// name returns a tenant's name as messages show it. It returns fallback if nothing is left of the
-// name.
+// name cleans and shortens a name chosen by a tenant, for use in a message. It returns fallback if
+// nothing is left after cleaning.
 func name(s, fallback string) string {
 	return cmp.Or(text.Shorten(unlink(clean(s)), maxName), fallback)
 }
 
-// quoted returns the name in quotation marks. It returns fallback, without quotation marks, if
-// nothing is left of the name.
+// quoted is like name, but puts the cleaned name in quotation marks. It does not put fallback in
+// quotation marks.
 func quoted(s, fallback string) string {
 	shown := name(s, "")
 	if shown == "" {
@@ -51,9 +51,9 @@ func roleName(role string) string {
 // appear to end early.
 var quotationMarks = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‟", `"`)
 
-// excerpt returns the beginning of a tenant's text in quotation marks, on one line, without hidden
-// characters or links. most is the maximum length in characters. excerpt returns "" if the text has
-// no visible characters.
+// excerpt returns the beginning of a text written by a tenant, in quotation marks and on one line.
+// It removes hidden characters and breaks up links. most is the maximum length in characters.
+// excerpt returns "" if the text has no visible characters.
 func excerpt(s string, most int) string {
 	shown := text.Shorten(unlink(clean(paste.Line(quotationMarks.Replace(s)))), most)
 	if shown == "" {
@@ -65,9 +65,9 @@ func excerpt(s string, most int) string {
 // clean returns all of s on one line; see text.Line.
 func clean(s string) string { return text.Line(s, len(s)) }
 
-// unlink adds a space after "://", and after a dot between a word and a letter, so that mail
-// clients find nothing in s to turn into a link. It leaves a plain email address unchanged.
-// Example: "see evil.example" becomes "see evil. example".
+// unlink adds a space after "://" and after each dot between a word and a letter, so that mail
+// clients do not turn parts of s into links. It leaves a plain email address unchanged. Example:
+// "see evil.example" becomes "see evil. example".
 func unlink(s string) string {
 	if plainAddress.MatchString(s) {
 		return s

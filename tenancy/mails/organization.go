@@ -23,14 +23,14 @@ func (i Instance) Invitation(to, organization, inviter, role, link string, expir
 		To:      to,
 		Subject: fmt.Sprintf("Invitation to %s at %s", org, i.Name),
 		Paragraphs: []string{
-			fmt.Sprintf("%s invites you to join %s at %s with the role %s.",
+			fmt.Sprintf("%s has invited you to join %s at %s with the role %s.",
 				quoted(inviter, someone), org, i.Name, roleName(role)),
 			fmt.Sprintf("The invitation is valid until %s.", i.at(expires)),
 		},
 		Buttons: []button{{Label: "View the invitation", URL: link}},
 		Notes: []string{
-			"If you do not know the sender, ignore this message. You do not join the organization unless you use the " +
-				"link.",
+			"If you do not know the sender, ignore this message. You will not join the organization unless you use " +
+				"the link.",
 		},
 		Reason: "You are receiving this message because a member of an organization entered your email address.",
 	})
@@ -67,15 +67,15 @@ func (i Instance) key(to, organization, key, by, done string, when time.Time) ma
 	})
 }
 
-// ChannelDisowned returns a message that tells an administrator that the person who granted access
-// to a channel's account has withdrawn it.
+// ChannelDisowned returns a message that tells an administrator that a channel was disconnected
+// because the person who granted access to the channel's account withdrew that access.
 func (i Instance) ChannelDisowned(to, organization, channel string, when time.Time) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{
 		To:      to,
-		Subject: "A channel of " + org + " was disconnected",
+		Subject: "A channel in " + org + " was disconnected",
 		Paragraphs: []string{
-			fmt.Sprintf("The channel %s of %s was disconnected on %s because the person who granted access to the "+
+			fmt.Sprintf("The channel %s in %s was disconnected on %s, because the person who granted access to the "+
 				"account chose “This was not me”.", quoted(channel, someKey), org, i.at(when)),
 			"Unpublished posts for the channel were deleted. The audit log shows who started the connection.",
 		},
@@ -115,7 +115,8 @@ func (i Instance) OwnershipReceived(to, organization, by string) mail.Message {
 		To:      to,
 		Subject: "You are now the owner of " + org,
 		Paragraphs: []string{fmt.Sprintf(
-			"%s made you the owner of %s. You can now manage its members and API keys, and you can delete it.",
+			"%s has made you the owner of %s. You can now manage the organization's members and API keys, and you "+
+				"can delete the organization.",
 			quoted(by, someone), org)},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
 		Reason:  "You are receiving this message because you are a member of this organization.",
@@ -130,8 +131,8 @@ func (i Instance) OrganizationDeletion(to, organization, by string, until time.T
 		To:      to,
 		Subject: org + " will be deleted",
 		Paragraphs: []string{
-			fmt.Sprintf("%s requested the deletion of %s. It will be deleted on %s, together with its posts, "+
-				"channels and API keys.",
+			fmt.Sprintf("%s has requested the deletion of %s. The organization will be deleted on %s, together with "+
+				"its posts, channels and API keys.",
 				quoted(by, someone), org, i.at(until)),
 			"The owner can undo the deletion until then. After that, nothing can be restored.",
 		},

@@ -37,9 +37,9 @@ func (i Instance) Report(to, organization string, r tenancy.Report) mail.Message
 	return i.message(c)
 }
 
-// Reports returns a message that tells a member about several incidents and approvals. If there is
-// only one, it returns the same message as Report. more is the number of reports that are not in
-// list.
+// Reports returns a message that tells a member about several incidents and approvals. more is the
+// number of further reports that are not in list. If there is only one report in total, Reports
+// returns the same message as Report.
 func (i Instance) Reports(to, organization string, list []tenancy.Report, more int) mail.Message {
 	if len(list) == 1 && more == 0 {
 		return i.Report(to, organization, list[0])
@@ -52,7 +52,7 @@ func (i Instance) Reports(to, organization string, list []tenancy.Report, more i
 	title := fmt.Sprintf("%s in %s", text.Count(len(list)+more, noun), quoted(organization, someOrganization))
 	c := content{
 		To: to, Subject: title, Paragraphs: []string{title + ":"},
-		Notes:   []string{fmt.Sprintf("The notifications in %s list all of these and stay up to date.", i.Name)},
+		Notes:   []string{fmt.Sprintf("For the full, up-to-date list, see the notifications in %s.", i.Name)},
 		Buttons: []button{{Label: "Open " + i.Name, URL: i.URL}},
 		Reason: "You are receiving this message because you are a member of this organization and receive emails " +
 			"about " + reason + ".",
@@ -78,7 +78,7 @@ func (i Instance) line(r tenancy.Report) string {
 	return what
 }
 
-// reasonOf returns the label in front of a report's reason.
+// reasonOf returns the label to put in front of a report's reason.
 func reasonOf(r tenancy.Report) string {
 	if r.Kind == tenancy.ReportApproval && !r.Void {
 		return "Note: "
@@ -134,25 +134,27 @@ func (i Instance) incident(org string, r tenancy.Report) content {
 	switch {
 	case r.Kind == tenancy.ReportReconnect && r.OnlyPosts:
 		c.Paragraphs = []string{fmt.Sprintf(
-			"%[1]s of %[3]s could not be published on %[2]s because the channel must be reconnected.", n, on, org)}
+			"%[1]s from %[3]s could not be published on %[2]s, because the channel needs to be "+
+				"reconnected.", n, on, org)}
 		c.Notes = []string{"Reconnect the channel to publish its waiting posts."}
 	case r.Kind == tenancy.ReportReconnect:
-		c.Paragraphs = []string{fmt.Sprintf("The channel %s of %s must be reconnected. "+
-			"Until then, nothing is published on it.", on, org)}
+		c.Paragraphs = []string{fmt.Sprintf("The channel %s in %s needs to be reconnected. Until then, nothing will "+
+			"be published to it.", on, org)}
 		if r.Posts > 0 {
 			c.Paragraphs = append(c.Paragraphs, fmt.Sprintf("So far, %s could not be published.", n))
 		}
 		c.Notes = []string{"Reconnect the channel to publish its waiting posts."}
 	case r.Kind == tenancy.ReportMissed:
 		c.Paragraphs = []string{fmt.Sprintf(
-			"%[1]s of %[3]s could not be published on %[2]s in time and will not be published.", n, on, org)}
+			"%[1]s from %[3]s could not be published on %[2]s in time and will not be published later.", n, on, org)}
 		c.Notes = []string{"Schedule the posts again if you still want to publish them."}
 	case r.Kind == tenancy.ReportUnknown:
 		c.Paragraphs = []string{fmt.Sprintf(
-			"%[1]s of %[3]s may or may not have been published on %[2]s: the platform did not respond.", n, on, org)}
-		c.Notes = []string{"Check the platform before you publish the posts again."}
+			"%[1]s from %[3]s may or may not have been published on %[2]s, because the platform did not "+
+				"respond.", n, on, org)}
+		c.Notes = []string{"Please check the platform before you publish the posts again."}
 	default:
-		c.Paragraphs = []string{fmt.Sprintf("%[1]s of %[3]s could not be published on %[2]s.", n, on, org)}
+		c.Paragraphs = []string{fmt.Sprintf("%[1]s from %[3]s could not be published on %[2]s.", n, on, org)}
 		c.Notes = []string{"Fix the problem, then schedule the posts again."}
 	}
 	if reason := text.Shorten(unlink(clean(r.Reason)), maxReason); reason != "" {
@@ -163,11 +165,11 @@ func (i Instance) incident(org string, r tenancy.Report) content {
 	}
 	began := fmt.Sprintf("The problem started on %s.", i.at(r.Since))
 	if r.Again {
-		began = fmt.Sprintf("The problem started on %s, ended, and has started again.", i.at(r.Since))
+		began = fmt.Sprintf("The problem first occurred on %s, was resolved, and has now recurred.", i.at(r.Since))
 	}
 	c.Paragraphs = append(c.Paragraphs, fmt.Sprintf(
-		"%s You will not receive another email while it lasts. The notifications in %s show the current number of "+
-			"posts.", began, i.Name))
+		"%s You will not receive another email about this problem while it continues. The notifications in %s show "+
+			"the current number of affected posts.", began, i.Name))
 	c.Reason = "You are receiving this message because you are a member of this organization and receive emails " +
 		"about problems."
 	return c

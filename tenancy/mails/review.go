@@ -51,8 +51,9 @@ func (i Instance) reviewEnded(r Review) mail.Message {
 		To:      r.To,
 		Subject: fmt.Sprintf("The approval of a post by %s no longer applies", org),
 		Paragraphs: []string{
-			fmt.Sprintf("A post by %s for %s that you were asked to review was approved for publication on %s. The "+
-				"post has since been changed, or the request was withdrawn, so the approval no longer applies.",
+			fmt.Sprintf("You were asked to review a post by %s for %s. The post was approved for publication on %s. "+
+				"Since then, the post has been changed or the request has been withdrawn, so the approval no longer "+
+				"applies.",
 				org, channelName(r.Channel, r.Platform), i.at(r.PublishDate)),
 			"You do not need to do anything. If the post needs your approval again, you will receive another email.",
 		},
@@ -65,18 +66,19 @@ func (i Instance) reviewEnded(r Review) mail.Message {
 // recipient did not request the message.
 func (i Instance) reviewRequest(r Review) mail.Message {
 	org := quoted(r.Organization, someOrganization)
-	subject := fmt.Sprintf("%s asks you to review a post", org)
+	subject := fmt.Sprintf("%s has asked you to review a post", org)
 	if r.Reminder {
 		subject = fmt.Sprintf("Reminder: %s is waiting for you to review a post", org)
 	}
 	c := content{
 		To:      r.To,
 		Subject: subject,
-		Paragraphs: []string{fmt.Sprintf("%s asks you to review a post by %s for %s. It is to be published on %s.",
+		Paragraphs: []string{fmt.Sprintf("%s has asked you to review a post by %s for %s. The planned publication "+
+			"date is %s.",
 			quoted(r.By, someone), org, channelName(r.Channel, r.Platform), i.at(r.PublishDate))},
 		Buttons: []button{{Label: "Review the post", URL: r.Link}},
 		Notes: []string{
-			"The text in quotation marks was written by members of that organization.",
+			"The texts in quotation marks were written by members of that organization.",
 			"Do not forward this message: anyone with the link can answer in your place.",
 		},
 		Reason: "You are receiving this message because a member of an organization entered your email address.",

@@ -58,13 +58,13 @@ func (i Instance) RecoveryCodesReplaced(to string, when time.Time, address strin
 // IdentityUnlinked returns a message that tells a person that they can no longer log in with an
 // account at another provider.
 func (i Instance) IdentityUnlinked(to, provider string, when time.Time, address string) mail.Message {
-	return i.security(to, "A login was removed from your account at "+i.Name,
-		"The login with "+quoted(provider, "another service")+" was removed from your account", when, address)
+	return i.security(to, "A login method was removed from your account at "+i.Name,
+		"Login with "+quoted(provider, "another service")+" was removed from your account", when, address)
 }
 
-// IdentityLinked returns a message that tells a person that an account at another provider can now
-// log in to their account.
+// IdentityLinked returns a message that tells a person that they can now log in with an account at
+// another provider.
 func (i Instance) IdentityLinked(to, provider string, when time.Time, address string) mail.Message {
-	return i.security(to, "A login was added to your account at "+i.Name,
-		"The login with "+quoted(provider, "another service")+" was added to your account", when, address)
+	return i.security(to, "A login method was added to your account at "+i.Name,
+		"Login with "+quoted(provider, "another service")+" was added to your account", when, address)
 }

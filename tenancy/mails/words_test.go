@@ -25,9 +25,9 @@ func TestReview_NamesWhatItsReaderKnows(t *testing.T) {
 		To: to, Organization: "Acme", By: "Ann Lee", Note: "Is the\nprice right?", Words: "Our new\u202e shop\u200b\n\nopens",
 		Channel: "Acme Berlin", Platform: "Bluesky", Zone: "Europe/Berlin", Link: link1, PublishDate: noon, ExpiresAt: noon,
 	}
-	wantText(t, here.Review(r), "“Ann Lee” asks you to review a post by “Acme”", "for “Acme Berlin” (Bluesky)",
+	wantText(t, here.Review(r), "“Ann Lee” has asked you to review a post by “Acme”", "for “Acme Berlin” (Bluesky)",
 		"The post begins: “Our new shop opens”", "Their note: “Is the price right?”",
-		"2 January 2026, 16:04 (Europe/Berlin)", "in quotation marks was written by members of that organization")
+		"2 January 2026, 16:04 (Europe/Berlin)", "in quotation marks were written by members of that organization")
 	r.Note, r.Words, r.Zone = "", "", "+05:30"
 	m := here.Review(r)
 	wantText(t, m, "2 January 2026, 20:34 (UTC+05:30)")

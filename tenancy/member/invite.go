@@ -15,10 +15,10 @@ import (
 	"crier/tenancy/notice"
 )
 
-// Invite creates an invitation and returns it with the token of a link for the inviter. If n.Email
-// is set, the invitation is only for the person with that verified address. If n.Send is set, the
-// invitation is also emailed, with a separate link. Earlier invitations from the organization to
-// the same address end, and so do their links.
+// Invite creates an invitation and returns it, together with the token of a link that the inviter
+// can share. If n.Email is set, only a person with that verified address can use the invitation. If
+// n.Send is set, the invitation is also emailed, with a separate link. Invite revokes the
+// organization's earlier invitations to the same address, including their links.
 //
 // Invite returns fault.Conflict if the address belongs to a member. It returns fault.Quota if the
 // plan does not allow another member. Open invitations count as members.
@@ -71,9 +71,9 @@ func (s *Members) Invite(ctx context.Context, p tenancy.Principal, n tenancy.New
 	return out, link, err
 }
 
-// replaceInvitation ends the organization's earlier invitations to an address that is about to get
-// a new one. It returns Conflict if the address belongs to a member. It locks the organization, so
-// that only one of two concurrent invitations remains.
+// replaceInvitation revokes the organization's earlier invitations to an email address before
+// Invite creates a new one. It returns Conflict if the address belongs to a member. It locks the
+// organization, so that two concurrent invitations to the address cannot both remain.
 func (s *Members) replaceInvitation(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, email string) error {
 	if email == "" {
 		return nil
@@ -107,9 +107,9 @@ const (
 	maxMembers = 5000
 )
 
-// checkSeats returns fault.Quota if the plan allows no more members. It returns Conflict if a limit
-// that applies to all organizations is reached, and pgx.ErrNoRows if the organization is scheduled
-// for deletion. It locks the organization until the end of the transaction.
+// checkSeats returns fault.Quota if the plan allows no more members. It returns Conflict if the
+// organization has reached maxMembers or maxInvitations, and pgx.ErrNoRows if the organization is
+// scheduled for deletion. It locks the organization until the end of the transaction.
 func (s *Members) checkSeats(ctx context.Context, tx *db.OrgTx, org tenancy.OrgID, inviting bool) error {
 	const op = "tenancy.checkSeats"
 	members, invitations, err := memberstore.CountMembers(ctx, tx, s.clock.Now())
@@ -147,8 +147,8 @@ func (s *Members) Invitations(ctx context.Context, p tenancy.Principal) (out []t
 	return out, err
 }
 
-// RevokeInvitation ends an invitation and all its links. It returns fault.NotFound if there is no
-// such invitation.
+// RevokeInvitation revokes an invitation and all its links. It returns fault.NotFound if there is
+// no such invitation.
 func (s *Members) RevokeInvitation(ctx context.Context, p tenancy.Principal, invitation string) error {
 	const op = "tenancy.RevokeInvitation"
 	absent := fault.New(fault.NotFound, op, "There is no such invitation.")

@@ -13,10 +13,14 @@ import (
 	memberstore "crier/tenancy/member/store"
 )
 
-// JoinOrganization uses an invitation for the principal's person and returns the organization. It
-// returns the zero id if the invitation is invalid, used or expired. It returns fault.Forbidden if
-// the invitation is for another address, or for an address that the person has not verified. If the
-// person is already a member, the invitation is used up and nothing else changes.
+// JoinOrganization makes the principal's person a member of the inviting organization and returns
+// the organization's id. link is the token of the invitation link. JoinOrganization returns the
+// zero id if the invitation is invalid, used or expired. If the person is already a member, the
+// invitation is used up and nothing else changes.
+//
+// If the invitation names an email address, JoinOrganization returns fault.Forbidden unless that
+// address is the person's own. On an instance that sends email, the person must also have verified
+// it.
 func (s *Members) JoinOrganization(
 	ctx context.Context, p tenancy.Principal, link string,
 ) (org tenancy.OrgID, err error) {
@@ -34,10 +38,10 @@ func (s *Members) JoinOrganization(
 	return org, err
 }
 
-// Offer returns the organization and role that a link's invitation offers the principal's person.
-// It returns false if the invitation is unknown, used or expired, or if the person is already a
-// member. It also returns false if the invitation is for another address, or for an address that
-// the person has not verified.
+// Offer returns the organization and role that the invitation behind link offers to p's person. It
+// returns false if the invitation is unknown, used or expired, or if the person is already a
+// member. It also returns false if the invitation names an email address that the person does not
+// have or, on an instance that sends email, has not verified.
 func (s *Members) Offer(ctx context.Context, p tenancy.Principal, link string) (out tenancy.Offer, ok bool, err error) {
 	err = s.db.InGate(ctx, "tenancy.Offer", func(tx *db.GateTx) error {
 		open, err := memberstore.InvitationByHash(ctx, tx, credential.HashPasted(link), s.clock.Now())
@@ -75,16 +79,17 @@ func (s *Members) Offer(ctx context.Context, p tenancy.Principal, link string) (
 	return out, true, nil
 }
 
-// isFor reports whether a person can use an invitation. If the invitation names an address, the
-// person must have that address and must have verified it. An instance without email verifies no
-// addresses, so having the address is enough there.
+// isFor reports whether a person can use an invitation. If the invitation names an email address,
+// only the person with that address can use it, and only after verifying the address. On an
+// instance that sends no email, addresses cannot be verified, so having the address is enough.
 func (s *Members) isFor(open memberstore.OpenInvitation, person tenancy.Person) bool {
 	return open.Email == "" || open.Email == person.Email && (person.Verified || !s.notices.Enabled())
 }
 
-// UseInvitation makes a person a member and returns the organization. It returns pgx.ErrNoRows if
-// the invitation can no longer be used, Forbidden if it is for somebody else, and Conflict if the
-// person is a member of too many organizations.
+// UseInvitation makes a person a member of the inviting organization and returns the organization's
+// id. It returns pgx.ErrNoRows if the invitation can no longer be used, Forbidden if it is for
+// somebody else, and Conflict if the person is a member of too many organizations. It also returns
+// errors from checkSeats.
 func (s *Members) UseInvitation(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person,
 	hash []byte, from tenancy.Source) (tenancy.OrgID, error) {
 	now := s.clock.Now()
@@ -132,8 +137,8 @@ func (s *Members) addMember(ctx context.Context, org *db.OrgTx, person tenancy.P
 	return db.Audit(ctx, org, event, now)
 }
 
-// InvitedAddress returns the address that a link's invitation is for, or "" if anybody can use the
-// invitation. It returns pgx.ErrNoRows if the invitation cannot be used now.
+// InvitedAddress returns the email address that the invitation behind a link is for, or "" if
+// anybody can use the invitation. It returns pgx.ErrNoRows if the invitation cannot be used now.
 func (s *Members) InvitedAddress(ctx context.Context, tx *db.GateTx, hash []byte) (string, error) {
 	open, err := memberstore.InvitationByHash(ctx, tx, hash, s.clock.Now())
 	return open.Email, err

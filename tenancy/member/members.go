@@ -1,4 +1,5 @@
-// Package member manages the members of an organization: the team, roles, invitations and joining.
+// Package member manages an organization's members: it lists and removes them, changes their roles,
+// and handles invitations.
 package member
 
 import (
@@ -18,23 +19,26 @@ type Keys interface {
 	// TakeMade locks and returns the keys that a person created. If m.Revoke is set, it deletes the
 	// keys and also returns their hashes.
 	TakeMade(ctx context.Context, tx *db.OrgTx, m tenancy.Maker) (keys []tenancy.APIKey, revoked [][]byte, err error)
-	// ForgetRevoked makes this process reject keys with these hashes, unless err means that the
-	// keys still exist.
+	// ForgetRevoked makes this process reject the keys with these hashes immediately. err is the
+	// result of the transaction that deleted the keys. If err shows that the keys still exist,
+	// ForgetRevoked does nothing.
 	ForgetRevoked(err error, revoked [][]byte)
 }
 
-// Publishing finds what a member created for publishing.
+// Publishing finds the webhooks, provider credentials and approval requests connected with a
+// member.
 type Publishing interface {
-	// TakeMade returns what a person created in q's organization, except for keys and invitations.
-	// If m.Revoke is set, it deletes the webhooks. It runs in q's transaction and returns Postgres
-	// errors unchanged.
+	// TakeMade returns everything that a person created in q's organization, except for API keys
+	// and invitations. If m.Revoke is set, it deletes the person's webhooks. It runs in q's
+	// transaction and returns Postgres errors unchanged.
 	TakeMade(ctx context.Context, q pg.Querier, m tenancy.Maker) (tenancy.CreatedBy, error)
 }
 
 // Quota returns what an organization's plan allows.
 type Quota interface {
-	// Limits is called in the transaction that adds a member or an invitation, while the
-	// organization is locked. It reads with q and returns Postgres errors unchanged.
+	// Limits returns the limits of the organization's plan. It is called while the organization is
+	// locked, in the transaction that adds a member or an invitation. It reads with q and returns
+	// Postgres errors unchanged.
 	Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (tenancy.Limits, error)
 }
 

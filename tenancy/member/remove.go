@@ -14,21 +14,24 @@ import (
 )
 
 // RemoveMember removes a member from the principal's organization, or lets the principal leave it.
-// From their next request on, the member has no access, in all processes. The invitations that the
-// member sent end.
+// From their next request on, the member has no access in any process. RemoveMember also revokes
+// the invitations that the member sent.
 //
-// Keys and webhooks that the member created belong to the organization. RemoveMember returns the
-// keys and webhooks that still work, because the member may know their secrets. If revoke is set,
-// it also deletes them. Only a principal who manages the organization can set revoke.
+// Keys and webhooks that the member created belong to the organization. RemoveMember returns those
+// that still work, because the member may know their secrets. If revoke is set, it also deletes
+// them. Only a principal who manages the organization can set revoke.
 //
-// RemoveMember always ends review links with which the person could still respond to approval
-// requests. These are links mailed to the person, and links mailed for the person's own requests,
-// which may have gone to another of the person's addresses.
+// RemoveMember always revokes the review links with which the person could still respond to
+// approval requests. These are the links emailed to the person, and the links for requests that the
+// person made. The latter may have been emailed to another address of the same person.
 //
-// A person who lacks a second factor that the organization requires can only leave. RemoveMember
-// returns fault.Forbidden for the owner, and for another member whom the principal does not
-// outrank. It returns fault.NotFound if there is no such member. A person who has already left can
-// be removed as long as anything they created remains, so that nobody keeps a key by leaving first.
+// A principal without a second factor that the organization requires can leave but cannot remove
+// others. RemoveMember returns fault.Forbidden if the member is the owner, or if the principal
+// tries to remove somebody whom they do not outrank. It returns fault.NotFound if there is no such
+// member.
+//
+// A person who has already left can still be removed while anything that they created remains.
+// Otherwise, a member could keep a key by leaving first.
 func (s *Members) RemoveMember(
 	ctx context.Context, p tenancy.Principal, member string, revoke bool,
 ) (made tenancy.CreatedBy, err error) {
@@ -75,10 +78,12 @@ func (s *Members) RemoveMember(
 	return made, err
 }
 
-// takeMade ends the invitations of a locked member and returns them with everything else that the
-// member created. If maker.Revoke is set, it deletes the keys and webhooks and returns the hashes
-// of the keys. The member's own commands have ended or are waiting, so they cannot create anything
-// later.
+// takeMade revokes the invitations that a locked member sent. It returns them together with
+// everything else that the member created. If maker.Revoke is set, it deletes the member's keys and
+// webhooks and also returns the hashes of the keys.
+//
+// The member's own requests have finished or are waiting for the lock, so they create nothing
+// afterwards.
 func (s *Members) takeMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, maker tenancy.Maker) (
 	made tenancy.CreatedBy, hashes [][]byte, err error) {
 	now := s.clock.Now()
@@ -99,7 +104,8 @@ func (s *Members) takeMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principa
 	return made, hashes, s.auditMade(ctx, tx, p, made, now)
 }
 
-// auditMade records which of a member's invitations, keys and webhooks have ended.
+// auditMade records in the audit log that a member's invitations, keys and webhooks were revoked or
+// deleted.
 func (s *Members) auditMade(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, ended tenancy.CreatedBy,
 	now time.Time) error {
 	subjects := map[tenancy.Action][]string{}

@@ -13,14 +13,15 @@ import (
 
 // SetRole changes the role of a member of the principal's organization. If the new role is
 // RoleSuperAdmin, the member becomes the owner and the principal becomes an administrator. Only the
-// owner can do this, and the proof is required.
+// owner can hand over the organization in this way, and change.Proof is required.
 //
-// If the member no longer manages the organization, SetRole ends the invitations that the member
-// sent. It returns them, together with the keys, webhooks and provider credentials that the member
-// created. If change.Revoke is set, SetRole deletes the keys and webhooks, as RemoveMember does.
+// If the new role does not manage the organization, SetRole revokes the invitations that the member
+// sent. It returns those invitations together with the keys, webhooks and provider credentials that
+// the member created. If change.Revoke is set, SetRole deletes the keys and webhooks, as
+// RemoveMember does.
 //
 // SetRole returns fault.Forbidden if the member is the owner or if the principal may not change the
-// role. It returns fault.NotFound if there is no such member.
+// role. It returns fault.NotFound if the member does not exist.
 func (s *Members) SetRole(ctx context.Context, p tenancy.Principal, member string, change tenancy.RoleChange) (
 	made tenancy.CreatedBy, err error) {
 	const op = "tenancy.SetRole"
@@ -55,7 +56,8 @@ func (s *Members) SetRole(ctx context.Context, p tenancy.Principal, member strin
 	return made, err
 }
 
-// mayChangeRole checks SetRole's input and, if the organization changes owners, the proof.
+// mayChangeRole checks SetRole's input. If the organization would change owners, it also checks
+// that the principal is the owner, and checks the proof.
 func (s *Members) mayChangeRole(ctx context.Context, op string, p tenancy.Principal, change tenancy.RoleChange) error {
 	var in tenancy.Inputs
 	in.Check(change.Role.Valid(), "role", "must be USER, ADMIN or SUPERADMIN")
@@ -114,10 +116,11 @@ func (s *Members) recordRole(ctx context.Context, tx *db.OrgTx, p tenancy.Princi
 	return s.notices.Notify(ctx, gate, kind, email, notice.Notice{Name: o.Name, Role: role, By: p.Doer()})
 }
 
-// checkStays returns Conflict if the account of the member or the principal is scheduled for
-// deletion, because the organization would be left without an owner. It locks both people until the
-// end of the transaction, because the principal's account may be about to be deleted, together with
-// the organizations it owns. The returned transaction continues in the organization.
+// checkStays returns Conflict if the account of the member or of the principal is scheduled for
+// deletion. Without this check, the organization could be left without an owner. checkStays locks
+// both accounts until the end of the transaction, so that neither can be scheduled for deletion in
+// the meantime. The caller must continue with the returned transaction, which is in the
+// organization.
 func checkStays(ctx context.Context, tx *db.OrgTx, op string, p tenancy.Principal, member tenancy.PersonID) (
 	*db.OrgTx, error) {
 	gate, err := tx.Leave(ctx)

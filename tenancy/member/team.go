@@ -21,7 +21,7 @@ func (s *Members) Team(ctx context.Context, p tenancy.Principal) (out []tenancy.
 }
 
 // inMember locks a member and runs fn in the same transaction, using InOrgAlone. It returns
-// NotFound if there is no such member.
+// NotFound if the member does not exist.
 func (s *Members) inMember(ctx context.Context, op string, p tenancy.Principal, target tenancy.PersonID,
 	fn func(tx *db.OrgTx, m tenancy.Membership) error) error {
 	return s.db.InOrgAlone(ctx, op, p, func(tx *db.OrgTx) error {

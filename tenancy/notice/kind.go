@@ -1,6 +1,6 @@
 package notice
 
-// Kind is what an email is about. It is stored with the email.
+// Kind identifies what an email is about. It is stored with the email.
 type Kind string
 
 // The kinds of email.
@@ -30,8 +30,8 @@ const (
 	DeletionUndone       Kind = "deletion-undone"
 	Impersonated         Kind = "impersonated"
 	ChannelDisowned      Kind = "channel-disowned"
-	// Members represents a page of an organization's members. Its task queues an email to each
-	// member on the page. Its row contains the organization's id instead of an address.
+	// Members stands for emails to a page of an organization's members. Its task queues an email to
+	// each member on the page. Its row contains the organization's id instead of an email address.
 	Members Kind = "members"
 	// Report is about channel incidents, published posts or approvals.
 	Report Kind = "report"

@@ -15,7 +15,8 @@ type Notice struct {
 	Confirmation tenancy.ConfirmationID `json:"confirmation,omitzero"`
 	Org          tenancy.OrgID          `json:"org,omitzero"`
 	Invitation   tenancy.InvitationID   `json:"invitation,omitzero"`
-	// Name is the name of an organization or identity provider, or the new address.
+	// Name is the name of an organization or identity provider. In an email about an address
+	// change, it is the new address.
 	Name    string       `json:"name,omitempty"`
 	Key     string       `json:"key,omitempty"`
 	Channel string       `json:"channel,omitempty"`
@@ -27,16 +28,17 @@ type Notice struct {
 	Zone  string    `json:"zone,omitempty"`
 	At    time.Time `json:"at,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Kind and After are set for the kind Members. Kind is the kind of the emails to queue, and
-	// After is the last person on the previous page.
+	// Kind and After are set for emails of kind Members. Kind is the kind of the emails to queue,
+	// and After is the last person on the previous page.
 	Kind  Kind             `json:"kind,omitempty"`
 	After tenancy.PersonID `json:"after,omitzero"`
-	// Reports is set for the kind Report. More is the number of reports that the email leaves out.
+	// Reports is set for emails of kind Report. More is the number of reports that the email leaves
+	// out.
 	Reports []tenancy.Report `json:"reports,omitempty"`
 	More    int              `json:"more,omitempty"`
 }
 
-// IsOptional reports whether people can turn off emails of this kind.
+// IsOptional reports whether people can opt out of emails of this kind.
 func (n Notice) IsOptional(kind Kind) bool {
 	switch kind {
 	case Role, Removed, Report:
@@ -47,7 +49,8 @@ func (n Notice) IsOptional(kind Kind) bool {
 	return false
 }
 
-// Topics returns the topics that a person can turn off to stop such emails.
+// Topics returns the notice's topics. A person who turns off email about all of them no longer gets
+// such emails.
 func (n Notice) Topics() (out []tenancy.MailTopic) {
 	if len(n.Reports) == 0 {
 		return []tenancy.MailTopic{tenancy.TopicTeam}
@@ -60,8 +63,8 @@ func (n Notice) Topics() (out []tenancy.MailTopic) {
 	return out
 }
 
-// WantedBy returns the parts of the notice that a person with these settings wants. ok is false if
-// the person wants none of them.
+// WantedBy returns a copy of the notice that contains only what a person with the given settings
+// wants. ok is false if the person wants none of it.
 func (n Notice) WantedBy(settings tenancy.Notifications) (out Notice, ok bool) {
 	if len(n.Reports) == 0 {
 		return n, settings.Mails(tenancy.TopicTeam)
@@ -76,9 +79,9 @@ func (n Notice) WantedBy(settings tenancy.Notifications) (out Notice, ok bool) {
 	return n, len(wanted) > 0
 }
 
-// IsTrueOf reports whether an email to an organization's members is still true. It returns false
-// for reports while the organization is suspended, because members cannot use the organization
-// then.
+// IsTrueOf reports whether an email to the organization's members would still be accurate. It
+// returns false for reports while the organization is suspended, because members cannot use a
+// suspended organization.
 func (n Notice) IsTrueOf(o tenancy.Organization) bool {
 	if n.Kind == Report && o.SuspendedAt != nil {
 		return false
@@ -86,8 +89,8 @@ func (n Notice) IsTrueOf(o tenancy.Organization) bool {
 	return (o.DeletedAt != nil) == (n.Kind == OrganizationDeletion)
 }
 
-// Bound truncates Reports to the number that an email lists, problems first, and adds the number of
-// removed reports to More.
+// Bound sorts Reports so that problems come first, and truncates the list to the maximum number of
+// reports in an email. It adds the number of removed reports to More.
 func (n *Notice) Bound() {
 	slices.SortStableFunc(n.Reports, func(a, b tenancy.Report) int {
 		switch {
@@ -103,8 +106,8 @@ func (n *Notice) Bound() {
 	}
 }
 
-// IsProblem reports whether a report is about a problem, as opposed to published posts or
-// approvals.
+// IsProblem reports whether a report is about a problem rather than about published posts or an
+// approval.
 func IsProblem(r tenancy.Report) bool {
 	return r.Kind != tenancy.ReportPublished && r.Kind != tenancy.ReportApproval
 }

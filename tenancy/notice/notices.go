@@ -1,5 +1,5 @@
-// Package notice queues emails in the transaction that makes the change they report. It defines the
-// kinds of email and their contents, and limits how many can wait to be sent.
+// Package notice queues emails in the same transaction as the change that they report. It defines
+// the kinds of email and their contents, and limits how many emails can be waiting.
 package notice
 
 import (
@@ -23,6 +23,6 @@ func NewQueue(d *db.DB, c clock.Clock, enabled bool, log *slog.Logger) *Queue {
 	return &Queue{db: d, clock: c, enabled: enabled, log: log}
 }
 
-// Enabled reports whether the instance sends email. Without email, accounts are active at once and
-// no address counts as verified.
+// Enabled reports whether the instance sends email. On an instance that sends no email, new
+// accounts are active at once and no email address counts as verified.
 func (q *Queue) Enabled() bool { return q.enabled }

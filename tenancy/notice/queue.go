@@ -18,7 +18,8 @@ const mailInsert = `-- tenancy.MailInsert
 insert into mail (id, kind, email, data, created_at) values ($1, $2, $3, $4, $5)`
 
 // AddMail inserts an email and the task that sends it. data is encoded as JSON and must not contain
-// secrets. If later is set, the email is queued behind the emails that people are waiting for.
+// secrets. If later is set, the task goes into the second queue, behind the emails that people are
+// waiting for.
 func AddMail(ctx context.Context, tx *db.GateTx, kind, email string, data any, now time.Time, later bool) error {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -34,8 +35,8 @@ func AddMail(ctx context.Context, tx *db.GateTx, kind, email string, data any, n
 const mailCount = `-- tenancy.MailCount
 select count(*) from (select from mail where email = $1 and kind = $2 and created_at > $3 limit $4) queued`
 
-// CountMails returns how many unsent emails of a kind to an address have been added since a given
-// time. It counts up to limit.
+// CountMails counts the unsent emails of the given kind to an email address that were added after
+// the given time. It stops counting at limit.
 func CountMails(ctx context.Context, tx *db.GateTx, email, kind string, since time.Time, limit int) (n int, err error) {
 	err = tx.QueryRow(ctx, mailCount, email, kind, since, limit).Scan(&n)
 	return n, err
@@ -43,9 +44,9 @@ func CountMails(ctx context.Context, tx *db.GateTx, email, kind string, since ti
 
 // Add queues an email in a transaction. On an instance that sends no email, it does nothing.
 //
-// Emails that people can turn off are queued behind the emails that people are waiting for, because
-// there may be thousands of them. The same applies to a task that queues such emails for a page of
-// members, and to a task for any page after the first.
+// Emails that people can opt out of go into the second queue, because there may be thousands of
+// them and other emails must not wait behind them. A task that queues such emails for a page of
+// members also goes into the second queue. So does a task for any page after the first.
 func (q *Queue) Add(ctx context.Context, tx *db.GateTx, kind Kind, email string, n Notice) error {
 	if !q.enabled {
 		return nil
@@ -59,17 +60,18 @@ func (q *Queue) Add(ctx context.Context, tx *db.GateTx, kind Kind, email string,
 }
 
 const (
-	// maxNotices is how many notices of one kind can wait to be sent to one address before Notify
-	// drops further ones.
+	// maxNotices is the maximum number of notices of one kind that can wait to be sent to one
+	// address. Notify drops further ones.
 	maxNotices = 20
-	// noticeWindow is how far back waiting notices are counted. Older ones will no longer be sent.
+	// noticeWindow is the maximum age of waiting notices that count toward maxNotices. Older
+	// notices will no longer be sent.
 	noticeWindow = 24 * time.Hour
 )
 
-// Notify is like Add, but for something that has happened to a person. If too many notices of the
-// same kind are waiting for the address, Notify logs the notice and drops it, so that one account
-// cannot fill the queue that all emails go through. Emails of other kinds do not count, because
-// other people could cause enough of them to suppress a notice.
+// Notify is like Add, but has a limit and is for notices that tell a person what has happened. If
+// too many notices of the same kind are waiting for the address, Notify logs the notice and drops
+// it, so that one account cannot fill the queue for everybody. Each kind has its own limit.
+// Otherwise, other people could suppress a notice by causing many notices of another kind.
 func (q *Queue) Notify(ctx context.Context, tx *db.GateTx, kind Kind, email string, n Notice) error {
 	waiting, err := CountMails(ctx, tx, email, string(kind), q.clock.Now().Add(-noticeWindow), maxNotices)
 	if err != nil {
@@ -82,16 +84,17 @@ func (q *Queue) Notify(ctx context.Context, tx *db.GateTx, kind Kind, email stri
 	return q.Add(ctx, tx, kind, email, n)
 }
 
-// AddForMembers queues an email about an organization for each of its members, page by page. It
-// adds a task for the first page. If members can turn off the email, the task is queued behind
-// other emails.
+// AddForMembers queues an email to each member of an organization, one page of members at a time.
+// It adds a task for the first page. If members can opt out of the email, the task goes into the
+// second queue.
 func (q *Queue) AddForMembers(ctx context.Context, tx *db.GateTx, kind Kind, n Notice) error {
 	n.Kind = kind
 	return q.Add(ctx, tx, Members, n.Org.String(), n)
 }
 
-// AddByAddress queues an email about an address to that address. On an instance that sends no
-// email, it only logs the request. It returns Invalid if the address is invalid.
+// AddByAddress queues an email to an address, whether or not the address has an account. On an
+// instance that sends no email, it only logs the request. It returns Invalid if the address is
+// invalid.
 func (q *Queue) AddByAddress(ctx context.Context, op string, kind Kind, email string) error {
 	var in tenancy.Inputs
 	clean := in.Email("email", email)

@@ -14,7 +14,7 @@ import (
 // Audit returns entries from the audit log of the principal's organization, newest first, and
 // reports whether there are more. A person who does not manage the organization gets only their own
 // entries, including those made by an instance administrator impersonating them. Audit returns
-// fault.RateLimited if too many audit queries are waiting.
+// fault.RateLimited if too many audit log queries are running or waiting.
 func (s *Organizations) Audit(ctx context.Context, p tenancy.Principal, q tenancy.AuditQuery) (
 	out []tenancy.AuditEvent, more bool, err error) {
 	const op = "tenancy.Audit"
@@ -63,9 +63,9 @@ func (s *Organizations) queryAudit(ctx context.Context, op string, org tenancy.O
 	return leave, nil
 }
 
-// Record appends an entry to the audit log of the principal's organization for an action taken by
-// another part of the service. It returns fault.Unavailable if the database cannot be reached; the
-// action itself is not undone.
+// Record appends an entry to the audit log of the principal's organization for an action that
+// another part of the service has taken. It returns fault.Unavailable if the database cannot be
+// reached. An error does not undo the action.
 func (s *Organizations) Record(ctx context.Context, p tenancy.Principal, action tenancy.Action, subject string) error {
 	return s.db.InOrg(ctx, "tenancy.Record", p.Org, func(tx *db.OrgTx) error {
 		return db.Audit(ctx, tx, p.Event(action, subject), s.clock.Now())

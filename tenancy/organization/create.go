@@ -15,10 +15,10 @@ import (
 // creationWindow is the period that ORGANIZATIONS_PER_DAY refers to.
 const creationWindow = 24 * time.Hour
 
-// CheckCreations returns an error if a locked person may not create another organization. The error
-// is Conflict or RateLimited if the person has reached a limit of the instance, and Quota if the
-// person has created too many organizations on the default plan. Organizations created by other
-// accounts with the same mailbox count too.
+// CheckCreations returns an error if a person may not create another organization. The caller must
+// have locked the person. The error is Conflict if the person has created too many organizations,
+// and RateLimited if too many were created in 24 hours. It is Quota if too many are on the default
+// plan. Organizations created by other accounts with the same mailbox also count.
 func (s *Organizations) CheckCreations(
 	ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID,
 ) error {
@@ -66,9 +66,8 @@ func (s *Organizations) checkDefaultPlan(op string, created []organizationstore.
 }
 
 // CreateOrganization creates an organization that the principal's person owns. The name must have 3
-// to 128 characters. CreateOrganization returns fault.Conflict if the person has too many
-// organizations, RateLimited if the person has created too many in a day, and Quota if the person
-// has created too many on the default plan.
+// to 128 characters. CreateOrganization returns fault.Conflict if the person belongs to too many
+// organizations. It also returns errors from CheckCreations.
 func (s *Organizations) CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (
 	out tenancy.Organization, err error) {
 	const op = "tenancy.CreateOrganization"
@@ -92,7 +91,7 @@ func (s *Organizations) CreateOrganization(ctx context.Context, p tenancy.Princi
 }
 
 // MakeOrganization creates an organization that the principal's person owns. The organization
-// counts toward the limits of creator, which is zero if the operator creates it.
+// counts toward creator's limits. creator is zero if the operator creates the organization.
 func (s *Organizations) MakeOrganization(
 	ctx context.Context, tx *db.GateTx, by tenancy.Principal, creator tenancy.PersonID, name string,
 ) (tenancy.OrgID, error) {

@@ -11,9 +11,9 @@ import (
 	organizationstore "crier/tenancy/organization/store"
 )
 
-// Organizations returns the organizations that the principal's person can choose, oldest membership
-// first. It includes organizations scheduled for deletion if the person owns them and so can
-// restore them. The organizations' time zones are empty.
+// Organizations returns the organizations that the principal's person belongs to, oldest membership
+// first. It leaves out disabled memberships. An organization that is scheduled for deletion is
+// included only for its owner, who can restore it. The organizations' time zones are empty.
 func (s *Organizations) Organizations(
 	ctx context.Context, p tenancy.Principal,
 ) (out []tenancy.OrganizationOf, err error) {
@@ -38,7 +38,7 @@ func (s *Organizations) Organization(ctx context.Context, p tenancy.Principal) (
 	return out, noOrganization(op, err)
 }
 
-// ChooseOrganization returns fault.Forbidden unless the principal's person can choose the
+// ChooseOrganization returns fault.Forbidden unless the principal's person can switch to the
 // organization.
 func (s *Organizations) ChooseOrganization(ctx context.Context, p tenancy.Principal, org string) error {
 	const op = "tenancy.ChooseOrganization"
@@ -56,8 +56,8 @@ func (s *Organizations) ChooseOrganization(ctx context.Context, p tenancy.Princi
 
 // UpdateOrganization changes settings of the principal's organization and returns the organization.
 // At least one setting must be given. A new time zone applies only to new channels; existing
-// channels and recurring posts keep their time zones. It returns fault.NotFound if the organization
-// no longer exists.
+// channels and recurring posts keep their time zones. UpdateOrganization returns fault.NotFound if
+// the organization no longer exists.
 func (s *Organizations) UpdateOrganization(ctx context.Context, p tenancy.Principal, c tenancy.OrganizationChange) (
 	out tenancy.Organization, err error) {
 	const op = "tenancy.UpdateOrganization"
@@ -88,12 +88,12 @@ func (s *Organizations) UpdateOrganization(ctx context.Context, p tenancy.Princi
 	return out, noOrganization(op, err)
 }
 
-// Senders returns the mailboxes whose limits the principal's emails count against. These are the
-// mailbox of the principal's person and that of the organization's creator. If the creator has
-// left, the owner's mailbox counts instead. People who have left an organization neither use up nor
-// share its limits.
+// Senders returns the mailboxes whose email limits apply to the principal: the mailbox of the
+// principal's person and the mailbox of the organization's creator. If the creator has left, the
+// owner's mailbox takes the place of the creator's. The limits of a person who has left an
+// organization do not apply to it.
 //
-// Each mailbox is returned as a hash, which is the same for all of the mailbox's addresses.
+// Each mailbox is represented by a hash, which is the same for all addresses of the mailbox.
 func (s *Organizations) Senders(ctx context.Context, p tenancy.Principal) (mailboxes []string, err error) {
 	const op = "tenancy.Senders"
 	err = s.db.InOrg(ctx, op, p.Org, func(tx *db.OrgTx) error {

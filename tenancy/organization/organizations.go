@@ -1,5 +1,5 @@
-// Package organization manages organizations: creating, choosing and changing them, their
-// requirements for members, and their audit logs.
+// Package organization creates and changes organizations, lets people choose between their
+// organizations, sets requirements for members, and reads and writes the audit logs.
 package organization
 
 import (
@@ -30,8 +30,8 @@ type Organizations struct {
 	db    *db.DB
 	clock clock.Clock
 	plans Plans
-	// audits limits audit log queries, fairly by organization, because a single query can read a
-	// whole log.
+	// audits limits concurrent audit log queries, because a single query can read a whole log. It
+	// shares the available slots fairly among organizations.
 	audits *limit.Fair[tenancy.OrgID]
 }
 

@@ -16,9 +16,9 @@ func (s *Organizations) MFAPolicy(ctx context.Context, p tenancy.Principal) (boo
 	return o.RequiresMFA, err
 }
 
-// SetMFAPolicy sets whether the principal's organization requires a second factor. If it does,
-// members without one have no access to the organization from then on. SetMFAPolicy returns
-// fault.Conflict if required is true and the principal's person has no second factor.
+// SetMFAPolicy sets whether the principal's organization requires a second factor. If required is
+// true, members without a second factor immediately lose access to the organization. SetMFAPolicy
+// returns fault.Conflict if required is true and the principal's person has no second factor.
 func (s *Organizations) SetMFAPolicy(ctx context.Context, p tenancy.Principal, required bool) error {
 	const op = "tenancy.SetMFAPolicy"
 	if err := db.RejectImpersonator(op, p); err != nil {

@@ -13,13 +13,13 @@ import (
 	passwordstore "crier/tenancy/password/store"
 )
 
-// ChangeAddress emails links to the old and the new address of the principal's person. The address
-// changes once both links have been followed. If the new address is already in use, the response is
-// the same, but the owner of that address gets an email and the change never completes.
+// ChangeAddress emails links to the old and the new email address of the principal's person. The
+// address changes once both links have been followed. If the new address is already in use,
+// ChangeAddress returns the same result. In that case, the owner of the new address gets an email
+// without a link, so the change never completes.
 //
-// On an instance that sends no email, the address changes at once and is not verified, and
-// ChangeAddress returns true. In that case, it returns fault.Conflict if the new address is already
-// in use.
+// On an instance that sends no email, the address changes at once and is not verified.
+// ChangeAddress then returns true, or fault.Conflict if the new address is already in use.
 func (s *Passwords) ChangeAddress(ctx context.Context, p tenancy.Principal, email string, proof tenancy.Proof) (
 	bool, error) {
 	const op = "tenancy.ChangeAddress"
@@ -61,9 +61,9 @@ func (s *Passwords) ChangeAddress(ctx context.Context, p tenancy.Principal, emai
 	})
 }
 
-// ConfirmAddress follows one of the two links for an address change. It returns true if the address
-// has changed. It returns NotFound if the link is no longer valid, and Conflict if another account
-// has taken the address in the meantime.
+// ConfirmAddress records that one of the two links for an address change was followed. If both have
+// now been followed, it changes the address and returns true. It returns NotFound if the link is no
+// longer valid, and Conflict if another account has taken the new address in the meantime.
 func (s *Passwords) ConfirmAddress(ctx context.Context, token string, from tenancy.Source) (done bool, err error) {
 	const op = "tenancy.ConfirmAddress"
 	hash, now := credential.HashPasted(token), s.clock.Now()
@@ -89,9 +89,9 @@ func (s *Passwords) ConfirmAddress(ctx context.Context, token string, from tenan
 	return done && err == nil, db.AccountFault(op, err)
 }
 
-// setAddress changes a person's address. Links that were sent to the old address stop working. If
-// the person has a password, setAddress unlinks the person's provider identities, because they
-// belong to the old address.
+// setAddress changes a person's email address. Links that were sent to the old address stop
+// working. If the person has a password, setAddress unlinks the person's provider identities,
+// because those identities belong to the old address.
 func (s *Passwords) setAddress(ctx context.Context, tx *db.GateTx, person tenancy.Person, email string,
 	verified bool, from tenancy.Source) error {
 	for _, kind := range []credential.ConfirmationKind{credential.ConfirmAddress, credential.ConfirmReset} {

@@ -21,17 +21,17 @@ func (s *Passwords) Forgot(ctx context.Context, email string) error {
 	return s.notices.AddByAddress(ctx, "tenancy.Forgot", notice.Reset, email)
 }
 
-// ResetPassword sets the password of the person whom the link was sent to, and ends all of the
-// person's sessions. It unlinks the person's provider identities, because somebody who has taken
-// over the account could have linked one. It does not remove a second factor. ResetPassword returns
-// false if the link is invalid or was already used.
+// ResetPassword sets a new password for the person to whom the link was sent, and ends all of the
+// person's sessions. It also unlinks the person's provider identities, because somebody who took
+// over the account could have linked one of them. It does not remove a second factor. ResetPassword
+// returns false if the link is invalid or was already used.
 func (s *Passwords) ResetPassword(ctx context.Context, token, password string, from tenancy.Source) (bool, error) {
 	const op = "tenancy.ResetPassword"
 	if err := passwords.Check(op, "password", password); err != nil {
 		return false, err
 	}
 	now, link := s.clock.Now(), credential.HashPasted(token)
-	// Check the link first, so that an invalid one costs no password hash.
+	// Check the link first, so that no password is hashed for an invalid link.
 	err := s.db.InGate(ctx, op, func(tx *db.GateTx) error {
 		_, err := credential.ConfirmationByHash(ctx, tx, link, credential.ConfirmReset, now)
 		return err

@@ -23,8 +23,8 @@ func (s *People) Identities(ctx context.Context, p tenancy.Principal) (out []ten
 }
 
 // UnlinkIdentity deletes an identity of the principal's person. It returns fault.NotFound if there
-// is no such identity. It returns fault.Conflict if it is the person's last identity and the person
-// has no password, because they could no longer sign in.
+// is no such identity. It returns fault.Conflict if the person has no other identity and no
+// password, because the person could then no longer sign in.
 func (s *People) UnlinkIdentity(ctx context.Context, p tenancy.Principal, identity string) error {
 	const op = "tenancy.UnlinkIdentity"
 	if err := db.RejectImpersonator(op, p); err != nil {

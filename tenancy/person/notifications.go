@@ -7,7 +7,7 @@ import (
 	"crier/tenancy/db"
 )
 
-// Notifications returns what the principal's person wants to be notified about.
+// Notifications returns the notification settings of the principal's person.
 func (s *People) Notifications(ctx context.Context, p tenancy.Principal) (out tenancy.Notifications, err error) {
 	const op = "tenancy.Notifications"
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -17,7 +17,7 @@ func (s *People) Notifications(ctx context.Context, p tenancy.Principal) (out te
 	return out, err
 }
 
-// SetNotifications sets what the principal's person wants to be notified about.
+// SetNotifications replaces the notification settings of the principal's person.
 func (s *People) SetNotifications(ctx context.Context, p tenancy.Principal, n tenancy.Notifications) error {
 	const op = "tenancy.SetNotifications"
 	var in tenancy.Inputs

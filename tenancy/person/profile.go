@@ -10,8 +10,8 @@ import (
 	personstore "crier/tenancy/person/store"
 )
 
-// Self returns the principal's person and the organization of the request. The organization is zero
-// if the person belongs to none.
+// Self returns the principal's person and organization. The organization is zero if the person
+// belongs to none.
 func (s *People) Self(ctx context.Context, p tenancy.Principal) (
 	person tenancy.Person, org tenancy.OrganizationOf, err error) {
 	const op = "tenancy.Self"

@@ -17,10 +17,10 @@ import (
 	"crier/tenancy/db"
 )
 
-// CheckCode checks a code against a locked factor. refusal is RateLimited after too many wrong
-// codes, and Unauthenticated for a wrong code or a code whose time step was already used. The
-// caller must commit the transaction even after a refusal, because the transaction counts the wrong
-// code.
+// CheckCode checks a code from a locked second factor. refusal is RateLimited after too many wrong
+// codes. It is Unauthenticated if the code is wrong or if the code's time step was already used.
+// The caller must commit the transaction even if CheckCode refuses the code, because the
+// transaction also counts the wrong code.
 func (s *Proofs) CheckCode(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID,
 	f Factor, code string) (refusal, err error) {
 	counted, refusal := s.countTry(op, f)
@@ -44,14 +44,14 @@ const (
 	// CodePeriod is the length of a time step in seconds. Codes from the previous and the next time
 	// step are also accepted.
 	CodePeriod = 30
-	// maxCodes is the maximum number of wrong codes per account in codeWindow, across all tokens
-	// and sessions.
+	// maxCodes is the maximum number of wrong codes that an account may enter within codeWindow, in
+	// all sessions and sign-ins together.
 	maxCodes   = 5
 	codeWindow = 15 * time.Minute
 )
 
-// countTry counts a code before it is checked. It returns the factor with the new count, or
-// RateLimited if there were already maxCodes wrong codes in codeWindow.
+// countTry counts a code as wrong before it is checked. It returns the factor with the new count.
+// It returns RateLimited if there have already been maxCodes wrong codes within codeWindow.
 func (s *Proofs) countTry(op string, f Factor) (Factor, error) {
 	now := s.clock.Now()
 	if now.Sub(f.TriesSince) >= codeWindow {
@@ -89,9 +89,9 @@ func (s *Proofs) CheckEither(ctx context.Context, tx *db.GateTx, op string, pers
 }
 
 // WithCode checks a code from the principal's second factor, or a recovery code. If the code is
-// accepted, WithCode runs fn in the same transaction. It returns fault.Invalid for a wrong code,
-// fault.RateLimited after too many wrong codes, and fault.Conflict if there is no second factor. If
-// fn returns an error, the code remains unused.
+// accepted, WithCode runs fn in the same transaction. If fn then returns an error, the code remains
+// unused. WithCode returns fault.Invalid for a wrong code, fault.RateLimited after too many wrong
+// codes, and fault.Conflict if there is no second factor.
 func (s *Proofs) WithCode(ctx context.Context, op string, p tenancy.Principal, code, recovery string,
 	fn func(tx *db.GateTx, person tenancy.Person) error) error {
 	var refusal error
@@ -112,8 +112,8 @@ func (s *Proofs) WithCode(ctx context.Context, op string, p tenancy.Principal, c
 	return cmp.Or(err, OfInput(op, refusal))
 }
 
-// matchingStep returns the time step whose code matches: the current one or one of its two
-// neighbors.
+// matchingStep returns the time step that the code belongs to. It accepts codes from the current
+// time step, the previous one and the next one.
 func matchingStep(secret, code string, now time.Time) (int64, bool) {
 	code = strings.ReplaceAll(paste.Word(code), "-", "")
 	found, ok := int64(0), false
@@ -137,8 +137,8 @@ func wrongCode(op string) error {
 // entropy.
 const RecoveryLength = 16
 
-// SplitCode returns text as a recovery code if it has the length of one, and otherwise as a
-// second-factor code. The other result is "".
+// SplitCode returns text as a recovery code if it is as long as a recovery code. Otherwise, it
+// returns text as a second-factor code. The other result is "".
 func SplitCode(text string) (code, recovery string) {
 	if len(paste.Word(text)) == RecoveryLength {
 		return "", text
@@ -146,8 +146,8 @@ func SplitCode(text string) (code, recovery string) {
 	return text, ""
 }
 
-// OfInput converts the refusal of a code in a request that already has a session. In such a
-// request, a wrong code is invalid input, not a failed sign-in.
+// OfInput converts a refusal from CheckCode or CheckEither for a request that already has a
+// session. In such a request, a wrong code is invalid input rather than a failed sign-in.
 func OfInput(op string, refusal error) error {
 	if fault.Is(refusal, fault.Unauthenticated) {
 		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "The code is wrong or has already been used.",

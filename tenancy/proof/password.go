@@ -26,9 +26,9 @@ func (s *Proofs) Hash(ctx context.Context, site, password string) (string, error
 	return hash, nil
 }
 
-// Matches reports whether the password matches the stored hash. No password matches an empty hash,
-// but the comparison takes as long as any other. Matches returns the same errors as slot, and
-// fault.Internal if stored is not a valid hash.
+// Matches reports whether the password matches the stored hash. If stored is empty, no password
+// matches, but the comparison takes as long as any other. Matches returns the same errors as slot,
+// and fault.Internal if stored is not a valid hash.
 func (s *Proofs) Matches(ctx context.Context, site, password, stored string) (bool, error) {
 	release, err := s.slot(ctx, site)
 	if err != nil {
@@ -48,15 +48,16 @@ func (s *Proofs) Matches(ctx context.Context, site, password, stored string) (bo
 }
 
 const (
-	// hashWait is how long a login waits for a slot.
+	// hashWait is how long a login waits for a free hashing slot.
 	hashWait = 3 * time.Second
-	// waitingPerSite is the maximum number of logins from one site that can wait for a slot.
+	// waitingPerSite is the maximum number of logins from one site that can wait for a hashing
+	// slot.
 	waitingPerSite = 8
 )
 
-// slot waits at most hashWait for a slot in which a password can be hashed. The caller must call
-// release. slot returns fault.RateLimited if too many logins from the site are waiting or if no
-// slot becomes free in time.
+// slot waits up to hashWait for a free slot for hashing a password. The caller must call release
+// when it has finished hashing. slot returns fault.RateLimited if too many logins from the site are
+// waiting or if no slot becomes free in time.
 func (s *Proofs) slot(ctx context.Context, site string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, hashWait)
 	defer cancel()

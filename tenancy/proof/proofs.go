@@ -1,5 +1,5 @@
-// Package proof verifies that people are who they claim to be, by password, by second-factor code
-// and by how recently they signed in.
+// Package proof verifies that people are who they claim to be. It checks passwords, second-factor
+// codes and how recently people signed in.
 package proof
 
 import (
@@ -33,7 +33,7 @@ type Proofs struct {
 	hashed  atomic.Int64        // passwords hashed or compared
 }
 
-// New returns a new Proofs. It computes one password hash, which takes about as long as a login. It
+// New returns a new Proofs. It hashes one password, which takes about as long as a login. It
 // returns an error if the system's source of randomness fails.
 func New(d Deps) (*Proofs, error) {
 	s := &Proofs{

@@ -10,10 +10,12 @@ import (
 	"crier/tenancy/db"
 )
 
-// Prove checks the proof of the principal's person: the password or, if the person has none, a
-// recent sign-in. If the person has a second factor, Prove also checks a code, unless the session
-// began in the last ten minutes and the second factor was verified at sign-in. Prove returns the
-// person. The caller must lock and confirm the person again before acting.
+// Prove verifies that the request comes from the principal's person, either with the password or,
+// if the person has none, with a recent sign-in. If the person has a second factor, Prove also
+// checks a code. No code is needed if the session began in the last ten minutes and the second
+// factor was verified at sign-in.
+//
+// Prove returns the person. The caller must lock and confirm the person again before acting.
 //
 // Prove returns Invalid if the proof is wrong, and Invalid with RemedyCode if the code is missing.
 // It returns RateLimited after too many wrong codes or while too many passwords are being hashed.
@@ -28,8 +30,9 @@ func (s *Proofs) Prove(ctx context.Context, op string, p tenancy.Principal, proo
 	return person, s.proveFactor(ctx, op, p, signIn, proof.Code)
 }
 
-// ProveLately is like Prove, but accepts a sign-in in the last ten minutes instead of the password.
-// It checks the second factor, if there is one, in the same way. The operator needs no proof.
+// ProveLately is like Prove, but accepts a sign-in within the last ten minutes instead of the
+// password. If the person has a second factor, ProveLately checks it in the same way as Prove. The
+// operator needs no proof.
 func (s *Proofs) ProveLately(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) error {
 	if p.Via == tenancy.ViaInstance { // the operator has no session
 		return nil

@@ -13,15 +13,17 @@ import (
 	"crier/tenancy/notice"
 )
 
-// Activate completes the registration that a link belongs to. It returns false if the link is
-// invalid or was already used. It also returns false if the address has gained an account in the
-// meantime, or if the instance no longer accepts the registration.
+// Activate completes the registration that an activation link belongs to. It returns false if the
+// link is invalid or was already used. It also returns false if an account with the address was
+// created in the meantime, or if the instance no longer accepts the registration.
 //
-// Anybody can register any address and choose a password for it. A link that is opened in a
-// different browser from the one used to register therefore also requires the registration's
+// Anybody can register any address and choose a password for it. If the link is opened in a browser
+// other than the one used to register, Activate therefore also requires the registration's
 // password. If the password is missing, the step is StepPassword and the link stays valid. If the
-// password is wrong, Activate returns fault.Invalid. This keeps people from opening a link and
-// getting an account whose password somebody else has chosen.
+// password is wrong, Activate returns fault.Invalid.
+//
+// Without this check, the owner of an address could activate an account that somebody else
+// registered, and that person would know the account's password.
 func (s *Registrations) Activate(ctx context.Context, code, password string, from tenancy.Source) (
 	out tenancy.SignIn, ok bool, err error) {
 	const op = "tenancy.Activate"
@@ -51,9 +53,9 @@ func (s *Registrations) Activate(ctx context.Context, code, password string, fro
 	return out, err == nil, err
 }
 
-// proveRegistrant returns StepDone if the person opening a link is known to have made the
-// registration, and StepPassword if this is not known. It returns fault.Invalid for a wrong
-// password, and pgx.ErrNoRows for an invalid link.
+// proveRegistrant returns StepDone if it knows that the person opening a link also made the
+// registration, and StepPassword if it needs the password to find out. It returns fault.Invalid for
+// a wrong password, and pgx.ErrNoRows for an invalid link.
 func (s *Registrations) proveRegistrant(ctx context.Context, op string, hash []byte, password string, from tenancy.Source) (
 	tenancy.Step, error) {
 	var c credential.Confirmation
@@ -83,10 +85,10 @@ func (s *Registrations) proveRegistrant(ctx context.Context, op string, hash []b
 	return tenancy.StepDone, err
 }
 
-// ResendActivation emails a new link for the address's registration, if there is one. If there is
-// more than one, the email contains no activation link, because somebody else may have made the
-// newest. The address is not looked up until the email is rendered, so that the response takes the
-// same time for all addresses.
+// ResendActivation emails a new activation link if there is a registration for the address. If
+// there is more than one registration, the email contains no link, because somebody else may have
+// made the newest registration. The address is not looked up until the email is rendered, so that
+// the response takes the same time for all addresses.
 func (s *Registrations) ResendActivation(ctx context.Context, email string) error {
 	return s.notices.AddByAddress(ctx, "tenancy.ResendActivation", notice.Resend, email)
 }

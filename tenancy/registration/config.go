@@ -20,7 +20,7 @@ const (
 
 // Config holds the registration settings.
 type Config struct {
-	Registration Policy `env:"REGISTRATION, default=first" doc:"Who can register: first (anyone until there is an organization), invite, or open."`
+	Registration Policy `env:"REGISTRATION, default=first" doc:"Who can register: first (anyone, until the first organization exists), invite (only with an invitation), or open (anyone)."`
 }
 
 // Validate returns an env.Fault if the policy is unknown.
@@ -35,7 +35,7 @@ func (c Config) Validate() error {
 // EnterpriseConfig holds the settings for signed requests.
 type EnterpriseConfig struct {
 	// EnterpriseSecret is empty on an instance without the enterprise routes.
-	EnterpriseSecret secret.Text `env:"ENTERPRISE_SECRET" doc:"Key of 32 bytes or more that signs /enterprise requests."`
+	EnterpriseSecret secret.Text `env:"ENTERPRISE_SECRET" doc:"Key that signs /enterprise requests; at least 32 bytes."`
 }
 
 const minEnterpriseSecret = 32

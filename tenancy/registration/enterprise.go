@@ -34,9 +34,9 @@ type enterpriseUser struct {
 }
 
 // CreateEnterpriseUser creates a person without a password, an organization and the organization's
-// first API key, and returns the whole key. The request must be a JWT that the company has signed
-// with HS256 and ENTERPRISE_SECRET. The JWT must contain iat, an exp at most five minutes later,
-// and a jti that is used only once.
+// first API key. It returns the organization's id and the full key. signed must be a JWT that the
+// company has signed with HS256 and ENTERPRISE_SECRET. The JWT must contain iat, an exp at most
+// five minutes later, and a jti that no other request uses.
 //
 // CreateEnterpriseUser returns fault.NotFound if the instance has no secret, and fault.Invalid if
 // the signature, age or content of the request is invalid. It returns fault.Conflict if the request

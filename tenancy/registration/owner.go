@@ -19,9 +19,8 @@ type NewOwner struct {
 }
 
 // CreateOwner creates a person and an organization that the person owns, in one transaction, and
-// returns the principal. It returns fault.Conflict if the address is in use. It returns
-// fault.Invalid if the password would be rejected at registration or if another input breaks a
-// rule.
+// returns the principal. It returns fault.Conflict if the email address is in use. It returns
+// fault.Invalid if the password would be rejected at registration or if another input is invalid.
 func (s *Registrations) CreateOwner(ctx context.Context, n NewOwner) (tenancy.Principal, error) {
 	const op = "tenancy.CreateOwner"
 	var in tenancy.Inputs

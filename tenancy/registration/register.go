@@ -28,7 +28,7 @@ func (s *Registrations) CanRegister(ctx context.Context) (can bool, err error) {
 }
 
 // takesRegistrations reports whether a person without an invitation can register. If lock is set,
-// other transactions that call it with lock wait until this transaction ends.
+// concurrent calls with lock set wait until this transaction ends.
 func (s *Registrations) takesRegistrations(ctx context.Context, tx *db.GateTx, lock bool) (bool, error) {
 	if s.cfg.Registration != RegisterFirst {
 		return s.cfg.Registration == RegisterOpen, nil
@@ -37,18 +37,19 @@ func (s *Registrations) takesRegistrations(ctx context.Context, tx *db.GateTx, l
 	return !exists, err
 }
 
-// Register begins a registration. On an instance that sends email, it stores the future account and
-// emails a link to the address. Neither the response nor the amount of work reveals whether the
-// address already has an account. On an instance that sends no email, or if an identity provider
-// has verified the address, Register creates the account at once.
+// Register begins a registration. On an instance that sends email, it stores the registration and
+// emails an activation link to the address. Neither the response nor the amount of work reveals
+// whether the address already has an account. On an instance that sends no email, or if an identity
+// provider has verified the address, Register creates the account at once.
 //
 // Register returns fault.Invalid in these cases:
 //
 //   - The account would be created at once, but the address is in use.
 //   - The instance does not accept registrations.
 //   - The invitation is invalid or is for another address.
-//   - The input breaks a rule.
-//   - A token is no longer valid.
+//   - The input is invalid.
+//   - The sign-in with the identity provider has expired.
+//   - The identity provider returned no verified email address.
 //
 // If the browser has no device cookie, the result contains a token for one; see Activate.
 func (s *Registrations) Register(ctx context.Context, r tenancy.Registration) (tenancy.SignIn, error) {
@@ -85,8 +86,8 @@ func (s *Registrations) register(ctx context.Context, op string, r tenancy.Regis
 	return out, err
 }
 
-// newRegistration returns the account that a registration will create. verified reports whether an
-// identity provider has verified the address.
+// newRegistration checks the input of a registration and returns the account to create. verified
+// reports whether an identity provider has verified the email address.
 func (s *Registrations) newRegistration(ctx context.Context, op string, r tenancy.Registration) (
 	c credential.Confirmation, verified bool, err error) {
 	now := s.clock.Now()
@@ -121,9 +122,9 @@ func (s *Registrations) newRegistration(ctx context.Context, op string, r tenanc
 	return c, false, err
 }
 
-// admit returns an error if the instance does not accept a registration. If the registration uses
-// an identity provider, admit adds the identity to c. verified reports whether the provider has
-// verified the address.
+// admit returns an error if the instance does not accept a registration. If the person registers
+// with an identity provider, admit adds the identity to c. verified reports whether the provider
+// has verified the email address.
 func (s *Registrations) admit(ctx context.Context, op string, r tenancy.Registration, c *credential.Confirmation) (
 	verified bool, err error) {
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
@@ -155,9 +156,9 @@ func (s *Registrations) admit(ctx context.Context, op string, r tenancy.Registra
 	return verified, err
 }
 
-// checkAdmission returns Forbidden unless the person can register. If there is an invitation, it
-// alone decides, and it may be limited to one address. The error does not contain that address,
-// because people forward links.
+// checkAdmission returns Forbidden unless the person can register. If there is an invitation, only
+// the invitation counts: it must be valid, and it may be limited to one email address. The error
+// does not contain that address, because people forward links.
 func (s *Registrations) checkAdmission(
 	ctx context.Context, tx *db.GateTx, op string, c credential.Confirmation, lock bool,
 ) error {
@@ -191,8 +192,8 @@ func (s *Registrations) createAccount(ctx context.Context, op string, c credenti
 	return out, db.AccountFault(op, err)
 }
 
-// makeAccount does the work of createAccount in the given transaction. It uses up the invitation,
-// if there is one.
+// makeAccount does the work of createAccount in the given transaction. If there is an invitation,
+// makeAccount uses it up.
 func (s *Registrations) makeAccount(ctx context.Context, tx *db.GateTx, op string, c credential.Confirmation,
 	verified bool, from tenancy.Source) (out tenancy.SignIn, err error) {
 	if err := s.checkAdmission(ctx, tx, op, c, true); err != nil {
@@ -236,9 +237,9 @@ func (s *Registrations) makeAccount(ctx context.Context, tx *db.GateTx, op strin
 	return out, err
 }
 
-// unverifiedAddress returns the error for an address that the provider returned without saying that
-// it is verified. If such addresses were accepted, anybody who can set an address at the provider
-// could register somebody else's.
+// unverifiedAddress returns the error for an email address that the provider returned without
+// saying that it is verified. If such addresses were accepted, anybody who can set an address at
+// the provider could register with somebody else's address.
 func unverifiedAddress(op string, claim credential.Claim) error {
 	message := "The provider returned the address " + claim.Email + " but does not say that it is verified. Verify it " +
 		"there and start the sign-in again, or register with the address and a password."
@@ -253,8 +254,8 @@ func spentInvitation(op string) error {
 	return fault.New(fault.Forbidden, op, "The invitation is no longer valid; ask for another one.")
 }
 
-// refusedCreation converts a Conflict from CheckCreations to Forbidden, because Activate takes
-// Conflict to mean that the link was already used.
+// refusedCreation converts a Conflict from CheckCreations to Forbidden, because a Conflict at
+// registration means that the email address or the identity is already in use.
 func refusedCreation(op string, err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Kind != fault.Conflict {

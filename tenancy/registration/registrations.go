@@ -1,5 +1,5 @@
-// Package registration implements the ways to get an account: registering and following the emailed
-// link, creation by the operator, and creation by the company that runs the instance.
+// Package registration creates accounts. People register and follow an emailed link. The operator
+// of the instance can also create accounts, and so can the company that runs the instance.
 package registration
 
 import (
@@ -15,28 +15,30 @@ import (
 
 // Organizations creates organizations for new accounts.
 type Organizations interface {
-	// CheckCreations returns an error if a locked person may not create another organization.
+	// CheckCreations returns an error if a person may not create another organization. The caller
+	// must have locked the person.
 	CheckCreations(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID) error
 	// MakeOrganization creates an organization that the principal owns. The organization counts
-	// toward the limits of creator, which may be zero.
+	// toward creator's limits. creator may be zero.
 	MakeOrganization(ctx context.Context, tx *db.GateTx, by tenancy.Principal, creator tenancy.PersonID, name string) (
 		tenancy.OrgID, error)
 }
 
 // Invitations adds new accounts to organizations.
 type Invitations interface {
-	// InvitedAddress returns the address that a link's invitation is for, or "" if anybody can use
-	// the invitation. It returns pgx.ErrNoRows if the invitation cannot be used now.
+	// InvitedAddress returns the email address that the invitation behind a link is for, or "" if
+	// anybody can use the invitation. It returns pgx.ErrNoRows if the invitation cannot be used
+	// now.
 	InvitedAddress(ctx context.Context, tx *db.GateTx, hash []byte) (string, error)
-	// UseInvitation makes a person a member. It returns pgx.ErrNoRows if the invitation can no
-	// longer be used.
+	// UseInvitation makes a person a member of the inviting organization. It returns pgx.ErrNoRows
+	// if the invitation can no longer be used.
 	UseInvitation(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person, hash []byte, from tenancy.Source) (
 		tenancy.OrgID, error)
 }
 
-// Keys creates the API key of an organization that a signed request created.
+// Keys creates the first API key of an organization that was created by a signed request.
 type Keys interface {
-	// FirstKey creates an API key for a new organization and returns the whole key.
+	// FirstKey creates an API key for a new organization and returns the full key.
 	FirstKey(ctx context.Context, tx *db.GateTx, op string, p tenancy.Principal) (string, error)
 }
 

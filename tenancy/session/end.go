@@ -13,8 +13,9 @@ import (
 	sessionstore "crier/tenancy/session/store"
 )
 
-// Logout deletes a token's session. If an instance administrator is impersonating somebody in the
-// session, Logout records the end of the impersonation. A token without a session is not an error.
+// Logout deletes the session that belongs to a token. If an instance administrator is impersonating
+// somebody in the session, Logout records the end of the impersonation. It returns nil if there is
+// no such session.
 func (s *Sessions) Logout(ctx context.Context, token string, from tenancy.Source) error {
 	err := s.db.InGate(ctx, "tenancy.Logout", func(tx *db.GateTx) error {
 		session, person, err := sessionstore.LockSession(ctx, tx, secret.HashToken(token))

@@ -14,8 +14,8 @@ import (
 
 // actAs returns the principal for a membership, with the instance administrator as Impersonator.
 // The first time the session acts as the member, actAs records the impersonation, as Impersonate
-// does. If the membership no longer exists, actAs returns fault.Forbidden, because an administrator
-// would not expect to act as themselves instead.
+// does. If the membership can no longer be used, actAs returns fault.Forbidden. It does not fall
+// back to the administrator's own membership, because the administrator would not expect that.
 func (s *Sessions) actAs(
 	ctx context.Context, p tenancy.Principal, membership string,
 ) (as tenancy.Principal, err error) {
@@ -35,9 +35,8 @@ func (s *Sessions) actAs(
 }
 
 // impersonate returns the person and the organization of an enabled membership, or Forbidden if
-// there is none. The first time the session of p acts as the member, impersonate emails the person.
-// It then also records the impersonation in the organization's audit log and in the instance
-// events.
+// there is none. The first time p's session acts as the member, impersonate emails the person and
+// records the impersonation in the organization's audit log and in the instance events.
 func (s *Sessions) impersonate(
 	ctx context.Context, tx *db.GateTx, op string, p tenancy.Principal, membership string,
 ) (person tenancy.Person, o tenancy.OrganizationOf, err error) {
@@ -91,8 +90,8 @@ func (s *Sessions) EndActingOf(ctx context.Context, tx *db.GateTx, admin tenancy
 	return err
 }
 
-// Impersonable returns at most ten memberships whose person or organization matches text by name,
-// address or organization id. Only an instance administrator may call it.
+// Impersonable returns at most ten memberships for which text matches the person's name or email
+// address, or the organization's name or id. Only an instance administrator may call it.
 func (s *Sessions) Impersonable(ctx context.Context, p tenancy.Principal, text string) ([]tenancy.Impersonable, error) {
 	const op = "tenancy.Impersonable"
 	var in tenancy.Inputs
@@ -119,10 +118,10 @@ func (s *Sessions) Impersonable(ctx context.Context, p tenancy.Principal, text s
 	return out, err
 }
 
-// Impersonate starts impersonating a member in the principal's session. It records this in the
-// organization's audit log and in the instance events, and emails the person. If membership is "",
-// Impersonate ends the session's impersonations and records their end, as Logout does. If the
-// session ends in any other way, the end of the impersonations is not recorded.
+// Impersonate starts impersonating a member in the principal's session. It records the
+// impersonation in the organization's audit log and in the instance events, and emails the person.
+// If membership is "", Impersonate ends the session's impersonations and records their end, as
+// Logout does. If the session ends in any other way, the end of its impersonations is not recorded.
 func (s *Sessions) Impersonate(ctx context.Context, p tenancy.Principal, membership string) error {
 	const op = "tenancy.Impersonate"
 	return s.db.InGate(ctx, op, func(tx *db.GateTx) error {

@@ -24,7 +24,7 @@ func TestSession_WrongTokensShareOneStatementAtATime(t *testing.T) {
 			string(secret.HashToken("good")): {Choices: []sessionstore.Choice{{Org: id.New[tenancy.OrgTag]()}}},
 		}
 		var asked []int
-		a := &Sessions{lookUps: credential.NewLookUps(
+		a := &Sessions{lookUps: credential.NewLookups(
 			func(_ context.Context, hashes [][]byte) (map[string]sessionstore.Session, error) {
 				asked = append(asked, len(hashes)) // one at a time
 				found := map[string]sessionstore.Session{}

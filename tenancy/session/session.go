@@ -12,10 +12,11 @@ import (
 	sessionstore "crier/tenancy/session/store"
 )
 
-// Session returns the principal for a session token in the chosen organization. If the choice is
+// Session returns the principal for a session token in the chosen organization. If organization is
 // empty, invalid or not one of the person's organizations, Session uses the person's first
-// organization. This is not an error, because the choice comes from a cookie that may predate a
-// change of memberships. Principal.Access describes what the person may do there.
+// organization. This is not an error, because the choice comes from a cookie, and the person's
+// memberships may have changed since it was set. Principal.Access describes what the person may do
+// in the organization.
 //
 // If the person is an instance administrator and impersonate is a membership id, the principal acts
 // as that member. For everybody else, impersonate has no effect. Session returns

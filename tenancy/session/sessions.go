@@ -29,6 +29,6 @@ type Sessions struct {
 // New returns a new Sessions.
 func New(d Deps) *Sessions {
 	s := &Sessions{db: d.DB, clock: d.Clock, notices: d.Notices}
-	s.lookUps = credential.NewLookUps(s.findSessions)
+	s.lookUps = credential.NewLookups(s.findSessions)
 	return s
 }

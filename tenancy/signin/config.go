@@ -42,18 +42,18 @@ type Config struct {
 	GoogleID     string      `env:"GOOGLE_CLIENT_ID" doc:"Client id of a Google web application for sign-in."`
 	GoogleSecret secret.Text `env:"GOOGLE_CLIENT_SECRET" doc:"Client secret of the Google web application."`
 
-	// Issuer is the issuer named in the provider's metadata. The two may differ by a trailing
-	// slash.
+	// Issuer must equal the issuer in the provider's metadata, except for a trailing slash.
 	Issuer string      `env:"OIDC_ISSUER" doc:"Issuer URL of an OpenID Connect provider; it can be on a private network."`
 	ID     string      `env:"OIDC_CLIENT_ID" doc:"Client id at the OpenID Connect provider."`
 	Secret secret.Text `env:"OIDC_CLIENT_SECRET" doc:"Client secret at the OpenID Connect provider."`
 	Label  string      `env:"OIDC_NAME, default=SSO" doc:"Name of the OpenID Connect provider on the sign-in page."`
-	// TrustEmail means that the operator vouches for the addresses. Anybody who can set an address
-	// at the issuer can then register it.
+	// TrustEmail means that all email addresses from the issuer count as verified. Anybody who can
+	// set an address at the issuer can then register with that address.
 	TrustEmail bool `env:"OIDC_TRUST_EMAIL, default=false" doc:"Whether all email addresses from OIDC_ISSUER count as verified."`
 }
 
-// Validate returns all configuration errors, joined; errors.As finds an env.Fault in the result.
+// Validate checks the configuration and returns all errors joined. errors.As finds an env.Fault in
+// the result.
 func (c Config) Validate() error {
 	var faults env.Faults
 	addPair(&faults, "GITHUB_CLIENT_ID", c.GitHubID, "GITHUB_CLIENT_SECRET", c.GitHubSecret.Reveal())

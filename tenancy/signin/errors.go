@@ -34,8 +34,8 @@ var (
 func refused(reason string) error { return fmt.Errorf("%w: %s", errRefused, reason) }
 
 // issuerError reports that the configured issuer differs from the issuer in the metadata. Unlike
-// other errors, it contains text from the provider, to help the operator: an issuer is not a
-// secret.
+// other errors, it contains text from the provider: the issuer, which helps the operator and is not
+// a secret.
 type issuerError struct{ configured, named string }
 
 func (e *issuerError) Error() string {
@@ -88,8 +88,8 @@ func (s site) fault(op string, err error) error {
 	return fault.Wrap(kind, op, message, err)
 }
 
-// isSetup reports whether sign-ins will fail with err until the operator changes the setup, here or
-// at the provider.
+// isSetup reports whether err means that the provider is not set up correctly, either here or at
+// the provider. Sign-ins will fail until the operator corrects the setup.
 func isSetup(err error) bool {
 	var issuers *issuerError
 	return errors.Is(err, errSetup) || errors.Is(err, errPrivate) || errors.Is(err, errNotFound) ||
@@ -105,7 +105,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("the response has status %d", e.status) }
 
-// tokenError classifies the error of a failed code exchange. It leaves out text from the provider,
+// tokenError classifies an error from a code exchange. It leaves out text from the provider,
 // because the text could repeat the code or the secret.
 func tokenError(err error) error {
 	var answer *oauth2.RetrieveError
@@ -130,8 +130,8 @@ func tokenError(err error) error {
 	return refused(fmt.Sprintf("the token endpoint responded with status %d and an error code", status))
 }
 
-// transportError returns the part of err that says what failed on our side. The rest of err may
-// contain what the provider sent.
+// transportError returns the part of err that describes the failure on our side. It leaves out the
+// rest, which may contain text from the provider.
 func transportError(err error) error {
 	if errors.Is(err, outbound.ErrBlocked) {
 		return fmt.Errorf("%w: %w", errPrivate, outbound.ErrBlocked)

@@ -10,8 +10,8 @@ import (
 	"crier/platform/clock"
 )
 
-// maxAge is how long metadata and keys are used. After that, a key that the issuer has withdrawn is
-// no longer accepted.
+// maxAge is how long fetched metadata and keys are used. A key that the issuer has withdrawn is no
+// longer accepted after that time.
 const maxAge = time.Hour
 
 // fetching configures how documents are fetched.
@@ -32,7 +32,8 @@ type fetched[T any] struct {
 	at    time.Time // zero if never fetched
 }
 
-// get returns the document, which is at most maxAge old. If ctx ends first, get returns ctx.Err().
+// get returns the document. If the stored document is missing or older than maxAge, get fetches it
+// first. If ctx ends during the fetch, get returns ctx.Err().
 func (f *fetched[T]) get(ctx context.Context) (T, error) {
 	if value, ok := f.fresh(); ok {
 		return value, nil
@@ -45,7 +46,7 @@ func (f *fetched[T]) get(ctx context.Context) (T, error) {
 	})
 }
 
-// fresh returns the document unless it is too old or was never fetched.
+// fresh returns the stored document. ok is false if the document is too old or was never fetched.
 func (f *fetched[T]) fresh() (value T, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,8 +57,8 @@ func (f *fetched[T]) fresh() (value T, ok bool) {
 // refresh fetches the document even if it is fresh.
 func (f *fetched[T]) refresh(ctx context.Context) (T, error) { return f.share(ctx, f.fetch) }
 
-// share runs fetch, or waits for a fetch in progress. The fetch continues after ctx ends, because
-// other callers may be waiting for it; it has its own time limit.
+// share runs fetch, or waits for a fetch that is already in progress. A fetch has its own time
+// limit and continues after ctx ends, because other callers may be waiting for it.
 func (f *fetched[T]) share(ctx context.Context, fetch func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T

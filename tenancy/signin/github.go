@@ -42,7 +42,7 @@ func (g *gitHub) address(_ context.Context, start Start, redirectURI string) (st
 	return client.AuthCodeURL(start.State, oauth2.S256ChallengeOption(start.Verifier)), nil
 }
 
-// identify accepts a callback that names no issuer, or that names the URL of GitHub or of its OAuth
+// identify accepts a callback only if cb.Issuer is empty, GitHub's URL or the URL of GitHub's OAuth
 // server.
 func (g *gitHub) identify(ctx context.Context, cb Callback) (Identity, error) {
 	if cb.Issuer != "" && cb.Issuer != g.url && cb.Issuer != g.url+"/login/oauth" {
@@ -75,8 +75,8 @@ func (g *gitHub) identify(ctx context.Context, cb Callback) (Identity, error) {
 	}, nil
 }
 
-// email returns the verified primary address, or "" if there is none. It also returns "" if the
-// person has reduced the token's scope, to which GitHub responds with 403 or 404.
+// email returns the verified primary address, or "" if there is none. It also returns "" if GitHub
+// responds with 403 or 404, because the person may have reduced the token's scope.
 func (g *gitHub) email(ctx context.Context, token string) (string, error) {
 	var addresses []struct {
 		Email    string `json:"email"`

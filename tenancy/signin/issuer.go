@@ -23,7 +23,7 @@ type issuer struct {
 	name   string
 	id     string
 	secret secret.Text
-	// trustEmail is true if every address counts as verified.
+	// trustEmail is true if all email addresses from the issuer count as verified.
 	trustEmail bool
 	web        web
 	clock      clock.Clock
@@ -38,7 +38,7 @@ func newIssuer(name, id string, key secret.Text, w web, f fetching) *issuer {
 	return i
 }
 
-// metadata is the part of an issuer's metadata that sign-ins need.
+// metadata contains the part of an issuer's metadata that is needed for sign-ins.
 type metadata struct {
 	Issuer        string   `json:"issuer"`
 	Authorization string   `json:"authorization_endpoint"`
@@ -90,7 +90,7 @@ func (i *issuer) identify(ctx context.Context, cb Callback) (Identity, error) {
 }
 
 // client returns the OAuth configuration for a sign-in. It always sets the authentication style,
-// because otherwise oauth2 sends the code once in each style.
+// because oauth2 would otherwise try both styles and send the code with each.
 func (i *issuer) client(m metadata, redirectURI string) *oauth2.Config {
 	style := oauth2.AuthStyleInHeader
 	if len(m.AuthMethods) > 0 && !slices.Contains(m.AuthMethods, string(oidc.AuthMethodBasic)) {
@@ -103,9 +103,10 @@ func (i *issuer) client(m metadata, redirectURI string) *oauth2.Config {
 	}
 }
 
-// profile returns the person's name and address. It takes them from the id_token if the token
-// contains an address and it is known whether the address is verified. Otherwise it takes them from
-// the userinfo endpoint, where the standard puts them in the code flow.
+// profile returns the person's name and email address. It takes them from the id_token if the token
+// contains an address and it is known whether the address is verified. Otherwise, it takes them
+// from the userinfo endpoint, if there is one. In the code flow, the standard provides them at that
+// endpoint.
 func (i *issuer) profile(ctx context.Context, m metadata, token string, c claims) (profile, error) {
 	if c.Email != "" && (c.Verified != nil || i.trustEmail) || m.UserInfo == "" {
 		return c.profile, nil
@@ -144,12 +145,12 @@ func (i *issuer) fetchMetadata(ctx context.Context) (metadata, error) {
 }
 
 // sameIssuer reports whether two issuers are equal except for a trailing slash. Use it only to
-// compare the configured issuer with the issuer in the metadata. Anything else that names the
-// issuer must equal the issuer in the metadata.
+// compare the configured issuer with the issuer in the metadata. Everywhere else, the issuer must
+// match the metadata exactly.
 func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
 
-// reject returns the reason that the metadata cannot be used, or "". The endpoints of an https
-// issuer must also use https, because the code and the secret are sent to them.
+// reject returns the reason why the metadata cannot be used, or "" if it can. The endpoints of an
+// https issuer must also use https, because the code and the secret are sent to them.
 func (m metadata) reject(name string) string {
 	endpoints := []string{m.Authorization, m.Token, m.Keys}
 	if m.UserInfo != "" {

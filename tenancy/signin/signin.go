@@ -1,6 +1,6 @@
 // Package signin signs people in with GitHub, Google or any OpenID Connect issuer. It has no
-// database: the caller stores what Begin returns until the person comes back, and deletes it before
-// calling Finish.
+// database. The caller stores the result of Begin until the browser returns from the provider, and
+// deletes it before calling Finish.
 package signin
 
 import (
@@ -21,8 +21,8 @@ import (
 // finishLimit is the time limit for one Begin or Finish, including all of its requests.
 const finishLimit = 15 * time.Second
 
-// tokenLength gives a state, a nonce and a verifier 256 bits of entropy each. It is also the
-// minimum verifier length (RFC 7636).
+// tokenLength is the length of a state, a nonce or a verifier. At this length, each has 256 bits of
+// entropy. It is also the minimum length of a verifier (RFC 7636).
 const tokenLength = 43
 
 const (
@@ -31,15 +31,15 @@ const (
 	maxName    = 128  // characters
 )
 
-// Start is a sign-in that has begun. URL is where the browser goes next. The caller stores the
-// other fields and the redirect URI for a few minutes, and binds State to the browser.
+// Start is a sign-in that has begun. The caller redirects the browser to URL, stores the other
+// fields and the redirect URI for a few minutes, and binds State to the browser.
 type Start struct {
 	URL, State, Verifier, Nonce string
 }
 
-// Callback contains what the browser brings back from the provider and what the caller stored for
-// the state. The caller must already have compared and deleted the state, because a code and a
-// nonce may be used only once.
+// Callback contains the parameters of the provider's redirect and the values that the caller stored
+// under the state. The caller must already have verified and deleted the state, because a code and
+// a nonce may be used only once.
 type Callback struct {
 	Code string
 	// Issuer is the iss parameter defined by RFC 9207. It may be empty.
@@ -50,37 +50,38 @@ type Callback struct {
 }
 
 // Identity is an account at a provider. Issuer and Subject identify the account and do not change
-// when its address does. Example: issuer https://accounts.google.com, subject 110169484474386276334
+// if its email address changes. Example: issuer https://accounts.google.com, subject
+// 110169484474386276334
 type Identity struct {
 	Provider Provider
 	// Issuer has at most 512 bytes, and Subject has at most 255.
 	Issuer, Subject string
 	// Email has the form that tenancy.CleanEmail returns. It is empty unless EmailVerified is set.
 	Email string
-	// Unverified is an address in the same form that the provider does not assert to be the
-	// person's. Use it only in messages.
+	// Unverified is an email address that the provider does not confirm as the person's. It has the
+	// same form as Email. Use it only in messages.
 	Unverified string
-	// EmailVerified is true if the provider asserts that the address belongs to the person.
+	// EmailVerified is true if the provider confirms that the address belongs to the person.
 	EmailVerified bool
 	// Name has the form that tenancy.CleanName returns, with at most 128 characters. It may be
 	// empty.
 	Name string
 }
 
-// Name is a provider and the label that people know it by.
+// Name pairs a provider with its display label.
 type Name struct {
 	Provider Provider
 	Label    string
 }
 
-// source is one provider. An error that matches errRefused, errUnverified or a clockError means
-// that the sign-in was rejected. An error that matches errSetup, errPrivate, errNotFound or an
-// issuerError means that the provider is not set up correctly. Any other error means that the
-// provider is unavailable.
+// source is one provider. If an error matches errRefused, errUnverified or a clockError, the
+// sign-in was rejected. If it matches errSetup, errPrivate, errNotFound or an issuerError, the
+// provider is not set up correctly. Any other error means that the provider is unavailable.
 type source interface {
-	// address returns the URL at which the browser signs in.
+	// address returns the provider's URL to which the browser is redirected to sign in.
 	address(ctx context.Context, start Start, redirectURI string) (string, error)
-	// identify exchanges the code, once. The strings in the Identity are the provider's, unchanged.
+	// identify exchanges the code, at most once, and returns the person's identity. The strings in
+	// the Identity are unchanged from the provider's response.
 	identify(ctx context.Context, cb Callback) (Identity, error)
 }
 
@@ -98,9 +99,9 @@ type Providers struct {
 }
 
 // New returns the configured providers without making any requests. It returns an error if the
-// configuration is invalid. New creates the HTTP clients from deps, and Close closes them. Each
-// provider's client can reach the configured host and port, even in a private network, and
-// otherwise only public addresses.
+// configuration is invalid. New creates an HTTP client for each provider, and Close closes the
+// clients. A client can reach only public addresses and its provider's configured host and port,
+// even if that host is on a private network.
 func New(cfg Config, deps outbound.Deps, c clock.Clock) (*Providers, error) {
 	return newProviders(cfg, deps, c, finishLimit)
 }
@@ -111,7 +112,7 @@ func newProviders(cfg Config, deps outbound.Deps, c clock.Clock, limit time.Dura
 		return nil, err
 	}
 	p := &Providers{limit: limit}
-	// A third each for metadata, keys and the code exchange.
+	// Metadata, keys and the code exchange each get a third of the limit.
 	fetch := fetching{clock: c, limit: limit / 3}
 	var faults []error
 	if cfg.GitHubID != "" {
@@ -135,7 +136,7 @@ func newProviders(cfg Config, deps outbound.Deps, c clock.Clock, limit time.Dura
 	return p, errors.Join(faults...)
 }
 
-// add adds the provider at an address, with its own HTTP client.
+// add adds a provider. The provider gets its own HTTP client, which can reach the given URL.
 func (p *Providers) add(
 	provider Provider, label, address string, deps outbound.Deps, newSource func(web) source,
 ) error {
@@ -204,10 +205,10 @@ func (p *Providers) find(provider Provider) (site, bool) {
 	return site{}, false
 }
 
-// Begin starts a sign-in that will return to redirectURI, which the caller has checked. The first
-// Begin with an OpenID Connect provider reads the provider's metadata. Begin returns NotFound if
-// the provider is not configured. It returns Unavailable if the provider does not respond within 15
-// seconds or if its response cannot be used.
+// Begin starts a sign-in that will return to redirectURI, which the caller must have checked. The
+// first Begin with an OpenID Connect provider reads the provider's metadata. Begin returns NotFound
+// if the provider is not configured. It returns Unavailable if the provider does not respond within
+// 15 seconds or if its response cannot be used.
 func (p *Providers) Begin(ctx context.Context, provider Provider, redirectURI string) (Start, error) {
 	const op = "signin.Begin"
 	s, ok := p.find(provider)
@@ -240,13 +241,14 @@ func newStart() (Start, error) {
 }
 
 // Finish exchanges the code and returns the identity of the person who signed in. It sends the code
-// at most once, so a person must begin again after any error.
+// at most once. After any error, the person must therefore begin the sign-in again.
 //
-// Finish returns NotFound if the provider is not configured, and Invalid if the provider rejects
-// the code or if its response does not prove who signed in. It returns Unavailable if the provider
-// does not respond within 15 seconds in total or if its response cannot be used. Neither error
-// messages nor their causes contain a code, a token, a secret or text from the provider, except for
-// the issuer that its metadata names.
+// Finish returns NotFound if the provider is not configured. It returns Invalid if the provider
+// rejects the code or if its response does not prove who signed in. It returns Unavailable if the
+// provider does not respond within 15 seconds in total or if its response cannot be used.
+//
+// Errors and their causes never contain a code, a token or a secret. They also contain no text from
+// the provider, except for the issuer that the provider's metadata names.
 func (p *Providers) Finish(ctx context.Context, provider Provider, cb Callback) (Identity, error) {
 	const op = "signin.Finish"
 	s, ok := p.find(provider)
@@ -268,8 +270,8 @@ func (p *Providers) Finish(ctx context.Context, provider Provider, cb Callback) 
 	return found.clean(provider), nil
 }
 
-// clean returns the identity with strings that can be stored and shown. It moves an address that is
-// not verified from Email to Unverified.
+// clean returns a copy of the identity whose strings can be stored and shown. It moves an
+// unverified address from Email to Unverified.
 func (i Identity) clean(provider Provider) Identity {
 	email, valid := tenancy.CleanEmail(i.Email)
 	if !valid {

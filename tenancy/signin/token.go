@@ -16,8 +16,9 @@ import (
 // skew is how far an issuer's clock may be ahead of or behind ours.
 const skew = 5 * time.Minute
 
-// algorithms are the signature algorithms accepted in an id_token. Only an issuer can create such
-// signatures. HS256 is missing because anybody with the client secret can create it.
+// algorithms lists the signature algorithms accepted in an id_token. Only the issuer can create
+// such signatures. HS256 is excluded, because anybody with the client secret can create an HS256
+// signature.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
 	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
@@ -37,7 +38,7 @@ type claims struct {
 	profile
 }
 
-// profile is what an id_token or the userinfo endpoint says about a person.
+// profile contains the claims about a person in an id_token or from the userinfo endpoint.
 type profile struct {
 	Email string `json:"email"`
 	// Verified is nil if the issuer does not state whether the address is verified.
@@ -45,8 +46,8 @@ type profile struct {
 	Name     string `json:"name"`
 }
 
-// flag is a JSON boolean, or a string that contains one, as some issuers send it. Any other value
-// is false.
+// flag is a JSON boolean. Some issuers send the boolean as a string, which is also accepted. Any
+// other value is false.
 type flag bool
 
 // UnmarshalJSON sets the flag. It always returns nil.
@@ -68,8 +69,8 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 }
 
 // verify returns the claims of an id_token that the issuer signed for this client and this sign-in.
-// It does not use the verifier in package rp, which adds the accepted skew to the clock before
-// comparing the clock with exp. That verifier would reject every token that is valid for only a
+// It does not use the verifier in package rp, because that verifier adds the accepted skew to the
+// current time before it checks exp. It would therefore reject every token that is valid for only a
 // minute, and some issuers create such tokens.
 func (i *issuer) verify(ctx context.Context, m metadata, raw, accessToken, nonce string) (claims, error) {
 	token, err := jose.ParseSignedCompact(raw, algorithms)
@@ -97,8 +98,8 @@ func (i *issuer) verify(ctx context.Context, m metadata, raw, accessToken, nonce
 	return c, nil
 }
 
-// payload returns what the issuer has signed. If no cached key matches, payload fetches the keys
-// once more, because the issuer may sign with a newer key.
+// payload verifies the token's signature and returns the signed content. If no cached key matches,
+// payload fetches the keys once more, because the issuer may have signed with a newer key.
 func (i *issuer) payload(ctx context.Context, token *jose.JSONWebSignature) ([]byte, error) {
 	keys, err := i.keys.get(ctx)
 	if err != nil {
@@ -127,8 +128,8 @@ func open(token *jose.JSONWebSignature, keys []jose.JSONWebKey) ([]byte, bool) {
 	return payload, err == nil
 }
 
-// reject returns the reason that the claims do not prove who is signing in (OpenID Connect Core
-// section 3.1.3.7), or "". It does not check times; see checkTimes.
+// reject returns the reason why the claims do not prove who is signing in, or "" if they do (OpenID
+// Connect Core section 3.1.3.7). It does not check times; see checkTimes.
 func (i *issuer) reject(m metadata, c claims, nonce string) string {
 	switch {
 	case !m.isNamed(c.Issuer):
@@ -145,9 +146,9 @@ func (i *issuer) reject(m metadata, c claims, nonce string) string {
 	return ""
 }
 
-// checkTimes returns a clockError if an id_token is not yet valid or no longer valid. The token was
-// issued for this sign-in a moment ago, so the difference between its issue time and the current
-// time is the difference between the clocks.
+// checkTimes returns a clockError if an id_token is not yet valid or has expired. The issuer
+// created the token for this sign-in only a moment ago, so its issue time shows how far the
+// issuer's clock is from ours.
 func checkTimes(c claims, now time.Time) error {
 	issued, begins, ends := c.IssuedAt.AsTime(), c.NotBefore.AsTime(), c.Expiry.AsTime()
 	if issued.After(now.Add(skew)) {
@@ -165,8 +166,8 @@ func checkTimes(c claims, now time.Time) error {
 	return newClockError(ends, now)
 }
 
-// isNamed reports whether iss names the issuer. Google documents a second form of its issuer,
-// without the scheme.
+// isNamed reports whether iss names the issuer. Google also documents its issuer without the
+// scheme, so isNamed accepts that form for Google.
 func (m metadata) isNamed(iss string) bool {
 	return iss == m.Issuer || m.Issuer == googleIssuer && "https://"+iss == googleIssuer
 }

@@ -37,9 +37,9 @@ func (w web) exchange(ctx context.Context, client *oauth2.Config, cb Callback) (
 	return token, nil
 }
 
-// commit is the transport for a code exchange. net/http may repeat a request on another connection.
-// A provider rejects a code that arrives twice, and may revoke the token that it issued for the
-// first request.
+// commit is the transport for a code exchange. It sends each request at most once, whereas net/http
+// may repeat a request on another connection. If a code arrives twice, a provider rejects it and
+// may revoke the token that it issued for the first request.
 type commit struct{ out *outbound.Client }
 
 // RoundTrip returns a response whose body has already been read. It returns an error if the body is
@@ -59,9 +59,9 @@ func (c commit) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// getJSON reads a JSON document. It follows redirects only on the same host, and follows none if it
-// sends an access token. If the provider rejects the token, the error matches errRefused. For any
-// other status except 200, the error is a *statusError.
+// getJSON fetches a JSON document. It follows redirects only within the same host, and follows none
+// if it sends an access token. If the provider rejects the token, the error matches errRefused. For
+// any other status except 200, the error is a *statusError.
 func (w web) getJSON(ctx context.Context, address, token string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -100,8 +100,8 @@ func (w web) getJSON(ctx context.Context, address, token string, into any) error
 	return nil
 }
 
-// isLimited reports whether a response rejects a request because of a rate limit. GitHub also does
-// this with status 403.
+// isLimited reports whether a response rejects a request because of a rate limit. GitHub also uses
+// status 403 for this.
 func isLimited(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "" ||
 		resp.Header.Get("X-Ratelimit-Remaining") == "0"

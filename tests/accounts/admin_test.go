@@ -105,7 +105,7 @@ func TestOperator_ResetsAndLists(t *testing.T) {
 }
 
 // impersonation returns an administrator's session and the membership to act as.
-func (w *world) impersonation() (admin tenancy.Principal, session string, target tenancy.Principal, membership string) {
+func (w *rig) impersonation() (admin tenancy.Principal, session string, target tenancy.Principal, membership string) {
 	w.t.Helper()
 	admin = w.owner("root@example.com")
 	w.exec("update person set instance_admin = true where id = $1", admin.Person)

@@ -25,7 +25,7 @@ var proof = tenancy.Proof{Password: password}
 
 // purge runs a purge and fails the test unless it purged n organizations and accounts in all and
 // its error contains the text. An empty text means no error.
-func (w *world) purge(n int, fails string) {
+func (w *rig) purge(n int, fails string) {
 	w.t.Helper()
 	got, err := w.Purge(w.t.Context())
 	if got != n || (err == nil) != (fails == "") || err != nil && !strings.Contains(err.Error(), fails) {
@@ -34,7 +34,7 @@ func (w *world) purge(n int, fails string) {
 }
 
 // mentions returns the tables that have rows with one of the texts, with the number of such rows.
-func (w *world) mentions(texts ...string) map[string]int {
+func (w *rig) mentions(texts ...string) map[string]int {
 	w.t.Helper()
 	out := map[string]int{}
 	for table, rows := range w.dump() {
@@ -51,7 +51,7 @@ func (w *world) mentions(texts ...string) map[string]int {
 }
 
 // dump returns the rows of all tables as text, with bytes in hexadecimal.
-func (w *world) dump() map[string][]string {
+func (w *rig) dump() map[string][]string {
 	w.t.Helper()
 	rows, err := w.super.Query(w.t.Context(), `select format('%I.%I', schemaname, tablename) from pg_tables
 		where schemaname not in ('pg_catalog', 'information_schema')`)

@@ -26,7 +26,7 @@ func sign(t *testing.T, alg jose.SignatureAlgorithm, key any, claims map[string]
 }
 
 // claims returns the claims of a valid request.
-func (w *world) claims(jti, email string) map[string]any {
+func (w *rig) claims(jti, email string) map[string]any {
 	now := w.time().Unix()
 	return map[string]any{
 		"iat": now, "exp": now + 300, "jti": jti, "id": 7, "name": "Ada", "email": email, "saasName": "Engines",
@@ -79,7 +79,7 @@ func TestEnterprise_RefusesInvalidTokens(t *testing.T) {
 	for _, table := range []string{"person", "organization", "api_key", "used_request"} {
 		w.wantCount(0, table)
 	}
-	off := open(t, func(w *world) { w.cfg.Enterprise.EnterpriseSecret = "" })
+	off := open(t, func(w *rig) { w.cfg.Enterprise.EnterpriseSecret = "" })
 	_, _, err = off.CreateEnterpriseUser(t.Context(), hs(good()), from(""))
 	wantFault(t, "without a secret", err, fault.NotFound)
 }

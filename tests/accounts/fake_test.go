@@ -39,7 +39,7 @@ func (b *mailBox) to(email string) (out []mail.Message) {
 	return out
 }
 
-// subjects returns the subjects of the mails to an address, oldest first, memberWithoutMFA by " |
+// subjects returns the subjects of the mails to an address, oldest first, joined by " |
 // ".
 func (b *mailBox) subjects(email string) string {
 	var out []string

@@ -53,7 +53,7 @@ func kinds(errs []error) map[fault.Kind]int {
 
 // code returns the code of a second factor at the test's time plus the given number of 30-second
 // steps.
-func (w *world) code(text string, steps int) string {
+func (w *rig) code(text string, steps int) string {
 	w.t.Helper()
 	code, err := totp.GenerateCodeCustom(text, w.time().Add(time.Duration(steps)*30*time.Second), totp.ValidateOpts{
 		Period: 30, Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1,
@@ -64,7 +64,7 @@ func (w *world) code(text string, steps int) string {
 
 // wrongCode returns a code that is valid neither in the present time step nor in the ones next to
 // it.
-func (w *world) wrongCode(text string) string {
+func (w *rig) wrongCode(text string) string {
 	w.t.Helper()
 	for _, guess := range []string{"000000", "111111", "222222", "333333"} {
 		if guess != w.code(text, -1) && guess != w.code(text, 0) && guess != w.code(text, 1) {
@@ -77,7 +77,7 @@ func (w *world) wrongCode(text string) string {
 
 // enroll enables a second factor, moves to the next time step, and returns the secret and the
 // recovery codes.
-func (w *world) enroll(p tenancy.Principal) (string, []string) {
+func (w *rig) enroll(p tenancy.Principal) (string, []string) {
 	w.t.Helper()
 	begun, err := w.BeginMFA(w.t.Context(), p, tenancy.Proof{Password: password})
 	must(w.t, err)

@@ -9,7 +9,7 @@ import (
 )
 
 // linked inserts an identity for a person, and a browser that is remembered for them.
-func (w *world) linked(person tenancy.PersonID, subject, browser string) {
+func (w *rig) linked(person tenancy.PersonID, subject, browser string) {
 	w.t.Helper()
 	w.exec(`insert into identity (id, issuer, subject, person_id, provider)
 		values (gen_random_uuid(), 'https://idp', $2, $1, 'GENERIC')`, person, subject)
@@ -22,26 +22,26 @@ func (w *world) linked(person tenancy.PersonID, subject, browser string) {
 func TestCredentials_EndWithThePassword(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change                func(w *world, p tenancy.Principal)
+		change                func(w *rig, p tenancy.Principal)
 		identities, intruders int
 	}{
-		"a reset": {change: func(w *world, p tenancy.Principal) {
+		"a reset": {change: func(w *rig, p tenancy.Principal) {
 			done, err := w.ResetPassword(t.Context(), w.forgot(p.Name), newPassword, from("own"))
 			if err != nil || !done {
 				t.Errorf("reset: got %v, %v", done, err)
 			}
 		}},
-		"the operator": {change: func(w *world, p tenancy.Principal) {
+		"the operator": {change: func(w *rig, p tenancy.Principal) {
 			_, err := w.SetPasswordOf(t.Context(), p.Name)
 			must(t, err)
 			w.exec("insert into device (hash, person_id, expires_at) values ($1, $2, now() + interval '9 years')",
 				secret.HashToken("own"), p.Person) // the operator's command comes from no browser
 		}},
-		"a change of password": {identities: 1, change: func(w *world, p tenancy.Principal) {
+		"a change of password": {identities: 1, change: func(w *rig, p tenancy.Principal) {
 			p.From.Device = "own"
 			must(t, w.ChangePassword(t.Context(), p, tenancy.Proof{Password: password}, newPassword))
 		}},
-		"a change of address": {intruders: 1, change: func(w *world, p tenancy.Principal) {
+		"a change of address": {intruders: 1, change: func(w *rig, p tenancy.Principal) {
 			old, fresh := w.changeAddress(p, "byron@example.com")
 			w.wantConfirmed("the old address", old, false)
 			w.wantConfirmed("the new address", fresh, true)
@@ -91,7 +91,7 @@ func TestIdentity_Unlink(t *testing.T) {
 	wantFault(t, "an operator who acts as Ada", w.UnlinkIdentity(t.Context(), behind, first), fault.Forbidden)
 	must(t, w.UnlinkIdentity(t.Context(), p, first))
 	wantFault(t, "twice", w.UnlinkIdentity(t.Context(), p, first), fault.NotFound)
-	if m := w.mailTo("ada@example.com"); m.Subject != "A login was removed from your account at Crier" {
+	if m := w.mailTo("ada@example.com"); m.Subject != "A login method was removed from your account at Crier" {
 		t.Errorf("got the mail %q, want that a login was removed", m.Subject)
 	}
 	w.wantAudit(p.Org, tenancy.ActionIdentityUnlinked, 1)

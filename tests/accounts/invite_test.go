@@ -26,7 +26,7 @@ func (s *seats) Limits(context.Context, pg.Querier, tenancy.OrgID) (tenancy.Limi
 	return limits, nil
 }
 
-func (w *world) invite(p tenancy.Principal, email string, role tenancy.Role) (tenancy.Invitation, string) {
+func (w *rig) invite(p tenancy.Principal, email string, role tenancy.Role) (tenancy.Invitation, string) {
 	w.t.Helper()
 	i, link, err := w.Invite(w.t.Context(), p, tenancy.NewInvitation{Email: email, Role: role, Send: email != ""})
 	must(w.t, err)
@@ -35,7 +35,7 @@ func (w *world) invite(p tenancy.Principal, email string, role tenancy.Role) (te
 
 // wantJoined joins with a link and checks which organization the person joined: the zero id if
 // none.
-func (w *world) wantJoined(name string, p tenancy.Principal, link string, want tenancy.OrgID) {
+func (w *rig) wantJoined(name string, p tenancy.Principal, link string, want tenancy.OrgID) {
 	w.t.Helper()
 	org, err := w.JoinOrganization(w.t.Context(), p, link)
 	if err != nil || org != want {
@@ -141,7 +141,7 @@ func TestInvite_ExpiresAndIsRevoked(t *testing.T) {
 }
 
 // wantOffer checks the role that an invitation offers to a person; "" means no offer.
-func (w *world) wantOffer(name string, p tenancy.Principal, link string, role tenancy.Role) {
+func (w *rig) wantOffer(name string, p tenancy.Principal, link string, role tenancy.Role) {
 	w.t.Helper()
 	want := tenancy.Offer{}
 	if role != "" {
@@ -208,7 +208,7 @@ func TestInvite_OnceInParallel(t *testing.T) {
 func TestInvite_Quota(t *testing.T) {
 	t.Parallel()
 	quota := &seats{}
-	w := open(t, func(w *world) { w.deps.Quota = quota })
+	w := open(t, func(w *rig) { w.deps.Quota = quota })
 	quota.most.Store(3)
 	p, bob, eve := w.owner("ada@example.com"), w.owner("bob@example.com"), w.owner("eve@example.com")
 	_, first := w.invite(p, "", tenancy.RoleUser)
@@ -230,7 +230,7 @@ func TestInvite_Quota(t *testing.T) {
 
 func TestRegister_WithInvitation(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(w *world) { w.cfg.Registration.Registration = registration.RegisterInvited })
+	w := open(t, func(w *rig) { w.cfg.Registration.Registration = registration.RegisterInvited })
 	p := w.owner("ada@example.com")
 	_, _ = w.invite(p, "bob@example.com", tenancy.RoleAdmin)
 	link := w.link("bob@example.com")
@@ -301,7 +301,7 @@ func (h *hook) Limits(ctx context.Context, q pg.Querier, _ tenancy.OrgID) (tenan
 
 // meanwhile makes the next change to the members start fn in the background, and continue only when
 // fn has returned or waits for a lock. The error of fn is sent to the channel.
-func (h *hook) meanwhile(w *world, fn func() error) <-chan error {
+func (h *hook) meanwhile(w *rig, fn func() error) <-chan error {
 	done := make(chan error, 1)
 	h.present = nil
 	h.run = func() {
@@ -327,7 +327,7 @@ func (h *hook) meanwhile(w *world, fn func() error) <-chan error {
 func TestRegister_OneInvitationInParallelWithoutMail(t *testing.T) {
 	t.Parallel()
 	h := &hook{}
-	w := open(t, func(w *world) { w.deps.Mail, w.deps.Quota = nil, h })
+	w := open(t, func(w *rig) { w.deps.Mail, w.deps.Quota = nil, h })
 	p := w.owner("ada@example.com")
 	_, link := w.invite(p, "", tenancy.RoleUser)
 	register := func(email string, n int) error {
@@ -348,7 +348,7 @@ func TestRegister_OneInvitationInParallelWithoutMail(t *testing.T) {
 func TestInvite_JoinBlocksDeletionOfSoleMember(t *testing.T) {
 	t.Parallel()
 	h := &hook{}
-	w := open(t, func(w *world) { w.deps.Quota = h })
+	w := open(t, func(w *rig) { w.deps.Quota = h })
 	bob, p := w.owner("bob@example.com"), w.owner("ada@example.com")
 	_, link := w.invite(p, "", tenancy.RoleUser)
 	deletion := h.meanwhile(w, func() error { return w.DeleteAccount(t.Context(), p, proof) })
@@ -361,7 +361,7 @@ func TestInvite_JoinBlocksDeletionOfSoleMember(t *testing.T) {
 func TestInvite_ConcurrentJoinsCountSeatsInTurn(t *testing.T) {
 	t.Parallel()
 	h := &hook{}
-	w := open(t, func(w *world) { w.deps.Quota = h })
+	w := open(t, func(w *rig) { w.deps.Quota = h })
 	p, bob, eve := w.owner("ada@example.com"), w.owner("bob@example.com"), w.owner("eve@example.com")
 	_, first := w.invite(p, "", tenancy.RoleUser)
 	_, second := w.invite(p, "", tenancy.RoleUser)

@@ -16,7 +16,7 @@ import (
 
 // listen makes an instance receive the revocations of all processes until the end of the test, and
 // waits until it is connected.
-func (w *world) listen(a *boot.Accounts, l *credential.Listening) {
+func (w *rig) listen(a *boot.Accounts, l *credential.Listening) {
 	w.t.Helper()
 	ctx, end := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	done := make(chan struct{})
@@ -32,7 +32,7 @@ func (w *world) listen(a *boot.Accounts, l *credential.Listening) {
 }
 
 // await waits until is returns true.
-func (w *world) await(what string, is func() bool) {
+func (w *rig) await(what string, is func() bool) {
 	w.t.Helper()
 	for range 5000 {
 		if is() {
@@ -43,11 +43,11 @@ func (w *world) await(what string, is func() bool) {
 	w.t.Fatalf("waited in vain: %s", what)
 }
 
-// pair returns a world and a second instance on the same database; both receive revocations.
-func pair(t *testing.T) (*world, *boot.Accounts) {
+// pair returns a rig and a second instance on the same database; both receive revocations.
+func pair(t *testing.T) (*rig, *boot.Accounts) {
 	t.Helper()
 	var first, second credential.Listening
-	w := open(t, func(w *world) { w.deps.Revocations = &first })
+	w := open(t, func(w *rig) { w.deps.Revocations = &first })
 	w.listen(w.Accounts, &first)
 	w.deps.Revocations = &second
 	other := w.instance()
@@ -77,7 +77,7 @@ func wantKey(t *testing.T, name string, key string, want fault.Kind, all ...*boo
 	}
 }
 
-func (w *world) key(p tenancy.Principal, name string) (string, tenancy.APIKey) {
+func (w *rig) key(p tenancy.Principal, name string) (string, tenancy.APIKey) {
 	w.t.Helper()
 	full, k, err := w.CreateKey(w.t.Context(), p, tenancy.NewKey{Name: name})
 	must(w.t, err)

@@ -271,7 +271,7 @@ func TestMail_NamesPeopleRolesAndZone(t *testing.T) {
 	must(t, err)
 	w.deliver()
 	for to, words := range map[string][]string{
-		"carl@example.com": {"“Ada Byron” invites you", "with the role administrator", "(Asia/Kolkata)"},
+		"carl@example.com": {"“Ada Byron” has invited you", "with the role administrator", "(Asia/Kolkata)"},
 		"bob@example.com":  {"“Ada Byron” changed your role", "it is now administrator"},
 		"ada@example.com":  {"created by “Ada Byron” on ", "(Asia/Kolkata)"},
 	} {
@@ -292,7 +292,7 @@ func TestMail_NamesPeopleRolesAndZone(t *testing.T) {
 	w.box.clear()
 	w.invite(p, "dora@example.com", tenancy.RoleUser)
 	w.deliver()
-	if all := w.box.to("dora@example.com"); len(all) != 1 || !strings.Contains(all[0].Text, "“ada@example.com” invites you") {
+	if all := w.box.to("dora@example.com"); len(all) != 1 || !strings.Contains(all[0].Text, "“ada@example.com” has invited you") {
 		t.Errorf("got %v, want the address of somebody without a name", all)
 	}
 }

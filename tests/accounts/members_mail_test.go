@@ -9,7 +9,7 @@ import (
 )
 
 // sendQueued sends the mails that are queued now, but not the mails that these queue in turn.
-func (w *world) sendQueued() {
+func (w *rig) sendQueued() {
 	w.t.Helper()
 	for _, queued := range w.queued() {
 		must(w.t, w.SendMail(w.t.Context(), queued, true))

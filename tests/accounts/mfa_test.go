@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-func (w *world) verify(token, code, recovery string) (tenancy.SignIn, error) {
+func (w *rig) verify(token, code, recovery string) (tenancy.SignIn, error) {
 	return w.VerifyMFA(w.t.Context(), token, code, recovery, from(""))
 }
 

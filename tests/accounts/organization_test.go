@@ -481,13 +481,13 @@ func TestHandOver_ConcurrentCallsLeaveOneOwner(t *testing.T) {
 }
 
 // create creates an organization for a person through the same call as the route.
-func (w *world) create(p tenancy.Principal) (tenancy.Organization, error) {
+func (w *rig) create(p tenancy.Principal) (tenancy.Organization, error) {
 	return w.CreateOrganization(w.t.Context(), p, "Another one")
 }
 
 func TestOrganization_CreationsPerPersonAndDayAreLimited(t *testing.T) {
 	t.Parallel()
-	w := openAtOnce(t, func(w *world) { w.cfg.Organizations.OrganizationsPerDay = 3 })
+	w := openAtOnce(t, func(w *rig) { w.cfg.Organizations.OrganizationsPerDay = 3 })
 	p, bob := w.owner("ada@example.com"), w.owner("bob@example.com")
 	w.advance(time.Hour)
 	faults := together(6, func(int) error { _, err := w.create(p); return err })
@@ -534,7 +534,7 @@ func asFault(t *testing.T, err error) *fault.Error {
 
 func TestOrganization_CreationsPerPersonAreLimited(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(w *world) { w.cfg.Organizations.OrganizationsPerPerson = 3 })
+	w := open(t, func(w *rig) { w.cfg.Organizations.OrganizationsPerPerson = 3 })
 	p := w.owner("ada@example.com")
 	second, err := w.create(p)
 	must(t, err)
@@ -568,7 +568,7 @@ func (d defaults) OnDefault(orgs []tenancy.OrgID) (plan string, n int) {
 func TestOrganization_CreationsWithTheDefaultPlanAreLimited(t *testing.T) {
 	t.Parallel()
 	plans := defaults{larger: map[tenancy.OrgID]bool{}}
-	w := open(t, func(w *world) { w.cfg.Organizations.DefaultPlanOrganizations, w.deps.Plans = 2, plans })
+	w := open(t, func(w *rig) { w.cfg.Organizations.DefaultPlanOrganizations, w.deps.Plans = 2, plans })
 	p := w.owner("ada@example.com")
 	second, err := w.create(p)
 	must(t, err)
@@ -612,7 +612,7 @@ func TestOrganization_MailsCountAgainstCreatorOrOwner(t *testing.T) {
 }
 
 // wantSenders checks whose mailboxes a principal's mails count against.
-func (w *world) wantSenders(p tenancy.Principal, people ...tenancy.PersonID) {
+func (w *rig) wantSenders(p tenancy.Principal, people ...tenancy.PersonID) {
 	w.t.Helper()
 	got, err := w.Senders(w.t.Context(), p)
 	must(w.t, err)
@@ -632,7 +632,7 @@ func (w *world) wantSenders(p tenancy.Principal, people ...tenancy.PersonID) {
 // mailbox count as one person.
 func TestOrganization_CreationsPerMailboxAreLimited(t *testing.T) {
 	t.Parallel()
-	w := openAtOnce(t, func(w *world) {
+	w := openAtOnce(t, func(w *rig) {
 		w.cfg.Registration.Registration, w.cfg.Organizations.OrganizationsPerDay = registration.RegisterOpen, 4
 	})
 	w.owner("ada+1@gmail.com")
@@ -680,14 +680,14 @@ func TestOrganization_CreatorIsPersonNotOperator(t *testing.T) {
 	for who, want := range map[registration.Policy]int{
 		registration.RegisterOpen: 1, registration.RegisterFirst: 0,
 	} {
-		w := open(t, func(w *world) { w.cfg.Registration.Registration = who })
+		w := open(t, func(w *rig) { w.cfg.Registration.Registration = who })
 		w.register(newRegistration("ada@example.com", "Acme"))
 		in := w.activate(w.link("ada@example.com"))
 		p := w.principal(in.Session, "")
 		w.wantCount(want, "organization where id = $1 and created_by = $2", in.Org, p.Person)
 		w.wantSenders(p, p.Person)
 	}
-	w := open(t, func(w *world) {
+	w := open(t, func(w *rig) {
 		w.cfg.Organizations.OrganizationsPerDay, w.cfg.Organizations.OrganizationsPerPerson = 1, 2
 	})
 	p, err := w.CreateOwner(t.Context(), registration.NewOwner{

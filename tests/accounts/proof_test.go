@@ -19,7 +19,7 @@ func needsCode(t *testing.T, name string, err error) {
 }
 
 // proven returns the commands that require proof of the person's identity.
-func (w *world) proven(p tenancy.Principal) map[string]func(proof tenancy.Proof) error {
+func (w *rig) proven(p tenancy.Principal) map[string]func(proof tenancy.Proof) error {
 	ctx := w.t.Context()
 	return map[string]func(proof tenancy.Proof) error{
 		"change the password": func(proof tenancy.Proof) error { return w.ChangePassword(ctx, p, proof, newPassword) },
@@ -45,7 +45,7 @@ func (w *world) proven(p tenancy.Principal) map[string]func(proof tenancy.Proof)
 
 func TestProof_AsksForTheSecondFactor(t *testing.T) {
 	t.Parallel()
-	for name := range (&world{t: t}).proven(tenancy.Principal{}) {
+	for name := range (&rig{t: t}).proven(tenancy.Principal{}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := open(t, nil)
@@ -134,7 +134,7 @@ func TestCreateKey_NeedsARecentSignInOrThePassword(t *testing.T) {
 }
 
 // ended returns commands of a person. Each must notice that the session has ended.
-func (w *world) ended(p tenancy.Principal) map[string]func() error {
+func (w *rig) ended(p tenancy.Principal) map[string]func() error {
 	ctx := w.t.Context()
 	out := map[string]func() error{
 		"create an organization": func() error { _, err := w.CreateOrganization(ctx, p, "Another"); return err },

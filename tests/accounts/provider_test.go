@@ -44,7 +44,7 @@ func (f *providers) Finish(_ context.Context, p signin.Provider, c signin.Callba
 	return i, nil
 }
 
-func (w *world) withProviders() *providers {
+func (w *rig) withProviders() *providers {
 	f := &providers{identities: map[string]signin.Identity{}}
 	for _, name := range []string{"ada", "eve"} {
 		f.identities[name] = signin.Identity{
@@ -60,7 +60,7 @@ func (w *world) withProviders() *providers {
 }
 
 // callback begins a sign-in and returns what the browser brings back from the provider.
-func (w *world) callback(p tenancy.Principal, code string) tenancy.Callback {
+func (w *rig) callback(p tenancy.Principal, code string) tenancy.Callback {
 	w.t.Helper()
 	_, state, err := w.BeginSignIn(w.t.Context(), "GITHUB", "https://crier.example/back", p)
 	must(w.t, err)
@@ -72,7 +72,7 @@ var nobody tenancy.Principal
 func TestProvider_StateIsOfTheBrowserAndOnce(t *testing.T) {
 	t.Parallel()
 	var f *providers
-	w := openAtOnce(t, func(w *world) { f = w.withProviders() })
+	w := openAtOnce(t, func(w *rig) { f = w.withProviders() })
 	finish := func(provider string, cb tenancy.Callback) error {
 		_, err := w.FinishSignIn(t.Context(), provider, cb, nobody)
 		return err
@@ -114,7 +114,7 @@ func TestProvider_StateIsOfTheBrowserAndOnce(t *testing.T) {
 
 func TestProvider_ClaimRegistersOnce(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(w *world) { w.withProviders() })
+	w := open(t, func(w *rig) { w.withProviders() })
 	out, err := w.FinishSignIn(t.Context(), "GITHUB", w.callback(nobody, "ada"), nobody)
 	if err != nil || out.Claim == "" || out.Session != "" || out.Linked {
 		t.Fatalf("got %+v, %v, want a claim only", out, err)
@@ -158,7 +158,7 @@ func TestProvider_ClaimRegistersOnce(t *testing.T) {
 // address that the provider does not call verified, and that the refusal says what is missing.
 func TestProvider_UnverifiedAddressIsNamed(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(w *world) { w.withProviders() })
+	w := open(t, func(w *rig) { w.withProviders() })
 	for provider, word := range map[string]string{"GENERIC": "OIDC_TRUST_EMAIL=true", "GITHUB": "register with the address"} {
 		_, state, err := w.BeginSignIn(t.Context(), provider, "https://crier.example/back", nobody)
 		must(t, err)
@@ -192,7 +192,7 @@ func TestProvider_UnverifiedAddressIsNamed(t *testing.T) {
 
 func TestProvider_LinksOnlyWithSessionAndSameAddress(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(w *world) { w.withProviders() })
+	w := open(t, func(w *rig) { w.withProviders() })
 	p, eve := w.owner("ada@example.com"), w.owner("eve@example.com")
 	_, err := w.FinishSignIn(t.Context(), "GITHUB", w.callback(nobody, "ada"), nobody)
 	wantFault(t, "a known address without a session", err, fault.Conflict)
@@ -237,7 +237,7 @@ func TestProvider_LinksOnlyWithSessionAndSameAddress(t *testing.T) {
 
 func TestProvider_RegistrationModeHolds(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(w *world) { w.withProviders(); w.cfg.Registration.Registration = "invite" })
+	w := open(t, func(w *rig) { w.withProviders(); w.cfg.Registration.Registration = "invite" })
 	out, err := w.FinishSignIn(t.Context(), "GITHUB", w.callback(nobody, "ada"), nobody)
 	must(t, err)
 	_, err = w.Register(t.Context(), tenancy.Registration{Provider: out.Claim, Organization: "Engines", From: from("")})

@@ -17,7 +17,7 @@ func newRegistration(email, company string) tenancy.Registration {
 	}
 }
 
-func (w *world) register(r tenancy.Registration) {
+func (w *rig) register(r tenancy.Registration) {
 	w.t.Helper()
 	in, err := w.Register(w.t.Context(), r)
 	if err != nil || in.Step != tenancy.StepConfirm || in.Session != "" || in.Token != "" {
@@ -25,7 +25,7 @@ func (w *world) register(r tenancy.Registration) {
 	}
 }
 
-func (w *world) activate(code string) tenancy.SignIn {
+func (w *rig) activate(code string) tenancy.SignIn {
 	w.t.Helper()
 	in, ok, err := w.Activate(w.t.Context(), code, password, from(""))
 	if err != nil || !ok || in.Session == "" {
@@ -34,7 +34,7 @@ func (w *world) activate(code string) tenancy.SignIn {
 	return in
 }
 
-func (w *world) wantDeadLink(name, code string) {
+func (w *rig) wantDeadLink(name, code string) {
 	w.t.Helper()
 	in, ok, err := w.Activate(w.t.Context(), code, password, from(""))
 	if err != nil || ok || in.Session != "" {
@@ -210,7 +210,7 @@ func TestRegister_Modes(t *testing.T) {
 	} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			w := open(t, func(w *world) { w.cfg.Registration.Registration = mode })
+			w := open(t, func(w *rig) { w.cfg.Registration.Registration = mode })
 			check := func(name string, can bool) {
 				got, err := w.CanRegister(t.Context())
 				if err != nil || got != can {
@@ -238,7 +238,7 @@ func TestRegister_Modes(t *testing.T) {
 
 func TestRegister_FirstMakesOneOrganization(t *testing.T) {
 	t.Parallel()
-	w := openAtOnce(t, func(w *world) { w.cfg.Registration.Registration = registration.RegisterFirst })
+	w := openAtOnce(t, func(w *rig) { w.cfg.Registration.Registration = registration.RegisterFirst })
 	var codes []string
 	for i := range 20 {
 		email := string(rune('a'+i)) + "@example.com"

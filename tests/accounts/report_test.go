@@ -21,14 +21,14 @@ func report(org tenancy.OrgID, kind tenancy.ReportKind, name string) tenancy.Rep
 	return tenancy.Report{ID: name, Org: org, Kind: kind, Channel: "acme", Platform: "Bluesky", Reason: "No.", Posts: 3}
 }
 
-func (w *world) queueReport(list ...tenancy.Report) error {
+func (w *rig) queueReport(list ...tenancy.Report) error {
 	w.t.Helper()
 	return w.QueueReports(w.t.Context(), list[0].Org, list)
 }
 
 // wantReports delivers all mails, checks how many each address got since the last call, and clears
 // the mailbox.
-func (w *world) wantReports(when string, want map[string]int) {
+func (w *rig) wantReports(when string, want map[string]int) {
 	w.t.Helper()
 	w.deliver()
 	for email, n := range want {
@@ -463,7 +463,7 @@ func TestReport_PurgedAccountDoesNotStopItsPage(t *testing.T) {
 func TestReport_StallingDomainLeavesWorkersForOthers(t *testing.T) {
 	t.Parallel()
 	box := &stallingBox{domain: "slow.example", entered: make(chan string, 10), release: make(chan struct{})}
-	w := openAtOnce(t, func(w *world) { box.mailBox, w.deps.Mail = w.box, box })
+	w := openAtOnce(t, func(w *rig) { box.mailBox, w.deps.Mail = w.box, box })
 	for n := range 4 {
 		w.queueReportTo(fmt.Sprintf("p%d@slow.example", n))
 	}
@@ -495,7 +495,7 @@ func TestReport_StallingDomainLeavesWorkersForOthers(t *testing.T) {
 }
 
 // queueReportTo creates a person with an organization and queues a report for it.
-func (w *world) queueReportTo(email string) {
+func (w *rig) queueReportTo(email string) {
 	w.t.Helper()
 	p := w.person(email)
 	o, err := w.CreateOrganization(w.t.Context(), tenancy.Principal{Person: p, Via: tenancy.ViaSession}, "One")
@@ -504,7 +504,7 @@ func (w *world) queueReportTo(email string) {
 }
 
 // sendPages runs the queued tasks that create the mails to members, but sends none of those mails.
-func (w *world) sendPages() {
+func (w *rig) sendPages() {
 	w.t.Helper()
 	for _, queued := range w.queued() {
 		if w.count(`select count(*) from mail where id = $1 and kind = 'members'`, queued) == 1 {

@@ -11,13 +11,13 @@ import (
 
 const newPassword = "a new good password"
 
-func (w *world) forgot(email string) string {
+func (w *rig) forgot(email string) string {
 	w.t.Helper()
 	must(w.t, w.Forgot(w.t.Context(), email))
 	return w.link(email)
 }
 
-func (w *world) wantReset(name, token string, want bool) {
+func (w *rig) wantReset(name, token string, want bool) {
 	w.t.Helper()
 	done, err := w.ResetPassword(w.t.Context(), token, newPassword, from(""))
 	if err != nil || done != want {
@@ -25,7 +25,7 @@ func (w *world) wantReset(name, token string, want bool) {
 	}
 }
 
-func (w *world) wantPassword(email, password string, want bool) {
+func (w *rig) wantPassword(email, password string, want bool) {
 	w.t.Helper()
 	_, err := w.Login(w.t.Context(), email, password, from(""))
 	if want != (err == nil) || !want && !fault.Is(err, fault.Invalid) {
@@ -197,7 +197,7 @@ func TestChangePassword_FirstPasswordNeedsRecentSignIn(t *testing.T) {
 
 // changeAddress starts a change of address and returns the tokens sent to the old and the new
 // address.
-func (w *world) changeAddress(p tenancy.Principal, email string) (string, string) {
+func (w *rig) changeAddress(p tenancy.Principal, email string) (string, string) {
 	w.t.Helper()
 	done, err := w.ChangeAddress(w.t.Context(), p, email, tenancy.Proof{Password: password})
 	if err != nil || done {
@@ -206,7 +206,7 @@ func (w *world) changeAddress(p tenancy.Principal, email string) (string, string
 	return w.link(p.Name), w.link(email)
 }
 
-func (w *world) wantConfirmed(name, token string, want bool) {
+func (w *rig) wantConfirmed(name, token string, want bool) {
 	w.t.Helper()
 	done, err := w.ConfirmAddress(w.t.Context(), token, from(""))
 	if err != nil || done != want {

@@ -35,8 +35,8 @@ const (
 	enterpriseKey = "0123456789abcdef0123456789abcdef"
 )
 
-// world is a database with an Accounts and its dependencies.
-type world struct {
+// rig is a database with an Accounts and its dependencies.
+type rig struct {
 	*boot.Accounts
 	t       *testing.T
 	address string
@@ -56,13 +56,13 @@ type world struct {
 }
 
 // open returns an Accounts on a new database. change may be nil.
-func open(t *testing.T, change func(w *world)) *world {
+func open(t *testing.T, change func(w *rig)) *rig {
 	t.Helper()
 	address := dbtest.URL(t)
 	db, err := pg.Open(context.WithoutCancel(t.Context()), pg.Config{URL: address, MaxConns: 48})
 	must(t, err)
 	t.Cleanup(db.Close)
-	w := &world{
+	w := &rig{
 		t: t, address: address, db: db, box: &mailBox{}, log: &syncbuffer.Buffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		cfg: boot.AccountsConfig{
 			Registration: registration.Config{Registration: registration.RegisterOpen},
@@ -90,7 +90,7 @@ func open(t *testing.T, change func(w *world)) *world {
 // openAtOnce is open for tests whose transactions must overlap. While connections of the role
 // pg.Gate are being opened, no two of its transactions overlap, so openAtOnce opens all of them
 // beforehand.
-func openAtOnce(t *testing.T, change func(w *world)) *world {
+func openAtOnce(t *testing.T, change func(w *rig)) *rig {
 	t.Helper()
 	w := open(t, change)
 	must(t, w.db.Plan(t.Context(), pg.Gate, "select 1"))
@@ -98,10 +98,10 @@ func openAtOnce(t *testing.T, change func(w *world)) *world {
 }
 
 // withoutMail is a change for open: the Accounts cannot send mail.
-func withoutMail(w *world) { w.deps.Mail = nil }
+func withoutMail(w *rig) { w.deps.Mail = nil }
 
 // instance returns another Accounts on the same database, as a second process would have.
-func (w *world) instance() *boot.Accounts {
+func (w *rig) instance() *boot.Accounts {
 	w.t.Helper()
 	a, err := boot.NewAccounts(w.cfg, w.deps)
 	if err != nil {
@@ -110,20 +110,20 @@ func (w *world) instance() *boot.Accounts {
 	return a
 }
 
-func (w *world) time() time.Time {
+func (w *rig) time() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now
 }
 
-func (w *world) advance(d time.Duration) {
+func (w *rig) advance(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = w.now.Add(d)
 }
 
 // exec executes a statement as the superuser.
-func (w *world) exec(sql string, args ...any) {
+func (w *rig) exec(sql string, args ...any) {
 	w.t.Helper()
 	if _, err := w.super.Exec(w.t.Context(), sql, args...); err != nil {
 		w.t.Fatalf("%s: %v", sql, err)
@@ -131,7 +131,7 @@ func (w *world) exec(sql string, args ...any) {
 }
 
 // count returns the number that a query of the superuser returns.
-func (w *world) count(sql string, args ...any) int {
+func (w *rig) count(sql string, args ...any) int {
 	w.t.Helper()
 	var n int
 	if err := w.super.QueryRow(w.t.Context(), sql, args...).Scan(&n); err != nil {
@@ -141,7 +141,7 @@ func (w *world) count(sql string, args ...any) int {
 }
 
 // wantCount checks the number of rows that "select count(*) from" finds with the rest of the query.
-func (w *world) wantCount(want int, from string, args ...any) {
+func (w *rig) wantCount(want int, from string, args ...any) {
 	w.t.Helper()
 	if got := w.count("select count(*) from "+from, args...); got != want {
 		w.t.Errorf("got %d rows of %s %v, want %d", got, from, args, want)
@@ -149,7 +149,7 @@ func (w *world) wantCount(want int, from string, args ...any) {
 }
 
 // wantAudit checks the number of entries with an action in an organization's audit log.
-func (w *world) wantAudit(org tenancy.OrgID, action tenancy.Action, want int) {
+func (w *rig) wantAudit(org tenancy.OrgID, action tenancy.Action, want int) {
 	w.t.Helper()
 	w.wantCount(want, "audit where org_id = $1 and action = $2", org, action)
 }
@@ -166,7 +166,7 @@ func site(n int) tenancy.Source {
 }
 
 // person inserts a verified person with the password and returns the id.
-func (w *world) person(email string) tenancy.PersonID {
+func (w *rig) person(email string) tenancy.PersonID {
 	w.t.Helper()
 	person := id.New[tenancy.PersonTag]()
 	w.exec("insert into person (id, email, name, password_hash, verified, created_at) values ($1, $2, 'Ada', $3, true, $4)",
@@ -175,7 +175,7 @@ func (w *world) person(email string) tenancy.PersonID {
 }
 
 // owner inserts a person with an organization and returns the principal of a session.
-func (w *world) owner(email string) tenancy.Principal {
+func (w *rig) owner(email string) tenancy.Principal {
 	w.t.Helper()
 	person := w.person(email)
 	_, err := w.CreateOrganization(w.t.Context(), tenancy.Principal{Person: person, Name: email, Via: tenancy.ViaSession}, "Organization of "+email)
@@ -187,31 +187,31 @@ func (w *world) owner(email string) tenancy.Principal {
 
 // member inserts a person who is a member of an organization and returns the principal of a
 // session.
-func (w *world) member(org tenancy.OrgID, email string, role tenancy.Role) tenancy.Principal {
+func (w *rig) member(org tenancy.OrgID, email string, role tenancy.Role) tenancy.Principal {
 	w.t.Helper()
 	w.join(org, w.person(email), role)
 	return w.enter(email, org.String())
 }
 
 // rotate replaces a key with a new one.
-func (w *world) rotate(p tenancy.Principal, key string, overlap int) (tenancy.Rotation, error) {
+func (w *rig) rotate(p tenancy.Principal, key string, overlap int) (tenancy.Rotation, error) {
 	w.t.Helper()
 	return w.RotateKey(w.t.Context(), p, key, overlap, tenancy.Proof{Password: password})
 }
 
 // setRole changes the role of a member.
-func (w *world) setRole(p tenancy.Principal, member string, role tenancy.Role, proof tenancy.Proof) error {
+func (w *rig) setRole(p tenancy.Principal, member string, role tenancy.Role, proof tenancy.Proof) error {
 	_, err := w.SetRole(w.t.Context(), p, member, tenancy.RoleChange{Role: role, Proof: proof})
 	return err
 }
 
-func (w *world) join(org tenancy.OrgID, person tenancy.PersonID, role tenancy.Role) {
+func (w *rig) join(org tenancy.OrgID, person tenancy.PersonID, role tenancy.Role) {
 	w.t.Helper()
 	w.exec("insert into member (org_id, person_id, role, created_at) values ($1, $2, $3, $4)", org, person, role, w.time())
 }
 
 // login logs in and fails the test unless the result has the step.
-func (w *world) login(email string, step tenancy.Step) tenancy.SignIn {
+func (w *rig) login(email string, step tenancy.Step) tenancy.SignIn {
 	w.t.Helper()
 	in, err := w.Login(w.t.Context(), email, password, from(""))
 	if err != nil || in.Step != step {
@@ -221,12 +221,12 @@ func (w *world) login(email string, step tenancy.Step) tenancy.SignIn {
 }
 
 // enter logs in and returns the principal in the organization.
-func (w *world) enter(email, org string) tenancy.Principal {
+func (w *rig) enter(email, org string) tenancy.Principal {
 	w.t.Helper()
 	return w.principal(w.login(email, tenancy.StepDone).Session, org)
 }
 
-func (w *world) principal(session, org string) tenancy.Principal {
+func (w *rig) principal(session, org string) tenancy.Principal {
 	w.t.Helper()
 	p, err := w.Session(w.t.Context(), session, org, "", from(""))
 	if err != nil {
@@ -239,7 +239,7 @@ func (w *world) principal(session, org string) tenancy.Principal {
 }
 
 // wantEnded fails the test unless the session has ended, in another process as well.
-func (w *world) wantEnded(name, session string) {
+func (w *rig) wantEnded(name, session string) {
 	w.t.Helper()
 	for _, a := range []*boot.Accounts{w.Accounts, w.instance()} {
 		_, err := a.Session(w.t.Context(), session, "", "", from(""))
@@ -249,7 +249,7 @@ func (w *world) wantEnded(name, session string) {
 	}
 }
 
-func (w *world) wantAlive(name, session string) {
+func (w *rig) wantAlive(name, session string) {
 	w.t.Helper()
 	if _, err := w.Session(w.t.Context(), session, "", "", from("")); err != nil {
 		w.t.Errorf("%s: got %v, want a session", name, err)
@@ -271,7 +271,7 @@ func must(t testing.TB, err error) {
 }
 
 // deliver sends all queued mails as their tasks do, including those queued along the way.
-func (w *world) deliver() {
+func (w *rig) deliver() {
 	w.t.Helper()
 	for range 20 {
 		queued := w.queued()
@@ -288,7 +288,7 @@ func (w *world) deliver() {
 }
 
 // queued returns the ids of the queued mails, oldest first.
-func (w *world) queued() []tenancy.MailID {
+func (w *rig) queued() []tenancy.MailID {
 	w.t.Helper()
 	rows, err := w.super.Query(w.t.Context(), "select id from mail order by id")
 	must(w.t, err)
@@ -302,7 +302,7 @@ func (w *world) queued() []tenancy.MailID {
 }
 
 // mailTo delivers all mails and returns the newest one to an address.
-func (w *world) mailTo(email string) mail.Message {
+func (w *rig) mailTo(email string) mail.Message {
 	w.t.Helper()
 	w.deliver()
 	email = strings.ToLower(email)
@@ -314,7 +314,7 @@ func (w *world) mailTo(email string) mail.Message {
 }
 
 // link returns the token of the link in the newest mail to an address.
-func (w *world) link(email string) string {
+func (w *rig) link(email string) string {
 	w.t.Helper()
 	m := w.mailTo(email)
 	token := tokenOf(m)
@@ -335,7 +335,7 @@ func tokenOf(m mail.Message) string {
 }
 
 // blocked returns how many transactions wait for a lock.
-func (w *world) blocked() (n int) {
+func (w *rig) blocked() (n int) {
 	if w.watch == nil {
 		w.watch = dbtest.SuperIn(w.t, w.address)
 	}
@@ -347,7 +347,7 @@ func (w *world) blocked() (n int) {
 }
 
 // awaitBlocked waits until at least n transactions wait for a lock.
-func (w *world) awaitBlocked(n int) {
+func (w *rig) awaitBlocked(n int) {
 	for range 1000 {
 		if w.blocked() >= n {
 			return

@@ -38,7 +38,7 @@ func (v vault) search(t *testing.T, where, text string) {
 func TestSecrets_NeverInRowsOrLog(t *testing.T) {
 	t.Parallel()
 	var f *providers
-	w := open(t, func(w *world) { f = w.withProviders() })
+	w := open(t, func(w *rig) { f = w.withProviders() })
 	v := vault{"the password": password, "the new password": newPassword, "the enterprise key": enterpriseKey}
 	look := func() {
 		t.Helper()

@@ -71,7 +71,7 @@ func TestPages(t *testing.T) {
 		page(t, o, path, a)
 	}
 	limits := o.get(t, "/docs/limits")
-	for _, value := range []string{"<b>4,321</b> a minute", "<b>37</b>", "<b>2 MiB</b>"} {
+	for _, value := range []string{"<b>4,321</b> per minute", "<b>37</b>", "<b>2 MiB</b>"} {
 		if !strings.Contains(limits.Body, value) {
 			t.Errorf("the page of limits has no %s, want the configuration of the instance", value)
 		}
@@ -146,6 +146,10 @@ func follow(t *testing.T, o org, path, link, element string, ids map[string]bool
 		return
 	}
 	if strings.Contains(link, "://") || strings.HasPrefix(link, "//") {
+		manual := path == "/docs/using" || strings.Count(path, "/") == 3
+		if manual && element == "a" {
+			return // the manual names other sites in its text
+		}
 		t.Errorf("%s links to another site: %s (%s)", path, link, element)
 		return
 	}

@@ -198,7 +198,7 @@ func TestAccounts_OpenIDConnectLink(t *testing.T) {
 	if err := ada.on(1).finishAt(t, generic, back, nil).Into(&linked); err != nil || !linked.Linked {
 		t.Fatalf("got %+v, %v, want the identity linked", linked, err)
 	}
-	s.letter(t, "ada@example.com", "A login was added", 1)
+	s.letter(t, "ada@example.com", "A login method was added", 1)
 	b := s.browse()
 	back = provider.SignIn(t, b.beginAt(t, generic), "ada")
 	if a := b.finishAt(t, generic, back, nil); a.Status != http.StatusCreated || b.on(1).self(t).ID != ada.id {

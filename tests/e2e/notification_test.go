@@ -222,7 +222,7 @@ func TestNotifications_SurviveKills(t *testing.T) {
 	c.restart(t)
 	c.until(t, "the record", func() bool { _, _, n := c.counted(t); return n == 0 && c.queuedMails(t) == 0 })
 	for address, want := range map[string]int{email: 1, wanting: 1, onlyPosts: 1} {
-		all := regexp.MustCompile(`1000 posts (of “[^”]*” )?could not be published`)
+		all := regexp.MustCompile(`1000 posts (from “[^”]*” )?could not be published`)
 		if got := c.mailsTo(address); len(got) != want || want == 1 && !all.MatchString(got[0].Text) {
 			t.Errorf("got %d mails to %s, want %d that names all posts: %+v", len(got), address, want, got)
 		}

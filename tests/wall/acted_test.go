@@ -46,7 +46,7 @@ func TestRoutes_ImpersonationIsRefusedOrRecorded(t *testing.T) {
 
 // acted returns the number of audit entries of the first organization that name the administrator
 // and a request of the route.
-func (w *world) acted(t *testing.T, r edge.Route) (n int) {
+func (w *fixture) acted(t *testing.T, r edge.Route) (n int) {
 	t.Helper()
 	must(t, w.super.QueryRow(t.Context(), `select count(*) from audit where org_id = $1 and action = $2 and behind = $3
 		and actor = $4 and subject like $5`, w.first, tenancy.ActionImpersonatedRequest, w.accounts["acting"].email,

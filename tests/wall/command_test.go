@@ -124,7 +124,7 @@ type commander struct {
 	kind string
 }
 
-func (w *world) commander(t *testing.T, r edge.Route) commander {
+func (w *fixture) commander(t *testing.T, r edge.Route) commander {
 	t.Helper()
 	if r.Credential == "api key" {
 		a, err := w.app.Accounts.Authenticate(t.Context(), w.keys["key"])
@@ -144,7 +144,7 @@ func (w *world) commander(t *testing.T, r edge.Route) commander {
 // lose sends a command and removes a permission after the guard has let the command pass. It
 // returns the response and what the command changed. waited is false if the command ended without
 // checking the permission.
-func (w *world) lose(t *testing.T, held *pgx.Conn, send func() (call.Answer, error), c commander, l loss) (
+func (w *fixture) lose(t *testing.T, held *pgx.Conn, send func() (call.Answer, error), c commander, l loss) (
 	a call.Answer, changed string, waited bool) {
 	t.Helper()
 	_, err := held.Exec(t.Context(), "begin")
@@ -188,7 +188,7 @@ func (w *world) lose(t *testing.T, held *pgx.Conn, send func() (call.Answer, err
 }
 
 // waitsFor reports whether another connection waits for a lock that held holds.
-func (w *world) waitsFor(t *testing.T, held *pgx.Conn) (waits bool) {
+func (w *fixture) waitsFor(t *testing.T, held *pgx.Conn) (waits bool) {
 	t.Helper()
 	must(t, w.super.QueryRow(t.Context(), `select exists (select from pg_stat_activity
 		where datname = current_database() and $1 = any (pg_blocking_pids(pid)))`, held.PgConn().PID()).Scan(&waits))
@@ -210,7 +210,7 @@ func refusal(r edge.Route, l loss, a call.Answer, changed string, waited bool) (
 }
 
 // commandOf returns a function that sends the command of a route.
-func (w *world) commandOf(t *testing.T, table permissionTable, r edge.Route, c commander) func() (call.Answer, error) {
+func (w *fixture) commandOf(t *testing.T, table permissionTable, r edge.Route, c commander) func() (call.Answer, error) {
 	t.Helper()
 	w.calls++
 	path, body := w.path(table, r), w.body(table, r, "admin")

@@ -13,7 +13,7 @@ import (
 	"crier/apps/edge"
 )
 
-// caller is a kind of caller of the service's routes; see world for each of them.
+// caller is a kind of caller of the service's routes; see fixture for each of them.
 type caller string
 
 // matrix gives the response that each caller gets from the routes of a permission:

@@ -103,7 +103,7 @@ var queries = map[string]string{
 }
 
 // path returns the path for a call of the route. Its parameters are ids of the first organization.
-func (w *world) path(table permissionTable, r edge.Route) string {
+func (w *fixture) path(table permissionTable, r edge.Route) string {
 	original := strings.TrimPrefix(r.Path, "/api")
 	beginning := "/"
 	for candidate := range w.ids {
@@ -122,7 +122,7 @@ func (w *world) path(table permissionTable, r edge.Route) string {
 }
 
 // body returns the body for a call of the route, or nil for methods without a body.
-func (w *world) body(table permissionTable, r edge.Route, who caller) any {
+func (w *fixture) body(table permissionTable, r edge.Route, who caller) any {
 	name := table.name(r)
 	switch {
 	case r.Method == http.MethodGet || r.Method == http.MethodDelete || name == "POST /user/logout":
@@ -138,7 +138,7 @@ func (w *world) body(table permissionTable, r edge.Route, who caller) any {
 }
 
 // headers returns the headers of a caller.
-func (w *world) headers(who caller) []string {
+func (w *fixture) headers(who caller) []string {
 	headers := []string{"X-Forwarded-For", w.address()}
 	if key := w.keys[who]; key != "" {
 		return append(headers, "Authorization", key)
@@ -167,7 +167,7 @@ func insider(who caller) bool {
 }
 
 // call calls a route and returns the status and everything that is wrong with the response.
-func (w *world) call(t *testing.T, table permissionTable, r edge.Route, who caller) (status int, wrong []string) {
+func (w *fixture) call(t *testing.T, table permissionTable, r edge.Route, who caller) (status int, wrong []string) {
 	t.Helper()
 	w.calls++
 	path, body := w.path(table, r), w.body(table, r, who)
@@ -232,7 +232,7 @@ func TestDocumented_FindsMissingStatus(t *testing.T) {
 
 // revealed returns the texts of the first organization in a response, except those that were in the
 // request.
-func (w *world) revealed(answer string, request ...string) (out []string) {
+func (w *fixture) revealed(answer string, request ...string) (out []string) {
 	answer = strings.ToLower(answer)
 	for _, needle := range w.needles {
 		sent := slices.ContainsFunc(request, func(text string) bool { return strings.Contains(text, needle) })

@@ -10,13 +10,14 @@ import (
 	"crier/tenancy"
 )
 
-// Senders identifies the mailboxes and browsers for which emails and logins are counted.
+// Senders identifies the mailboxes toward which emails are counted, and the browsers in which a
+// person has signed in before.
 type Senders interface {
 	// Senders returns hashes of the mailboxes that the principal's emails count toward: the mailbox
 	// of the person responsible for the organization, and the mailbox of the principal's person.
 	Senders(ctx context.Context, p tenancy.Principal) ([]string, error)
-	// KnownDevice reports whether the person with the email address has signed in before with the
-	// browser identified by from.Device.
+	// KnownDevice reports whether the person with the email address has previously signed in with
+	// the browser that from.Device identifies.
 	KnownDevice(ctx context.Context, email string, from tenancy.Source) (bool, error)
 }
 
@@ -28,17 +29,18 @@ type Deps struct {
 	// Windows counts requests across all processes. If it is nil, this process counts its own
 	// requests.
 	Windows Windows
-	// AccountKey is the HMAC key for account names in logs, and for the names of accounts, browsers
-	// and sessions in Attempts and Windows. It must be the same in all processes. If it is empty, a
-	// random key is used.
+	// AccountKey is the HMAC key from which names are derived: account names in logs, and the names
+	// of accounts, browsers and sessions in Attempts and Windows. It must be the same in all
+	// processes. If it is empty, a random key is used.
 	AccountKey []byte
 	Accounts   Senders
 	Clock      clock.Clock
 	Log        *slog.Logger
 }
 
-// Gate limits clients without an API key: logins, emails, token use, and requests per session. It
-// identifies the client from the request.Info of each request. It is safe for concurrent use.
+// Gate limits clients that have no API key. It limits logins, emails, the use of tokens, and the
+// requests of each session. It identifies a request's client by the request's Info. A Gate is safe
+// for concurrent use.
 type Gate struct {
 	windows *windows
 	Buckets buckets
@@ -51,8 +53,8 @@ type Gate struct {
 }
 
 // New returns a Gate. sessionLimit is the number of requests that one session may make per minute.
-// If d.AccountKey is empty, New generates a random key, so account names in logs differ between
-// processes.
+// If d.AccountKey is empty, New generates a random key, and each process then logs different
+// account names.
 func New(sessionLimit int, d Deps) *Gate {
 	key := d.AccountKey
 	if len(key) == 0 {

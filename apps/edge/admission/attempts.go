@@ -10,36 +10,38 @@ import (
 )
 
 // Attempts counts logins under three keys: the client, the account, and the pair of account and
-// site. A login is counted before it is attempted, and forgiven if it succeeds, so that only
-// failures remain. Both methods return quickly. If a method returns an error, the change may still
-// have been made.
+// site. A login is counted before it is attempted. If it succeeds, it is removed from the counts,
+// so that only failures remain. Both methods return quickly. If a method returns an error, the
+// counts may have changed anyway.
 type Attempts interface {
-	// Begin counts an attempt and returns 0. If any key has to wait, Begin counts nothing and
-	// returns the longest remaining wait; see LoginDelays.
+	// Begin counts an attempt under each key and returns 0. If any key still has to wait, Begin
+	// counts nothing and returns the longest remaining wait; see LoginDelays.
 	Begin(ctx context.Context, keys [3]string) (wait time.Duration, err error)
-	// Forgive removes each key's last attempt and the delay that follows it.
+	// Forgive removes each key's last attempt and the delay that the attempt caused.
 	Forgive(ctx context.Context, keys [3]string) error
 }
 
 const (
 	// AttemptMemory is how long a key is remembered after its last delay.
 	AttemptMemory = time.Hour
-	// MaxAttempts is the maximum number of keys that are remembered. Keys whose last attempt is
-	// oldest are forgotten first.
+	// MaxAttempts is the maximum number of keys that are remembered. Beyond that, the keys whose
+	// last attempt is oldest are forgotten first.
 	MaxAttempts = 100_000
-	// SharedAfter is the number of attempts a site makes on an account before the account's delays
-	// apply to the site. It lets the owner of an attacked account mistype the password twice
-	// without waiting.
+	// SharedAfter is the number of attempts that a site can make on an account before the account's
+	// delays also apply to the site. It lets the owner of an account under attack mistype the
+	// password twice without waiting.
 	SharedAfter = 3
 )
 
-// LoginDelays returns how long a key waits after its first attempt, its second attempt, and so on.
-// The last delay in a list applies to all further attempts.
+// LoginDelays returns three lists of delays. A list says how long a key waits after its first
+// attempt, after its second attempt, and so on. Its last delay applies to all further attempts.
 //
-// The first list is for a client, across all accounts. The other two lists are for a site's logins
-// to one account, and the longer of the two delays applies. The second list counts the attempts of
-// all sites on the account; it applies once the site has made SharedAfter attempts. The third list
-// counts the site's own attempts. The account itself never waits.
+// The first list applies to a client, across all accounts. The other two lists apply to a site's
+// logins to one account, and the longer of their two delays is used. The second list counts the
+// attempts that all sites have made on the account. It applies once the site itself has made
+// SharedAfter attempts. The third list counts only the site's own attempts.
+//
+// An account as a whole is never locked, because each delay applies only to a client or a site.
 func LoginDelays() [3][]time.Duration {
 	return [3][]time.Duration{
 		growingDelays(20, time.Second, time.Minute),
@@ -98,8 +100,8 @@ func (a *attempts) delay(now time.Time, d time.Duration) {
 	a.ready, a.ends = now.Add(d), now.Add(d+AttemptMemory)
 }
 
-// count adds an attempt to a key. If a new key would exceed the limit, count removes the oldest
-// key.
+// count adds an attempt to key. If a new key would exceed the limit, count first drops the key
+// whose last attempt is oldest.
 func (o *ownAttempts) count(key string, now time.Time) *attempts {
 	e, ok := o.byKey[key]
 	if ok && !now.Before(e.Value.(*attempts).ends) {
@@ -119,7 +121,7 @@ func (o *ownAttempts) count(key string, now time.Time) *attempts {
 	return a
 }
 
-// forget drops the oldest keys until it reaches a key that must still be remembered.
+// forget drops keys, oldest first, until it reaches a key that must still be remembered.
 func (o *ownAttempts) forget(now time.Time) {
 	for e := o.order.Front(); e != nil && !now.Before(e.Value.(*attempts).ends); e = o.order.Front() {
 		o.drop(e)
@@ -147,8 +149,8 @@ func (o *ownAttempts) Forgive(_ context.Context, keys [3]string) error {
 	return nil
 }
 
-// delayAfter returns the delay after attempt n, counting from one. The last delay applies to all
-// later attempts.
+// delayAfter returns the delay after the nth attempt, counting from one. The last delay applies to
+// all later attempts.
 func delayAfter(delays []time.Duration, n int) time.Duration {
 	if len(delays) == 0 {
 		return 0
@@ -156,8 +158,9 @@ func delayAfter(delays []time.Duration, n int) time.Duration {
 	return delays[min(n, len(delays))-1]
 }
 
-// growingDelays returns delays for LoginDelays: zero after each of the first free-1 attempts, then
-// first, which doubles with each further attempt up to longest.
+// growingDelays returns a list of delays for LoginDelays. The first free-1 attempts cause no delay.
+// The next attempt causes a delay of first, which doubles with each further attempt until it
+// reaches longest.
 func growingDelays(free int, first, longest time.Duration) []time.Duration {
 	delays := make([]time.Duration, free-1)
 	for d := first; d < longest; d *= 2 {

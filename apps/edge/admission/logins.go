@@ -18,7 +18,7 @@ func TooManyFailures(op, message string, wait time.Duration) error {
 }
 
 // KeysOf returns the keys under which a login is counted. If the person has signed in with this
-// browser before, KeysOf returns the browser's keys.
+// browser before, these are the browser's own keys; see deviceKeys.
 func (g *Gate) KeysOf(ctx context.Context, email string, from tenancy.Source) [3]string {
 	account := g.accountName(email)
 	if from.Device != "" {
@@ -34,8 +34,8 @@ func (g *Gate) KeysOf(ctx context.Context, email string, from tenancy.Source) [3
 	return loginKeys(from.Client, from.Site, account)
 }
 
-// LogFailure logs a failed or rejected login with its client and account name. An operator can then
-// distinguish attacks on one account from attacks on many, without seeing email addresses.
+// LogFailure logs a failed or rejected login with its client and account name. Operators can then
+// distinguish attacks on one account from attacks on many without seeing email addresses.
 func (g *Gate) LogFailure(ctx context.Context, what, email string, err error) {
 	g.log.WarnContext(ctx, what,
 		"client", request.From(ctx).From.Client, "account", g.accountName(email), "error", err)
@@ -45,30 +45,34 @@ func (g *Gate) LogFailure(ctx context.Context, what, email string, err error) {
 const turnTimeout = 3 * time.Second
 
 // logins delays logins after failures. It counts failures for each client, for each account, and
-// for each pair of account and site. A client is an IPv4 address or an IPv6 /64 network. A site is
-// an IPv4 address or an IPv6 /48 network. Sites are counted because one subscriber may have all
-// 65,536 /64 networks of a /48, each of which would otherwise have its own attempts.
+// for each pair of account and site.
+//
+// A client is an IPv4 address or an IPv6 /64 network. A site is an IPv4 address or an IPv6 /48
+// network. Sites are counted because one subscriber may have a whole /48. Otherwise, each of its
+// 65,536 /64 networks would have its own attempts.
 //
 // After several failures on an account, a site waits longer with each further failure. After three
-// failures, it also waits while other sites attack the account, so each of a thousand sites gets
-// barely more than three attempts. Failures of other sites never lengthen a delay that has begun.
+// failures, it also has to wait while other sites attack the account. Each of a thousand sites thus
+// gets barely more than three attempts. Failures from other sites never lengthen a delay that has
+// begun.
 //
-// The right password is accepted immediately from a site with at most two failures on the account.
-// From any other site, it is accepted after the longest delay at the latest, provided the site does
-// not fail again in that time.
+// The correct password is accepted immediately from a site with at most two failures on the
+// account. From any other site, it is accepted after the longest delay at the latest, provided that
+// the site does not fail again in the meantime.
 //
 // A browser in which the person has signed in before is recognized by its cookie. Its logins to
-// that account are counted under separate keys, with the same delays. The right password is
-// therefore accepted immediately even while others attack the account or share the person's
-// network.
+// that account are counted under separate keys, with the same delays. It can therefore sign in with
+// the correct password immediately, even while others attack the account or cause delays on the
+// person's network.
 //
-// A proof by a person with a session, such as the old password when setting a new one, counts like
-// a login from an unknown browser. A stolen session therefore does not allow faster guessing.
+// A person who is signed in must sometimes give a proof, such as the old password when setting a
+// new one. A wrong proof counts like a failed login from an unknown browser. A stolen session
+// therefore does not allow faster guessing.
 //
-// Clients that share an address or network share its delays. A client in the same office or the
-// same /48 can repeatedly delay all other logins there by up to a minute, and logins to one account
-// by up to 15 minutes. So can any client behind a proxy that is not in TRUSTED_PROXIES. Known
-// browsers are not affected.
+// Clients that share an address or network share its delays. A client can repeatedly delay all
+// other logins from its IPv4 address or /64 network by up to a minute. It can delay logins to one
+// account from its IPv4 address or /48 network by up to 15 minutes. Behind a proxy that is not in
+// TRUSTED_PROXIES, all clients share the proxy's address. Known browsers are not affected.
 type logins struct {
 	shared Attempts     // counts for all processes; nil if this process counts its own
 	own    *ownAttempts // counts for this process while shared fails
@@ -82,21 +86,22 @@ func newLogins(shared Attempts, c clock.Clock, log *slog.Logger) *logins {
 	}
 }
 
-// loginKeys returns the Attempts keys for logins to an account by a client at a site. Example:
-// "client 192.0.2.1", "account 9f86d081884c7d65" and "pair 192.0.2.1 9f86d081884c7d65"
+// loginKeys returns the Attempts keys for a client's logins to an account. site is the client's
+// site. Example: "client 192.0.2.1", "account 9f86d081884c7d65" and "pair 192.0.2.1
+// 9f86d081884c7d65"
 func loginKeys(client, site, account string) [3]string {
 	return [3]string{"client " + client, "account " + account, "pair " + site + " " + account}
 }
 
-// deviceKeys returns the Attempts keys for logins to an account from a known browser.
+// deviceKeys returns the Attempts keys for a known browser's logins to an account.
 func deviceKeys(device, account string) [3]string {
 	pair := device + " " + account
 	return [3]string{"device " + device, "device account " + pair, "device pair " + pair}
 }
 
-// WaitTurn waits until no other login by the client is running, so that one client cannot take
+// WaitTurn waits until no other login by the same client is running, so that one client cannot take
 // every slot for hashing passwords. The caller must call release when its login is done. WaitTurn
-// returns RateLimited after turnTimeout, or when ctx ends.
+// returns RateLimited if turnTimeout passes or ctx ends before then.
 func (l *logins) WaitTurn(ctx context.Context, client string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
@@ -111,9 +116,11 @@ func (l *logins) WaitTurn(ctx context.Context, client string) (release func(), e
 }
 
 // Begin counts a login before it is attempted, so that concurrent logins cannot exceed the limits.
-// If wait is positive, nothing is counted and the login must not be attempted. Otherwise, the
-// caller must call forgive unless the login fails because of its address or password. While the
-// shared count is unreachable, this process counts its own logins.
+// If wait is positive, Begin has counted nothing and the login must not be attempted. If wait is
+// zero, the caller must call forgive after the login, unless the login failed because of a wrong
+// address or password.
+//
+// While the shared count is unreachable, this process counts its own logins.
 func (l *logins) Begin(ctx context.Context, keys [3]string) (forgive func(context.Context), wait time.Duration) {
 	if l.shared == nil {
 		wait, _ = l.own.Begin(ctx, keys)
@@ -124,14 +131,14 @@ func (l *logins) Begin(ctx context.Context, keys [3]string) (forgive func(contex
 		l.log.WarnContext(ctx,
 			"logins cannot be counted across processes; this process counts its own", "error", err)
 		wait, _ = l.own.Begin(ctx, keys)
-		// The shared count may have counted the login before it failed.
+		// The shared count may have counted the login despite the error.
 		return func(ctx context.Context) { l.forgive(ctx, keys, l.own, l.shared) }, wait
 	}
 	return func(ctx context.Context) { l.forgive(ctx, keys, l.shared) }, wait
 }
 
-// forgive removes a login from the counts. Errors are only logged; the login may then remain
-// counted as failed.
+// forgive removes a login from the counts. Errors are only logged; after an error, the login may
+// still be counted as failed.
 func (l *logins) forgive(ctx context.Context, keys [3]string, counts ...Attempts) {
 	for _, c := range counts {
 		if err := c.Forgive(ctx, keys); err != nil {

@@ -7,10 +7,10 @@ import (
 	"crier/tenancy"
 )
 
-// MailTo calls send with the normalized email address. If the address has reached its limit and
-// exempt returns false, MailTo does nothing and returns nil, so that nobody learns what others have
-// requested. It returns RateLimited if the client has reached its limit, Invalid if the address is
-// invalid, and otherwise send's error.
+// MailTo calls send with the normalized email address and returns send's error. If the address has
+// reached its limit and exempt returns false, MailTo does nothing and returns nil, so that nobody
+// learns what others have requested. MailTo returns RateLimited if the client has reached its
+// limit, and Invalid if the address is invalid.
 func (g *Gate) MailTo(ctx context.Context, b addressBucket, exempt func(context.Context, string) bool, email string,
 	send func(context.Context, string) error) error {
 	if err := g.AdmitClient(ctx, g.Buckets.mail); err != nil {

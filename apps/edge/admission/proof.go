@@ -10,9 +10,9 @@ import (
 	"crier/tenancy"
 )
 
-// Prove calls do, which checks a proof by the principal of ctx. The limits for logins apply: one
-// call at a time for each client, and each wrong proof counts as a failed login to the account.
-// Prove returns do's error, or RateLimited.
+// Prove calls do, which checks a proof given by ctx's principal. The limits for logins apply: only
+// one call per client runs at a time, and each wrong proof counts as a failed login to the account.
+// Prove returns do's error, or RateLimited if a limit has been reached.
 func (g *Gate) Prove(ctx context.Context, do func(context.Context, tenancy.Principal) error) error {
 	p := request.Principal(ctx)
 	release, err := g.Logins.WaitTurn(ctx, p.From.Client)
@@ -35,8 +35,8 @@ func (g *Gate) Prove(ctx context.Context, do func(context.Context, tenancy.Princ
 	return err
 }
 
-// ProveIfSent calls Prove if the request contains a proof. Otherwise, it calls do directly: the
-// proof is optional, and without one there is nothing to guess.
+// ProveIfSent calls Prove if the request contains a proof. Otherwise, it calls do directly, because
+// a request without a proof cannot be a guess.
 func (g *Gate) ProveIfSent(
 	ctx context.Context, sent record.ProofRequest, do func(context.Context, tenancy.Principal) error,
 ) error {
@@ -46,9 +46,9 @@ func (g *Gate) ProveIfSent(
 	return g.Prove(ctx, do)
 }
 
-// isWrongProof reports whether err may have been caused by a wrong proof. This is the case if err
-// is Invalid and does not request a missing code. If err names fields, at least one of them must be
-// a field of the proof.
+// isWrongProof reports whether err may have been caused by a wrong proof. That is possible only if
+// err is Invalid and does not ask for a missing code. If err names fields, at least one of them
+// must also be a field of the proof.
 func isWrongProof(err error) bool {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Kind != fault.Invalid || f.Remedy == fault.RemedyCode {

@@ -12,9 +12,9 @@ const (
 	maxThrottleKeys = 100_000     // keys in one throttle
 )
 
-// throttle limits each key's requests in fixed windows, in memory. When it has too many keys, it
-// forgets the keys whose window has ended and then, if necessary, arbitrary other keys. It is safe
-// for concurrent use.
+// throttle limits how many requests each key may make in a fixed window. It keeps the counts in
+// memory. If it has too many keys, it forgets the keys whose windows have ended and then, if
+// necessary, arbitrary other keys. It is safe for concurrent use.
 type throttle struct {
 	limit int           // requests in a window
 	every time.Duration // length of a window
@@ -35,7 +35,7 @@ func newThrottle(limit int, every time.Duration, c clock.Clock) *throttle {
 }
 
 // take counts a request for a key. It returns how many requests are left in the window and when the
-// window ends. If no request was left, ok is false and the request is not counted.
+// window ends. If the limit has already been reached, ok is false and the request is not counted.
 func (t *throttle) take(key string) (left int, ends time.Time, ok bool) {
 	now := t.clock.Now()
 	t.mu.Lock()
@@ -55,8 +55,8 @@ func (t *throttle) take(key string) (left int, ends time.Time, ok bool) {
 	return t.limit - w.count, w.ends, true
 }
 
-// forget removes the keys whose window has ended. If that frees too little, it removes other keys
-// until a tenth of max is free.
+// forget removes the keys whose windows have ended. If less than a tenth of max is then free, it
+// also removes other keys until a tenth is free.
 func (t *throttle) forget(now time.Time) {
 	for key, w := range t.counts {
 		if !now.Before(w.ends) {

@@ -17,32 +17,34 @@ import (
 
 // Windows counts requests in fixed windows, shared across all processes.
 type Windows interface {
-	// Take counts a request for a key of the named bucket. The key's window begins with its first
-	// request. Take returns how many requests are left and when the window ends. If no request was
-	// left, left is -1 and the request is not counted. Take returns quickly. If it returns an
-	// error, the request may still have been counted.
+	// Take counts a request for a key in the named bucket. The key's window begins with its first
+	// request. Take returns how many requests are left in the window and when the window ends. If
+	// the limit has already been reached, left is -1 and the request is not counted.
+	//
+	// Take returns quickly. If it returns an error, the request may have been counted anyway.
 	Take(ctx context.Context, name, key string, limit int, window time.Duration) (left int, ends time.Time, err error)
 }
 
-// aloneFor is how long this process counts alone after an error from Windows, to keep requests from
-// waiting for an unresponsive server.
+// aloneFor is how long this process counts requests by itself after an error from Windows. During
+// that time, requests do not wait for an unresponsive server.
 const aloneFor = 5 * time.Second
 
-// windows counts requests with Windows. If there is no Windows, or while it fails, the requests are
-// counted in this process.
+// windows counts requests with Windows. Without Windows, or while Windows fails, it counts only
+// this process's requests.
 type windows struct {
 	shared Windows // nil if this process counts alone
 	clock  clock.Clock
 	log    *slog.Logger
-	// aloneUntil is when this process stops counting alone after an error, in nanoseconds since
-	// 1970.
+	// aloneUntil is the time until which this process counts by itself after an error, in
+	// nanoseconds since 1970.
 	aloneUntil atomic.Int64
 }
 
 // bucket limits each key's requests.
 type bucket struct {
 	name string
-	// own holds the limit and the window's length. It counts requests while Windows cannot.
+	// own holds the limit and the length of the window. It also counts the requests while Windows
+	// is missing or fails.
 	own *throttle
 }
 
@@ -65,15 +67,15 @@ func (w *windows) take(ctx context.Context, b bucket, key string) (left int, end
 	return b.own.take(key)
 }
 
-// clientBucket limits each client's requests. If the client's site is a larger network,
-// clientBucket also limits the site's requests, to siteFactor times the client's limit.
+// clientBucket limits each client's requests. If the client belongs to a larger site, clientBucket
+// also limits the site's requests, to siteFactor times the client's limit.
 type clientBucket struct{ client, site bucket }
 
 const siteFactor = 4
 
 // addressBucket limits the requests for each email address, both per site and across all sites. The
-// limit across all sites is addressFactor times as high. It therefore takes several networks to use
-// up the limit of somebody else's address.
+// limit across all sites is addressFactor times the limit per site, so that it takes several sites
+// to use up the limit of somebody else's address.
 type addressBucket struct{ site, all bucket }
 
 const addressFactor = 4
@@ -85,36 +87,39 @@ type buckets struct {
 	// SignUp counts registrations. SignUpAddress counts registrations with one email address.
 	SignUp        clientBucket
 	SignUpAddress addressBucket
-	// mail counts a client's requests for emails. The next three buckets each count the requests
-	// for one kind of email to one address, so that one kind cannot use up the limit of another.
+	// mail counts a client's requests for emails. Each of the next three buckets counts the
+	// requests for one kind of email to one address, so that one kind cannot use up another's
+	// limit.
 	mail          clientBucket
 	ResetAddress  addressBucket
 	ResendAddress addressBucket
 	InviteAddress addressBucket
-	// sender counts emails to other people's addresses, such as invitations. It counts them per
-	// organization and, across all organizations, per creator and per sender. It therefore also
-	// limits how many emails each of these can send to one email domain.
+	// sender counts emails to other people's addresses, such as invitations. An email counts toward
+	// its organization. It also counts toward the mailbox of the person responsible for the
+	// organization and the mailbox of the sender, across all organizations. The bucket therefore
+	// also limits how many emails each of these can send to one email domain.
 	sender bucket
 	// reviewAddress counts the review-request emails that one address receives from all
 	// organizations. anyMail does not include them, because a reviewer may be asked to review many
 	// posts at once.
 	reviewAddress bucket
-	// NewAddress counts requests to change to one email address, including requests with a wrong
-	// proof. NewAddressOf counts one person's requests.
+	// NewAddress counts requests to change an account's email address to a given address, including
+	// requests with a wrong proof. NewAddressOf counts the same requests per person.
 	NewAddress   addressBucket
 	NewAddressOf bucket
-	// anyMail counts the requests for one address across all values of addressBucket. These are the
-	// emails that others can cause; notices about an account are not included.
+	// anyMail counts the requests for emails to one address in all buckets of type addressBucket.
+	// Other people can cause these emails. Notices about an account are not counted.
 	anyMail addressBucket
-	// deviceReset counts the password-reset emails that a known browser may request beyond
-	// ResetAddress and anyMail. A browser is known if the person has signed in with it before. The
-	// separate limit keeps others from blocking the owner's password reset.
+	// deviceReset counts the password-reset emails that a known browser may request after
+	// ResetAddress or anyMail has reached its limit. A browser is known if the person has signed in
+	// with it before. Because of this separate limit, others cannot block the owner's password
+	// reset.
 	deviceReset bucket
 	// Factor counts requests that verify or enroll a second factor.
 	Factor clientBucket
-	// link counts the uses of one token, such as one emailed link. linkClient counts a client's
-	// uses of all tokens. Its limit only bounds guessing, because all guests in one office may
-	// share an address.
+	// link counts the uses of a single token, such as the token in an emailed link. linkClient
+	// counts a client's uses of all tokens. The limit of linkClient is high, because all guests in
+	// one office may share an address. It only has to prevent guessing.
 	link       bucket
 	linkClient clientBucket
 	// Provider counts sign-ins with identity providers.
@@ -157,19 +162,19 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 	}
 }
 
-// TakeSession counts a request by the session that has the token. It returns how many requests are
-// left in the window, when the window ends, and whether the request is allowed.
+// TakeSession counts a request by the session with the given token. It returns how many requests
+// are left in the window, when the window ends, and whether the request is allowed.
 func (g *Gate) TakeSession(ctx context.Context, token string) (left int, ends time.Time, ok bool) {
 	return g.windows.take(ctx, g.Buckets.session, g.NameOf("session", token))
 }
 
-// AdmitClient counts a request by the client of ctx; see AdmitSource.
+// AdmitClient counts a request from ctx's client; see AdmitSource.
 func (g *Gate) AdmitClient(ctx context.Context, b clientBucket) error {
 	return g.AdmitSource(ctx, b, request.From(ctx).From)
 }
 
-// AdmitLink counts a use of a token by the client of ctx; see buckets. It returns RateLimited if no
-// use is left.
+// AdmitLink counts a use of a token by ctx's client, in linkClient and in link; see buckets. It
+// returns RateLimited if either limit has been reached.
 func (g *Gate) AdmitLink(ctx context.Context, token string) error {
 	return g.admitToken(ctx, request.From(ctx).From, token)
 }
@@ -192,8 +197,8 @@ func (g *Gate) AdmitStream(ctx context.Context, from tenancy.Source) error {
 	return g.AdmitSource(ctx, g.Buckets.stream, from)
 }
 
-// AdmitSource counts a request for a client and for its site. It returns RateLimited if either has
-// reached its limit.
+// AdmitSource counts a request toward its client's limit and the limit of the client's site. It
+// returns RateLimited if either limit has been reached.
 func (g *Gate) AdmitSource(ctx context.Context, b clientBucket, from tenancy.Source) error {
 	if err := g.Admit(ctx, b.client, from.Client); err != nil || from.Site == from.Client {
 		return err
@@ -201,9 +206,8 @@ func (g *Gate) AdmitSource(ctx context.Context, b clientBucket, from tenancy.Sou
 	return g.Admit(ctx, b.site, from.Site)
 }
 
-// AdmitAddress counts a request by the client of ctx for an email to an address, in b and in
-// anyMail. It returns RateLimited if either limit has been reached. The address itself is not
-// stored.
+// AdmitAddress counts a request by ctx's client for an email to an address, in b and in anyMail. It
+// returns RateLimited if either limit has been reached. The address itself is not stored.
 func (g *Gate) AdmitAddress(ctx context.Context, b addressBucket, email string) error {
 	name := g.mailboxName(email)
 	for _, each := range []addressBucket{b, g.Buckets.anyMail} {
@@ -217,9 +221,9 @@ func (g *Gate) AdmitAddress(ctx context.Context, b addressBucket, email string) 
 	return nil
 }
 
-// ReviewerAdmission returns a function that counts an email from the principal of ctx to a
-// reviewer. The function takes the address as the client wrote it, returns RateLimited if a limit
-// has been reached, and does not use the database.
+// ReviewerAdmission returns a function that counts an email from ctx's principal to a reviewer. The
+// function accepts the reviewer's address exactly as the client sent it. It returns RateLimited if
+// a limit has been reached. It does not use the database.
 func (g *Gate) ReviewerAdmission(ctx context.Context) (func(ctx context.Context, email string) error, error) {
 	senders, err := g.Senders(ctx)
 	if err != nil {
@@ -235,9 +239,9 @@ func (g *Gate) ReviewerAdmission(ctx context.Context) (func(ctx context.Context,
 	}, nil
 }
 
-// Senders returns the names under which an email from the principal of ctx to somebody else's
-// address is counted: the organization, the mailbox of the person responsible for it, and the
-// sender's mailbox. Creating more organizations or accounts therefore does not allow more emails.
+// Senders returns the names under which an email from ctx's principal to somebody else is counted.
+// They stand for the organization, the mailbox of the person responsible for the organization, and
+// the sender's mailbox. Creating more organizations or accounts therefore does not raise the limit.
 func (g *Gate) Senders(ctx context.Context) ([]string, error) {
 	p := request.Principal(ctx)
 	mailboxes, err := g.accounts.Senders(ctx, p)
@@ -251,8 +255,8 @@ func (g *Gate) Senders(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// AdmitSenders counts an email under the names of its senders. It returns RateLimited if one of
-// them has reached its limit.
+// AdmitSenders counts an email under each of the names that Senders returned. It returns
+// RateLimited if any of them has reached its limit.
 func (g *Gate) AdmitSenders(ctx context.Context, senders []string) error {
 	for _, name := range senders {
 		if err := g.Admit(ctx, g.Buckets.sender, name); err != nil {
@@ -263,8 +267,8 @@ func (g *Gate) AdmitSenders(ctx context.Context, senders []string) error {
 	return nil
 }
 
-// LimitedMail returns a copy of an error from Admit, with a message that says what is limited. It
-// returns any other error unchanged.
+// LimitedMail returns a copy of an error from Admit, with a message that says what has been
+// limited. It returns any other error unchanged.
 func LimitedMail(err error, message string) error {
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -275,13 +279,13 @@ func LimitedMail(err error, message string) error {
 	return &told
 }
 
-// mailboxName returns the name under which emails to an address are counted. All addresses of one
-// mailbox have the same name.
+// mailboxName returns the name under which emails to an address are counted. All addresses that
+// belong to one mailbox share a name.
 func (g *Gate) mailboxName(email string) string { return g.accountName(tenancy.Mailbox(email)) }
 
 // AdmitDevice counts a known browser's request to reset the password of the account with the given
-// email address. It returns false if the person has not signed in with the browser before, or if no
-// request is left.
+// email address. It returns false if the person has not signed in with the browser before, or if
+// the browser has reached its limit.
 func (g *Gate) AdmitDevice(ctx context.Context, email string) bool {
 	from := request.From(ctx).From
 	if from.Device == "" {
@@ -298,8 +302,7 @@ func (g *Gate) AdmitDevice(ctx context.Context, email string) bool {
 	return g.Admit(ctx, g.Buckets.deviceReset, g.NameOf("device", from.Device)+" "+g.accountName(email)) == nil
 }
 
-// Admit counts a request for a key of a bucket. It returns RateLimited if the key has reached its
-// limit.
+// Admit counts a request for key in b. It returns RateLimited if the key has reached its limit.
 func (g *Gate) Admit(ctx context.Context, b bucket, key string) error {
 	if _, ends, ok := g.windows.take(ctx, b, key); !ok {
 		return g.TooManyRequests("admission.admit", ends)

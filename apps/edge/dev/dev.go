@@ -1,6 +1,6 @@
-// Package dev provides the pages that only `crier dev` serves: the emails that it keeps instead of
-// sending them, and the sandbox, a simulated platform. In other processes, these pages respond with
-// 404.
+// Package dev provides the pages that only `crier dev` serves: the stored emails, which `crier dev`
+// keeps instead of sending them, and the sandbox, which is a simulated platform. In other
+// processes, these pages respond with 404.
 package dev
 
 import (
@@ -31,14 +31,14 @@ type Mails interface {
 	Messages() []mail.Stored
 }
 
-// API provides the endpoints, one per exported method. It is safe for concurrent use.
+// API provides this package's endpoints, one per exported method. It is safe for concurrent use.
 type API struct {
 	deps     Deps
 	mailPage *page.Page
 	sandbox  *fasthttp.HostClient // nil if there is none
 }
 
-// New returns an API. It has no sandbox unless SandboxURL is acceptable; see IsSandbox.
+// New returns an API. The API has no sandbox unless d.SandboxURL is acceptable; see IsSandbox.
 func New(d Deps) *API {
 	return &API{deps: d, mailPage: newMailPage(), sandbox: newSandbox(d.SandboxURL)}
 }

@@ -20,11 +20,11 @@ import (
 //go:embed mail.html
 var mailFiles embed.FS
 
-// newMailPage returns the page that shows the list of emails or one email. The page's content
+// newMailPage returns the page that shows either the list of emails or a single email. Its content
 // security policy allows nothing but links.
 func newMailPage() *page.Page { return page.New(mailFiles, "mail.html") }
 
-// mailView is either the list of all emails or one of them.
+// mailView is either the list of all emails or a single email.
 type mailView struct {
 	List []mailLine
 	One  *mailLine
@@ -65,10 +65,10 @@ func describeMail(summary string) huma.Operation {
 	}
 }
 
-// mailbox returns the emails. It returns NotFound if there is no mailbox, if the request does not
-// come from this machine, or if a proxy forwarded it. The request's host must be localhost or a
-// loopback address, because otherwise a website whose name resolves to this machine could read the
-// emails (DNS rebinding).
+// mailbox returns the stored emails. It returns NotFound if there is no mailbox, if the request
+// comes from another machine, or if a proxy forwarded it. The request's host must be localhost or a
+// loopback address. Otherwise, a website whose name resolves to this machine could read the emails
+// (DNS rebinding).
 func (a *API) mailbox(c *fiber.Ctx) ([]mail.Stored, error) {
 	local := request.Peer(c.Context()).IsLoopback() && request.IsLoopback(hostname(c))
 	if a.deps.Mails == nil || !local || request.Forwarding(&c.Request().Header) != "" {
@@ -103,8 +103,8 @@ func (a *API) getMail(c *fiber.Ctx) error {
 	return fiber.ErrNotFound
 }
 
-// newMailLine returns an email without its text. Identical emails sent at the same moment have the
-// same id.
+// newMailLine returns the line for an email, without the email's text. Identical emails sent at the
+// same moment have the same id.
 func newMailLine(m mail.Stored) mailLine {
 	at := record.FormatTime(m.At)
 	sum := sha256.Sum256([]byte(at + "\x00" + m.To + "\x00" + m.Subject + "\x00" + m.Text))

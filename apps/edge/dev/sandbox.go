@@ -16,8 +16,8 @@ import (
 	"crier/platform/fault"
 )
 
-// newSandbox returns a client that connects only to the simulated platform, or nil if address is
-// empty or not acceptable; see IsSandbox.
+// newSandbox returns a client that connects only to the simulated platform at address. It returns
+// nil if address is empty or not acceptable; see IsSandbox.
 func newSandbox(address string) *fasthttp.HostClient {
 	host, ok := sandboxHost(address)
 	if !ok {
@@ -30,9 +30,9 @@ func newSandbox(address string) *fasthttp.HostClient {
 	}
 }
 
-// IsSandbox reports whether the simulated platform may have this URL: http, with a loopback address
-// and a port. Every client that can reach the service can reach the sandbox's page through the
-// service.
+// IsSandbox reports whether address is acceptable as the simulated platform's URL. It must be an
+// http URL with a loopback address and a port. The sandbox is not private, however: every client
+// that can reach the service can also reach the sandbox's page through the service.
 func IsSandbox(address string) bool {
 	_, ok := sandboxHost(address)
 	return ok
@@ -57,8 +57,8 @@ func (a *API) Sandbox() route.Endpoint {
 		route.Content(http.StatusFound, "Redirect to /sandbox/.", "", nil))
 }
 
-// SandboxFile returns the endpoint for the files in a folder of the sandbox, which is media or
-// picture.
+// SandboxFile returns the endpoint for the files in the given sandbox folder. folder is "media" or
+// "picture".
 func (a *API) SandboxFile(folder string) route.Endpoint {
 	d := describeSandbox("Get a sandbox file")
 	d.Parameters = []*huma.Param{
@@ -81,8 +81,8 @@ func describeSandbox(summary string) huma.Operation {
 	return huma.Operation{Summary: summary, Tags: []string{"Sandbox"}, Errors: []int{404, 503}}
 }
 
-// sandboxPage serves the page, and redirects a path without a trailing slash because the page's
-// links are relative.
+// sandboxPage serves the sandbox's page. It redirects a path without a trailing slash, because the
+// page's links are relative.
 func (a *API) sandboxPage(c *fiber.Ctx) error {
 	if a.sandbox != nil && !strings.HasSuffix(c.Path(), "/") {
 		return c.Redirect("/sandbox/", http.StatusFound)
@@ -90,10 +90,10 @@ func (a *API) sandboxPage(c *fiber.Ctx) error {
 	return a.proxy(c, "/")
 }
 
-// proxy forwards a request to one path of the sandbox, with only its method, query and Range
-// header. It returns Forbidden if the host name is not ours, because otherwise a website whose name
-// resolves to this machine could read the sandbox (DNS rebinding). IP addresses cannot be rebound
-// and are allowed.
+// proxy forwards a request to the given path of the sandbox. It forwards only the request's method,
+// query and Range header. It returns Forbidden if the request's host name is not that of this
+// service. Otherwise, a website whose name resolves to this machine could read the sandbox (DNS
+// rebinding). IP addresses are allowed, because they cannot be rebound.
 func (a *API) proxy(c *fiber.Ctx, path string) error {
 	if a.sandbox == nil || strings.Contains(path, "..") || strings.ContainsAny(path[1:], "%\\") {
 		return fiber.ErrNotFound

@@ -12,7 +12,7 @@ import (
 )
 
 // consoleNeeds returns what the console's content security policy must allow. console/README.md
-// gives the reason for each need.
+// gives the reason for each entry.
 func consoleNeeds() []page.Need {
 	return []page.Need{
 		page.Scripts(page.Self), page.Styles(page.Self), page.Connections(page.Self), page.Images(page.Self),
@@ -61,7 +61,7 @@ func (s *Site) addConsolePage(c consoleView) error {
 	return err
 }
 
-// addLibrary adds a file of the library, which is already compressed.
+// addLibrary adds a file of the console's library. The file is already compressed.
 func (s *Site) addLibrary(name, contentType string) error {
 	compressed, err := console.Files.ReadFile(name + ".gz")
 	if err != nil {
@@ -71,8 +71,8 @@ func (s *Site) addLibrary(name, contentType string) error {
 	return err
 }
 
-// addOwn adds one of our own files under a name that contains a hash of its content, and returns
-// the name. Example: console-0123456789ab.js
+// addOwn adds one of our own files under a name that contains a hash of the file's content. It
+// returns that name. Example: console-0123456789ab.js
 func (s *Site) addOwn(file, contentType string) (name string, err error) {
 	content, err := console.Files.ReadFile(file)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package docs renders the OpenAPI document as web pages: a reference of the public API with
-// samples in five languages, guides, and a console that makes calls. Pages are rendered once and
+// Package docs renders the OpenAPI document as web pages: a reference for the public API with
+// samples in five languages, guides, and a console that calls the API. Pages are rendered once and
 // kept compressed.
 package docs
 
@@ -28,11 +28,11 @@ var (
 	style string
 )
 
-// Options holds what the pages need besides the document.
+// Options holds the input for the pages, apart from the OpenAPI document.
 type Options struct {
 	// BaseURL is the service's URL, without a trailing slash.
 	BaseURL string
-	// Missing lists the interface's routes that are not built, as "METHOD path".
+	// Missing lists the routes that are part of the interface but not built, as "METHOD path".
 	Missing []string
 	Limits  Limits
 }
@@ -46,8 +46,8 @@ type Site struct {
 	files map[string]*page.Asset
 }
 
-// Page returns the page with the given name, or false if there is none. The public API reference
-// has the empty name.
+// Page returns the page with the given name, or false if there is none. The name of the public API
+// reference is empty.
 func (s *Site) Page(name string) (*page.Asset, bool) {
 	a, ok := s.pages[name]
 	return a, ok
@@ -59,7 +59,7 @@ func (s *Site) ConsoleFile(name string) (*page.Asset, bool) {
 	return a, ok
 }
 
-// New renders all pages. document is doc as JSON. Any error is Internal.
+// New renders all pages. document is doc encoded as JSON. Any error is Internal.
 func New(doc *huma.OpenAPI, document []byte, o Options) (*Site, error) {
 	s, err := newSite(doc, document, o)
 	if err != nil {
@@ -119,8 +119,8 @@ var pageList = []sitePage{
 	{Name: "application", File: "application", Title: "Application API"},
 }
 
-// Pages returns the page names in navigation order, including the empty name of the reference and
-// the pages of the manual. It does not include the console.
+// Pages returns the names of all pages except the console, in navigation order. They include the
+// pages of the manual and the reference, whose name is empty.
 func Pages() (out []string) {
 	for _, p := range pageList {
 		out = append(out, p.Name)
@@ -160,7 +160,7 @@ type view struct {
 	Delivery            delivery
 	QuickStart, Editing map[string][]sample
 	Manual              []chapter
-	// Document is the text of a page of the manual.
+	// Document is the HTML of a manual page.
 	Document   template.HTML
 	operations map[string]operation
 }
@@ -229,7 +229,8 @@ func newRenderer(doc *huma.OpenAPI, o Options) (*renderer, error) {
 	return &renderer{pages: page.New(files, "reference.html", page.Style(style)), view: v}, nil
 }
 
-// rootOf returns the path of base, or "" if the service is not served below a path.
+// rootOf returns the path of the URL base, without a trailing slash. It returns "" if base has no
+// path.
 func rootOf(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {

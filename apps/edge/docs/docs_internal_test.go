@@ -60,7 +60,7 @@ func TestWebhooksPage_FiguresMatchConstants(t *testing.T) {
 		"There are up to ten attempts. The intervals between them are 5 seconds, 5 and 30 minutes, and 2, 5, 10, 14, 20 and 24 hours, each plus or minus 20%.": slices.Equal(waits,
 			[]time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour}),
 		"Respond with 2xx within 15 seconds.":                                                          publishing.WebhookTimeout == 15*time.Second,
-		"The body has at most 20,000 bytes":                                                            publishing.MaxWebhookBody == 20_000,
+		"The body is at most 20,000 bytes long":                                                        publishing.MaxWebhookBody == 20_000,
 		"disabled after five days without a successful delivery":                                       publishing.WebhookGiveUp == 5*24*hour,
 		"For 24 hours after a rotation, the header also contains a signature with the previous secret": publishing.WebhookOverlap == 24*hour,
 	} {

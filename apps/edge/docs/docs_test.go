@@ -62,7 +62,7 @@ func TestDocs_PagesShowTheirTables(t *testing.T) {
 	for page, words := range map[string][]string{
 		"/docs/errors": {
 			`id="code-outcome_unknown"`, `id="status-429"`, `id="status-503"`, "With Retry-After, the conflict is temporary",
-			"Without it, never repeat the request unchanged", "You have reached a limit of your plan.",
+			"Without Retry-After, never repeat the request unchanged", "You have reached a limit of your plan.",
 			`&#34;retryAfter&#34;: 12`, "docs#create-posts",
 		},
 		"/docs/limits": {

@@ -13,13 +13,13 @@ import (
 	"crier/platform/fault"
 )
 
-// DocumentPath is the path of the OpenAPI document for all routes. PublicDocumentPath is for the
-// public API alone.
+// DocumentPath is the path of the OpenAPI document that describes all routes. The document at
+// PublicDocumentPath describes only the public API.
 const DocumentPath = "/openapi.json"
 
 // Deps holds the dependencies of an API.
 type Deps struct {
-	// Site returns the pages and documents. It returns the same Site each time.
+	// Site returns the pages and documents. Every call returns the same Site.
 	Site func() (*Site, error)
 }
 
@@ -27,7 +27,7 @@ type Deps struct {
 // use.
 type API struct{ deps Deps }
 
-// NewAPI returns an API. It does not check that d is complete.
+// NewAPI returns an API that uses d. It does not check that all fields of d are set.
 func NewAPI(d Deps) *API { return &API{deps: d} }
 
 // GetDocument returns the endpoint for the OpenAPI document with all routes.
@@ -60,7 +60,7 @@ func (a *API) GetReference() route.Endpoint {
 	return route.Raw(d, func(c *fiber.Ctx) error { return a.sendPage(c, "") }, page.Answer("The page."))
 }
 
-// GetPage returns the endpoint for all other pages.
+// GetPage returns the endpoint for the pages that GetReference and GetManualPage do not serve.
 func (a *API) GetPage() route.Endpoint {
 	d := huma.Operation{
 		Summary: "Get a documentation page", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},
@@ -74,7 +74,7 @@ func (a *API) GetPage() route.Endpoint {
 	return route.Raw(d, func(c *fiber.Ctx) error { return a.sendPage(c, c.Params("page")) }, page.Answer("The page."))
 }
 
-// GetManualPage returns the endpoint for the pages of the manual, apart from its first.
+// GetManualPage returns the endpoint for all pages of the manual except the first.
 func (a *API) GetManualPage() route.Endpoint {
 	d := huma.Operation{
 		Summary: "Get a manual page", Tags: []string{"Service"}, Errors: []int{http.StatusNotFound},

@@ -11,7 +11,8 @@ import (
 )
 
 // AddExamples adds the public API's examples to their operations. It returns Internal if an example
-// cannot be read or names an operation or parameter that is not in the document.
+// cannot be read. It also returns Internal if an example names an operation or parameter that is
+// not in the document.
 func AddExamples(doc *huma.OpenAPI) error {
 	examples, err := postapi.Examples()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"crier/platform/fault"
 )
 
-// errorEntry is a status in problem.Catalogue, with the operations of the public API that can
-// respond with it.
+// errorEntry is an entry of problem.Catalogue, together with the public API's operations that can
+// respond with the entry's status.
 type errorEntry struct {
 	problem.Entry
 	Operations []operation
@@ -39,7 +39,8 @@ func (o operation) refusesWith(status string) bool {
 // errorBody is the body of an error response.
 type errorBody struct{ Title, JSON string }
 
-// errorBodies returns an error body of each form, created by the code that responds to requests.
+// errorBodies returns an example of each form of error body. The examples are created by the code
+// that responds to requests.
 func errorBodies() ([]errorBody, error) {
 	const op, billing = "docs.errorBodies", "https://crier.example.com/app/billing"
 	examples := []struct {

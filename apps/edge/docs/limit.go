@@ -8,7 +8,7 @@ import (
 	"crier/publishing"
 )
 
-// InstanceLimits holds limits that other packages enforce and the documentation shows.
+// InstanceLimits holds limits that are enforced by other packages and shown in the documentation.
 type InstanceLimits struct {
 	// Requests is the number of requests that one organization may make per minute.
 	Requests           int
@@ -21,13 +21,14 @@ type InstanceLimits struct {
 	Deliveries time.Duration
 }
 
-// Limits holds the limits that the documentation shows, except for constants of other packages.
+// Limits holds the limits that the documentation shows, other than those that are constants in
+// other packages.
 type Limits struct {
 	Instance InstanceLimits
-	// Writes, Lists, Reads, Statistics, Uploads and Fetches limit how many requests of one
+	// Writes, Lists, Reads, Statistics, Uploads and Fetches limit how many requests from one
 	// organization can run concurrently in one process.
 	Writes, Lists, Reads, Statistics, Uploads, Fetches int
-	// Wait is how long a request waits for one of these slots.
+	// Wait is how long a request waits if too many requests are already running.
 	Wait                   time.Duration
 	Timeout, UploadTimeout time.Duration
 	// The maximum sizes of bodies and headers are in bytes.
@@ -57,7 +58,7 @@ func (l Limits) groups() []LimitGroup {
 
 func (l Limits) requests() []Limit {
 	return []Limit{
-		limitOf("Requests per organization", count(l.Instance.Requests), "a minute, across all keys."),
+		limitOf("Requests per organization", count(l.Instance.Requests), "per minute, across all keys."),
 		limitOf("Concurrent creates and edits", count(l.Writes), atOnce),
 		limitOf("Concurrent post lists and reports", count(l.Lists), atOnce),
 		limitOf("Other concurrent reads", count(l.Reads), atOnce),
@@ -117,7 +118,8 @@ func listLimits() []Limit {
 		limitOf("Date range of a post list", inWords(publishing.MaxRange), "from the first date to the last."),
 		limitOf("Posts in a date range", count(publishing.MaxListed), ""),
 		limitOf("Days in a report", count(publishing.MaxReportDays), ""),
-		limitOf("Texts in a post list", size(publishing.MaxListedBytes), "and the same again for settings."),
+		limitOf("Texts in a post list", size(publishing.MaxListedBytes), "for texts, and the same amount for "+
+			"settings."),
 		limitOf("JSON body of a post list", size(postapi.MaxListAnswer), ""),
 		limitOf("Files per page", count(publishing.MediaPerPage), ""),
 		limitOf("Notifications per page", count(publishing.NotificationsPerPage), ""),
@@ -170,7 +172,8 @@ func count(n int) string {
 	return text
 }
 
-// size returns a number of bytes in the largest unit that divides it. Example: 24 MiB
+// size returns a number of bytes, expressed in the largest unit that divides it evenly. Example: 24
+// MiB
 func size(n int64) string {
 	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
 	i := 0
@@ -180,8 +183,8 @@ func size(n int64) string {
 	return count(int(n)) + " " + units[i]
 }
 
-// inWords returns a duration in the largest unit that divides it evenly and fits into it at least
-// twice. Example: 24 hours
+// inWords returns a duration in words. It uses the largest unit that divides the duration evenly
+// and fits into it at least twice. Example: 24 hours
 func inWords(d time.Duration) string {
 	for _, unit := range []struct {
 		length time.Duration

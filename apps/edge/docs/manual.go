@@ -34,7 +34,7 @@ type manualPage struct {
 // overview is the name of the manual's first page.
 const overview = "using"
 
-// manual returns the chapters in navigation order. Its pages have no titles.
+// manual returns the chapters in navigation order. Their pages have no titles; see titledManual.
 func manual() []chapter {
 	return []chapter{
 		{Title: "Using", Pages: []manualPage{{Name: overview}}},
@@ -52,7 +52,7 @@ func manualPages(folder string, names ...string) (pages []manualPage) {
 	return pages
 }
 
-// titledManual returns the chapters, with the titles of their pages.
+// titledManual returns the chapters and sets the title of each page.
 func titledManual() ([]chapter, error) {
 	chapters := manual()
 	for _, c := range chapters {
@@ -122,18 +122,19 @@ func (p manualPage) render(root string, chapters []chapter) (template.HTML, erro
 	return template.HTML(out.String()), nil
 }
 
-// linker changes the relative links of a page to addresses of the service. A link to a file that
-// the service does not have becomes text, with the file's path in the source code.
+// linker replaces the relative links in a page with URLs on this service. If a link points to a
+// file that the service does not serve, linker replaces the link with its text and the file's path
+// in the source code.
 type linker struct {
 	file string
-	// addresses has the addresses of the pages by their paths below the folder docs.
+	// addresses maps each page's path below the folder docs to the page's URL.
 	addresses map[string]string
 }
 
 // Transform implements parser.ASTTransformer.
 func (l linker) Transform(page *ast.Document, _ text.Reader, _ parser.Context) {
 	var links []*ast.Link
-	// The function returns no error, so Walk does not either.
+	// The function never returns an error, so Walk does not either.
 	_ = ast.Walk(page, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if link, ok := n.(*ast.Link); ok && entering {
 			links = append(links, link)
@@ -158,7 +159,7 @@ func (l linker) Transform(page *ast.Document, _ text.Reader, _ parser.Context) {
 	}
 }
 
-// replaceByText replaces a link with its content, followed by the path of a file.
+// replaceByText replaces a link with its text, followed by the file's path.
 func replaceByText(link *ast.Link, file string) {
 	parent := link.Parent()
 	for child := link.FirstChild(); child != nil; child = link.FirstChild() {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// PublicDocumentPath is the path of the public API's OpenAPI document. This path is not an
-// operation of the public API.
+// PublicDocumentPath is the path of the public API's OpenAPI document. No operation of the public
+// API has this path.
 const PublicDocumentPath = publicPrefix + "openapi.json"
 
 // aliasNote describes the aliases of the public API in the public document.
@@ -71,8 +71,8 @@ func sectionOf(op map[string]any) string {
 
 const schemaPrefix = "#/components/schemas/"
 
-// useSchemas copies from all to used the schemas that a decoded JSON value refers to, directly or
-// through other schemas.
+// useSchemas copies from all to used the schemas that the decoded JSON value v refers to, directly
+// or through other schemas.
 func useSchemas(v any, all, used map[string]any) {
 	switch value := v.(type) {
 	case map[string]any:

@@ -6,9 +6,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// firstPost is the body of a reader's first post, which is text only and published immediately. The
-// date has no effect, but it is in the future for readers who turn the post into a draft and then
-// schedule it.
+// firstPost is the request body for a reader's first post, which contains only text and is
+// published immediately. The date has no effect. It is in the future for readers who turn the post
+// into a draft and then schedule it.
 const firstPost = `{
   "type": "now",
   "date": "2035-01-01T09:00:00Z",
@@ -46,8 +46,8 @@ const editedPost = `{
   ]
 }`
 
-// quickStart returns the samples for the quick start's steps, by operation id. The samples need
-// CRIER_API_KEY, CHANNEL_ID and POST_ID in the environment, but nothing else that has to be created
+// quickStart returns the samples for the steps of the quick start, by operation id. The samples
+// need CRIER_API_KEY, CHANNEL_ID and POST_ID in the environment. Nothing else has to be created
 // first.
 func quickStart(operations map[string]operation, base string) (map[string][]sample, error) {
 	create := callOf(operations["create-posts"], base)
@@ -59,7 +59,7 @@ func quickStart(operations map[string]operation, base string) (map[string][]samp
 }
 
 // editing returns the samples for the page about editing, moving and canceling a post, by step
-// name. In addition to the quick start's variables, they need PUBLISH_DATE.
+// name. The samples need PUBLISH_DATE in addition to the quick start's variables.
 func editing(operations map[string]operation, base string) (map[string][]sample, error) {
 	edit := func(kind string) call {
 		c := callOf(operations["create-posts"], base)
@@ -77,7 +77,8 @@ func editing(operations map[string]operation, base string) (map[string][]sample,
 	})
 }
 
-// callWithPost returns a call to an operation without a body. The id in the path is POST_ID.
+// callWithPost returns a call to an operation, without a body. In the path, POST_ID stands for the
+// id.
 func callWithPost(o operation, base string) call {
 	c := call{Method: o.Method, URL: base + o.Path}
 	if strings.Contains(o.Path, "{id}") {

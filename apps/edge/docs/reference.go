@@ -12,7 +12,7 @@ import (
 
 const (
 	publicPrefix = "/public/v1/"
-	// aliasPrefix is a second prefix for the public API's paths.
+	// aliasPrefix is a second prefix under which the public API is served.
 	aliasPrefix = "/api/public/v1/"
 )
 
@@ -50,8 +50,8 @@ type answer struct {
 // Public reports whether the operation belongs to the public API.
 func (o operation) Public() bool { return isPublic(o.Path) }
 
-// Needs returns the credentials that a request can use, or "" if it needs none. Example: cookie or
-// session
+// Needs names the credentials that a request can use. It returns "" if a request needs none.
+// Example: cookie or session
 func (o operation) Needs() string {
 	var names []string
 	for _, one := range o.Security {
@@ -60,7 +60,8 @@ func (o operation) Needs() string {
 	return strings.Join(names, " or ")
 }
 
-// operationsOf returns the document's operations by id, without the aliases of the public API.
+// operationsOf returns the document's operations by id. It leaves out the aliases of the public
+// API.
 func operationsOf(doc *huma.OpenAPI, base string) (map[string]operation, error) {
 	out := map[string]operation{}
 	for _, item := range doc.Paths {
@@ -149,8 +150,9 @@ var order = []string{
 // section returns the name of an operation's section, which is its first tag.
 func (o operation) section() string { return o.Tags[0] }
 
-// groups returns the sections of the public API and the sections of the other operations. The
-// anchors have different prefixes, so that both can have a section with the same name.
+// groups returns the sections of the public API and the sections of all other operations. The two
+// kinds of sections have different anchor prefixes, because a section of one kind can have the same
+// name as a section of the other.
 func groups(operations map[string]operation) (public, application []group) {
 	sections := map[bool]map[string][]operation{true: {}, false: {}}
 	for _, o := range operations {

@@ -1,11 +1,11 @@
 package docs
 
-// repetition says what repeating a request with the same content does.
+// repetition describes what happens if a request is repeated with the same content.
 type repetition struct {
 	// Operation is the id of an operation of the public API.
 	Operation string
 	Effect    Effect
-	// Text says what else the reader must know, or is "" if the effect says enough.
+	// Text is anything else the reader must know. It is "" if the effect says enough.
 	Text string
 }
 
@@ -13,30 +13,31 @@ type repetition struct {
 type Effect string
 
 const (
-	// EffectSame means that everything stays as the first request left it, and that the response is
-	// the same.
+	// EffectSame means that the second request changes nothing and gets the same response as the
+	// first.
 	EffectSame Effect = "same"
-	// EffectRefused means that the request is rejected and nothing changes.
+	// EffectRefused means that the second request is rejected and changes nothing.
 	EffectRefused Effect = "refused"
-	// EffectAgain means that the request takes effect a second time.
+	// EffectAgain means that the second request takes effect as well.
 	EffectAgain Effect = "again"
 )
 
 // repetitions lists every operation of the public API that changes something. GET requests that are
-// not listed change nothing. A test in tests/contract makes the calls.
+// not listed change nothing. A test in tests/contract checks this by making the calls.
 var repetitions = []repetition{
 	{Operation: "change-post-settings", Effect: EffectSame},
 	{
 		Operation: "change-status", Effect: EffectSame,
-		Text: "Only without republish, and only until the post is published; after that, it returns 409.",
+		Text: "This applies only to requests without republish, and only until the post is published. After that, " +
+			"the request returns 409.",
 	},
-	{Operation: "check-posts", Effect: EffectSame, Text: "It changes nothing."},
+	{Operation: "check-posts", Effect: EffectSame, Text: "The request changes nothing."},
 	{Operation: "set-queue-plan", Effect: EffectSame},
 	{Operation: "update-tag", Effect: EffectSame},
 	{
 		Operation: "update-webhook", Effect: EffectSame,
-		Text: "Only without secret. If the same secret is sent twice, it replaces itself, and the secret before it " +
-			"stops signing.",
+		Text: "This applies only to requests without secret. If you send the same secret twice, it replaces itself, " +
+			"and deliveries are no longer signed with the secret before it.",
 	},
 
 	{Operation: "create-tag", Effect: EffectRefused, Text: "409: a tag already has this name. Check the list of tags."},
@@ -47,60 +48,63 @@ var repetitions = []repetition{
 	{Operation: "delete-post", Effect: EffectRefused, Text: "404: the post no longer exists."},
 	{Operation: "delete-tag", Effect: EffectRefused, Text: "404: the tag no longer exists."},
 	{Operation: "delete-webhook", Effect: EffectRefused, Text: "404: the webhook no longer exists."},
-	{Operation: "request-approval", Effect: EffectRefused, Text: "409 while the first approval request is pending."},
+	{Operation: "request-approval", Effect: EffectRefused, Text: "409: the first approval request is still pending."},
 	{Operation: "set-release", Effect: EffectRefused, Text: "409: the post already has a release id."},
 
 	{
 		Operation: "change-status", Effect: EffectAgain,
-		Text: "With republish: true. Each request publishes the post again, where people can see it.",
+		Text: "With republish: true, each request publishes the post again, where people can see it.",
 	},
 	{
 		Operation: "create-posts", Effect: EffectAgain,
-		Text: "Without an Idempotency-Key. Each request creates new posts and, with republish: true, publishes an " +
+		Text: "Without an Idempotency-Key, each request creates new posts or, with republish: true, publishes the " +
 			"edited post again.",
 	},
 	{
 		Operation: "authorize-connector", Effect: EffectAgain,
-		Text: "It starts a new connection attempt. The first one expires.",
+		Text: "The second request starts a new connection attempt, and the first attempt expires.",
 	},
 	{
 		Operation: "create-webhook", Effect: EffectAgain,
-		Text: "It creates another webhook with its own secret. Check the list of webhooks first.",
+		Text: "The second request creates another webhook with its own secret. Check the list of webhooks first.",
 	},
 	{
 		Operation: "find-any-slot", Effect: EffectAgain,
-		Text: "It holds a different time. The first one is free again after two minutes.",
+		Text: "The second request holds a different time. The first time is free again after two minutes.",
 	},
 	{
 		Operation: "find-slot", Effect: EffectAgain,
-		Text: "It holds a different time. The first one is free again after two minutes.",
+		Text: "The second request holds a different time. The first time is free again after two minutes.",
 	},
 	{
 		Operation: "get-social-url", Effect: EffectAgain,
-		Text: "It starts a new connection attempt. The first one expires.",
+		Text: "The second request starts a new connection attempt, and the first attempt expires.",
 	},
 	{
 		Operation: "replay-delivery", Effect: EffectAgain,
-		Text: "Once the previous replay has ended, it sends the delivery again, with the same webhook-id.",
+		Text: "Once the previous replay has ended, the second request sends the delivery again, with the same " +
+			"webhook-id.",
 	},
 	{
 		Operation: "rotate-webhook-secret", Effect: EffectAgain,
-		Text: "It replaces the secret again. If you did not receive the new secret, send the request again: " +
-			"deliveries are then signed with the last two secrets.",
+		Text: "The second request replaces the secret again. If you did not receive the new secret, send the request " +
+			"again: deliveries are then signed with the last two secrets.",
 	},
-	{Operation: "test-webhook", Effect: EffectAgain, Text: "It sends another test event."},
+	{Operation: "test-webhook", Effect: EffectAgain, Text: "The second request sends another test event."},
 	{
 		Operation: "upload", Effect: EffectAgain,
-		Text: "It creates another file, with its own name and URL. Identical bytes are stored and counted only once.",
+		Text: "The second request creates another file, with its own name and URL. Identical bytes are stored and " +
+			"counted only once.",
 	},
 	{
 		Operation: "upload-from-url", Effect: EffectAgain,
-		Text: "It creates another file, with its own name and URL. Identical bytes are stored and counted only once.",
+		Text: "The second request creates another file, with its own name and URL. Identical bytes are stored and " +
+			"counted only once.",
 	},
 	{Operation: "trigger-tool", Effect: EffectAgain, Text: "The effect depends on the tool and the platform."},
 }
 
-// repeated is a repetition as the page shows it.
+// repeated is a repetition in the form that the page shows.
 type repeated struct {
 	repetition
 	Operation operation

@@ -12,8 +12,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// sampleFiles contains a template for each language, samples/<id>.tmpl. For webhooks, it contains
-// the code that verifies them, verify/verify.<extension>, and servers that receive them,
+// sampleFiles contains a template for each language, samples/<id>.tmpl. For webhooks, it also
+// contains code that verifies deliveries, verify/verify.<extension>, and servers that receive them,
 // verify/receiver.<extension>.
 //
 //go:embed samples/*.tmpl verify/*
@@ -53,7 +53,7 @@ type call struct {
 	// Key is set if the request has an Idempotency-Key, which the sample generates.
 	Key bool
 	// Variables lists the environment variables that are used in the URL or in strings in the body.
-	// No name is part of another name.
+	// No variable's name contains another's.
 	Variables []string
 }
 
@@ -67,7 +67,7 @@ func (c call) in(text string) bool {
 	return slices.ContainsFunc(c.Variables, func(name string) bool { return strings.Contains(text, name) })
 }
 
-// Insert returns text with before and after around each variable.
+// Insert returns text with before and after inserted around each variable.
 func (c call) Insert(text, before, after string) string {
 	for _, name := range c.Variables {
 		text = strings.ReplaceAll(text, name, before+name+after)
@@ -75,7 +75,7 @@ func (c call) Insert(text, before, after string) string {
 	return text
 }
 
-// Replace returns text with each quoted variable, including its quotes, replaced by before, the
+// Replace returns text after replacing each quoted variable, including its quotes, with before, the
 // variable and after.
 func (c call) Replace(text, before, after string) string {
 	for _, name := range c.Variables {
@@ -162,8 +162,8 @@ func shell(text string) string { return strings.ReplaceAll(text, "'", `'\''`) }
 // indented returns text with a prefix before every line except the first.
 func indented(prefix, text string) string { return strings.ReplaceAll(text, "\n", "\n"+prefix) }
 
-// forReceivers returns the code in verify/<name>.<extension> for each language that has an
-// extension.
+// forReceivers returns the webhook code in verify/<name>.<extension> for each language that has
+// such files.
 func forReceivers(name string) (out []sample, err error) {
 	for _, l := range languages {
 		if l.extension == "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// line describes a member of a schema or a header of a response. If a value has several forms, a
-// line can also be the title of one form.
+// line describes a member of a schema or a header of a response. If a value can have several forms,
+// a line can also be the title of one of these forms.
 type line struct {
 	// Form is the title of a form. If it is set, the other fields are empty.
 	Form string
@@ -22,8 +22,8 @@ type line struct {
 	Required bool
 }
 
-// maxDepth is how many levels of nested members are shown. Deeper members are not shown; the reader
-// sees only the type of the member that contains them.
+// maxDepth is how many levels of nested members are shown. For deeper members, the reader sees only
+// the type of the member that contains them.
 const maxDepth = 7
 
 // anyName stands for the name of a member that can have any name.
@@ -32,8 +32,9 @@ const anyName = "{name}"
 // schemaLines returns the members of a value, each followed by its own members.
 func schemaLines(doc *huma.OpenAPI, s *huma.Schema) []line { return membersOf(doc, s, "", 0) }
 
-// membersOf returns the members of a value at a path: an object's members, the members of an
-// array's elements, and the members of each form if the value has several.
+// membersOf returns the members of a value at a path. They are an object's members or the members
+// of an array's elements. If the value has several forms, they also include the members of each
+// form.
 func membersOf(doc *huma.OpenAPI, s *huma.Schema, path string, depth int) (out []line) {
 	s = resolve(doc, s)
 	if depth > maxDepth {
@@ -95,7 +96,7 @@ func values(doc *huma.OpenAPI, s *huma.Schema) (out []string) {
 			out = append(out, fmt.Sprint(v))
 		}
 	}
-	// Enums that huma must not check are documented as an extension.
+	// Enums that huma must not enforce are documented as an extension.
 	documented, _ := s.Extensions["enum"].([]string)
 	out = append(out, documented...)
 	for _, form := range forms(s) {

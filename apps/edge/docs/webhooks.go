@@ -9,7 +9,7 @@ import (
 )
 
 // webhookEvent is an event that a webhook can subscribe to. When says what triggers the event. A
-// test in tests/contract makes each case happen.
+// test in tests/contract triggers each event.
 type webhookEvent struct {
 	Event publishing.WebhookEvent
 	When  string
@@ -26,7 +26,7 @@ var webhookEvents = []webhookEvent{
 	{Event: publishing.WebhookApprovalRequested, When: "Approval of a draft was requested."},
 	{
 		Event: publishing.WebhookApprovalResolved,
-		When: "The request was answered, was withdrawn or expired, or its post was edited or scheduled. " +
+		When: "The approval request was answered, was withdrawn or expired, or its post was edited or scheduled. " +
 			"approval.status shows the result. VOID means that an approval is no longer valid, because it was " +
 			"withdrawn or the post was changed.",
 	},
@@ -35,14 +35,16 @@ var webhookEvents = []webhookEvent{
 // delivery is a webhook delivery as its receiver sees it.
 type delivery struct {
 	Secret string
-	// Now is a time, in seconds since 1970, at which the delivery is recent enough to be accepted.
+	// Now is a time, in seconds since 1970, at which the delivery is still recent enough to be
+	// accepted.
 	Now     string
 	Headers []header
 	// Body is the body as sent. Indented is the same JSON with one member per line.
 	Body, Indented string
 }
 
-// exampleDelivery returns a delivery created by the code that sends real deliveries.
+// exampleDelivery returns an example delivery. It is created by the code that sends real
+// deliveries.
 func exampleDelivery() (delivery, error) {
 	x, err := webhook.NewExample()
 	if err != nil {

@@ -57,8 +57,8 @@ func (a *API) GetHealth() route.Endpoint {
 		route.Answer[HealthResponse](http.StatusServiceUnavailable, "A check failed, or the service is about to stop."))
 }
 
-// HealthResponse is the response of GET /health. While the service is draining, Status is draining
-// whether or not the checks succeed.
+// HealthResponse is the response of GET /health. While the service is draining, Status is draining,
+// regardless of the checks.
 type HealthResponse struct {
 	Status  string            `json:"status" enum:"ok,unavailable,draining"`
 	Version string            `json:"version"`
@@ -68,8 +68,8 @@ type HealthResponse struct {
 // TransformSchema implements huma.SchemaTransformer. It adds the descriptions that are too long for
 // a struct tag.
 func (HealthResponse) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	s.Properties["checks"].Description = "Status of each dependency: ok, degraded with the problem (requests are " +
-		"still served), or only the problem."
+	s.Properties["checks"].Description = "Status of each dependency: ok, degraded followed by the problem, or only " +
+		"the problem. While a dependency is degraded, requests are still served."
 	return s
 }
 

@@ -34,11 +34,11 @@ type QueueResponse struct {
 	Due           int     `json:"due" doc:"Number of posts that could be published now."`
 	Overdue       int     `json:"overdue" doc:"Number of posts that have been due for more than 30 seconds."`
 	OldestSeconds float64 `json:"oldestSeconds" doc:"How long the oldest due post has been due, in seconds."`
-	Waiting       int     `json:"waiting" doc:"Number of due posts that wait for another post on the same channel, for a back-off or for the interval between late posts."`
+	Waiting       int     `json:"waiting" doc:"Number of due posts that are waiting for another post on the same channel, for the end of a back-off, or for the interval between late posts."`
 	Held          int     `json:"held" doc:"Number of due posts that are paused or whose channel must be reconnected."`
 	Publishing    int     `json:"publishing" doc:"Number of posts that are being sent."`
 	Unknown       int     `json:"unknown" doc:"Number of posts whose outcome is not known yet."`
-	Next          *string `json:"next,omitempty" format:"date-time" doc:"When the next post is due; only in the queue publish."`
+	Next          *string `json:"next,omitempty" format:"date-time" doc:"When the next post is due. Set only for the queue named publish."`
 }
 
 // headerMonitor carries the operator's token on the public listener.
@@ -48,8 +48,8 @@ const headerMonitor = "X-Monitor-Token"
 // returns Forbidden without MONITOR_TOKEN, and NotFound for an unknown queue.
 func (a *API) QueueStats() route.Endpoint {
 	d := route.Describe("Service", "Get queue statistics", 403, 404)
-	d.Description = "Only for the operator, who sends MONITOR_TOKEN. METRICS_LISTEN serves the same data without a " +
-		"token."
+	d.Description = "Only for the operator. The request must contain MONITOR_TOKEN. METRICS_LISTEN serves the same " +
+		"data without a token."
 	text := &huma.Schema{Type: huma.TypeString}
 	d.Parameters = []*huma.Param{
 		{

@@ -19,8 +19,8 @@ func (a *API) Root() route.Endpoint {
 	d := route.Describe("Service", "Check that the service is running")
 	d.Parameters = []*huma.Param{{
 		Name: session.CookieInvite, In: "query", Schema: text,
-		Description: "Token of an invitation whose emailed link has the token in the query. The invitation is " +
-			"offered but not accepted.",
+		Description: "Token of an invitation, as contained in older invitation links. The invitation is offered to " +
+			"the person but not accepted.",
 	}}
 	return route.Raw(d, a.root, route.Content(http.StatusOK, "The service is running.", fiber.MIMETextPlain, text),
 		route.Content(http.StatusSeeOther, "Redirect to the dashboard, with the invitation in the fragment.", "", nil))
@@ -28,9 +28,9 @@ func (a *API) Root() route.Endpoint {
 
 var tokenForm = regexp.MustCompile(`^[0-9A-Za-z]{43}$`)
 
-// root responds that the service is running. If the query has an invitation token, as in older
-// links, root redirects to the dashboard with the token in the fragment, as in current links. The
-// browser's next sign-in then offers the invitation.
+// root responds that the service is running. Older invitation links lead here, with the token in
+// the query. For such a link, root redirects to the dashboard with the token in the fragment, as in
+// current links, and sets a cookie. The browser's next sign-in then offers the invitation.
 func (a *API) root(c *fiber.Ctx) error {
 	token := c.Query(session.CookieInvite)
 	if !tokenForm.MatchString(token) {

@@ -16,15 +16,15 @@ import (
 	"crier/platform/fault"
 )
 
-// Kind holds an asset's properties other than its content.
+// Kind holds the properties of an asset apart from its content.
 type Kind struct {
 	// Type is the content type.
 	Type string
-	// Policy is the Content-Security-Policy; see Policy. If it is empty, the service's default
-	// policy applies.
+	// Policy is the asset's Content-Security-Policy; see the function Policy. If it is empty, the
+	// service's default policy applies.
 	Policy string
-	// Immutable means that the asset's URL changes with its content. Browsers cache such an asset
-	// for a year. For any other asset, they check for a new version each time.
+	// Immutable means that the asset's URL changes whenever its content changes. Browsers cache
+	// such an asset for a year. Before using any other cached asset, they check for a new version.
 	Immutable bool
 }
 
@@ -35,7 +35,7 @@ func (k Kind) caching() string {
 	return "no-cache"
 }
 
-// Asset is a page or a file that is the same for all requests. It is kept compressed and is safe
+// Asset is a page or a file that is the same for all requests. It is stored compressed and is safe
 // for concurrent use.
 type Asset struct {
 	kind       Kind
@@ -79,8 +79,8 @@ func CompressedAsset(kind Kind, compressed []byte) (*Asset, error) {
 // Content returns a reader for the uncompressed content.
 func (a *Asset) Content() (io.Reader, error) { return gzip.NewReader(bytes.NewReader(a.compressed)) }
 
-// Send responds with the asset. The response is compressed if the client accepts gzip, and has no
-// body if the client already has the asset. The error is always Internal.
+// Send responds with the asset. If the client accepts gzip, the response is compressed. If the
+// client already has the asset, the response has no body. If Send fails, it returns Internal.
 func (a *Asset) Send(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderContentType, a.kind.Type)
 	c.Set(fiber.HeaderCacheControl, a.kind.caching())

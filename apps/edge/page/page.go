@@ -24,7 +24,7 @@ import (
 // NoIndex is the value of X-Robots-Tag for responses that search engines must not list.
 const NoIndex = "noindex, nofollow"
 
-// Time is the layout of times for people, in UTC.
+// Time is the layout for human-readable times, in UTC.
 const Time = "Monday, 2 January 2006, 15:04 UTC"
 
 // Page is an HTML page whose content depends on the request. It is safe for concurrent use.
@@ -36,9 +36,9 @@ type Page struct {
 }
 
 // New returns the page whose template has the given name. All templates in files are parsed, so
-// pages can share parts. The page may load only what its needs allow. In its templates, {{style}}
-// is the style sheet given to Style. If the templates are invalid, the methods that render the page
-// return Internal.
+// pages can share parts. The page may load only what needs allows. In the templates, {{style}}
+// inserts the style sheet passed to Style. If a template is invalid, the methods that render the
+// page return Internal.
 func New(files fs.FS, name string, needs ...Need) *Page {
 	style := template.CSS("")
 	for _, n := range needs {
@@ -66,15 +66,16 @@ func (p *Page) Send(c *fiber.Ctx, status int, view any) error {
 	return c.Status(status).Send(content)
 }
 
-// SetHeaders sets the page's headers except the content type. Use it for a redirect to the page.
+// SetHeaders sets the page's headers, except for the content type. Use it when redirecting to the
+// page.
 func (p *Page) SetHeaders(c *fiber.Ctx) {
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	c.Set(fiber.HeaderContentSecurityPolicy, p.policy)
 	protect(c)
 }
 
-// Asset returns the page as an asset, for pages that are the same for every request. Search engines
-// may list it.
+// Asset renders the page as an asset. Use it for a page that is the same for every request. Search
+// engines may list the asset.
 func (p *Page) Asset(view any) (*Asset, error) {
 	content, err := p.render(view)
 	if err != nil {
@@ -94,8 +95,8 @@ func (p *Page) render(view any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// SetForeignHeaders sets the headers of a page or file that another server produced. It keeps that
-// server's Content-Security-Policy. If the server sent none, the content is sandboxed and may load
+// SetForeignHeaders sets the headers for a page or file that another server produced. It keeps the
+// Content-Security-Policy of that server. If there is none, the content is sandboxed and may load
 // nothing.
 func SetForeignHeaders(c *fiber.Ctx) {
 	if c.GetRespHeader(fiber.HeaderContentSecurityPolicy) == "" {
@@ -113,7 +114,7 @@ func protect(c *fiber.Ctx) {
 }
 
 // Problem returns the status and the message that a page shows for an error, and records the error
-// for the log. For a nil error it returns 200 and no message.
+// for the log. If err is nil, Problem returns 200 and an empty message.
 func Problem(c *fiber.Ctx, err error) (status int, message string) {
 	if err == nil {
 		return http.StatusOK, ""

@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// Self allows the origin of the page itself.
+// Self stands for the page's own origin.
 const Self = "'self'"
 
-// Need is something that a page loads or does, which its Content-Security-Policy must allow.
+// Need is something that a page loads or does and that its Content-Security-Policy must therefore
+// allow.
 type Need struct {
 	directive, sources string
 	style              string // the style sheet of Style
@@ -43,9 +44,9 @@ func allow(directive string, origins []string) Need {
 	return Need{directive: directive, sources: strings.Join(origins, " ")}
 }
 
-// Policy returns the Content-Security-Policy of a page with the given needs, in the given order.
-// The policy allows nothing else: no scripts, no frames around the page, and no forms. Each kind of
-// need may be given only once, because browsers ignore a repeated directive.
+// Policy returns a Content-Security-Policy that allows the given needs, in the given order, and
+// nothing else. In particular, no site may show the page in a frame. Each kind of need may be given
+// only once, because browsers ignore a repeated directive.
 func Policy(needs ...Need) string {
 	directives, forms := []string{"default-src 'none'"}, false
 	for _, n := range needs {

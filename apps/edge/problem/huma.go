@@ -17,8 +17,8 @@ var (
 	missing = regexp.MustCompile(`^expected required property (.+) to be present$`)
 )
 
-// notDecoded is the prefix of every DecodeError message. FromHuma needs it to recognize the error,
-// because huma keeps only a decoder error's text.
+// notDecoded is the prefix of every DecodeError message. FromHuma uses it to recognize a
+// DecodeError, because huma keeps only the text of a decoder's error.
 const notDecoded = "the body cannot be decoded: "
 
 // DecodeError explains why a body cannot be decoded.
@@ -32,8 +32,8 @@ type DecodeError struct {
 // Error returns the field and the rule in a form that FromHuma parses.
 func (e DecodeError) Error() string { return notDecoded + cmp.Or(e.Field, "body") + " " + e.Rule }
 
-// FromHuma returns the response to an error that huma found. It changes the statuses 422 and 415 to
-// 400, and hides the cause of a 5xx error.
+// FromHuma returns the response to an error that huma reports. It changes the statuses 422 and 415
+// to 400, and hides the cause of a 5xx error.
 func FromHuma(status int, msg string, errs ...error) huma.StatusError {
 	if status == http.StatusUnprocessableEntity || status == http.StatusUnsupportedMediaType {
 		status = http.StatusBadRequest
@@ -66,7 +66,8 @@ func FromHuma(status int, msg string, errs ...error) huma.StatusError {
 	return b
 }
 
-// rule returns "<field> <rule>" in the wording of our own validation. Example: posts is required
+// rule returns "<field> <rule>" in the wording that our own validation uses. Example: posts is
+// required
 func rule(d *huma.ErrorDetail) string {
 	field := index.ReplaceAllString(d.Location, ".$1")
 	for _, part := range []string{"body.", "query.", "path.", "header."} {

@@ -34,7 +34,7 @@ type Fault struct {
 	More       int            `json:"more,omitempty" doc:"Number of errors that are not listed in message and errors."`
 	URL        string         `json:"url,omitempty" doc:"URL at which the plan can be changed; only with 402."`
 	Limit      string         `json:"limit,omitempty" doc:"The limit that was reached: channels, posts, webhooks, members or organizations; only with 402."`
-	Current    *int           `json:"current,omitempty" doc:"Current usage; for posts, in the billing month. Only with 402."`
+	Current    *int           `json:"current,omitempty" doc:"Current usage; for posts, the usage in the current billing month. Only with 402."`
 	Allowed    *int           `json:"allowed,omitempty" doc:"Maximum that the plan allows; only with 402."`
 	Enroll     bool           `json:"mfaEnrollmentRequired,omitempty" doc:"true if you must enable a second factor; only with 403."`
 	Code       bool           `json:"mfaCodeRequired,omitempty" doc:"true if you must repeat the request with a code from your second factor; only with 400."`
@@ -56,7 +56,7 @@ type Text struct {
 	Many []string
 }
 
-// MarshalJSON returns a string or an array. Its errors come from json.Marshal.
+// MarshalJSON returns a string or an array. It returns any error from json.Marshal.
 func (t Text) MarshalJSON() ([]byte, error) {
 	if t.Many != nil {
 		return json.Marshal(t.Many)
@@ -85,7 +85,7 @@ func (b *Fault) GetHeaders() http.Header { return b.headers }
 
 type row struct {
 	status int
-	// message is used for faults without a message.
+	// message is the default for faults that have no message of their own.
 	message string
 	// remedy tells a client what to do.
 	remedy string
@@ -96,7 +96,7 @@ const (
 	serviceUnavailable = "The service is not available right now; try again soon."
 )
 
-// table holds each kind of fault that has its own status. All other kinds become 500.
+// table holds the kinds of faults that have a status of their own. All other kinds become 500.
 var table = map[fault.Kind]row{
 	fault.Invalid: {
 		status: http.StatusBadRequest, message: "The request is not valid.",
@@ -109,7 +109,7 @@ var table = map[fault.Kind]row{
 	},
 	fault.Quota: {
 		status: http.StatusPaymentRequired, message: "You have reached a limit of your plan.",
-		remedy: "limit is the limit that was reached, and url is where the plan can be changed.",
+		remedy: "limit names the limit that was reached. The plan can be changed at url.",
 	},
 	fault.Forbidden: {
 		status: http.StatusForbidden, message: "Forbidden",
@@ -121,9 +121,9 @@ var table = map[fault.Kind]row{
 	},
 	fault.Conflict: {
 		status: http.StatusConflict, message: "The request conflicts with the current state.",
-		remedy: "With Retry-After, the conflict is temporary, for example because a post is being published: send " +
-			"the same request again after the wait. Without it, never repeat the request unchanged: read the current " +
-			"state first. The description of the operation explains its conflicts.",
+		remedy: "With Retry-After, the conflict is temporary, for example because a post is being published: wait " +
+			"that long, then send the same request again. Without Retry-After, never repeat the request unchanged: " +
+			"read the current state first. The operation's description explains when it returns 409.",
 	},
 	fault.Gone: {
 		status: http.StatusGone, message: "This is no longer available.", remedy: "Request a new link.",
@@ -160,9 +160,9 @@ type Entry struct {
 	Status int
 	// Name is the status in words.
 	Name string
-	// Messages are the default messages of errors with this status.
+	// Messages are the default messages for errors with this status.
 	Messages []string
-	// Remedy tells a client what to do, or is "" if the message already does.
+	// Remedy tells a client what to do. It is empty if the message already says so.
 	Remedy string
 }
 
@@ -191,9 +191,9 @@ func Catalogue() []Entry {
 
 const internal = "Internal server error"
 
-// Of returns the response to an error. It returns a *Fault unchanged. An error that is neither a
-// fault nor a router error becomes a 500 that does not show its cause. billing is the URL in a 402
-// response.
+// Of returns the response to an error. If err is a *Fault, Of returns it unchanged. An error that
+// is neither a fault nor a router error becomes a 500 that hides its cause. billing is the URL in a
+// 402 response.
 func Of(err error, billing string) *Fault {
 	var body *Fault
 	if errors.As(err, &body) {
@@ -223,8 +223,8 @@ func newFault(status int, message string) *Fault {
 	return &Fault{StatusCode: status, Message: Text{One: message}, Msg: message, headers: http.Header{}}
 }
 
-// addDetails adds f's remedy, limit, wait, fields and items to b. If f has items, Msg and Message
-// are set to the first item's message.
+// addDetails adds f's remedy, limit, retry delay, fields and items to b. If f has items, Msg and
+// Message are set to the message of the first item.
 func (b *Fault) addDetails(f *fault.Error) {
 	b.Enroll, b.Code = f.Remedy == fault.RemedyEnroll, f.Remedy == fault.RemedyCode
 	if f.Limit != nil {
@@ -261,14 +261,14 @@ func (b *Fault) setRules(rules []string) {
 	b.Word = http.StatusText(b.StatusCode)
 }
 
-// setRetryAfter sets the wait in the body and the header, rounded up to whole seconds and at least
-// one second.
+// setRetryAfter sets the retry delay in the body and the header. It rounds d up to whole seconds
+// and to at least one second.
 func (b *Fault) setRetryAfter(d time.Duration) {
 	b.RetryAfter = max(1, int(math.Ceil(d.Seconds())))
 	b.headers.Set("Retry-After", strconv.Itoa(b.RetryAfter))
 }
 
-// routing maps a status to the message for an error from the router or the server.
+// routing maps the status of an error from the router or the server to the message in the response.
 var routing = map[int]string{
 	http.StatusBadRequest:                   "The request is not well-formed HTTP.",
 	http.StatusNotFound:                     "There is no such route.",
@@ -290,7 +290,7 @@ func ofFiber(e *fiber.Error) *Fault {
 	return newFault(e.Code, cmp.Or(routing[e.Code], http.StatusText(e.Code)))
 }
 
-// Write sends the body with its status and headers. Its error comes from the JSON encoder.
+// Write sends the body with its status and headers. It returns any error from the JSON encoder.
 func (b *Fault) Write(c *fiber.Ctx) error {
 	for name, values := range b.headers {
 		for _, v := range values {
@@ -303,13 +303,13 @@ func (b *Fault) Write(c *fiber.Ctx) error {
 	return c.Status(b.StatusCode).JSON(b)
 }
 
-// notOurs lists the statuses of 500 or above that are not failures of this service.
+// notOurs lists the statuses of 500 or above that do not mean that this service has failed.
 var notOurs = []int{
 	http.StatusNotImplemented, http.StatusBadGateway, http.StatusHTTPVersionNotSupported, http.StatusLoopDetected,
 }
 
-// Level returns the log level for a response: Error if the status is 500 or above and a failure of
-// this service, otherwise Info.
+// Level returns the log level for a response. The level is Error if the status is 500 or above and
+// means that this service has failed. Otherwise, it is Info.
 func Level(status int) slog.Level {
 	if status >= 500 && !slices.Contains(notOurs, status) {
 		return slog.LevelError

@@ -20,7 +20,7 @@ const (
 	day         = 24 * 60 * 60
 )
 
-// These patterns match week dates, ordinal dates, and 24:00, the end of a day.
+// These patterns match a week date, an ordinal date, and the time 24:00 at the end of a day.
 var (
 	weekDate    = regexp.MustCompile(`^(\d{4})(?:-W(\d\d)-([1-7])|W(\d\d)([1-7]))($|[T ])`)
 	ordinalDate = regexp.MustCompile(`^(\d{4})-?(\d{3})($|[T ])`)
@@ -53,7 +53,7 @@ func calendarDate(s string) string {
 	return s
 }
 
-// likeCalendar returns a date in extended or basic form, followed by rest.
+// likeCalendar formats date as a calendar date in extended or basic form, and appends rest.
 func likeCalendar(date time.Time, extended bool, rest string) string {
 	if extended {
 		return date.Format(time.DateOnly) + rest
@@ -67,7 +67,7 @@ func cutEndOfDay(s string) (out string, ends bool) {
 	return out, out != s
 }
 
-// FormatTime returns a time in the format of all responses, UTC with milliseconds, or "" for the
+// FormatTime formats a time as in all responses, in UTC with milliseconds. It returns "" for the
 // zero time. Example: 2026-01-02T15:04:05.000Z
 func FormatTime(t time.Time) string {
 	if t.IsZero() {
@@ -76,7 +76,7 @@ func FormatTime(t time.Time) string {
 	return t.UTC().Format(publishing.WireTime)
 }
 
-// OptionalTime formats a time like FormatTime, or returns nil for nil.
+// OptionalTime formats a time like FormatTime, or returns nil if t is nil.
 func OptionalTime(t *time.Time) *string {
 	if t == nil {
 		return nil
@@ -85,23 +85,23 @@ func OptionalTime(t *time.Time) *string {
 	return &text
 }
 
-// The rules that a value breaks if it is not a date.
+// The rules that are reported for a value that is not a date.
 const (
 	NotADate   = "must be an ISO 8601 date, for example 2026-01-02T15:04:05Z"
 	NotANumber = NotADate + ", not a number of seconds or milliseconds"
 )
 
-// ParseDate parses an ISO 8601 date in any form that clients send: extended or basic, with letters
-// in either case. A time without an offset is UTC, and a date alone is midnight UTC. The date can
-// be a calendar, week or ordinal date. 24:00 is the end of a day, and a leap second is read as the
-// second after it.
+// ParseDate parses an ISO 8601 date in any form that clients send. It can be a calendar, week or
+// ordinal date, in extended or basic form, with uppercase or lowercase letters. A time without an
+// offset is in UTC, and a date without a time means midnight UTC. 24:00 means the end of the day. A
+// leap second is read as the second after it.
 //
-// A time zone in brackets may follow the offset (RFC 9557). It must agree with the offset, unless
-// the offset is Z. The plus sign of an offset may be a space, because an unescaped plus sign in a
-// query is decoded to a space.
+// The offset may be followed by a time zone in brackets (RFC 9557). The time zone must agree with
+// the offset, unless the offset is Z. An offset may begin with a space instead of a plus sign,
+// because decoding a query turns an unescaped plus sign into a space.
 //
-// ParseDate returns the time in UTC, or false if s has none of these forms, the year is not between
-// 1 and 9999, or the offset is a day or more.
+// ParseDate returns the time in UTC. It returns false if s has none of these forms, if the year is
+// not between 1 and 9999, or if the offset is a day or more.
 func ParseDate(s string) (time.Time, bool) {
 	t, rule := DateOrRule(s)
 	return t, rule == ""
@@ -113,8 +113,8 @@ func DateRule(s string) string {
 	return rule
 }
 
-// DateOrRule is like ParseDate, but returns the rule that s breaks, or "" if s is accepted. The
-// rule is worded for the client.
+// DateOrRule is like ParseDate, but instead of false it returns the rule that s breaks. If s is
+// accepted, the rule is "". The rule is worded for the client.
 func DateOrRule(s string) (time.Time, string) {
 	if len(s) > maxSentDate {
 		return time.Time{}, NotADate
@@ -152,11 +152,12 @@ func DateOrRule(s string) (time.Time, string) {
 	return t, ""
 }
 
-// cleanDate returns s in upper case, with typographic characters such as dashes replaced by
-// keyboard characters. It restores the plus sign of an offset if a query decoded it to a space.
+// cleanDate returns s in upper case, with typographic characters, such as dashes, replaced with
+// their keyboard equivalents. If query decoding turned the plus sign of an offset into a space,
+// cleanDate restores the plus sign.
 //
-// ok is false if a dash other than a hyphen or a minus sign follows the day, as in a range of
-// times, or if white space other than a space follows the time.
+// ok is false if the text after the day contains a dash other than a hyphen or a minus sign, as in
+// a range of times, or white space other than a space.
 func cleanDate(s string) (clean string, ok bool) {
 	at := strings.IndexFunc(s, func(r rune) bool { return r == 'T' || r == 't' || r == '\uff34' || unicode.IsSpace(r) })
 	if at < 0 {
@@ -243,9 +244,9 @@ func cutZone(s string) (rest, zone string) {
 	return s, ""
 }
 
-// checkZone returns a rule if the zone does not exist or if its offset at t differs from the offset
-// that was sent; otherwise it returns "". If utc is true, the offset was sent as Z. Z means that
-// the local offset is unknown (RFC 9557), so the offsets are not compared.
+// checkZone returns the rule that zone breaks, or "" if it breaks none. The zone must exist, and
+// its offset at t must be the offset that was sent. If utc is true, the offset was sent as Z and is
+// not compared, because Z means that the local offset is unknown (RFC 9557).
 //
 // The zone may be an offset in the form that Java writes, such as GMT+01:00 or UTC+01:00.
 func checkZone(t time.Time, zone string, utc bool) string {

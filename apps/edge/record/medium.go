@@ -30,7 +30,7 @@ type Image struct {
 	ID   string `json:"id" doc:"Id of the file."`
 	URL  string `json:"url" doc:"URL of the file; empty if it was deleted."`
 	Path string `json:"path" doc:"Same as url."`
-	Type string `json:"type" enum:"image,video" doc:"Kind of file. A deleted file is always image."`
+	Type string `json:"type" enum:"image,video" doc:"Kind of file. For a deleted file, the kind is always image."`
 	Alt  string `json:"alt,omitempty" doc:"Alternative text for people who cannot see the file; absent if there is none."`
 }
 

@@ -36,8 +36,8 @@ type IDResponse struct {
 // IDOutput is a response whose body is an IDResponse.
 type IDOutput struct{ Body IDResponse }
 
-// Named holds an entity's id. Routes that delete an entity respond with it, and requests use it to
-// name a channel.
+// Named holds an entity's id. Routes that delete an entity respond with a Named, and requests use
+// one to refer to a channel.
 type Named struct {
 	ID string `json:"id" doc:"Id, in lower case."`
 }

@@ -15,7 +15,7 @@ import (
 type Value struct {
 	ID      string  `json:"id" doc:"Id of the part. The id of the first part is also the post id."`
 	Content string  `json:"content" doc:"Text of the part."`
-	Type    string  `json:"contentType" enum:"text,html" doc:"Format of content: plain text as it was sent, which must be escaped in HTML, or sanitized HTML."`
+	Type    string  `json:"contentType" enum:"text,html" doc:"Format of content. text is plain text as it was sent and must be escaped before it is used in HTML. html is sanitized HTML."`
 	Image   []Image `json:"image" doc:"Files of the part."`
 	Delay   int     `json:"delay" doc:"Minutes after the previous part."`
 }
@@ -66,23 +66,23 @@ func (Settings) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
-// Core holds the members that a post has both in a list and on its own. It is exported because huma
-// omits the members of unexported embedded structs from the document.
+// Core holds the members that Item and Detail have in common. It is exported because huma omits the
+// members of unexported embedded structs from the document.
 type Core struct {
 	ID             string   `json:"id" doc:"Id of the post, and of its first part."`
-	Status         string   `json:"status" enum:"draft,scheduled,published,failed" doc:"Same as state, with older names."`
+	Status         string   `json:"status" enum:"draft,scheduled,published,failed" doc:"Same as state, but with the older names of the states."`
 	Date           string   `json:"date" format:"date-time" doc:"When the post is due or was published."`
 	State          string   `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"State of the post. QUEUE: waiting or being published. PUBLISHED: completely published."`
 	PublishDate    string   `json:"publishDate" format:"date-time" doc:"Same as date."`
-	Content        string   `json:"content" doc:"Content of the first part, in the format that the part's contentType names."`
-	Group          string   `json:"group" doc:"Id of the group of posts that belong together. It identifies the post in an edit."`
+	Content        string   `json:"content" doc:"Content of the first part, in the format given by the part's contentType."`
+	Group          string   `json:"group" doc:"Id of the post's group. Posts that belong together have the same group. An edit can identify the post by its group."`
 	ReleaseURL     *string  `json:"releaseURL" nullable:"true" doc:"URL of the post on the platform; null until the post is published."`
 	ReleaseID      *string  `json:"releaseId" nullable:"true" doc:"Id of the post on the platform; null until the post is published."`
 	IntervalInDays *int     `json:"intervalInDays" nullable:"true" doc:"Days between occurrences of a repeated post; null if the post is not repeated."`
 	CreationMethod string   `json:"creationMethod" doc:"How the post was created, such as API or CLI."`
 	Settings       Settings `json:"settings" doc:"Settings for the platform. GET /integration-settings/{id} returns their schema."`
 	Tags           []tag    `json:"tags" doc:"Tags of the post, sorted by name."`
-	ActualDate     string   `json:"actualDate,omitempty" format:"date-time" doc:"Date of the next occurrence, the only one that is stored. Set only on later occurrences of a repeated post."`
+	ActualDate     string   `json:"actualDate,omitempty" format:"date-time" doc:"Date of the next occurrence of a repeated post. Only the next occurrence is stored; this field is set on later occurrences."`
 }
 
 type shortChannel struct {
@@ -92,7 +92,8 @@ type shortChannel struct {
 	Picture            string `json:"picture" doc:"URL of the picture; empty if there is none."`
 }
 
-// Item is a post in a list. It has its own error members, whereas a Detail has them in its Posts.
+// Item is a post in a list. Its error members are in the item itself, whereas those of a Detail are
+// in its Posts.
 type Item struct {
 	Core
 	Posts       []Entry      `json:"posts" doc:"The post with its parts. The list always has one element."`
@@ -110,8 +111,8 @@ func (Item) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	return s
 }
 
-// FullEntry is an Entry with the outcome of the post. State and Error come from Thread.Effective,
-// ReleaseID and ReleaseURL from the thread's first post.
+// FullEntry is an Entry with the outcome of the post. State and Error come from Thread.Effective;
+// ReleaseID and ReleaseURL come from the thread's first post.
 type FullEntry struct {
 	Entry
 	State          string     `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR" doc:"State of the post."`
@@ -124,13 +125,13 @@ type FullEntry struct {
 	UpdatedAt      string     `json:"updatedAt" format:"date-time" doc:"When the post was last changed, including by publishing."`
 }
 
-// Happening is one event in a post's timeline. Event is a publishing.EventKind, Node is the host
-// name of the process, and By is who caused the event.
+// Happening is one event in a post's timeline. Event is a publishing.EventKind, Node is the name of
+// the process in timelines, and By is who caused the event.
 type Happening struct {
 	At     string  `json:"at" format:"date-time" doc:"When the event happened."`
 	Event  string  `json:"event"`
 	Node   *string `json:"node,omitempty" doc:"The process that caused the event; absent if unknown."`
-	By     *string `json:"by,omitempty" doc:"Who caused the event, such as key or person followed by an id; absent if it was the service."`
+	By     *string `json:"by,omitempty" doc:"What caused the event: a type, such as key or person, followed by an id. Absent if the service itself caused the event."`
 	Reason *string `json:"reason,omitempty" doc:"The reason, in one sentence; absent if there is nothing to add."`
 }
 
@@ -140,7 +141,7 @@ func (Happening) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	event := s.Properties["event"]
 	event.Description = "Kind of event. sent: one part is on the platform. confirmed: the whole post is on the " +
 		"platform. unknown: the platform did not say whether it published the post. looked: the platform was queried " +
-		"but could not tell."
+		"but could not say whether it published the post."
 	for _, kind := range publishing.EventKinds() {
 		event.Enum = append(event.Enum, string(kind))
 	}

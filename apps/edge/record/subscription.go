@@ -11,22 +11,22 @@ type SubscriptionRecord struct {
 	ID            string   `json:"id"`
 	Organization  string   `json:"organizationId"`
 	Tier          string   `json:"subscriptionTier" enum:"STANDARD,TEAM,PRO,ULTIMATE"`
-	Identifier    string   `json:"identifier" doc:"plan-file if the operator chose the plan."`
+	Identifier    string   `json:"identifier" doc:"plan-file means that the operator chose the plan."`
 	CancelAt      *string  `json:"cancelAt" nullable:"true" format:"date-time"`
 	Period        string   `json:"period" enum:"MONTHLY,YEARLY"`
 	TotalChannels int      `json:"totalChannels" doc:"Number of channels that the plan allows."`
-	IsLifetime    bool     `json:"isLifetime" doc:"Whether the plan has no end and is free of charge."`
+	IsLifetime    bool     `json:"isLifetime" doc:"Whether the plan is free of charge and never expires."`
 	CreatedAt     string   `json:"createdAt" format:"date-time"`
 	UpdatedAt     string   `json:"updatedAt" format:"date-time"`
 }
 
-// channelsUnlimited is the number of channels that clients see for an unlimited plan.
+// channelsUnlimited is the number of channels shown to clients if the plan has no limit.
 const channelsUnlimited = 10_000
 
-// TotalChannels returns the number of channels that a plan allows, as clients see it.
+// TotalChannels returns the number of channels that a plan allows, as shown to clients.
 func TotalChannels(p billing.Plan) int { return min(p.Channels, channelsUnlimited) }
 
-// NewSubscription returns the record of a subscription, or nil for nil.
+// NewSubscription returns the record of a subscription, or nil if s is nil.
 func NewSubscription(s *billing.Subscription) *SubscriptionRecord {
 	if s == nil {
 		return nil

@@ -14,24 +14,25 @@ import (
 // parses it. Examples: "Europe/Vienna", 60
 type Timezone string
 
-// UnmarshalJSON accepts a string or a number. It stores a number as its digits. Its errors come
-// from json.Unmarshal.
+// UnmarshalJSON accepts a string or a number. It stores a number as its digits. It returns any
+// error from json.Unmarshal.
 func (z *Timezone) UnmarshalJSON(data []byte) error { return unmarshalZone(data, (*string)(z)) }
 
 // Schema implements huma.SchemaProvider. huma would otherwise describe only a string.
 func (Timezone) Schema(huma.Registry) *huma.Schema {
-	return zoneSchema("Time zone of the channel, in which repeated posts keep their time of day: an IANA name, or " +
-		"minutes east of UTC. Minutes mean the organization's time zone if it currently has this offset, and " +
-		"otherwise a fixed offset; they do not change the time zone of an existing channel. If absent, a new channel " +
-		"has the organization's time zone, and an existing channel keeps its own.")
+	return zoneSchema("The channel's time zone: an IANA name, or an offset in minutes east of UTC. Repeated posts " +
+		"keep their time of day in this time zone. If the organization's time zone currently has the given offset, " +
+		"the channel uses that time zone; otherwise, it uses the fixed offset. An offset does not change the time " +
+		"zone of an existing channel. If this field is absent, a new channel has the organization's time zone, and " +
+		"an existing channel keeps its own.")
 }
 
 // OrganizationZone is an organization's time zone in a request, sent as text or as a number.
 // tenancy.ParseZone parses it.
 type OrganizationZone string
 
-// UnmarshalJSON accepts a string or a number. It stores a number as its digits. Its errors come
-// from json.Unmarshal.
+// UnmarshalJSON accepts a string or a number. It stores a number as its digits. It returns any
+// error from json.Unmarshal.
 func (z *OrganizationZone) UnmarshalJSON(data []byte) error { return unmarshalZone(data, (*string)(z)) }
 
 // Schema implements huma.SchemaProvider. huma would otherwise describe only a string.

@@ -13,15 +13,16 @@ import (
 )
 
 // drainLimit and drainTime limit how many bytes of an unread body Finish discards, and how long
-// this may take. Finish discards them to keep the connection open. The response is sent afterward.
+// this may take. Finish discards the bytes to keep the connection open. The response is sent
+// afterward.
 const (
 	drainLimit = 256 << 10
 	drainTime  = 300 * time.Millisecond
 )
 
-// Body is the body of a request as it arrives. It remembers that it has ended or failed, because
-// fasthttp's stream would continue with the bytes of the next request. It must be used by only one
-// goroutine.
+// Body is the body of a request as it arrives. It remembers whether it has ended or failed, because
+// further reads from fasthttp's stream would return the bytes of the next request. Only one
+// goroutine may use it.
 type Body struct {
 	stream io.Reader
 	length int   // from the header; negative if chunked
@@ -39,8 +40,8 @@ func newBody(ctx *fasthttp.RequestCtx) *Body {
 	return b
 }
 
-// Limit makes reads beyond n bytes fail with fault.TooLarge. It returns that fault immediately if
-// the header announces a larger body.
+// Limit makes reads beyond n bytes fail with fault.TooLarge. If the header announces a larger body,
+// Limit itself returns fault.TooLarge.
 func (b *Body) Limit(n int64) error {
 	b.limit = n
 	if b.err != nil || int64(b.length) <= n {
@@ -49,8 +50,8 @@ func (b *Body) Limit(n int64) error {
 	return tooLarge()
 }
 
-// Read reads from the body. It returns io.EOF at the end, fault.TooLarge beyond the limit, and
-// fault.Invalid if the body ended too early or is malformed.
+// Read reads from the body. It returns io.EOF at the end of the body, fault.TooLarge beyond the
+// limit, and fault.Invalid if the body ended too early or is malformed.
 func (b *Body) Read(p []byte) (int, error) {
 	if b.limit > 0 && int64(b.read) > b.limit {
 		return 0, tooLarge()
@@ -82,8 +83,8 @@ func (b *Body) readStream(p []byte) (int, error) {
 	return n, err
 }
 
-// Load reads and returns the whole body, at most limit bytes, without a leading byte order mark.
-// Later handlers can read the same bytes from ctx. Load returns the errors of Limit and Read.
+// Load reads and returns the whole body, up to limit bytes, without a leading byte order mark.
+// Later handlers can read the same bytes from ctx. Load returns any error from Limit or Read.
 func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) ([]byte, error) {
 	if err := b.Limit(limit); err != nil {
 		return nil, err
@@ -98,15 +99,16 @@ func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// Loaded returns the body that Load has read, or nil before that. The caller must not change the
-// body, or keep it after the request.
+// Loaded returns the body that Load has read, or nil if Load has not read it yet. The caller must
+// not modify the body, or keep it after the request.
 func (b *Body) Loaded() []byte { return b.loaded }
 
 // trustedLength is the largest Content-Length, in bytes, for which memory is allocated before any
-// of the body has arrived. For a larger body, this many bytes must arrive first.
+// of the body has arrived. For a larger body, more memory is allocated only after this many bytes
+// have arrived.
 const trustedLength = 256 << 10
 
-// readAll reads to the end. It copies a body of known length at most once.
+// readAll reads the body to its end. If the length is known, it copies the bytes at most once.
 func (b *Body) readAll() ([]byte, error) {
 	var data bytes.Buffer
 	first := min(max(b.length, 0), trustedLength)
@@ -127,9 +129,11 @@ func (b *Body) readAll() ([]byte, error) {
 }
 
 // Finish must be called when the response is ready. It reads and discards the rest of the body. If
-// the rest is too long, takes too long or fails, Finish closes the connection, so that no part of a
-// body is ever read as a request. It always closes a connection with a chunked body, because a
-// proxy may see the end of the trailer in a different place.
+// the rest is too long, takes too long or cannot be read, Finish closes the connection, so that no
+// part of a body is ever read as a request.
+//
+// After a chunked body, Finish always closes the connection, because a proxy may see the end of the
+// trailer in a different place.
 func (b *Body) Finish(ctx *fasthttp.RequestCtx) {
 	chunked := b.stream != nil && b.length < 0
 	replaced := b.err == nil && ctx.RequestBodyStream() != b.stream
@@ -144,7 +148,7 @@ func (b *Body) Finish(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// drain reads and discards the rest of the body. Afterwards, b.err is io.EOF only if the body ended
+// drain reads and discards the rest of the body. Afterward, b.err is io.EOF only if the body ended
 // within drainLimit bytes and drainTime.
 func (b *Body) drain(ctx *fasthttp.RequestCtx) {
 	if b.err != nil {
@@ -170,8 +174,8 @@ func CloseAfterAnswer(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// Err returns the first error of the body, or nil if there is none. The end of the body is not an
-// error.
+// Err returns the first error from reading the body, or nil if there is none. The end of the body
+// is not an error.
 func (b *Body) Err() error {
 	if b.limit > 0 && int64(b.read) > b.limit {
 		return tooLarge()

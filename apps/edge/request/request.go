@@ -15,9 +15,9 @@ type infoKey struct{}
 type Info struct {
 	// ID is the request id in logs and in the X-Request-Id header.
 	ID string
-	// Principal is who the request acts for. It is zero before authentication.
+	// Principal identifies who the request acts for. It is zero before authentication.
 	Principal tenancy.Principal
-	// From is where the request comes from. It is also in the Principal.
+	// From describes where the request comes from. The Principal also contains it.
 	From tenancy.Source
 	// Err is the error that the response reports, for the log.
 	Err  error
@@ -45,7 +45,7 @@ func From(ctx context.Context) *Info {
 	return &Info{Body: &Body{}, Confirm: valid}
 }
 
-// valid is Confirm for requests without a credential.
+// valid is the Confirm function for requests without a credential.
 func valid() error { return nil }
 
 // Principal returns who the request acts for. It is zero on routes without authentication.

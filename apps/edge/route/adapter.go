@@ -15,8 +15,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// adapter adds to the table the operations that are registered with huma. It replaces huma's
-// adapter for Fiber v2, whose package also links Fiber v3.
+// adapter adds operations registered with huma to the table. huma's own adapter for Fiber v2 is not
+// used, because its package also links Fiber v3.
 type adapter struct{ table *Table }
 
 // Handle is called by huma.Register. The handlers in Table.before run before the operation's
@@ -33,8 +33,8 @@ func (a adapter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, http.StatusText(http.StatusNotImplemented), http.StatusNotImplemented)
 }
 
-// requestContext returns c's user context with a copy of the request's values. A handler may keep
-// this context. The fasthttp context is reused, so it would show the values of a later request.
+// requestContext returns c's user context with a copy of the request's values. Unlike the fasthttp
+// context, which is reused for later requests, the result may be kept by a handler.
 func requestContext(c *fiber.Ctx) context.Context {
 	ctx := c.UserContext()
 	c.Context().VisitUserValuesAll(func(key, value any) { ctx = context.WithValue(ctx, key, value) })
@@ -66,7 +66,7 @@ func (o operationContext) Version() huma.ProtoVersion {
 	return huma.ProtoVersion{Proto: proto, ProtoMajor: major, ProtoMinor: minor}
 }
 
-// URL returns the URL of the request, or an empty URL if it does not parse.
+// URL returns the URL of the request, or an empty URL if the request's URL does not parse.
 func (o operationContext) URL() url.URL {
 	u, err := url.ParseRequestURI(o.c.OriginalURL())
 	if err != nil {
@@ -93,7 +93,8 @@ func (o operationContext) BodyReader() io.Reader { return o.c.Request().BodyStre
 
 func (o operationContext) GetMultipartForm() (*multipart.Form, error) { return o.c.MultipartForm() }
 
-// SetReadDeadline does nothing: the server sets the deadlines, and the body is already read.
+// SetReadDeadline does nothing, because the server sets the deadlines and the body has already been
+// read.
 func (o operationContext) SetReadDeadline(time.Time) error { return nil }
 
 func (o operationContext) SetStatus(code int) { o.c.Status(code) }
@@ -106,8 +107,8 @@ func (o operationContext) AppendHeader(name, value string) { o.c.Response().Head
 
 func (o operationContext) BodyWriter() io.Writer { return o.c.Context() }
 
-// Body returns a huma body function that responds with 200 and encoded data of the given content
-// type. The pieces are not copied and must not be changed afterwards.
+// Body returns a huma body function that responds with 200 and the given content type. pieces holds
+// the encoded data. The pieces are not copied and must not be changed afterwards.
 func Body(contentType string, pieces net.Buffers) func(huma.Context) {
 	return func(ctx huma.Context) {
 		ctx.SetStatus(http.StatusOK)

@@ -20,15 +20,16 @@ func Created(tag, summary string, errors ...int) huma.Operation {
 	return d
 }
 
-// Described returns d with text as its description, which says more than the summary.
+// Described returns d with the given description, which gives more detail than the summary.
 func Described(d huma.Operation, text string) huma.Operation {
 	d.Description = text
 	return d
 }
 
-// describe corrects the responses that huma generates for an operation. It replaces 422 with 400 if
-// the operation can return 400, and otherwise removes it. It adds 503 to every operation with 500,
-// and adds the rate-limit and Retry-After headers.
+// describe corrects the responses that huma generates for an operation. If the operation can return
+// 400, its 422 response becomes a 400 response; otherwise, the 422 response is removed. Every
+// operation that can return 500 also gets a 503 response. describe then adds the rate-limit and
+// Retry-After headers.
 func describe(op *huma.Operation) {
 	if r, ok := op.Responses["422"]; ok {
 		delete(op.Responses, "422")
@@ -53,7 +54,8 @@ func describe(op *huma.Operation) {
 	}
 }
 
-// header adds headers to a response as references to the components that headers returns.
+// header adds headers to a response. Each header is a reference to one of the components returned
+// by headers.
 func header(r *huma.Response, names ...string) {
 	if r.Headers == nil {
 		r.Headers = map[string]*huma.Param{}
@@ -63,12 +65,12 @@ func header(r *huma.Response, names ...string) {
 	}
 }
 
-// headers returns the document's components to which header refers.
+// headers returns the header components to which header refers.
 func headers() map[string]*huma.Param {
 	out := map[string]*huma.Param{}
 	for name, doc := range map[string]string{
-		"X-RateLimit-Limit": "Maximum number of requests a minute: for the organization with an API key, " +
-			"otherwise for the session.",
+		"X-RateLimit-Limit": "Maximum number of requests per minute. With an API key, the limit applies to the " +
+			"organization; otherwise, it applies to the session.",
 		"X-RateLimit-Remaining": "Number of requests left in the current minute.",
 		"X-RateLimit-Reset":     "End of the current minute, as Unix time in seconds.",
 		"Retry-After":           "Seconds to wait.",

@@ -15,22 +15,22 @@ import (
 	"crier/platform/fault"
 )
 
-// Endpoint is a handler with its description. The table's line adds the method, the path, the
-// operation id and the credential.
+// Endpoint is a handler with its description. Its line in the route table adds the method, the
+// path, the operation id and the credential.
 type Endpoint struct {
-	// Description is the operation in the OpenAPI document, without what the line adds.
+	// Description is the operation in the OpenAPI document, without the values that the line adds.
 	Description huma.Operation
 
 	details []Detail
 	add     func(t *Table, l Line)
 }
 
-// Detail completes an endpoint's description with the parts that need the document's schemas.
+// Detail adds to an endpoint's description the parts that refer to the document's schemas.
 type Detail func(schemas huma.Registry, op *huma.Operation)
 
-// JSON returns an endpoint with typed input and output. If fn fails, the error is logged and
-// package problem turns it into the response. huma does not limit the body, because earlier
-// handlers do.
+// JSON returns an endpoint with typed input and output. If fn returns an error, the error is
+// logged, and package problem turns it into the response. huma does not limit the body, because
+// earlier handlers do.
 func JSON[I, O any](
 	description huma.Operation, fn func(context.Context, *I) (*O, error), details ...Detail,
 ) Endpoint {
@@ -39,7 +39,7 @@ func JSON[I, O any](
 		op := t.operation(l)
 		op.MaxBodyBytes, op.BodyReadTimeout = -1, -1
 		var body map[string]*huma.MediaType
-		// If the request body had a schema, huma would read and decode the body itself.
+		// Hide the body's schema from huma, which would otherwise read and decode the body itself.
 		if op.RequestBody != nil {
 			body, op.RequestBody.Content = op.RequestBody.Content, map[string]*huma.MediaType{}
 		}
@@ -59,8 +59,8 @@ func JSON[I, O any](
 	return e
 }
 
-// Raw returns an endpoint with a Fiber handler. It documents the statuses in description.Errors;
-// description and details must describe everything else.
+// Raw returns an endpoint with a Fiber handler. It documents the error responses in
+// description.Errors. All other responses must be documented by description and details.
 func Raw(description huma.Operation, handler fiber.Handler, details ...Detail) Endpoint {
 	e := Endpoint{Description: description, details: details}
 	e.add = func(t *Table, l Line) {
@@ -82,8 +82,8 @@ func NotBuilt() Endpoint {
 	}}
 }
 
-// operation returns the description of the line's endpoint, with the line's values and then the
-// details added.
+// operation returns the description of the line's endpoint. It adds the line's values first and the
+// endpoint's details after that.
 func (t *Table) operation(l Line) huma.Operation {
 	op := l.Endpoint.Description
 	op.Method, op.Path, op.OperationID = l.Method, l.Path, l.Operation
@@ -130,7 +130,7 @@ func RequestBody[T any]() Detail {
 	}
 }
 
-// schemaOf returns a reference to the schema of T, which the document contains once.
+// schemaOf returns a reference to the schema of T. The document contains the schema only once.
 func schemaOf[T any](schemas huma.Registry) *huma.Schema {
 	return schemas.Schema(reflect.TypeFor[T](), true, "")
 }

@@ -15,14 +15,14 @@ import (
 	"crier/apps/edge/problem"
 )
 
-// exactJSON is huma's JSON format with three differences. Member names are case-sensitive, because
-// encoding/json would store "Role" in the field for role and bypass the validation of role. A whole
-// number may be written as 1000.0 or 1e3. Errors name the member.
+// exactJSON is huma's JSON format with three differences. Member names are case-sensitive;
+// otherwise, encoding/json would store "Role" in the field for role, and role would not be
+// validated. A whole number may be written as 1000.0 or 1e3. Errors name the member.
 var exactJSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshalExact}
 
 // unmarshalExact is like json.Unmarshal, but ignores members whose names do not exactly match a
-// struct field. Its errors are of type problem.DecodeError. If v is a *any, which huma uses to
-// validate a body, all members are stored.
+// struct field. Its errors are of type problem.DecodeError. If v is a *any, unmarshalExact keeps
+// all members; huma passes a *any to validate a body.
 func unmarshalExact(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return problem.DecodeError{Rule: "must be UTF-8"}
@@ -105,11 +105,13 @@ func within(name string, err error) error {
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// toExact returns the JSON for a value of type t. It drops members whose names do not exactly match
-// a struct field, and writes whole numbers in digits. JSON that does not fit the type is unchanged.
+// toExact adapts JSON to a value of type t. It drops members whose names do not exactly match a
+// struct field, and writes whole numbers in digits. JSON that does not fit the type is returned
+// unchanged.
 //
-// For invalid JSON, toExact returns the error from encoding/json. For half a character, and for a
-// number that an integer field cannot hold, it returns a problem.DecodeError.
+// toExact returns the error from encoding/json if the JSON is invalid. It returns a
+// problem.DecodeError if the JSON contains half a character or a number that an integer field
+// cannot hold.
 func toExact(data json.RawMessage, t reflect.Type) (json.RawMessage, error) {
 	for t != nil && t.Kind() == reflect.Pointer && !t.Implements(unmarshaler) {
 		t = t.Elem()
@@ -167,9 +169,9 @@ func checkWhole(data []byte) error {
 	return nil
 }
 
-// HasHalfCharacter reports whether JSON contains one half of a surrogate pair without the other,
-// such as the escape \ud83d alone. Languages with UTF-16 strings produce this when they cut text in
-// the middle of a character. Go would decode it to U+FFFD.
+// HasHalfCharacter reports whether JSON contains only one half of a surrogate pair, such as the
+// escape \ud83d alone. Languages with UTF-16 strings produce such JSON when text is cut in the
+// middle of a character. Go would decode the half to U+FFFD.
 func HasHalfCharacter(data string) bool {
 	for {
 		i := strings.IndexByte(data, '\\')
@@ -201,8 +203,8 @@ func escaped(data string) rune {
 	return rune(n)
 }
 
-// toDigits returns a whole number in digits, and JSON other than numbers unchanged. It returns a
-// problem.DecodeError for a number that ParseWhole does not accept.
+// toDigits rewrites a whole number in digits. It returns JSON other than numbers unchanged. If
+// ParseWhole does not accept a number, toDigits returns a problem.DecodeError.
 func toDigits(data json.RawMessage) (json.RawMessage, error) {
 	var number json.Number
 	if firstByte(data) == '"' || json.Unmarshal(data, &number) != nil || number == "" {
@@ -217,12 +219,12 @@ func toDigits(data json.RawMessage) (json.RawMessage, error) {
 	return strconv.AppendInt(nil, n, 10), nil
 }
 
-// maxExact is the limit up to which a float64 represents every whole number.
+// maxExact is 2^53. A float64 can represent every whole number up to maxExact.
 const maxExact = 1 << 53
 
 // ParseWhole returns the value of a whole JSON number in any form: 1000, 1000.0 or 1e3. ok is false
-// for a fraction and for a number that needs more than 64 bits. In a form with an exponent, the
-// limit is 53 bits.
+// if the number is a fraction or needs more than 64 bits. A number with an exponent must not exceed
+// 2^53.
 func ParseWhole(number string) (n int64, ok bool) {
 	digits, fraction, _ := strings.Cut(number, ".")
 	if strings.Trim(fraction, "0") == "" {

@@ -12,8 +12,8 @@ import (
 // MaxPage is the highest valid page number.
 const MaxPage = 1_000_000
 
-// OptionalInt is an optional whole number in a query, as it was sent. huma does not parse it, so
-// that the fault for a wrong number can name the bounds.
+// OptionalInt is an optional whole number in a query, kept as it was sent. huma does not parse it,
+// so that the fault for a wrong number can name the bounds.
 type OptionalInt struct {
 	Text  string
 	IsSet bool
@@ -28,8 +28,9 @@ func (o *OptionalInt) Receiver() reflect.Value { return reflect.ValueOf(o).Elem(
 // OnParamSet implements huma.ParamReactor. It records whether the query has the parameter.
 func (o *OptionalInt) OnParamSet(isSet bool, _ any) { o.IsSet = isSet }
 
-// Between returns the number, or otherwise if the parameter is absent. If the parameter is not a
-// whole number from least to most, Between returns a fault for the field called name.
+// Between returns the number, or the value of otherwise if the parameter is absent. If the
+// parameter is not a whole number from least to most, Between returns a fault for the field called
+// name.
 func (o *OptionalInt) Between(name string, least, most, otherwise int) (int, []fault.Field) {
 	if !o.IsSet {
 		return otherwise, nil

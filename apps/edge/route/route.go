@@ -1,5 +1,5 @@
-// Package route builds the route table of the edge. It registers each line with Fiber and in the
-// OpenAPI document.
+// Package route builds the edge's route table. It registers each line of the table with Fiber and
+// adds it to the OpenAPI document.
 package route
 
 import (
@@ -31,7 +31,7 @@ type Line struct {
 	Method string
 	// Path is the path, with parameters in the form {name}. Example: /public/v1/posts/{id}
 	Path string
-	// Operation is the id in the OpenAPI document. It is empty for the endpoint NotBuilt.
+	// Operation is the operation id in the OpenAPI document. It is empty for the endpoint NotBuilt.
 	Operation string
 	// Security lists the credentials in the OpenAPI document. Any one of them is sufficient. If
 	// Security is empty, requests need no credential.
@@ -43,15 +43,15 @@ type Line struct {
 	Endpoint Endpoint
 }
 
-// Table collects all lines until Mount registers them with Fiber, so that the order of the routes
-// does not depend on the order of the calls to Add. It is not safe for concurrent use.
+// Table collects all lines until Mount registers them with Fiber. The order of the routes therefore
+// does not depend on the order of the calls to Add. A Table is not safe for concurrent use.
 type Table struct {
 	api     huma.API
 	billing string // the URL in 402 responses
 	entries []entry
-	// before lists the handlers that run before the operation that huma.Register is adding.
+	// before lists the handlers to run before the operation that huma.Register is currently adding.
 	before []fiber.Handler
-	// complete calls completeSchemas once, before requests are validated.
+	// complete calls completeSchemas, but only once. It must run before requests are validated.
 	complete func()
 }
 
@@ -80,11 +80,11 @@ func New(version, billing string) *Table {
 // API returns huma's API, which holds the OpenAPI document and its schemas.
 func (t *Table) API() huma.API { return t.api }
 
-// Add adds a line to the document immediately, and to Fiber at the next call to Mount. A line that
-// is added after Mount is not served.
+// Add adds a line to the document immediately. The next call to Mount registers the line with
+// Fiber. A line that is added after Mount is not served.
 func (t *Table) Add(l Line) { l.Endpoint.add(t, l) }
 
-// addHandlers adds a route for Mount, without a description in the OpenAPI document.
+// addHandlers queues a route for Mount without adding it to the OpenAPI document.
 func (t *Table) addHandlers(method, path string, handlers ...fiber.Handler) {
 	t.entries = append(t.entries, entry{method: method, path: path, handlers: handlers})
 }
@@ -103,7 +103,7 @@ func (t *Table) Mount(app *fiber.App) {
 }
 
 // Document returns the OpenAPI document as JSON. The same table always yields the same bytes. Call
-// Document after all lines have been added. Its error is always Internal.
+// Document after all lines have been added. If Document fails, it returns Internal.
 func (t *Table) Document() ([]byte, error) {
 	t.complete()
 	b, err := json.MarshalIndent(t.api.OpenAPI(), "", "  ")

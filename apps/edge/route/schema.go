@@ -6,10 +6,10 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// completeSchemas corrects the schemas that huma generates, because code generators take a schema
-// literally. An enumeration without null rejects null even if the type allows it, and
-// additionalProperties gives every object in a client members of any name. Validation does not
-// depend on either.
+// completeSchemas corrects the schemas that huma generates. Code generators take a schema
+// literally: an enumeration without null rejects null even if the type allows it, and
+// additionalProperties makes generated types accept members of any name. The corrections do not
+// affect validation.
 func completeSchemas(doc *huma.OpenAPI) {
 	for _, s := range doc.Components.Schemas.Map() {
 		completeSchema(s)

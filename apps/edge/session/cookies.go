@@ -10,37 +10,36 @@ import (
 	"crier/tenancy"
 )
 
-// The cookies that a browser sends. A client without cookies sends auth, showorg and impersonate as
-// headers.
+// The names of the cookies that a browser sends. A client without cookies sends auth, showorg and
+// impersonate as headers instead.
 const (
 	CookieAuth   = "auth"
 	CookieOrg    = "showorg"
 	CookiePerson = "impersonate"
-	// CookieInvite holds the token of an invitation that the next sign-in offers. The dashboard's
-	// pages and the endpoint for the path / set this cookie.
+	// CookieInvite holds the token of an invitation, which is offered to the person at the next
+	// sign-in. The dashboard's pages and the endpoint for the path / set this cookie.
 	CookieInvite = "org"
 	CookieState  = "oauth_state"
-	// CookieDevice holds the token that identifies a browser that has signed in before.
+	// CookieDevice holds a token that identifies a browser in which somebody has signed in before.
 	CookieDevice = "device"
 )
 
-// hostPrefix starts the names of cookies that browsers accept only over https, only from the host
-// itself, and without a Domain. A cookie without the prefix could be planted by another host in the
-// same domain.
+// hostPrefix is a prefix for the names of cookies. Browsers accept a cookie with this prefix only
+// over https, only from the host itself, and only without a Domain. A cookie without the prefix
+// could be planted by another host in the same domain.
 const hostPrefix = "__Host-"
 
-// guarded returns the names of the cookies that serve as proof and must therefore have been set by
-// this service. Over https, each is set twice: with hostPrefix for browsers, and without it for
-// clients that know only the plain name.
+// guarded returns the names of the cookies whose values the service trusts. They must therefore
+// have been set by this service. Over https, each of them is set twice: with hostPrefix for
+// browsers, and without it for clients that know only the plain name.
 func guarded() []string { return []string{CookieAuth, CookiePerson, CookieState, CookieDevice} }
 
 // GuardCookies runs before any handler that reads a cookie. Over https, a guarded cookie with
-// hostPrefix replaces the cookie without it. If a browser sends only the cookie without the prefix,
-// this service did not set it. GuardCookies then removes the cookie, because another host may have
-// planted it.
+// hostPrefix replaces the cookie without the prefix. If a browser sends only the cookie without the
+// prefix, GuardCookies removes it, because another host may have planted it.
 //
-// The auth cookie without the prefix is kept, because clients used it before the prefix existed. A
-// sign-in ends the session of a planted auth cookie.
+// The auth cookie without the prefix is kept, however, because clients used it before the prefix
+// existed. If it was planted, the next sign-in ends its session.
 func (g *Guard) GuardCookies(c *fiber.Ctx) error {
 	if !g.cookies.Secure {
 		return c.Next()
@@ -60,8 +59,8 @@ func (g *Guard) GuardCookies(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// Device returns the token of a browser that has signed in before, or "" if it has none.
-// GuardCookies must have run.
+// Device returns the token of a browser in which somebody has signed in before, or "" if the
+// browser sent no token. GuardCookies must run first.
 func Device(c *fiber.Ctx) string { return c.Cookies(CookieDevice) }
 
 // The response headers that the dashboard reads.
@@ -72,8 +71,8 @@ const (
 
 const (
 	SessionLife = tenancy.SessionAbsolute
-	// PersonLife is the lifetime of the impersonate cookie, that is, how long a browser keeps
-	// impersonating another person.
+	// PersonLife is the lifetime of the impersonate cookie, and thus limits how long a browser
+	// keeps impersonating another person.
 	PersonLife = tenancy.SessionIdle
 )
 
@@ -84,7 +83,8 @@ type Cookies struct {
 }
 
 // Cookie returns the Set-Cookie lines for a cookie that is limited to this host. Scripts cannot
-// read the cookie, and other sites cannot send it with requests that change something.
+// read the cookie, and other sites cannot make a browser send it with requests that change
+// something.
 func (k Cookies) Cookie(name, value string, life time.Duration) []string {
 	c := k.New(name, value)
 	c.MaxAge = int(life / time.Second)
@@ -101,8 +101,8 @@ func (k Cookies) Expired(names ...string) (lines []string) {
 	return lines
 }
 
-// lines returns the Set-Cookie line for a cookie and, if the cookie is guarded and sent over https,
-// also the line with hostPrefix.
+// lines returns the Set-Cookie line for a cookie. If the cookie is guarded and sent over https, it
+// also returns the line with hostPrefix.
 func (k Cookies) lines(c *http.Cookie) []string {
 	out := []string{c.String()}
 	if k.Secure && slices.Contains(guarded(), c.Name) {
@@ -113,8 +113,8 @@ func (k Cookies) lines(c *http.Cookie) []string {
 	return out
 }
 
-// New returns a cookie with the attributes that all cookies share. A browser ignores a deletion
-// whose attributes differ from the cookie's.
+// New returns a cookie with the attributes that all of the service's cookies share. A line that
+// deletes a cookie needs the same attributes, because a browser otherwise ignores it.
 func (k Cookies) New(name, value string) *http.Cookie {
 	return &http.Cookie{
 		Name: name, Value: value, Path: "/", HttpOnly: true, Secure: k.Secure, SameSite: http.SameSiteLaxMode,

@@ -13,11 +13,13 @@ import (
 type Sessions interface {
 	// Session returns the principal for a session token in an organization. If organization is
 	// empty or the person is not a member of it, Session uses the person's first enabled
-	// membership. If impersonate is a membership's id and the person is an instance administrator,
-	// the principal impersonates that member. Session returns Unauthenticated for an unknown token.
+	// membership.
+	//
+	// If the person is an instance administrator and impersonate is the id of a membership, the
+	// principal impersonates that member. Session returns Unauthenticated if the token is unknown.
 	Session(ctx context.Context, token, organization, impersonate string, from tenancy.Source) (tenancy.Principal, error)
-	// Logout ends a session and records the end of its impersonation, if any. An unknown token is
-	// not an error.
+	// Logout ends a session and records that the session's impersonation, if any, has ended. An
+	// unknown token is not an error.
 	Logout(ctx context.Context, token string, from tenancy.Source) error
 }
 

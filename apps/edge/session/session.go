@@ -17,8 +17,9 @@ import (
 	"crier/tenancy"
 )
 
-// Session authenticates a request by its session, rejects the request if another site sent it, and
-// counts it. The token is in the auth header or the auth cookie.
+// Session authenticates a request by its session, whose token is in the auth header or the auth
+// cookie. It rejects the request if another site sent it, and counts the request toward the
+// session's limit.
 func (g *Guard) Session(c *fiber.Ctx) error {
 	token := c.Get(CookieAuth)
 	if token == "" {
@@ -36,7 +37,7 @@ func (g *Guard) Session(c *fiber.Ctx) error {
 	}
 	if err != nil {
 		refused := fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound)
-		// Without this, every later request would be rejected too.
+		// Otherwise, this cookie would cause every later request to be rejected too.
 		if refused && c.Cookies(CookiePerson) != "" {
 			g.cookies.Clear(c, CookiePerson)
 		}
@@ -48,7 +49,8 @@ func (g *Guard) Session(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// Visitor authenticates a request if it has a live session. Otherwise, the principal stays zero.
+// Visitor authenticates a request that has a live session. Other requests pass with the zero
+// Principal.
 func (g *Guard) Visitor(c *fiber.Ctx) error {
 	token := c.Get(CookieAuth, c.Cookies(CookieAuth))
 	if token == "" {
@@ -62,7 +64,7 @@ func (g *Guard) Visitor(c *fiber.Ctx) error {
 
 // Confirm authenticates a request a second time, after Session or Visitor has authenticated it. It
 // returns Unauthenticated if the session has ended, and Forbidden if the organization or the
-// impersonator has changed. A optionalSession without a session passes.
+// impersonator has changed. A request that Visitor passed on without a session passes here too.
 func (g *Guard) Confirm(c *fiber.Ctx) error {
 	token := c.Get(CookieAuth, c.Cookies(CookieAuth))
 	before := request.From(c.Context()).Principal
@@ -82,8 +84,8 @@ func (g *Guard) Confirm(c *fiber.Ctx) error {
 	return nil
 }
 
-// authenticate sets the request's principal from a session token. It returns the errors of
-// Sessions.Session. It also returns Forbidden if an unsafe request asks for impersonation but the
+// authenticate sets the request's principal from a session token. It returns any error from
+// Sessions.Session. It also returns Forbidden if an unsafe request asks for impersonation and the
 // person is not an instance administrator.
 func (g *Guard) authenticate(c *fiber.Ctx, token string) error {
 	ctx, cancel := context.WithTimeout(c.UserContext(), g.cfg.Timeout)
@@ -107,9 +109,10 @@ func (g *Guard) authenticate(c *fiber.Ctx, token string) error {
 func chosenOrg(c *fiber.Ctx) string { return c.Get(CookieOrg, c.Cookies(CookieOrg)) }
 
 // Member rejects an unsafe request if showorg names an organization that the person does not belong
-// to, because Session has then chosen a different organization. During impersonation, the member's
-// organization is used and showorg is ignored. A rejection clears the showorg cookie, so that the
-// next request is for the person's first organization.
+// to, because Session has then chosen a different organization. A rejection clears the showorg
+// cookie, so that the next request uses the person's first organization.
+//
+// During impersonation, the member's organization is used and showorg is ignored.
 func (g *Guard) Member(c *fiber.Ctx) error {
 	if safe(c) {
 		return c.Next()
@@ -117,8 +120,9 @@ func (g *Guard) Member(c *fiber.Ctx) error {
 	return g.Chosen(c)
 }
 
-// Chosen is Member for requests that change something regardless of their method, such as the GET
-// request that starts connecting a channel.
+// Chosen is like Member but also checks requests with safe methods. It is for routes that change
+// something in response to such a request, such as the GET request that starts connecting a
+// channel.
 func (g *Guard) Chosen(c *fiber.Ctx) error {
 	chosen, p := chosenOrg(c), request.From(c.Context()).Principal
 	if !p.Impersonator.IsZero() || chosen == "" || strings.EqualFold(chosen, p.Org.String()) {
@@ -129,7 +133,7 @@ func (g *Guard) Chosen(c *fiber.Ctx) error {
 }
 
 // IsMember reports whether the browser has a live session of a member who may use the organization.
-// It returns false for an instance administrator who is impersonating a member.
+// It returns false while an instance administrator is impersonating a member.
 func (g *Guard) IsMember(c *fiber.Ctx, org tenancy.OrgID) (bool, error) {
 	token := c.Cookies(CookieAuth)
 	if token == "" || c.Cookies(CookiePerson) != "" {
@@ -153,7 +157,7 @@ func (g *Guard) endSession(c *fiber.Ctx, err error) error {
 }
 
 // countRequest counts a session's request and sets the rate-limit headers. It returns RateLimited
-// if no request is left.
+// if the limit has already been reached.
 func (g *Guard) countRequest(c *fiber.Ctx, token string) error {
 	left, ends, ok := g.gate.TakeSession(c.UserContext(), token)
 	c.Set("X-RateLimit-Limit", strconv.Itoa(g.cfg.Limit))
@@ -167,13 +171,14 @@ func (g *Guard) countRequest(c *fiber.Ctx, token string) error {
 
 func unixUp(t time.Time) int64 { return int64(math.Ceil(float64(t.UnixMilli()) / 1000)) }
 
-// safe reports whether the request's method is one that changes nothing.
+// safe reports whether the request's method is GET, HEAD or OPTIONS, which must not change
+// anything.
 func safe(c *fiber.Ctx) bool {
 	return c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodOptions
 }
 
 // checkOrigin rejects unsafe requests that a browser sends on behalf of another site (cross-site
-// request forgery). Requests that have neither cookies nor a browser's headers pass.
+// request forgery). A request passes if it has neither cookies nor headers that only browsers send.
 func (g *Guard) checkOrigin(c *fiber.Ctx, cookies bool) error {
 	if safe(c) {
 		return nil
@@ -188,8 +193,8 @@ func (g *Guard) checkOrigin(c *fiber.Ctx, cookies bool) error {
 	return nil
 }
 
-// JSONOnly returns Invalid if a plain HTML form could have sent the body. Requests without a body
-// pass, and so do requests whose method means that the body is never read.
+// JSONOnly returns Invalid if a plain HTML form could have sent the body. It accepts requests that
+// have no body, or whose method means that the body is never read.
 func JSONOnly(c *fiber.Ctx) error {
 	if safe(c) || c.Method() == http.MethodDelete {
 		return c.Next()
@@ -201,8 +206,8 @@ func JSONOnly(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// CheckSignInOrigin rejects unsafe requests from other sites, as Session does, on routes that
-// require no session. A request with any cookie is treated as a browser's request.
+// CheckSignInOrigin rejects unsafe requests from other sites, as Session does, but on routes that
+// require no session. A request with any cookie is treated as if a browser had sent it.
 func (g *Guard) CheckSignInOrigin(c *fiber.Ctx) error {
 	if err := g.checkOrigin(c, c.Get(fiber.HeaderCookie) != ""); err != nil {
 		return err

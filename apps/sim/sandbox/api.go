@@ -23,13 +23,13 @@ const (
 	formBody
 )
 
-// endpoint is one method of one path. The whole request is received before act runs, so that a
-// fault can be applied in between.
+// endpoint handles one method of one path. The whole request is received before act is called, so
+// that a fault can be applied in between.
 type endpoint struct {
 	open bool // no access token needed
 	body bodyKind
 	user bool // a grant's token is accepted before a page is chosen
-	// scope is the permission that a grant's token needs, or "" for none.
+	// scope is the permission that a grant's token needs for this endpoint, or "" if it needs none.
 	scope string
 	act   func(*call) (answer, error)
 }
@@ -95,7 +95,7 @@ func (p *Platform) routes() http.Handler {
 	return p.guard(mux)
 }
 
-// guard rejects requests from pages of other sites. It checks the Host header, to prevent DNS
+// guard rejects requests from pages on other sites. It checks the Host header, to prevent DNS
 // rebinding, and the Origin and Sec-Fetch-Site headers.
 func (p *Platform) guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
@@ -142,8 +142,9 @@ func (p *Platform) wrongMethod(w http.ResponseWriter, allow string) {
 	p.failure(refuse(http.StatusMethodNotAllowed, "wrong_method", "Only %s is allowed here.", allow)).send(w)
 }
 
-// methods responds with 405 and an Allow header if the method has no endpoint. It removes the
-// upload of a request that was not carried out.
+// methods returns a handler that calls run for the endpoint of the request's method. If the method
+// has no endpoint, it responds with 405 and an Allow header. It removes the upload of a request
+// that was not carried out.
 func (p *Platform) methods(table map[string]endpoint, run func(http.ResponseWriter, *call, endpoint)) http.Handler {
 	allow := strings.Join(slices.Sorted(maps.Keys(table)), ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -173,8 +174,8 @@ func (p *Platform) run(c *call, e endpoint) answer {
 	return a
 }
 
-// receive authenticates the request and reads its whole body. After that, the server notices if the
-// client of a held request disconnects.
+// receive authenticates the request and reads the whole body. Once the body has been read, the
+// server can detect that the client has disconnected while the request is held.
 func (p *Platform) receive(w http.ResponseWriter, c *call, e endpoint) error {
 	if !e.open {
 		if err := p.authenticate(c, e); err != nil {

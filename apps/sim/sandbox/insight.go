@@ -11,8 +11,8 @@ const maxInsightDays = 366
 
 type seriesView struct {
 	Name string `json:"name"`
-	// Level is true if the values are levels at the end of a day, and false if they are counts over
-	// a day.
+	// Level is true if each value is a level at the end of a day, and false if it is a count over
+	// the day.
 	Level  bool        `json:"level"`
 	Points []pointView `json:"points"`
 }

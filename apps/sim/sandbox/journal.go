@@ -55,7 +55,7 @@ func openJournal(path string, log *slog.Logger, apply func(record, span) error) 
 }
 
 // lockFault returns the fault for a failure to lock the file. If another process holds the lock,
-// the message is sufficient and the fault has no cause.
+// the message says everything, so the fault has no cause.
 func lockFault(path string, err error) error {
 	const op = "sandbox.openJournal"
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -87,8 +87,8 @@ func (j *journal) replay(log *slog.Logger, apply func(record, span) error) error
 	}
 }
 
-// removeTornLine removes an incomplete last line. The process was killed before the fsync, so the
-// record was never acknowledged. torn is the number of bytes in the line.
+// removeTornLine removes an incomplete last line, whose length in bytes is torn. The process was
+// killed before the fsync, so the record was never acknowledged.
 func (j *journal) removeTornLine(log *slog.Logger, line, torn int) error {
 	if torn > 0 {
 		log.Warn("sandbox: removing a torn last line", "line", line, "bytes", torn)
@@ -147,8 +147,8 @@ func (j *journal) read(s span) (record, error) {
 	return parseRecord(line)
 }
 
-// close unlocks and closes the file. Closing alone would not release the lock if a child process is
-// just being started, because the child has a copy of the descriptor until its exec.
+// close unlocks and closes the file. Closing alone would not release the lock while a child process
+// is being started, because the child holds a copy of the descriptor until it calls exec.
 func (j *journal) close() error {
 	j.broken = errClosed
 	return errors.Join(syscall.Flock(int(j.file.Fd()), syscall.LOCK_UN), j.file.Close())

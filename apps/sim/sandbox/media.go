@@ -81,8 +81,8 @@ func (p *Platform) fill(u *upload, body io.Reader, limit int64) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// errorRecorder records its reader's error, so that a lost client can be distinguished from a full
-// disk.
+// errorRecorder records any error returned by its reader, so that a client that disconnected can be
+// distinguished from a full disk.
 type errorRecorder struct {
 	r   io.Reader
 	err error
@@ -166,7 +166,8 @@ func (p *Platform) createMedia(c *call) (answer, error) {
 	return answer{status: http.StatusCreated, body: view}, nil
 }
 
-// readMedia returns a medium's status. Each call counts as a poll and advances the processing.
+// readMedia returns a media item's status. Each call counts as a poll and moves its processing
+// forward.
 func (p *Platform) readMedia(c *call) (answer, error) {
 	if _, err := query(c.r); err != nil {
 		return answer{}, err

@@ -38,7 +38,7 @@ const (
 	refreshDays = 60
 )
 
-// The permissions that an application can request, by name, with their text on the consent page.
+// scopes maps each permission that an application can request to its text on the consent page.
 var scopes = map[string]string{
 	"publish":  "Publish to your pages",
 	"insights": "Read the statistics of your pages",
@@ -47,7 +47,7 @@ var scopes = map[string]string{
 type grantID = id.ID[grant]
 
 // grant is what a user has allowed an application to do. Page is zero until the application has
-// chosen a page.
+// chosen one of the user's pages.
 type grant struct {
 	ID     grantID   `json:"id"`
 	Client string    `json:"client"`
@@ -58,8 +58,8 @@ type grant struct {
 	revoked bool
 }
 
-// grantedCode is the code issued for an allowed authorization. Codes are short-lived, so they are
-// kept only in memory.
+// grantedCode is a code that was issued after a user allowed an authorization. Codes are
+// short-lived, so they are kept only in memory.
 type grantedCode struct {
 	request authorization
 	user    string
@@ -70,8 +70,8 @@ type grantedCode struct {
 	redeemed *grant
 }
 
-// authorization is a valid request for the consent page. The query and the form have the same
-// fields.
+// authorization is a valid request for the consent page. The page's query and its form have the
+// same fields.
 type authorization struct {
 	App         App
 	RedirectURI string
@@ -107,7 +107,7 @@ var (
 	userForm      = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,19}$`)
 )
 
-// oauth has the OAuth endpoints, and the control routes with which tests set them up.
+// oauth provides the OAuth endpoints and the control routes that tests use to set them up.
 type oauth struct{ *Platform }
 
 // authorize serves the consent page. If the application is unknown or the redirect URL is not

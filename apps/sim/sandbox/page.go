@@ -39,8 +39,8 @@ type pageView struct {
 	Threads  []thread
 }
 
-// thread is an item on the page. The page shows the newest thread first, and the posts of a thread
-// in order of publication.
+// thread is an item on the page. The page shows the newest thread first. Within a thread, it shows
+// the posts in the order in which they were published.
 type thread struct {
 	Account *account
 	Posts   []pagePost
@@ -103,7 +103,7 @@ func (p pages) pageOf(r *http.Request) (pageView, error) {
 }
 
 // choose returns the view for an account name and a post id, both of which may be empty. It also
-// returns a filter for the view's posts.
+// returns a filter that accepts only the posts in the view.
 func (p pages) choose(name, ref string) (pageView, func(*entry) bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

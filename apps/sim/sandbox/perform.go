@@ -24,8 +24,8 @@ func (p *Platform) perform(w http.ResponseWriter, c *call, e endpoint) {
 }
 
 // applyBefore applies the part of a fault that comes before the request is carried out. If act is
-// false, the request is not carried out and a is the response. If a has no status, the connection
-// is closed instead.
+// false, the request must not be carried out, and a is the response. If a has no status, there is
+// no response and the connection is closed.
 func (p *Platform) applyBefore(c *call, f *scripted) (a answer, act bool) {
 	switch f.Action {
 	case actHold:
@@ -59,7 +59,7 @@ func (p *Platform) slow(f *scripted) bool {
 	}
 }
 
-// applyAfter applies the part of a fault that comes after the request was carried out and its
+// applyAfter applies the part of a fault that comes after the request has been carried out and its
 // effect is on disk. It returns the response.
 func (p *Platform) applyAfter(c *call, f *scripted, a answer) answer {
 	switch f.Action {

@@ -109,8 +109,8 @@ func (p posts) createPost(c *call) (answer, error) {
 	return answer{status: http.StatusCreated, body: p.viewCreated(c.r, p.state.posts[made.ID])}, nil
 }
 
-// attach adds media to a post. Alternative text given with the post takes precedence over that of
-// the upload.
+// attach adds media to a post. Alternative text given with the post takes precedence over
+// alternative text given with the upload.
 func (s *state) attach(to *post, media []mediaInput) error {
 	for _, in := range media {
 		m := s.mediumOf(in.ID)
@@ -129,7 +129,7 @@ func (s *state) attach(to *post, media []mediaInput) error {
 	return nil
 }
 
-// ownPost returns a post of the account, or nil. The post may have been deleted.
+// ownPost returns one of the account's posts, or nil. The post may have been deleted.
 func (s *state) ownPost(a *account, ref string) *entry {
 	v, _ := id.Parse[post](ref)
 	if e := s.posts[v]; e != nil && e.account == a {
@@ -138,8 +138,9 @@ func (s *state) ownPost(a *account, ref string) *entry {
 	return nil
 }
 
-// repeated responds to a request whose key a grade A account has used before. If the content is the
-// same, it returns the first post.
+// repeated responds to a request that has the same key as an earlier request by the same grade A
+// account. If the content is the same, it returns the earlier post, or an error if that post was
+// deleted. Otherwise, it returns a conflict.
 func (p posts) repeated(c *call, first *entry, again *post) (answer, error) {
 	if first.digest != again.digest() {
 		return answer{}, refuse(http.StatusConflict, "key_reused", "This key has already been used for other content.")
@@ -244,8 +245,8 @@ func (p posts) listPosts(c *call) (answer, error) {
 	return answer{status: http.StatusOK, body: map[string]any{"posts": views}}, nil
 }
 
-// load returns up to limit published posts that keep accepts, newest first, and their journal
-// records.
+// load returns up to limit published posts for which keep returns true, newest first, along with
+// their journal records.
 func (p *Platform) load(limit int, keep func(*entry) bool) ([]*entry, []record, error) {
 	p.mu.Lock()
 	found := p.state.newest(limit, keep)

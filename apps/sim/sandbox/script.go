@@ -38,7 +38,7 @@ type match struct {
 	Contains string `json:"contains,omitempty"` // text that the JSON body must contain
 }
 
-// rule is a fault as a client defines it.
+// rule is a fault as defined by a client.
 type rule struct {
 	Account    string `json:"account,omitempty"`
 	Match      match  `json:"match"`
@@ -97,15 +97,15 @@ func (v *rule) check() error {
 	return v.restrictToUploads()
 }
 
-// restrictToPosts limits a fault that loses an id to requests that create posts.
+// restrictToPosts makes a lose_id fault apply only to requests that create posts.
 func (v *rule) restrictToPosts() {
 	if v.Action == actLoseID {
 		v.Match.Method, v.Match.Path = "POST", "/api/posts"
 	}
 }
 
-// restrictToUploads limits a processing fault to uploads, because it has no effect on other
-// requests.
+// restrictToUploads makes a processing fault apply only to uploads, because the fault has no effect
+// on other requests.
 func (v *rule) restrictToUploads() error {
 	if v.Action != actProcessing {
 		return nil
@@ -128,8 +128,8 @@ func (v *rule) matches(c *call, who string) bool {
 		(v.Action != actExpireToken || c.account != nil || c.grant != nil)
 }
 
-// due counts the request for every fault that matches it. It returns the first matching fault that
-// applies to the request, or nil.
+// due adds the request to the count of every fault that matches it. It returns the first matching
+// fault that applies to the request, or nil.
 func (s *script) due(c *call, who string) *scripted {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +147,8 @@ func (s *script) due(c *call, who string) *scripted {
 	return first
 }
 
-// hold waits until the fault is released and returns true. It returns false if the client
-// disconnects or the platform closes first.
+// hold waits until the fault is released and returns true. If the client disconnects or the
+// platform closes first, hold returns false.
 func (s *script) hold(c *call, f *scripted, stop <-chan struct{}) bool {
 	s.mu.Lock()
 	f.Held++

@@ -14,7 +14,8 @@ import (
 	"crier/platform/id"
 )
 
-// grade is what an account guarantees about repeated posts. Connectors use the same letters.
+// grade says what an account guarantees about repeated posts. Connectors use the same letters for
+// their grades.
 type grade string
 
 const (
@@ -23,8 +24,8 @@ const (
 	gradeE grade = "E" // its posts cannot be read back
 )
 
-// Explain returns a sentence for page.html. It returns "" for an unknown grade, and check relies on
-// this.
+// Explain returns a sentence about the grade for page.html. For an unknown grade, it returns "",
+// which check uses to detect such grades.
 func (g grade) Explain() string {
 	switch g {
 	case gradeA:
@@ -71,7 +72,7 @@ func (in accountInput) check() error {
 	return nil
 }
 
-// accounts has the endpoints for accounts and their sessions.
+// accounts provides the endpoints for accounts and their sessions.
 type accounts struct{ *Platform }
 
 func (p accounts) createAccount(c *call) (answer, error) {
@@ -113,7 +114,7 @@ func (p accounts) createAccount(c *call) (answer, error) {
 }
 
 // sameAccount responds to a request to create an account that already exists. It returns a conflict
-// if the input differs; the account never changes.
+// if the input differs from the account. It never changes the account.
 func (p accounts) sameAccount(c *call, had *account, in accountInput) (answer, error) {
 	ok, err := had.hasPassword(in.Password)
 	if err != nil {
@@ -211,7 +212,8 @@ func (p accounts) refreshSession(c *call) (answer, error) {
 	return p.startSession(c, p.state.byID[old.Account], old.Refresh)
 }
 
-// startSession creates both tokens and stores their hashes. The caller must hold p.mu.
+// startSession creates an access token and a refresh token and stores their hashes. The caller must
+// hold p.mu.
 func (p accounts) startSession(c *call, a *account, replaces string) (answer, error) {
 	now := p.opts.Clock.Now()
 	p.state.sweep(now)

@@ -135,8 +135,8 @@ func newState() *state {
 	}
 }
 
-// apply applies a record. If the sandbox cannot have written the record, apply returns an error and
-// changes nothing.
+// apply applies a record. If the sandbox could not have written the record, apply returns an error
+// and changes nothing.
 func (s *state) apply(r record, where span) error {
 	switch {
 	case r.Op == opAccount && r.Account != nil:
@@ -198,7 +198,7 @@ func (s *state) mediumOf(ref string) *medium {
 	return s.media[v]
 }
 
-// entryOf returns the post with the id ref. It returns nil if there is no such post or it was
+// entryOf returns the post with the id ref. It returns nil if the post does not exist or it was
 // deleted.
 func (s *state) entryOf(ref string) *entry {
 	v, _ := id.Parse[post](ref)
@@ -218,7 +218,7 @@ func (s *state) sweep(now time.Time) {
 	}
 }
 
-// newest returns up to limit published posts that keep accepts, newest first.
+// newest returns up to limit published posts for which keep returns true, newest first.
 func (s *state) newest(limit int, keep func(*entry) bool) []*entry {
 	out := []*entry{}
 	for i := len(s.order) - 1; i >= 0 && len(out) < limit; i-- {

@@ -50,8 +50,8 @@ func (a answer) send(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(a.body) // the client may have disconnected
 }
 
-// failure converts an error to a response. An error that is not a refusal comes from the disk;
-// failure logs it and responds with 503.
+// failure converts an error to a response. If the error is not a refusal, it comes from the disk.
+// In that case, failure logs the error and responds with 503.
 func (p *Platform) failure(err error) answer {
 	var known *refusal
 	if !errors.As(err, &known) {

@@ -30,7 +30,7 @@ where m.person_id = $1 and m.role = 'SUPERADMIN' order by m.org_id`
 type Owned struct {
 	Org     tenancy.OrgID `db:"org_id"`
 	Members int           `db:"members"`
-	// Deleted means that the organization's deletion was requested.
+	// Deleted means that the organization is marked for deletion.
 	Deleted bool `db:"deleted"`
 }
 
@@ -42,8 +42,8 @@ func OwnedOrganizations(ctx context.Context, tx *db.GateTx, person tenancy.Perso
 const personDeleted = `-- tenancy.PersonDeleted
 update person set deleted_at = $2 where id = $1`
 
-// SetPersonDeleted records when an account's deletion was requested. If at is nil, it undoes the
-// deletion.
+// SetPersonDeleted records when an account's deletion was requested. If at is nil, SetPersonDeleted
+// undoes the deletion.
 func SetPersonDeleted(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, at *time.Time) error {
 	return db.Change(ctx, tx, personDeleted, person, at)
 }
@@ -52,10 +52,12 @@ const organizationDeleted = `-- tenancy.OrganizationDeleted
 update organization set deleted_at = $2, deleted_with = $3, catch_up = false where id = $1
 returning pg_notify('` + db.RevocationChannel + `', id::text)`
 
-// SetOrganizationDeleted records when an organization's deletion was requested. If at is nil, it
-// undoes the deletion. It also adds the task that stops or resumes the organization's publishing,
-// and notifies all processes that the organization's keys have ended or work again. The parameter
-// with is the person whose account is deleted together with the organization, or zero.
+// SetOrganizationDeleted records when an organization's deletion was requested. If at is nil,
+// SetOrganizationDeleted undoes the deletion. If the organization is deleted together with an
+// account, the parameter with is that account's person; otherwise, it is zero.
+//
+// SetOrganizationDeleted also adds the task that stops or resumes the organization's publishing. It
+// notifies all processes that the organization's keys have stopped working or work again.
 func SetOrganizationDeleted(
 	ctx context.Context, tx *db.GateTx, org tenancy.OrgID, at *time.Time, with tenancy.PersonID,
 ) error {

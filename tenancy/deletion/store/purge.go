@@ -12,39 +12,39 @@ import (
 	"crier/tenancy/db"
 )
 
-// DueOrganizations returns organizations whose deletion was requested before the given time. It
-// returns at most limit ids greater than after, in order.
+// DueOrganizations returns the ids of organizations whose deletion was requested before the given
+// time. It returns at most limit ids, in ascending order, starting after the given id.
 func DueOrganizations(
 	ctx context.Context, tx *db.GateTx, before time.Time, after tenancy.OrgID, limit int,
 ) (ids []tenancy.OrgID, err error) {
 	return db.Column[tenancy.OrgID](ctx, tx, purgeOrganizations, before, after.UUID(), limit)
 }
 
-// PurgeOrganization deletes an organization whose deletion was requested before the given time,
-// with all rows that belong to the organization. It returns pgx.ErrNoRows if the deletion was
+// PurgeOrganization deletes an organization and all rows that belong to it, provided that its
+// deletion was requested before the given time. It returns pgx.ErrNoRows if the deletion was
 // undone.
 func PurgeOrganization(ctx context.Context, tx *db.GateTx, org tenancy.OrgID, before time.Time) error {
 	return db.Change(ctx, tx, purgeOrganization, org, before)
 }
 
-// DuePeople returns people whose deletion was requested before the given time. It returns at most
-// limit ids greater than after, in order.
+// DuePeople returns the ids of people whose deletion was requested before the given time. It
+// returns at most limit ids, in ascending order, starting after the given id.
 func DuePeople(
 	ctx context.Context, tx *db.GateTx, before time.Time, after tenancy.PersonID, limit int,
 ) (ids []tenancy.PersonID, err error) {
 	return db.Column[tenancy.PersonID](ctx, tx, purgePeople, before, after.UUID(), limit)
 }
 
-// PurgePerson deletes a person whose deletion was requested before the given time, with the
-// person's sessions, memberships and credentials. It returns pgx.ErrNoRows if the deletion was
-// undone.
+// PurgePerson deletes a person and the person's sessions, memberships and credentials, provided
+// that the deletion was requested before the given time. It returns pgx.ErrNoRows if the deletion
+// was undone.
 func PurgePerson(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, before time.Time) error {
 	return db.Change(ctx, tx, purgePerson, person, before)
 }
 
-// FindOwned returns the ids of an organization's rows of the given kind, if the organization's
-// deletion was requested before the given time. It returns at most limit ids greater than after, in
-// order.
+// FindOwned returns the ids of an organization's rows of the given kind. It returns at most limit
+// ids, in ascending order, starting after the given id. If the organization's deletion was not
+// requested before the given time, FindOwned returns no ids.
 func FindOwned(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, before time.Time, after OwnedID, limit int,
 ) (ids []OwnedID, err error) {
@@ -57,9 +57,9 @@ func FindOwned(
 	return ids, err
 }
 
-// Purge deletes the given rows of an organization in one statement, if the organization's deletion
-// was requested before the given time. It returns how many rows it deleted. If Postgres rejects one
-// row, Purge deletes none and returns the error.
+// Purge deletes the given rows of an organization in one statement and returns the number of
+// deleted rows. If the organization's deletion was not requested before the given time, Purge
+// deletes nothing. If Postgres rejects one row, Purge deletes no rows and returns the error.
 func Purge(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, before time.Time, ids []OwnedID,
 ) (n int, err error) {
@@ -81,12 +81,12 @@ select id from person where deleted_at < $1 and id > $2 order by id limit $3`
 const purgePerson = `-- tenancy.PurgePerson
 delete from person where id = $1 and deleted_at < $2`
 
-// Purgeable is a kind of row that an organization can have many of. FindOwned finds such rows and
-// Purge deletes them, before PurgeOrganization deletes the few rows of other kinds.
+// Purgeable is a kind of row that an organization can have many of. FindOwned finds such rows, and
+// Purge deletes them. PurgeOrganization then deletes the few rows of other kinds.
 type Purgeable string
 
-// The kinds of rows. PurgeMembers excludes the owner, because an organization must have an owner
-// until it is deleted.
+// The kinds of purgeable rows. PurgeMembers excludes the owner, because an organization must have
+// an owner until it is deleted.
 const (
 	PurgeAudit       Purgeable = "audit-log"
 	PurgeInvitations Purgeable = "invitations"
@@ -98,7 +98,7 @@ const (
 type OwnedID = uuid.UUID
 
 // isDue is the SQL condition that the deletion of organization $1 was requested before $2. The
-// policies of pg.Retention also check that the deletion was requested.
+// row-level security policies for pg.Retention also check that the deletion was requested.
 const isDue = `exists (select from organization o where o.id = $1 and o.deleted_at < $2)`
 
 var findOwned = map[Purgeable]string{

@@ -18,10 +18,10 @@ on conflict (person_id) do update set last_step = 0, begun_by = excluded.begun_b
 where mfa.confirmed_at is null
 returning secret, confirmed_at, last_step, tries, tries_since`
 
-// BeginFactor stores an unconfirmed second factor and returns it. It replaces an earlier
-// unconfirmed factor, unless the same session or sign-in (by) began that factor; in that case, it
-// returns the earlier factor. It returns pgx.ErrNoRows if the person has a confirmed factor. It
-// does not reset the number of tries.
+// BeginFactor stores an unconfirmed second factor and returns it. If the same session or sign-in
+// (by) has already begun an unconfirmed factor, BeginFactor returns that factor instead. It
+// replaces any other unconfirmed factor, but does not reset the number of tries. It returns
+// pgx.ErrNoRows if the person has a confirmed factor.
 func BeginFactor(
 	ctx context.Context, tx *db.GateTx, person tenancy.PersonID, sealed []byte, now time.Time, by []byte,
 ) (proof.Factor, error) {
@@ -31,7 +31,8 @@ func BeginFactor(
 const factorConfirm = `-- tenancy.FactorConfirm
 update mfa set confirmed_at = $2 where person_id = $1 and confirmed_at is null`
 
-// ConfirmFactor enables the second factor, or returns pgx.ErrNoRows if there is none to confirm.
+// ConfirmFactor enables the second factor. It returns pgx.ErrNoRows if there is no unconfirmed
+// factor.
 func ConfirmFactor(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, now time.Time) error {
 	return db.Change(ctx, tx, factorConfirm, person, now)
 }
@@ -54,7 +55,7 @@ func DeleteFactor(ctx context.Context, tx *db.GateTx, person tenancy.PersonID) e
 const recoveryInsert = `-- tenancy.RecoveryInsert
 insert into recovery_code (person_id, hash) select $1, unnest($2::bytea[])`
 
-// ReplaceRecoveryCodes replaces the hashes of all of a person's recovery codes.
+// ReplaceRecoveryCodes replaces the hashes of a person's recovery codes with the given ones.
 func ReplaceRecoveryCodes(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, hashes [][]byte) error {
 	if _, err := db.Exec(ctx, tx, recoveryDelete, person); err != nil {
 		return err

@@ -1,5 +1,5 @@
 // Package store contains the statements that manage instance administrators, stop and resume
-// publishing, and delete what has expired. Only tenancy/instance uses it.
+// publishing, and delete expired rows. Only tenancy/instance uses it.
 package store
 
 import (
@@ -18,8 +18,8 @@ select suspended_at is not null or deleted_at is not null stopped, catch_up from
 type Marks struct {
 	// Stopped means that the organization is suspended or marked for deletion.
 	Stopped bool `db:"stopped"`
-	// CatchUp means that posts that became due while publishing was stopped are published late,
-	// once publishing resumes.
+	// CatchUp means that posts that became due while publishing was stopped will be published late,
+	// after publishing has resumed.
 	CatchUp bool `db:"catch_up"`
 }
 
@@ -39,7 +39,7 @@ type MarkedOrg struct {
 	Stopped bool `db:"stopped"`
 }
 
-// MarkedOrgs returns at most limit organizations, in id order, starting after the given id.
+// MarkedOrgs returns at most limit organizations, ordered by id, starting after the given id.
 func MarkedOrgs(ctx context.Context, tx *db.GateTx, after tenancy.OrgID, limit int) ([]MarkedOrg, error) {
 	return db.List[MarkedOrg](ctx, tx, markedOrgs, after.UUID(), limit)
 }
@@ -48,9 +48,9 @@ const organizationSuspended = `-- tenancy.OrganizationSuspended
 update organization set suspended_at = $2, catch_up = deleted_at is null where id = $1
 returning pg_notify('` + db.RevocationChannel + `', id::text)`
 
-// SetSuspended records when an organization was suspended. If at is nil, it ends the suspension. It
-// also adds the task that stops or resumes the organization's publishing, and notifies all
-// processes that the organization's keys have ended or work again.
+// SetSuspended records when an organization was suspended. If at is nil, SetSuspended ends the
+// suspension. It also adds the task that stops or resumes the organization's publishing. It
+// notifies all processes that the organization's keys have stopped working or work again.
 func SetSuspended(ctx context.Context, tx *db.GateTx, org tenancy.OrgID, at *time.Time) error {
 	if err := db.LockAuthority(ctx, tx, org, true); err != nil {
 		return err
@@ -65,8 +65,8 @@ const organizationListAll = `-- tenancy.OrganizationListAll
 select o.id, o.name, o.mfa_required, o.suspended_at, o.deleted_at, o.created_at, '' description, '' timezone
 from organization o where o.id > $1 order by o.id limit $2`
 
-// ListOrganizations returns at most limit organizations, in id order, starting after the given id.
-// Description and Timezone are empty in the results.
+// ListOrganizations returns at most limit organizations, ordered by id, starting after the given
+// id. Description and Timezone are empty in the results.
 func ListOrganizations(ctx context.Context, tx *db.GateTx, after tenancy.OrgID, limit int) (
 	[]tenancy.Organization, error) {
 	return db.List[tenancy.Organization](ctx, tx, organizationListAll, after.UUID(), limit)

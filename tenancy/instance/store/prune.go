@@ -14,8 +14,8 @@ import (
 	"crier/tenancy/db"
 )
 
-// FindOldSessions returns at most limit sessions that expired more than age ago, oldest first. It
-// starts after the given session; the zero OldSession precedes all sessions.
+// FindOldSessions returns at most limit sessions that expired more than age ago, oldest first. The
+// results start after the given session. The zero OldSession precedes all sessions.
 func FindOldSessions(
 	ctx context.Context, d *db.DB, age time.Duration, after OldSession, limit int,
 ) (out []OldSession, err error) {
@@ -29,9 +29,9 @@ func FindOldSessions(
 	return out, err
 }
 
-// PruneSessions deletes, in one statement, the given sessions that expired more than age ago, and
-// returns how many it deleted. It skips sessions that another transaction has locked. If it returns
-// an error, it has deleted none.
+// PruneSessions deletes, in one statement, those of the given sessions that expired more than age
+// ago. It returns the number of deleted sessions. It skips sessions that another transaction has
+// locked. If it returns an error, no sessions have been deleted.
 func PruneSessions(ctx context.Context, d *db.DB, age time.Duration, sessions []OldSession) (n int, err error) {
 	ids := make([][16]byte, len(sessions))
 	for i, x := range sessions {
@@ -43,8 +43,8 @@ func PruneSessions(ctx context.Context, d *db.DB, age time.Duration, sessions []
 	return n, err
 }
 
-// FindExpired returns at most limit expired rows of a kind, oldest first. It starts after the given
-// row; the zero ExpiredRow precedes all rows.
+// FindExpired returns at most limit expired rows of a kind, oldest first. The results start after
+// the given row. The zero ExpiredRow precedes all rows.
 func FindExpired(
 	ctx context.Context, d *db.DB, kind Expirable, now time.Time, after ExpiredRow, limit int,
 ) (rows []ExpiredRow, err error) {
@@ -58,9 +58,9 @@ func FindExpired(
 	return rows, err
 }
 
-// PruneExpired deletes, in one statement, the given rows that are still expired, and returns how
-// many it deleted. If Postgres rejects one row, PruneExpired deletes none and returns the error;
-// see batch.Sweep.
+// PruneExpired deletes, in one statement, those of the given rows that are still expired. It
+// returns the number of deleted rows. If Postgres rejects one row, PruneExpired deletes no rows and
+// returns the error; see batch.Sweep.
 func PruneExpired(ctx context.Context, d *db.DB, kind Expirable, now time.Time, rows []ExpiredRow) (n int, err error) {
 	keys, of := make([]string, len(rows)), make([]*uuid.UUID, len(rows))
 	for i, r := range rows {
@@ -76,10 +76,10 @@ func PruneExpired(ctx context.Context, d *db.DB, kind Expirable, now time.Time, 
 	return n, err
 }
 
-// OldSession is an expired session, and the position from which FindOldSessions continues.
+// OldSession identifies an expired session. It is also the position from which FindOldSessions
+// continues.
 type OldSession struct {
-	// At is when the session expired. It is the first sort key of FindOldSessions, and ID is the
-	// second.
+	// At is when the session expired. FindOldSessions sorts by At, and then by ID.
 	At time.Time         `db:"expires_at"`
 	ID tenancy.SessionID `db:"id"`
 }
@@ -96,11 +96,11 @@ with old as (
 )
 delete from session s using old where s.id = old.id`
 
-// Expirable is a kind of row that is deleted once it has expired: FindExpired finds such rows, and
+// Expirable is a kind of row that is deleted after it has expired. FindExpired finds such rows, and
 // PruneExpired deletes them.
 type Expirable string
 
-// The kinds of rows. Emails are deleted a week after they were queued.
+// The kinds of rows that expire. Emails expire a week after they were queued.
 const (
 	ExpiredDevices       Expirable = "devices"
 	ExpiredConfirmations Expirable = "confirmations"
@@ -115,7 +115,7 @@ const (
 // Expirables returns all kinds.
 func Expirables() []Expirable { return slices.Sorted(maps.Keys(expirables)) }
 
-// ExpiredRow identifies an expired row, and is the position from which FindExpired continues.
+// ExpiredRow identifies an expired row. It is also the position from which FindExpired continues.
 type ExpiredRow struct {
 	At time.Time `db:"at"`
 	// Key is the row's id or hash as text. Of is the id of the row's organization, or nil if the
@@ -127,8 +127,8 @@ type ExpiredRow struct {
 // expirable holds the statements for a kind of row.
 type expirable struct{ find, prune string }
 
-// byHash and byID return the statements for a table whose key is a hash or an id. The find
-// statements read rows in the order of an index.
+// byHash and byID return the statements for a table that has a hash or an id as its key. The find
+// statements read rows in index order.
 func byHash(name, table string) expirable {
 	return expirable{
 		find: `-- tenancy.FindExpired` + name + `
@@ -183,7 +183,7 @@ where i.org_id = u.org and i.id = u.id and i.expires_at < least($1, now())`,
 // mailAge is how long an email is kept.
 const mailAge = 7 * 24 * time.Hour
 
-// until returns the time before which rows of this kind have expired.
+// until returns the cutoff for rows of this kind. Rows with an earlier time have expired.
 func (k Expirable) until(now time.Time) time.Time {
 	if k == ExpiredMails {
 		return now.Add(-mailAge)

@@ -17,7 +17,7 @@ type FoundKey struct {
 	Org       tenancy.OrgID    `db:"org_id"`
 	ID        tenancy.KeyID    `db:"id"`
 	CreatedBy tenancy.PersonID `db:"created_by"`
-	// EndsAt is nil if the key never ends.
+	// EndsAt is when the key stops working, or nil if it never does.
 	EndsAt *time.Time `db:"ends_at"`
 	// Suspended means that the operator has suspended the organization.
 	Suspended bool `db:"suspended"`
@@ -39,11 +39,11 @@ with found as (
 select hash, org_id, id, created_by, ends_at, suspended_at is not null suspended from found`
 
 // KeysByHash returns the keys with the given hashes, keyed by hash, and records that they were
-// used. It omits keys of organizations that are marked for deletion. A hash without a key is not an
-// error.
+// used. The map has no entry for a hash that matches no key. Keys of organizations that are marked
+// for deletion are omitted.
 //
-// KeysByHash uses its own connection pool (pg.Keys), so that other lookups cannot delay API key
-// authentication.
+// KeysByHash uses a separate connection pool (pg.Keys), so that other statements cannot delay the
+// authentication of API keys.
 func KeysByHash(ctx context.Context, d *db.DB, hashes [][]byte, now time.Time) (map[string]FoundKey, error) {
 	keys := map[string]FoundKey{}
 	err := d.WriteRole(ctx, pg.Keys, func(b *pgx.Batch) {

@@ -16,7 +16,7 @@ insert into api_key (org_id, id, name, prefix, hash, created_by, created_at, exp
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
 // CreateKey inserts an API key with its hash. rotated means that RotateKey created the key.
-// CreateKey returns a unique violation if the hash exists.
+// CreateKey returns a unique violation if a key with the same hash exists.
 func CreateKey(ctx context.Context, tx *db.OrgTx, k tenancy.APIKey, hash []byte, rotated bool) error {
 	_, err := db.Exec(ctx, tx, keyInsert,
 		tx.Org, k.ID, k.Name, k.Prefix, hash, k.CreatedBy, k.CreatedAt, k.ExpiresAt, rotated)
@@ -46,7 +46,7 @@ type Key struct {
 	Hash    []byte
 }
 
-// keyColumns are the columns of keyRow, from api_key k and its creator p.
+// keyColumns lists the columns of keyRow. It selects them from api_key k and its creator, person p.
 const keyColumns = `k.org_id, k.id, k.name, k.prefix, k.created_by, coalesce(p.email, '') email, k.created_at, k.used_at,
 k.expires_at, k.overlap_until, k.rotated, k.hash`
 
@@ -54,7 +54,7 @@ const keyList = `-- tenancy.KeyList
 select ` + keyColumns + ` from api_key k left join person p on p.id = k.created_by
 where ` + db.KeyWorks + ` order by k.created_at desc, k.id desc limit $2`
 
-// ListKeys returns at most limit keys that have not ended, newest first.
+// ListKeys returns at most limit active keys, newest first.
 func ListKeys(ctx context.Context, tx *db.OrgTx, now time.Time, limit int) ([]Key, error) {
 	rows, err := db.List[keyRow](ctx, tx, keyList, now, limit)
 	return keysOf(rows), err
@@ -64,8 +64,8 @@ const keysBy = `-- tenancy.KeysBy
 select ` + keyColumns + ` from api_key k left join person p on p.id = k.created_by
 where k.created_by = $2 and ` + db.KeyWorks + ` order by k.created_at, k.id for update of k`
 
-// KeysBy returns a person's keys that have not ended, oldest first, and locks them until the end of
-// the transaction.
+// KeysBy returns the active keys that a person created, oldest first. It locks the keys until the
+// end of the transaction.
 func KeysBy(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID, now time.Time) ([]Key, error) {
 	rows, err := db.List[keyRow](ctx, tx, keysBy, now, person)
 	return keysOf(rows), err
@@ -74,7 +74,8 @@ func KeysBy(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID, now time
 const keysDeleteBy = `-- tenancy.KeysDeleteBy
 delete from api_key where created_by = $1 returning pg_notify('` + db.RevocationChannel + `', encode(hash, 'hex'))`
 
-// DeleteKeysBy deletes a person's keys and notifies all processes.
+// DeleteKeysBy deletes the keys that a person created. It notifies all processes that the keys have
+// been revoked.
 func DeleteKeysBy(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) error {
 	_, err := db.Exec(ctx, tx, keysDeleteBy, person)
 	return err
@@ -85,8 +86,8 @@ select ` + keyColumns + ` from api_key k left join person p on p.id = k.created_
 where k.id = $1 for update of k`
 
 // LockKey returns a key and locks it until the end of the transaction. It returns pgx.ErrNoRows if
-// the key has ended or does not exist. It calls now after it has acquired the lock, because the key
-// may have ended during the wait.
+// there is no such key or the key no longer works. It calls the now function only after it has
+// acquired the lock, because the key may have stopped working during the wait.
 func LockKey(ctx context.Context, tx *db.OrgTx, key tenancy.KeyID, now func() time.Time) (Key, error) {
 	row, err := db.One[keyRow](ctx, tx, keyLock, key)
 	found := row.key()
@@ -99,8 +100,8 @@ func LockKey(ctx context.Context, tx *db.OrgTx, key tenancy.KeyID, now func() ti
 const keyOldest = `-- tenancy.KeyOldest
 select k.id from api_key k where k.overlap_until is null and ` + db.KeyWorks + ` order by k.created_at, k.id limit 1`
 
-// OldestKey returns the id of the oldest key that has neither ended nor been replaced, or
-// pgx.ErrNoRows.
+// OldestKey returns the id of the oldest active key that has not been replaced, or pgx.ErrNoRows if
+// there is none.
 func OldestKey(ctx context.Context, tx *db.OrgTx, now time.Time) (key tenancy.KeyID, err error) {
 	err = tx.QueryRow(ctx, keyOldest, now).Scan(&key)
 	return key, err
@@ -109,7 +110,7 @@ func OldestKey(ctx context.Context, tx *db.OrgTx, now time.Time) (key tenancy.Ke
 const keyName = `-- tenancy.KeyName
 update api_key set name = $2 where id = $1`
 
-// RenameKey changes a key's name, or returns pgx.ErrNoRows.
+// RenameKey changes a key's name, or returns pgx.ErrNoRows if the key does not exist.
 func RenameKey(ctx context.Context, tx *db.OrgTx, key tenancy.KeyID, name string) error {
 	return db.Change(ctx, tx, keyName, key, name)
 }
@@ -118,8 +119,8 @@ const keyReplace = `-- tenancy.KeyReplace
 update api_key set overlap_until = $2 where id = $1
 returning pg_notify('` + db.RevocationChannel + `', encode(hash, 'hex'))`
 
-// ReplaceKey records that a key has been replaced and works until the given time, and notifies all
-// processes. It returns pgx.ErrNoRows if there is no such key.
+// ReplaceKey records that a key has been replaced and works only until the given time. It notifies
+// all processes that the key has changed. It returns pgx.ErrNoRows if the key does not exist.
 func ReplaceKey(ctx context.Context, tx *db.OrgTx, key tenancy.KeyID, until time.Time) error {
 	return db.Change(ctx, tx, keyReplace, key, until)
 }
@@ -127,8 +128,8 @@ func ReplaceKey(ctx context.Context, tx *db.OrgTx, key tenancy.KeyID, until time
 const keyDelete = `-- tenancy.KeyDelete
 delete from api_key where id = $1 returning pg_notify('` + db.RevocationChannel + `', encode(hash, 'hex'))`
 
-// DeleteKey deletes a key and notifies all processes. It returns pgx.ErrNoRows if there is no such
-// key.
+// DeleteKey deletes a key and notifies all processes that the key has been revoked. It returns
+// pgx.ErrNoRows if the key does not exist.
 func DeleteKey(ctx context.Context, tx *db.OrgTx, key tenancy.KeyID) error {
 	return db.Change(ctx, tx, keyDelete, key)
 }
@@ -136,7 +137,7 @@ func DeleteKey(ctx context.Context, tx *db.OrgTx, key tenancy.KeyID) error {
 const keyCount = `-- tenancy.KeyCount
 select count(*) from api_key k where ` + db.KeyWorks
 
-// CountKeys returns the number of keys that have not ended.
+// CountKeys returns the number of active keys.
 func CountKeys(ctx context.Context, tx *db.OrgTx, now time.Time) (n int, err error) {
 	err = tx.QueryRow(ctx, keyCount, now).Scan(&n)
 	return n, err

@@ -11,13 +11,14 @@ import (
 const identityPerson = `-- tenancy.IdentityPerson
 select person_id from identity where issuer = $1 and subject = $2`
 
-// PersonOfIdentity returns the person that an identity belongs to, or pgx.ErrNoRows.
+// PersonOfIdentity returns the person that an identity is linked to, or pgx.ErrNoRows if there is
+// none.
 func PersonOfIdentity(ctx context.Context, tx *db.GateTx, k db.IdentityKey) (person tenancy.PersonID, err error) {
 	err = tx.QueryRow(ctx, identityPerson, k.Issuer, k.Subject).Scan(&person)
 	return person, err
 }
 
-// SignInState is a sign-in that has begun at an identity provider.
+// SignInState describes a sign-in that was begun at an identity provider.
 type SignInState struct {
 	Provider string `db:"provider"`
 	// Verifier is the sealed PKCE verifier.
@@ -33,7 +34,7 @@ const stateInsert = `-- tenancy.StateInsert
 insert into sign_in_state (hash, provider, verifier, nonce, redirect_uri, person_id, expires_at)
 values ($1, $2, $3, $4, $5, $6, $7)`
 
-// CreateState inserts a sign-in state with its hash.
+// CreateState stores a sign-in state under its hash.
 func CreateState(ctx context.Context, tx *db.GateTx, hash []byte, s SignInState) error {
 	_, err := db.Exec(ctx, tx, stateInsert, hash, s.Provider, s.Verifier, s.Nonce, s.RedirectURI, s.Person, s.ExpiresAt)
 	return err

@@ -17,10 +17,10 @@ for no key update`
 const stepTry = `-- tenancy.StepTry
 update sign_in_step set tries = tries + 1 where hash = $1 and purpose = $2 and expires_at > $3 returning tries`
 
-// TryStep counts a use of a step's token, and locks the step and its person until the end of the
-// transaction. It returns the person and how often the token has been used, including this use. It
-// returns pgx.ErrNoRows if the token has expired or is for another step. It locks the person first,
-// like every other transaction.
+// TryStep counts a use of a step's token. It returns the person who is signing in and the number of
+// times that the token has been used, including this use. It returns pgx.ErrNoRows if the token has
+// expired or belongs to another step. It locks the person and then the step until the end of the
+// transaction. Every transaction locks them in this order.
 func TryStep(ctx context.Context, tx *db.GateTx, hash []byte, purpose tenancy.Step, now time.Time) (
 	person tenancy.Person, tries int, err error) {
 	row, err := db.One[db.PersonRow](ctx, tx, stepPerson, hash)

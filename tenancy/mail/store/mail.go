@@ -14,8 +14,8 @@ import (
 	"crier/tenancy/notice"
 )
 
-// AddHeldMail is like notice.AddMail, but the email's task goes into the second queue and does not
-// run before until.
+// AddHeldMail is like notice.AddMail, but holds the email: the email's task goes into the second
+// queue and runs no earlier than until.
 func AddHeldMail(ctx context.Context, tx *db.GateTx, kind, email string, data any, now, until time.Time) error {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -28,9 +28,10 @@ func AddHeldMail(ctx context.Context, tx *db.GateTx, kind, email string, data an
 	return tx.AddTask(ctx, jobs.Task{Kind: notice.MailTask, ID: mail.UUID(), Later: true, After: until.Sub(now)})
 }
 
-// HeldMail returns an email to the given address that is held until after the given time, and locks
-// it. The email is about incidents in an organization or, if approvals is set, only about
-// approvals. HeldMail returns pgx.ErrNoRows if there is no such email.
+// HeldMail locks and returns an email of the given kind to the given address. The email must still
+// be held at the given time. If approvals is set, the email's first report is about an approval in
+// the organization; otherwise, it is about an incident. HeldMail returns pgx.ErrNoRows if there is
+// no such email.
 func HeldMail(
 	ctx context.Context, tx *db.GateTx, kind, email string, of tenancy.OrgID, after time.Time, approvals bool,
 ) (Mail, error) {
@@ -46,15 +47,15 @@ func SetMailData(ctx context.Context, tx *db.GateTx, mail tenancy.MailID, data a
 	return db.Change(ctx, tx, mailSetData, mail, raw)
 }
 
-// CountReport counts an email with reports to a person and returns when the email may be sent,
-// which may be in the past. At most tenancy.MaxReportMails emails may be sent within
-// tenancy.ReportWindow. CountReport returns pgx.ErrNoRows if the person no longer exists.
+// CountReport counts an email with reports toward a person's limit of tenancy.MaxReportMails emails
+// within tenancy.ReportWindow. It returns the time from which the email may be sent, which may be
+// in the past. CountReport returns pgx.ErrNoRows if the person no longer exists.
 func CountReport(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, now time.Time) (time.Time, error) {
 	return countMail(ctx, tx, reportCount, person, now)
 }
 
-// CountDigest is like CountReport, but for emails about published posts or approvals, which are
-// counted separately.
+// CountDigest is like CountReport, but for emails about published posts or approvals, which have
+// their own limit.
 func CountDigest(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, now time.Time) (time.Time, error) {
 	return countMail(ctx, tx, digestCount, person, now)
 }
@@ -83,8 +84,9 @@ func DeleteMail(ctx context.Context, tx *db.GateTx, mail tenancy.MailID) error {
 	return err
 }
 
-// Recipients returns up to limit members of the organization, ordered by id and starting after the
-// id after. A member whose stored notification settings cannot be parsed gets the default settings.
+// Recipients returns up to limit members of the organization whose ids are greater than after,
+// ordered by id. A member whose stored notification settings cannot be parsed gets the default
+// settings.
 func Recipients(ctx context.Context, tx *db.OrgTx, after tenancy.PersonID, limit int) ([]Recipient, error) {
 	rows, err := db.List[recipientRow](ctx, tx, mailRecipients, after.UUID(), limit)
 	out := make([]Recipient, len(rows))
@@ -117,8 +119,8 @@ order by held_until limit 1 for update`
 const mailSetData = `-- tenancy.MailSetData
 update mail set data = $2 where id = $1`
 
-// reportCount starts a new hour if the current hour has ended or is full. If it is full, the new
-// hour starts in the future.
+// reportCount starts a new window if the current window has ended or is full. If the current window
+// is full, the new one begins in the future, when the current one ends.
 const reportCount = `-- tenancy.ReportCount
 update person set reports = case when reports_since + $3 > $2 and reports < $4 then reports + 1 else 1 end,
   reports_since = case when reports_since + $3 <= $2 then $2 when reports < $4 then reports_since

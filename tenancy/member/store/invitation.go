@@ -33,13 +33,13 @@ func ListInvitations(ctx context.Context, tx *db.OrgTx, now time.Time) ([]tenanc
 	return db.List[tenancy.Invitation](ctx, tx, invitationList, now)
 }
 
-// ReadInvitation returns an invitation. It returns pgx.ErrNoRows if there is no such invitation.
+// ReadInvitation returns an invitation. It returns pgx.ErrNoRows if the invitation does not exist.
 func ReadInvitation(ctx context.Context, tx *db.OrgTx, invitation tenancy.InvitationID) (tenancy.Invitation, error) {
 	return db.One[tenancy.Invitation](ctx, tx, invitationGet, invitation)
 }
 
 // TakeInvitation deletes an invitation and its links, and returns the invitation. It returns
-// pgx.ErrNoRows if there is no such invitation.
+// pgx.ErrNoRows if the invitation does not exist.
 func TakeInvitation(ctx context.Context, tx *db.OrgTx, invitation tenancy.InvitationID) (tenancy.Invitation, error) {
 	return db.One[tenancy.Invitation](ctx, tx, invitationDelete, invitation)
 }

@@ -20,7 +20,7 @@ type memberRow struct {
 }
 
 // LockMember returns a person's membership and locks it until the end of the transaction. It
-// returns pgx.ErrNoRows if there is no such member.
+// returns pgx.ErrNoRows if the member does not exist.
 func LockMember(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) (tenancy.Membership, error) {
 	row, err := db.One[memberRow](ctx, tx, memberLock, person)
 	return tenancy.Membership(row), err
@@ -29,7 +29,7 @@ func LockMember(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) (ten
 const memberRole = `-- tenancy.MemberRole
 update member set role = $2 where person_id = $1`
 
-// SetRole changes a member's role. It returns pgx.ErrNoRows if there is no such member, and a
+// SetRole changes a member's role. It returns pgx.ErrNoRows if the member does not exist, and a
 // violation of member_owner if there would be two owners.
 func SetRole(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID, role tenancy.Role) error {
 	return db.Change(ctx, tx, memberRole, person, role)
@@ -38,7 +38,7 @@ func SetRole(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID, role te
 const memberDelete = `-- tenancy.MemberDelete
 delete from member where person_id = $1`
 
-// RemoveMember deletes a membership. It returns pgx.ErrNoRows if there is no such member.
+// RemoveMember deletes a membership. It returns pgx.ErrNoRows if the member does not exist.
 func RemoveMember(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) error {
 	return db.Change(ctx, tx, memberDelete, person)
 }
@@ -46,7 +46,7 @@ func RemoveMember(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) er
 const memberEmail = `-- tenancy.MemberEmail
 select email from person where id = $1`
 
-// MemberEmail returns a member's address. It returns pgx.ErrNoRows if there is no such member.
+// MemberEmail returns a member's address. It returns pgx.ErrNoRows if the member does not exist.
 func MemberEmail(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) (email string, err error) {
 	err = tx.QueryRow(ctx, memberEmail, person).Scan(&email)
 	return email, err
@@ -55,7 +55,7 @@ func MemberEmail(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) (em
 const organizationLock = `-- tenancy.OrganizationLock
 select 1 from organization where id = $1 and deleted_at is null for no key update`
 
-// CountMembers returns the number of members and of open invitations in the organization. It locks
+// CountMembers returns the numbers of members and open invitations in the organization. It locks
 // the organization, so that concurrent transactions count one after the other. It returns
 // pgx.ErrNoRows if the organization is scheduled for deletion.
 func CountMembers(ctx context.Context, tx *db.OrgTx, now time.Time) (members, invitations int, err error) {

@@ -57,10 +57,10 @@ join person p on p.id = $2 or p.id = coalesce(
   (select m.person_id from member m where m.org_id = o.id and m.role = 'SUPERADMIN'))
 where o.id = $1 order by 1`
 
-// Senders returns hashes of the mailboxes whose limits a person's emails from the transaction's
-// organization count against. These are the person's mailbox and the creator's. If the creator is
-// no longer a member, the owner's mailbox counts instead. If the person is no longer a member,
-// Senders leaves out their mailbox.
+// Senders returns hashes of the mailboxes whose email limits apply to a person in the transaction's
+// organization: the person's mailbox and the creator's. If the creator is no longer a member, the
+// owner's mailbox takes the place of the creator's. If the person is no longer a member, Senders
+// leaves out their mailbox.
 func Senders(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) (mailboxes []string, err error) {
 	return db.Column[string](ctx, tx, organizationSenders, tx.Org, person)
 }

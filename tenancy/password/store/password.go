@@ -21,7 +21,7 @@ const personEmail = `-- tenancy.PersonEmail
 update person set email = $2, verified = $3 where id = $1`
 
 // SetEmail replaces a person's address. It returns the same errors as db.CreatePerson, and
-// pgx.ErrNoRows if there is no such person.
+// pgx.ErrNoRows if the person does not exist.
 func SetEmail(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, email string, verified bool) error {
 	return db.Change(ctx, tx, personEmail, person, email, verified)
 }

@@ -12,7 +12,7 @@ import (
 const personProfile = `-- tenancy.PersonProfile
 update person set name = $2, bio = $3, picture_id = nullif($4, '')::uuid, picture = $5 where id = $1`
 
-// SetProfile replaces a person's profile. It returns pgx.ErrNoRows if there is no such person.
+// SetProfile replaces a person's profile. It returns pgx.ErrNoRows if the person does not exist.
 func SetProfile(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, p tenancy.Profile) error {
 	return db.Change(ctx, tx, personProfile, person, p.Name, p.Bio, p.Picture.ID, p.Picture.Path)
 }

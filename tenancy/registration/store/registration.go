@@ -1,4 +1,4 @@
-// Package store reports whether an instance has an organization. Only tenancy/registration uses it.
+// Package store checks whether any organization exists. Only tenancy/registration uses it.
 package store
 
 import (
@@ -13,8 +13,8 @@ select pg_advisory_xact_lock(hashtext('crier.registration'))`
 const organizationAny = `-- tenancy.OrganizationAny
 select exists (select from organization)`
 
-// AnyOrganization reports whether any organization exists. If lock is set, other transactions that
-// call it with lock wait until this transaction ends.
+// AnyOrganization reports whether any organization exists. If lock is set, concurrent calls with
+// lock set wait until this transaction ends.
 func AnyOrganization(ctx context.Context, tx *db.GateTx, lock bool) (exists bool, err error) {
 	if lock {
 		if _, err := db.Exec(ctx, tx, registrationLock); err != nil {

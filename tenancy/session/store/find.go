@@ -15,7 +15,7 @@ import (
 //go:embed sql/find_sessions_by_hash.sql
 var findSessionsByHash string
 
-// Choice is an organization that a person can choose.
+// Choice is an organization that a person can switch to, with the person's role in it.
 type Choice struct {
 	Org         tenancy.OrgID
 	Role        tenancy.Role
@@ -49,11 +49,12 @@ type sessionRow struct {
 	RequiresMFA bool              `db:"mfa_required"`
 }
 
-// SessionsByHash returns the live sessions whose tokens have one of the hashes, keyed by hash. At
-// most once a minute per session, it records that the session was used at the time now. A hash
-// without a session is not an error. SessionsByHash returns Postgres errors unchanged.
+// SessionsByHash returns the live sessions whose tokens have one of the hashes, keyed by hash. It
+// leaves out hashes without a session. It records now as the time when each session was last used,
+// at most once a minute per session. SessionsByHash returns Postgres errors unchanged.
 //
-// It uses its own connection pool (pg.Sessions), so that other account operations cannot delay it.
+// SessionsByHash uses its own connection pool (pg.Sessions), so that other account operations
+// cannot delay it.
 func SessionsByHash(
 	ctx context.Context, d *db.DB, hashes [][]byte, now time.Time,
 ) (sessions map[string]Session, err error) {
@@ -68,7 +69,7 @@ func SessionsByHash(
 	return sessions, err
 }
 
-// groupSessions combines the rows of each hash into one session.
+// groupSessions combines rows with the same hash into one session.
 func groupSessions(rows []sessionRow) map[string]Session {
 	out := map[string]Session{}
 	for _, r := range rows {

@@ -29,8 +29,9 @@ type Found struct {
 	PersonName  string           `db:"person_name"`
 }
 
-// Search returns up to limit memberships across all organizations. The text must be part of the
-// name or address of the organization or the person, or must be the organization's id.
+// Search returns up to limit memberships across all organizations. A membership matches if text is
+// part of the person's name or email address, is part of the organization's name, or equals the
+// organization's id.
 func Search(ctx context.Context, tx *db.GateTx, text string, limit int) ([]Found, error) {
 	return db.List[Found](ctx, tx, organizationSearch, text, limit)
 }
@@ -51,7 +52,7 @@ const impersonationEnd = `-- tenancy.ImpersonationEnd
 delete from impersonation i using person p where i.session_id = $1 and p.id = i.person_id
 returning i.org_id, i.person_id, p.email`
 
-// Impersonation is a member that a session acts as.
+// Impersonation identifies a member whom an administrator impersonates in a session.
 type Impersonation struct {
 	Org    tenancy.OrgID    `db:"org_id"`
 	Person tenancy.PersonID `db:"person_id"`

@@ -12,9 +12,9 @@ import (
 const sessionLock = `-- tenancy.SessionLock
 select s.id, s.person_id, p.email from session s join person p on p.id = s.person_id where s.hash = $1 for update of s`
 
-// LockSession returns the session whose token has the given hash, live or not, and the id and
-// address of its person. It locks the session until the end of the transaction. It returns
-// pgx.ErrNoRows if there is no such session.
+// LockSession finds the session whose token has the given hash and locks it until the end of the
+// transaction. The session need not be live. LockSession returns the session's id, and the id and
+// email address of the session's person. It returns pgx.ErrNoRows if the session does not exist.
 func LockSession(ctx context.Context, tx *db.GateTx, hash []byte) (
 	session tenancy.SessionID, person tenancy.Person, err error) {
 	err = tx.QueryRow(ctx, sessionLock, hash).Scan(&session, &person.ID, &person.Email)

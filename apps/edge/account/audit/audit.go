@@ -25,19 +25,19 @@ type Deps struct {
 	Log AuditLog
 }
 
-// API provides the endpoints, one per exported method. It is safe for concurrent use.
+// API provides this package's endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
-// New returns an API. It does not check that d is complete.
+// New returns an API that uses d. It does not check that all fields of d are set.
 func New(d Deps) *API { return &API{deps: d} }
 
 // AuditLog reads the audit log.
 type AuditLog interface {
-	// Audit returns audit log entries, newest first, and whether there are more.
+	// Audit returns audit log entries, newest first, and reports whether there are more.
 	Audit(ctx context.Context, p tenancy.Principal, q tenancy.AuditQuery) (list []tenancy.AuditEvent, more bool, err error)
 }
 
-// The limits and names that the endpoint uses.
+// Limits and names for the audit log endpoint.
 const (
 	auditPage    = 100 // entries on a page if the query has no limit
 	maxAuditText = 128 // characters in a filter
@@ -50,7 +50,7 @@ type AuditRecord struct {
 	ID           string  `json:"id"`
 	At           string  `json:"at" format:"date-time"`
 	Action       string  `json:"action" example:"key.created"`
-	Actor        string  `json:"actor" doc:"Name of the actor at that time: an email address, or the name of an API key."`
+	Actor        string  `json:"actor" doc:"Name of the actor at the time of the action: an email address, or the name of an API key."`
 	ActorID      *string `json:"actorId" nullable:"true" doc:"Id of the person; null for the operator and the service."`
 	Via          string  `json:"via" enum:"key,session,agent,instance,guest"`
 	KeyID        *string `json:"keyId" nullable:"true" doc:"Id of the API key, if the actor used one."`
@@ -123,8 +123,8 @@ func newAuditRecord(e tenancy.AuditEvent) AuditRecord {
 	return out
 }
 
-// auditQuery reads the query parameters with get. Its error is Invalid and lists every invalid
-// parameter.
+// auditQuery builds a query from the query parameters, which it reads with get. If any parameter is
+// invalid, it returns Invalid and lists all invalid parameters.
 func auditQuery(get func(name string, fallback ...string) string) (tenancy.AuditQuery, error) {
 	var faults tenancy.Inputs
 	date := func(name string) (at time.Time) {
@@ -153,7 +153,8 @@ func auditQuery(get func(name string, fallback ...string) string) (tenancy.Audit
 	return q, faults.Err("audit.audit")
 }
 
-// maxAuditPages is the highest page number. It limits how many entries a query skips.
+// maxAuditPages is the highest page number that a client can request. It limits how many entries a
+// query has to skip.
 const maxAuditPages = 10_000
 
 // auditCSV returns the records as CSV with a header line.
@@ -183,7 +184,7 @@ func auditCSV(records []AuditRecord) ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-// harmless returns the cell, with an apostrophe in front if a spreadsheet would interpret it as a
+// harmless returns cell, prefixed with an apostrophe if a spreadsheet would interpret it as a
 // formula. Example: =1+1 becomes '=1+1.
 func harmless(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {

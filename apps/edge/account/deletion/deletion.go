@@ -20,21 +20,21 @@ type Deps struct {
 	Cookies  session.Cookies
 }
 
-// API provides the endpoints, one per exported method. It is safe for concurrent use.
+// API provides this package's endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
-// New returns an API. It does not check that d is complete.
+// New returns an API that uses d. It does not check that all fields of d are set.
 func New(d Deps) *API { return &API{deps: d} }
 
 // Deletions deletes and restores accounts and organizations.
 type Deletions interface {
-	// DeleteAccount requests the deletion of the person's account. It returns Invalid while the
-	// person owns an organization that has other members.
+	// DeleteAccount requests the deletion of the person's account. It returns Invalid if the person
+	// owns an organization that has other members.
 	DeleteAccount(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
 	// DeleteOrganization requests the organization's deletion. Only the owner may call it.
 	DeleteOrganization(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
 	// RestoreOrganization undoes DeleteOrganization. Only the owner may call it. It returns
-	// NotFound if there is no such organization to restore.
+	// NotFound if the caller owns no organization with this id that can be restored.
 	RestoreOrganization(ctx context.Context, p tenancy.Principal, org string) error
 }
 
@@ -65,7 +65,8 @@ func (a *API) DeleteAccount() route.Endpoint {
 }
 
 func (a *API) deleteAccount(ctx context.Context, in *deletionInput) (*deletedOutput, error) {
-	// The API contract requires 400; the guard for personal routes would respond with 403.
+	// The API contract requires status 400 here. The guard for personal routes would respond with
+	// 403.
 	if !request.Principal(ctx).Impersonator.IsZero() {
 		return nil, fault.New(fault.Invalid, "deletion.deleteAccount",
 			"Only the person themselves can do this. Stop impersonating first.")

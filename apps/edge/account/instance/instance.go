@@ -33,30 +33,33 @@ type Accounts interface {
 	Enterprise
 }
 
-// API provides the endpoints, one per exported method. It is safe for concurrent use.
+// API provides this package's endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
-// New returns an API. It does not check that d is complete.
+// New returns an API that uses d. It does not check that all fields of d are set.
 func New(d Deps) *API { return &API{deps: d} }
 
 // Instance lets instance administrators impersonate members.
 type Instance interface {
-	// Impersonable returns at most ten memberships in which the person's name, the person's email
-	// address or the organization's name contains the text.
+	// Impersonable returns at most ten memberships that match text. A membership matches if the
+	// person's name, the person's email address or the organization's name contains text.
 	Impersonable(ctx context.Context, p tenancy.Principal, text string) ([]tenancy.Impersonable, error)
-	// Impersonate records that the caller is impersonating the member from now on. An empty
-	// membership ends the impersonation.
+	// Impersonate records that the caller has started to impersonate the member with the given
+	// membership. If membership is empty, it records that the impersonation has ended.
 	Impersonate(ctx context.Context, p tenancy.Principal, membership string) error
 }
 
 // Enterprise handles requests from the company that runs the instance.
 type Enterprise interface {
 	// CreateEnterpriseUser creates a person, an organization and an API key in response to a signed
-	// request. It returns the organization's id and the full key. The error is
+	// request. It returns the organization's id and the full API key.
+	//
+	// CreateEnterpriseUser returns
 	//
 	//   - NotFound if the instance does not accept such requests
 	//   - Invalid if the request's signature, age or content is invalid
-	//   - Conflict if the request was used before or the email address already has an account
+	//   - Conflict if the request has been used before, or if the email address already has an
+	//     account
 	CreateEnterpriseUser(ctx context.Context, signed string, from tenancy.Source) (tenancy.OrgID, string, error)
 }
 
@@ -143,15 +146,15 @@ type EnterpriseRequest struct {
 // TransformSchema implements huma.SchemaTransformer. It adds the descriptions that are too long for
 // a struct tag.
 func (EnterpriseRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	s.Properties["params"].Description = "A JWT signed with HS256 and ENTERPRISE_SECRET. Its claims are id, name, " +
-		"email, saasName, iat, exp (at most 5 minutes after iat) and jti, which can be used once."
+	s.Properties["params"].Description = "A JWT signed with HS256, with ENTERPRISE_SECRET as the key. Its claims are " +
+		"id, name, email, saasName, iat, exp (at most 5 minutes after iat) and jti. Each jti can be used only once."
 	return s
 }
 
 type enterpriseInput struct{ Body EnterpriseRequest }
 
-// EnterpriseUserResponse contains the new organization's id and key, or says why the request was
-// rejected.
+// EnterpriseUserResponse contains the new organization's id and API key, or indicates why the
+// request was rejected.
 type EnterpriseUserResponse struct {
 	ID      string `json:"id,omitempty" doc:"Id of the organization."`
 	APIKey  string `json:"apiKey,omitempty" doc:"The full key. It is returned only in this response."`

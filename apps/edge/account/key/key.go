@@ -19,28 +19,29 @@ type Deps struct {
 	Clock    clock.Clock
 }
 
-// API provides the endpoints, one per exported method. It is safe for concurrent use.
+// API provides this package's endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
-// New returns an API. It does not check that d is complete.
+// New returns an API that uses d. It does not check that all fields of d are set.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Keys manages API keys. The full key is returned only when the key is created.
+// Keys manages API keys. A full key is returned only once, when it is created.
 type Keys interface {
-	// Keys returns the live keys, newest first, with the email addresses of their creators.
+	// Keys returns the keys that are still valid, newest first, along with each creator's email
+	// address.
 	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)
-	// CreateKey requires a sign-in within the last ten minutes, or a proof. It returns the full key
-	// and its record, or Invalid if the proof is missing or wrong.
+	// CreateKey requires a proof unless the person has signed in within the last ten minutes. It
+	// returns the full key and the key's record. If the proof is missing or wrong, it returns
+	// Invalid.
 	CreateKey(ctx context.Context, p tenancy.Principal, n tenancy.NewKey) (string, tenancy.APIKey, error)
 	RenameKey(ctx context.Context, p tenancy.Principal, key, name string) (tenancy.APIKey, error)
 	DeleteKey(ctx context.Context, p tenancy.Principal, key string) error
-	// RotateKey replaces a key, or the oldest key if the id is "", with a new key that has the same
-	// name and expiry. The old key keeps working for overlap hours. If the id is "" and there is no
-	// key to replace, RotateKey creates the first key. It requires the same sign-in or proof as
-	// CreateKey.
+	// RotateKey replaces key with a new key that has the same name and expiry. If key is "", it
+	// replaces the oldest key, or creates the first key if there is none. The old key keeps working
+	// for overlap hours. RotateKey requires the same sign-in or proof as CreateKey.
 	//
-	// RotateKey returns Conflict if the key has already been replaced. If the id is "", it also
-	// returns Conflict if a rotation created the oldest key within the last ten minutes.
+	// RotateKey returns Conflict if the key has already been replaced. If key is "", it also
+	// returns Conflict if the oldest key was created by a rotation within the last ten minutes.
 	RotateKey(ctx context.Context, p tenancy.Principal, key string, overlap int, proof tenancy.Proof) (
 		tenancy.Rotation, error)
 }
@@ -53,15 +54,15 @@ type KeyRecord struct {
 	CreatedAt  string      `json:"createdAt" format:"date-time"`
 	LastUsedAt *string     `json:"lastUsedAt" nullable:"true" format:"date-time" doc:"When the key was last used, to the minute; null if it was never used."`
 	ExpiresAt  *string     `json:"expiresAt" nullable:"true" format:"date-time" doc:"When the key expires; null if it does not expire."`
-	Overlap    *string     `json:"overlapUntil" nullable:"true" format:"date-time" doc:"Latest time at which a replaced key stops working; null if the key has not been replaced."`
-	CreatedBy  *KeyCreator `json:"createdBy" doc:"null if that account no longer exists."`
+	Overlap    *string     `json:"overlapUntil" nullable:"true" format:"date-time" doc:"For a replaced key, the latest time at which it stops working; null if the key has not been replaced."`
+	CreatedBy  *KeyCreator `json:"createdBy" doc:"The person who created the key; null if their account no longer exists."`
 }
 
 // KeyCreator is the person who created a key.
 type KeyCreator struct {
 	_     struct{} `nullable:"true"`
 	ID    string   `json:"id"`
-	Email string   `json:"email" doc:"Empty if the person is no longer a member."`
+	Email string   `json:"email" doc:"Email address of the person; empty if they are no longer a member."`
 }
 
 type keysOutput struct{ Body []KeyRecord }
@@ -193,7 +194,7 @@ func (a *API) deleteKey(ctx context.Context, in *record.PathID) (*record.IDOutpu
 
 // RotateKeyRequest is the body of POST /user/api-key/rotate. The body may be absent.
 type RotateKeyRequest struct {
-	ID      string `json:"id,omitempty" maxLength:"64" doc:"Id of the key. If absent, the oldest key that has not been replaced."`
+	ID      string `json:"id,omitempty" maxLength:"64" doc:"Id of the key. If absent, the oldest key that has not been replaced is used."`
 	Overlap int    `json:"overlapHours,omitempty" minimum:"0" maximum:"72" doc:"Number of hours for which both keys work."`
 	record.ProofRequest
 }
@@ -205,10 +206,10 @@ type RotatedKeyResponse struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	APIKey string `json:"apiKey" doc:"The full key. It is returned only in this response."`
-	// The new key expires when the old one would have.
+	// The new key keeps the old key's expiry time.
 	ExpiresAt     *string `json:"expiresAt" nullable:"true" format:"date-time" doc:"When the new key expires; null if it does not expire."`
-	Previous      *string `json:"previousKeyId" nullable:"true" doc:"Id of the replaced key; null if there was none."`
-	PreviousUntil *string `json:"previousKeyUntil" nullable:"true" format:"date-time" doc:"When the replaced key stops working; null if there was none."`
+	Previous      *string `json:"previousKeyId" nullable:"true" doc:"Id of the replaced key; null if no key was replaced."`
+	PreviousUntil *string `json:"previousKeyUntil" nullable:"true" format:"date-time" doc:"When the replaced key stops working; null if no key was replaced."`
 }
 
 type rotateKeyOutput struct{ Body RotatedKeyResponse }
@@ -219,7 +220,8 @@ func (a *API) RotateKey() route.Endpoint {
 		"The old key stops working immediately or, with overlapHours, after that many hours. Until then, replacing "+
 			"it again returns 409. Without an id, a key that was created by a rotation in the last 10 minutes is not "+
 			"replaced, so a repeated request does not invalidate the key that was just returned. If the organization "+
-			"has no key, its first key is created. The request needs the same proof as creating a key."),
+			"has no key, its first key is created. If you signed in more than 10 minutes ago, send your password and, "+
+			"if you have a second factor, a code."),
 		a.rotateKey)
 }
 

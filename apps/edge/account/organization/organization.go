@@ -20,26 +20,28 @@ type Deps struct {
 	Cookies  session.Cookies
 }
 
-// API provides the endpoints, one per exported method. It is safe for concurrent use.
+// API provides this package's endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
-// New returns an API. It does not check that d is complete.
+// New returns an API that uses d. It does not check that all fields of d are set.
 func New(d Deps) *API { return &API{deps: d} }
 
 // Organizations creates, joins and changes organizations.
 type Organizations interface {
-	// Organizations returns the organizations in which the person is an enabled member, oldest
-	// membership first. It includes organizations marked for deletion if the person owns them.
+	// Organizations returns the organizations in which the person is an enabled member, sorted from
+	// the oldest membership to the newest. An organization marked for deletion is included only if
+	// the person owns it.
 	Organizations(ctx context.Context, p tenancy.Principal) ([]tenancy.OrganizationOf, error)
-	// CreateOrganization limits how many organizations a person can create. It returns Conflict if
-	// the person has reached the total limit, RateLimited for the 24-hour limit, and Quota for the
-	// default plan's limit.
+	// CreateOrganization creates an organization that the person owns. It returns Conflict if the
+	// person has too many organizations, RateLimited if the person has created too many within 24
+	// hours, and Quota if the person has created too many on the default plan.
 	CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (tenancy.Organization, error)
-	// ChooseOrganization returns Forbidden unless the person is a member of the organization.
+	// ChooseOrganization checks whether the person can switch to the organization. It returns
+	// Forbidden if the person is not a member.
 	ChooseOrganization(ctx context.Context, p tenancy.Principal, org string) error
 	// JoinOrganization accepts an invitation. It returns the zero id if the invitation is invalid,
-	// used or expired. It returns Forbidden if the invitation is for another email address, or for
-	// an address that the person has not confirmed.
+	// has been used, or has expired. It returns Forbidden if the invitation is for a different
+	// email address, or if the person has not confirmed that address.
 	JoinOrganization(ctx context.Context, p tenancy.Principal, token string) (tenancy.OrgID, error)
 	Organization(ctx context.Context, p tenancy.Principal) (tenancy.Organization, error)
 	UpdateOrganization(ctx context.Context, p tenancy.Principal, change tenancy.OrganizationChange) (
@@ -124,9 +126,9 @@ type createOrganizationOutput struct {
 // CreateOrganization returns the endpoint that creates an organization and selects it.
 func (a *API) CreateOrganization() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Organizations", "Create an organization", 400, 402, 409, 413),
-		"The number of organizations that a person can create is limited. 402: the limit on organizations with the "+
-			"default plan. 409: the limit on all organizations. 429 with Retry-After: the limit on organizations "+
-			"created in 24 hours."), a.createOrganization)
+		"The number of organizations that a person can create is limited. 402: you have reached the limit on "+
+			"organizations with the default plan. 409: you have reached the limit on all organizations. 429 with "+
+			"Retry-After: you have reached the limit on organizations created in 24 hours."), a.createOrganization)
 }
 
 func (a *API) createOrganization(ctx context.Context, in *createOrganizationInput) (*createOrganizationOutput, error) {
@@ -140,8 +142,8 @@ func (a *API) createOrganization(ctx context.Context, in *createOrganizationInpu
 	}, nil
 }
 
-// ChooseOrganization returns the endpoint that selects the organization for the browser's later
-// requests.
+// ChooseOrganization returns the endpoint that selects the organization for later requests from the
+// same browser.
 func (a *API) ChooseOrganization() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Organizations", "Switch to an organization", 400, 413),
 		"The response has no body and sets the cookie showorg."), a.chooseOrganization)
@@ -166,7 +168,7 @@ type joinInput struct {
 
 // JoinResponse is the response to POST /user/join-org.
 type JoinResponse struct {
-	ID *string `json:"id" nullable:"true" doc:"null if the invitation is invalid, used or expired."`
+	ID *string `json:"id" nullable:"true" doc:"Id of the organization; null if the invitation is invalid, used or expired."`
 }
 
 type joinOutput struct {
@@ -236,8 +238,8 @@ func (a *API) organization(ctx context.Context, _ *struct{}) (*organizationOutpu
 	return newOrganizationSettings(o), nil
 }
 
-// UpdateOrganizationDto is the body of PUT /settings/organization. Absent members keep their
-// values.
+// UpdateOrganizationDto is the body of PUT /settings/organization. Settings that the body omits
+// stay unchanged.
 type UpdateOrganizationDto struct {
 	Name        *string                  `json:"name,omitempty" minLength:"3" maxLength:"256" doc:"3 to 128 characters."`
 	Description *string                  `json:"description,omitempty" maxLength:"500"`

@@ -19,15 +19,15 @@ type Deps struct {
 
 // Accounts looks up a request's organization.
 type Accounts interface {
-	// Self returns the principal's person and organization. The organization is zero if the person
-	// has access to none.
+	// Self returns the principal's person and organization. If the person has access to no
+	// organization, the returned organization is the zero value.
 	Self(ctx context.Context, p tenancy.Principal) (tenancy.Person, tenancy.OrganizationOf, error)
 }
 
-// API provides the endpoints, one per exported method. It is safe for concurrent use.
+// API provides this package's endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
-// New returns an API. It does not check that d is complete.
+// New returns an API that uses d. It does not check that all fields of d are set.
 func New(d Deps) *API { return &API{deps: d} }
 
 // SubscriptionResponse holds the organization's subscription.
@@ -58,7 +58,7 @@ func (a *API) subscription(ctx context.Context, _ *struct{}) (*subscriptionOutpu
 type TierRecord struct {
 	Name     string `json:"name" enum:"FREE,STANDARD,TEAM,PRO,ULTIMATE"`
 	Channels *int   `json:"channels" nullable:"true"`
-	Posts    *int   `json:"posts" nullable:"true" doc:"Scheduled and published posts per billing month."`
+	Posts    *int   `json:"posts" nullable:"true" doc:"Maximum number of posts per billing month, counting scheduled and published posts."`
 	Webhooks *int   `json:"webhooks" nullable:"true"`
 	Members  *int   `json:"members" nullable:"true"`
 	Month    int    `json:"monthPrice" doc:"In US dollars."`
@@ -90,7 +90,7 @@ func (a *API) tiers(context.Context, *struct{}) (*tiersOutput, error) {
 	return &tiersOutput{Body: out}, nil
 }
 
-// limitOf returns a limit, or nil if there is none.
+// limitOf returns a pointer to most, or nil if most is tenancy.Unlimited.
 func limitOf(most int) *int {
 	if most == tenancy.Unlimited {
 		return nil

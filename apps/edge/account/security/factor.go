@@ -9,23 +9,24 @@ import (
 	"crier/tenancy"
 )
 
-// Factors manages the second factor of a person with a session. Methods return Invalid for a wrong
-// proof or a wrong code.
+// Factors manages the second factor of a signed-in person. Its methods return Invalid if the proof
+// or the code is wrong.
 type Factors interface {
 	MFAStatus(ctx context.Context, p tenancy.Principal) (tenancy.MFAStatus, error)
-	// BeginMFA returns a new second factor. It returns Conflict if the person already has one.
+	// BeginMFA creates a second factor, which ConfirmMFA then enables. It returns Conflict if the
+	// person already has a second factor.
 	BeginMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) (tenancy.Secret, error)
 	// ConfirmMFA enables the second factor and returns the recovery codes.
 	ConfirmMFA(ctx context.Context, p tenancy.Principal, code string) ([]string, error)
-	// DisableMFA requires the password and either a code or a recovery code. It returns Forbidden
-	// if one of the person's organizations requires a second factor, unless a recovery code is
-	// given.
+	// DisableMFA removes the second factor. The proof must contain the password and either a code
+	// or a recovery code. If one of the person's organizations requires a second factor, DisableMFA
+	// returns Forbidden unless a recovery code is given.
 	DisableMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
 	// ReplaceRecoveryCodes replaces all recovery codes and returns the new ones.
 	ReplaceRecoveryCodes(ctx context.Context, p tenancy.Principal, code string) ([]string, error)
 	MFAPolicy(ctx context.Context, p tenancy.Principal) (bool, error)
 	// SetMFAPolicy sets whether the organization requires a second factor. It returns Conflict if
-	// the caller has no second factor.
+	// required is true and the caller has no second factor.
 	SetMFAPolicy(ctx context.Context, p tenancy.Principal, required bool) error
 }
 
@@ -128,7 +129,7 @@ func (a *API) DisableMFA() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Security", "Disable your second factor", 400, 409, 413),
 		"Requires the password and a code. 403 means that one of your organizations requires a second factor. If you "+
 			"have lost your authenticator app, send a recovery code as the code; it is accepted even if a second "+
-			"factor is required, and you then enroll a new one."),
+			"factor is required, and you then have to enroll a new one."),
 		a.disableMFA)
 }
 
@@ -142,14 +143,14 @@ func (a *API) disableMFA(ctx context.Context, in *proofInput) (*mfaDisabledOutpu
 	return &mfaDisabledOutput{}, nil
 }
 
-// MFAPolicyBody says whether an organization requires a second factor.
+// MFAPolicyBody indicates whether an organization requires a second factor.
 type MFAPolicyBody struct {
 	Required bool `json:"required" doc:"Whether members must enable a second factor before they have access."`
 }
 
 type mfaPolicyBody struct{ Body MFAPolicyBody }
 
-// MFAPolicy returns the endpoint that says whether the organization requires a second factor.
+// MFAPolicy returns the endpoint that reports whether the organization requires a second factor.
 func (a *API) MFAPolicy() route.Endpoint {
 	return route.JSON(route.Describe("Security", "Get the organization's second factor policy"), a.mfaPolicy)
 }

@@ -9,12 +9,12 @@ import (
 	"crier/tenancy"
 )
 
-// Identities lists and unlinks a person's identities at identity providers.
+// Identities lists and unlinks a person's accounts at identity providers.
 type Identities interface {
 	// Identities returns the identities that the person can sign in with.
 	Identities(ctx context.Context, p tenancy.Principal) ([]tenancy.Identity, error)
-	// UnlinkIdentity removes an identity. It returns Conflict if the person could not sign in
-	// without it.
+	// UnlinkIdentity removes an identity. It returns Conflict if the identity is the person's only
+	// way to sign in.
 	UnlinkIdentity(ctx context.Context, p tenancy.Principal, identity string) error
 }
 
@@ -46,8 +46,8 @@ func (a *API) identities(ctx context.Context, _ *struct{}) (*identitiesOutput, e
 	return out, nil
 }
 
-// UnlinkIdentity returns the endpoint that removes an identity. The person can then no longer sign
-// in with that identity.
+// UnlinkIdentity returns the endpoint that removes an identity. After that, the person can no
+// longer sign in with that identity.
 func (a *API) UnlinkIdentity() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Security", "Unlink an identity", 404, 409),
 		"409 means that you could no longer sign in without this identity. Set a password first."), a.unlinkIdentity)

@@ -25,30 +25,31 @@ type Accounts interface {
 	Identities
 }
 
-// API provides the endpoints, one per exported method. It is safe for concurrent use.
+// API provides this package's endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
-// New returns an API. It does not check that d is complete.
+// New returns an API that uses d. It does not check that all fields of d are set.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Security changes a person's password and email address. Methods return Invalid for a wrong proof.
+// Security changes a person's password and email address. Its methods return Invalid if the proof
+// is wrong.
 type Security interface {
-	// ChangePassword sets the password and ends the person's other sessions. The proof contains the
-	// old password. A person who has no password yet must have signed in within the last ten
-	// minutes instead.
+	// ChangePassword sets a new password and ends the person's other sessions. The proof must
+	// contain the current password. A person who does not have a password yet must instead have
+	// signed in within the last ten minutes.
 	ChangePassword(ctx context.Context, p tenancy.Principal, proof tenancy.Proof, password string) error
-	// ChangeAddress emails links to the old and the new address. The address changes once both
-	// links have been followed, or immediately if the instance sends no email. ChangeAddress
-	// reports whether the address has changed.
+	// ChangeAddress emails one link to the old address and one to the new address. The address
+	// changes once both links have been followed. If the instance sends no email, the address
+	// changes immediately. ChangeAddress reports whether the address has changed.
 	ChangeAddress(ctx context.Context, p tenancy.Principal, email string, proof tenancy.Proof) (bool, error)
 }
 
 // ChangePasswordRequest is the body of POST /user/change-password.
 type ChangePasswordRequest struct {
-	Old    string  `json:"oldPassword,omitempty" maxLength:"128" doc:"Your password. If you have none, leave it out and sign in again first."`
+	Old    string  `json:"oldPassword,omitempty" maxLength:"128" doc:"Your password. If you do not have a password, sign in again, then send the request without this field."`
 	New    string  `json:"newPassword" maxLength:"128" doc:"8 to 128 characters."`
 	Repeat *string `json:"repeatPassword,omitempty" maxLength:"128" doc:"If sent, must be equal to newPassword."`
-	Code   string  `json:"code,omitempty" maxLength:"64" doc:"Code from your second factor, if you have one and have not used it in the last 10 minutes."`
+	Code   string  `json:"code,omitempty" maxLength:"64" doc:"Code from your second factor. Needed only if you have a second factor and have not used it in the last 10 minutes."`
 }
 
 type changePasswordInput struct{ Body ChangePasswordRequest }

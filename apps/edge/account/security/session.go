@@ -13,9 +13,9 @@ import (
 type SessionLists interface {
 	// ListSessions returns the person's live sessions, newest first.
 	ListSessions(ctx context.Context, p tenancy.Principal) ([]tenancy.SessionInfo, error)
-	// EndSessions ends the session with the given id or, if the id is empty, all of the person's
-	// sessions except the one that makes the request. It returns the number of sessions that ended,
-	// or NotFound if the person has no session with that id.
+	// EndSessions ends the session with the given id. If the id is empty, it ends all of the
+	// person's sessions except the one making the request. It returns the number of sessions that
+	// ended, or NotFound if the person has no session with that id.
 	EndSessions(ctx context.Context, p tenancy.Principal, session string) (int, error)
 }
 
@@ -64,8 +64,8 @@ type EndedResponse struct {
 
 type endedOutput struct{ Body EndedResponse }
 
-// EndSessions returns the endpoint that ends one session, or all sessions except the one that makes
-// the request.
+// EndSessions returns the endpoint that ends one session, or all sessions except the one making the
+// request.
 func (a *API) EndSessions() route.Endpoint {
 	return route.JSON(route.Describe("Security", "End one session, or all other sessions", 400, 404), a.endSessions)
 }

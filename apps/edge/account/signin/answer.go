@@ -10,10 +10,10 @@ import (
 	"crier/tenancy"
 )
 
-// Offers looks up the invitation that a browser keeps for its next sign-in.
+// Offers looks up the invitation that is stored in a browser for its next sign-in.
 type Offers interface {
-	// Offer returns what an invitation offers the person. ok is false if the person cannot use the
-	// invitation or is already a member of the organization.
+	// Offer returns the organization and role that the invitation offers the person. ok is false if
+	// the person cannot use the invitation or is already a member of the organization.
 	Offer(ctx context.Context, p tenancy.Principal, token string) (offer tenancy.Offer, ok bool, err error)
 }
 
@@ -21,7 +21,7 @@ type Offers interface {
 type BrowserCookies struct {
 	Auth       string `cookie:"auth" doc:"The browser's previous session. It ends when a new session begins."`
 	Invitation string `cookie:"org" doc:"Token of an invitation. When the sign-in is complete, the response includes the invitation but does not accept it."`
-	Person     string `cookie:"impersonate" doc:"Deleted once the sign-in is complete."`
+	Person     string `cookie:"impersonate" doc:"The cookie is deleted once the sign-in is complete."`
 }
 
 // SignInHeaders holds the headers of a response that can start a session.
@@ -32,22 +32,23 @@ type SignInHeaders struct {
 	Activate   string   `header:"activate" doc:"true if the person must follow the link in an email first."`
 }
 
-// SignInStep says what an incomplete sign-in still requires. After a complete sign-in, it holds any
-// new recovery codes and the invitation to offer.
+// SignInStep describes what is still required to complete a sign-in. Once the sign-in is complete,
+// it holds any new recovery codes and the invitation to offer.
 type SignInStep struct {
 	MFARequired           bool     `json:"mfaRequired,omitempty" doc:"true if a code from the second factor must be sent to /auth/mfa/verify."`
 	MFAEnrollmentRequired bool     `json:"mfaEnrollmentRequired,omitempty" doc:"true if a second factor must be enrolled; see /auth/mfa/enroll/begin."`
 	MFAToken              string   `json:"mfaToken,omitempty" doc:"Token for the /auth/mfa routes. It is valid for 5 minutes."`
-	Methods               []string `json:"methods,omitempty" enum:"totp,recovery" doc:"What /auth/mfa/verify accepts."`
+	Methods               []string `json:"methods,omitempty" enum:"totp,recovery" doc:"The kinds of code that /auth/mfa/verify accepts."`
 	DeletionRequested     bool     `json:"deletionRequested,omitempty" doc:"true if the account is being deleted; /auth/restore undoes it."`
 	RestoreToken          string   `json:"restoreToken,omitempty" doc:"Token for /auth/restore."`
 	Until                 string   `json:"until,omitempty" format:"date-time" doc:"When the account will be deleted."`
 	RecoveryCodes         []string `json:"recoveryCodes,omitempty" doc:"Recovery codes, returned only in this response. Each works once."`
 
-	Invitation *InvitationOffer `json:"invitation,omitempty" doc:"The invitation in the cookie org. If the person accepts it, call POST /user/join-org."`
+	Invitation *InvitationOffer `json:"invitation,omitempty" doc:"The invitation in the cookie org. To accept the invitation, call POST /user/join-org."`
 }
 
-// InvitationOffer is what an invitation offers the person who has signed in.
+// InvitationOffer is the organization and role that an invitation offers the person who has signed
+// in.
 type InvitationOffer struct {
 	Organization string `json:"organization" doc:"Name of the organization." example:"Acme"`
 	Role         string `json:"role" enum:"USER,ADMIN"`
@@ -87,7 +88,7 @@ func (a *API) loginAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCookie
 	return &loginOutput{SignInHeaders: headers, Body: body}, nil
 }
 
-// signInAnswer returns the headers and the body members of the response to a sign-in step.
+// signInAnswer returns the headers and the body fields of the response to a sign-in step.
 func (a *API) signInAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (
 	h SignInHeaders, step SignInStep, err error) {
 	step = newSignInStep(s)
@@ -106,8 +107,8 @@ func (a *API) signInAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCooki
 	return h, step, err
 }
 
-// completeSignIn returns the headers for a complete sign-in. It ends the browser's previous
-// session, because another site may have planted it.
+// completeSignIn returns the response headers for a completed sign-in. It ends the browser's
+// previous session, because another site may have planted that session's cookie.
 func (a *API) completeSignIn(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (SignInHeaders, error) {
 	if b.Auth != "" {
 		if err := a.deps.Accounts.Logout(ctx, b.Auth, request.From(ctx).From); err != nil {
@@ -115,7 +116,7 @@ func (a *API) completeSignIn(ctx context.Context, s tenancy.SignIn, b BrowserCoo
 		}
 	}
 	h := SignInHeaders{Cookies: a.deps.Cookies.Cookie(session.CookieAuth, s.Session, session.SessionLife)}
-	// Set the cookie of a new browser, or renew the cookie of a known one.
+	// Set the device cookie in a new browser, or renew it in a known one.
 	if device := cmp.Or(s.Device, request.From(ctx).From.Device); device != "" {
 		h.Cookies = append(h.Cookies, a.deps.Cookies.Cookie(session.CookieDevice, device, tenancy.DeviceMemory)...)
 	}
@@ -133,10 +134,11 @@ func (a *API) completeSignIn(ctx context.Context, s tenancy.SignIn, b BrowserCoo
 	return h, nil
 }
 
-// offer returns what the browser's invitation offers the person who has signed in. It does not join
-// the organization, because anybody can send a link that puts an invitation into a browser. If the
-// person cannot use the invitation, offer deletes its cookie; if the look-up fails, the cookie
-// stays for the next sign-in.
+// offer looks up the browser's invitation for the person who has signed in. It does not join the
+// organization, because anybody can send a link that stores an invitation in a browser.
+//
+// If the person cannot use the invitation, offer deletes its cookie and returns nil. If the lookup
+// fails, offer returns nil but keeps the cookie for the next sign-in.
 func (a *API) offer(ctx context.Context, live, token string, h *SignInHeaders) *InvitationOffer {
 	p, err := a.deps.Accounts.Session(ctx, live, "", "", request.From(ctx).From)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"crier/tenancy"
 )
 
-// MFAVerifyRequest is the body of POST /auth/mfa/verify. It must contain exactly one of the two
-// codes.
+// MFAVerifyRequest is the body of POST /auth/mfa/verify. It must contain either a code or a
+// recovery code, but not both.
 type MFAVerifyRequest struct {
 	Token        string `json:"mfaToken" minLength:"1" maxLength:"512"`
 	Code         string `json:"code,omitempty" maxLength:"16" doc:"Six-digit code from the authenticator app." example:"123456"`
@@ -84,7 +84,7 @@ type mfaEnrollInput struct {
 	Body MFAEnrollRequest
 }
 
-// ConfirmEnrollment returns the endpoint that completes a sign-in with the first code of a new
+// ConfirmEnrollment returns the endpoint that completes a sign-in with the first code from a new
 // second factor.
 func (a *API) ConfirmEnrollment() route.Endpoint {
 	return route.JSON(route.Described(

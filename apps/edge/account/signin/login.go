@@ -19,10 +19,11 @@ import (
 
 // Deps holds the dependencies of an API.
 type Deps struct {
-	// Origins lists the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Identity providers redirect
-	// back to these origins only.
+	// Origins lists the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Identity providers may
+	// redirect to these origins only.
 	Origins []string
-	// MobileScheme is the mobile app's URL, or empty if there is no app. Example: crier://callback
+	// MobileScheme is the URL that opens the mobile app, or empty if there is no app. Example:
+	// crier://callback
 	MobileScheme string
 	Accounts     Accounts
 	Gate         *admission.Gate
@@ -39,29 +40,29 @@ type Accounts interface {
 	session.Sessions
 }
 
-// API provides the endpoints, one per exported method. It is safe for concurrent use.
+// API provides this package's endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
-// New returns an API. It does not check that d is complete.
+// New returns an API that uses d. It does not check that all fields of d are set.
 func New(d Deps) *API { return &API{deps: d} }
 
 // Logins performs the steps of a sign-in.
 type Logins interface {
-	// Login checks an email address and a password. It returns Invalid if they do not match, which
-	// takes as long as a match, and RateLimited if too many logins are running. Logins from one
-	// site hardly delay logins from another.
+	// Login checks an email address and a password. If they do not match, Login does as much work
+	// as for a match and then returns Invalid. It returns RateLimited if too many logins are
+	// running. Many logins from one site barely delay logins from other sites.
 	Login(ctx context.Context, email, password string, from tenancy.Source) (tenancy.SignIn, error)
-	// VerifyMFA completes a sign-in at StepMFA with a code or a recovery code. It returns
-	// Unauthenticated for a wrong code, and RateLimited after five wrong codes.
+	// VerifyMFA completes a sign-in that has reached StepMFA, with a code or a recovery code. It
+	// returns Unauthenticated for a wrong code, and RateLimited after five wrong codes.
 	VerifyMFA(ctx context.Context, token, code, recovery string, from tenancy.Source) (tenancy.SignIn, error)
-	// BeginEnrollment returns a new second factor for a sign-in at StepEnroll. It returns
-	// Unauthenticated for an expired token.
+	// BeginEnrollment creates a second factor for a sign-in that has reached StepEnroll. It returns
+	// Unauthenticated if the token has expired.
 	BeginEnrollment(ctx context.Context, token string) (tenancy.Secret, error)
-	// ConfirmEnrollment completes a sign-in at StepEnroll with the first code of the new second
-	// factor.
+	// ConfirmEnrollment completes a sign-in that has reached StepEnroll, with the first code from
+	// the new second factor.
 	ConfirmEnrollment(ctx context.Context, token, code string, from tenancy.Source) (tenancy.SignIn, error)
-	// Restore completes a sign-in at StepRestore. It restores the account, and the organizations
-	// that have the person as their only member.
+	// Restore completes a sign-in that has reached StepRestore. It restores the account, and the
+	// organizations whose only member is the person.
 	Restore(ctx context.Context, token string, from tenancy.Source) (tenancy.SignIn, error)
 }
 
@@ -77,16 +78,17 @@ type loginInput struct {
 	Body LoginUserDto
 }
 
-// Login returns the endpoint that signs a person in. A complete sign-in ends the browser's previous
-// session.
+// Login returns the endpoint that signs a person in. Completing a sign-in ends the browser's
+// previous session.
 func (a *API) Login() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Sign in with email and password", 400, 403, 413, 429),
-		"If the sign-in is complete, the response sets the cookie auth. Otherwise it says what is still "+
-			"needed."), a.login)
+		"If the sign-in is complete, the response sets the auth cookie. Otherwise, the response says what is still "+
+			"required."), a.login)
 }
 
-// login signs a person in. It returns RateLimited while the client, or the client's site for this
-// account, must wait after failed logins.
+// login signs a person in. After failed logins, it returns RateLimited while the client has to
+// wait. It also returns RateLimited while the client's site has to wait before trying this account
+// again.
 func (a *API) login(ctx context.Context, in *loginInput) (*loginOutput, error) {
 	email, err := in.Body.validate()
 	if err != nil {
@@ -116,8 +118,8 @@ func (a *API) login(ctx context.Context, in *loginInput) (*loginOutput, error) {
 	return a.loginAnswer(ctx, signIn, in.BrowserCookies)
 }
 
-// validate returns the email address in its stored form. It returns Invalid if the login cannot
-// succeed.
+// validate returns the email address in its stored form. It returns Invalid if a field's value
+// rules out a successful login.
 func (in LoginUserDto) validate() (email string, err error) {
 	var faults tenancy.Inputs
 	faults.Check(in.Provider == "" || in.Provider == "LOCAL", "provider", "must be LOCAL")
@@ -131,7 +133,7 @@ func (in LoginUserDto) validate() (email string, err error) {
 // cookies.
 func (a *API) Logout() route.Endpoint {
 	return route.Raw(route.Describe("Sign-in", "End the session"), a.logout,
-		route.Content(http.StatusCreated, "Signed out. The cookies are deleted and the header logout is set.", "", nil))
+		route.Content(http.StatusCreated, "Signed out. The cookies are deleted and the logout header is set.", "", nil))
 }
 
 func (a *API) logout(c *fiber.Ctx) error {

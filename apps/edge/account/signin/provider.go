@@ -19,20 +19,21 @@ import (
 
 // Providers signs people in with identity providers.
 type Providers interface {
-	// BeginSignIn returns the provider's sign-in URL and the state to keep in a cookie. p is the
-	// principal of the live session, or zero if there is none. If there is a session, the identity
-	// will be linked to its person. BeginSignIn returns NotFound if the instance does not have the
-	// provider.
+	// BeginSignIn returns the provider's sign-in URL and the state to store in a cookie. p is the
+	// principal of the live session, or the zero Principal if there is none. If there is a live
+	// session, the sign-in will link the identity to that session's person. BeginSignIn returns
+	// NotFound if the instance does not offer the provider.
 	BeginSignIn(ctx context.Context, provider, redirectURI string, p tenancy.Principal) (url, state string, err error)
-	// FinishSignIn completes the sign-in that the state belongs to. It returns Invalid if the state
-	// belongs to another browser, has expired or was used before, or if the provider rejected the
-	// sign-in. p is the principal of the live session, or zero if there is none.
+	// FinishSignIn completes the sign-in that callback's state identifies. It returns Invalid if
+	// the state belongs to another browser, has expired, or has been used before. It also returns
+	// Invalid if the provider rejected the sign-in. p is the principal of the live session, or the
+	// zero Principal if there is none.
 	FinishSignIn(ctx context.Context, provider string, callback tenancy.Callback, p tenancy.Principal) (
 		tenancy.ProviderSignIn, error)
 }
 
-// mobileCallback is the path to which identity providers redirect sign-ins that return to the
-// mobile app.
+// mobileCallback is the path to which an identity provider redirects the browser if the sign-in
+// returns to the mobile app.
 const mobileCallback = "/auth/oauth-mobile-callback"
 
 // BeginSignIn returns the endpoint that starts a sign-in with an identity provider.
@@ -75,7 +76,7 @@ func (a *API) beginSignIn(c *fiber.Ctx) error {
 // maxCallback is the maximum length of a callback URL, in bytes.
 const maxCallback = 1000
 
-// checkCallback returns Invalid unless address is empty or a callback URL of the dashboard or of
+// checkCallback returns Invalid unless address is empty or is a callback URL of the dashboard or of
 // this service.
 func (a *API) checkCallback(address string) error {
 	if address == "" {
@@ -90,8 +91,8 @@ func (a *API) checkCallback(address string) error {
 			"with at most 1000 characters"}}}
 }
 
-// ProviderCallback is the body of POST /auth/oauth/{provider}/exists. It contains what the browser
-// brought back from the provider.
+// ProviderCallback is the body of POST /auth/oauth/{provider}/exists. It contains the parameters of
+// the provider's redirect and the redirect URL with which the sign-in started.
 type ProviderCallback struct {
 	Code        string `json:"code" minLength:"1" maxLength:"4096"`
 	State       string `json:"state" minLength:"1" maxLength:"512"`
@@ -106,7 +107,8 @@ type providerInput struct {
 	Body     ProviderCallback
 }
 
-// ProviderResponse is the response to a callback: either a token for registering or a sign-in.
+// ProviderResponse is the response to a provider's callback. It contains either a registration
+// token or the result of a sign-in.
 type ProviderResponse struct {
 	Token  string `json:"token,omitempty" doc:"Set if there is no account. Send it as providerToken to register."`
 	Linked bool   `json:"linked,omitempty" doc:"true if the identity was linked to the person who is signed in."`
@@ -157,7 +159,7 @@ func (a *API) finishSignIn(ctx context.Context, in *providerInput) (*providerOut
 	return out, nil
 }
 
-// AppCallback returns the endpoint that passes an identity provider's callback on to the app.
+// AppCallback returns the endpoint that forwards an identity provider's callback to the mobile app.
 func (a *API) AppCallback() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := route.Describe("Sign-in", "Return from an identity provider to the mobile app", 404)
@@ -168,11 +170,12 @@ func (a *API) AppCallback() route.Endpoint {
 		route.Content(http.StatusFound, "Redirect to MOBILE_APP_SCHEME with these parameters.", "", nil))
 }
 
-// callbackParameters lists the callback parameters that an app needs. A successful callback has
-// code and state (RFC 6749) and possibly iss (RFC 9207); a refusal has error and state.
+// callbackParameters lists the callback parameters that the mobile app needs. A successful callback
+// has code and state (RFC 6749), and possibly iss (RFC 9207). An unsuccessful one has error and
+// state.
 var callbackParameters = [...]string{"code", "state", "iss", "error"}
 
-// appCallback redirects to the app. It returns NotFound on an instance without an app.
+// appCallback redirects to the mobile app. It returns NotFound if no app is configured.
 func (a *API) appCallback(c *fiber.Ctx) error {
 	if a.deps.MobileScheme == "" {
 		return fault.New(fault.NotFound, "signin.appCallback", "This instance has no app.")

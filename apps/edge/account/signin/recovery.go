@@ -51,8 +51,8 @@ type ForgotReturnResponse struct {
 
 type forgotReturnOutput struct{ Body ForgotReturnResponse }
 
-// ForgotReturn returns the endpoint that sets a new password, using an emailed link, and ends all
-// of the person's sessions.
+// ForgotReturn returns the endpoint that sets a new password with the token from an emailed link.
+// The endpoint also ends all of the person's sessions.
 func (a *API) ForgotReturn() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Set a new password", 400, 403, 413, 429),
 		"Send the token from the link in the email, which is valid for 20 minutes. All of the person's sessions "+
@@ -76,7 +76,7 @@ func (a *API) forgotReturn(ctx context.Context, in *forgotReturnInput) (*forgotR
 	return &forgotReturnOutput{Body: ForgotReturnResponse{Reset: reset}}, nil
 }
 
-// TokenRequest is the body of routes that take a token from a link or from a sign-in step.
+// TokenRequest is the request body for routes that take a token from a link or from a sign-in step.
 type TokenRequest struct {
 	Token string `json:"token" minLength:"1" maxLength:"512"`
 }

@@ -8,43 +8,44 @@ import (
 	"crier/tenancy"
 )
 
-// SignUp registers people and recovers accounts for people without a session. Unless a method's
-// comment says otherwise, its result is the same whether or not the address has an account.
+// SignUp registers people and recovers accounts for people who are not signed in. Unless a method's
+// comment says otherwise, its result does not reveal whether the address has an account.
 type SignUp interface {
 	// CanRegister reports whether a person without an invitation can register.
 	CanRegister(ctx context.Context) (bool, error)
 	// Register starts a registration. If the instance sends email, the result is StepConfirm for
-	// every address; otherwise, the result is a session. Apart from the usual input checks,
+	// every address; otherwise, the result is a session. In addition to the usual input checks,
 	// Register returns Invalid if
 	//
-	//   - the instance accepts no registrations, or none without an invitation
-	//   - the invitation is invalid or for another address
+	//   - the instance accepts no registrations, or requires an invitation and none was given
+	//   - the invitation is invalid or is for a different address
 	//   - the instance sends no email and the address is already in use
 	Register(ctx context.Context, r tenancy.Registration) (tenancy.SignIn, error)
-	// Activate completes the registration that a link belongs to. ok is false if the link is
-	// invalid or was used, or if the address has an account by now. ok is also false, with
-	// StepPassword, if the registration's password is needed; the link then stays valid.
+	// Activate completes the registration that the code from a link identifies. ok is false if the
+	// link is invalid or has been used, or if the address now has an account. If the registration's
+	// password is required but missing, ok is also false, the step is StepPassword, and the link
+	// stays valid.
 	Activate(ctx context.Context, code, password string, from tenancy.Source) (s tenancy.SignIn, ok bool, err error)
-	// ResendActivation resends the link for the newest registration with the address, if there is
-	// one.
+	// ResendActivation resends the link for the most recent registration with this address, if
+	// there is one.
 	ResendActivation(ctx context.Context, email string) error
-	// Forgot emails a link for setting a new password, if a person has the address.
+	// Forgot emails a link for setting a new password, if an account has this address.
 	Forgot(ctx context.Context, email string) error
 	// ResetPassword sets the password of the person to whom the link was sent, and ends all of that
-	// person's sessions. It returns false if the link is invalid or was used.
+	// person's sessions. It returns false if the link is invalid or has already been used.
 	ResetPassword(ctx context.Context, token, password string, from tenancy.Source) (bool, error)
-	// ConfirmAddress processes one of the two links that confirm a new email address. done is true
-	// if the address has changed. ConfirmAddress returns NotFound if the link is no longer valid,
-	// and Conflict if another account has taken the address in the meantime.
+	// ConfirmAddress processes one of the two links that confirm a new email address. done reports
+	// whether the address has changed. ConfirmAddress returns NotFound if the link is no longer
+	// valid, and Conflict if another account has taken the address in the meantime.
 	ConfirmAddress(ctx context.Context, token string, from tenancy.Source) (done bool, err error)
 }
 
-// CanRegister returns the endpoint that says whether people without an invitation can register.
+// CanRegister returns the endpoint that reports whether people without an invitation can register.
 func (a *API) CanRegister() route.Endpoint {
 	return route.JSON(route.Describe("Sign-in", "Check whether the instance accepts registrations"), a.canRegister)
 }
 
-// CanRegisterResponse says whether people without an invitation can register.
+// CanRegisterResponse indicates whether people without an invitation can register.
 type CanRegisterResponse struct {
 	Register bool `json:"register"`
 }
@@ -91,9 +92,9 @@ type registerOutput struct {
 // Register returns the endpoint that registers a person.
 func (a *API) Register() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Register", 400, 402, 403, 413, 429),
-		"On an instance that sends emails, the response is always activate, whether or not the address has an "+
-			"account, and an email is sent to the address. With an invitation, the organization name is ignored. 400 "+
-			"can also mean that the instance accepts no registrations, or only those with an invitation. The "+
+		"On an instance that sends emails, the response always contains activate: true, whether or not the address has "+
+			"an account, and an email is sent to the address. With an invitation, the organization name is ignored. "+
+			"400 can also mean that the instance accepts no registrations, or only those with an invitation. The "+
 			"invitation in the cookie org is not accepted; it is returned when the sign-in is complete."), a.register)
 }
 
@@ -133,8 +134,9 @@ func isDone(s tenancy.SignIn) *bool {
 	return &done
 }
 
-// registration returns the use case's input. It returns Invalid unless the body has either an email
-// address and a password, or a provider's token. The use case checks all other rules.
+// registration converts the request to the use case's input. It returns Invalid unless the body has
+// either an email address and a password, or a provider's token. The use case checks everything
+// else.
 func (in *registerInput) registration() (tenancy.Registration, error) {
 	b := in.Body
 	var faults tenancy.Inputs
@@ -168,7 +170,7 @@ type activateInput struct {
 type ActivateResponse struct {
 	Can   bool  `json:"can" doc:"Whether the account now exists; false if the link has expired or was already used."`
 	Login *bool `json:"login,omitempty" doc:"Whether the sign-in is complete; only set if can is true."`
-	// PasswordRequired is set if the link was opened in a browser other than the one used to
+	// PasswordRequired is set if the link was opened in a different browser from the one used to
 	// register.
 	PasswordRequired bool `json:"passwordRequired,omitempty" doc:"true if the code must be sent again, together with the password."`
 	SignInStep
@@ -179,12 +181,12 @@ type activateOutput struct {
 	Body ActivateResponse
 }
 
-// Activate returns the endpoint that completes a registration, using the link from the email.
+// Activate returns the endpoint that completes a registration with the code from the emailed link.
 func (a *API) Activate() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Sign-in", "Complete a registration", 400, 402, 403, 413, 429),
-		"A browser other than the one that registered, which does not have the same cookie device, must also send "+
-			"the password chosen at registration. Without the password, the response is passwordRequired, and the "+
-			"code stays valid."), a.activate)
+		"The password chosen at registration is also required if the request comes from a different browser than the "+
+			"registration, that is, without the same cookie device. If the password is missing, the response contains "+
+			"passwordRequired: true, and the code stays valid."), a.activate)
 }
 
 func (a *API) activate(ctx context.Context, in *activateInput) (*activateOutput, error) {
@@ -213,8 +215,8 @@ type ResendActivationDto struct {
 
 type resendInput struct{ Body ResendActivationDto }
 
-// Success is the response to POST /auth/resend-activation. It does not reveal whether there is a
-// registration.
+// Success is the response to POST /auth/resend-activation. It does not reveal whether the address
+// has a pending registration.
 type Success struct {
 	Success bool `json:"success" doc:"Always true, whether or not the email address has a pending registration."`
 }

@@ -12,7 +12,7 @@ import (
 
 // AddTeamMemberDto is the body of POST /settings/team.
 type AddTeamMemberDto struct {
-	Email     string `json:"email,omitempty" maxLength:"254" doc:"Email address of the person who can use the invitation; required with sendEmail."`
+	Email     string `json:"email,omitempty" maxLength:"254" doc:"Email address of the person who can use the invitation; required if sendEmail is true."`
 	Role      string `json:"role" enum:"USER,ADMIN"`
 	SendEmail bool   `json:"sendEmail"`
 }
@@ -31,8 +31,9 @@ type inviteOutput struct{ Body InvitationResponse }
 // Invite returns the endpoint that invites a person to the organization.
 func (a *API) Invite() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Team", "Invite a person to the organization", 400, 402, 409, 413),
-		"A new invitation replaces an open one for the same address, whose links stop working. A member's address "+
-			"returns 409."),
+		"A new invitation replaces an open invitation for the same address, and the replaced invitation's links stop "+
+			"working. 409: the address belongs to a member, or the organization has too many members or open "+
+			"invitations."),
 		a.invite)
 }
 

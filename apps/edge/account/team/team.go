@@ -19,27 +19,31 @@ type Deps struct {
 	Gate        *admission.Gate
 }
 
-// API provides the endpoints, one per exported method. It is safe for concurrent use.
+// API provides this package's endpoints, one per exported method. It is safe for concurrent use.
 type API struct{ deps Deps }
 
-// New returns an API. It does not check that d is complete.
+// New returns an API that uses d. It does not check that all fields of d are set.
 func New(d Deps) *API { return &API{deps: d} }
 
 // Team manages an organization's members and invitations.
 type Team interface {
 	// Team returns the members, oldest membership first.
 	Team(ctx context.Context, p tenancy.Principal) ([]tenancy.Member, error)
-	// Invite creates an invitation and returns it with its token, which the inviter can pass on.
+	// Invite creates an invitation and returns it along with its token, which the inviter can send
+	// to the invited person.
 	Invite(ctx context.Context, p tenancy.Principal, n tenancy.NewInvitation) (tenancy.Invitation, string, error)
 	Invitations(ctx context.Context, p tenancy.Principal) ([]tenancy.Invitation, error)
 	RevokeInvitation(ctx context.Context, p tenancy.Principal, invitation string) error
 	// RemoveMember removes a member, or lets the caller leave, and returns what the member created.
 	// The member's keys and webhooks keep working unless revoke is set. RemoveMember returns
-	// Forbidden if the member outranks the caller or is the owner, or if the caller may not revoke.
+	// Forbidden if the member outranks the caller or is the owner. It also returns Forbidden if
+	// revoke is set and the caller may not revoke keys.
 	RemoveMember(ctx context.Context, p tenancy.Principal, person string, revoke bool) (tenancy.CreatedBy, error)
-	// SetRole changes a member's role. If an administrator becomes a USER, it returns what that
-	// member created. RoleSuperAdmin makes the member the owner and the caller an administrator;
-	// the caller must be the owner and give a proof.
+	// SetRole changes a member's role. If an administrator becomes a USER, SetRole returns what
+	// that member created.
+	//
+	// With RoleSuperAdmin, the member becomes the owner and the caller becomes an administrator.
+	// Only the owner may do this, and the change must include a proof.
 	SetRole(ctx context.Context, p tenancy.Principal, person string, change tenancy.RoleChange) (tenancy.CreatedBy, error)
 }
 
@@ -93,11 +97,12 @@ func (a *API) team(ctx context.Context, _ *struct{}) (*teamOutput, error) {
 // RemoveMember returns the endpoint that removes a member, or lets the caller leave.
 func (a *API) RemoveMember() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Team", "Remove a member, or leave the organization", 400, 404, 409),
-		"With your own id, you leave the organization; the owner cannot leave. Only administrators can remove other "+
-			"members, and nobody can remove the owner: 403. The API keys and webhooks that the member created belong "+
-			"to the organization. The response lists them, and revokeKeys=true deletes them. The member's open "+
-			"invitations end, and emailed review links that the member could still use stop working. A person who "+
-			"has already left can still be removed as long as anything that they created remains."),
+		"If you pass your own id, you leave the organization; the owner cannot leave. Only administrators can remove other "+
+			"members, and nobody can remove the owner. A request that is not allowed returns 403. The API keys and "+
+			"webhooks that the member created belong to the organization. The response lists them, and "+
+			"revokeKeys=true deletes them. The member's pending invitations are canceled, and emailed review links "+
+			"that the member could still use stop working. You can also remove a former member as long as something "+
+			"that they created remains."),
 		a.removeMember)
 }
 
@@ -113,16 +118,17 @@ type RemovedMember struct {
 }
 
 // CreatedByMember lists what a member created before being removed or losing the administrator
-// role. It is empty for a member who leaves without having been an administrator.
+// role. The lists are empty if a member who is not an administrator leaves the organization.
 type CreatedByMember struct {
 	Keys        []RemovedKey        `json:"keys" doc:"API keys that the member created and may still know."`
 	Webhooks    []RemovedWebhook    `json:"webhooks" doc:"Webhooks that the member created or whose URL or secret the member set."`
 	Invitations []RemovedInvitation `json:"invitations" doc:"The member's open invitations, which are no longer valid."`
 	Credentials []string            `json:"providerCredentials" doc:"Platform families whose application credentials the member entered and may still know. The credentials are kept; replace the secret at the platform."`
-	Approvals   []EndedApproval     `json:"approvals" doc:"Pending approval requests, at most 100, whose emailed review link no longer works because the departed member could have used it: the member's own requests, and requests emailed to the member. Members can still answer these requests or pass on their own links."`
+	Approvals   []EndedApproval     `json:"approvals" doc:"Pending approval requests whose emailed review link no longer works, because the former member could have used the link. These are the member's own requests and requests that were emailed to the member. At most 100 requests are listed. Other members can still answer these requests or pass on their own links."`
 }
 
-// EndedApproval is an approval request whose emailed link stopped working when a membership ended.
+// EndedApproval is an approval request whose emailed link stopped working because the member's
+// membership ended.
 type EndedApproval struct {
 	ID     string `json:"id"`
 	PostID string `json:"postId"`
@@ -144,15 +150,15 @@ type RemovedWebhook struct {
 	Deleted bool   `json:"deleted"`
 }
 
-// RemovedInvitation is an unused invitation from the member. It no longer works.
+// RemovedInvitation is an unused invitation that the member sent. It no longer works.
 type RemovedInvitation struct {
 	ID    string  `json:"id"`
 	Email *string `json:"email" nullable:"true" doc:"Email address of the person who could use the invitation; null if anyone with the link could."`
 	Role  string  `json:"role" enum:"USER,ADMIN"`
 }
 
-// newMadeByMember returns what a member created, for callers who manage the organization. Other
-// callers get empty lists.
+// newMadeByMember converts what a member created to a response. The lists stay empty unless the
+// principal manages the organization.
 func newMadeByMember(p tenancy.Principal, made tenancy.CreatedBy, revoked bool) CreatedByMember {
 	out := CreatedByMember{
 		Keys: []RemovedKey{}, Webhooks: []RemovedWebhook{}, Invitations: []RemovedInvitation{},
@@ -216,8 +222,8 @@ func (a *API) SetRole() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Team", "Change a member's role", 400, 404, 409, 413),
 		"SUPERADMIN transfers the ownership to the member and makes you an administrator. Only the owner can do "+
 			"this, with their password. If an administrator becomes a USER, their open invitations end. The response "+
-			"lists these invitations and the API keys and webhooks that the member created, which keep working "+
-			"unless revokeKeys is true."),
+			"lists these invitations and the API keys and webhooks that the member created. The keys and webhooks "+
+			"keep working unless revokeKeys is true."),
 		a.setRole)
 }
 

@@ -15,13 +15,14 @@ type EmailNotifications struct {
 	Events NotificationEvents `json:"events"`
 }
 
-// NotificationEvents says how the other kinds of notifications are delivered.
+// NotificationEvents holds the delivery settings for the kinds of notifications that EmailSwitches
+// does not cover.
 type NotificationEvents struct {
 	Approval string `json:"approval" enum:"mail,bell,off" doc:"Approval requests that you can answer, and answers to your own requests."`
 	Comment  string `json:"comment" enum:"mail,bell,off" doc:"Has no effect yet: there are no notifications about comments."`
 	Channel  string `json:"channel" enum:"mail,bell,off" doc:"Channels that must be reconnected."`
 	Billing  string `json:"billing" enum:"mail,bell,off" doc:"Has no effect yet: there are no notifications about billing."`
-	Team     string `json:"team" enum:"mail,bell,off" doc:"Your own memberships, such as a new role."`
+	Team     string `json:"team" enum:"mail,bell,off" doc:"Changes to your own memberships, such as a new role."`
 }
 
 func newEmailNotifications(n tenancy.Notifications) EmailNotifications {
@@ -46,8 +47,8 @@ func (a *API) notifications(ctx context.Context, _ *struct{}) (*notificationsOut
 	return &notificationsOutput{Body: newEmailNotifications(n)}, nil
 }
 
-// EmailNotificationsDto is the body of POST /user/email-notifications. Absent events keep their
-// values.
+// EmailNotificationsDto is the body of POST /user/email-notifications. Events that the body omits
+// keep their settings.
 type EmailNotificationsDto struct {
 	record.EmailSwitches
 	Events *NotificationEventsDto `json:"events,omitempty"`

@@ -16,30 +16,30 @@ import (
 
 // Unsubscribers handles unsubscribe links.
 type Unsubscribers interface {
-	// UnsubscribeTopics returns the kinds of email that Unsubscribe turns off, without changing
-	// anything. It returns NotFound for an invalid token.
+	// UnsubscribeTopics returns the kinds of email that Unsubscribe would turn off. It changes
+	// nothing. It returns NotFound if the token is invalid.
 	UnsubscribeTopics(token string) ([]tenancy.MailTopic, error)
-	// Unsubscribe turns off the kinds of email named in the token of a List-Unsubscribe link. It
-	// returns NotFound for an invalid token.
+	// Unsubscribe turns off the kinds of email named in the token, which comes from a
+	// List-Unsubscribe link. It returns NotFound if the token is invalid.
 	Unsubscribe(ctx context.Context, token string) error
 }
 
-// UnsubscribeResponse is the response to programs that call POST /auth/unsubscribe. Browsers get a
-// page instead.
+// UnsubscribeResponse is the response to a POST /auth/unsubscribe request from a program. Browsers
+// get a page instead.
 type UnsubscribeResponse struct {
 	Unsubscribed bool `json:"unsubscribed" doc:"Always true."`
 }
 
 // UnsubscribePage returns the endpoint for the page that an unsubscribe link opens. Opening the
-// page changes nothing, because some programs open links in emails to check them. Submitting the
-// page's form turns off the emails.
+// page does not unsubscribe the person, because some programs open the links in emails to check
+// them. Submitting the page's form does.
 func (a *API) UnsubscribePage() route.Endpoint {
 	return route.Raw(describeUnsubscribe("Get the unsubscribe page", 404), a.unsubscribePage,
 		page.Answer("The page."))
 }
 
 // Unsubscribe returns the endpoint that turns off the kinds of email named in the link (RFC 8058).
-// The endpoint reads no body.
+// The endpoint does not read the request body.
 func (a *API) Unsubscribe() route.Endpoint {
 	return route.Raw(describeUnsubscribe("Unsubscribe from some kinds of email", 404, 429), a.unsubscribe,
 		route.Answer[UnsubscribeResponse](http.StatusCreated, "No more emails of these kinds are sent. The response to "+
@@ -58,7 +58,8 @@ func describeUnsubscribe(summary string, errors ...int) huma.Operation {
 //go:embed unsubscribe.html
 var unsubscribeFiles embed.FS
 
-// newUnsubscribePage returns the page for both steps. Its form posts to the page's own URL.
+// newUnsubscribePage returns the page that is shown before and after unsubscribing. Its form posts
+// to the page's own URL.
 func newUnsubscribePage() *page.Page {
 	return page.New(unsubscribeFiles, "unsubscribe.html", page.Forms(page.Self))
 }

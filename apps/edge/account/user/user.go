@@ -34,29 +34,30 @@ type Accounts interface {
 	Unsubscribers
 	// Identities returns the identities that the person can sign in with.
 	Identities(ctx context.Context, p tenancy.Principal) ([]tenancy.Identity, error)
-	// Keys returns the live keys, newest first, with the email addresses of their creators.
+	// Keys returns the keys that are still valid, newest first, along with each creator's email
+	// address.
 	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)
 }
 
-// API provides the endpoints, one per exported method. It is safe for concurrent use.
+// API provides this package's endpoints, one per exported method. It is safe for concurrent use.
 type API struct {
 	deps Deps
 	page *page.Page // unsubscribe.html
 }
 
-// New returns an API. It does not check that d is complete.
+// New returns an API that uses d. It does not check that all fields of d are set.
 func New(d Deps) *API { return &API{deps: d, page: newUnsubscribePage()} }
 
 // People reads and changes a person's own data.
 type People interface {
-	// Self returns the principal's person and organization. The organization is zero if the person
-	// has access to none.
+	// Self returns the principal's person and organization. If the person has access to no
+	// organization, the returned organization is the zero value.
 	Self(ctx context.Context, p tenancy.Principal) (tenancy.Person, tenancy.OrganizationOf, error)
 	SetProfile(ctx context.Context, p tenancy.Principal, profile tenancy.Profile) (tenancy.Person, error)
 	Notifications(ctx context.Context, p tenancy.Principal) (tenancy.Notifications, error)
 	SetNotifications(ctx context.Context, p tenancy.Principal, n tenancy.Notifications) error
-	// Setup fills in the person's name and, for an owner, the organization's time zone. Values that
-	// are already set stay unchanged.
+	// Setup fills in the person's name and, if the person is the owner, the organization's time
+	// zone. It leaves values that are already set unchanged.
 	Setup(ctx context.Context, p tenancy.Principal, s tenancy.Setup) error
 }
 
@@ -74,7 +75,7 @@ type Self struct {
 	Name         string `json:"name"`
 	LastName     string `json:"lastName" doc:"Always empty, because name is the full name."`
 	Bio          string `json:"bio"`
-	PictureID    string `json:"pictureId" doc:"Empty if there is no picture."`
+	PictureID    string `json:"pictureId" doc:"Id of the person's picture; empty if there is none."`
 	ProviderName string `json:"providerName" doc:"LOCAL, or the identity provider of a person without a password."`
 	Timezone     string `json:"timezone" doc:"Time zone of the organization." example:"Europe/Vienna"`
 	Activated    bool   `json:"activated" doc:"Always true."`
@@ -82,9 +83,9 @@ type Self struct {
 	CreatedAt    string `json:"createdAt" format:"date-time"`
 	LastOnline   string `json:"lastOnline" format:"date-time" doc:"The time of this request."`
 	record.EmailSwitches
-	OrgID         string  `json:"orgId" doc:"Empty for a person without an organization."`
+	OrgID         string  `json:"orgId" doc:"Id of the organization; empty for a person without an organization."`
 	TotalChannels int     `json:"totalChannels" doc:"Number of channels that the plan allows."`
-	Tier          string  `json:"tier" doc:"ULTIMATE on an instance without plans."`
+	Tier          string  `json:"tier" doc:"Name of the plan. On an instance without plans, the plan is always ULTIMATE."`
 	Role          string  `json:"role" doc:"Role of the person: USER, ADMIN or SUPERADMIN; empty for a person without an organization."`
 	Access        string  `json:"access" enum:"full,none,suspended,enroll" doc:"Your access to the organization."`
 	IsLifetime    bool    `json:"isLifetime"`
@@ -148,7 +149,8 @@ func accessName(access tenancy.Access) string {
 
 const providerLocal = "LOCAL"
 
-// providerName returns LOCAL, or the identity provider of a person without a password.
+// providerName returns LOCAL if the person has a password or no identity provider. Otherwise, it
+// returns the person's first identity provider.
 func (a *API) providerName(ctx context.Context, p tenancy.Principal, person tenancy.Person) (string, error) {
 	if person.PasswordHash != "" {
 		return providerLocal, nil
@@ -161,7 +163,7 @@ func (a *API) providerName(ctx context.Context, p tenancy.Principal, person tena
 }
 
 // maskedKey returns the beginning of the organization's oldest API key. It returns "" if there is
-// none or the principal may not manage keys.
+// no key or if the principal may not manage keys.
 func (a *API) maskedKey(ctx context.Context, p tenancy.Principal) (string, error) {
 	if !p.Role.Manages() || p.Access != tenancy.AccessFull {
 		return "", nil
@@ -215,7 +217,7 @@ func (a *API) profile(ctx context.Context, _ *struct{}) (*profileOutput, error) 
 type UserDetailDto struct {
 	Name    string           `json:"fullname" minLength:"3" maxLength:"256" doc:"3 to 128 characters."`
 	Bio     string           `json:"bio,omitempty" maxLength:"2000"`
-	Picture *PictureOfPerson `json:"picture,omitempty" doc:"Absent or null removes the picture."`
+	Picture *PictureOfPerson `json:"picture,omitempty" doc:"If the field is absent or null, the picture is removed."`
 }
 
 // PictureOfPerson identifies an uploaded picture. Other members of the JSON object are ignored.
@@ -247,8 +249,9 @@ func (a *API) setProfile(ctx context.Context, in *setProfileInput) (*profileOutp
 	return newProfile(person), nil
 }
 
-// picture returns the picture with the given id: the person's current picture or an image of the
-// organization. The Path of an image is its public URL, never a value from the client.
+// picture returns the picture with the given id, which must be the person's current picture or an
+// image of the organization. For an image, Path is the image's public URL, never a value from the
+// client.
 func (a *API) picture(ctx context.Context, p tenancy.Principal, medium string) (tenancy.Picture, error) {
 	person, _, err := a.deps.Accounts.Self(ctx, p)
 	if err != nil {
@@ -293,7 +296,7 @@ type SetupResponse struct {
 
 type setupOutput struct{ Body SetupResponse }
 
-// Setup returns the endpoint that fills in what a new person has left empty.
+// Setup returns the endpoint that fills in details that a new account does not have yet.
 func (a *API) Setup() route.Endpoint {
 	return route.JSON(route.Described(route.Created("User", "Complete a new account", 400, 413),
 		"Sets the values that are still empty. Only the owner can set the organization's name and time zone."), a.setup)

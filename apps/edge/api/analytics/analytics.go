@@ -32,30 +32,33 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Analytics returns the statistics of channels and posts. Ids are passed as the client sent them.
+// Analytics returns the statistics of channels and posts. Callers pass ids exactly as the client
+// sent them.
 //
 // Each method returns NotFound if the channel or the post does not exist or belongs to another
-// organization, and Invalid if days are out of range. It returns RateLimited if too many of the
-// organization's requests are waiting for platforms. It returns Upstream if the platform cannot be
-// queried and no statistics are stored. It can also return Unavailable and Internal.
+// organization, and Invalid if the requested days are out of range. It returns RateLimited if too
+// many of the organization's requests are already waiting for platforms, and Upstream if the
+// platform cannot be queried and no statistics are stored. It can also return Unavailable and
+// Internal.
 type Analytics interface {
-	// Channel returns a channel's statistics for a window of days.
+	// Channel returns a channel's statistics for the last q.Days days.
 	Channel(ctx context.Context, p tenancy.Principal, q publishing.GetAnalytics) (publishing.Analytics, error)
-	// Post returns a post's statistics for a window of days.
+	// Post returns a post's statistics for the last q.Days days.
 	Post(ctx context.Context, p tenancy.Principal, q publishing.GetPostAnalytics) (publishing.PostAnalytics, error)
-	// Figures returns a channel's known figures for a day or, if there are none, the figures for
-	// the last known day before it. If there is no such day, the result has a zero Day.
+	// Figures returns a channel's figures for a given day. If none are known for that day, it
+	// returns those of the most recent earlier day that has figures. If there is no such day, the
+	// result has a zero Day.
 	Figures(ctx context.Context, p tenancy.Principal, q publishing.GetSamples) (publishing.DaySamples, error)
 }
 
 const defaultAnalyticsDays = 7
 
-// Metric is one statistic for a window of days.
+// Metric holds the values of one statistic over a number of days.
 type Metric struct {
 	Label string        `json:"label" doc:"Name of the statistic on the platform."`
 	Data  []MetricPoint `json:"data" nullable:"false" doc:"Days with a known value, earliest first. Days that the platform has not reported yet are omitted."`
 	// PercentageChange holds publishing.Metric.Change.
-	PercentageChange float64 `json:"percentageChange" doc:"Change in percent. For a count, the days in data that were complete when the platform was queried are compared with the same days one period earlier; the change is 0 if one of those earlier days is unknown. For a level such as followers, the last day in data is compared with the first. An increase from 0 is 100."`
+	PercentageChange float64 `json:"percentageChange" doc:"Change in percent. Counts are compared with the same days one period earlier, using only the days in data that were complete when the platform was queried. The change is 0 if one of the earlier days is unknown. For a level such as followers, the last day in data is compared with the first. An increase from 0 counts as 100."`
 }
 
 // MetricPoint is the value for one day.
@@ -76,7 +79,7 @@ type analyticsOutput struct {
 
 func describeAnalytics(summary string, errors ...int) huma.Operation {
 	d := route.Describe("Analytics and reports", summary, errors...)
-	d.Description = "The platform is queried at most once an hour. It is also queried once a day without any " +
+	d.Description = "The platform is queried at most once an hour. It is also queried once a day, even without a " +
 		"request, to build up a history. If the platform does not respond, the last known metrics are returned with " +
 		"their dates; 502 is returned only if none are known."
 	d.SkipValidateParams = true // see analyticsDays
@@ -104,7 +107,7 @@ type sessionAnalyticsInput struct {
 }
 
 // ChannelAnalyticsInSession is like ChannelAnalytics, but for the application API, where a person
-// can refresh the statistics.
+// can also request fresh statistics.
 func (a *API) ChannelAnalyticsInSession() route.Endpoint {
 	d := describeAnalytics("Get a channel's statistics", 400, 404, 502)
 	d.Tags = []string{"Analytics"}
@@ -136,10 +139,10 @@ type postAnalyticsInput struct {
 // the application API.
 func (a *API) PostAnalytics() route.Endpoint {
 	d := describeAnalytics("Get a post's statistics", 400, 404, 502)
-	d.Description += " For a thread, the statistics cover its first part, since it was last published. The list is " +
-		"empty if the post is not published, or if the platform has reported nothing for these days, for example " +
-		"because the post no longer exists there. The response is {missing: true} if the platform did not return an " +
-		"id for the post; see GET /posts/{id}/missing."
+	d.Description += " For a thread, the statistics cover only the first part, from the time it was last published. " +
+		"The list is empty if the post is not published, or if the platform has reported nothing for these days, for " +
+		"example because the post no longer exists there. The response is {missing: true} if the platform did not " +
+		"return an id for the post; see GET /posts/{id}/missing."
 	return route.JSON(d, a.postAnalytics, route.AnswerEither[[]Metric, MissingRelease](http.StatusOK, "OK"))
 }
 
@@ -160,8 +163,9 @@ func (a *API) postAnalytics(ctx context.Context, in *postAnalyticsInput) (*analy
 	return metricsOutput(found.Analytics), nil
 }
 
-// analyticsDays returns the number of days in the window that date describes. It returns Invalid if
-// date is neither a number nor a day, or is a day in the future. Examples: 30, 2027-03-01
+// analyticsDays returns the number of days in the window that date describes. date is either the
+// number itself or the window's first day, such as 30 or 2027-03-01. analyticsDays returns Invalid
+// if date is neither, or if it is a day in the future.
 func (a *API) analyticsDays(date string) (int, error) {
 	date = strings.TrimSpace(date)
 	if date == "" {
@@ -215,7 +219,7 @@ type figuresOutput struct{ Body map[string]any }
 
 // Figures returns the endpoint that gets a channel's figures for one day.
 func (a *API) Figures() route.Endpoint {
-	d := describeAnalytics("Get the figures of a channel on one day", 400, 404, 502)
+	d := describeAnalytics("Get a channel's metrics for one day", 400, 404, 502)
 	d.Description += " The response contains a date and the metrics that the platform reported for it, such as " +
 		"impressions, likes, reposts and followers. If nothing is known about the requested day, the date is the " +
 		"most recent earlier day with known metrics. If no metrics are known at all, the response contains only the " +
@@ -223,12 +227,13 @@ func (a *API) Figures() route.Endpoint {
 	return route.JSON(d, a.figures, route.Content(http.StatusOK, "OK", "application/json", figuresSchema()))
 }
 
-// figuresSchema returns the schema of a day's figures: a date, and numbers whose names vary.
+// figuresSchema returns the schema for the figures of one day: a date, and numbers whose names
+// vary.
 //
-// TypeScript has no type for such an object, so code generated from additionalProperties does not
-// compile or accepts no response. The schema uses unevaluatedProperties instead, which means the
-// same to validators. Generators ignore unevaluatedProperties and use the common names that the
-// schema lists.
+// TypeScript has no type for such an object. If the schema used additionalProperties, the generated
+// code would not compile or would accept no response. The schema uses unevaluatedProperties
+// instead, which validators treat the same way. Code generators ignore it and use only the common
+// names, which the schema lists.
 func figuresSchema() *huma.Schema {
 	s := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"date"},

@@ -16,9 +16,9 @@ import (
 
 // Reports provides reports on posts and channels.
 type Reports interface {
-	// Report returns the outcomes of the posts from the last q.Days days, and counts channels. It
-	// returns NotFound if the customer does not exist or belongs to another organization, or if its
-	// id does not parse.
+	// Report counts the posts from the last q.Days days by outcome, and the channels by state. It
+	// returns NotFound if the customer does not exist or belongs to another organization, or if the
+	// customer's id does not parse.
 	Report(ctx context.Context, p tenancy.Principal, q publishing.GetReport) (publishing.Report, error)
 }
 
@@ -41,16 +41,16 @@ type ChannelCounts struct {
 	RefreshNeeded int `json:"refreshNeeded" doc:"Channels that must be reconnected."`
 }
 
-// PlatformReport is the section of a report for one platform.
+// PlatformReport holds the counts for one platform in a report.
 type PlatformReport struct {
-	Identifier string `json:"identifier" doc:"The platform."`
+	Identifier string `json:"identifier" doc:"Id of the platform."`
 	Channels   int    `json:"channels" doc:"Number of connected channels on the platform."`
 	Scheduled  int    `json:"scheduled" doc:"Number of scheduled posts on the platform."`
 	Published  int    `json:"published" doc:"Number of published posts on the platform."`
 	Failed     int    `json:"failed" doc:"Number of failed posts on the platform."`
 }
 
-// DayReport is the section of a report for one day.
+// DayReport holds the counts for one day in a report.
 type DayReport struct {
 	Date      string `json:"date" format:"date" doc:"The day, such as 2027-03-01."`
 	Scheduled int    `json:"scheduled" doc:"Number of scheduled posts on this day."`
@@ -81,7 +81,7 @@ type Report struct {
 	RecentErrors []RecentError    `json:"recentErrors" nullable:"false" doc:"Up to 20 errors, newest first."`
 }
 
-// ReportCustomer is the customer whose posts a report counts.
+// ReportCustomer identifies the customer that a report covers.
 type ReportCustomer struct {
 	ID   string `json:"id" doc:"Id of the customer."`
 	Name string `json:"name" doc:"Name of the customer."`
@@ -100,9 +100,9 @@ type customerReportInput struct {
 
 func describeReport(summary string, errors ...int) huma.Operation {
 	d := route.Describe("Analytics and reports", summary, errors...)
-	d.Description = "A post counts on its date, and a thread counts as one post. Scheduled posts and drafts dated " +
-		"after today also count, but not in byDay. Days are in the organization's time zone. An occurrence of a " +
-		"repeated post counts from the time it is the next occurrence."
+	d.Description = "Each post is counted on its date, and a thread counts as one post. Scheduled posts and drafts " +
+		"dated after today are also counted, except in byDay. Days are in the organization's time zone. An " +
+		"occurrence of a repeated post is counted once it is the next occurrence."
 	d.SkipValidateParams = true // see route.OptionalInt
 	return d
 }

@@ -42,25 +42,25 @@ func New(d Deps) *API { return &API{deps: d, page: newReviewPage()} }
 // Approvals manages requests to approve drafts. Methods return NotFound if the post or the request
 // does not exist or belongs to another organization, or if its id does not parse.
 type Approvals interface {
-	// Request requests approval of a draft. It returns Invalid if cmd is invalid, Conflict if the
-	// post is not a draft or is already waiting for approval, and RateLimited if too many reviewers
-	// have been emailed.
+	// Request requests approval of a draft. It returns Invalid if cmd is invalid, and Conflict if
+	// the post is not a draft or is already waiting for approval. It returns RateLimited if the
+	// limit on emails to reviewers has been reached.
 	Request(
 		ctx context.Context, p tenancy.Principal, post string, cmd publishing.RequestApproval,
 	) (publishing.Approval, error)
-	// Status returns a post's pending request or, if none is pending, its newest request. If there
-	// is no request or the newest one is void, Status returns the zero Approval, which is shown as
-	// NONE.
+	// Status returns a post's pending request or, if none is pending, its newest request. If the
+	// post has no request or the newest one is void, Status returns the zero Approval, which
+	// clients see as NONE.
 	Status(ctx context.Context, p tenancy.Principal, post string) (publishing.Approval, error)
 	// List returns requests, newest first, or Invalid if the query is invalid.
 	List(ctx context.Context, p tenancy.Principal, q publishing.ListApprovals) ([]publishing.Approval, error)
-	// Withdraw ends a request and returns it. It returns Forbidden if the principal may not
+	// Withdraw withdraws a request and returns it. It returns Forbidden if the principal may not
 	// withdraw the request, and Conflict if the request is being answered or its post is being
 	// published.
 	Withdraw(ctx context.Context, p tenancy.Principal, approval string) (publishing.Approval, error)
-	// Resolve answers a request on behalf of a member and returns the request. It returns Invalid
-	// if cmd is invalid, Forbidden if the member is the requester, Conflict if the request has
-	// already been answered, and Gone if the request can no longer be answered.
+	// Resolve records a member's answer to a request and returns the request. It returns Invalid if
+	// cmd is invalid, Forbidden if the member is the requester, Conflict if the request has already
+	// been answered, and Gone if the request can no longer be answered.
 	Resolve(
 		ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
 	) (publishing.Approval, error)
@@ -70,7 +70,7 @@ type Approvals interface {
 type ApprovalRecord struct {
 	ID           string     `json:"id" doc:"Id of the request."`
 	PostID       string     `json:"postId" doc:"Id of the draft to approve."`
-	Status       string     `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"Status of the request. NONE if it was withdrawn, or if its post was edited or scheduled."`
+	Status       string     `json:"status" enum:"NONE,PENDING,APPROVED,REJECTED,EXPIRED" doc:"Status of the request. NONE if the request was withdrawn, or if its post was edited or scheduled."`
 	Note         *string    `json:"note" nullable:"true" doc:"The requester's note."`
 	ReviewerNote *string    `json:"reviewerNote" nullable:"true" doc:"The reviewer's note."`
 	ReviewerName *string    `json:"reviewerName" nullable:"true" doc:"The name that a guest entered, or a member's email address."`
@@ -78,9 +78,9 @@ type ApprovalRecord struct {
 	RequestedBy  *Requester `json:"requestedBy"`
 	RequestedAt  string     `json:"requestedAt" format:"date-time" doc:"When approval was requested."`
 	ResolvedAt   *string    `json:"resolvedAt" nullable:"true" format:"date-time" doc:"When the request was answered or ended; null while it is pending."`
-	ExpiresAt    string     `json:"expiresAt" format:"date-time" doc:"When the request can no longer be answered."`
+	ExpiresAt    string     `json:"expiresAt" format:"date-time" doc:"When the request expires. After that, it can no longer be answered."`
 	AutoSchedule bool       `json:"autoSchedule" doc:"Whether approving the post also schedules it."`
-	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"URL of the review page. Anyone with this URL can answer, so it is shown only to members other than the requester, and only while the request can be answered. Each member sees a different URL, which works only while they are a member."`
+	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"URL of the review page. Anyone with this URL can answer, so it is shown only to members other than the requester, and only while the request can be answered. Each member sees a different URL. A member's URL works only while they are a member."`
 }
 
 // Requester is the person who requested approval: the signed-in person, or the creator of the API
@@ -95,8 +95,8 @@ type Requester struct {
 func (Requester) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Type: huma.TypeObject, Nullable: true, Required: []string{"id", "email"},
-		Description: "The requester, who is the person signed in or the creator of the API key; null if the key has " +
-			"no creator.",
+		Description: "The requester: the person who was signed in, or the creator of the API key. It is null if the " +
+			"key has no creator.",
 		Properties: map[string]*huma.Schema{
 			"id": {Type: huma.TypeString, Description: "Id of the person."},
 			"email": {Type: huma.TypeString, Nullable: true, Description: "Email address of the person; null for " +
@@ -125,8 +125,8 @@ func approvalRecord(a publishing.Approval) ApprovalRecord {
 
 // Reviewers limits how often reviewers are emailed.
 type Reviewers interface {
-	// ReviewerAdmission returns a function that counts an email from ctx's principal to an email
-	// address. The function returns RateLimited if the limit is reached, and can be called in a
+	// ReviewerAdmission returns admit, which counts an email that ctx's principal sends to a
+	// reviewer. admit returns RateLimited if a limit has been reached. It can be called in a
 	// transaction.
 	ReviewerAdmission(ctx context.Context) (admit func(ctx context.Context, email string) error, err error)
 }
@@ -135,7 +135,7 @@ type Reviewers interface {
 type RequestApprovalRequest struct {
 	Note          *string `json:"note,omitempty" nullable:"true" maxLength:"8000" doc:"A note to the reviewer, at most 2000 characters."`
 	ReviewerEmail *string `json:"reviewerEmail,omitempty" nullable:"true" maxLength:"320" doc:"Email address to which the link to the review page and a reminder are sent. It must not be the requester's own address."`
-	AutoSchedule  bool    `json:"autoSchedule,omitempty" doc:"Whether approving the post also schedules it for its date, or publishes it immediately if the date has passed."`
+	AutoSchedule  bool    `json:"autoSchedule,omitempty" doc:"Whether approving the post also schedules it for its date. If the date has passed, the post is published immediately."`
 }
 
 type requestApprovalInput struct {
@@ -149,8 +149,8 @@ type approvalOutput struct{ Body ApprovalRecord }
 func (a *API) RequestApproval() route.Endpoint {
 	d := route.Describe("Approvals", "Request approval of a draft", 400, 404, 409, 413, 429)
 	d.Description = "The request can be answered for 7 days. Editing the post ends the request. While the request is " +
-		"pending, only administrators can schedule the post, which also ends the request. 409: the post is not a " +
-		"draft, or is already waiting for approval."
+		"pending, only administrators can schedule the post. Scheduling the post also ends the request. 409: the " +
+		"post is not a draft, or is already waiting for approval."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.requestApproval)
 }
@@ -221,8 +221,8 @@ type approvalsOutput struct{ Body ApprovalList }
 // ListApprovals returns the endpoint that lists the organization's requests.
 func (a *API) ListApprovals() route.Endpoint {
 	d := route.Describe("Approvals", "List approval requests, newest first", 400)
-	d.Description = "Without status, requests with any status are listed. To get more, send the id of the last " +
-		"listed request as before."
+	d.Description = "Without status, requests with any status are listed. To list older requests, set before to the " +
+		"id of the last listed request."
 	d.SkipValidateParams = true // see route.OptionalInt
 	return route.JSON(d, a.listApprovals)
 }

@@ -35,7 +35,8 @@ type reviewView struct {
 	Problem string
 	// Review is nil if there is no request to show.
 	Review *reviewShown
-	// Open is true if the form is shown. Name and Text are what the guest entered in the form.
+	// Open reports whether the page shows the form. Name and Text hold what the guest entered in
+	// the form.
 	Open       bool
 	Name, Text string
 }
@@ -43,14 +44,15 @@ type reviewView struct {
 type reviewShown struct {
 	Organization string
 	Channel      publishing.Channel
-	// Date and Expires are formatted for people, DateTime and ExpiresTime for browsers.
+	// Date and Expires are human-readable. DateTime and ExpiresTime are the same times in
+	// machine-readable form.
 	Date, DateTime, Expires, ExpiresTime string
-	// Passed is true if the date has passed.
+	// Passed reports whether the post's date has passed.
 	Passed       bool
 	AutoSchedule bool
 	Note         string
 	Parts        []reviewShownPart
-	// Answer says how the request was answered and includes the reviewer's note.
+	// Answer states how the request was answered, followed by the reviewer's note.
 	Answer string
 }
 
@@ -119,15 +121,16 @@ func (a *API) answerReviewPage(c *fiber.Ctx) error {
 		return a.answerRefused(c, err, form)
 	}
 	a.page.SetHeaders(c)
-	// The URL is relative, because the page's policy lets forms lead only to the page's own origin.
+	// The URL is relative, because the page's Content-Security-Policy lets a form submission
+	// redirect only to the page's own origin.
 	return c.Redirect(url.PathEscape(c.Params("token")), http.StatusSeeOther)
 }
 
 // browserText returns a textarea's text, with LF in place of the CR LF that browsers send.
 func browserText(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// answerRefused responds with the page in its current state, the problem, and what the guest
-// entered.
+// answerRefused responds to an answer that was not accepted. The page shows the request's current
+// state, the reason, and what the guest entered.
 func (a *API) answerRefused(c *fiber.Ctx, err error, form url.Values) error {
 	r, shown := a.deps.Reviews.Review(c.UserContext(), c.Params("token"))
 	if shown != nil {
@@ -136,8 +139,8 @@ func (a *API) answerRefused(c *fiber.Ctx, err error, form url.Values) error {
 	return a.sendReview(c, r, err, form)
 }
 
-// sendReview responds with the page. The page shows r unless r is empty, and reports err as the
-// problem.
+// sendReview responds with the page. If r is not empty, the page shows r. If err is not nil, the
+// page explains it.
 func (a *API) sendReview(c *fiber.Ctx, r publishing.Review, err error, form url.Values) error {
 	view := reviewView{Title: "Review a post", Name: form.Get("reviewerName"), Text: form.Get("note")}
 	status, message := page.Problem(c, err)
@@ -174,8 +177,8 @@ func (a *API) reviewShown(r publishing.Review) *reviewShown {
 	return out
 }
 
-// reviewOutcome returns a human-readable text saying how a request was answered, or "" if it has
-// not been answered.
+// reviewOutcome states in words how a request was answered. It returns "" if the request has not
+// been answered.
 func reviewOutcome(a publishing.Approval) string {
 	if a.ResolvedAt == nil {
 		return ""

@@ -14,8 +14,8 @@ import (
 // Reviews lets a guest with a review link see and answer a request. Methods return NotFound if the
 // token is invalid, and Gone if the request can no longer be answered.
 type Reviews interface {
-	// Review returns the post and the request until the request expires, even if the request has
-	// been answered.
+	// Review returns the post and the request. It succeeds until the request expires, even if the
+	// request has already been answered.
 	Review(ctx context.Context, token string) (publishing.Review, error)
 	// ResolveByToken answers a request. It returns Invalid if cmd is invalid, and Conflict if the
 	// request has already been answered.
@@ -41,7 +41,7 @@ type ReviewOrganization struct {
 type ReviewPost struct {
 	PublishDate string         `json:"publishDate" format:"date-time"`
 	Content     string         `json:"content"`
-	ContentType string         `json:"contentType" enum:"text,html" doc:"Format of content: plain text, which must be escaped in HTML, or sanitized HTML."`
+	ContentType string         `json:"contentType" enum:"text,html" doc:"Format of content. text is plain text and must be escaped before it is used in HTML. html is sanitized HTML."`
 	Image       []record.Image `json:"image"`
 	Thread      []ReviewPart   `json:"thread" doc:"The parts after the first part."`
 	Channel     ReviewChannel  `json:"channel"`

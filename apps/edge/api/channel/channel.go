@@ -77,8 +77,8 @@ func (a *API) deleteChannel(ctx context.Context, in *channelInput) (*record.Name
 	return record.NewNamed(in.ID), nil
 }
 
-// IsConnected returns the endpoint that checks an API key. The route's guards check the key; the
-// handler itself cannot fail.
+// IsConnected returns the endpoint that checks an API key. The route's guards check the key before
+// the handler runs, so the handler always succeeds.
 func (a *API) IsConnected() route.Endpoint {
 	d := route.Describe("The key", "Check the API key")
 	d.Description = "Use this operation to test an API key and the URL of the service. It changes nothing."
@@ -88,7 +88,7 @@ func (a *API) IsConnected() route.Endpoint {
 }
 
 // Connected is the response of GET /is-connected. The value is always true, because a request with
-// an invalid key returns 401.
+// an invalid key is rejected with 401.
 type Connected struct {
 	Connected bool `json:"connected" doc:"Always true, because an invalid key returns 401."`
 }
@@ -119,7 +119,7 @@ func (a *API) listGroups(ctx context.Context, _ *struct{}) (*groupsOutput, error
 // Channels lists and disconnects channels, and lists customers.
 type Channels interface {
 	// List returns the organization's channels or, if customer is not empty, that customer's
-	// channels. A customer that does not exist has no channels.
+	// channels. If the customer does not exist, List returns no channels.
 	List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error)
 	// Disconnect disconnects a channel and deletes its scheduled posts. It returns NotFound if the
 	// organization has no such channel.

@@ -12,20 +12,20 @@ import (
 
 // Pauses suspends and resumes publishing.
 type Pauses interface {
-	// Pause pauses or resumes publishing. Once Pause has paused channels and returned, no call to a
-	// platform begins for them. Pause returns NotFound if the organization has no such channel or
-	// customer, and Forbidden if the person may not pause the organization.
+	// Pause pauses or resumes publishing. Once a call that pauses channels has returned, no new
+	// calls to platforms are made for these channels. Pause returns NotFound if the organization
+	// has no such channel or customer, and Forbidden if the person may not pause the organization.
 	Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error)
 }
 
 // PauseChannel returns the endpoint that pauses or resumes a channel. Once the endpoint has
-// responded to a pause, no call to the platform begins for the channel.
+// responded to a pause, no new calls to the platform are made for the channel.
 func (a *API) PauseChannel() route.Endpoint {
 	return a.pauseOne(publishing.PauseChannel, "Pause or resume publishing on a channel")
 }
 
 // PauseCustomer returns the endpoint that pauses or resumes a customer's channels. A channel that
-// was paused on its own stays paused when its customer is resumed.
+// was paused individually stays paused when its customer is resumed.
 func (a *API) PauseCustomer() route.Endpoint {
 	return a.pauseOne(publishing.PauseCustomer, "Pause or resume publishing on a group's channels")
 }
@@ -58,7 +58,7 @@ type pauseOneInput struct {
 
 type pauseAllInput struct{ Body PauseRequest }
 
-// HeldPost is a post that a pause holds back. Content is an excerpt of the post's text.
+// HeldPost is a post that a pause holds back. Content is an excerpt from the post's text.
 type HeldPost struct {
 	ID          string      `json:"id"`
 	Date        string      `json:"date" format:"date-time"`
@@ -72,8 +72,8 @@ type HeldChannel struct {
 	Name string `json:"name"`
 }
 
-// PauseResponse is the response to pausing or resuming. A channel publishes only while neither the
-// channel, its group nor the organization is paused.
+// PauseResponse is the response to a request that pauses or resumes publishing. A channel publishes
+// only if neither the channel itself, nor its group, nor the organization is paused.
 type PauseResponse struct {
 	Paused   bool       `json:"paused"`
 	Held     int        `json:"held" doc:"Number of due posts that the pause holds back."`

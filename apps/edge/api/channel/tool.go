@@ -15,10 +15,11 @@ import (
 	"crier/tenancy"
 )
 
-// Function returns the endpoint that runs a tool of a channel's platform. Unlike Trigger's
-// endpoint, it responds with false if the platform fails or the channel must be reconnected.
+// Function returns the endpoint that runs a tool of a channel's platform. If the platform fails or
+// the channel must be reconnected, the endpoint responds with false, whereas Trigger's endpoint
+// responds with an error.
 func (a *API) Function() route.Endpoint {
-	d := route.Describe("Channels", "Run a channel tool; false if the platform fails", 400, 404, 413)
+	d := route.Describe("Channels", "Run a channel tool; returns false if the platform fails", 400, 404, 413)
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.function)
 }
@@ -54,12 +55,12 @@ func (a *API) ChannelSettings() route.Endpoint {
 			"POST /posts, and maxLength is the maximum length of a part."), a.channelSettings)
 }
 
-// SettingsSchema is the JSON Schema of a post's settings. If it is empty, it is encoded as a
-// sentence saying that the platform has no settings.
+// SettingsSchema is the JSON Schema for a post's settings. An empty schema is encoded as a sentence
+// saying that the platform has no settings.
 type SettingsSchema json.RawMessage
 
-// MarshalJSON returns the schema or the sentence. Its error is always nil; encoding/json checks the
-// syntax.
+// MarshalJSON returns the schema, or the sentence if the schema is empty. The error is always nil.
+// encoding/json checks the syntax of the schema.
 func (s SettingsSchema) MarshalJSON() ([]byte, error) {
 	if len(s) == 0 {
 		return []byte(`"This platform has no settings."`), nil
@@ -74,10 +75,10 @@ func (SettingsSchema) Schema(huma.Registry) *huma.Schema {
 	}}
 }
 
-// ToolField is one member of a tool's data.
+// ToolField describes one field of a tool's input.
 type ToolField struct {
 	Key         string `json:"key" doc:"Name of the field."`
-	Type        string `json:"type" enum:"string,number,boolean" doc:"JSON type of its value."`
+	Type        string `json:"type" enum:"string,number,boolean" doc:"JSON type of the field's value."`
 	Description string `json:"description" doc:"What the value means."`
 	Required    bool   `json:"required" doc:"Whether the field is required."`
 }
@@ -133,8 +134,8 @@ func (a *API) Trigger() route.Endpoint {
 	return route.JSON(d, a.trigger)
 }
 
-// TriggerRequest is the body of POST /integration-trigger/{id}. The use case looks up the channel
-// before it rejects a missing method, so an unknown channel returns 404.
+// TriggerRequest is the body of POST /integration-trigger/{id}. A missing method is rejected only
+// after the channel has been looked up, so a request for an unknown channel returns 404.
 type TriggerRequest struct {
 	MethodName string         `json:"methodName,omitempty" maxLength:"100" doc:"Required."`
 	Data       map[string]any `json:"data,omitempty" doc:"The tool's input fields."`
@@ -166,8 +167,8 @@ func (a *API) trigger(ctx context.Context, in *triggerInput) (*triggerOutput, er
 type Tools interface {
 	// Platform returns the platform's descriptor and tools.
 	Platform(ctx context.Context, p tenancy.Principal, channel string) (connector.Descriptor, []connector.Tool, error)
-	// Trigger runs a tool and returns its output. It returns NotFound for a tool that is not
-	// listed, Invalid for wrong data, Unauthenticated if the channel must be reconnected, and
+	// Trigger runs a tool and returns its output. It returns NotFound if Platform does not list the
+	// tool, Invalid if the data is wrong, Unauthenticated if the channel must be reconnected, and
 	// Upstream if the platform fails.
 	Trigger(ctx context.Context, p tenancy.Principal, cmd publishing.TriggerTool) (json.RawMessage, error)
 }

@@ -11,20 +11,21 @@ import (
 	"crier/tenancy"
 )
 
-// Apps manages an organization's applications at platforms. Methods return NotFound for an unknown
-// platform family.
+// Apps manages the applications that an organization has registered with platforms. Methods return
+// NotFound for an unknown platform family.
 type Apps interface {
 	Apps(ctx context.Context, p tenancy.Principal) ([]publishing.PlatformApp, error)
 	App(ctx context.Context, p tenancy.Principal, family string) (publishing.PlatformApp, error)
-	// SetApp and DeleteApp also return the number of channels that were connected with the replaced
-	// or deleted application.
+	// SetApp and DeleteApp also return how many channels were connected through the application
+	// that was replaced or deleted.
 	SetApp(
 		ctx context.Context, p tenancy.Principal, cmd publishing.SetPlatformApp,
 	) (publishing.PlatformApp, int, error)
 	DeleteApp(ctx context.Context, p tenancy.Principal, family string) (publishing.PlatformApp, int, error)
 }
 
-// ProviderCredentials holds an application's credentials for a platform family, with masked values.
+// ProviderCredentials holds an application's credentials for a platform family. The values are
+// masked.
 type ProviderCredentials struct {
 	Provider   string            `json:"provider" doc:"The platform family, such as the family of Facebook and Instagram."`
 	Name       string            `json:"name"`
@@ -117,7 +118,7 @@ func (a *API) SetProviderCredentials() route.Endpoint {
 
 // SetCredentialsRequest is the body of POST /settings/provider-credentials/{provider}.
 type SetCredentialsRequest struct {
-	Credentials map[string]string `json:"credentials" doc:"clientId and clientSecret."`
+	Credentials map[string]string `json:"credentials" doc:"The application's clientId and clientSecret."`
 }
 
 type setCredentialsInput struct {

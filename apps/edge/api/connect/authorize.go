@@ -12,9 +12,10 @@ import (
 // SocialURL returns the endpoint that starts connecting a channel by OAuth.
 func (a *API) SocialURL() route.Endpoint {
 	return route.JSON(route.Described(
-		route.Describe("Connecting channels", "Get a URL for connecting an account", 400, 402, 409),
-		"The owner of the account must open url in a browser; it works once, within an hour. GET /integrations then "+
-			"lists the channel. 402 and 409: the organization has reached its channel limit."), a.socialURL)
+		route.Describe("Connecting channels", "Get a URL for connecting an account", 400, 402),
+		"The owner of the account must open url in a browser. The URL works only once and expires after an hour. GET "+
+			"/integrations then lists the channel. 402: the plan allows no more channels. The instance's channel "+
+			"limit is checked when the account is connected."), a.socialURL)
 }
 
 type socialInput struct {
@@ -22,7 +23,8 @@ type socialInput struct {
 	Refresh     string `query:"refresh" doc:"Id of an existing channel to reconnect, or the id of its account on the platform."`
 }
 
-// SocialAddress is the URL to open in a browser. It can be used once, within an hour.
+// SocialAddress holds the URL that a person opens to grant access. The URL can be used once, within
+// an hour.
 type SocialAddress struct {
 	URL string `json:"url" doc:"URL that a person opens to connect the account."`
 }
@@ -39,13 +41,14 @@ func (a *API) socialURL(ctx context.Context, in *socialInput) (*socialOutput, er
 	return &socialOutput{Body: SocialAddress{URL: url}}, nil
 }
 
-// Authorize returns the endpoint that starts connecting a channel by OAuth, unless the platform
-// already has a working channel.
+// Authorize returns the endpoint that starts connecting a channel by OAuth, unless the organization
+// already has a working channel on the platform.
 func (a *API) Authorize() route.Endpoint {
-	d := route.Describe("Connecting channels", "Start connecting an account", 400, 402, 404, 409, 413)
-	d.Description = "The owner of the account must open url in a browser; it works once, within an hour. GET " +
-		"/integrations then lists the channel. If a channel on the platform already works and force is not true, the " +
-		"response contains authorized: true and no url. 402 and 409: the organization has reached its channel limit."
+	d := route.Describe("Connecting channels", "Start connecting an account", 400, 402, 404, 413)
+	d.Description = "The owner of the account must open url in a browser. The URL works only once and expires after " +
+		"an hour. GET /integrations then lists the channel. If you already have a working channel on the platform and force is " +
+		"not true, the response contains authorized: true and no url. 402: the plan allows no more channels. " +
+		"The instance's channel limit is checked when the account is connected."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.authorize)
 }
@@ -53,7 +56,7 @@ func (a *API) Authorize() route.Endpoint {
 // AuthorizeRequest is the optional body of POST /connectors/{id}/authorize.
 type AuthorizeRequest struct {
 	Refresh string `json:"refresh,omitempty" maxLength:"1024" doc:"Id of an existing channel to reconnect."`
-	Force   bool   `json:"force,omitempty" doc:"Connect another account even if a channel on the platform already works."`
+	Force   bool   `json:"force,omitempty" doc:"Connect another account even if the organization already has a working channel on the platform."`
 }
 
 type authorizeInput struct {
@@ -61,11 +64,11 @@ type authorizeInput struct {
 	Body *AuthorizeRequest
 }
 
-// AuthorizeResponse holds the URL to open in a browser. If a channel of the platform already works,
-// URL is empty and Authorized is true.
+// AuthorizeResponse holds the URL to open in a browser. If an existing channel on the platform
+// works, URL is empty and Authorized is true.
 type AuthorizeResponse struct {
 	URL        string `json:"url,omitempty" doc:"URL that a person opens to connect an account; absent if authorized is true."`
-	Authorized bool   `json:"authorized,omitempty" doc:"true if a channel on the platform already works."`
+	Authorized bool   `json:"authorized,omitempty" doc:"true if the organization already has a working channel on the platform."`
 }
 
 type authorizeOutput struct{ Body AuthorizeResponse }

@@ -19,16 +19,17 @@ import (
 //go:embed callback.html
 var callbackFiles embed.FS
 
-// newCallbackPage returns the page to which platforms redirect the browser. It works without
-// JavaScript. Its forms may redirect the browser to the given origins.
+// newCallbackPage returns the page that platforms redirect the browser to. The page works without
+// JavaScript. Submitting one of its forms may redirect the browser only to the page's own origin
+// and to origins.
 func newCallbackPage(origins []string) *page.Page {
 	return page.New(callbackFiles, "callback.html", page.Forms(append([]string{page.Self}, origins...)...))
 }
 
 type callbackView struct {
 	Title, Text string
-	// Asked says who started the connection attempt. Warning says what to do if it was not
-	// intended.
+	// Asked says who started the connection attempt. Warning says what a person can do if they did
+	// not intend to connect the account.
 	Asked, Warning string
 	Buttons        []callbackButton
 	// Back is the URL of a page on the dashboard or on this service.
@@ -45,17 +46,18 @@ func newButton(name string, query url.Values) callbackButton {
 	return callbackButton{Name: name, Query: template.URL(query.Encode())}
 }
 
-// ConnectCallback returns the endpoint of the page to which platforms redirect the browser. If the
-// browser has a session of one of the organization's members, the endpoint redeems the platform's
-// code and shows the result or the accounts to choose from.
+// ConnectCallback returns the endpoint of the page that platforms redirect the browser to. If a
+// member of the organization is signed in, the endpoint redeems the platform's code. It then shows
+// the result or the accounts to choose from.
 //
-// Anyone else is asked for consent first, because the platform's own page says that Crier wants
-// access but not for which organization.
+// Anyone else must consent first. The platform's own page says that Crier wants access, but not
+// which organization it wants access for.
 func (a *API) ConnectCallback() route.Endpoint {
 	d := route.Describe("Connecting channels", "Finish connecting a channel in the browser", 400, 402, 409, 429, 502)
-	d.Description = "Platforms redirect the browser to this URL, which is registered with them as <base " +
-		"URL>/connect/<platform>. The page names the organization and who requested access. Unless the browser has " +
-		"the session of a member of the organization, the code is not used until a button on the page is pressed."
+	d.Description = "Platforms redirect the browser to this URL. It is registered with each platform as <base " +
+		"URL>/connect/<platform>. The page names the organization and who requested access. If the browser does not " +
+		"have the session of a member of the organization, the code is not used until the person presses a button on " +
+		"the page."
 	d.Parameters = []*huma.Param{
 		page.PathParam("integration", "Platform."), page.QueryParam("state", "State from the URL that was opened."),
 		page.QueryParam("code", "Code from the platform."),
@@ -64,17 +66,19 @@ func (a *API) ConnectCallback() route.Endpoint {
 	return route.Raw(d, a.connectCallback, page.Answer("The page."))
 }
 
-// ConnectAnswer returns the endpoint to which the page's forms are submitted. It reads no body.
-// Each form's URL contains a secret token, so a page on another site cannot submit the form.
+// ConnectAnswer returns the endpoint to which the page's forms are submitted. The endpoint does not
+// read the body. Each form's URL contains a secret token, so a page on another site cannot submit
+// the form.
 func (a *API) ConnectAnswer() route.Endpoint {
 	d := route.Describe("Connecting channels", "Submit a form on the connection page", 400, 402, 409, 410, 429, 502)
 	d.Parameters = []*huma.Param{
 		page.PathParam("integration", "Platform."),
-		page.QueryParam("confirm", "Token from the form that consents to the connection and completes it."),
-		page.QueryParam("state", "State from the form that chooses an account. Requires page."),
+		page.QueryParam("confirm", "Token from the consent form. Submitting the form approves and completes the "+
+			"connection."),
+		page.QueryParam("state", "State from the form for choosing an account. Requires page."),
 		page.QueryParam("page", "Id of the chosen account."),
-		page.QueryParam("disown", "Token from the form that undoes an unintended connection and disconnects the "+
-			"channel."),
+		page.QueryParam("disown", "Token from the form for undoing an unintended connection. Submitting the form "+
+			"disconnects the channel."),
 	}
 	return route.Raw(d, a.connectAnswer, page.Answer("The page."))
 }
@@ -109,8 +113,8 @@ func (a *API) connectCallback(c *fiber.Ctx) error {
 	return a.finishInBrowser(c, asked, cmd, member)
 }
 
-// askConsent responds with a page that names the organization and asks the person to press a
-// button. The code is used only after the button is pressed.
+// askConsent responds with a page that names the organization and has a button for consent. The
+// code is not redeemed until the person presses the button.
 func (a *API) askConsent(c *fiber.Ctx, asked publishing.ConnectRequest, cmd publishing.FinishConnect) error {
 	token, err := a.deps.Connects.HoldCode(cmd)
 	if err != nil {
@@ -170,8 +174,8 @@ func (a *API) confirmConnect(c *fiber.Ctx, token string) error {
 	return a.finishInBrowser(c, asked, cmd, false)
 }
 
-// finishInBrowser redeems the code and responds with the result. member reports whether the browser
-// has a session of one of the organization's members.
+// finishInBrowser redeems the code and responds with the result. member is true if a member of the
+// organization is signed in.
 func (a *API) finishInBrowser(
 	c *fiber.Ctx, asked publishing.ConnectRequest, cmd publishing.FinishConnect, member bool,
 ) error {
@@ -189,8 +193,8 @@ func (a *API) finishInBrowser(
 	return a.sendConnected(c, asked, done, member)
 }
 
-// retryConsent responds with an error that may not occur on a retry, and shows a button to try
-// again.
+// retryConsent responds to a failure that may be temporary. The page explains the error and has a
+// button to try again.
 func (a *API) retryConsent(c *fiber.Ctx, refused error, cmd publishing.FinishConnect) error {
 	token, err := a.deps.Connects.HoldCode(cmd)
 	if err != nil {
@@ -234,8 +238,8 @@ func (a *API) chooseInBrowser(c *fiber.Ctx, state string) error {
 	return a.sendConnected(c, asked, done, member)
 }
 
-// sendConnected redirects a member to the return URL, if there is one. Otherwise it shows what was
-// connected.
+// sendConnected redirects a member to the return URL, if there is one. Otherwise, it responds with
+// a page that names the connected account.
 func (a *API) sendConnected(
 	c *fiber.Ctx, asked publishing.ConnectRequest, done publishing.ChannelConnected, member bool,
 ) error {
@@ -274,8 +278,8 @@ func (a *API) disown(c *fiber.Ctx, token string) error {
 	return a.page.Send(c, http.StatusOK, view)
 }
 
-// byOAuth reports whether a platform is connected by OAuth and therefore has no form. It returns
-// false for a platform that this instance does not have.
+// byOAuth reports whether a platform is connected by OAuth rather than with a form. It returns
+// false if this instance does not have the platform.
 func (a *API) byOAuth(platform string) bool {
 	for _, d := range a.deps.Channels.Catalogue() {
 		if d.ID == platform {
@@ -285,8 +289,8 @@ func (a *API) byOAuth(platform string) bool {
 	return false
 }
 
-// sendRefusal responds with a page that explains why nothing was done. view, which may be nil, can
-// set the title, the buttons and the link back.
+// sendRefusal responds with a page that explains why the request was rejected. view may be nil;
+// otherwise, it sets the title, the buttons and the back link.
 func (a *API) sendRefusal(c *fiber.Ctx, err error, view *callbackView) error {
 	if view == nil {
 		view = &callbackView{}

@@ -9,7 +9,7 @@ import (
 )
 
 // ListPlatforms returns the endpoint that lists the platforms of this instance. The list is public,
-// so default values that are URLs are omitted.
+// so it omits default values that are URLs.
 func (a *API) ListPlatforms() route.Endpoint {
 	return route.JSON(route.Describe("Connecting channels", "List the platforms of this instance"), a.catalogue)
 }

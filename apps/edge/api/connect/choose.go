@@ -12,35 +12,35 @@ import (
 	"crier/tenancy"
 )
 
-// Connects handles OAuth connection attempts that still need the person's consent or the choice of
-// an account.
+// Connects handles OAuth connection attempts that still need the person's consent or a choice of
+// account.
 type Connects interface {
-	// Choose chooses the account on behalf of a member. It returns NotFound for an unknown id,
-	// Invalid if the channel is already connected or the account is not offered, and Upstream if
-	// the platform fails. After an error, the choice can be made again.
+	// Choose connects the account that a member has chosen. It returns NotFound for an unknown id,
+	// Invalid if the channel is already connected or the account was not offered, and Upstream if
+	// the platform fails. If Choose returns an error, the member can choose again.
 	Choose(
 		ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)
-	// ChooseByState is like Choose, but for a caller who has the state of the connection attempt.
-	// If platform is not empty, it must match the attempt.
+	// ChooseByState is like Choose, but identifies the caller by the state of the connection
+	// attempt. If platform is not empty, it must be the platform of that attempt.
 	ChooseByState(
 		ctx context.Context, platform string, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)
 	// Started returns the unfinished connection attempt with the given state. It returns Invalid if
 	// there is none.
 	Started(ctx context.Context, platform, state string) (publishing.ConnectRequest, error)
-	// HoldCode returns a token that holds a platform's code until the person consents. ReleaseCode
-	// returns the command for Finish, including the code. It returns Invalid if the token is wrong
-	// or expired.
+	// HoldCode seals cmd, including the platform's code, in a token that the caller keeps until the
+	// person consents. ReleaseCode opens the token and returns the command for Finish. ReleaseCode
+	// returns Invalid if the token is wrong or expired.
 	HoldCode(cmd publishing.FinishConnect) (string, error)
 	ReleaseCode(platform, token string) (publishing.FinishConnect, error)
 	// Disown disconnects a channel at the request of the person who granted access to its account.
-	// It can be called more than once. It returns Invalid for a wrong token and Gone for an expired
-	// one.
+	// The call can be repeated. It returns Invalid if the token is wrong, and Gone if the token has
+	// expired.
 	Disown(ctx context.Context, token string) (publishing.Disowned, error)
 }
 
-// Page is an account that can be chosen while connecting a channel by OAuth.
+// Page is one of the accounts to choose from when a channel is connected by OAuth.
 type Page struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -55,8 +55,8 @@ func pagesOf(all []publishing.Candidate) []Page {
 	return out
 }
 
-// ChooseRequest is the body that chooses the account to connect. One of page, pageId and id is
-// required.
+// ChooseRequest is the request body for choosing the account to connect. One of page, pageId and id
+// is required.
 type ChooseRequest struct {
 	Page   string `json:"page,omitempty" maxLength:"1024" doc:"Id of an account in pages."`
 	PageID string `json:"pageId,omitempty" maxLength:"1024" doc:"Same as page."`
@@ -114,8 +114,8 @@ type chooseByStateInput struct {
 	Body ChooseByStateRequest
 }
 
-// ChooseByState returns the endpoint that lets a caller with the state of a connection attempt
-// choose the account to connect, within an hour.
+// ChooseByState returns the endpoint for choosing the account to connect without a session. The
+// caller must know the state of the connection attempt and choose within an hour.
 func (a *API) ChooseByState() route.Endpoint {
 	d := route.Describe("Connecting channels", "Choose the account for a new channel, without a session",
 		400, 402, 404, 409, 413, 429, 502)

@@ -26,8 +26,8 @@ import (
 
 // Deps holds an API's dependencies.
 type Deps struct {
-	// Origins holds the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Pages may lead back only to
-	// these origins.
+	// Origins holds the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Pages may send the browser
+	// back only to these origins.
 	Origins    []string
 	Channels   Channels
 	Connects   Connects
@@ -50,25 +50,28 @@ func New(d Deps) *API { return &API{deps: d, page: newCallbackPage(d.Origins)} }
 type Channels interface {
 	// Catalogue returns the descriptors of all connectors of this instance.
 	Catalogue() []connector.Descriptor
-	// Begin starts connecting a channel. It returns the URL at which a person grants access or, for
-	// a platform that is connected with credentials, the state for Finish.
+	// Begin starts connecting a channel. For a platform that uses OAuth, it returns the URL at
+	// which a person grants access. For a platform that is connected with credentials, it returns
+	// the state for Finish.
 	//
 	// Begin returns Invalid if the platform is unknown or has no application, or if the channel to
-	// reconnect does not exist. It returns Quota at the limit on channels, unless a channel is
-	// being reconnected.
+	// reconnect does not exist. It returns Quota if the organization has reached its limit on
+	// channels, unless a channel is being reconnected.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
-	// Finish connects the channel that Begin started. The state identifies the principal. Finish
-	// returns Invalid if the state, the form or a credential is not accepted, and Quota or Conflict
-	// at the limits on channels. It returns RateLimited if too many channels are being connected or
-	// the platform limits requests.
+	// Finish completes the connection that Begin started. The state identifies the principal.
+	// Finish returns Invalid if the state, the form or a credential is not accepted, and Quota or
+	// Conflict if a limit on channels has been reached. It returns RateLimited if too many channels
+	// are being connected or the platform limits requests.
 	//
-	// The state can be used again after RateLimited and after a form is rejected, but a form only
-	// gets a few tries. With OAuth, the state is otherwise used up before the platform is called.
+	// The caller can use the state again if Finish returns RateLimited or rejects a form. The
+	// number of forms per state is limited. With OAuth, the state is otherwise used up before the
+	// platform is called.
 	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)
 }
 
 // BeginConnect returns the endpoint for the first step of connecting a channel. The endpoint
-// accepts only return URLs of the dashboard and this service, to avoid redirecting to other sites.
+// rejects return URLs outside the dashboard and this service, so that it never redirects to other
+// sites.
 func (a *API) BeginConnect() route.Endpoint {
 	return route.JSON(route.Describe("Connecting channels", "Start connecting a channel", 400, 402, 404), a.begin)
 }
@@ -81,8 +84,8 @@ type beginInput struct {
 	Onboarding  string `query:"onboarding" doc:"Whether the channel is connected during onboarding."`
 }
 
-// Address holds the URL of the next step. For a platform that is connected with credentials, it
-// holds the state for the second step instead.
+// Address holds the URL of the next step. If the platform is connected with credentials, URL holds
+// the state for the second step instead.
 type Address struct {
 	URL string `json:"url"`
 }
@@ -131,8 +134,8 @@ func (a *API) FinishConnect() route.Endpoint {
 	return route.JSON(d, a.finish)
 }
 
-// ConnectIntegrationDto is the body that finishes connecting a channel. Code is either the
-// platform's code or the encoded form that the person filled in.
+// ConnectIntegrationDto is the request body for the second step of connecting a channel. Code is
+// either the platform's code or the encoded form that the person filled in.
 type ConnectIntegrationDto struct {
 	State    string          `json:"state" minLength:"1" maxLength:"1000"`
 	Code     string          `json:"code" maxLength:"100000"`
@@ -153,7 +156,7 @@ type finishInput struct {
 	Body        ConnectIntegrationDto
 }
 
-// ConnectedChannel is the connected channel, without its credentials.
+// ConnectedChannel is the channel that was connected, without its credentials.
 type ConnectedChannel struct {
 	record.Channel
 	InternalID     string `json:"internalId" doc:"Id of the account on the platform."`
@@ -197,8 +200,8 @@ func (a *API) finish(ctx context.Context, in *finishInput) (*finishOutput, error
 	}}, nil
 }
 
-// formFields decodes the code for a connector with a form. The code must be the base64 encoding of
-// a JSON object with the form's fields; otherwise formFields returns Invalid.
+// formFields decodes the code sent for a connector with a form. It returns Invalid unless the code
+// is the base64 encoding of a JSON object with the form's fields.
 func formFields(code string) (map[string]string, error) {
 	refusal := fault.New(fault.Invalid, "connect.formFields",
 		"The code must be the base64 encoding of a JSON object with the form fields.")

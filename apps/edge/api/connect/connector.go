@@ -20,7 +20,7 @@ func (a *API) ListConnectors() route.Endpoint {
 type Connector struct {
 	ID           string   `json:"id" doc:"Id of the platform, used in other requests and responses."`
 	Name         string   `json:"name" doc:"Display name."`
-	Authorized   bool     `json:"authorized" doc:"Whether accounts can be connected, because an application is configured or not needed."`
+	Authorized   bool     `json:"authorized" doc:"Whether accounts can be connected. This requires a configured application, unless the platform does not need one."`
 	Capabilities []string `json:"capabilities" doc:"Any of text, image and video."`
 	Features     []string `json:"features" doc:"Any of oauth, refresh, analytics, tools and list."`
 	Planned      bool     `json:"planned,omitempty" doc:"true if the platform is not available yet. Such platforms are listed only with planned=true."`
@@ -60,12 +60,12 @@ type Connectors interface {
 	Platforms(ctx context.Context, p tenancy.Principal) ([]publishing.Platform, error)
 	// Begin starts connecting a channel and returns the URL at which a person grants access. It
 	// returns Invalid if the platform is unknown, has no application or is connected with a form,
-	// or if the channel to reconnect does not exist. It returns Quota at the limit on channels,
-	// unless a channel is being reconnected.
+	// or if the channel to reconnect does not exist. It returns Quota if the organization has
+	// reached its limit on channels, unless a channel is being reconnected.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
-	// Authorize is like Begin, but returns NotFound for an unknown platform. It returns an empty
-	// URL if a channel of the platform already works, unless force is true or cmd reconnects a
-	// channel.
+	// Authorize is like Begin, but returns NotFound for an unknown platform. If an existing channel
+	// on the platform works, Authorize returns an empty URL, unless force is true or cmd reconnects
+	// a channel.
 	Authorize(
 		ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect, force bool,
 	) (publishing.Authorized, error)

@@ -52,7 +52,8 @@ func (a *API) file(c *fiber.Ctx) error {
 }
 
 // sendFile sets a file as the response body. key and file are the decoded parts of the file's
-// public path. If the response has a body, sent is called once the body has been sent.
+// public path. sent is called once the body has been sent. If the response has no body, sent is not
+// called.
 func (a *API) sendFile(c *fiber.Ctx, key, file string, sent func()) error {
 	m, f, err := a.deps.Files.Open(c.UserContext(), key, file)
 	if err != nil {
@@ -82,7 +83,7 @@ func (a *API) Original() route.Endpoint {
 		route.Content(http.StatusPartialContent, "The requested range.", fiber.MIMEOctetStream, binary))
 }
 
-// original sends an uploaded file to its organization. The transfer counts toward the
+// original sends an uploaded file to the organization that owns it. The transfer counts toward the
 // organization's limit until the file has been sent.
 func (a *API) original(c *fiber.Ctx) error {
 	leave, err := a.deps.Transfers.EnterOriginal(c)
@@ -131,16 +132,16 @@ func (a *API) sendBytes(c *fiber.Ctx, contentType, tag string, f blob.File, sent
 	return nil
 }
 
-// download returns a response body whose transfer may take as long as Transfers allows.
+// download returns a response body that has the longer time limit set by Transfers.BeginDownload.
 func (a *API) download(c *fiber.Ctx, part io.Reader, f io.Closer) fileSection {
 	end := a.deps.Transfers.BeginDownload(c)
-	// close is called once all but the last bytes are written.
+	// The server calls close when only the last bytes remain to be written.
 	return fileSection{Reader: part, close: func() error {
 		return errors.Join(end(), f.Close())
 	}}
 }
 
-// closeFile closes a file that is not sent. Its error is always Internal.
+// closeFile closes a file that will not be sent. If that fails, closeFile returns Internal.
 func closeFile(f io.Closer) error {
 	if err := f.Close(); err != nil {
 		return fault.Wrap(fault.Internal, "media.file", "", err)
@@ -158,10 +159,10 @@ func (s fileSection) Close() error { return s.close() }
 
 var hugeNumber = regexp.MustCompile(`0*[1-9][0-9]{18,}`)
 
-// requestedRange returns the first byte and the length of the requested range, and sets the status
-// and the Content-Range header of a partial response. It returns the whole file if the request has
-// no range or several ranges, or if If-Range names a different file. If the range is outside the
-// file, it returns a 416 error.
+// requestedRange returns the start and the length of the requested byte range. For a partial
+// response, it also sets the status and the Content-Range header. If the request does not have
+// exactly one byte range, or if If-Range does not match tag, it returns the whole file. If the
+// range is outside the file, it returns a 416 error.
 func requestedRange(c *fiber.Ctx, tag string, size int64) (start, length int64, err error) {
 	header := c.Get(fiber.HeaderRange)
 	if since := c.Get(fiber.HeaderIfRange); since != "" && since != tag {

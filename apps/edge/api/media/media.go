@@ -41,8 +41,8 @@ func New(d Deps) *API { return &API{deps: d} }
 // UploadFromURL returns the endpoint that downloads a file from another server and stores it.
 func (a *API) UploadFromURL() route.Endpoint {
 	d := route.Describe("Files", "Download an image or video from a public URL and store it", 400, 408, 413)
-	d.Description = "The URL must be http or https, on port 80 or 443, and public. At most 3 redirects are followed. " +
-		"The response is sent after the file is stored."
+	d.Description = "The URL must be public and use http or https on port 80 or 443. At most 3 redirects are " +
+		"followed. The response is sent after the file is stored."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.uploadFromURL)
 }
@@ -157,43 +157,44 @@ type Media interface {
 	// Delete deletes a file. It returns Conflict if a post that is queued or being sent uses the
 	// file.
 	Delete(ctx context.Context, p tenancy.Principal, medium string) error
-	// Upload stores the file that it reads from r. It detects the type from the content; filename
+	// Upload reads a file from r and stores it. It detects the type from the content, so filename
 	// may be any text. It returns Invalid if the file is incomplete or its type is not accepted,
 	// and TooLarge if the file exceeds its size limit or the organization's remaining storage.
 	//
-	// A rejected file is not stored. A crash leaves either a recorded file or bytes that are never
-	// served.
+	// A rejected file is not stored. After a crash, either the file is recorded or the stored bytes
+	// are never served.
 	Upload(ctx context.Context, p tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error)
 }
 
 // Files opens files for sending.
 type Files interface {
-	// Open returns the file with the given public path, without metadata. It returns NotFound if
-	// either part of the path is wrong. The caller must close the file.
+	// Open returns the file at the given public path, with its metadata removed. It returns
+	// NotFound if either part of the path is wrong. The caller must close the file.
 	Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error)
 	// Original returns one of the organization's files by id, as it was uploaded. It returns
 	// NotFound if the organization has no such file. The caller must close the file.
 	Original(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, blob.File, error)
-	// OwnFile returns the two parts of a file's public path, as Open accepts them. ours is false
-	// for any other URL.
+	// OwnFile splits the URL of a file on this service into the two parts of its public path, which
+	// Open accepts. ours is false for any other URL.
 	OwnFile(address string) (key, file string, ours bool)
-	// Stream opens a video on another server. requested is a Range header. ctx limits the whole
-	// transfer, even after Stream has returned. Stream returns Invalid if the URL is not public or
-	// not a video, Upstream if the server does not respond or does not have the video, and Loop for
-	// too many redirects.
+	// Stream opens a video on another server. requested is the value of a Range header. ctx limits
+	// the whole transfer, even after Stream has returned. Stream returns Invalid if the URL is not
+	// public or does not lead to a video, Upstream if the server does not respond or does not have
+	// the video, and Loop if there are too many redirects.
 	Stream(ctx context.Context, address, requested string) (publishing.VideoStream, error)
 }
 
 // Transfers limits how many files are sent concurrently and how slow a transfer may be.
 type Transfers interface {
-	// EnterOriginal waits until the request's organization may receive another original, or returns
-	// RateLimited if too many are already being sent. The caller must call leave once the original
-	// has been sent.
+	// EnterOriginal waits until one more original may be sent to the organization that made the
+	// request. It returns RateLimited if too many originals are already being sent. The caller must
+	// call leave once the original has been sent.
 	EnterOriginal(c *fiber.Ctx) (leave func(), err error)
-	// EnterStream is like EnterOriginal, but for videos, and limits them per client address.
+	// EnterStream is like EnterOriginal, but limits how many videos are sent to each client
+	// address.
 	EnterStream(c *fiber.Ctx) (leave func(), err error)
-	// BeginDownload replaces the response timeout with a longer one that requires a minimum speed.
-	// The caller must call end once all but the last bytes are written. end returns the
-	// connection's error, if any.
+	// BeginDownload replaces the response timeout with a longer one that applies as long as the
+	// client reads at a minimum speed. The caller must call end when only the last bytes remain to
+	// be written. end returns any error from the connection.
 	BeginDownload(c *fiber.Ctx) (end func() error)
 }

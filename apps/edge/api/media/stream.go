@@ -33,9 +33,9 @@ func (a *API) Stream() route.Endpoint {
 
 const videoType = "video/mp4"
 
-// stream sends an uploaded video in the same way as /files, or a video from another server. Only a
-// person with a session can request a video from another server. The connection to that server is
-// closed when the transfer ends.
+// stream sends either an uploaded video, in the same way as /files, or a video from another server.
+// Only a signed-in person can request a video from another server. When the transfer ends, the
+// connection to that server is closed.
 func (a *API) stream(c *fiber.Ctx) error {
 	if err := a.deps.Gate.AdmitStream(c.UserContext(), request.From(c.Context()).From); err != nil {
 		return err
@@ -52,7 +52,8 @@ func (a *API) stream(c *fiber.Ctx) error {
 	return err
 }
 
-// openStream sets the response body. leave is called once the body has been sent.
+// openStream sets the requested video as the response body. leave is called once the body has been
+// sent.
 func (a *API) openStream(c *fiber.Ctx, leave func()) error {
 	address := c.Query("url")
 	if key, file, ours := a.deps.Files.OwnFile(address); ours {

@@ -19,13 +19,13 @@ import (
 
 const opUpload = "media.upload"
 
-// Upload returns the endpoint that stores a file. Its handler streams the body, so no earlier
-// handler may read it.
+// Upload returns the endpoint that stores a file. Its handler streams the body, so no handler that
+// runs earlier may read the body.
 func (a *API) Upload() route.Endpoint {
 	d := route.Describe("Files", "Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 408, 413)
-	d.Description = "Send a form with the file in the field file. The file type is detected from the content; a file " +
-		"name whose extension belongs to a different type is rejected. Use the returned id in image[] in POST " +
-		"/posts. Each upload is a separate file, but identical bytes are stored only once."
+	d.Description = "Send a multipart form with the file in the field named file. The file type is detected from the " +
+		"content; a file name whose extension belongs to a different type is rejected. Use the returned id in " +
+		"image[] in POST /posts. Each upload is a separate file, but identical bytes are stored only once."
 	form := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"file"},
 		Properties: map[string]*huma.Schema{"file": {Type: huma.TypeString, Format: "binary"}},
@@ -36,8 +36,8 @@ func (a *API) Upload() route.Endpoint {
 	return route.Raw(d, a.receive, route.Answer[record.Medium](http.StatusCreated, "The stored file."))
 }
 
-// receive streams the field "file" to Media.Upload. It buffers no part of the file in memory or on
-// disk.
+// receive streams the form field "file" to Media.Upload. It does not buffer the file in memory or
+// on disk.
 func (a *API) receive(c *fiber.Ctx) error {
 	info := request.From(c.Context())
 	if err := info.Body.Limit(a.deps.UploadLimit); err != nil {
@@ -62,8 +62,8 @@ func (a *API) receive(c *fiber.Ctx) error {
 	return c.Status(http.StatusCreated).JSON(a.deps.Base.Medium(medium))
 }
 
-// uploadFault returns the fault for an upload that failed with err. An error from the body or from
-// reading the file takes precedence, because it is the cause of err.
+// uploadFault returns the fault for an upload that failed with err. body and file are the errors
+// from reading the body and the file. If either is set, it takes precedence, because it caused err.
 func uploadFault(body, file, err error) error {
 	switch {
 	case body != nil:
@@ -77,10 +77,11 @@ func uploadFault(body, file, err error) error {
 	return err
 }
 
-// formFile reads a file from a form. It records any error from reading, other than io.EOF, in err.
+// formFile reads a file from a form. If a read fails with an error other than io.EOF, the error is
+// kept in err.
 //
 // At the end of the file, formFile checks the rest of the form and confirms the credential. If
-// either step fails, formFile records the error in refused and fails the read, so that nothing is
+// either step fails, Read returns the error and keeps it in refused, so that the file is not
 // stored.
 type formFile struct {
 	io.Reader
@@ -108,17 +109,18 @@ func (f *formFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Limits, in bytes, on the body before and after the file's content, and on the file name. The
-// limit on the body is needed because a part's headers are kept in memory.
+// uploadHead is the maximum number of bytes before the file's content, and again after it. It is
+// limited because the headers of a part are kept in memory. uploadedName is the maximum length of
+// the file name, in bytes.
 const (
 	uploadHead   = 64 << 10
 	uploadedName = 1 << 10
-	// shownField is the longest field name shown in a message, in characters.
+	// shownField is the maximum length of a field name in a message, in characters.
 	shownField = 60
 )
 
-// uploadForm reads a form with one file. Its methods return Invalid or the body's error. They never
-// return errors from package multipart, because those errors quote the body.
+// uploadForm reads a form with one file. Its methods return Invalid or the error from reading the
+// body. They never return errors from package multipart, because those errors quote the body.
 type uploadForm struct {
 	body   *request.Body
 	head   *headReader
@@ -134,7 +136,7 @@ func newUploadForm(contentType string, body *request.Body) (*uploadForm, error) 
 	return &uploadForm{body: body, head: head, reader: multipart.NewReader(head, params["boundary"])}, nil
 }
 
-// file returns the field "file" and skips the fields before it.
+// file skips to the field "file" and returns it.
 func (f *uploadForm) file() (*multipart.Part, error) {
 	part, err := f.next("The content of the field file must begin within the first 64 KB of the body.")
 	switch {
@@ -149,8 +151,8 @@ func (f *uploadForm) file() (*multipart.Part, error) {
 	return part, nil
 }
 
-// end skips the fields after the file. It returns Invalid for a second file, which would otherwise
-// be lost silently.
+// end skips the fields after the file. It returns Invalid if there is a second file, which would
+// otherwise be dropped silently.
 func (f *uploadForm) end() error {
 	f.head.found, f.head.left = false, uploadHead
 	part, err := f.next("At most 64 KB of other fields may follow the file.")
@@ -161,9 +163,9 @@ func (f *uploadForm) end() error {
 	return err
 }
 
-// next returns the next field "file", or nil after the last field. It skips fields without a file.
-// It returns Invalid with the message tooLong if headReader stopped reading, and Invalid for a file
-// in any other field.
+// next skips to the next field "file" and returns it, or returns nil if no such field is left. It
+// returns Invalid with the message tooLong if headReader has reached its limit. It also returns
+// Invalid if another field contains a file.
 func (f *uploadForm) next(tooLong string) (*multipart.Part, error) {
 	for {
 		part, err := f.reader.NextPart()
@@ -187,7 +189,8 @@ func (f *uploadForm) next(tooLong string) (*multipart.Part, error) {
 	}
 }
 
-// headReader fails and sets refused after left bytes, unless found is set.
+// headReader reads at most left more bytes while found is false. After that, it sets refused and
+// returns an error.
 type headReader struct {
 	io.Reader
 	left           int

@@ -24,7 +24,8 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Notifications provides the content of the notification bell.
+// Notifications lists the notifications in the bell menu, counts the unread ones and marks them as
+// read.
 type Notifications interface {
 	// List returns a page of notifications. Pages are numbered from 0. List returns Invalid if the
 	// page number is out of range.
@@ -32,17 +33,16 @@ type Notifications interface {
 	// Unread returns the number of notifications that the person has not read.
 	Unread(ctx context.Context, p tenancy.Principal) (int, error)
 	// Read returns a page of notifications and marks them as read. It also returns the time up to
-	// which the person had already read everything. Pages are numbered from 0. Read returns Invalid
-	// if the page number is out of range.
+	// which the person had already read all notifications. Pages are numbered from 0. Read returns
+	// Invalid if the page number is out of range.
 	Read(ctx context.Context, p tenancy.Principal, page int) ([]publishing.ListedNotification, time.Time, error)
 }
 
-// NotificationRecord is an entry in the notification bell.
+// NotificationRecord is one notification in the bell menu.
 type NotificationRecord struct {
 	ID      string `json:"id" doc:"Id of the notification."`
-	Content string `json:"content" doc:"One sentence in plain text, with current names."`
-	// Link is always null, because the dashboard has no page for a post or a channel yet, and no
-	// document specifies the URL of such a page.
+	Content string `json:"content" doc:"One sentence in plain text. Channels and platforms appear under their current names."`
+	// Link is always null, because the dashboard does not yet have a page for a post or a channel.
 	Link *string `json:"link" nullable:"true" doc:"URL of the page on which the person can act; null if there is none."`
 	// CreatedAt is when the incident began.
 	CreatedAt     string            `json:"createdAt" format:"date-time" doc:"When the incident began."`
@@ -52,8 +52,8 @@ type NotificationRecord struct {
 	Closed        bool              `json:"closed" doc:"Whether the incident is over. If it recurs within an hour, the same notification is reopened."`
 	IntegrationID *string           `json:"integrationId" nullable:"true" doc:"Channel id; null for an approval, and for posts published on several channels."`
 	Picture       *string           `json:"picture" nullable:"true" doc:"URL of the channel's picture; null if the channel has none, and for posts published on several channels."`
-	PostID        *string           `json:"postId" nullable:"true" doc:"Id of the first post; null while there is none."`
-	ErrorCode     *record.ErrorCode `json:"errorCode" doc:"Error code of the first post; null while there is none."`
+	PostID        *string           `json:"postId" nullable:"true" doc:"Id of the first affected post; null if there is none."`
+	ErrorCode     *record.ErrorCode `json:"errorCode" doc:"Error code of the first affected post; null if there is none."`
 }
 
 func notificationRecord(n publishing.ListedNotification) NotificationRecord {
@@ -159,7 +159,7 @@ func (a *API) unreadNotifications(ctx context.Context, _ *struct{}) (*unreadOutp
 
 // ReadList is a page of a person's notifications.
 type ReadList struct {
-	LastRead      string               `json:"lastReadNotifications" format:"date-time" doc:"When you had last read all notifications before this call."`
+	LastRead      string               `json:"lastReadNotifications" format:"date-time" doc:"The time up to which you had read all notifications before this call."`
 	Notifications []NotificationRecord `json:"notifications"`
 }
 

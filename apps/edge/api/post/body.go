@@ -10,8 +10,8 @@ import (
 	"crier/publishing"
 )
 
-// CreateRequest is the documented body of POST /posts. decodeCreate accepts more forms than the
-// schema describes.
+// CreateRequest documents the body of POST /posts. decodeCreate also accepts forms that the schema
+// does not describe.
 type CreateRequest struct{}
 
 // TransformSchema implements huma.SchemaTransformer.
@@ -28,20 +28,21 @@ var createMembers = membersOf(
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Type = publishing.CreateType(n.name()) },
 	},
 	member[publishing.CreatePosts]{
-		name: "republish", schema: flag, doc: "Must be true if the post is or may already be published.",
+		name: "republish", schema: flag, doc: "Must be true if the post has been published or may have been published.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Republish = n.flag() },
 	},
 	member[publishing.CreatePosts]{
 		name: "override", schema: flag,
-		doc: "Keeps an approved post in the queue although its content differs from what was approved. Only for " +
-			"administrators and their keys; recorded in the audit log.",
+		doc: "Keeps an approved post in the queue even if its content differs from what was approved. Only " +
+			"administrators and keys that administrators created can use this field. Its use is recorded in the " +
+			"audit log.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Override = n.flag() },
 	},
 	member[publishing.CreatePosts]{
 		name: "inter", schema: whole(0, publishing.MaxInterval),
-		doc: "Number of days between occurrences, which all have the same time of day in the channel's time zone. " +
-			"With inter, an edit changes this and all later occurrences; without inter, it changes only one " +
-			"occurrence.",
+		doc: "Number of days between occurrences. All occurrences have the same time of day in the channel's time " +
+			"zone. An edit with inter changes this occurrence and all later ones; an edit without inter changes only " +
+			"one occurrence.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Repeat.Days = n.number() },
 	},
 	member[publishing.CreatePosts]{
@@ -72,7 +73,7 @@ var createMembers = membersOf(
 	},
 	member[publishing.CreatePosts]{
 		name: "tags", schema: listOf[CreateTag](0),
-		doc:    "Labels of existing tags; unknown labels are ignored. An edit without tags keeps the tags of the post.",
+		doc:    "Labels of existing tags; unknown labels are ignored. An edit without tags keeps the post's tags.",
 		decode: func(n node, cmd *publishing.CreatePosts) { cmd.Tags = decodeTags(n) },
 	},
 	member[publishing.CreatePosts]{
@@ -86,7 +87,7 @@ var createMembers = membersOf(
 type CreateTag struct{}
 
 // TransformSchema implements huma.SchemaTransformer. It reverses the order of the required members,
-// because the document lists value first but faults list label first.
+// because the document lists value before label, whereas faults list label before value.
 func (CreateTag) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema {
 	s := tagMembers.schema(r)
 	slices.Reverse(s.Required)
@@ -101,7 +102,7 @@ var tagMembers = membersOf(
 		decode: func(n node, t *tagNames) { t.label = n.name() },
 	},
 	member[tagNames]{
-		name: "value", required: true, schema: text, doc: "Same as label, which takes precedence.",
+		name: "value", required: true, schema: text, doc: "Same as label. If both are sent, label takes precedence.",
 		decode: func(n node, t *tagNames) { t.value = n.name() },
 	},
 )
@@ -115,7 +116,8 @@ func (CreateEntry) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema
 	return entryMembers.schema(r)
 }
 
-// entry is an entry being decoded. read counts the parts and images in the whole body.
+// entry is an entry being decoded. read holds the number of parts and images read so far from the
+// whole body.
 type entry struct {
 	publishing.CreateEntry
 	read *counts
@@ -127,7 +129,8 @@ var entryMembers = membersOf(
 		decode: func(n node, e *entry) { e.Channel = n.object("id").get("id").reference() },
 	},
 	member[entry]{
-		name: "group", schema: text, doc: "Id of an existing group to replace; empty for none.",
+		name: "group", schema: text, doc: "Id of an existing group to replace. Leave it empty if the entry does not " +
+			"replace a group.",
 		decode: func(n node, e *entry) { e.Group = n.reference() },
 	},
 	member[entry]{
@@ -151,7 +154,8 @@ func (CreateValue) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema
 	return partMembers.schema(r)
 }
 
-// part is a part being decoded. read counts the parts and images in the whole body.
+// part is a part being decoded. read holds the number of parts and images read so far from the
+// whole body.
 type part struct {
 	publishing.CreatePart
 	read *counts
@@ -159,7 +163,7 @@ type part struct {
 
 var partMembers = membersOf(
 	member[part]{
-		name: "id", schema: text, doc: "Id of an existing part to change; empty for none.",
+		name: "id", schema: text, doc: "Id of the existing part to change. Leave it empty for a new part.",
 		decode: func(n node, p *part) { p.ID = n.reference() },
 	},
 	member[part]{
@@ -170,8 +174,9 @@ var partMembers = membersOf(
 	},
 	member[part]{
 		name: "contentType", schema: oneOf("text", "html"),
-		doc: "Format of content. If absent, the format is html if content begins with a tag that editors write, such " +
-			"as p or div, or contains one of these tags together with its end tag. Otherwise it is text.",
+		doc: "Format of content. If absent, the format is detected. It is html if content begins with a tag that " +
+			"editors produce, such as p or div, or contains such a tag together with its end tag. Otherwise, it is " +
+			"text.",
 		decode: func(n node, p *part) { p.Type = publishing.ContentType(n.name()) },
 	},
 	member[part]{

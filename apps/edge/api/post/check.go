@@ -14,8 +14,8 @@ import (
 	"crier/publishing"
 )
 
-// CheckPostDto is the documented body of POST /posts/check. It is the body of POST /posts, but only
-// the entries are required.
+// CheckPostDto documents the body of POST /posts/check. It is like the body of POST /posts, but
+// only the entries are required.
 type CheckPostDto struct{}
 
 // TransformSchema implements huma.SchemaTransformer.
@@ -34,8 +34,8 @@ func checkPostDocs() map[string]string {
 	}
 }
 
-// checkMembers defines the members of the POST /posts/check body. Members of POST /posts that have
-// no effect here are also checked, but not documented.
+// checkMembers defines the members of the POST /posts/check body. They include the members of POST
+// /posts that have no effect on a check. These are decoded and validated, but not documented.
 var checkMembers = membersOf(append([]member[publishing.CreatePosts]{{
 	name: "ai", schema: flag, decode: func(n node, _ *publishing.CreatePosts) { n.flag() },
 }}, createMembers.list...)...)
@@ -62,11 +62,11 @@ type CheckResult struct {
 	Checker           []string    `json:"checker" maxItems:"0" doc:"Always empty."`
 }
 
-// CheckErrors is the first problem, or empty if there is none. The empty value is encoded as the
-// JSON value true.
+// CheckErrors is the first problem with an entry. If there is none, CheckErrors is empty and is
+// encoded as the JSON value true.
 type CheckErrors string
 
-// MarshalJSON returns true or the text as JSON. Its error is always nil.
+// MarshalJSON encodes an empty e as true and any other e as a string. Its error is always nil.
 func (e CheckErrors) MarshalJSON() ([]byte, error) {
 	if e == "" {
 		return []byte("true"), nil
@@ -128,8 +128,8 @@ func checkResult(r publishing.Checked) CheckResult {
 }
 
 // decodeCheck decodes a POST /posts/check body. If the body has no type, its posts are checked as
-// if they were scheduled; if it also has no date, as if they were scheduled for now. decodeCheck
-// returns Invalid in the same cases as decodeCreate.
+// if they were to be scheduled. If the body has no date either, they are checked as if they were to
+// be scheduled for now. decodeCheck returns Invalid in the same cases as decodeCreate.
 func decodeCheck(body []byte, now time.Time) (publishing.CreatePosts, error) {
 	n, err := parse(body, "post.check")
 	if err != nil {

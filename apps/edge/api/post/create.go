@@ -28,15 +28,16 @@ type createOutput struct {
 }
 
 // CreatePosts returns the endpoint that creates and updates posts. The endpoint decodes the body
-// without huma, because clients send more forms than the schema describes.
+// without huma, because clients also send forms that the schema does not describe.
 func (a *API) CreatePosts() route.Endpoint {
 	d := route.Describe("Posts", "Publish, schedule or draft a post on one or more channels", 400, 402, 403, 409, 413)
 	d.Description = "A request that repeats an Idempotency-Key creates nothing and returns the first response. An " +
 		"entry that identifies a post by group or value[].id replaces that post; see /docs/editing. 409 with " +
-		"Retry-After: a request with the same key is running, or the post to replace is being published; retry after " +
-		"the wait. 409 without Retry-After: the post is or may be published; republish: true publishes it again. An " +
-		"approved post keeps its approval if its content is unchanged. If the content changes, the post becomes a " +
-		"draft until it is approved again, and the response contains state and approval."
+		"Retry-After: a request with the same key is running, or the post to replace is being published; wait that " +
+		"long, then retry. 409 without Retry-After: the post has been published or may have been published; " +
+		"republish: true publishes it again. An approved post keeps its approval if its content is unchanged. If the " +
+		"content changes, the post becomes a draft until it is approved again, and the response contains state and " +
+		"approval."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.createPosts, route.RequestBody[CreateRequest]())
 }

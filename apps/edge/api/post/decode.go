@@ -18,12 +18,13 @@ import (
 
 const opCreate = "post.create"
 
-// decodeCreate decodes a POST /posts body. It returns Invalid if the body is not a JSON object. If
-// any value has the wrong type, it returns Invalid, listing these values together with the
-// publishing rules that the request breaks. If all types are right, the use case checks the rules.
+// decodeCreate decodes a POST /posts body. It returns Invalid if the body is not a JSON object, or
+// if any value has the wrong type. In the latter case, the error lists these values as well as the
+// publishing rules that the request breaks. If all types are right, decodeCreate leaves the rules
+// to the use case.
 //
-// decodeCreate reads at most one element beyond a list's limit, so that a rule can report that the
-// list is too long.
+// If a list is too long, decodeCreate reads one element more than the limit, so that the rule on
+// its length can still report the problem.
 func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	n, err := parse(body, opCreate)
 	if err != nil {
@@ -38,8 +39,8 @@ func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	return cmd, err
 }
 
-// withRules returns the type faults together with the rules that cmd breaks, or nil if there are no
-// type faults.
+// withRules returns an error that lists the type faults and the rules that cmd breaks. If there are
+// no type faults, it returns nil.
 func withRules(faults *fault.List, cmd publishing.CreatePosts) error {
 	const message = "The post is not valid."
 	if faults.Err(opCreate, message) == nil {
@@ -52,8 +53,8 @@ func withRules(faults *fault.List, cmd publishing.CreatePosts) error {
 	return faults.Err(opCreate, message)
 }
 
-// decodeDate returns the date in n, or the zero time for null. If the value is not a date, it adds
-// a fault and returns the zero time.
+// decodeDate returns the date in n, or the zero time if n is null. If n is not a date, decodeDate
+// adds a fault and returns the zero time.
 func decodeDate(n node) time.Time {
 	switch n.value.Type {
 	case gjson.Null:
@@ -98,8 +99,8 @@ func decodeTags(n node) []string {
 	return labels
 }
 
-// counts holds the numbers of parts and images read from a body so far. Decoding stops one element
-// past either limit.
+// counts holds the number of parts and the number of images read from a body so far. Decoding stops
+// as soon as either number exceeds its limit.
 type counts struct{ parts, images int }
 
 // decodeEntries decodes the entries of a POST /posts body.
@@ -187,8 +188,8 @@ func decodeImage(n node) publishing.CreateMedium {
 	return out
 }
 
-// hashRequest returns a hash of a request's meaning, which identifies a repeated request. The hash
-// does not depend on the order of members, white space, unused members or the mount prefix.
+// hashRequest returns a hash of a request's meaning, by which a repeated request is recognized. The
+// hash does not depend on the order of members, white space, unused members or the mount prefix.
 func hashRequest(method, path string, meaning ...any) ([]byte, error) {
 	h := sha256.New()
 	h.Write([]byte(method + "\n" + path + "\n"))

@@ -26,7 +26,8 @@ type Example struct {
 	Answer json.RawMessage `json:"answer"`
 }
 
-// Examples returns the examples by operation id. The error is always Internal.
+// Examples returns the examples by operation id. If the examples cannot be read, it returns
+// Internal.
 func Examples() (map[string]Example, error) {
 	const op = "post.Examples"
 	entries, err := exampleFiles.ReadDir("examples")

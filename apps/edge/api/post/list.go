@@ -32,12 +32,12 @@ func (a *API) ListPostsInEnvelope() route.Endpoint {
 
 func describeList() huma.Operation {
 	d := route.Describe("Posts", "List the posts in a date range, or a page of all stored posts", 400)
-	d.Description = "Send startDate and endDate for a date range, or page, limit or both for a page. A date range " +
-		"includes every occurrence of repeated posts; only a page has the headers X-Total-Count and X-Has-More. A " +
-		"date range can contain at most 10,000 posts, 8 MB of text and settings, and 24 MB of JSON; the byte limits " +
-		"also apply to a page. With format=html, contents are returned as sanitized HTML, and plain text is " +
-		"converted to paragraphs. With format=text, contents are returned as plain text. Without format, contents " +
-		"are returned as they were sent."
+	d.Description = "To request a date range, send startDate and endDate. To request a page, send page, limit or " +
+		"both. A date range includes every occurrence of repeated posts. The headers X-Total-Count and X-Has-More " +
+		"are returned only for a page. A date range can contain at most 10,000 posts, 8 MB of text and settings, and " +
+		"24 MB of JSON; the byte limits also apply to a page. With format=html, contents are returned as sanitized " +
+		"HTML, and plain text is converted to paragraphs. With format=text, contents are returned as plain text. " +
+		"Without format, contents are returned as they were sent."
 	d.SkipValidateParams = true // listInput.query validates them, and its messages name the bounds
 	return d
 }
@@ -94,7 +94,8 @@ func checkFormat(format string) []fault.Field {
 }
 
 // query returns the query for the use case: a date range if the request has a date, otherwise a
-// page. It returns an Invalid error that lists every invalid parameter.
+// page. If any parameter is invalid, query returns an Invalid error that lists all invalid
+// parameters.
 func (in *listInput) query() (publishing.ListPosts, error) {
 	q := publishing.ListPosts{Customer: in.Customer}
 	if q.Customer == "" {
@@ -153,12 +154,12 @@ const (
 	listPiece     = 256 << 10 // bytes
 )
 
-// items returns the threads as a JSON list, in an envelope if enveloped is true. It encodes one
-// item at a time and returns Invalid as soon as the response is too large. Markup, escapes and
-// later occurrences can make the response many times larger than the stored posts.
+// items encodes the threads as a JSON list, in an envelope if enveloped is true. It encodes one
+// item at a time and returns Invalid as soon as the response is too large. Because of markup,
+// escapes and later occurrences, the response can be many times larger than the stored posts.
 //
-// The response consists of pieces because a single growing buffer would be copied as it grows and
-// need three times the memory.
+// The response is returned in pieces. A single growing buffer would be copied each time it grows
+// and would need three times the memory.
 func (a *API) items(threads []publishing.Thread, format string, enveloped bool) (net.Buffers, error) {
 	before, after := "[", "]"
 	if enveloped {

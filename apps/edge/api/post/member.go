@@ -12,20 +12,20 @@ import (
 type member[T any] struct {
 	name     string
 	required bool
-	// schema returns the member's schema in the document, without the description. The description
-	// is in doc.
+	// schema returns the member's schema for the OpenAPI document. The description is not part of
+	// it; see doc.
 	schema func(huma.Registry) *huma.Schema
 	doc    string
-	// decode stores the member's value in into. If the member is absent, decode is called with a
-	// null node. If decode is nil, the member is not read.
+	// decode stores the member's value in into. If the member is absent, n is a null node. If
+	// decode is nil, the member is ignored.
 	decode func(n node, into *T)
 }
 
-// members lists the members of a JSON object that is decoded into a T, in the order in which their
-// faults are listed. The document and the decoder use the same list.
+// members lists the members of a JSON object that is decoded into a T. Their faults are listed in
+// the same order. The OpenAPI document and the decoder use the same list.
 type members[T any] struct {
 	list []member[T]
-	// read holds the members that are decoded, and names holds their names.
+	// read holds the members that have a decode function, and names holds their names.
 	read  []member[T]
 	names []string
 }
@@ -40,8 +40,8 @@ func membersOf[T any](list ...member[T]) members[T] {
 	return m
 }
 
-// decode decodes the object in n, passes its members to their decode functions along with into, and
-// returns the object.
+// decode decodes the object in n. For each member, it calls the member's decode function with the
+// member's value and into. It then returns the object.
 func (m members[T]) decode(n node, into *T) object {
 	o := n.object(m.names...)
 	for i, one := range m.read {
@@ -64,8 +64,8 @@ func (m members[T]) schema(r huma.Registry) *huma.Schema {
 	return s
 }
 
-// pick returns the schema of an object that has only the members in docs, with the descriptions
-// from docs. required names the required members.
+// pick returns the schema of an object that has only the members in docs. docs maps the name of
+// each member to its description. required lists the required members.
 func (m members[T]) pick(r huma.Registry, docs map[string]string, required ...string) *huma.Schema {
 	s := m.schema(r)
 	s.Required = required
@@ -77,7 +77,7 @@ func (m members[T]) pick(r huma.Registry, docs map[string]string, required ...st
 	return s
 }
 
-// The functions below build the schemas of members, without descriptions.
+// The functions below build schemas for members, without descriptions.
 
 func text(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeString} }
 

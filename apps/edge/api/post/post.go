@@ -74,8 +74,8 @@ func (a *API) deletePost(ctx context.Context, in *idInput) (*record.NamedOutput,
 // post ends the repetition.
 func (a *API) DeleteGroup() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Posts", "Delete a whole group of posts; this ends a repeated post", 404),
-		"group is the group of a post, as GET /posts returns it. Published posts stay on the platform, and a post "+
-			"that is being published may still be published."), a.deleteGroup)
+		"group is a post's group, as returned by GET /posts. Published posts stay on the platform, and a post that "+
+			"is being published may still be published."), a.deleteGroup)
 }
 
 type groupInput struct {
@@ -89,18 +89,21 @@ func (a *API) deleteGroup(ctx context.Context, in *groupInput) (*record.NamedOut
 	return record.NewNamed(in.Group), nil
 }
 
-// Posts creates, reads and changes posts. Ids are passed as the client sent them. Methods return
-// NotFound if a post or a group does not exist or belongs to another organization, or if the id
-// does not parse. Every method can also return Unavailable and Internal.
+// Posts creates, reads and changes posts. Callers pass ids exactly as the client sent them. Methods
+// return NotFound if a post or a group does not exist or belongs to another organization, or if the
+// id does not parse. Every method can also return Unavailable and Internal.
 type Posts interface {
-	// Create creates or updates posts and returns one post per entry. It returns Invalid with
-	// either the wrong fields or one item per wrong channel, Quota at the limit on posts, and
-	// TooLarge if checking the posts takes too long. It returns Conflict if a post cannot be
-	// changed now, or if another request with the same idempotency key is running.
+	// Create creates or updates posts and returns one post per entry. If the request is invalid, it
+	// returns Invalid and lists either the wrong fields or one item for each wrong channel. It
+	// returns Quota if the organization has reached its limit on posts, and TooLarge if checking
+	// the posts takes too long.
+	//
+	// Create returns Conflict if a post cannot be changed now, or if another request with the same
+	// idempotency key is running.
 	//
 	// The result for an idempotency key is stored in the same transaction as the posts. If a
-	// request is repeated after a crash, it therefore returns the stored result or creates the
-	// posts.
+	// request is repeated after a crash, Create returns the stored result or, if there is none,
+	// creates the posts.
 	Create(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error)
 	// List returns the threads in a date range or on a page. It returns Invalid if the range is too
 	// large.
@@ -108,24 +111,25 @@ type Posts interface {
 	// Get returns a post with its timeline.
 	Get(ctx context.Context, p tenancy.Principal, id string) (publishing.PostDetail, error)
 	// Delete deletes a post and its group. For a repeated post, it skips one occurrence. A post
-	// that is being published may still go out.
+	// that is being published may still be published.
 	Delete(ctx context.Context, p tenancy.Principal, id string) error
 	// DeleteGroup deletes a group of posts and ends any repetition. As with Delete, a post that is
-	// being published may still go out.
+	// being published may still be published.
 	DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error
 	// ChangeStatus turns a post into a draft or schedules it, and returns the post's new state. It
-	// returns Invalid for any other status and for a post that breaks its platform's rules, Quota
-	// at the limit on posts, and Forbidden if the principal may not override an approval.
+	// returns Invalid if cmd has any other status, or if the post breaks its platform's rules. It
+	// returns Quota if the organization has reached its limit on posts, and Forbidden if the
+	// principal may not override an approval.
 	//
-	// It returns Conflict while the post is being published. It also returns Conflict if the post
-	// is already published and cmd.Republish is false, or if its content is not what was approved
-	// and cmd.Override is false.
+	// ChangeStatus returns Conflict if the post is being published, or if it is already published
+	// and cmd.Republish is false. It also returns Conflict if the post's content differs from what
+	// was approved and cmd.Override is false.
 	ChangeStatus(
 		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeStatus,
 	) (publishing.StatusChanged, error)
-	// ChangeSettings changes the settings named by cmd. The post keeps its state unless it was
-	// approved with different settings. ChangeSettings returns Invalid for settings that a queued
-	// post may not have, Conflict for a post that is published or is being published, and Forbidden
+	// ChangeSettings changes the settings that cmd names. The post keeps its state unless it was
+	// approved with different settings. ChangeSettings returns Invalid if a queued post may not
+	// have these settings, Conflict if the post is published or is being published, and Forbidden
 	// if the principal may not override an approval.
 	ChangeSettings(
 		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeSettings,

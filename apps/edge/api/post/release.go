@@ -10,14 +10,15 @@ import (
 	"crier/tenancy"
 )
 
-// Releases links published posts to their items on the platform. Ids are passed as the client sent
-// them. Methods return NotFound, Unavailable and Internal in the same cases as Posts.
+// Releases links published posts to their items on the platform. Callers pass ids exactly as the
+// client sent them. Methods return NotFound, Unavailable and Internal in the same cases as Posts.
 type Releases interface {
 	// Missing returns the items on the platform that could be the post. It returns Unauthenticated
 	// if the channel must be reconnected, and Upstream if the platform fails.
 	Missing(ctx context.Context, p tenancy.Principal, id string) ([]publishing.RemoteItem, error)
-	// SetRelease sets a post's id on the platform. It returns Invalid if release is not a valid id,
-	// and Conflict if an id is already known or the post is scheduled or being published.
+	// SetRelease records a post's id on the platform. It returns Invalid if release is not a valid
+	// id. It returns Conflict if the id is already known, or if the post is scheduled or being
+	// published.
 	SetRelease(ctx context.Context, p tenancy.Principal, id, release string) error
 }
 
@@ -51,17 +52,17 @@ func (a *API) missing(ctx context.Context, in *idInput) (*missingOutput, error) 
 	return out, nil
 }
 
-// SetRelease returns the endpoint that sets a post's id on the platform. The endpoint is also part
-// of the application API.
+// SetRelease returns the endpoint that records a post's id on the platform. The endpoint is also
+// part of the application API.
 func (a *API) SetRelease() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Posts", "Set a post's missing platform id", 400, 404, 409, 413),
-		"Use this operation for a published post if the platform returned no id; GET /posts/{id}/missing lists the "+
-			"candidates. Once the id is set, the post has statistics. 409: the id is already known, or the post is "+
-			"scheduled or being published."), a.setRelease)
+		"Use this operation if the platform returned no id for a published post; GET /posts/{id}/missing lists the "+
+			"candidates. Once the id is set, the post's statistics are available. 409: the id is already known, or "+
+			"the post is scheduled or being published."), a.setRelease)
 }
 
-// ReleaseRequest is the body of PUT /posts/{id}/release-id. The use case looks up the post before
-// it rejects a missing id, so an unknown post returns 404.
+// ReleaseRequest is the body of PUT /posts/{id}/release-id. A missing id is rejected only after the
+// post has been looked up, so a request for an unknown post returns 404.
 type ReleaseRequest struct {
 	ReleaseID string `json:"releaseId,omitempty" doc:"Required; at most 1024 bytes."`
 }
@@ -71,7 +72,7 @@ type releaseInput struct {
 	Body ReleaseRequest
 }
 
-// ReleaseResponse is the response to setting a post's id on the platform.
+// ReleaseResponse is the response to recording a post's id on the platform.
 type ReleaseResponse struct {
 	ID        string `json:"id" doc:"Id of the post."`
 	ReleaseID string `json:"releaseId" doc:"Id of the post on the platform."`

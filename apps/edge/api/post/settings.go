@@ -13,7 +13,7 @@ import (
 // SettingsRequest is the body of PUT /posts/{id}/settings. Example: {"settings": {"topic": "cats"}}
 type SettingsRequest struct {
 	Settings record.Settings `json:"settings" doc:"Settings for the platform. Settings that you leave out are unchanged; null removes a setting."`
-	Override bool            `json:"override,omitempty" doc:"Keeps an approved post in the queue although its settings differ from what was approved. Only for administrators and their keys; recorded in the audit log."`
+	Override bool            `json:"override,omitempty" doc:"Keeps an approved post in the queue even if its settings differ from what was approved. Only administrators and keys that administrators created can use this field. Its use is recorded in the audit log."`
 }
 
 type settingsInput struct {
@@ -25,7 +25,7 @@ type settingsInput struct {
 // post in the thread.
 type SettingsResponse struct {
 	PostID      string `json:"postId" doc:"Id of the post."`
-	PublishDate string `json:"publishDate" format:"date-time" doc:"When the post is published."`
+	PublishDate string `json:"publishDate" format:"date-time" doc:"When the post is due."`
 	record.ApprovalEffect
 }
 
@@ -38,8 +38,9 @@ func (a *API) ChangeSettings() route.Endpoint {
 		"Settings that you send replace the post's current settings, and null removes a setting. Other settings, the "+
 			"state and the date are unchanged. An approved post becomes a draft until it is approved again, and the "+
 			"response contains state and approval. For a repeated post, only this occurrence changes. 409 with "+
-			"Retry-After: the post is being published, or was changed at the same moment; retry after the wait. 409 "+
-			"without Retry-After: the post is or may be published."), a.changeSettings)
+			"Retry-After: the post is being published, or was changed at the same moment; wait that long, then "+
+			"retry. 409 without Retry-After: the post has been published or may have been "+
+			"published."), a.changeSettings)
 }
 
 func (a *API) changeSettings(ctx context.Context, in *settingsInput) (*settingsOutput, error) {

@@ -17,23 +17,24 @@ import (
 func (a *API) ChangeStatus() route.Endpoint {
 	d := route.Describe("Posts", "Change a post to a draft, or schedule it", 400, 402, 403, 404, 409, 413)
 	d.Description = "A scheduled post is published at its date, or immediately if the date has passed. This " +
-		"operation does not change the date; to do so, send POST /posts with the post's group, type schedule and the " +
-		"new date. A draft is not published until it is scheduled. All posts in the group change together. 409 with " +
-		"Retry-After: the post is being published; read it after the wait. 409 without Retry-After: either the post " +
-		"is or may be published (republish: true publishes it again), or its content differs from what was approved " +
-		"(override: true schedules it anyway)."
+		"operation does not change the date; to change it, send POST /posts with the post's group, type schedule and " +
+		"the new date. A draft is not published until it is scheduled. All posts in the group change together. 409 " +
+		"with Retry-After: the post is being published; wait that long, then read the post. 409 without Retry-After: " +
+		"the post has been published, or may have been; republish: true publishes it again. 409 without Retry-After " +
+		"is also returned if the content differs from what was approved; override: true schedules it anyway."
 	return route.JSON(d, a.changeStatus)
 }
 
 // StatusRequest is the body of PUT /posts/{id}/status.
 type StatusRequest struct {
 	Status    string `json:"status"`
-	Republish bool   `json:"republish,omitempty" doc:"Must be true if the post is or may already be published."`
-	Override  bool   `json:"override,omitempty" doc:"Schedules a post although its content differs from what was approved. Only for administrators and their keys; recorded in the audit log."`
+	Republish bool   `json:"republish,omitempty" doc:"Must be true if the post has been published or may have been published."`
+	Override  bool   `json:"override,omitempty" doc:"Schedules a post even if its content differs from what was approved. Only administrators and keys that administrators created can use this field. Its use is recorded in the audit log."`
 }
 
-// TransformSchema lists the values of status in the document without making huma validate them. The
-// use case looks up the post before it rejects other values, so an unknown post returns 404.
+// TransformSchema lists the values of status in the document, but does not make huma validate them.
+// The use case rejects other values only after it has looked up the post, so a request for an
+// unknown post returns 404.
 func (StatusRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["status"].Description = "draft removes the post from the queue; schedule adds it to the queue."
 	s.Properties["status"].Extensions = map[string]any{"enum": []string{"draft", "schedule"}}

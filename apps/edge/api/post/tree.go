@@ -16,8 +16,8 @@ import (
 	"crier/publishing"
 )
 
-// node is a value in a JSON document, together with its path. Its methods convert the value as
-// leniently as the contract requires, and decode it only when they are called. All nodes of a
+// node is a value in a JSON document, together with its path. Its methods decode the value when
+// they are called, and convert it as leniently as the API contract requires. All nodes of a
 // document share one list of faults.
 type node struct {
 	value  gjson.Result
@@ -98,8 +98,8 @@ func (o object) get(name string) node {
 	return o.child(name, value)
 }
 
-// text returns a string, or "" for null. It adds a fault for any other value, and for a string that
-// contains NUL or half a character (see route.HasHalfCharacter).
+// text returns the string in n, or "" if n is null. It adds a fault for any other value, and for a
+// string that contains NUL or half a character (see route.HasHalfCharacter).
 func (n node) text() string {
 	if n.null() {
 		return ""
@@ -121,8 +121,8 @@ func (n node) text() string {
 // maxName is the maximum length of an id or a URL, in bytes.
 const maxName = 2048
 
-// name returns a string of at most maxName bytes, such as an id or a URL. It adds a fault for a
-// longer string.
+// name returns the string in n, such as an id or a URL. If the string is longer than maxName bytes,
+// name adds a fault and returns "".
 func (n node) name() string {
 	s := n.text()
 	if len(s) > maxName {
@@ -132,12 +132,12 @@ func (n node) name() string {
 	return s
 }
 
-// reference is like name, but removes white space and hidden characters that were pasted around the
-// text.
+// reference is like name, but removes white space and hidden characters that were pasted before or
+// after the text.
 func (n node) reference() string { return paste.Trim(n.name()) }
 
-// flag returns a boolean, or false for null and the empty string. It accepts a boolean written as a
-// string, and adds a fault for any other value.
+// flag returns the boolean in n, or false if n is null or an empty string. It also accepts a
+// boolean written as a string. It adds a fault for any other value.
 func (n node) flag() bool {
 	switch n.value.Type {
 	case gjson.Null:
@@ -153,8 +153,8 @@ func (n node) flag() bool {
 	return false
 }
 
-// number returns a whole number, or 0 for null and the empty string. It adds a fault for any other
-// value.
+// number returns the whole number in n, or 0 if n is null or an empty string. It adds a fault for
+// any other value.
 func (n node) number() int {
 	switch {
 	case n.null(), n.value.Type == gjson.String && n.value.String() == "":
@@ -172,9 +172,9 @@ func (n node) number() int {
 	return 0
 }
 
-// list returns the elements of an array, or none for null. It adds a fault for any other value. If
-// the array's length exceeds most, list returns most+1 elements, so that the caller can tell that
-// there are too many. If the list of faults is full, it returns no elements.
+// list returns the elements of an array, or none if n is null. It adds a fault for any other value.
+// If the array has more than most elements, list returns the first most+1, so that the caller can
+// tell that there are too many. If the list of faults is full, list returns no elements.
 func (n node) list(most int) (out []node) {
 	if n.faults.Full() {
 		return nil
@@ -192,8 +192,8 @@ func (n node) list(most int) (out []node) {
 	return out
 }
 
-// raw returns the value as JSON with sorted members, or unchanged if its size in bytes exceeds
-// most. It adds a fault if the value contains half a character.
+// raw returns the value as JSON with its members sorted. If the value is larger than most bytes,
+// raw returns it unchanged. It adds a fault if the value contains half a character.
 func (n node) raw(most int) json.RawMessage {
 	sent := json.RawMessage(n.value.Raw)
 	if route.HasHalfCharacter(n.value.Raw) {

@@ -27,11 +27,11 @@ func New(d Deps) *API { return &API{deps: d} }
 // Slots finds free posting times and manages queue plans. Methods return NotFound if the channel
 // does not exist or belongs to another organization, or if its id does not parse.
 type Slots interface {
-	// Find returns a channel's first free posting time and holds it for publishing.SlotHold. It
-	// returns Conflict if there is none.
+	// Find returns a channel's first free posting time and holds it for the duration
+	// publishing.SlotHold. It returns Conflict if no posting time is free.
 	Find(ctx context.Context, p tenancy.Principal, channel string) (time.Time, error)
-	// FindAny returns the first posting time of any channel at which no channel has a post, and
-	// holds it for all channels. It returns Conflict if there is no such time.
+	// FindAny searches the posting times of all channels for the first one at which no channel has
+	// a post, and holds it for all channels. It returns Conflict if there is no such time.
 	FindAny(ctx context.Context, p tenancy.Principal) (time.Time, error)
 	// Plan returns a channel's queue plan.
 	Plan(ctx context.Context, p tenancy.Principal, channel string) (publishing.ChannelPlan, error)
@@ -49,10 +49,10 @@ type Slot struct {
 type slotOutput struct{ Body Slot }
 
 // slotDoc describes what both slot endpoints do.
-const slotDoc = "A time is taken if a post, a draft or an occurrence of a repeated post is dated in the same minute, " +
-	"unless it has failed. The call holds the returned time for two minutes, so that no other call returns it. A " +
-	"post at that time ends the hold; a hold never causes a request to be rejected. The search covers the next 366 " +
-	"days. 409: there is no posting time, or none is free."
+const slotDoc = "A time is taken if a post, a draft or an occurrence of a repeated post is dated in the same minute. " +
+	"Failed posts do not take up a time. The call holds the returned time for two minutes, so that no other call " +
+	"returns it. Creating a post at that time, or moving one to it, ends the hold. A hold never causes a request to " +
+	"be rejected. The search covers the next 366 days. 409: there is no posting time, or none is free."
 
 type slotInput struct {
 	ID string `path:"id" doc:"Channel id."`
@@ -91,9 +91,9 @@ type PostingTime struct {
 	Days []int `json:"days,omitempty" minItems:"1" maxItems:"7" doc:"Days of the week, from 0 (Sunday) to 6 (Saturday). If absent, the time applies to every day."`
 }
 
-// IntegrationTimeDto is the body that sets a channel's posting times.
+// IntegrationTimeDto is the request body for setting a channel's posting times.
 type IntegrationTimeDto struct {
-	Time     []PostingTime `json:"time" maxItems:"100" nullable:"false" doc:"At most 100 times. An empty list removes all posting times."`
+	Time     []PostingTime `json:"time" maxItems:"100" nullable:"false" doc:"The posting times, at most 100. An empty list removes all posting times."`
 	Timezone string        `json:"timezone,omitempty" maxLength:"64" doc:"New time zone of the channel: an IANA name, or minutes east of UTC. If absent, the channel's time zone is unchanged. Existing repeated posts keep their time zone."`
 }
 
@@ -101,21 +101,22 @@ type IntegrationTimeDto struct {
 type QueuePlan struct {
 	Time     []PostingTime `json:"time" doc:"The times, in order. A time without days applies to every day."`
 	Timezone string        `json:"timezone" doc:"Time zone of the times: an IANA name, or a fixed offset such as +05:30."`
-	Next     []string      `json:"next" doc:"The next ten posting times, including taken ones."`
+	Next     []string      `json:"next" doc:"The next ten posting times, including times that are already taken."`
 }
 
 type planOutput struct{ Body QueuePlan }
 
 // planDoc describes the times of a queue plan.
-const planDoc = "Times are minutes after midnight in the channel's time zone and follow its clock changes. A time " +
-	"that a clock change skips moves later by the length of the change, and a time that occurs twice is used at its " +
-	"first occurrence."
+const planDoc = "Times are minutes after midnight in the channel's time zone and follow the clock changes of that " +
+	"time zone. If a clock change skips a time, the time moves later by the length of the change. If a time occurs " +
+	"twice, its first occurrence is used."
 
 // QueuePlan returns the endpoint that gets a channel's posting times.
 func (a *API) QueuePlan() route.Endpoint {
 	d := route.Describe("Posting times", "Get a channel's posting times", 404)
-	d.Description = planDoc + " By default, a channel has the posting times 09:20, 14:10 and 19:00 in its time zone " +
-		"or, if no time zone was chosen for the channel or the organization, 02:00, 06:40 and 11:40 in UTC."
+	d.Description = planDoc + " By default, a channel has the posting times 09:20, 14:10 and 19:00 in its time zone. " +
+		"If no time zone was chosen for the channel or the organization, the default posting times are 02:00, 06:40 " +
+		"and 11:40 UTC."
 	return route.JSON(d, func(ctx context.Context, in *slotInput) (*planOutput, error) {
 		return plan(a.deps.Slots.Plan(ctx, request.Principal(ctx), in.ID))
 	})
@@ -135,14 +136,14 @@ func (a *API) SetQueuePlan() route.Endpoint {
 	})
 }
 
-// SetTimes returns the endpoint that replaces a channel's posting times for older clients, which
-// send minutes after midnight UTC.
+// SetTimes returns the endpoint with which older clients replace a channel's posting times. These
+// clients send times as minutes after midnight UTC.
 func (a *API) SetTimes() route.Endpoint {
 	d := route.Describe("Posting times", "Set a channel's posting times in UTC", 400, 404, 413)
 	d.DefaultStatus = http.StatusCreated
-	d.Description = "Without timezone, times are minutes after 00:00 UTC, from one day before to one day after, and " +
-		"days are in UTC. The times are converted using the current UTC offset of the channel's time zone, and " +
-		"follow that time zone from then on. With timezone, this is the same as PUT /integrations/{id}/queue-plan."
+	d.Description = "Without timezone, times are minutes after 00:00 UTC, within one day before and one day after, " +
+		"and days are in UTC. The times are converted using the current UTC offset of the channel's time zone and " +
+		"then follow that time zone. With timezone, this is the same as PUT /integrations/{id}/queue-plan."
 	return route.JSON(d, func(ctx context.Context, in *setPlanInput) (*record.NamedOutput, error) {
 		if _, err := a.setPlan(ctx, in, in.Body.Timezone == ""); err != nil {
 			return nil, err
@@ -161,7 +162,7 @@ func (a *API) setPlan(ctx context.Context, in *setPlanInput, utc bool) (publishi
 	for i, t := range in.Body.Time {
 		days := publishing.EveryDay
 		if len(t.Days) > 0 {
-			// An invalid day yields the empty set, which the use case rejects.
+			// If a day is invalid, WeekdaysOf returns the empty set, which the use case rejects.
 			days, _ = publishing.WeekdaysOf(t.Days)
 		}
 		cmd.Times[i] = publishing.QueueTime{Minute: t.Time, Days: days}

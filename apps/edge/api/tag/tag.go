@@ -59,7 +59,7 @@ func tagRecord(p tenancy.Principal, t publishing.Tag) TagRecord {
 	}
 }
 
-// TagList is the response that lists the tags.
+// TagList is the response to a request that lists the tags.
 type TagList struct {
 	Tags []TagRecord `json:"tags" doc:"The tags, sorted by name."`
 }
@@ -85,7 +85,7 @@ func (a *API) listTags(ctx context.Context, _ *struct{}) (*tagsOutput, error) {
 	return out, nil
 }
 
-// CreateTagDto is the body that creates or changes a tag.
+// CreateTagDto is the request body for creating or changing a tag.
 type CreateTagDto struct {
 	Name  string `json:"name" doc:"1 to 64 characters, unique in the organization, ignoring case."`
 	Color string `json:"color" doc:"Color in the form #rrggbb." example:"#1f6feb"`

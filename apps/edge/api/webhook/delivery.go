@@ -68,9 +68,8 @@ func (a *API) listDeliveries(ctx context.Context, in *deliveriesInput) (*deliver
 	return out, nil
 }
 
-// deliveryRecord returns the record of a delivery. The record includes the bodies of the webhook's
-// responses only if manages is true, that is, for API keys and for members who manage the
-// organization.
+// deliveryRecord returns the record of a delivery. manages is true for API keys and for members who
+// manage the organization. Only then does the record include the bodies of the webhook's responses.
 func deliveryRecord(d publishing.Delivery, manages bool) DeliveryRecord {
 	out := DeliveryRecord{
 		ID: d.ID.String(), Event: string(d.Event), State: string(d.State), Attempts: d.Attempts, Error: d.Error,

@@ -23,26 +23,26 @@ type API struct{ deps Deps }
 // New returns an API. It does not check that d is complete.
 func New(d Deps) *API { return &API{deps: d} }
 
-// Webhooks manages an organization's webhooks. Ids are passed as the client sent them. Methods
-// return NotFound if a webhook or a delivery does not exist or belongs to another organization.
-// Every method can also return Unavailable and Internal.
+// Webhooks manages an organization's webhooks. Callers pass ids exactly as the client sent them.
+// Methods return NotFound if a webhook or a delivery does not exist or belongs to another
+// organization. Every method can also return Unavailable and Internal.
 type Webhooks interface {
 	// List returns the organization's webhooks.
 	List(ctx context.Context, p tenancy.Principal) ([]publishing.WebhookRecord, error)
 	// Create creates a webhook and returns it with its secret. It returns Invalid if cmd is
-	// invalid, Quota at the plan's limit on webhooks, and Conflict at the limit that applies to
-	// every organization.
+	// invalid. It returns Quota if the plan's limit on webhooks has been reached, and Conflict if
+	// the limit that applies to every organization has been reached.
 	Create(ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook) (publishing.Webhook, string, error)
 	// Update changes a webhook and returns it. It returns Invalid if cmd is invalid, and Conflict
-	// for the same reason as RotateSecret.
+	// in the same case as RotateSecret.
 	Update(
 		ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
 	) (publishing.Webhook, error)
 	// Delete deletes a webhook and its deliveries, and returns the webhook.
 	Delete(ctx context.Context, p tenancy.Principal, webhook string) (publishing.Webhook, error)
-	// RotateSecret replaces a webhook's secret with given or, if given is nil, with a random
+	// RotateSecret replaces a webhook's secret with given. If given is nil, it generates a random
 	// secret. It returns the updated webhook and the new secret. It returns Invalid if given is not
-	// a valid secret, and Conflict if too many previous secrets are still in use for signing.
+	// a valid secret, and Conflict if too many previous secrets are still used for signing.
 	RotateSecret(
 		ctx context.Context, p tenancy.Principal, webhook string, given *string,
 	) (publishing.Webhook, string, error)
@@ -59,9 +59,9 @@ type WebhookDeliveries interface {
 	Replay(ctx context.Context, p tenancy.Principal, webhook, delivery string) error
 	// Test sends an example event and returns the delivery id.
 	Test(ctx context.Context, p tenancy.Principal, webhook string) (publishing.DeliveryID, error)
-	// TryURL posts a body to a URL once. It returns the response status, or 0 if there was no
-	// response, and the reason the call failed, or "" if it succeeded. It returns Invalid if the
-	// URL or the body is not accepted.
+	// TryURL posts a body to a URL once. It returns the response status and the reason for a
+	// failure. The status is 0 if there was no response, and the reason is "" if the call
+	// succeeded. TryURL returns Invalid if the URL or the body is not accepted.
 	TryURL(ctx context.Context, p tenancy.Principal, address string, body []byte) (int, string, error)
 }
 
@@ -128,9 +128,9 @@ func (a *API) listWebhooks(ctx context.Context, _ *struct{}) (*webhooksOutput, e
 	return out, nil
 }
 
-// webhookRecord returns the record of a webhook. The record has the full URL, which may contain a
-// token, only if manages is true, that is, for API keys and for members who manage the
-// organization.
+// webhookRecord returns the record of a webhook. manages is true for API keys and for members who
+// manage the organization. Only then does the record include the full URL, which may contain a
+// token.
 func webhookRecord(w publishing.WebhookRecord, manages bool) WebhookRecord {
 	out := WebhookRecord{
 		ID: w.ID.String(), Name: w.Name, URL: w.URL, Events: []string{}, Integrations: []WebhookChannel{},
@@ -235,9 +235,10 @@ type updateWebhookInput struct {
 	Body UpdateWebhookRequest
 }
 
-const updateWebhookText = "Fields that you leave out keep their values. If the secret changes, the previous secret " +
-	"also signs for 24 hours. disabled: false re-enables a webhook and clears its failures. Once the response is " +
-	"sent, no new call is made to the previous URL or to a disabled webhook. 409: three earlier secrets still sign."
+const updateWebhookText = "Fields that you leave out keep their values. If the secret changes, deliveries are also " +
+	"signed with the previous secret for 24 hours. disabled: false re-enables a webhook and clears its failures. " +
+	"Once the response is sent, no new call is made to the previous URL or to a disabled webhook. 409: deliveries " +
+	"are still signed with three earlier secrets."
 
 // UpdatedWebhook is the response to changing a webhook.
 type UpdatedWebhook struct {
@@ -326,8 +327,8 @@ type rotateWebhookOutput struct{ Body RotatedWebhook }
 func (a *API) RotateWebhookSecret() route.Endpoint {
 	d := route.Describe("Webhooks", "Replace a webhook's secret", 400, 404, 409, 413)
 	d.Description = "For 24 hours, deliveries are also signed with the previous secret, and webhook-signature " +
-		"contains one signature per secret. Another rotation does not shorten this period. 409: three earlier " +
-		"secrets still sign; the message says when the first of them expires."
+		"contains one signature per secret. Another rotation does not shorten this period. 409: deliveries are still " +
+		"signed with three earlier secrets; the message says when the first of these expires."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.rotateWebhookSecret)
 }

@@ -8,8 +8,8 @@ import "embed"
 // Version is the library's version.
 const Version = "9.0.25"
 
-// Files holds the library, elements-<Version>.js.gz and elements-<Version>.css.gz, and the files
-// console.js and console.css.
+// Files holds the library's files, elements-<Version>.js.gz and elements-<Version>.css.gz, and our
+// own files, console.js and console.css.
 //
 //go:embed *.gz console.js console.css
 var Files embed.FS

@@ -47,7 +47,7 @@ type account struct {
 	as tenancy.Principal
 }
 
-// world is a running service with a first organization and every caller. The ids in all calls
+// fixture is a running service with a first organization and every caller. The ids in all calls
 // belong to the first organization. Its callers are user, admin and owner, its key, and acting: an
 // instance administrator who impersonates the owner. The others are
 //
@@ -60,7 +60,7 @@ type account struct {
 //
 // and the keys otherkey and suspendedkey of those organizations, and revokedkey, a former key of
 // the first organization.
-type world struct {
+type fixture struct {
 	app      *boot.App
 	http     *http.Client
 	super    *pgx.Conn
@@ -80,9 +80,9 @@ type world struct {
 }
 
 // newWorld starts a service and creates every caller.
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{accounts: map[caller]*account{}, keys: map[caller]string{}, ids: map[string]string{}}
+	w := &fixture{accounts: map[caller]*account{}, keys: map[caller]string{}, ids: map[string]string{}}
 	w.start(t)
 	w.addFirst(t)
 	w.addOthers(t)
@@ -90,7 +90,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) start(t *testing.T) {
+func (w *fixture) start(t *testing.T) {
 	t.Helper()
 	sealing, err := secret.GenerateKey()
 	must(t, err)
@@ -126,17 +126,17 @@ func (w *world) start(t *testing.T) {
 
 // source returns a client in a separate network, so that no call is delayed by the failures of
 // another client.
-func (w *world) source() tenancy.Source {
+func (w *fixture) source() tenancy.Source {
 	w.calls++
 	address := w.address()
 	return tenancy.NewSource(address, address, "Wall", "")
 }
 
-func (w *world) address() string { return fmt.Sprintf("2001:db8:%x::1", w.calls) }
+func (w *fixture) address() string { return fmt.Sprintf("2001:db8:%x::1", w.calls) }
 
 // enter signs the account in and finds its principal in an organization; "" is the account's first
 // one.
-func (w *world) enter(t *testing.T, a *account, org string) {
+func (w *fixture) enter(t *testing.T, a *account, org string) {
 	t.Helper()
 	in, err := w.app.Accounts.Login(t.Context(), a.email, goodPassword, w.source())
 	must(t, err)
@@ -145,7 +145,7 @@ func (w *world) enter(t *testing.T, a *account, org string) {
 	}
 }
 
-func (w *world) use(t *testing.T, a *account, session, org string) {
+func (w *fixture) use(t *testing.T, a *account, session, org string) {
 	t.Helper()
 	p, err := w.app.Accounts.Session(t.Context(), session, org, "", w.source())
 	must(t, err)
@@ -153,7 +153,7 @@ func (w *world) use(t *testing.T, a *account, session, org string) {
 }
 
 // owner creates the owner of a new organization.
-func (w *world) owner(t *testing.T, email, organization string, instance bool) *account {
+func (w *fixture) owner(t *testing.T, email, organization string, instance bool) *account {
 	t.Helper()
 	_, err := w.app.Accounts.CreateOwner(t.Context(), registration.NewOwner{
 		Email: email, Name: "Name of " + email, Password: goodPassword, Organization: organization, Instance: instance,
@@ -165,7 +165,7 @@ func (w *world) owner(t *testing.T, email, organization string, instance bool) *
 }
 
 // member registers a person with an invitation of the owner.
-func (w *world) member(t *testing.T, owner *account, email string, role tenancy.Role) *account {
+func (w *fixture) member(t *testing.T, owner *account, email string, role tenancy.Role) *account {
 	t.Helper()
 	_, link, err := w.app.Accounts.Invite(t.Context(), owner.as, tenancy.NewInvitation{Role: role})
 	must(t, err)
@@ -179,7 +179,7 @@ func (w *world) member(t *testing.T, owner *account, email string, role tenancy.
 }
 
 // key creates a key and returns the full key and its id.
-func (w *world) key(t *testing.T, owner *account, name string) (full, id string) {
+func (w *fixture) key(t *testing.T, owner *account, name string) (full, id string) {
 	t.Helper()
 	full, k, err := w.app.Accounts.CreateKey(t.Context(), owner.as, tenancy.NewKey{Name: name})
 	must(t, err)
@@ -187,7 +187,7 @@ func (w *world) key(t *testing.T, owner *account, name string) (full, id string)
 }
 
 // addFirst creates the people and keys of the first organization.
-func (w *world) addFirst(t *testing.T) {
+func (w *fixture) addFirst(t *testing.T) {
 	t.Helper()
 	accounts := w.app.Accounts
 	owner := w.owner(t, "owner@first.test", firstName, false)
@@ -225,7 +225,7 @@ func (w *world) addFirst(t *testing.T) {
 }
 
 // addOthers creates all other callers.
-func (w *world) addOthers(t *testing.T) {
+func (w *fixture) addOthers(t *testing.T) {
 	t.Helper()
 	accounts := w.app.Accounts
 	other := w.owner(t, "owner@other.test", "Other Works", false)
@@ -249,7 +249,7 @@ func (w *world) addOthers(t *testing.T) {
 }
 
 // addContent creates the channels, posts, media and customer of the first organization.
-func (w *world) addContent(t *testing.T) {
+func (w *fixture) addContent(t *testing.T) {
 	t.Helper()
 	channel, removable := w.channel(t, "one"), w.channel(t, "two")
 	post, group := w.post(t, channel), w.post(t, channel)
@@ -309,7 +309,7 @@ func (w *world) addContent(t *testing.T) {
 // addWebhook creates a webhook and a delivery, for the routes that begin with a path. The webhook
 // wants only an event that does not exist, and another process holds it, so nothing is sent between
 // the calls.
-func (w *world) addWebhook(t *testing.T, beginning string) {
+func (w *fixture) addWebhook(t *testing.T, beginning string) {
 	t.Helper()
 	var hook, delivery string
 	must(t, w.super.QueryRow(t.Context(), `with hook as (
@@ -324,7 +324,7 @@ func (w *world) addWebhook(t *testing.T, beginning string) {
 }
 
 // addApproval creates another person's request for approval, for the routes that begin with a path.
-func (w *world) addApproval(t *testing.T, beginning, post string) {
+func (w *fixture) addApproval(t *testing.T, beginning, post string) {
 	t.Helper()
 	var approval string
 	must(t, w.super.QueryRow(t.Context(), `insert into approval (org_id, id, post_id, token_hash, sealed_token, note,
@@ -335,7 +335,7 @@ func (w *world) addApproval(t *testing.T, beginning, post string) {
 }
 
 // channel connects an account of the sandbox.
-func (w *world) channel(t *testing.T, name string) string {
+func (w *fixture) channel(t *testing.T, name string) string {
 	t.Helper()
 	state, err := w.app.Channels.Begin(t.Context(), w.accounts["owner"].as, publishing.BeginConnect{Connector: "sandbox"})
 	must(t, err)
@@ -347,7 +347,7 @@ func (w *world) channel(t *testing.T, name string) string {
 }
 
 // post schedules a post for the next day.
-func (w *world) post(t *testing.T, channel string) string {
+func (w *fixture) post(t *testing.T, channel string) string {
 	t.Helper()
 	a, err := call.Do(t.Context(), w.http, http.MethodPost, baseURL+"/public/v1/posts",
 		strings.ReplaceAll(newPost, "$CHANNEL", channel), "Authorization", w.keys["key"])
@@ -360,7 +360,7 @@ func (w *world) post(t *testing.T, channel string) string {
 }
 
 // upload stores a picture and returns its id and the last two parts of its address.
-func (w *world) upload(t *testing.T, side int) (medium, key, file string) {
+func (w *fixture) upload(t *testing.T, side int) (medium, key, file string) {
 	t.Helper()
 	var picture, form bytes.Buffer
 	must(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, side, side))))
@@ -385,7 +385,7 @@ func (w *world) upload(t *testing.T, side int) (medium, key, file string) {
 	return out.ID, address[len(address)-2], address[len(address)-1]
 }
 
-func (w *world) exec(t *testing.T, sql string, args ...any) {
+func (w *fixture) exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
 	if _, err := w.super.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatalf("%s: %v", sql, err)
@@ -395,13 +395,13 @@ func (w *world) exec(t *testing.T, sql string, args ...any) {
 // rows returns all rows of the first organization and of its people as text. It leaves out the
 // times of last use, events that loops delete, and the records of impersonation, which are written
 // even if the request is refused.
-func (w *world) rows(t *testing.T) string {
+func (w *fixture) rows(t *testing.T) string {
 	t.Helper()
 	return w.rowsOf(t, w.super)
 }
 
 // rowsOf returns rows as a superuser connection sees them in its transaction.
-func (w *world) rowsOf(t *testing.T, super *pgx.Conn) string {
+func (w *fixture) rowsOf(t *testing.T, super *pgx.Conn) string {
 	t.Helper()
 	columns, err := super.Query(t.Context(), `
 		select c.table_name::text, array_agg(c.column_name::text) from information_schema.columns c

@@ -10,15 +10,15 @@ import (
 	"crier/apps/edge"
 )
 
-// hole makes a service look as if it lacked one of its checks: it replaces the credentials of each
-// request with credentials that pass the check.
-type hole struct {
+// bypass makes a service look as if it lacked one of its checks: it replaces the credentials of
+// each request with credentials that pass the check.
+type bypass struct {
 	next http.RoundTripper
 	// headers are pairs of names and values; an empty value removes the header.
 	headers []string
 }
 
-func (h hole) RoundTrip(r *http.Request) (*http.Response, error) {
+func (h bypass) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	for i := 0; i+1 < len(h.headers); i += 2 {
 		r.Header.Del(h.headers[i])
@@ -88,7 +88,7 @@ func TestRoutes_MissingCheckIsReported(t *testing.T) {
 				t.Fatalf("with every check: got %q, want no surprise", wrong)
 			}
 			whole := w.http.Transport
-			w.http.Transport = hole{next: whole, headers: c.headers}
+			w.http.Transport = bypass{next: whole, headers: c.headers}
 			_, wrong := w.call(t, table, r, c.who)
 			w.http.Transport = whole
 			text := fmt.Sprintf("%s as %s is ", r, c.who)
