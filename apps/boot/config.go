@@ -5,6 +5,7 @@ package boot
 import (
 	"log/slog"
 	"net"
+	"net/url"
 	"time"
 
 	"crier/actors/cluster"
@@ -111,6 +112,10 @@ func (c Config) warn(log *slog.Logger) {
 		warnings = append(warnings, "METRICS_LISTEN is not on loopback: "+
 			"every machine that reaches it can read metrics, the queues of all organizations "+
 			"and the memory of the process (/debug/pprof) without a password. Let only your monitoring reach it.")
+	}
+	if u, err := url.Parse(c.Edge.Base()); c.SandboxURL != "" && err == nil && !request.IsLoopback(u.Hostname()) {
+		warnings = append(warnings, "SANDBOX_URL is set and BASE_URL is not on loopback: everyone can read the posts "+
+			"of all sandbox channels at /sandbox/. Unset SANDBOX_URL before others use the service.")
 	}
 	for _, w := range warnings {
 		log.Warn(w)

@@ -64,7 +64,7 @@ func TestServe_RefusesUnsafeSettings(t *testing.T) {
 
 func TestServe_WarnsOfUnlikelySettings(t *testing.T) {
 	t.Parallel()
-	const http, host, metrics = "BASE_URL is an http address:", "BASE_URL is an http address and HOST is not on loopback", "METRICS_LISTEN is not on loopback"
+	const http, host, metrics, sandbox = "BASE_URL is an http address:", "BASE_URL is an http address and HOST is not on loopback", "METRICS_LISTEN is not on loopback", "SANDBOX_URL is set"
 	for settings, warning := range map[string]string{
 		"BASE_URL=http://crier.example.com":  http,
 		"BASE_URL=http://192.168.1.5:4000":   http,
@@ -76,6 +76,9 @@ func TestServe_WarnsOfUnlikelySettings(t *testing.T) {
 		"HOST=0.0.0.0 BASE_URL=http://crier.example.com": http,
 		"HOST=0.0.0.0 BASE_URL=https://localhost:4000":   "",
 
+		"BASE_URL=https://crier.example.com SANDBOX_URL=http://127.0.0.1:4009": sandbox,
+		"BASE_URL=https://localhost:4000 SANDBOX_URL=http://127.0.0.1:4009":    "",
+
 		"METRICS_LISTEN=0.0.0.0:0":   metrics,
 		"METRICS_LISTEN=:0":          metrics,
 		"METRICS_LISTEN=127.0.0.1:0": "",
@@ -84,7 +87,7 @@ func TestServe_WarnsOfUnlikelySettings(t *testing.T) {
 		t.Run(settings, func(t *testing.T) {
 			t.Parallel()
 			r := run(t, config(t, strings.Fields(settings)...), "serve")
-			for _, words := range []string{http, host, metrics} {
+			for _, words := range []string{http, host, metrics, sandbox} {
 				if got := strings.Contains(r.errors, `"level":"WARN","msg":"`+words); got != (words == warning) {
 					t.Errorf("%q: got logged %t, want %t: %s", words, got, words == warning, r.errors)
 				}
