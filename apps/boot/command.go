@@ -39,7 +39,7 @@ type commands struct {
 	Openapi  openapiCommand  `cmd:"" help:"Print the OpenAPI document."`
 	Config   configCommand   `cmd:"" help:"List the configuration variables."`
 	Admin    adminCommand    `cmd:"" help:"Create accounts, reset passwords, suspend organizations."`
-	Licenses licensesCommand `cmd:"" help:"Print the licenses of everything in this binary."`
+	Licenses licensesCommand `cmd:"" help:"Print the licenses of everything in this binary, if ops/release built it."`
 }
 
 // terminal is what kong passes to each command's Run method.

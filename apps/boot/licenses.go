@@ -31,9 +31,11 @@ func (licensesCommand) Run(t *terminal) error {
 // printModules prints the modules of a binary without NOTICE, and how to get their licenses.
 func (t *terminal) printModules() {
 	fmt.Fprintln(t.out, "Crier is licensed under the Apache License 2.0.\n\n"+
-		"This binary was built without the texts of the other licenses. In the source code of this version,\n"+
-		"ops/notice prints them, and ops/release builds a binary that contains them.\n\n"+
-		"It contains the Go standard library and these modules:")
+		"This binary was built without the texts of the other licenses, so do not pass it on. In the source code\n"+
+		"of this version, ops/notice prints the texts, and ops/release builds a binary that contains them.\n\n"+
+		"The binary contains the Go standard library, the library of the API console, a list of common passwords,\n"+
+		"and the modules below. `go mod download MODULE@VERSION` fetches the source code of a module.")
+	fmt.Fprintln(t.out)
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		fmt.Fprintln(t.out, "unknown: the binary was built without module support")

@@ -54,7 +54,7 @@ func TestServe_ReportsAllInvalidSettings(t *testing.T) {
 func TestLicenses_PlainBuildNamesModules(t *testing.T) {
 	t.Parallel()
 	got := run(t, nil, "licenses")
-	for _, want := range []string{"ops/notice prints them", "\ngithub.com/jackc/pgx/v5 v5."} {
+	for _, want := range []string{"ops/notice prints the texts", "\ngithub.com/jackc/pgx/v5 v5."} {
 		if got.code != 0 || !strings.Contains(got.out, want) {
 			t.Errorf("got exit %d and %q, want exit 0 and output that contains %q", got.code, got.out, want)
 		}
