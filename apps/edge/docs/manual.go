@@ -119,8 +119,13 @@ func (p manualPage) render(root string, chapters []chapter) (template.HTML, erro
 	if err := markdown.Convert(source, &out); err != nil {
 		return "", fmt.Errorf("render docs/%s: %w", p.file(), err)
 	}
-	return template.HTML(out.String()), nil
+	return template.HTML(scrollable.Replace(out.String())), nil
 }
+
+// scrollable lets the keyboard scroll what is wider than the window: tables and code. The content
+// of a page cannot contain these tags, because goldmark escapes HTML in code and omits it elsewhere.
+var scrollable = strings.NewReplacer(
+	"<table>", `<div class="wide" tabindex="0"><table>`, "</table>", "</table></div>", "<pre>", `<pre tabindex="0">`)
 
 // linker replaces the relative links in a page with URLs on this service. If a link points to a
 // file that the service does not serve, linker replaces the link with its text and the file's path
@@ -132,7 +137,7 @@ type linker struct {
 }
 
 // Transform implements parser.ASTTransformer.
-func (l linker) Transform(page *ast.Document, _ text.Reader, _ parser.Context) {
+func (l linker) Transform(page *ast.Document, source text.Reader, _ parser.Context) {
 	var links []*ast.Link
 	// The function never returns an error, so Walk does not either.
 	_ = ast.Walk(page, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -143,13 +148,13 @@ func (l linker) Transform(page *ast.Document, _ text.Reader, _ parser.Context) {
 	})
 	for _, link := range links {
 		file, anchor, hasAnchor := strings.Cut(string(link.Destination), "#")
-		if file == "" || strings.Contains(file, "://") {
+		if file == "" || strings.Contains(file, ":") {
 			continue
 		}
 		file = path.Join(path.Dir(l.file), file)
 		address, ok := l.addresses[file]
 		if !ok {
-			replaceByText(link, path.Join("docs", file))
+			replaceByText(link, path.Join("docs", file), source.Source())
 			continue
 		}
 		if hasAnchor {
@@ -159,12 +164,17 @@ func (l linker) Transform(page *ast.Document, _ text.Reader, _ parser.Context) {
 	}
 }
 
-// replaceByText replaces a link with its text, followed by the file's path.
-func replaceByText(link *ast.Link, file string) {
+// replaceByText replaces a link with its text, followed by the file's path unless the text is the
+// path.
+func replaceByText(link *ast.Link, file string, source []byte) {
 	parent := link.Parent()
+	note := " (" + file + " in the source code)"
+	if t, ok := link.FirstChild().(*ast.Text); ok && string(t.Value(source)) == file {
+		note = " (in the source code)"
+	}
 	for child := link.FirstChild(); child != nil; child = link.FirstChild() {
 		parent.InsertBefore(parent, link, child)
 	}
-	parent.InsertBefore(parent, link, ast.NewString([]byte(" ("+file+" in the source code)")))
+	parent.InsertBefore(parent, link, ast.NewString([]byte(note)))
 	parent.RemoveChild(parent, link)
 }

@@ -64,6 +64,8 @@ func TestManual_ShowsMarkdownAsHTML(t *testing.T) {
 	want(t, get(t, "/docs/self-hosting/configuration"), 200,
 		"<title>Configuration · ", `<h2 id="essentials">Essentials</h2>`, "<td><code>DATABASE_URL</code></td>",
 		`<a href="/docs/self-hosting/configuration" aria-current="page">`, `<a href="/docs/self-hosting/install">`)
-	want(t, get(t, "/docs/self-hosting/plans"), 200, "ops/plans.json (ops/plans.json in the source code)")
+	want(t, get(t, "/docs/self-hosting/plans"), 200, "ops/plans.json (in the source code)")
+	want(t, get(t, "/docs/developing/dev"), 200, "README (apps/sim/sandbox/README.md in the source code)")
+	want(t, get(t, "/docs/self-hosting/install"), 200, `<pre tabindex="0"><code class="language-sql">`)
 	want(t, get(t, "/docs/self-hosting/nothing"), 404, "There is no such page.")
 }
