@@ -282,7 +282,7 @@ func (a *API) picture(ctx context.Context, p tenancy.Principal, medium string) (
 
 // SetupRequest is the body of POST /user/setup.
 type SetupRequest struct {
-	Company  string                  `json:"company,omitempty" maxLength:"256" doc:"Name of the organization, 3 to 128 characters."`
+	Company  string                  `json:"company,omitempty" maxLength:"256" doc:"Has no effect, because every organization has a name."`
 	Name     string                  `json:"fullname,omitempty" maxLength:"256" example:"Ada Lovelace"`
 	Timezone record.OrganizationZone `json:"timezone,omitempty"`
 }
@@ -299,7 +299,8 @@ type setupOutput struct{ Body SetupResponse }
 // Setup returns the endpoint that fills in details that a new account does not have yet.
 func (a *API) Setup() route.Endpoint {
 	return route.JSON(route.Described(route.Created("User", "Complete a new account", 400, 413),
-		"Sets the values that are still empty. Only the owner can set the organization's name and time zone."), a.setup)
+		"Sets values that are still empty: the person's name and, if the owner calls it, the organization's time "+
+			"zone."), a.setup)
 }
 
 func (a *API) setup(ctx context.Context, in *setupInput) (*setupOutput, error) {
