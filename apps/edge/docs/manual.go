@@ -122,8 +122,8 @@ func (p manualPage) render(root string, chapters []chapter) (template.HTML, erro
 	return template.HTML(scrollable.Replace(out.String())), nil
 }
 
-// scrollable lets the keyboard scroll what is wider than the window: tables and code. The content
-// of a page cannot contain these tags, because goldmark escapes HTML in code and omits it elsewhere.
+// scrollable lets the keyboard scroll what is wider than the window: tables and code. A page's text
+// cannot contain these tags, because goldmark escapes HTML in code and omits it elsewhere.
 var scrollable = strings.NewReplacer(
 	"<table>", `<div class="wide" tabindex="0"><table>`, "</table>", "</table></div>", "<pre>", `<pre tabindex="0">`)
 
