@@ -37,7 +37,7 @@ func Names(dst any) []Var {
 	return out
 }
 
-// collect calls add for each variable of the struct type t and its nested structs. It skips invalid
+// collect calls add for each variable declared in the struct type t or in its nested structs. It skips invalid
 // tags, because Load reports them.
 func collect(t reflect.Type, prefix string, add func(Var)) {
 	for _, f := range fields(t) {
