@@ -76,6 +76,23 @@ type Agent struct {
 	Grant GrantID
 	// Name is the agent's name in the audit log.
 	Name string
+	// Write means that the agent may change something. Every agent may read.
+	Write bool
+	// Limits restricts the agent further than its person's role does. It is nil if the person set no
+	// limits.
+	Limits *AgentLimits
+}
+
+// AgentLimits restricts what an agent may do.
+type AgentLimits struct {
+	// Channels and Customers hold ids. If both are empty, the agent may use all channels. Otherwise,
+	// it may use only these channels and the channels of these customers.
+	Channels, Customers []string
+	// MustAsk restricts the agent to drafts. A person must approve each one before it is published.
+	MustAsk bool
+	// PostsPerDay is the maximum number of posts that the agent may queue per day, in the
+	// organization's time zone. 0 means no limit.
+	PostsPerDay int
 }
 
 // IsZero reports whether there is no agent.

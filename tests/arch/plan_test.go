@@ -37,8 +37,8 @@ var nounUsers = map[string][]string{
 
 var layers = []layer{
 	{from: "apps/crier", to: []string{"apps/boot"}},
-	{from: "apps/boot", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "platform"}},
-	{from: "apps/edge", to: []string{"apps/edge", "publishing", "tenancy", "actors/org", "platform"}, root: []string{"billing", "docs"}},
+	{from: "apps/boot", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "oidc", "platform"}},
+	{from: "apps/edge", to: []string{"apps/edge", "publishing", "tenancy", "actors/org", "platform"}, root: []string{"billing", "docs", "oidc"}},
 	{from: "apps/worker", to: []string{"apps/worker", "actors", "publishing", "tenancy", "platform"}},
 	{from: "apps/sim", to: []string{"apps/sim", "platform"}},
 
@@ -61,6 +61,8 @@ var layers = []layer{
 	{from: "docs"},
 	{from: "billing", self: true, to: leaves, root: []string{"tenancy"}, pure: true},
 	{from: "billing", to: []string{"billing", "tenancy", "platform"}},
+	{from: "oidc", self: true, to: leaves, root: []string{"tenancy"}, pure: true},
+	{from: "oidc", to: []string{"oidc", "platform", "tenancy/db", "tenancy/credential"}, root: []string{"tenancy"}},
 
 	{from: "platform/fault"},
 	{from: "platform/clock"},
@@ -72,7 +74,7 @@ var layers = []layer{
 	{from: "platform", to: append([]string{"platform/limit"}, leaves...)},
 
 	{from: "tests/sim", to: []string{"tests/sim", "platform"}},
-	{from: "tests", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "platform", "tests"}},
+	{from: "tests", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "oidc", "platform", "tests"}},
 }
 
 // impure are the packages of the standard library that access the network, files, processes or
@@ -107,7 +109,7 @@ var vendors = []restriction{
 	{path: "github.com/asynkron/protoactor-go/", from: []string{"actors/org", "actors/cluster"}},
 	{path: "google.golang.org/protobuf/", from: []string{"actors/org"}},
 	{path: "google.golang.org/grpc", from: []string{"actors/cluster"}},
-	{path: "github.com/jackc/pgx/", from: []string{"platform/pg", "platform/migrations", "platform/jobs", "publishing/*/store", "publishing/db", "tenancy/*/store", "tenancy/db", "tenancy/credential", "tenancy/entry", "actors/cluster/store"}},
+	{path: "github.com/jackc/pgx/", from: []string{"platform/pg", "platform/migrations", "platform/jobs", "publishing/*/store", "publishing/db", "tenancy/*/store", "tenancy/db", "tenancy/credential", "tenancy/entry", "oidc/*/store", "actors/cluster/store"}},
 	{path: "github.com/pressly/goose/", from: []string{"platform/migrations"}},
 	{path: "github.com/riverqueue/river/rivermigrate", from: []string{"platform/jobs", "platform/migrations"}},
 	{path: "github.com/riverqueue/river/riverdriver/", from: []string{"platform/jobs", "platform/migrations"}},
@@ -124,8 +126,9 @@ var vendors = []restriction{
 	{path: "github.com/pquerna/otp", from: []string{"tenancy/proof", "tenancy/factor"}},
 	{path: "github.com/go-jose/", from: []string{"tenancy/signin", "tenancy/registration"}},
 	{path: "github.com/zitadel/oidc/v3/pkg/client/rp", from: []string{"tenancy/signin"}},
-	{path: "github.com/zitadel/oidc/v3/pkg/oidc", from: []string{"tenancy/signin"}},
-	{path: "github.com/zitadel/oidc/v3/pkg/op", from: []string{"tests/oidctest"}},
+	{path: "github.com/zitadel/oidc/v3/pkg/oidc", from: []string{"tenancy/signin", "oidc/server"}},
+	{path: "github.com/zitadel/oidc/v3/pkg/op", from: []string{"tests/oidctest", "oidc/server"}},
+	{path: "github.com/modelcontextprotocol/go-sdk/", from: []string{"apps/edge/mcp"}},
 	{path: "github.com/zitadel/oidc/v3/example/server/storage", from: []string{"tests/oidctest"}},
 	{path: "golang.org/x/oauth2", from: []string{"tenancy/signin"}},
 	{path: "github.com/wneessen/go-mail", from: []string{"platform/mail"}},
@@ -141,7 +144,7 @@ var vendors = []restriction{
 	{path: "github.com/yuin/goldmark", from: []string{"apps/edge/docs"}},
 	{path: "github.com/tidwall/gjson", from: []string{"apps/edge/api/post", "apps/edge/api/webhook"}},
 	{path: "github.com/ory/dockertest/", from: []string{"tests/dbtest"}},
-	{path: "github.com/google/uuid", from: []string{"platform", "apps/edge", "publishing", "tenancy/*/store", "actors/cluster"}},
+	{path: "github.com/google/uuid", from: []string{"platform", "apps/edge", "publishing", "tenancy/*/store", "oidc/*/store", "actors/cluster"}},
 	{path: "golang.org/x/image/draw", from: []string{"publishing/file/picture"}},
 	{path: "golang.org/x/net/dns/dnsmessage", from: []string{"tests/canary"}},
 	{path: "golang.org/x/net/html", from: []string{"publishing"}},
@@ -263,10 +266,10 @@ var exceptions = []exception{
 // topLevel lists the entries of the root; entries that begin with a dot are the configuration of
 // tools.
 var topLevel = []string{
-	"actors/", "apps/", "billing/", "docs/", "ops/", "platform/", "publishing/", "tenancy/", "tests/",
+	"actors/", "apps/", "billing/", "docs/", "oidc/", "ops/", "platform/", "publishing/", "tenancy/", "tests/",
 	"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "staticcheck.conf", "Taskfile.yml", "go.mod", "go.sum",
 }
 
 // domains have packages store and service, which are imported under aliases such as poststore or
 // billingservice.
-var domains = []string{"publishing", "tenancy", "billing"}
+var domains = []string{"publishing", "tenancy", "billing", "oidc"}

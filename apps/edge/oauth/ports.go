@@ -1,0 +1,68 @@
+// Package oauth serves the OAuth server: its metadata, the consent pages, and the endpoints for
+// clients.
+package oauth
+
+import (
+	"context"
+
+	"crier/oidc"
+	"crier/tenancy"
+)
+
+// Clients finds and registers clients.
+type Clients interface {
+	// Find returns the client with the given id, whose document it may have to fetch. It returns an
+	// oidc.Error with InvalidClient if there is no such client.
+	Find(ctx context.Context, clientID string) (oidc.Client, error)
+	// Register stores a client. It returns an oidc.Error with InvalidRedirectURI or
+	// InvalidClientMetadata, or RateLimited if too many clients have registered from the source.
+	Register(ctx context.Context, m oidc.Metadata, from tenancy.Source) (oidc.Registration, error)
+}
+
+// Grants manages what people have granted.
+type Grants interface {
+	// Approve stores a person's consent and returns the code for the client. It returns Conflict if
+	// the consent's token has been used, and Invalid, which names the field, for limits that do not
+	// fit the organization.
+	Approve(ctx context.Context, p tenancy.Principal, c oidc.Consent) (code string, err error)
+	// List returns the person's own grants, newest first.
+	List(ctx context.Context, p tenancy.Principal) ([]oidc.Grant, error)
+	// ListAll returns all grants of the organization, newest first. Only administrators may call it.
+	ListAll(ctx context.Context, p tenancy.Principal) ([]oidc.Grant, error)
+	// Revoke ends a grant and all its tokens. A person may revoke their own, and an administrator
+	// every grant of the organization. It returns NotFound if there is none.
+	Revoke(ctx context.Context, p tenancy.Principal, grant string) error
+	// Authenticate returns the principal of an access token, or Unauthenticated. Forbidden means
+	// that the person or the organization has lost access.
+	Authenticate(ctx context.Context, accessToken string) (tenancy.Principal, error)
+	// UserInfo describes the person of an access token. It returns the errors of Authenticate.
+	UserInfo(ctx context.Context, accessToken string) (oidc.UserInfo, error)
+}
+
+// Apps manages the static application of an organization. Only administrators may call it.
+type Apps interface {
+	// App returns the organization's application, or NotFound.
+	App(ctx context.Context, p tenancy.Principal) (oidc.App, error)
+	// CreateApp stores an application and returns its secret, which is not shown again. It returns
+	// Conflict if there is one.
+	CreateApp(ctx context.Context, p tenancy.Principal, a oidc.App) (oidc.App, string, error)
+	// UpdateApp changes the name, description, picture and redirect URL.
+	UpdateApp(ctx context.Context, p tenancy.Principal, a oidc.App) (oidc.App, error)
+	// DeleteApp deletes the application, its grants and their tokens.
+	DeleteApp(ctx context.Context, p tenancy.Principal) error
+	// RotateAppSecret replaces the secret and returns the new one.
+	RotateAppSecret(ctx context.Context, p tenancy.Principal) (string, error)
+}
+
+// Devices logs devices in.
+type Devices interface {
+	StartDevice(ctx context.Context, clientID string, scopes oidc.Scopes) (oidc.Device, error)
+	// DeviceRequest returns what the device with a typed code asks for. It returns NotFound if the
+	// code is unknown or its time is over, and RateLimited after too many wrong codes.
+	DeviceRequest(ctx context.Context, p tenancy.Principal, userCode string) (oidc.AuthorizationRequest, error)
+	// AnswerDevice stores the person's answer. A nil consent denies.
+	AnswerDevice(ctx context.Context, p tenancy.Principal, userCode string, c *oidc.Consent) error
+	// PollDevice returns the tokens once the person has approved. Before that, it returns an
+	// oidc.Error with AuthorizationPending or SlowDown; later, AccessDenied or ExpiredToken.
+	PollDevice(ctx context.Context, deviceCode string) (oidc.Tokens, error)
+}

@@ -1,0 +1,37 @@
+package oidc
+
+// Code is an error code of RFC 6749, 7591, 8628 or 8707.
+type Code string
+
+// The error codes.
+const (
+	InvalidRequest          Code = "invalid_request"
+	InvalidClient           Code = "invalid_client"
+	InvalidGrant            Code = "invalid_grant"
+	UnauthorizedClient      Code = "unauthorized_client"
+	UnsupportedGrantType    Code = "unsupported_grant_type"
+	UnsupportedResponseType Code = "unsupported_response_type"
+	InvalidScope            Code = "invalid_scope"
+	InvalidTarget           Code = "invalid_target"
+	InvalidRedirectURI      Code = "invalid_redirect_uri"
+	InvalidClientMetadata   Code = "invalid_client_metadata"
+	InvalidToken            Code = "invalid_token"
+	AccessDenied            Code = "access_denied"
+	AuthorizationPending    Code = "authorization_pending"
+	SlowDown                Code = "slow_down"
+	ExpiredToken            Code = "expired_token"
+)
+
+// Error is an error that OAuth endpoints answer in their own form. Errors that are not about the
+// request, such as a database that cannot be reached, are faults.
+type Error struct {
+	Code Code
+	// Message is for the developer of the client. It has no secrets.
+	Message string
+}
+
+// Error implements error.
+func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
+
+// Fail returns an Error.
+func Fail(code Code, message string) *Error { return &Error{Code: code, Message: message} }

@@ -1,0 +1,245 @@
+// Package oidc defines the words and rules of the OAuth server, with which people let agents act
+// for them: clients, scopes, consents, grants and tokens. It does no I/O.
+package oidc
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"crier/platform/id"
+	"crier/tenancy"
+)
+
+// FamilyTag makes FamilyID a distinct type; see platform/id.
+type FamilyTag struct{}
+
+// FamilyID identifies a family of tokens: the tokens that one code or device code led to.
+type FamilyID = id.ID[FamilyTag]
+
+// The prefixes of what the server issues. After the prefix come 43 random base62 characters. Only
+// the SHA-256 of a code, token or secret is stored.
+const (
+	CodePrefix    = "crc_"
+	AccessPrefix  = "cra_"
+	RefreshPrefix = "crt_"
+	ClientPrefix  = "ccl_"
+	SecretPrefix  = "ccs_"
+	DevicePrefix  = "crd_"
+)
+
+// Lifetimes. The lifetime of an access token is a setting.
+const (
+	// CodeLife is how long a client has to exchange a code.
+	CodeLife = time.Minute
+	// RefreshIdle is how long a refresh token works if it is not used.
+	RefreshIdle = 30 * 24 * time.Hour
+	// DeviceLife is how long a person has to type in a device's code.
+	DeviceLife = 15 * time.Minute
+)
+
+// Scope is a permission that a client asks for.
+type Scope string
+
+// The scopes. ScopeWrite implies ScopeRead. ScopeOffline changes nothing, because every client gets
+// a refresh token.
+const (
+	ScopeRead    Scope = "mcp:read"
+	ScopeWrite   Scope = "mcp:write"
+	ScopeOffline Scope = "offline_access"
+)
+
+// Scopes is a set of scopes, in the order of AllScopes.
+type Scopes []Scope
+
+// AllScopes returns every scope.
+func AllScopes() Scopes { return Scopes{ScopeRead, ScopeWrite, ScopeOffline} }
+
+// ParseScopes returns the known scopes in a space-separated list. If the list names neither
+// ScopeRead nor ScopeWrite, the result has both.
+func ParseScopes(list string) Scopes {
+	named := strings.Fields(list)
+	all := AllScopes()
+	out := slices.DeleteFunc(slices.Clone(all), func(s Scope) bool { return !slices.Contains(named, string(s)) })
+	if out.Reads() {
+		return out
+	}
+	return slices.DeleteFunc(all, func(s Scope) bool { return s == ScopeOffline && !slices.Contains(out, s) })
+}
+
+// Reads reports whether the scopes let a client read.
+func (s Scopes) Reads() bool { return slices.Contains(s, ScopeRead) || s.Writes() }
+
+// Writes reports whether the scopes let a client change something.
+func (s Scopes) Writes() bool { return slices.Contains(s, ScopeWrite) }
+
+// Within returns the scopes that are also in other. ScopeWrite in other includes ScopeRead.
+func (s Scopes) Within(other Scopes) Scopes {
+	return slices.DeleteFunc(slices.Clone(s), func(x Scope) bool {
+		return !slices.Contains(other, x) && !(x == ScopeRead && other.Writes())
+	})
+}
+
+// String returns the scopes separated by spaces.
+func (s Scopes) String() string {
+	names := make([]string, len(s))
+	for i, x := range s {
+		names[i] = string(x)
+	}
+	return strings.Join(names, " ")
+}
+
+// ClientKind says where a client's description comes from.
+type ClientKind string
+
+// The kinds of client. The oauth_client table has a CHECK constraint with the same values.
+const (
+	// ClientRegistered clients registered themselves at /oauth/register.
+	ClientRegistered ClientKind = "registered"
+	// ClientDocument clients are described by a document at the URL that is their client id.
+	ClientDocument ClientKind = "document"
+	// ClientStatic clients were created by an administrator of an organization.
+	ClientStatic ClientKind = "static"
+)
+
+// AuthMethod is how a client authenticates at the token endpoint.
+type AuthMethod string
+
+// The methods. The oauth_client table has a CHECK constraint with the same values.
+const (
+	AuthNone  AuthMethod = "none"
+	AuthBasic AuthMethod = "client_secret_basic"
+	AuthPost  AuthMethod = "client_secret_post"
+)
+
+// Client is a program that can ask people for access.
+type Client struct {
+	ID tenancy.AgentID
+	// ClientID is the id on the wire. Examples: ccl_… and https://client.example/oauth.json
+	ClientID string
+	Kind     ClientKind
+	// Name is what the client calls itself. It is shown to people and proves nothing.
+	Name string
+	// URI is the client's home page, or empty.
+	URI          string
+	RedirectURIs []string
+	Auth         AuthMethod
+	// Scopes are what the client may ask for.
+	Scopes Scopes
+	// Org is the organization of a ClientStatic; zero for other kinds.
+	Org tenancy.OrgID
+}
+
+// Public reports whether the client has no secret.
+func (c Client) Public() bool { return c.Auth == AuthNone }
+
+// Metadata is what a client says of itself when it registers (RFC 7591), or in its document.
+type Metadata struct {
+	// ClientID is set in documents only.
+	ClientID      string   `json:"client_id,omitempty"`
+	Name          string   `json:"client_name,omitempty"`
+	URI           string   `json:"client_uri,omitempty"`
+	LogoURI       string   `json:"logo_uri,omitempty"`
+	RedirectURIs  []string `json:"redirect_uris,omitempty"`
+	Auth          string   `json:"token_endpoint_auth_method,omitempty"`
+	GrantTypes    []string `json:"grant_types,omitempty"`
+	ResponseTypes []string `json:"response_types,omitempty"`
+	Scope         string   `json:"scope,omitempty"`
+	// ApplicationType is read by nobody: the redirect rules are the same for all types.
+	ApplicationType string `json:"application_type,omitempty"`
+}
+
+// Registration is a client that has just registered.
+type Registration struct {
+	Client
+	// Secret is shown only now. It is empty for a public client.
+	Secret   string
+	IssuedAt time.Time
+}
+
+// AuthorizationRequest is what a client asks a person for, after it has been checked.
+type AuthorizationRequest struct {
+	Client Client
+	// RedirectURI is where the answer goes. RedirectSent is false if the client did not send it,
+	// which only a ClientStatic may do.
+	RedirectURI  string
+	RedirectSent bool
+	State        string
+	// Challenge is the S256 code challenge. Only a ClientStatic with a secret may omit it.
+	Challenge string
+	Scopes    Scopes
+	// Resource is the audience of the tokens: {BASE_URL}/mcp.
+	Resource string
+}
+
+// Limits narrow what an agent may do below what its person may do. The zero Limits do not.
+type Limits struct {
+	// Channels and Customers hold ids. If both are empty, the agent may use all channels. Otherwise,
+	// it may use only these channels and the channels of these customers.
+	Channels  []string
+	Customers []string
+	// MustAsk lets the agent write drafts only. A person must approve each before it is published.
+	MustAsk bool
+	// PostsPerDay is how many posts the agent may queue on one day of the organization; 0: no limit.
+	PostsPerDay int
+	// EndsAt is when the grant ends; nil: when somebody revokes it.
+	EndsAt *time.Time
+}
+
+// Consent is a person's answer to an authorization request.
+type Consent struct {
+	Request AuthorizationRequest
+	// Token is the consent page's single-use token. A second consent with it is refused.
+	Token  string
+	Scopes Scopes
+	Limits Limits
+}
+
+// Grant is a person's permission for a client to act for them in one organization.
+type Grant struct {
+	ID       tenancy.GrantID
+	Org      tenancy.OrgID
+	OrgName  string
+	Client   Client
+	Person   tenancy.PersonID
+	Email    string
+	Scopes   Scopes
+	Limits   Limits
+	Created  time.Time
+	LastUsed *time.Time
+}
+
+// App is an organization's static application.
+type App struct {
+	Client
+	Description string
+	Picture     string
+	CreatedAt   time.Time
+}
+
+// Tokens are issued for a code, a refresh token or a device code.
+type Tokens struct {
+	Access    string
+	Refresh   string
+	ExpiresIn time.Duration
+	Scopes    Scopes
+	Org       tenancy.OrgID
+}
+
+// UserInfo describes the person behind an access token.
+type UserInfo struct {
+	Person tenancy.PersonID
+	Email  string
+	Name   string
+	Org    tenancy.OrgID
+}
+
+// Device is a device log-in that has begun.
+type Device struct {
+	// Code is what the device polls with.
+	Code string
+	// UserCode is what the person types. Example: BCDF-GHJK
+	UserCode string
+	Expires  time.Duration
+	Interval time.Duration
+}
