@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -124,6 +125,15 @@ func (r request) path() string { return "/oauth/authorize?" + r.query.Encode() }
 // browse sends a browser's request, with the session as a cookie.
 func (p *person) browse(t testing.TB, method, path string, form url.Values, headers ...string) call.Answer {
 	t.Helper()
+	a, err := p.tryBrowse(t.Context(), method, path, form, headers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// tryBrowse is browse for a process that may be killed.
+func (p *person) tryBrowse(ctx context.Context, method, path string, form url.Values, headers ...string) (call.Answer, error) {
 	cookies := p.cookies
 	if p.session != "" {
 		cookies = append([]string{"auth=" + p.session}, cookies...)
@@ -137,11 +147,7 @@ func (p *person) browse(t testing.TB, method, path string, form url.Values, head
 		body = form.Encode()
 		all = append(all, "Content-Type", "application/x-www-form-urlencoded", "Origin", p.s.base)
 	}
-	a, err := call.Do(t.Context(), browserless(), method, p.s.base+path, body, append(all, headers...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return call.Do(ctx, browserless(), method, p.s.base+path, body, append(all, headers...)...)
 }
 
 // consentForm opens the authorize address and returns the form that approves.
@@ -237,19 +243,28 @@ func (a *app) refreshForm(token string) url.Values {
 // token calls the token endpoint, authenticated as the program registered.
 func (a *app) token(t testing.TB, form url.Values) call.Answer {
 	t.Helper()
+	answer, err := a.tryToken(t.Context(), form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// tryToken is token for a process that may be killed.
+func (a *app) tryToken(ctx context.Context, form url.Values) (call.Answer, error) {
 	form = maps.Clone(form)
-	var headers []string
+	headers := []string{"X-Forwarded-For", a.address, "Content-Type", "application/x-www-form-urlencoded"}
 	switch a.method {
 	case "client_secret_basic":
 		pair := url.QueryEscape(a.id) + ":" + url.QueryEscape(a.secret)
-		headers = []string{"Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(pair))}
+		headers = append(headers, "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
 	case "client_secret_post":
 		form.Set("client_id", a.id)
 		form.Set("client_secret", a.secret)
 	default:
 		form.Set("client_id", a.id)
 	}
-	return a.s.post(t, "/oauth/token", a.address, form, headers...)
+	return call.Do(ctx, browserless(), http.MethodPost, a.s.base+"/oauth/token", form.Encode(), headers...)
 }
 
 // good decodes tokens, and fails the test if the answer has none.
