@@ -6,6 +6,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -137,6 +138,9 @@ func TestFlow_GoSDK(t *testing.T) {
 	asked := 0
 	fetch := func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 		asked++
+		if asked > 1 {
+			return nil, errors.New("the person is not there")
+		}
 		p.inChromium(t, args.URL, callback.url, true, false)
 		q := <-callback.visits
 		return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
@@ -199,6 +203,9 @@ func TestFlow_GoSDK(t *testing.T) {
 	checkRefusedSoon(t, s.other, token.AccessToken)
 	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "service_list_channels"}); err == nil {
 		t.Error("after the revocation: got a result, want an error")
+	}
+	if asked != 2 {
+		t.Errorf("after the revocation: the person was asked %d times, want once more", asked-1)
 	}
 }
 
