@@ -55,7 +55,7 @@ func (r *Rates) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Bucket shares rates among processes; redis.Client implements it.
+// Bucket enforces rates that several processes share. redis.Client implements it.
 type Bucket interface {
 	// Take takes up to n tokens of the named rate. It returns how many tokens it took and how long
 	// it is until the next token is available. If Take returns an error, it may have taken some

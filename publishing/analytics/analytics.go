@@ -24,7 +24,7 @@ import (
 // Config configures Analytics.
 type Config struct {
 	// SnapshotRate is the maximum number of reads per second that TakeSnapshots starts for each
-	// server. Except in tests, it is the constant SnapshotRate.
+	// server. Outside tests, it is set to the constant SnapshotRate.
 	SnapshotRate float64
 }
 

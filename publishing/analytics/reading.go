@@ -259,7 +259,8 @@ func figuresOf(series []connector.Series, since, until, now time.Time) []publish
 	return out
 }
 
-// failed logs and stores why statistics could not be read, even if ctx has ended.
+// failed logs and stores the reason why statistics could not be read. It does so even if ctx has
+// ended.
 func (s *Analytics) failed(ctx context.Context, r reading, now time.Time, err error) {
 	s.deps.Log.WarnContext(ctx, "cannot read a channel's statistics",
 		"org", r.org(), "channel", r.of.Channel, "connector", r.access.Channel.Connector, "error", err)

@@ -20,7 +20,7 @@ type Retention struct {
 	Keys time.Duration `env:"IDEMPOTENCY_KEY_RETENTION, default=720h" doc:"How long an Idempotency-Key is kept; 0s: forever."`
 	// Events is how long a post's timeline is kept, counted from when the post ended.
 	Events time.Duration `env:"EVENT_RETENTION, default=4320h" doc:"How long a post's timeline is kept; 0s: forever."`
-	// Deleted is how long a deleted post is kept, counted from the deletion. The default is longer
+	// Deleted is how long a deleted post is kept, measured from its deletion. The default is longer
 	// than a billing month, because a month's quota counts the posts published in that month.
 	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=768h" doc:"How long a deleted post is kept; 0s: forever."`
 	// Deliveries is counted from the event.

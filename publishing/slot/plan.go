@@ -13,7 +13,7 @@ import (
 )
 
 // Plan returns a channel's queue plan. It returns NotFound if the channel does not exist. If this
-// server does not know the plan's time zone, the result contains no next slots.
+// server does not know the plan's time zone, the result contains no upcoming slots.
 func (s *Slots) Plan(ctx context.Context, p tenancy.Principal, channel string) (publishing.ChannelPlan, error) {
 	const op = "publishing.QueuePlan"
 	parsed, ok := id.Parse[publishing.ChannelTag](channel)

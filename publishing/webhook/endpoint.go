@@ -228,10 +228,10 @@ func (s *Webhooks) Update(
 	return w, err
 }
 
-// rotate replaces the secret of a locked endpoint with the given secret, or with a random one if
-// given is nil. It returns the endpoint and the secret. If the endpoint already has the given
-// secret, for example because a request was repeated, nothing changes. rotate returns Conflict if
-// too many earlier secrets still sign deliveries.
+// rotate replaces the secret of a locked endpoint with given, or with a random secret if given is
+// nil. It returns the endpoint and the secret. If the endpoint already has the given secret, for
+// example because a request was repeated, nothing changes. rotate returns Conflict if too many
+// earlier secrets still sign deliveries.
 func (s *Webhooks) rotate(
 	ctx context.Context, tx *db.Tx, org tenancy.OrgID, w publishing.Webhook, given *string,
 ) (_ publishing.Webhook, shown string, err error) {
@@ -313,10 +313,10 @@ func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook stri
 	return w, err
 }
 
-// RotateSecret replaces an endpoint's secret with the given secret, or with a random one if given
-// is nil. It returns the endpoint and the new secret, which is not shown again. Every later call is
-// signed with the new secret. Until the last time in the endpoint's PreviousUntil, calls are also
-// signed with the previous secret. Earlier secrets keep their own end times.
+// RotateSecret replaces an endpoint's secret with given, or with a random secret if given is nil.
+// It returns the endpoint and the new secret, which is not shown again. Every later call is signed
+// with the new secret. Until the last time in the endpoint's PreviousUntil, calls are also signed
+// with the previous secret. Earlier secrets keep their own end times.
 //
 // RotateSecret returns NotFound if the endpoint does not exist, Invalid if the given secret is
 // invalid, and Conflict if too many earlier secrets still sign deliveries.

@@ -29,8 +29,8 @@ const (
 // could be planted by another host in the same domain.
 const hostPrefix = "__Host-"
 
-// guarded returns the names of the cookies whose values the service trusts. They must therefore
-// have been set by this service. Over https, each of them is set twice: with hostPrefix for
+// guarded returns the names of the cookies whose values the service trusts, provided that it has
+// set them itself; see GuardCookies. Over https, each of them is set twice: with hostPrefix for
 // browsers, and without it for clients that know only the plain name.
 func guarded() []string { return []string{CookieAuth, CookiePerson, CookieState, CookieDevice} }
 

@@ -98,8 +98,8 @@ func ManagerEmail(ctx context.Context, tx *db.Tx, person tenancy.PersonID) (emai
 const reviewerOrgs = `-- publishing.ReviewerOrgs
 select distinct org_id from approval where reviewer_email = $1 limit $2`
 
-// ReviewerOrgs returns at most limit organizations that have requests with the given reviewer's
-// address.
+// ReviewerOrgs returns at most limit organizations that have requests addressed to the reviewer
+// with the given email address.
 func ReviewerOrgs(ctx context.Context, d *db.DB, email string, limit int) (out []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
 		b.Queue(reviewerOrgs, email, limit).Query(db.Into(&out, pgx.RowTo[tenancy.OrgID]))

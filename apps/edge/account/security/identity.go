@@ -50,7 +50,7 @@ func (a *API) identities(ctx context.Context, _ *struct{}) (*identitiesOutput, e
 // longer sign in with that identity.
 func (a *API) UnlinkIdentity() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Security", "Unlink an identity", 404, 409),
-		"409 means that you could no longer sign in without this identity. Set a password first."), a.unlinkIdentity)
+		"409 means that you would have no other way to sign in. Set a password first."), a.unlinkIdentity)
 }
 
 func (a *API) unlinkIdentity(ctx context.Context, in *record.PathID) (*record.IDOutput, error) {
