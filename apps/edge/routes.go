@@ -456,6 +456,7 @@ func pageRoutes(e endpoints) []line {
 		built("docs-page", e.docs.GetPage(), none.at("GET /docs/{page}", quick)),
 		built("docs-console-file", e.docs.GetConsoleFile(), none.at("GET /docs/console/{file}", quick)),
 		built("docs-manual-page", e.docs.GetManualPage(), none.at("GET /docs/{chapter}/{page}", quick)),
+		built("llms", e.docs.GetLLMs(), none.at("GET /llms.txt", quick)),
 		built("openapi", e.docs.GetDocument(), none.at("GET /openapi.json", quick)),
 		built("public-openapi", e.docs.GetPublicDocument(), none.at("GET /public/v1/openapi.json", quick)),
 		built("sandbox", e.dev.Sandbox(), none.at("GET /sandbox", quick)),
