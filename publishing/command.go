@@ -319,6 +319,8 @@ type Checked struct {
 	// Connector and Name are those of the channel. They are empty if the channel does not exist.
 	Connector string
 	Name      string
+	// Zone is the channel's time zone. It is empty if the channel does not exist.
+	Zone string
 	// Problems are human-readable sentences. A valid entry has none.
 	Problems []string
 	// SettingsProblem is set if any of the problems concerns the settings.
