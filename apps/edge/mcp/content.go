@@ -28,7 +28,7 @@ func parts() *schema {
 		"attachments": list("Ids or URLs from "+toolUpload+".", str("Id or URL.")).between(0, publishing.MaxAttachments),
 		"altTexts":    list("Descriptions of the attachments, in the same order.", blankText("Description.")).between(0, publishing.MaxAttachments),
 		"delay":       whole("Minutes after the previous part.", 0, publishing.MaxDelay),
-	})).between(1, publishing.MaxParts)
+	}).as("A part.")).between(1, publishing.MaxParts)
 }
 
 func blankText(description string) *schema {

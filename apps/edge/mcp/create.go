@@ -69,7 +69,7 @@ func (a *API) createPost() *tool {
 		"settings":         settings(),
 		"shortLink":        flag("Has no effect."),
 		"isPremium":        flag("Has no effect."),
-	}, "integrationId", "type", "postsAndComments")
+	}, "integrationId", "type", "postsAndComments").as("A post on one channel.")
 	created := object("A post.", withMoment(properties{
 		"postId": str("Post id. Absent in a dry run."), "integration": str("Channel id."),
 		"state": oneOf("State, or what it would be.", "DRAFT", "QUEUE"),
@@ -251,22 +251,17 @@ func (a *API) dryRun(ctx context.Context, c *call, in createInput, cmd publishin
 	for _, r := range results {
 		valid = valid && len(r.Problems) == 0
 	}
-	zones := make([]string, len(results))
 	if valid || cmd.Type == publishing.CreateDraft {
-		would, err := a.deps.Posts.Create(ctx, c.p, cmd)
-		if err != nil {
+		if _, err := a.deps.Posts.Create(ctx, c.p, cmd); err != nil {
 			return answer{}, createFailure(c, in, err)
-		}
-		for i := range would.Created {
-			zones[i] = would.Created[i].Zone
 		}
 	}
 	out := make([]createdAnswer, 0, len(results))
 	for i, r := range results {
 		out = append(out, createdAnswer{
-			Integration: r.ID, State: stateAfter(cmd.Type), moment: momentIn(c.dateOf(in.Posts[i]), zones[i]),
+			Integration: r.ID, State: stateAfter(cmd.Type), moment: momentIn(c.dateOf(in.Posts[i]), r.Zone),
 			Check: &checkAnswer{
-				Valid: len(r.Problems) == 0, Problems: slices.Concat([]string{}, r.Problems), Length: r.Length,
+				Valid: len(r.Problems) == 0, Problems: append([]string{}, r.Problems...), Length: r.Length,
 				MaximumCharacters: r.MaxLength,
 			},
 		})

@@ -91,6 +91,12 @@ func (s *schema) between(least, most int) *schema {
 	return s
 }
 
+// as sets the description.
+func (s *schema) as(description string) *schema {
+	s.Description = description
+	return s
+}
+
 // standard sets the value that applies if the argument is absent.
 func (s *schema) standard(value any) *schema {
 	s.Default = value

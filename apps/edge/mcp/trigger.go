@@ -22,7 +22,7 @@ type pair struct {
 func pairs(description string) *schema {
 	s := list(description, arguments(properties{
 		"key": str("Key."), "value": anything("Value."),
-	}, "key", "value")).between(0, maxPairs)
+	}, "key", "value").as("A key with its value.")).between(0, maxPairs)
 	s.pairs = true
 	return s
 }
