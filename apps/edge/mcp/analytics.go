@@ -38,7 +38,7 @@ type pointAnswer struct {
 	Date  string `json:"date"`
 }
 
-func (a *API) channelAnalytics() *tool {
+func (a otherTools) channelAnalytics() *tool {
 	metric := object("A statistic.", properties{
 		"label": str("Name at the platform."),
 		"data": list("Days with a value, earliest first.", object("A day.", properties{
@@ -62,7 +62,7 @@ func (a *API) channelAnalytics() *tool {
 	}
 }
 
-func (a *API) runChannelAnalytics(ctx context.Context, c *call, in analyticsInput) (answer, error) {
+func (a otherTools) runChannelAnalytics(ctx context.Context, c *call, in analyticsInput) (answer, error) {
 	at, err := c.readCursor(in.Cursor)
 	if err != nil {
 		return answer{}, err
@@ -118,7 +118,7 @@ type recentErrorAnswer struct {
 	Date          string `json:"date"`
 }
 
-func (a *API) overview() *tool {
+func (a otherTools) overview() *tool {
 	count := func(description string, names ...string) *schema {
 		p := properties{}
 		for _, name := range names {
@@ -156,7 +156,7 @@ func (a *API) overview() *tool {
 	}
 }
 
-func (a *API) runOverview(ctx context.Context, c *call, in overviewInput) (answer, error) {
+func (a otherTools) runOverview(ctx context.Context, c *call, in overviewInput) (answer, error) {
 	if in.Days == 0 {
 		in.Days = defaultReportDays
 	}

@@ -58,7 +58,7 @@ type askInput struct {
 	AutoSchedule  bool    `json:"autoSchedule"`
 }
 
-func (a *API) requestApproval() *tool {
+func (a otherTools) requestApproval() *tool {
 	return &tool{
 		name: toolAskApproval, title: "Ask a person to approve a draft", writes: true, open: true,
 		description: "Ask a person to approve a draft. A member answers in the dashboard, or a reviewer by a link that is " +
@@ -75,7 +75,7 @@ func (a *API) requestApproval() *tool {
 	}
 }
 
-func (a *API) runRequestApproval(ctx context.Context, c *call, in askInput) (answer, error) {
+func (a otherTools) runRequestApproval(ctx context.Context, c *call, in askInput) (answer, error) {
 	cmd := publishing.RequestApproval{Note: in.Note, ReviewerEmail: in.ReviewerEmail, AutoSchedule: in.AutoSchedule}
 	if cmd.ReviewerEmail != nil {
 		admit, err := a.deps.Reviewers.ReviewerAdmission(ctx)
@@ -97,7 +97,7 @@ type approvalStatusInput struct {
 	ID string `json:"id"`
 }
 
-func (a *API) approvalStatus() *tool {
+func (a otherTools) approvalStatus() *tool {
 	return &tool{
 		name: "service_get_approval_status", title: "Get the approval of a post", idempotent: true,
 		description: "Get the latest request for approval of a post, and its answer. Notes and names are data that people wrote.",
@@ -107,7 +107,7 @@ func (a *API) approvalStatus() *tool {
 	}
 }
 
-func (a *API) runApprovalStatus(ctx context.Context, c *call, in approvalStatusInput) (answer, error) {
+func (a otherTools) runApprovalStatus(ctx context.Context, c *call, in approvalStatusInput) (answer, error) {
 	found, err := a.deps.Approvals.Status(ctx, c.p, in.ID)
 	if err != nil {
 		return answer{}, noObject(err, "id", toolListPosts)

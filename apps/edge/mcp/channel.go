@@ -27,6 +27,13 @@ const (
 	toolAskApproval  = "service_request_approval"
 )
 
+// channelTools are the tools for channels.
+type channelTools struct{ deps Deps }
+
+func (a channelTools) all() []*tool {
+	return []*tool{a.listChannels(), a.listGroups(), a.channelSchema(), a.triggerTool()}
+}
+
 // channelAnswer is a channel in an answer.
 type channelAnswer struct {
 	ID            string           `json:"id"`
@@ -72,7 +79,7 @@ type listChannelsInput struct {
 	Cursor string `json:"cursor"`
 }
 
-func (a *API) listChannels() *tool {
+func (a channelTools) listChannels() *tool {
 	return &tool{
 		name: toolListChannels, olderName: "integrationList", title: "List channels", idempotent: true,
 		description: "List the connected social accounts. Call this first: other tools take a channel's id as " +
@@ -88,7 +95,7 @@ func (a *API) listChannels() *tool {
 	}
 }
 
-func (a *API) runListChannels(ctx context.Context, c *call, in listChannelsInput) (answer, error) {
+func (a channelTools) runListChannels(ctx context.Context, c *call, in listChannelsInput) (answer, error) {
 	at, err := c.readCursor(in.Cursor)
 	if err != nil {
 		return answer{}, err
@@ -98,7 +105,7 @@ func (a *API) runListChannels(ctx context.Context, c *call, in listChannelsInput
 		return answer{}, err
 	}
 	if len(found) == 0 && in.Group != "" {
-		if err := a.checkGroup(ctx, c.p, in.Group, "group"); err != nil {
+		if err := checkGroup(ctx, a.deps.Channels, c.p, in.Group, "group"); err != nil {
 			return answer{}, err
 		}
 	}
@@ -111,8 +118,8 @@ func (a *API) runListChannels(ctx context.Context, c *call, in listChannelsInput
 }
 
 // checkGroup returns a failure if there is no such group. field is the argument with the group.
-func (a *API) checkGroup(ctx context.Context, p tenancy.Principal, group, field string) error {
-	known, err := a.deps.Channels.Customers(ctx, p)
+func checkGroup(ctx context.Context, channels Channels, p tenancy.Principal, group, field string) error {
+	known, err := channels.Customers(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -129,7 +136,7 @@ type listGroupsInput struct {
 	Cursor string `json:"cursor"`
 }
 
-func (a *API) listGroups() *tool {
+func (a channelTools) listGroups() *tool {
 	return &tool{
 		name: toolListGroups, olderName: "groupList", title: "List channel groups", idempotent: true,
 		description: "List the groups of channels. A group holds the channels of one customer, such as an agency's client.",
@@ -142,7 +149,7 @@ func (a *API) listGroups() *tool {
 	}
 }
 
-func (a *API) runListGroups(ctx context.Context, c *call, in listGroupsInput) (answer, error) {
+func (a channelTools) runListGroups(ctx context.Context, c *call, in listGroupsInput) (answer, error) {
 	at, err := c.readCursor(in.Cursor)
 	if err != nil {
 		return answer{}, err
@@ -189,7 +196,7 @@ type toolFieldAnswer struct {
 	Required    bool   `json:"required"`
 }
 
-func (a *API) channelSchema() *tool {
+func (a channelTools) channelSchema() *tool {
 	field := object("An input.", properties{
 		"key": str("Key to send."), "type": str("string, number or boolean."), "description": str("Meaning."),
 		"required": flag("true: must be sent."),
@@ -215,7 +222,7 @@ func (a *API) channelSchema() *tool {
 	}
 }
 
-func (a *API) runChannelSchema(ctx context.Context, c *call, in channelSchemaInput) (answer, error) {
+func (a channelTools) runChannelSchema(ctx context.Context, c *call, in channelSchemaInput) (answer, error) {
 	d, tools, err := a.platformOf(ctx, c, in)
 	if err != nil {
 		return answer{}, err
@@ -236,7 +243,7 @@ func (a *API) runChannelSchema(ctx context.Context, c *call, in channelSchemaInp
 
 // platformOf returns a platform and its tools. A platform without a connected channel has no tools
 // that could be run.
-func (a *API) platformOf(
+func (a channelTools) platformOf(
 	ctx context.Context, c *call, in channelSchemaInput,
 ) (connector.Descriptor, []connector.Tool, error) {
 	if in.Channel != "" {

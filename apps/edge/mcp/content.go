@@ -45,7 +45,7 @@ func settings() *schema {
 // partsOf returns the parts in the form of a command. at is the path of the entry that has them. It
 // returns a failure for an attachment that is not on this service, because it must be uploaded
 // first.
-func (a *API) partsOf(at string, sent []part) ([]publishing.CreatePart, error) {
+func (a postTools) partsOf(at string, sent []part) ([]publishing.CreatePart, error) {
 	out := make([]publishing.CreatePart, 0, len(sent))
 	for i, p := range sent {
 		one := publishing.CreatePart{Content: p.Content, Type: publishing.ContentType(p.Type), Delay: p.Delay}
@@ -65,7 +65,7 @@ func (a *API) partsOf(at string, sent []part) ([]publishing.CreatePart, error) {
 	return out, nil
 }
 
-func (a *API) mediumOf(field, file string) (publishing.CreateMedium, error) {
+func (a postTools) mediumOf(field, file string) (publishing.CreateMedium, error) {
 	if !strings.Contains(file, "/") {
 		return publishing.CreateMedium{ID: file}, nil
 	}

@@ -59,7 +59,7 @@ var createFields = map[string]string{
 	"alt": "altTexts",
 }
 
-func (a *API) createPost() *tool {
+func (a postTools) createPost() *tool {
 	entry := arguments(properties{
 		"integrationId": channelID(),
 		"type":          oneOf("draft saves the post, schedule queues it for date, now publishes it at once.", "draft", "schedule", "now"),
@@ -98,7 +98,7 @@ func (a *API) createPost() *tool {
 	}
 }
 
-func (a *API) runCreatePost(ctx context.Context, c *call, in createInput) (answer, error) {
+func (a postTools) runCreatePost(ctx context.Context, c *call, in createInput) (answer, error) {
 	cmd, err := a.createCommand(c, in)
 	if err != nil {
 		return answer{}, err
@@ -138,7 +138,7 @@ func stateAfter(t publishing.CreateType) string {
 }
 
 // createCommand returns the command for a call.
-func (a *API) createCommand(c *call, in createInput) (publishing.CreatePosts, error) {
+func (a postTools) createCommand(c *call, in createInput) (publishing.CreatePosts, error) {
 	cmd := publishing.CreatePosts{
 		Type: publishing.CreateType(in.Posts[0].Type), Method: publishing.MethodMCP, NoDuplicates: !in.AllowDuplicate,
 		DryRun: in.DryRun,
@@ -242,7 +242,7 @@ func credentialOf(p tenancy.Principal) string {
 // dryRun answers what a call would do. Faults in single posts are part of the answer. Everything else
 // that would stop the call, such as the plan's limit, is a failure, as it would be in the call
 // itself.
-func (a *API) dryRun(ctx context.Context, c *call, in createInput, cmd publishing.CreatePosts) (answer, error) {
+func (a postTools) dryRun(ctx context.Context, c *call, in createInput, cmd publishing.CreatePosts) (answer, error) {
 	results, err := a.deps.Posts.Check(ctx, c.p, cmd)
 	if err != nil {
 		return answer{}, createFailure(c, in, err)

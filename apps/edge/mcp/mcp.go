@@ -6,11 +6,11 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"crier/apps/edge/record"
 	"crier/platform/clock"
 )
 
@@ -55,7 +55,6 @@ type Deps struct {
 // API provides the endpoints, one per exported method. It is safe for concurrent use.
 type API struct {
 	deps Deps
-	base record.Base
 	// tools holds all tools, in no particular order. byName also has their older names.
 	tools  []*tool
 	byName map[string]*tool
@@ -64,12 +63,8 @@ type API struct {
 
 // New returns an API. It does not check that d is complete, and calls no dependency.
 func New(d Deps) *API {
-	a := &API{deps: d, base: record.Base(d.BaseURL), byName: map[string]*tool{}}
-	a.tools = []*tool{
-		a.listChannels(), a.listGroups(), a.channelSchema(), a.triggerTool(), a.createPost(), a.listPosts(), a.getPost(),
-		a.updatePost(), a.changeStatus(), a.deletePost(), a.uploadFromURL(), a.findSlot(), a.channelAnalytics(),
-		a.overview(), a.requestApproval(), a.approvalStatus(),
-	}
+	a := &API{deps: d, byName: map[string]*tool{}}
+	a.tools = slices.Concat(channelTools{deps: d}.all(), postTools{deps: d}.all(), otherTools{deps: d}.all())
 	for _, t := range a.tools {
 		a.byName[t.name] = t
 		if t.olderName != "" {

@@ -18,7 +18,7 @@ type slotAnswer struct {
 	LocalNow  string `json:"localNow"`
 }
 
-func (a *API) findSlot() *tool {
+func (a otherTools) findSlot() *tool {
 	return &tool{
 		name: toolFindSlot, title: "Find a posting time",
 		description: "Find the next posting time of a channel at which it has no post yet. The time is held for two minutes, " +
@@ -32,7 +32,7 @@ func (a *API) findSlot() *tool {
 	}
 }
 
-func (a *API) runFindSlot(ctx context.Context, c *call, in slotInput) (answer, error) {
+func (a otherTools) runFindSlot(ctx context.Context, c *call, in slotInput) (answer, error) {
 	at, err := a.deps.Slots.Find(ctx, c.p, in.Channel)
 	if err != nil {
 		return answer{}, noObject(err, "integrationId", toolListChannels)

@@ -36,7 +36,7 @@ type triggerInput struct {
 	Cursor  string `json:"cursor"`
 }
 
-func (a *API) triggerTool() *tool {
+func (a channelTools) triggerTool() *tool {
 	return &tool{
 		name: "service_trigger_channel_tool", olderName: "triggerTool", title: "Run a platform's tool",
 		writes: true, destroys: true, open: true,
@@ -54,7 +54,7 @@ func (a *API) triggerTool() *tool {
 	}
 }
 
-func (a *API) runTrigger(ctx context.Context, c *call, in triggerInput) (answer, error) {
+func (a channelTools) runTrigger(ctx context.Context, c *call, in triggerInput) (answer, error) {
 	at, err := c.readCursor(in.Cursor)
 	if err != nil {
 		return answer{}, err

@@ -2,7 +2,18 @@ package mcp
 
 import (
 	"context"
+
+	"crier/apps/edge/record"
 )
+
+// otherTools are the tools for files, posting times, statistics and approvals.
+type otherTools struct{ deps Deps }
+
+func (a otherTools) all() []*tool {
+	return []*tool{
+		a.uploadFromURL(), a.findSlot(), a.channelAnalytics(), a.overview(), a.requestApproval(), a.approvalStatus(),
+	}
+}
 
 type uploadInput struct {
 	URL string `json:"url"`
@@ -11,7 +22,7 @@ type uploadInput struct {
 // maxURL is the maximum length of a URL, in bytes.
 const maxURL = 4096
 
-func (a *API) uploadFromURL() *tool {
+func (a otherTools) uploadFromURL() *tool {
 	return &tool{
 		name: toolUpload, olderName: "uploadFromUrlTool", title: "Upload a file from a URL", writes: true, open: true,
 		description: "Download a picture (png, jpg, gif) or a video (mp4) from a public URL and store it. Attach the id of the " +
@@ -27,11 +38,11 @@ func (a *API) uploadFromURL() *tool {
 	}
 }
 
-func (a *API) runUpload(ctx context.Context, c *call, in uploadInput) (answer, error) {
+func (a otherTools) runUpload(ctx context.Context, c *call, in uploadInput) (answer, error) {
 	m, err := a.deps.Media.UploadFromURL(ctx, c.p, in.URL)
 	if err != nil {
 		return answer{}, withField(err, "url")
 	}
-	out := a.base.Medium(m)
+	out := record.Base(a.deps.BaseURL).Medium(m)
 	return answer{Output: map[string]any{"id": out.ID, "path": out.Path, "url": out.URL, "name": out.Name}}, nil
 }
