@@ -74,10 +74,21 @@ type CreatePosts struct {
 	Method CreationMethod
 	// IdempotencyKey is empty for a request without one.
 	IdempotencyKey string
+	// ReplayFor is how long a request with the same key gets the stored result. 0 means as long as
+	// the result is stored.
+	ReplayFor time.Duration
 	// RequestHash is the SHA-256 hash of the method, path and body. It distinguishes a repeated
 	// request from a different request with the same key.
 	RequestHash []byte
+	// NoDuplicates rejects a post if its channel already has a post with the same text that is less
+	// than DuplicateTime away.
+	NoDuplicates bool
+	// DryRun checks everything but stores nothing.
+	DryRun bool
 }
+
+// DuplicateTime is the time between two posts that NoDuplicates compares.
+const DuplicateTime = 24 * time.Hour
 
 // CreateEntry requests a post on one channel.
 type CreateEntry struct {
@@ -85,6 +96,8 @@ type CreateEntry struct {
 	Channel string
 	// Group is the id of an existing group of posts to replace, or empty to create a new post.
 	Group string
+	// Date is the date of this entry, in UTC. The zero time means the date of the command.
+	Date  time.Time
 	Parts []CreatePart
 	// Settings is a JSON object, or nil.
 	Settings json.RawMessage
@@ -119,8 +132,8 @@ func (c CreatePosts) Validate() error {
 	}
 	if c.Date.IsZero() {
 		add("date", "must be an ISO 8601 date, for example 2026-01-02T15:04:05Z")
-	} else if y := c.Date.Year(); y < 2000 || y > 2200 {
-		add("date", "must be between the years 2000 and 2200")
+	} else if !inYears(c.Date) {
+		add("date", yearsRule)
 	}
 	c.Repeat.validate(c.Date, add)
 	if len(c.Tags) > MaxPostTags {
@@ -158,7 +171,15 @@ func (c CreatePosts) Validate() error {
 	return faults.Err("publishing.CreatePosts", "The post is not valid.")
 }
 
+// yearsRule is the rule for dates that inYears rejects.
+const yearsRule = "must be between the years 2000 and 2200"
+
+func inYears(t time.Time) bool { return t.Year() >= 2000 && t.Year() <= 2200 }
+
 func (e CreateEntry) validate(at string, add func(name, format string, args ...any)) {
+	if !e.Date.IsZero() && !inYears(e.Date) {
+		add(at+".date", yearsRule)
+	}
 	if e.Channel == "" {
 		add(at+".channel", "is required")
 	}
@@ -208,6 +229,10 @@ func (v CreatePart) textSize() int {
 type Created struct {
 	Post    PostID
 	Channel ChannelID
+	// Date is when the post is to be published. It is zero for a post of type CreateNow.
+	Date time.Time
+	// Zone is the channel's time zone, in the format that tenancy.LoadZone accepts.
+	Zone string
 	// Approval describes how the entry affected the approval of the post that it replaces.
 	Approval ApprovalEffect
 }
@@ -294,6 +319,8 @@ type Checked struct {
 	// Connector and Name are those of the channel. They are empty if the channel does not exist.
 	Connector string
 	Name      string
+	// Zone is the channel's time zone. It is empty if the channel does not exist.
+	Zone string
 	// Problems are human-readable sentences. A valid entry has none.
 	Problems []string
 	// SettingsProblem is set if any of the problems concerns the settings.

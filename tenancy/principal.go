@@ -78,6 +78,9 @@ type Agent struct {
 	Name string
 	// Write means that the agent may change something. Every agent may read.
 	Write bool
+	// WriteDeclined means that the agent asked to write, and its person allowed it to read only. It
+	// is never set together with Write.
+	WriteDeclined bool
 	// Limits restricts the agent further than its person's role does. It is nil if the person set no
 	// limits.
 	Limits *AgentLimits

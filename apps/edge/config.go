@@ -53,6 +53,10 @@ type Config struct {
 	MobileScheme string `env:"MOBILE_APP_SCHEME" doc:"URL that opens the mobile app after a sign-in started there, such as crier://callback."`
 	// AppLimit is counted in fixed windows of one minute.
 	AppLimit int `env:"APP_LIMIT, default=600" doc:"Maximum number of requests a minute per session."`
+	// MCPOrigins lists origins in the form that browsers send. Example: https://agent.example
+	MCPOrigins []string `env:"MCP_ORIGINS" doc:"Origins, besides the service's own, whose pages can call the MCP server."`
+	// MCPKeyInPath puts API keys into URLs, where proxies may log them.
+	MCPKeyInPath bool `env:"MCP_KEY_IN_PATH, default=false" doc:"Also accept API keys at /mcp/{apiKey}, for MCP clients that cannot send headers."`
 	// MonitorToken must have at least 16 characters. If it is empty, /monitor/queue is served only
 	// on METRICS_LISTEN.
 	MonitorToken secret.Text `env:"MONITOR_TOKEN" doc:"X-Monitor-Token value that allows access to /monitor/queue on the public address."`
@@ -85,6 +89,12 @@ func (c Config) Validate() error {
 	}
 	if c.MobileScheme != "" && !isAppAddress(c.MobileScheme) {
 		faults.Add("MOBILE_APP_SCHEME", "must be the URL of an app, such as crier://callback")
+	}
+	for _, o := range c.MCPOrigins {
+		if u, err := url.Parse(o); err != nil || u.Host == "" || origin(o) != o {
+			faults.Add("MCP_ORIGINS", "must be origins such as https://agent.example, separated by commas, without a path")
+			break
+		}
 	}
 	if _, err := parseProxies(c.TrustedProxies); err != nil {
 		faults.Add("TRUSTED_PROXIES", err.Error())

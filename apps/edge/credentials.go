@@ -19,6 +19,10 @@ const (
 	// apiKey requires an API key in the Authorization header. The request counts toward the limit
 	// of the key's organization.
 	apiKey Credential = "api key"
+	// agent requires an API key or an access token in the Authorization header, as a bearer token.
+	// The request counts toward the limit of the credential's organization. Errors have the form
+	// that MCP clients understand.
+	agent Credential = "agent"
 	// member requires a session, in the auth header or the auth cookie. The request counts toward
 	// the session's limit. If an unsafe request names an organization in showorg, the person must
 	// be a member of that organization.
@@ -49,6 +53,7 @@ type audience string
 const (
 	anybody  audience = "anybody"
 	programs audience = "programs" // an API key
+	agents   audience = "agents"   // an API key or an access token, as a bearer token
 	members  audience = "members"  // a session and an organization
 	people   audience = "people"   // a session
 )
@@ -80,6 +85,7 @@ var credentials = map[Credential]rules{
 	operator:         {audience: anybody, find: nothing, again: never},
 	optionalSession:  {audience: anybody, find: liveSession, again: sessionAgain},
 	apiKey:           {audience: programs, find: key, again: keyAgain},
+	agent:            {audience: agents, find: bearer, again: bearerAgain, needs: []condition{hasAccess}},
 	person:           {audience: people, find: anySession, again: sessionAgain},
 	member:           {audience: members, find: sessionOfMember, again: sessionAgain, needs: []condition{hasAccess}},
 	memberWithoutMFA: {audience: members, find: sessionOfMember, again: sessionAgain, needs: []condition{hasJoined}},
@@ -102,6 +108,11 @@ func key(s *Server) []fiber.Handler        { return []fiber.Handler{s.authentica
 func anySession(s *Server) []fiber.Handler { return []fiber.Handler{s.session.Session} }
 func sameSite(s *Server) []fiber.Handler   { return []fiber.Handler{s.session.CheckSignInOrigin} }
 
+// bearer also checks which page sent the request, before it looks up the credential.
+func bearer(s *Server) []fiber.Handler {
+	return []fiber.Handler{s.mcp.Guard, s.mcp.Authenticate, s.admit}
+}
+
 func sessionOfMember(s *Server) []fiber.Handler {
 	return []fiber.Handler{s.session.Session, s.session.Member}
 }
@@ -112,4 +123,5 @@ func liveSession(s *Server) []fiber.Handler {
 
 func never(*Server) func(*fiber.Ctx) error          { return nil }
 func keyAgain(s *Server) func(*fiber.Ctx) error     { return s.authenticateKey }
+func bearerAgain(s *Server) func(*fiber.Ctx) error  { return s.mcp.AuthenticateAgain }
 func sessionAgain(s *Server) func(*fiber.Ctx) error { return s.session.Confirm }

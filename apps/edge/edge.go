@@ -17,6 +17,7 @@ import (
 
 	"crier/apps/edge/admission"
 	"crier/apps/edge/dev"
+	"crier/apps/edge/mcp"
 	"crier/apps/edge/monitor"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
@@ -33,6 +34,7 @@ type Server struct {
 	lines     *route.Table // the same routes with their handlers, and the OpenAPI document
 	gate      *admission.Gate
 	session   *session.Guard
+	mcp       *mcp.API
 	monitor   *monitor.API
 	clients   *clients
 	draining  atomic.Bool
@@ -78,7 +80,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 const interfaceVersion = "1.0.1"
 
 // describeService adds the service's description to the document. It also adds the security schemes
-// key, cookie and session, to which the routes refer.
+// key, cookie, session and bearer, to which the routes refer.
 func (s *Server) describeService(doc *huma.OpenAPI) {
 	doc.Info.Description = "Publish posts to social platforms, on time and once.\n\nSigned webhooks report what " +
 		"happens to posts. /docs/webhooks describes the events, deliveries and signatures, and /docs has the guides."
@@ -89,6 +91,8 @@ func (s *Server) describeService(doc *huma.OpenAPI) {
 			Description: "The dashboard session. Requests that change something must come from the service's own " +
 				"pages. Over https, the session is also set in the cookie __Host-auth, which takes precedence."},
 		"session": {Type: "apiKey", In: "header", Name: "auth", Description: "The same session in a header."},
+		"bearer": {Type: "http", Scheme: "bearer",
+			Description: "An API key or an access token, after Bearer in the Authorization header."},
 	}
 }
 
@@ -103,7 +107,7 @@ func (s *Server) buildApp() {
 	})
 	s.app.Use(
 		s.newObserver().observe, s.recovering(), s.clients.warn, s.session.GuardCookies, s.clients.note, s.secureHeaders, s.cors(),
-		checkQuery,
+		s.mcp.CORS(), checkQuery,
 	)
 	s.lines.Mount(s.app)
 	server := s.app.Server()

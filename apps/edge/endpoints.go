@@ -2,6 +2,7 @@ package edge
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,6 +30,7 @@ import (
 	webhookapi "crier/apps/edge/api/webhook"
 	"crier/apps/edge/dev"
 	"crier/apps/edge/docs"
+	"crier/apps/edge/mcp"
 	"crier/apps/edge/monitor"
 	"crier/apps/edge/record"
 	"crier/apps/edge/session"
@@ -36,7 +38,7 @@ import (
 	"crier/platform/clock"
 )
 
-// Deps holds the services and ports that a Server uses. Only Attempts, Windows, AccountKey,
+// Deps holds the services and ports that a Server uses. Only Tokens, Attempts, Windows, AccountKey,
 // SandboxURL and DevMail are optional.
 type Deps struct {
 	Posts     Posts
@@ -51,8 +53,10 @@ type Deps struct {
 	// Notifications provides the notification bell's entries.
 	Notifications notificationapi.Notifications
 	Accounts      Accounts
-	Plans         billing.Plans
-	Limiter       Limiter
+	// Tokens finds the principals of access tokens. If it is nil, all access tokens are refused.
+	Tokens  mcp.Authenticator
+	Plans   billing.Plans
+	Limiter Limiter
 	// Attempts counts logins across all processes. If it is nil, this process counts its own
 	// logins.
 	Attempts admission.Attempts
@@ -89,6 +93,7 @@ type endpoints struct {
 	docs         *docs.API
 	instance     *instanceapi.API
 	key          *keyapi.API
+	mcp          *mcp.API
 	media        *mediaapi.API
 	monitor      *monitor.API
 	notification *notificationapi.API
@@ -142,6 +147,12 @@ func (s *Server) newEndpoints() endpoints {
 			Accounts: d.Accounts, Plans: d.Plans, Gate: s.gate, Cookies: cookies, Log: d.Log,
 		}),
 		key: keyapi.New(keyapi.Deps{Accounts: d.Accounts, Gate: s.gate, Clock: d.Clock}),
+		mcp: mcp.New(mcp.Deps{
+			BaseURL: s.cfg.Base(), BillingURL: s.cfg.Frontend() + "/billing", LookupTime: s.cfg.Timeout,
+			Origins: slices.Concat(s.origins(), s.cfg.MCPOrigins), Keys: d.Accounts, Tokens: d.Tokens, Posts: d.Posts,
+			Channels: d.Channels, Slots: d.Slots, Media: d.Media, Approvals: d.Approvals, Reviewers: s.gate,
+			Analytics: d.Analytics, Clock: d.Clock, Log: d.Log, Version: d.Version,
+		}),
 		media: mediaapi.New(mediaapi.Deps{
 			Base: base, UploadLimit: s.cfg.UploadLimit, StreamTimeout: s.cfg.UploadTimeout, Media: d.Media, Files: d.Media,
 			Transfers: s.transfers, Gate: s.gate,

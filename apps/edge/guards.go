@@ -5,6 +5,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"crier/apps/edge/mcp"
 	"crier/apps/edge/session"
 	"crier/platform/fault"
 )
@@ -68,6 +69,10 @@ var (
 	fetch = Limits{"fetch", []audience{programs}, func(g *guards) []fiber.Handler { return g.fetch }}
 )
 
+// call reads a JSON body of at most BODY_LIMIT bytes and times out after mcp.RequestTime. At most
+// maxCalls requests of an organization run concurrently.
+var call = Limits{"call", []audience{agents}, func(g *guards) []fiber.Handler { return g.call }}
+
 // Limits for routes with an API key or a session. Concurrent requests are counted per organization.
 var (
 	// statistics reads no body and times out after REQUEST_TIMEOUT. At most maxStatistics requests
@@ -101,7 +106,7 @@ type guards struct {
 	// The handlers for each Limits value.
 	quick, download, login, beacon, register, connect, page []fiber.Handler
 	read, list, write, post, upload, fetch                  []fiber.Handler
-	statistics, original                                    []fiber.Handler
+	statistics, original, call                              []fiber.Handler
 	user, form, own                                         []fiber.Handler
 }
 
@@ -131,6 +136,7 @@ func (s *Server) newGuards() *guards {
 
 		statistics: []fiber.Handler{inTime, limitAnswers(maxStatistics)},
 		original:   []fiber.Handler{inLongTime},
+		call:       []fiber.Handler{body, deadline(mcp.RequestTime), limitRequests(maxCalls)},
 
 		user: []fiber.Handler{body, inTime, sessions},
 		form: []fiber.Handler{body, inTime, sessions, jsonOnly},
@@ -156,7 +162,7 @@ func (g *guards) before(r Route) []fiber.Handler {
 		}}
 	}
 	permitted := []fiber.Handler{permit(r)}
-	if r.changing && of.audience != programs {
+	if r.changing && of.audience != programs && of.audience != agents {
 		permitted = slices.Insert(permitted, 0, fiber.Handler(s.session.Chosen))
 	}
 	return slices.Concat(

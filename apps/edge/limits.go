@@ -25,6 +25,7 @@ const (
 	maxLists   = 2 // lists of posts, and reports
 	maxUploads = 4
 	maxFetches = 2 // uploads from URLs
+	maxCalls   = 8 // requests to the MCP server
 	maxStreams = 2 // videos that one address can play through the service
 	// maxOriginals limits requests for uploaded files in their original form. It applies to
 	// requests with an API key or a session.

@@ -20,6 +20,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"crier/apps/edge/docs"
+	"crier/apps/edge/mcp"
 	"crier/apps/edge/problem"
 	"crier/apps/edge/request"
 	"crier/platform/fault"
@@ -167,12 +168,13 @@ func (s *Server) secureHeaders(c *fiber.Ctx) error {
 }
 
 // cors allows requests with credentials from the dashboard's origins. It skips the OpenAPI
-// documents, whose handlers allow requests without credentials from all origins.
+// documents, whose handlers allow requests without credentials from all origins, and the MCP
+// endpoint, which has other origins.
 func (s *Server) cors() fiber.Handler {
 	return cors.New(cors.Config{
 		Next: func(c *fiber.Ctx) bool { // the router ignores a trailing slash
 			path := strings.TrimRight(c.Path(), "/")
-			return path == docs.DocumentPath || path == docs.PublicDocumentPath
+			return path == docs.DocumentPath || path == docs.PublicDocumentPath || mcp.Serves(path)
 		},
 		AllowOrigins: strings.Join(s.cfg.dashboards(), ","), AllowCredentials: true, MaxAge: 600,
 		AllowMethods: "GET,HEAD,POST,PUT,DELETE",

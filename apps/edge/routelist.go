@@ -143,6 +143,8 @@ func (r Route) line(g *guards) route.Line {
 	switch of.audience {
 	case programs:
 		l.Security, l.Errors = []map[string][]string{{"key": {}}}, []int{401, 403, 429}
+	case agents:
+		l.Security, l.Errors = []map[string][]string{{"bearer": {}}}, []int{401, 403, 429}
 	case members, people:
 		l.Security, l.Errors = []map[string][]string{{"cookie": {}}, {"session": {}}}, []int{401, 403, 429}
 	}
@@ -174,7 +176,7 @@ func unstarted(version string) *Server {
 func (s *Server) buildRoutes() {
 	s.gate, s.session = s.newGuard()
 	e := s.newEndpoints()
-	s.monitor = e.monitor
+	s.mcp, s.monitor = e.mcp, e.monitor
 	s.table = s.routes(e)
 	slices.SortFunc(s.table, func(a, b Route) int {
 		return cmp.Or(route.ComparePaths(a.Path, b.Path), strings.Compare(a.Method, b.Method))

@@ -20,7 +20,7 @@ func (s *Server) routes(e endpoints) []Route {
 		analyticsRoutes(e), notificationRoutes(e), signInRoutes(e), userRoutes(e),
 		securityRoutes(e), organizationRoutes(e), teamRoutes(e), keyRoutes(e),
 		auditRoutes(e), deletionRoutes(e), planRoutes(e), instanceRoutes(e),
-		oauthRoutes(), monitorRoutes(e), pageRoutes(e), otherRoutes(),
+		oauthRoutes(), s.mcpRoutes(e), monitorRoutes(e), pageRoutes(e), otherRoutes(),
 	) {
 		out = append(out, l.routes()...)
 	}
@@ -414,7 +414,21 @@ func instanceRoutes(e endpoints) []line {
 	}
 }
 
-// oauthRoutes returns the routes for the OAuth server and the MCP server.
+// mcpRoutes returns the routes for the MCP server. The route with an API key in its path exists only
+// with MCP_KEY_IN_PATH.
+func (s *Server) mcpRoutes(e endpoints) []line {
+	out := []line{
+		built("mcp", e.mcp.Post(), agent.at("POST /mcp", call)),
+		built("mcp-stream", e.mcp.Refuse("Not supported: the MCP server opens no streams"), agent.at("GET /mcp", call)),
+		built("mcp-session", e.mcp.Refuse("Not supported: the MCP server has no sessions"), agent.at("DELETE /mcp", call)),
+	}
+	if s.cfg.MCPKeyInPath {
+		out = append(out, built("mcp-with-key", e.mcp.Post(), agent.at("POST /mcp/{apiKey}", call)))
+	}
+	return out
+}
+
+// oauthRoutes returns the routes for the OAuth server.
 func oauthRoutes() []line {
 	return []line{
 		planned(member.at("GET /user/approved-apps", user)),
@@ -426,7 +440,6 @@ func oauthRoutes() []line {
 		planned(member.at("POST /user/oauth-app/rotate-secret", user)),
 		missing(none.at("GET /.well-known/oauth-authorization-server", quick)),
 		planned(none.at("GET /.well-known/oauth-protected-resource/mcp", quick)),
-		planned(none.at("POST /mcp", quick)),
 		missing(member.at("POST /oauth/authorize", user)),
 		missing(none.at("GET /oauth/authorize", quick)),
 		missing(none.at("POST /oauth/introspect", quick)),
@@ -456,6 +469,7 @@ func pageRoutes(e endpoints) []line {
 		built("docs-page", e.docs.GetPage(), none.at("GET /docs/{page}", quick)),
 		built("docs-console-file", e.docs.GetConsoleFile(), none.at("GET /docs/console/{file}", quick)),
 		built("docs-manual-page", e.docs.GetManualPage(), none.at("GET /docs/{chapter}/{page}", quick)),
+		built("llms", e.docs.GetLLMs(), none.at("GET /llms.txt", quick)),
 		built("openapi", e.docs.GetDocument(), none.at("GET /openapi.json", quick)),
 		built("public-openapi", e.docs.GetPublicDocument(), none.at("GET /public/v1/openapi.json", quick)),
 		built("sandbox", e.dev.Sandbox(), none.at("GET /sandbox", quick)),

@@ -37,8 +37,8 @@ func Names(dst any) []Var {
 	return out
 }
 
-// collect calls add for each variable declared in the struct type t or in its nested structs. It skips invalid
-// tags, because Load reports them.
+// collect calls add for each variable declared in the struct type t or in its nested structs. It
+// skips invalid tags, because Load reports them.
 func collect(t reflect.Type, prefix string, add func(Var)) {
 	for _, f := range fields(t) {
 		ft := t.Field(f.index).Type

@@ -27,6 +27,7 @@ import (
 // checked is an entry together with the channel, media and tags that it refers to.
 type checked struct {
 	channel  publishing.Channel
+	date     time.Time // of the entry; zero if it has the date of its command
 	settings json.RawMessage
 	parts    []checkedPart
 	group    string             // existing group, as sent
@@ -162,7 +163,7 @@ func (s *checker) checkEntry(
 		message := "There is no channel with the id " + connector.Quote(e.Channel) + "."
 		return checked{}, []fault.Item{{ID: e.Channel, Message: message}}
 	}
-	out := checked{channel: channel, settings: e.Settings, group: strings.TrimSpace(e.Group)}
+	out := checked{channel: channel, date: e.Date, settings: e.Settings, group: strings.TrimSpace(e.Group)}
 	for i, v := range e.Parts {
 		part := checkedPart{
 			id: strings.TrimSpace(v.ID), content: publishing.ReadContent(v.Content, v.Type),

@@ -26,7 +26,7 @@ func (r *rig) check(entries ...publishing.CreateEntry) []publishing.Checked {
 // checked is the result for an entry of the rig's channel.
 func (r *rig) checked(length int, problems ...string) publishing.Checked {
 	return publishing.Checked{
-		ID: r.channel.String(), Connector: "sandbox", Name: "Channel", Problems: problems,
+		ID: r.channel.String(), Connector: "sandbox", Name: "Channel", Zone: "UTC", Problems: problems,
 		MaxLength: 20, Length: length,
 	}
 }

@@ -46,7 +46,8 @@ func (s *Posts) Check(
 // resultOf returns the result for an entry with the given problems.
 func (s *checker) resultOf(e publishing.CreateEntry, entry checked, problems []fault.Item) publishing.Checked {
 	out := publishing.Checked{
-		ID: e.Channel, Connector: entry.channel.Connector, Name: entry.channel.Name, SettingsProblem: entry.badSettings,
+		ID: e.Channel, Connector: entry.channel.Connector, Name: entry.channel.Name, Zone: entry.channel.Timezone,
+		SettingsProblem: entry.badSettings,
 	}
 	for _, problem := range problems {
 		if len(out.Problems) < fault.MaxListed {

@@ -2,6 +2,7 @@ package post
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -18,12 +19,14 @@ import (
 // Either all entries are written or none. If a result is already stored under the Idempotency-Key,
 // Create writes nothing and returns that result with Replayed set.
 //
+// With DryRun, Create returns the same results and errors but writes nothing.
+//
 // Create can return these errors:
 //
 //   - Invalid, listing the problems for every channel
 //   - Quota, if the plan does not allow that many posts in the date's billing month
-//   - Conflict, if another request with the same key is still running, or if an existing post
-//     cannot be replaced now
+//   - Conflict, if another request with the same key is still running, if an existing post cannot be
+//     replaced now, or if NoDuplicates is set and a channel already has the same text
 //   - Forbidden, if the principal may not override an approval
 //   - TooLarge, if the checks take longer than a request may take
 //   - Unavailable, if the database cannot be reached
@@ -50,6 +53,9 @@ func (s *Posts) Create(
 	if err != nil {
 		return publishing.CreateResult{}, err
 	}
+	if err := s.refuseDuplicates(ctx, p, cmd, entries); err != nil {
+		return publishing.CreateResult{}, err
+	}
 	out, due, err := s.writeOnce(ctx, p, cmd, entries)
 	if err != nil {
 		return publishing.CreateResult{}, err
@@ -72,10 +78,12 @@ func (s *Posts) write(
 		if err != nil {
 			return err
 		}
-		month := s.dateOf(cmd)
-		before, err := quota.Count(ctx, month)
-		if err != nil {
-			return err
+		months := quota.Months(s.datesOf(cmd))
+		before := make([]int, len(months))
+		for i, at := range months {
+			if before[i], err = quota.Count(ctx, at); err != nil {
+				return err
+			}
 		}
 		if err := holdChannels(ctx, tx, entries); err != nil {
 			return err
@@ -98,7 +106,8 @@ func (s *Posts) write(
 			}
 			root := pl.posts[0]
 			out.Created = append(out.Created, publishing.Created{
-				Post: root.ID, Channel: root.Channel, Approval: pl.held.ApprovalEffect,
+				Post: root.ID, Channel: root.Channel, Date: root.PublishDate, Zone: entries[i].channel.Timezone,
+				Approval: pl.held.ApprovalEffect,
 			})
 		}
 		if err := remember(ctx, tx, cmd, out.Created); err != nil {
@@ -123,22 +132,33 @@ func (s *Posts) write(
 		if err := s.repeat(ctx, tx, p, cmd, entries, plans, quota); err != nil {
 			return err
 		}
-		if err := quota.Check(ctx, "publishing.CreatePosts", month, before); err != nil {
-			return err
+		for i, at := range months {
+			if err := quota.Check(ctx, "publishing.CreatePosts", at, before[i]); err != nil {
+				return err
+			}
 		}
 		for _, pl := range plans {
 			if err := s.deps.Approvals.NotifyEnded(ctx, tx, pl.held.ended, contentChanged); err != nil {
 				return err
 			}
 		}
+		if cmd.DryRun {
+			return errDryRun
+		}
 		return nil
 	})
+	if err == errDryRun {
+		return out, nil, nil
+	}
 	if err != nil {
 		return out, due, err
 	}
 	s.deps.Pictures.Add(p.Org, pictures)
 	return out, due, nil
 }
+
+// errDryRun rolls back the transaction of a dry run.
+var errDryRun = errors.New("dry run")
 
 // rewrite replaces a plan's existing posts and ends any pending approval request for them. If the
 // posts were approved with different content, the approval ends too. In that case, the root becomes
@@ -172,12 +192,20 @@ func (s *Posts) rewrite(
 	return err
 }
 
-// dateOf returns when a command's posts will be published.
-func (s *Posts) dateOf(cmd publishing.CreatePosts) time.Time {
-	if cmd.Type == publishing.CreateNow {
-		return s.deps.Clock.Now()
+// datesOf returns when the post of each entry will be published.
+func (s *Posts) datesOf(cmd publishing.CreatePosts) (out []time.Time) {
+	now := s.deps.Clock.Now()
+	for _, e := range cmd.Entries {
+		at := cmd.Date
+		if !e.Date.IsZero() {
+			at = e.Date
+		}
+		if cmd.Type == publishing.CreateNow || at.Before(now) {
+			at = now
+		}
+		out = append(out, at)
 	}
-	return s.goesOut(cmd.Date)
+	return out
 }
 
 // goesOut returns when a post with the given publish date will be published: on that date or, if
@@ -286,8 +314,11 @@ func build(
 		Settings: settingsFor(e.channel, e.settings), CreationMethod: cmd.Method, Tags: e.tags,
 	}
 	if cmd.Type != publishing.CreateNow {
-		base.PublishDate = cmd.Date
-		base.Due = &cmd.Date
+		at := cmd.Date
+		if !e.date.IsZero() {
+			at = e.date
+		}
+		base.PublishDate, base.Due = at, &at
 	}
 	first := base
 	first.ID = root

@@ -99,6 +99,8 @@ func (k *keys) enter(ctx context.Context, org tenancy.OrgID, key string) (leave 
 type answer struct {
 	Post    publishing.PostID    `json:"post"`
 	Channel publishing.ChannelID `json:"channel"`
+	Date    time.Time            `json:"date,omitzero"`
+	Zone    string               `json:"zone,omitempty"`
 	Void    bool                 `json:"void,omitempty"`
 	Draft   bool                 `json:"draft,omitempty"`
 }
@@ -109,7 +111,7 @@ func (s *Posts) storedAnswer(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) (out publishing.CreateResult, found bool, err error) {
 	const op = "publishing.storedAnswer"
-	r, found, err := poststore.FindRemembered(ctx, s.db, p.Org, cmd.IdempotencyKey, cmd.RequestHash)
+	r, found, err := poststore.FindRemembered(ctx, s.db, p.Org, cmd.IdempotencyKey, cmd.RequestHash, cmd.ReplayFor)
 	if err != nil || !found {
 		return publishing.CreateResult{}, false, pg.Fault(op, err)
 	}
@@ -120,7 +122,7 @@ func (s *Posts) storedAnswer(
 	out = publishing.CreateResult{Replayed: true, Mismatch: r.Mismatch}
 	for _, a := range answers {
 		out.Created = append(out.Created, publishing.Created{
-			Post: a.Post, Channel: a.Channel, Approval: publishing.ApprovalEffect{Void: a.Void, Draft: a.Draft},
+			Post: a.Post, Channel: a.Channel, Date: a.Date, Zone: a.Zone, Approval: publishing.ApprovalEffect{Void: a.Void, Draft: a.Draft},
 		})
 	}
 	return out, true, nil
@@ -137,11 +139,13 @@ func remember(
 	}
 	answers := make([]answer, len(created))
 	for i, c := range created {
-		answers[i] = answer{Post: c.Post, Channel: c.Channel, Void: c.Approval.Void, Draft: c.Approval.Draft}
+		answers[i] = answer{
+			Post: c.Post, Channel: c.Channel, Date: c.Date, Zone: c.Zone, Void: c.Approval.Void, Draft: c.Approval.Draft,
+		}
 	}
 	body, err := json.Marshal(answers)
 	if err != nil {
 		return err
 	}
-	return poststore.Remember(ctx, tx, cmd.IdempotencyKey, cmd.RequestHash, body)
+	return poststore.Remember(ctx, tx, cmd.IdempotencyKey, cmd.RequestHash, body, cmd.ReplayFor)
 }

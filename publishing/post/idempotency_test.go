@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"crier/platform/fault"
 	"crier/publishing"
@@ -116,4 +117,35 @@ func TestCreate_ConcurrentRequestsWithOneKeyMakeOnePost(t *testing.T) {
 		t.Errorf("%d requests made a post and %d posts are answered, want one", made, len(posts))
 	}
 	r.wantStored(1)
+}
+
+// With ReplayFor, an old result is not returned but replaced.
+func TestCreate_ResultIsReplayedForALimitedTime(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cmd := keyed("key", "hash", entry(r.channel, "a text"))
+	cmd.ReplayFor = 10 * time.Minute
+	first, err := r.create(cmd)
+	r.OK(err)
+	if first.Replayed {
+		t.Fatalf("the first request returns %+v, want a new post", first)
+	}
+	age := func(by string) {
+		r.Tenant(r.who.Org, `update idempotency set created_at = now() - $1::interval where key = 'key'`, by)
+	}
+	age("9 minutes")
+	got, err := r.create(cmd)
+	if err != nil || !got.Replayed || !slices.Equal(got.Created, first.Created) {
+		t.Errorf("after 9 minutes: got %+v, %v; want the first result", got, err)
+	}
+	age("11 minutes")
+	second, err := r.create(cmd)
+	if err != nil || second.Replayed || second.Created[0].Post == first.Created[0].Post {
+		t.Errorf("after 11 minutes: got %+v, %v; want a new post", second, err)
+	}
+	got, err = r.create(cmd)
+	if err != nil || !got.Replayed || !slices.Equal(got.Created, second.Created) {
+		t.Errorf("at once after that: got %+v, %v; want the second result", got, err)
+	}
+	r.wantStored(2)
 }

@@ -85,3 +85,26 @@ func TestCreate_OverTheQuotaStoresNothing(t *testing.T) {
 		t.Errorf("a third post: got %v, want a Quota fault", err)
 	}
 }
+
+// Each entry counts in the month of its own date.
+func TestCreate_EntriesCountInTheirMonths(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.Deps.Quota = postsAMonth(1)
+	r.posts = r.process()
+	dated := func(days int) publishing.CreateEntry {
+		e := entry(r.channel, "a text")
+		e.Date = tomorrow().AddDate(0, 0, days)
+		return e
+	}
+	if _, err := r.create(command(publishing.CreateSchedule, dated(0), dated(5))); !fault.Is(err, fault.Quota) {
+		t.Errorf("two posts in a month: got %v, want a Quota fault", err)
+	}
+	r.wantStored(0)
+	_, err := r.create(command(publishing.CreateSchedule, dated(0), dated(35)))
+	r.OK(err)
+	if _, err := r.create(command(publishing.CreateSchedule, dated(70), dated(36))); !fault.Is(err, fault.Quota) {
+		t.Errorf("a month that is full: got %v, want a Quota fault", err)
+	}
+	r.wantStored(2)
+}

@@ -61,7 +61,7 @@ func filled(r *publishtest.Rig) member {
 	template[0].State = publishing.StateDraft
 	m.Insert(m.Who.Org, posts...)
 	r.OK(m.Store.InOrg(ctx, org, func(tx *db.Tx) error {
-		if err := poststore.Remember(ctx, tx, "a key", []byte("hash"), []byte(`[]`)); err != nil {
+		if err := poststore.Remember(ctx, tx, "a key", []byte("hash"), []byte(`[]`), 0); err != nil {
 			return err
 		}
 		return poststore.Repeat(ctx, tx, posts[0].ID, publishing.Repeat{Days: 1}, "UTC", []poststore.NewPost{

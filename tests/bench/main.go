@@ -69,6 +69,7 @@ func benches() []bench {
 		{name: "wall", run: walled},
 		{name: "webhook", run: webhooks},
 		{name: "snapshots", run: snapshots},
+		{name: "agents", run: agents},
 	}
 }
 

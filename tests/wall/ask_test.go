@@ -134,7 +134,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	template := e.copied()
 	template.State = publishing.StateDraft
 	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingdb.Tx) error {
-		if err := poststore.Remember(t.Context(), tx, e.org.String(), []byte("hash"), []byte(`[]`)); err != nil {
+		if err := poststore.Remember(t.Context(), tx, e.org.String(), []byte("hash"), []byte(`[]`), 0); err != nil {
 			return err
 		}
 		if err := poststore.Insert(t.Context(), tx, []poststore.NewPost{{Post: e.post, By: "test"}}); err != nil {
@@ -621,7 +621,7 @@ func (p plans) Limits(_ context.Context, _ pg.Querier, org tenancy.OrgID) (tenan
 func listQuestions(s *publishingdb.DB) map[string]question {
 	return map[string]question{
 		"post.FindRemembered": func(t *testing.T, m, th tenantFixture) bool {
-			_, found, err := poststore.FindRemembered(t.Context(), s, m.org, th.org.String(), nil)
+			_, found, err := poststore.FindRemembered(t.Context(), s, m.org, th.org.String(), nil, 0)
 			return err == nil && !found
 		},
 		"media.ListMedia": func(t *testing.T, m, th tenantFixture) bool {
@@ -683,7 +683,7 @@ func listQuestions(s *publishingdb.DB) map[string]question {
 			return err == nil && len(out) == 0
 		},
 		"post.Remember": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
-			err := poststore.Remember(t.Context(), tx, th.org.String(), []byte("hash"), []byte(`[]`))
+			err := poststore.Remember(t.Context(), tx, th.org.String(), []byte("hash"), []byte(`[]`), 0)
 			if errors.Is(err, poststore.ErrKeyBusy) || errors.Is(err, poststore.ErrKeyTaken) {
 				return false, nil
 			}

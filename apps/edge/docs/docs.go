@@ -42,6 +42,7 @@ type Site struct {
 	// Document is the whole OpenAPI document. PublicDocument describes only the public API.
 	Document, PublicDocument *page.Asset
 
+	llms  *page.Asset
 	pages map[string]*page.Asset
 	files map[string]*page.Asset
 }
@@ -92,6 +93,9 @@ func newSite(doc *huma.OpenAPI, document []byte, o Options) (*Site, error) {
 			return nil, err
 		}
 	}
+	if s.llms, err = renderLLMs(r.view); err != nil {
+		return nil, err
+	}
 	if err := s.addManual(r); err != nil {
 		return nil, err
 	}
@@ -115,6 +119,7 @@ var pageList = []sitePage{
 	{Name: "limits", File: "limits", Title: "Limits"},
 	{Name: "idempotency", File: "idempotency", Title: "Idempotency", Samples: true},
 	{Name: "webhooks", File: "webhooks", Title: "Webhooks", Samples: true},
+	{Name: "agents", File: "agents", Title: "Agents"},
 	{Name: "", File: "reference", Title: "Public API", Samples: true},
 	{Name: "application", File: "application", Title: "Application API"},
 }

@@ -77,6 +77,8 @@ func TestDocs_PagesShowTheirTables(t *testing.T) {
 		"/docs/idempotency":    {"Idempotent-Replayed", "A key is kept for "},
 		"/docs/authentication": {"crier_", `docs/errors#status-401`},
 		"/docs/quick-start":    {"urllib.request", "create-posts"},
+		"/docs/agents":         {"claude mcp add", "/mcp</code>", "Drafts only.", "oauth/apps"},
+		"/llms.txt":            {"# Crier", "/mcp)", "/docs/idempotency)", "/docs)\n", "/public/v1/openapi.json"},
 	} {
 		want(t, get(t, page), 200, words...)
 	}

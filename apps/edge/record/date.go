@@ -152,6 +152,14 @@ func DateOrRule(s string) (time.Time, string) {
 	return t, ""
 }
 
+// HasOffset reports whether a date that ParseDate accepts has a time with an offset, such as Z or
+// +02:00. Without one, ParseDate reads the time as UTC.
+func HasOffset(s string) bool {
+	s, _ = cutZone(paste.Trim(s))
+	s, ok := cleanDate(s)
+	return ok && hasOffset.MatchString(s)
+}
+
 // cleanDate returns s in upper case, with typographic characters, such as dashes, replaced with
 // their keyboard equivalents. If query decoding turned the plus sign of an offset into a space,
 // cleanDate restores the plus sign.

@@ -23,7 +23,7 @@ type adapter struct{ table *Table }
 // handler.
 func (a adapter) Handle(op *huma.Operation, handle func(huma.Context)) {
 	a.table.addHandlers(op.Method, op.Path, append(slices.Clone(a.table.before), func(c *fiber.Ctx) error {
-		handle(operationContext{op: op, c: c, ctx: requestContext(c)})
+		handle(operationContext{op: op, c: c, ctx: RequestContext(c)})
 		return nil
 	})...)
 }
@@ -33,9 +33,9 @@ func (a adapter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, http.StatusText(http.StatusNotImplemented), http.StatusNotImplemented)
 }
 
-// requestContext returns c's user context with a copy of the request's values. Unlike the fasthttp
+// RequestContext returns c's user context with a copy of the request's values. Unlike the fasthttp
 // context, which is reused for later requests, the result may be kept by a handler.
-func requestContext(c *fiber.Ctx) context.Context {
+func RequestContext(c *fiber.Ctx) context.Context {
 	ctx := c.UserContext()
 	c.Context().VisitUserValuesAll(func(key, value any) { ctx = context.WithValue(ctx, key, value) })
 	return ctx

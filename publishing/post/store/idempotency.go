@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,8 +14,10 @@ import (
 	"crier/tenancy"
 )
 
+// $2 is the maximum age in seconds; 0 means any age.
 const idempotencyRead = `-- publishing.IdempotencyRead
-select body, request_hash from idempotency where key = $1`
+select body, request_hash from idempotency
+where key = $1 and ($2::float8 = 0 or created_at > now() - make_interval(secs => $2))`
 
 // Remembered is the result stored under an idempotency key.
 type Remembered struct {
@@ -24,13 +27,14 @@ type Remembered struct {
 }
 
 // FindRemembered returns the result stored under an idempotency key. found is false if no result is
-// stored yet. FindRemembered returns pg.ErrOrgBusy or any Postgres error.
+// stored yet. If maxAge is not 0, older results are not found. FindRemembered returns pg.ErrOrgBusy or any Postgres error.
 func FindRemembered(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key string, requestHash []byte,
+	maxAge time.Duration,
 ) (r Remembered, found bool, err error) {
 	var hash []byte
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(idempotencyRead, key).QueryRow(func(row pgx.Row) error { return row.Scan(&r.Body, &hash) })
+		b.Queue(idempotencyRead, key, maxAge.Seconds()).QueryRow(func(row pgx.Row) error { return row.Scan(&r.Body, &hash) })
 	})
 	if pg.IsNoRows(err) {
 		return r, false, nil
@@ -50,6 +54,12 @@ select pg_try_advisory_xact_lock(hashtextextended($1 || '/' || $2, 0))`
 const idempotencyInsert = `-- publishing.IdempotencyInsert
 insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4) on conflict do nothing`
 
+// idempotencyReplace is like idempotencyInsert, but replaces a result that is older than $5 seconds.
+const idempotencyReplace = `-- publishing.IdempotencyReplace
+insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4)
+on conflict (org_id, key) do update set request_hash = excluded.request_hash, body = excluded.body, created_at = now()
+where idempotency.created_at <= now() - make_interval(secs => $5)`
+
 var (
 	// ErrKeyBusy means that another transaction is using the key. If that transaction commits, a
 	// later call to Remember returns ErrKeyTaken. If that transaction is rolled back, a later call
@@ -62,8 +72,10 @@ var (
 // Remember locks an idempotency key until the transaction ends, and stores the result under the
 // key. The result becomes visible when the transaction commits. Remember returns ErrKeyBusy if
 // another transaction is using the key, and ErrKeyTaken if a result is already stored under the
-// key.
-func Remember(ctx context.Context, tx *db.Tx, key string, requestHash []byte, body json.RawMessage) error {
+// key. If maxAge is not 0, an older result is replaced.
+func Remember(
+	ctx context.Context, tx *db.Tx, key string, requestHash []byte, body json.RawMessage, maxAge time.Duration,
+) error {
 	var free bool
 	if err := tx.QueryRow(ctx, idempotencyTry, tx.Org.String(), key).Scan(&free); err != nil {
 		return err
@@ -71,7 +83,11 @@ func Remember(ctx context.Context, tx *db.Tx, key string, requestHash []byte, bo
 	if !free {
 		return ErrKeyBusy
 	}
-	tag, err := tx.Exec(ctx, idempotencyInsert, tx.Org, key, requestHash, body)
+	statement, args := idempotencyInsert, []any{tx.Org, key, requestHash, body}
+	if maxAge > 0 {
+		statement, args = idempotencyReplace, append(args, maxAge.Seconds())
+	}
+	tag, err := tx.Exec(ctx, statement, args...)
 	if err != nil {
 		return err
 	}

@@ -65,6 +65,23 @@ func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
 	return n, q.tx.QueryRow(ctx, monthPosts, q.tx.Org, from, to).Scan(&n)
 }
 
+// Months returns one of the times in each billing month. If the plan does not limit posts, it returns
+// none.
+func (q PostQuota) Months(times []time.Time) (out []time.Time) {
+	if q.tx == nil {
+		return nil
+	}
+	seen := map[time.Time]bool{}
+	for _, at := range times {
+		from, _ := q.limits.Month(at)
+		if !seen[from] {
+			out = append(out, at)
+		}
+		seen[from] = true
+	}
+	return out
+}
+
 // Check returns fault.Quota if at's billing month has more threads than the plan allows, and also
 // more than before. The argument before comes from an earlier call to Count in the same
 // transaction.

@@ -140,7 +140,8 @@
     if (document.activeElement === document.body) button.focus();
   }
 
-  // searchIn lists the operations whose method, path or texts have all words of the search.
+  // searchIn lists the operations whose method, path or texts have all words of the search. Those that have them in the
+  // method, the path and the heading come first.
   function searchIn(description) {
     const field = document.getElementById("search");
     const found = document.getElementById("found");
@@ -148,12 +149,14 @@
       Object.entries(methods).map(([method, o]) => {
         const name = `${method.toUpperCase()} ${path}: ${o.summary}`;
         const parameters = (o.parameters ?? []).map((p) => `${p.name} ${p.description}`).join(" ");
-        return { id: o.operationId, heading: o.summary, name, text: `${name} ${o.description} ${o.tags} ${parameters}`.toLowerCase() };
+        const text = `${name} ${o.description} ${o.tags} ${parameters}`;
+        return { id: o.operationId, heading: o.summary, name, texts: [name.toLowerCase(), text.toLowerCase()] };
       }),
     );
     field.addEventListener("input", () => {
       const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-      const matching = words.length ? operations.filter((o) => words.every((w) => o.text.includes(w))) : [];
+      const matched = (o) => o.texts.findIndex((text) => words.every((w) => text.includes(w)));
+      const matching = words.length ? [0, 1].flatMap((i) => operations.filter((o) => matched(o) === i)) : [];
       found.replaceChildren(...matching.map(resultOf));
       found.hidden = matching.length === 0;
       document.getElementById("count").textContent = words.length ? `${matching.length} found` : "";

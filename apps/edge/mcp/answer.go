@@ -1,0 +1,173 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"crier/apps/edge/record"
+	"crier/platform/fault"
+	"crier/platform/text"
+	"crier/tenancy"
+)
+
+// maxAnswer is the maximum size of a tool's result, in bytes of JSON. A result has its data twice: as
+// a text for models, and as structured content for programs. maxBeside is the part of it that is kept
+// for the members beside the elements of a list.
+const (
+	maxAnswer = 25_000
+	maxBeside = 1_500
+)
+
+// answer is what a tool answers. Output is its data; the other members describe the answer.
+type answer struct {
+	Output any `json:"output"`
+	// Now is the current time, in UTC.
+	Now string `json:"now,omitempty"`
+	// NextCursor asks for the rest of a list.
+	NextCursor string `json:"nextCursor,omitempty"`
+	Replayed   bool   `json:"replayed,omitempty"`
+	DryRun     bool   `json:"dryRun,omitempty"`
+	// Truncated means that something was left out that no cursor returns.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// result returns the result with the answer.
+func (a answer) result() (*sdk.CallToolResult, error) {
+	data, err := encode(a)
+	if err != nil {
+		return nil, err
+	}
+	if costOf(data) > maxAnswer {
+		return nil, fault.New(fault.TooLarge, "mcp.result", "The answer would be larger than 25 kB. Ask for less.")
+	}
+	return &sdk.CallToolResult{
+		Content: []sdk.Content{&sdk.TextContent{Text: string(data)}}, StructuredContent: json.RawMessage(data),
+	}, nil
+}
+
+// encode returns v as JSON on one line. Angle brackets stay readable for models.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fault.Wrap(fault.Internal, "mcp.encode", "", err)
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// costOf returns how many bytes of a result JSON takes, as text and as structured content, if all
+// special characters are escaped.
+func costOf(data []byte) int {
+	var structured bytes.Buffer
+	json.HTMLEscape(&structured, data)
+	quoted, err := json.Marshal(string(data))
+	if err != nil {
+		return maxAnswer
+	}
+	return structured.Len() + len(quoted)
+}
+
+// fitting returns how many of the first elements fit into one answer, and at least one of them. used
+// is what the answer has besides.
+func fitting[T any](elements []T, used int) (n int, err error) {
+	left := maxAnswer - maxBeside - used
+	for i, x := range elements {
+		data, err := encode(x)
+		if err != nil {
+			return 0, err
+		}
+		if left -= costOf(data) + 2; left < 0 {
+			return max(1, i), nil
+		}
+	}
+	return len(elements), nil
+}
+
+// position is a place in a list, of which clients see only the encoded form.
+type position struct {
+	// Tool is the tool that made the position.
+	Tool string `json:"t"`
+	// ID is the id of the last element that was listed, if the elements have ids.
+	ID string `json:"i,omitempty"`
+	// At is the date of that element.
+	At *time.Time `json:"a,omitempty"`
+	// Skip is the number of elements before the position.
+	Skip int `json:"n,omitempty"`
+}
+
+func (p position) cursor() string {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(data)
+}
+
+// readCursor returns the position in a cursor, or the beginning if the cursor is empty.
+func (c *call) readCursor(sent string) (p position, err error) {
+	if sent == "" {
+		return position{}, nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(sent)
+	if err == nil {
+		err = json.Unmarshal(data, &p)
+	}
+	if err != nil || p.Tool != c.tool.name || p.Skip < 0 {
+		return position{}, &failure{
+			Code: codeInvalidArgument, Field: "cursor",
+			Message: "cursor must be the nextCursor of an earlier answer of this tool. Leave it out to start again.",
+		}
+	}
+	return p, nil
+}
+
+// rest returns the elements of a list after the position. If the element at the position is gone,
+// the elements are counted.
+func rest[T any](p position, all []T, idOf func(T) string) []T {
+	if p.ID != "" {
+		for i, x := range all {
+			if idOf(x) == p.ID {
+				return all[i+1:]
+			}
+		}
+	}
+	return all[min(p.Skip, len(all)):]
+}
+
+// page returns the part of a list, from a position on, that fits into one answer.
+func page[T any](c *call, p position, all []T, idOf func(T) string) (part []T, nextCursor string, err error) {
+	left := rest(p, all, idOf)
+	n, err := fitting(left, 0)
+	if err != nil || n == len(left) {
+		return left, "", err
+	}
+	next := position{Tool: c.tool.name, ID: idOf(left[n-1]), Skip: len(all) - len(left) + n}
+	return left[:n], next.cursor(), nil
+}
+
+// moment is a time in an answer: in UTC, and in the time zone of its channel.
+type moment struct {
+	UTC   string `json:"publishDate"`
+	Local string `json:"localDate"`
+	Zone  string `json:"timezone"`
+}
+
+// momentIn returns a time in a zone. An unknown zone becomes UTC.
+func momentIn(t time.Time, zone string) moment {
+	known, err := tenancy.LoadZone(zone)
+	if err != nil {
+		known, zone = time.UTC, "UTC"
+	}
+	return moment{UTC: record.FormatTime(t), Local: t.In(known).Format(time.RFC3339), Zone: zone}
+}
+
+// excerpt returns the first characters of a text, and whether something was left out.
+func excerpt(words string, most int) (out string, cut bool) {
+	out = text.Cut(words, most)
+	return out, len(out) < len(words)
+}

@@ -1,0 +1,310 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"crier/apps/edge/record"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+)
+
+// readArguments checks the arguments of a call against their schema and returns them in exactly the
+// form that it describes. It takes what models often send instead: null for an absent argument, a
+// text for a number or a flag, JSON in a text, and one value for a list of one.
+//
+// It returns a failure that lists all wrong arguments. If there are unknown ones, it lists those
+// that are allowed.
+func readArguments(s *schema, sent json.RawMessage) (json.RawMessage, error) {
+	var value any = map[string]any{}
+	if len(bytes.TrimSpace(sent)) > 0 {
+		d := json.NewDecoder(bytes.NewReader(sent))
+		d.UseNumber()
+		if err := d.Decode(&value); err != nil {
+			return nil, &failure{Code: codeInvalidArgument, Message: "The arguments must be a JSON object."}
+		}
+	}
+	if value == nil {
+		value = map[string]any{}
+	}
+	r := &reader{}
+	value = r.read(s, "", value)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	out, err := json.Marshal(value)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, "mcp.readArguments", "", err)
+	}
+	return out, nil
+}
+
+// reader collects the faults in the arguments of a call.
+type reader struct{ failures []*failure }
+
+func (r *reader) add(f failure) {
+	if len(r.failures) < fault.MaxListed {
+		r.failures = append(r.failures, &f)
+	}
+}
+
+// err returns one failure for all faults, or nil. Its field, allowed values and next call are those
+// of the first.
+func (r *reader) err() error {
+	if len(r.failures) == 0 {
+		return nil
+	}
+	out := *r.failures[0]
+	for _, f := range r.failures[1:] {
+		out.Message += " " + f.Message
+	}
+	return &out
+}
+
+// read returns a value in the form that s describes. at is its path. If the value does not fit, read
+// adds a fault.
+func (r *reader) read(s *schema, at string, value any) any {
+	value = lenient(s, value)
+	ok := true
+	switch s.Type {
+	case typeObject:
+		if members, is := value.(map[string]any); is {
+			return r.readObject(s, at, members)
+		}
+		ok = false
+	case typeArray:
+		if elements, is := value.([]any); is {
+			return r.readList(s, at, elements)
+		}
+		ok = false
+	case typeString:
+		if words, is := value.(string); is {
+			return r.readText(s, at, words)
+		}
+		ok = false
+	case typeInteger:
+		if n, is := value.(json.Number); is {
+			return r.readNumber(s, at, n)
+		}
+		ok = false
+	case typeBoolean:
+		_, ok = value.(bool)
+	}
+	if !ok {
+		r.wrongType(s, at)
+	}
+	return value
+}
+
+// wrongType adds a fault for a value of another type.
+func (r *reader) wrongType(s *schema, at string) {
+	what := map[string]string{
+		typeObject: "an object", typeArray: "a list", typeString: "a text", typeInteger: "a whole number",
+		typeBoolean: "true or false",
+	}[s.Type]
+	f := failure{Code: codeInvalidArgument, Field: at, Message: fmt.Sprintf("%s must be %s.", named(at), what), Allowed: s.Enum}
+	if s.Type == typeBoolean {
+		f.Allowed = []any{true, false}
+	}
+	r.add(f)
+}
+
+// named returns the name of an argument for a message.
+func named(at string) string {
+	if at == "" {
+		return "The arguments"
+	}
+	return at
+}
+
+func (r *reader) readObject(s *schema, at string, members map[string]any) any {
+	allowed := slices.Sorted(maps.Keys(s.Properties))
+	out := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		value, path := members[name], joined(at, name)
+		of := s.Properties[name]
+		switch {
+		case of == nil:
+			r.add(unknownArgument(path, allowed))
+		case isAbsent(of, value):
+		default:
+			out[name] = r.read(of, path, value)
+		}
+	}
+	for _, name := range s.Required {
+		if _, sent := out[name]; sent {
+			continue
+		}
+		path, of := joined(at, name), s.Properties[name]
+		f := failure{Code: codeMissingArgument, Field: path, Message: path + " is missing.", Allowed: of.Enum}
+		if of.next != "" {
+			f.Next = &nextCall{Tool: of.next, Arguments: map[string]any{}}
+		}
+		r.add(f)
+	}
+	return out
+}
+
+// unknownArgument returns the failure for an argument that does not exist. The name is the client's
+// own, and is cut.
+func unknownArgument(path string, allowed []string) failure {
+	values := make([]any, len(allowed))
+	for i, name := range allowed {
+		values[i] = name
+	}
+	message := "There is no argument " + quoted(path) + "."
+	if len(allowed) == 0 {
+		message += " This tool takes no arguments."
+	}
+	return failure{Code: codeUnknownArgument, Field: cutName(path), Message: message, Allowed: values}
+}
+
+// isAbsent reports whether a value counts as absent: null, and an empty text unless it is content.
+// The value of a setting may be null, which removes the setting.
+func isAbsent(s *schema, value any) bool {
+	words, isText := value.(string)
+	return value == nil && s.Type != "" || isText && s.Type != "" && !s.blank && strings.TrimSpace(words) == ""
+}
+
+func (r *reader) readList(s *schema, at string, elements []any) any {
+	if len(elements) < s.MinItems || s.MaxItems > 0 && len(elements) > s.MaxItems {
+		r.add(failure{
+			Code: codeInvalidArgument, Field: at,
+			Message: fmt.Sprintf("%s must have %d to %d elements.", at, s.MinItems, s.MaxItems),
+		})
+		return []any{}
+	}
+	out := make([]any, 0, len(elements))
+	for i, element := range elements {
+		if element != nil {
+			out = append(out, r.read(s.Items, joined(at, strconv.Itoa(i)), element))
+		}
+	}
+	return out
+}
+
+func (r *reader) readText(s *schema, at, words string) any {
+	rule := ""
+	switch {
+	case !publishing.Storable(words):
+		rule = "must be valid text without NUL characters"
+	case s.MaxLength > 0 && len(words) > s.MaxLength:
+		rule = fmt.Sprintf("must have at most %d bytes", s.MaxLength)
+	case s.Format == formatDate:
+		return r.readDate(at, words)
+	case len(s.Enum) > 0 && !slices.Contains(s.Enum, any(words)):
+		rule = "must be one of the values in allowed"
+	}
+	if rule != "" {
+		r.add(failure{Code: codeInvalidArgument, Field: at, Message: at + " " + rule + ".", Allowed: s.Enum})
+	}
+	return words
+}
+
+// readDate returns a date in UTC. A date without an offset is refused, because a model would mean
+// local time where the service would read UTC.
+func (r *reader) readDate(at, words string) any {
+	t, rule := record.DateOrRule(words)
+	if rule == "" && !record.HasOffset(words) {
+		rule = "must have a time and an offset, for example 2026-01-02T15:04:05+01:00 or 2026-01-02T15:04:05Z"
+	}
+	if rule != "" {
+		r.add(failure{Code: codeInvalidArgument, Field: at, Message: at + " " + rule + "."})
+		return nil
+	}
+	return t
+}
+
+func (r *reader) readNumber(s *schema, at string, n json.Number) any {
+	whole, ok := route.ParseWhole(n.String())
+	switch {
+	case !ok:
+		r.wrongType(s, at)
+	case s.Minimum != nil && whole < int64(*s.Minimum) || s.Maximum != nil && whole > int64(*s.Maximum):
+		r.add(failure{
+			Code: codeInvalidArgument, Field: at,
+			Message: fmt.Sprintf("%s must be a number from %d to %d.", at, *s.Minimum, *s.Maximum),
+		})
+	}
+	return whole
+}
+
+// lenient converts a value to the type of s if it can be meant only one way.
+func lenient(s *schema, value any) any {
+	words, isText := value.(string)
+	words = strings.TrimSpace(words)
+	switch {
+	case s.Type == typeInteger && isText && isNumber(words):
+		return json.Number(words)
+	case s.Type == typeBoolean && isText && (words == "true" || words == "false"):
+		return words == "true"
+	case s.Type == typeString && !isText && s.Format == "":
+		if n, is := value.(json.Number); is {
+			return n.String()
+		}
+	case s.Type == typeObject && isText, s.Type == typeArray && isText && (words[:min(1, len(words))] == "[" || s.Items.Type == typeObject):
+		value = decodeText(words, value)
+	}
+	if s.Type != typeArray {
+		return value
+	}
+	if members, is := value.(map[string]any); is && s.pairs && !isPair(members) {
+		return pairsOf(members)
+	}
+	if _, is := value.([]any); !is {
+		return []any{value}
+	}
+	return value
+}
+
+// isNumber reports whether a text is a number in the syntax of JSON.
+func isNumber(words string) bool {
+	var n json.Number
+	return words != "" && words[0] != '"' && json.Unmarshal([]byte(words), &n) == nil
+}
+
+// decodeText returns the JSON value in a text, or otherwise if it has none.
+func decodeText(words string, otherwise any) any {
+	d := json.NewDecoder(strings.NewReader(words))
+	d.UseNumber()
+	var out any
+	if d.Decode(&out) != nil || out == nil {
+		return otherwise
+	}
+	if members, is := out.(map[string]any); is {
+		return members
+	}
+	if elements, is := out.([]any); is {
+		return elements
+	}
+	return otherwise
+}
+
+// isPair reports whether an object is one key with its value.
+func isPair(members map[string]any) bool {
+	_, key := members["key"]
+	_, value := members["value"]
+	return key && (value || len(members) == 1)
+}
+
+// pairsOf returns the members of an object as a list of keys and values.
+func pairsOf(members map[string]any) any {
+	out := []any{}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		out = append(out, map[string]any{"key": name, "value": members[name]})
+	}
+	return out
+}
+
+func joined(at, name string) string {
+	if at == "" {
+		return name
+	}
+	return at + "." + name
+}

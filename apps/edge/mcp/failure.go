@@ -1,0 +1,186 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"crier/apps/edge/problem"
+	"crier/apps/edge/request"
+	"crier/platform/fault"
+	"crier/platform/text"
+)
+
+// The codes of failures in arguments. Failures of use cases have the kind of their fault as code.
+const (
+	codeUnknownArgument = "unknown_argument"
+	codeMissingArgument = "missing_argument"
+	codeInvalidArgument = "invalid_argument"
+)
+
+// failure is what a tool answers instead of a result. A program can repair the call: Field is the
+// argument to change, Allowed has the values that it may have, and Next is a call that helps. For an
+// unknown argument, Allowed has the names of all arguments.
+type failure struct {
+	// Message has sentences of ours only. Stored texts never stand in it, because a model could take
+	// what people wrote for words of the service.
+	Message    string    `json:"errors"`
+	Code       string    `json:"code"`
+	Field      string    `json:"field,omitempty"`
+	Allowed    []any     `json:"allowed,omitempty"`
+	Next       *nextCall `json:"next,omitempty"`
+	RetryAfter int       `json:"retryAfter,omitempty"` // seconds
+}
+
+// nextCall is a call of a tool.
+type nextCall struct {
+	Tool      string         `json:"tool"`
+	Arguments map[string]any `json:"arguments"`
+}
+
+func (f *failure) Error() string { return f.Code + ": " + f.Message }
+
+// failed returns the result of a failed call. It has no structured content, because clients check
+// structured content against the schema of answers.
+func failed(f *failure) *sdk.CallToolResult {
+	f.Message = text.CutBytes(f.Message, maxMessage)
+	f.Allowed = f.Allowed[:min(len(f.Allowed), maxAllowed)]
+	words, err := encode(map[string]any{"output": f})
+	if err != nil {
+		words = []byte(`{"output":{"errors":"Internal server error","code":"internal"}}`)
+	}
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: string(words)}}}
+}
+
+const (
+	maxMessage = 4_000 // bytes
+	maxAllowed = 100
+	maxName    = 100 // bytes of a name that a client sent, in a message
+)
+
+// cutName shortens a name that a client sent.
+func cutName(name string) string { return text.CutBytes(name, maxName) }
+
+// quoted returns a name that a client sent, in quotation marks.
+func quoted(name string) string { return strconv.Quote(cutName(name)) }
+
+func internalFailure() *failure {
+	return &failure{Code: string(fault.Internal), Message: "Internal server error. Nothing tells whether the call had an effect."}
+}
+
+// failureOf returns the failure for an error, in the words of the public API. An error that is
+// neither a failure nor a fault is logged and hidden.
+func (a *API) failureOf(ctx context.Context, c *call, err error) *failure {
+	var known *failure
+	if errors.As(err, &known) {
+		return known
+	}
+	kind := fault.KindOf(err)
+	if ctx.Err() != nil && kind != fault.Invalid && kind != fault.NotFound {
+		return &failure{
+			Code: string(fault.Unavailable), Message: "The call took longer than 50 seconds and was stopped. Read the " +
+				"current state before you repeat it.",
+		}
+	}
+	if kind == fault.Internal {
+		a.deps.Log.ErrorContext(ctx, "tool failed", "tool", c.tool.name, "error", err, "request", request.From(ctx).ID)
+		return internalFailure()
+	}
+	words := problem.Of(err, a.deps.BillingURL)
+	out := &failure{Code: string(kind), Message: words.Msg, RetryAfter: words.RetryAfter}
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return out
+	}
+	if f.Kind == fault.RateLimited && out.RetryAfter == 0 {
+		out.RetryAfter = seconds(f.RetryAfter)
+	}
+	switch {
+	case len(f.Items) > 0:
+		out.Message = listed(f.Items, func(x fault.Item) string { return x.Message })
+	case len(f.Fields) > 0:
+		out.Field = c.tool.argumentOf(f.Fields[0].Name)
+		out.Message = listed(f.Fields, func(x fault.Field) string {
+			return c.tool.argumentOf(x.Name) + " " + strings.TrimSuffix(x.Message, ".") + "."
+		})
+	}
+	if f.More > 0 {
+		out.Message += fmt.Sprintf(" There are %d more problems.", f.More)
+	}
+	var h *hint
+	if errors.As(err, &h) {
+		out.Field, out.Next = cmp.Or(out.Field, h.field), h.next
+	}
+	return out
+}
+
+// hint is an error with what helps to correct it: the argument to change, or a call.
+type hint struct {
+	error
+	field string
+	next  *nextCall
+}
+
+func (h *hint) Unwrap() error { return h.error }
+
+// withNext returns err with the call that helps for an error of its kind, if there is one.
+func withNext(err error, next map[fault.Kind]*nextCall) error {
+	call := next[fault.KindOf(err)]
+	var known *failure
+	if call == nil || errors.As(err, &known) {
+		return err
+	}
+	return &hint{error: err, next: call}
+}
+
+// withField returns err with the argument that it is about.
+func withField(err error, field string) error { return &hint{error: err, field: field} }
+
+// listed joins the messages of faults. It leaves out repeated ones.
+func listed[T any](faults []T, message func(T) string) string {
+	var out []string
+	for _, x := range faults {
+		if m := message(x); !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func seconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
+
+// argumentOf returns the argument for a field of a use case's command. Example: entries.0.parts.1.type
+// becomes socialPost.0.postsAndComments.1.type.
+func (t *tool) argumentOf(field string) string {
+	field = strings.TrimPrefix(field, t.prefix)
+	if name, ok := t.fields[field]; ok {
+		return name
+	}
+	segments := strings.Split(field, ".")
+	for i, s := range segments {
+		if name, ok := t.fields[s]; ok {
+			segments[i] = name
+		}
+	}
+	return strings.Join(segments, ".")
+}
+
+// noObject returns the failure for an id that does not exist, if err says so. Otherwise, it returns
+// err. field is the argument with the id, and list is the tool that lists the ids.
+func noObject(err error, field, list string) error {
+	if !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	return &failure{
+		Code: string(fault.NotFound), Field: field, Message: problem.Of(err, "").Msg,
+		Next: &nextCall{Tool: list, Arguments: map[string]any{}},
+	}
+}

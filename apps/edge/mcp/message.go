@@ -1,0 +1,106 @@
+package mcp
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"crier/platform/fault"
+)
+
+// The error codes of JSON-RPC. codeRefused is for errors that HTTP statuses describe.
+const (
+	codeParse          = -32700
+	codeInvalidRequest = -32600
+	codeNoMethod       = -32601
+	codeInternal       = -32603
+	codeRefused        = -32000
+)
+
+// statelessVersion is the first protocol version without a handshake. Its clients expect 404 for an
+// unknown method.
+const statelessVersion = "2026-07-28"
+
+// methods lists the methods that the server answers. All others would belong to capabilities that it
+// does not have.
+var methods = []string{"initialize", "ping", "server/discover", "tools/list", "tools/call"}
+
+// maxID is the maximum length of a message's id, in bytes, because responses repeat it.
+const maxID = 256
+
+// message is a JSON-RPC message from a client.
+type message struct {
+	// id is nil for a notification or a response.
+	id     json.RawMessage
+	method string
+	// tool is the name of the tool to call.
+	tool string
+}
+
+// refusal is an error with the status and the JSON-RPC code of its response.
+type refusal struct {
+	status, code int
+	// id is the id of the message, or nil if it is unknown.
+	id json.RawMessage
+	// challenge is the WWW-Authenticate header, or "".
+	challenge string
+	err       error
+}
+
+func (r *refusal) Error() string { return r.err.Error() }
+
+func (r *refusal) Unwrap() error { return r.err }
+
+func invalidMessage(code int, text string) error {
+	return &refusal{
+		status: http.StatusBadRequest, code: code, err: fault.New(fault.Invalid, "mcp.readMessage", text),
+	}
+}
+
+// readMessage reads the part of a message that decides whether the SDK gets it. It returns a refusal
+// if the body is not exactly one message. An array is refused, because it could hold thousands of
+// calls that count as one request.
+func readMessage(body []byte) (m message, err error) {
+	trimmed := strings.TrimSpace(string(body[:min(len(body), 64)]))
+	if strings.HasPrefix(trimmed, "[") {
+		return m, invalidMessage(codeInvalidRequest, "Send one message per request, not an array of messages.")
+	}
+	var members map[string]json.RawMessage
+	if !utf8.Valid(body) || json.Unmarshal(body, &members) != nil {
+		return m, invalidMessage(codeParse, "The body must be a JSON-RPC message: a JSON object in UTF-8.")
+	}
+	if id := members["id"]; string(id) != "null" {
+		m.id = id
+	}
+	if len(m.id) > maxID {
+		return message{}, invalidMessage(codeInvalidRequest, "The id of a message must have at most 256 bytes.")
+	}
+	// A value of another type is left to the SDK, which names it.
+	_ = json.Unmarshal(members["method"], &m.method)
+	if m.method != "tools/call" {
+		return m, nil
+	}
+	var params map[string]json.RawMessage
+	_ = json.Unmarshal(members["params"], &params)
+	_ = json.Unmarshal(params["name"], &m.tool)
+	return m, nil
+}
+
+// checkMethod returns a refusal for a call of a method that the server does not have. version is the
+// protocol version that the client sent. Older clients get an ordinary response, because they do not
+// read the body of a 404. No client may open a stream that is held forever.
+func (m message) checkMethod(version string) error {
+	if m.id == nil || m.method == "" || slices.Contains(methods, m.method) {
+		return nil
+	}
+	status := http.StatusOK
+	if version >= statelessVersion || m.method == "subscriptions/listen" {
+		status = http.StatusNotFound
+	}
+	return &refusal{
+		status: status, code: codeNoMethod, id: m.id,
+		err: fault.New(fault.NotFound, "mcp.checkMethod", "This server has tools only, and no such method."),
+	}
+}
