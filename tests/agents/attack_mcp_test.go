@@ -2,7 +2,6 @@ package agents
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -348,27 +347,30 @@ func TestAttack_StoredInstruction(t *testing.T) {
 	queued := r.create(t, "schedule", tomorrow(), c.id, order)
 	a := agent{base: s.base, token: p.grant(t, s.native(t), nil).Access}
 	a.must(t, nil, "service_request_approval", m{"id": post, "note": order})
+	long := strings.Repeat("long ", 200)
 	for name, list := range map[string][]m{
-		"service_request_approval":     {{"id": post, "note": order}, {"id": queued, "note": order}, {"id": order}, {"id": post, "reviewerEmail": order}},
-		"service_get_post":             {{"id": order}, {order: 1}},
-		"service_delete_post":          {{"id": post}, {"id": post, "confirm": order}},
-		"service_change_post_status":   {{"id": post, "status": order}, {"id": queued, "status": "x"}},
-		"service_update_post_settings": {{"id": post, "date": order}, {"id": post, "settings": []m{{"key": order, "value": order}}}},
-		"service_create_post": {
-			{"socialPost": []m{postEntry("schedule", tomorrow(), c.id, order)}}, {"socialPost": []m{postEntry("schedule", tomorrow(), order, "x")}},
-			{"socialPost": []m{postEntry("schedule", tomorrow(), c.id, strings.Repeat(order, 20))}},
-		},
-		"service_get_channel_schema":   {{"platform": order}, {"integrationId": order}},
-		"service_trigger_channel_tool": {{"integrationId": c.id, "methodName": order, "dataSchema": []m{}}},
-		"service_list_channels":        {{"group": order}, {order: order}},
-		"service_upload_from_url":      {{"url": "https://" + order}},
+		"service_request_approval":     {{"id": post}, {"id": queued}, {"id": post, "reviewerEmail": "nobody"}},
+		"service_get_approval_status":  {{"id": post}, {"id": "x"}},
+		"service_get_post":             {{"id": post}, {"id": "x"}},
+		"service_delete_post":          {{"id": post}, {"id": queued, "confirm": false}},
+		"service_change_post_status":   {{"id": post, "status": "x"}, {"id": post, "status": "schedule"}, {"id": queued, "status": "x"}},
+		"service_update_post_settings": {{"id": post, "date": "soon"}, {"id": queued, "postsAndComments": []m{{"content": long}}}, {"id": post, "settings": []m{{"key": "x", "value": "x"}}}},
+		"service_create_post":          {{"socialPost": []m{postEntry("schedule", tomorrow(), c.id, long)}}},
+		"service_get_channel_schema":   {{"integrationId": c.id}, {"platform": "x"}},
+		"service_trigger_channel_tool": {{"integrationId": c.id, "methodName": "x", "dataSchema": []m{}}},
+		"service_list_channels":        {{"group": "x"}}, "service_list_groups": {{}}, "service_get_overview": {{"days": -1}},
 	} {
 		for _, arguments := range list {
 			got := a.call(t, name, arguments)
 			if got.IsError && strings.Contains(got.mistake(t).Errors, order) {
-				t.Errorf("%s %v: our sentence contains what somebody wrote: %s", name, slices.Collect(maps.Keys(arguments)), got.text())
+				t.Errorf("%s %v: our sentence contains what somebody wrote: %s", name, arguments, got.text())
 			}
 		}
+	}
+	// A repetition of the text is refused, and the refusal names the other post by its id.
+	again := a.call(t, "service_create_post", m{"socialPost": []m{postEntry("schedule", in(30*60*60*1e9), c.id, order)}})
+	if again.IsError && strings.Contains(again.mistake(t).Errors, order) {
+		t.Errorf("a repetition: our sentence contains what somebody wrote: %s", again.text())
 	}
 	for _, x := range a.tools(t) {
 		if strings.Contains(string(x.raw), order) {
