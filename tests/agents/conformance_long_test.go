@@ -64,6 +64,7 @@ var scenarios = map[string]string{
 
 func TestConformance_Server(t *testing.T) {
 	t.Parallel()
+	conformanceFolder(t) // before a service that a failure would leave running
 	s := common(t)
 	p := s.owner(t)
 	p.connect(t)
@@ -86,6 +87,7 @@ var authorizeURL = regexp.MustCompile(`^http\S+/oauth/authorize\?\S+$`)
 
 func TestConformance_Authorization(t *testing.T) {
 	t.Parallel()
+	conformanceFolder(t)
 	s := common(t)
 	p := s.owner(t)
 	port := freePort(t)

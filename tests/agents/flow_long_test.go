@@ -88,6 +88,7 @@ var forFlows = suite.Once(func(t testing.TB) shortLived {
 
 func TestFlow(t *testing.T) {
 	t.Parallel()
+	clientFolder(t) // before a service that a failure would leave running
 	s := forFlows(t)
 	revisions := map[string]string{"sdk": oldRevision, "client": newRevision, "mcp-remote": ""}
 	for client, revision := range revisions {
@@ -117,6 +118,7 @@ func TestFlow(t *testing.T) {
 // TestFlow_Deny checks that a refusal reaches the client.
 func TestFlow_Deny(t *testing.T) {
 	t.Parallel()
+	clientFolder(t) // before a service that a failure would leave running
 	s := forFlows(t)
 	callback := newCallback(t)
 	a := s.register(t, metadata(unique("Denied "), callback.url))
@@ -131,6 +133,7 @@ func TestFlow_Deny(t *testing.T) {
 // TestFlow_GoSDK makes the flow with the Go SDK, with both its ways to become a client.
 func TestFlow_GoSDK(t *testing.T) {
 	t.Parallel()
+	clientFolder(t) // before a service that a failure would leave running
 	s := forFlows(t)
 	p := s.owner(t)
 	callback := newCallback(t)
