@@ -6,6 +6,7 @@ import (
 
 	"crier/actors/cluster"
 	"crier/apps/edge/dev"
+	"crier/apps/edge/oauth"
 	"crier/platform/clock"
 	"crier/platform/mail"
 	"crier/platform/outbound"
@@ -74,6 +75,14 @@ func (a *App) accountDeps() (deps AccountsDeps, err error) {
 	a.providers, err = signin.New(a.cfg.SignIn, outbound.Deps{Log: a.log}, clock.System{})
 	deps.Providers = a.providers
 	return deps, err
+}
+
+// providerNames returns the identity providers that the sign-in page offers.
+func (a *App) providerNames() (out []oauth.Provider) {
+	for _, n := range a.providers.Names() {
+		out = append(out, oauth.Provider{ID: string(n.Provider), Label: n.Label})
+	}
+	return out
 }
 
 // devMail returns the emails that `dev` has sent, or nil in other processes.

@@ -16,8 +16,11 @@ const (
 	// operator requires MONITOR_TOKEN in the X-Monitor-Token header. The route's handler checks the
 	// token.
 	operator Credential = "operator"
-	// apiKey requires an API key in the Authorization header. The request counts toward the limit
-	// of the key's organization.
+	// bearer requires an access token in the Authorization header, after Bearer. The route's handler
+	// checks the token.
+	bearer Credential = "bearer"
+	// apiKey requires an API key in the Authorization header, or an access token of an agent; see
+	// permitsAgent. The request counts toward the limit of the organization.
 	apiKey Credential = "api key"
 	// member requires a session, in the auth header or the auth cookie. The request counts toward
 	// the session's limit. If an unsafe request names an organization in showorg, the person must
@@ -48,7 +51,7 @@ type audience string
 
 const (
 	anybody  audience = "anybody"
-	programs audience = "programs" // an API key
+	programs audience = "programs" // an API key or an access token
 	members  audience = "members"  // a session and an organization
 	people   audience = "people"   // a session
 )
@@ -78,6 +81,7 @@ var credentials = map[Credential]rules{
 	none:             {audience: anybody, find: nothing, again: never},
 	signIn:           {audience: anybody, find: sameSite, again: never},
 	operator:         {audience: anybody, find: nothing, again: never},
+	bearer:           {audience: anybody, find: nothing, again: never},
 	optionalSession:  {audience: anybody, find: liveSession, again: sessionAgain},
 	apiKey:           {audience: programs, find: key, again: keyAgain},
 	person:           {audience: people, find: anySession, again: sessionAgain},

@@ -33,6 +33,7 @@ admin    401    401     401      403  ok    ok    ok     own   safe     403     
 owner    401    401     401      403  403   ok    ok     own   safe     403     403       403        own      401 401      401        401
 person   401    401     401      ok   ok    ok    ok     ok    ok       ok      ok        ok         ok       401 401      401        401
 instance 401    401     401      403  403   403   ok     403   403      403     403       403        ok       401 401      401        401
+client   401    401     401      401  401   401   401    401   401      401     401       401        401      401 401      401        401
 `
 
 // wanted is what a caller gets: one of the words of the matrix.
