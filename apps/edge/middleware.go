@@ -308,8 +308,11 @@ func (s *Server) authenticateKey(c *fiber.Ctx) error {
 			"No API key found: send it in the Authorization header.")
 	}
 	if scheme, found := schemeOf(value); found {
-		return fault.New(fault.Unauthenticated, "edge.authenticate",
-			"Invalid API key: send the key or the access token alone, without "+scheme+".")
+		message := "Invalid API key: send the key alone, without " + scheme + "."
+		if strings.HasPrefix(paste.Word(value[len(scheme):]), oidc.AccessPrefix) {
+			message = "Invalid access token: send the token alone, without " + scheme + "."
+		}
+		return fault.New(fault.Unauthenticated, "edge.authenticate", message)
 	}
 	ctx, cancel := context.WithTimeout(c.UserContext(), s.cfg.Timeout)
 	defer cancel()

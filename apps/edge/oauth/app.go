@@ -10,8 +10,8 @@ import (
 	"crier/tenancy"
 )
 
-// AppRecord is the organization's own application.
-type AppRecord struct {
+// OAuthAppRecord is the organization's own application.
+type OAuthAppRecord struct {
 	ID          string  `json:"id"`
 	ClientID    string  `json:"clientId"`
 	Name        string  `json:"name"`
@@ -21,8 +21,8 @@ type AppRecord struct {
 	CreatedAt   string  `json:"createdAt" format:"date-time"`
 }
 
-func newAppRecord(app oidc.App) AppRecord {
-	out := AppRecord{
+func newOAuthAppRecord(app oidc.App) OAuthAppRecord {
+	out := OAuthAppRecord{
 		ID: app.ID.String(), ClientID: app.ClientID, Name: app.Name, Description: app.Description,
 		CreatedAt: record.FormatTime(app.CreatedAt),
 	}
@@ -35,15 +35,15 @@ func newAppRecord(app oidc.App) AppRecord {
 	return out
 }
 
-// AppRequest describes the organization's application.
-type AppRequest struct {
+// OAuthAppRequest describes the organization's application.
+type OAuthAppRequest struct {
 	Name        string `json:"name" minLength:"1" maxLength:"100" example:"Newsroom"`
 	Description string `json:"description,omitempty" maxLength:"500"`
 	PictureID   string `json:"pictureId,omitempty" maxLength:"64" doc:"Id of an uploaded picture."`
 	RedirectURL string `json:"redirectUrl" minLength:"1" maxLength:"2048" example:"https://newsroom.example/callback"`
 }
 
-func (r AppRequest) app(p tenancy.Principal) oidc.App {
+func (r OAuthAppRequest) app(p tenancy.Principal) oidc.App {
 	return oidc.App{
 		Client: oidc.Client{
 			Kind: oidc.ClientStatic, Name: r.Name, RedirectURIs: []string{r.RedirectURL}, Auth: oidc.AuthPost, Org: p.Org,
@@ -53,15 +53,15 @@ func (r AppRequest) app(p tenancy.Principal) oidc.App {
 	}
 }
 
-// CreateAppRequest is the body of POST /user/oauth-app.
-type CreateAppRequest struct {
-	AppRequest
+// CreateOAuthAppRequest is the body of POST /user/oauth-app.
+type CreateOAuthAppRequest struct {
+	OAuthAppRequest
 	record.ProofRequest
 }
 
 // NewAppResponse is the response to POST /user/oauth-app.
 type NewAppResponse struct {
-	AppRecord
+	OAuthAppRecord
 	Secret string `json:"clientSecret" doc:"The client secret. It is returned only in this response."`
 }
 
@@ -77,13 +77,13 @@ type AppDeletedResponse struct {
 }
 
 type (
-	appOutput       struct{ Body AppRecord }
+	appOutput       struct{ Body OAuthAppRecord }
 	newAppOutput    struct{ Body NewAppResponse }
 	appSecretOutput struct{ Body AppSecretResponse }
 	deletedOutput   struct{ Body AppDeletedResponse }
 
-	createAppInput struct{ Body CreateAppRequest }
-	updateAppInput struct{ Body AppRequest }
+	createAppInput struct{ Body CreateOAuthAppRequest }
+	updateAppInput struct{ Body OAuthAppRequest }
 	rotateAppInput struct{ Body *record.ProofRequest }
 )
 
@@ -102,7 +102,7 @@ func (a *API) app(ctx context.Context, _ *struct{}) (*appOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &appOutput{Body: newAppRecord(app)}, nil
+	return &appOutput{Body: newOAuthAppRecord(app)}, nil
 }
 
 // CreateApp returns the endpoint that creates the organization's application.
@@ -114,7 +114,7 @@ func (a *API) CreateApp() route.Endpoint {
 func (a *API) createApp(ctx context.Context, in *createAppInput) (out *newAppOutput, err error) {
 	err = a.proven(ctx, in.Body.ProofRequest, func(ctx context.Context, p tenancy.Principal) error {
 		app, secret, err := a.deps.Apps.CreateApp(ctx, p, in.Body.app(p))
-		out = &newAppOutput{Body: NewAppResponse{AppRecord: newAppRecord(app), Secret: secret}}
+		out = &newAppOutput{Body: NewAppResponse{OAuthAppRecord: newOAuthAppRecord(app), Secret: secret}}
 		return err
 	})
 	return out, err
@@ -134,7 +134,7 @@ func (a *API) updateApp(ctx context.Context, in *updateAppInput) (*appOutput, er
 	if err != nil {
 		return nil, err
 	}
-	return &appOutput{Body: newAppRecord(app)}, nil
+	return &appOutput{Body: newOAuthAppRecord(app)}, nil
 }
 
 // DeleteApp returns the endpoint that deletes the organization's application.

@@ -35,12 +35,12 @@ func (a *API) Authorize() route.Endpoint {
 		d.Parameters = append(d.Parameters, page.QueryParam(name, ""))
 	}
 	return route.Raw(d, a.authorize,
-		route.Answer[AuthorizeResponse](http.StatusOK, "The client, for programs. Browsers get a page."),
+		route.Answer[AuthorizationRecord](http.StatusOK, "The client, for programs. Browsers get a page."),
 		route.Content(http.StatusFound, "The error, at the client's redirect URI.", "", nil))
 }
 
-// AuthorizeResponse describes the client of an authorization request.
-type AuthorizeResponse struct {
+// AuthorizationRecord describes the client of an authorization request.
+type AuthorizationRecord struct {
 	App   AuthorizeApp `json:"app"`
 	State string       `json:"state,omitempty"`
 	Scope string       `json:"scope" doc:"The scopes that the client would get."`
@@ -92,7 +92,9 @@ func (a *API) authorize(c *fiber.Ctx) error {
 	case !live, q.prompts("login"), q.prompts("select_account"):
 		return a.showSignIn(c, http.StatusOK, signInView{to: target{page: pageAuthorize, query: q.without("prompt")}, Client: displayName(r.Client)})
 	}
-	return a.showConsent(c, http.StatusOK, p, consentForm{request: r, query: q})
+	return a.showConsent(c, http.StatusOK, p, consentForm{
+		request: r, query: q, organization: q.get(organizationParameter),
+	})
 }
 
 // silentError returns the error for a client that forbids interaction. People are asked every time.
@@ -273,8 +275,8 @@ func (a *API) showRefusal(c *fiber.Ctx, err error) error {
 	return a.send(c, a.messagePage, http.StatusBadRequest, view)
 }
 
-func describeRequest(r oidc.AuthorizationRequest) AuthorizeResponse {
-	out := AuthorizeResponse{State: r.State, Scope: r.Scopes.String(), App: AuthorizeApp{
+func describeRequest(r oidc.AuthorizationRequest) AuthorizationRecord {
+	out := AuthorizationRecord{State: r.State, Scope: r.Scopes.String(), App: AuthorizeApp{
 		Name: displayName(r.Client), ClientID: r.Client.ClientID, RedirectURL: r.RedirectURI,
 	}}
 	out.App.Verified = verifiedHost(r.Client)

@@ -171,21 +171,21 @@ func TestAuthorize_AcceptsWhatMeansTheSame(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for name, c := range map[string]struct{ query, scope string }{
-		"no scope":            {query: request(), scope: "mcp:read mcp:write"},
-		"unknown scopes":      {query: request("scope", "openid email"), scope: "mcp:read mcp:write"},
-		"reading":             {query: request("scope", "mcp:read openid"), scope: "mcp:read"},
-		"offline":             {query: request("scope", "mcp:read mcp:write offline_access"), scope: "mcp:read mcp:write offline_access"},
-		"the endpoint":        {query: request("resource", "http://crier.test/mcp"), scope: "mcp:read mcp:write"},
-		"a slash and a case":  {query: request("resource", "HTTP://Crier.TEST:80/mcp/"), scope: "mcp:read mcp:write"},
-		"the base":            {query: request("resource", "http://crier.test"), scope: "mcp:read mcp:write"},
-		"the base twice":      {query: request("resource", "http://crier.test/") + "&resource=http%3A%2F%2Fcrier.test%2Fmcp", scope: "mcp:read mcp:write"},
-		"an unknown one":      {query: request("nonce", "x", "audience", "y"), scope: "mcp:read mcp:write"},
-		"an empty one":        {query: request() + "&resource=&prompt=", scope: "mcp:read mcp:write"},
-		"the app, no PKCE":    {query: "client_id=ccl_static&response_type=code", scope: "mcp:read mcp:write"},
-		"the app, its URI":    {query: "client_id=ccl_static&response_type=code&redirect_uri=https%3A%2F%2Fnewsroom.test%2Fcallback", scope: "mcp:read mcp:write"},
-		"a document":          {query: request("client_id", "https://writer.test/client.json", "redirect_uri", "https://writer.test/callback"), scope: "mcp:read mcp:write"},
-		"consent is asked":    {query: request("prompt", "consent"), scope: "mcp:read mcp:write"},
-		"the query mode":      {query: request("response_mode", "query"), scope: "mcp:read mcp:write"},
+		"no scope":           {query: request(), scope: "mcp:read mcp:write"},
+		"unknown scopes":     {query: request("scope", "openid email"), scope: "mcp:read mcp:write"},
+		"reading":            {query: request("scope", "mcp:read openid"), scope: "mcp:read"},
+		"offline":            {query: request("scope", "mcp:read mcp:write offline_access"), scope: "mcp:read mcp:write offline_access"},
+		"the endpoint":       {query: request("resource", "http://crier.test/mcp"), scope: "mcp:read mcp:write"},
+		"a slash and a case": {query: request("resource", "HTTP://Crier.TEST:80/mcp/"), scope: "mcp:read mcp:write"},
+		"the base":           {query: request("resource", "http://crier.test"), scope: "mcp:read mcp:write"},
+		"the base twice":     {query: request("resource", "http://crier.test/") + "&resource=http%3A%2F%2Fcrier.test%2Fmcp", scope: "mcp:read mcp:write"},
+		"an unknown one":     {query: request("nonce", "x", "audience", "y"), scope: "mcp:read mcp:write"},
+		"an empty one":       {query: request() + "&resource=&prompt=", scope: "mcp:read mcp:write"},
+		"the app, no PKCE":   {query: "client_id=ccl_static&response_type=code", scope: "mcp:read mcp:write"},
+		"the app, its URI":   {query: "client_id=ccl_static&response_type=code&redirect_uri=https%3A%2F%2Fnewsroom.test%2Fcallback", scope: "mcp:read mcp:write"},
+		"a document":         {query: request("client_id", "https://writer.test/client.json", "redirect_uri", "https://writer.test/callback"), scope: "mcp:read mcp:write"},
+		"consent is asked":   {query: request("prompt", "consent"), scope: "mcp:read mcp:write"},
+		"the query mode":     {query: request("response_mode", "query"), scope: "mcp:read mcp:write"},
 	} {
 		a := r.Call(t, "GET", "/oauth/authorize?"+c.query, "")
 		var got struct{ Scope string }

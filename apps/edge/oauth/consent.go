@@ -3,6 +3,7 @@ package oauth
 import (
 	"html/template"
 	"slices"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -118,9 +119,12 @@ func (a *API) addOrganizations(c *fiber.Ctx, view *consentView, p tenancy.Princi
 		return err
 	}
 	view.OrgID = p.Org.String()
+	if f.organization != "" {
+		view.OrgID = f.organization // the person may have left it
+	}
 	for _, o := range all {
 		switch {
-		case o.ID == p.Org:
+		case strings.EqualFold(o.ID.String(), view.OrgID):
 			view.Organization = o.Name
 		case o.SuspendedAt != nil || o.DeletedAt != nil || o.Disabled:
 		case f.device == "":

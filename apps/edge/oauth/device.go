@@ -36,7 +36,7 @@ type DeviceCodeResponse struct {
 func (a *API) DeviceCode() route.Endpoint {
 	return route.Raw(route.Describe("OAuth server", "Start a device log-in"), a.deviceCode,
 		route.RequestBody[DeviceCodeRequest](), alsoForm[DeviceCodeRequest](), optionalBody,
-		route.Answer[DeviceCodeResponse](http.StatusOK, "The codes."), failures(400, 401, 413, 429, 503))
+		route.Answer[DeviceCodeResponse](http.StatusOK, "The codes."), failures(400, 401, 413, 429))
 }
 
 func (a *API) deviceCode(c *fiber.Ctx) error {
@@ -77,7 +77,7 @@ func (a *API) DeviceToken() route.Endpoint {
 		"400 authorization_pending means that the person has not answered yet, and slow_down that the device asks too "+
 			"often.")
 	return route.Raw(d, a.deviceToken, route.RequestBody[DeviceTokenRequest](), alsoForm[DeviceTokenRequest](),
-		route.Answer[DeviceTokenResponse](http.StatusOK, "The token."), failures(400, 401, 413, 429, 503))
+		route.Answer[DeviceTokenResponse](http.StatusOK, "The token."), failures(400, 401, 413, 429))
 }
 
 func (a *API) deviceToken(c *fiber.Ctx) error {

@@ -46,7 +46,7 @@ func (a *API) Register() route.Endpoint {
 		"Errors have the form of RFC 7591. Registering the same metadata again returns the same public client. Clients "+
 			"that nobody has approved within 30 days are deleted.")
 	return route.Raw(d, a.register, route.RequestBody[McpRegisterDto](),
-		route.Answer[RegisteredClient](http.StatusCreated, "The client."), failures(400, 413, 429, 503))
+		route.Answer[RegisteredClient](http.StatusCreated, "The client."), failures(400, 413, 429))
 }
 
 func (a *API) register(c *fiber.Ctx) error {

@@ -75,7 +75,7 @@ func (a *API) Token() route.Endpoint {
 			"alone. An unknown client or a wrong secret returns 401 invalid_client. A public client that gets it should "+
 			"register again.")
 	return route.Raw(d, a.serveTokens, route.RequestBody[McpTokenDto](), alsoForm[McpTokenDto](),
-		route.Answer[TokenResponse](http.StatusOK, "The tokens."), failures(400, 401, 413, 429, 503))
+		route.Answer[TokenResponse](http.StatusOK, "The tokens."), failures(400, 401, 413, 429))
 }
 
 // Introspect returns the endpoint that describes a token to the client that it belongs to.
@@ -87,7 +87,7 @@ func (a *API) Introspect() route.Endpoint {
 	}}
 	return route.Raw(d, a.serveTokens, route.RequestBody[McpIntrospectDto](), alsoForm[McpIntrospectDto](),
 		route.Answer[Introspection](http.StatusOK, "The token. active is false if it is unknown, expired or revoked."),
-		failures(400, 401, 413, 429, 503))
+		failures(400, 401, 413, 429))
 }
 
 // Revoke returns the endpoint with which a client ends a token.
@@ -95,7 +95,7 @@ func (a *API) Revoke() route.Endpoint {
 	return route.Raw(route.Describe("OAuth server", "Revoke a token"), a.serveTokens,
 		route.RequestBody[McpRevokeDto](), alsoForm[McpRevokeDto](),
 		route.Content(http.StatusOK, "The token no longer works. Unknown tokens get this response too.", "", nil),
-		failures(400, 401, 413, 429, 503))
+		failures(400, 401, 413, 429))
 }
 
 // alsoForm lets the request body, whose schema is T, be a form too.

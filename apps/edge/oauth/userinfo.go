@@ -32,7 +32,7 @@ func (a *API) UserInfo() route.Endpoint {
 		Description: "Bearer, followed by an access token.",
 	}}
 	return route.Raw(d, a.userInfo,
-		route.Answer[UserInfoResponse](http.StatusOK, "The person."), failures(401, 403, 429, 503))
+		route.Answer[UserInfoResponse](http.StatusOK, "The person."), failures(401, 403, 429))
 }
 
 func (a *API) userInfo(c *fiber.Ctx) error {
