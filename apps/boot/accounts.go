@@ -77,9 +77,9 @@ func (a *App) accountDeps() (deps AccountsDeps, err error) {
 	return deps, err
 }
 
-// providerNames returns the identity providers that the sign-in page offers.
-func (a *App) providerNames() (out []oauth.Provider) {
-	for _, n := range a.providers.Names() {
+// namesOf returns the identity providers that the sign-in page offers.
+func namesOf(providers *signin.Providers) (out []oauth.Provider) {
+	for _, n := range providers.Names() {
 		out = append(out, oauth.Provider{ID: string(n.Provider), Label: n.Label})
 	}
 	return out

@@ -161,7 +161,7 @@ func (s *Server) newEndpoints() endpoints {
 		}),
 		notification: notificationapi.New(notificationapi.Deps{Notifications: d.Notifications}),
 		oauth: oauthapi.New(oauthapi.Deps{
-			Ports: d.OAuth, BaseURL: s.cfg.Base(), SignIn: signIn, Sessions: d.Accounts, Organizations: d.Accounts,
+			Ports: d.OAuth, BaseURL: s.cfg.Base(), SignIn: signIn.Steps(), Sessions: d.Accounts, Organizations: d.Accounts,
 			Channels: d.Channels, Gate: s.gate, Cookies: cookies, Clock: d.Clock,
 		}),
 		organization: organizationapi.New(organizationapi.Deps{Accounts: d.Accounts, Plans: d.Plans, Cookies: cookies}),

@@ -70,7 +70,7 @@ type answer struct {
 }
 
 // AnswerAuthorize returns the endpoint that takes a person's answer to an authorization request.
-func (a *API) AnswerAuthorize() route.Endpoint {
+func (a *consents) AnswerAuthorize() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Approve or deny an authorization request",
 		400, 401, 403, 409, 413, 429, 502),
 		"Requires a session. The body is JSON or the form of the consent page. Everything in the request is checked "+
@@ -81,7 +81,7 @@ func (a *API) AnswerAuthorize() route.Endpoint {
 		route.Content(http.StatusSeeOther, "The session has ended. The browser is sent to the sign-in page.", "", nil))
 }
 
-func (a *API) answerAuthorize(c *fiber.Ctx) error {
+func (a *consents) answerAuthorize(c *fiber.Ctx) error {
 	if err := available("oauth.answerAuthorize", a.deps.Clients, a.deps.Grants); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (a *API) answerAuthorize(c *fiber.Ctx) error {
 }
 
 // answerJSON handles the answer of a program that shows its own page, such as the dashboard.
-func (a *API) answerJSON(c *fiber.Ctx) error {
+func (a *consents) answerJSON(c *fiber.Ctx) error {
 	var in ApproveOAuthDto
 	if err := json.Unmarshal(request.From(c.Context()).Body.Loaded(), &in); err != nil {
 		return fault.Wrap(fault.Invalid, "oauth.answerJSON", "The body is not valid JSON of this type.", err)
@@ -138,7 +138,7 @@ func (a *API) answerJSON(c *fiber.Ctx) error {
 }
 
 // answerForm handles the form of the consent page.
-func (a *API) answerForm(c *fiber.Ctx) error {
+func (a *consents) answerForm(c *fiber.Ctx) error {
 	form, err := readForm(c)
 	q, ok := parseQuery(string(c.Context().URI().QueryString()))
 	if err != nil || !ok {
@@ -179,7 +179,7 @@ func (a *API) answerForm(c *fiber.Ctx) error {
 }
 
 // refuseForm responds to a form whose authorization request is no longer valid.
-func (a *API) refuseForm(c *fiber.Ctx, err error) error {
+func (a *consents) refuseForm(c *fiber.Ctx, err error) error {
 	var r *refusal
 	if errors.As(err, &r) {
 		request.From(c.Context()).Err = err
@@ -189,12 +189,12 @@ func (a *API) refuseForm(c *fiber.Ctx, err error) error {
 }
 
 // denied returns the redirect URI that tells the client that the person has denied access.
-func (a *API) denied(r oidc.AuthorizationRequest) string {
+func (a *consents) denied(r oidc.AuthorizationRequest) string {
 	return a.redirected(r, oidc.Fail(oidc.AccessDenied, "The person denied access.")).address
 }
 
 // approve stores the person's consent. It returns the redirect URI with the code.
-func (a *API) approve(c *fiber.Ctx, p tenancy.Principal, r oidc.AuthorizationRequest, given answer) (
+func (a *consents) approve(c *fiber.Ctx, p tenancy.Principal, r oidc.AuthorizationRequest, given answer) (
 	address string, err error) {
 	consent, err := a.consentOf(c, p, r, given, "")
 	if err != nil {
@@ -209,7 +209,7 @@ func (a *API) approve(c *fiber.Ctx, p tenancy.Principal, r oidc.AuthorizationReq
 
 // consentOf returns the consent that an answer stands for. It returns Invalid if the page's token
 // or a limit is not valid. device is the code that the person has typed, or "".
-func (a *API) consentOf(c *fiber.Ctx, p tenancy.Principal, r oidc.AuthorizationRequest, given answer, device string) (
+func (a *consents) consentOf(c *fiber.Ctx, p tenancy.Principal, r oidc.AuthorizationRequest, given answer, device string) (
 	out oidc.Consent, err error) {
 	out = oidc.Consent{Request: r, Token: given.ticket, Scopes: r.Scopes}
 	switch {
@@ -241,7 +241,7 @@ func readOnly(all oidc.Scopes) oidc.Scopes {
 }
 
 // limitsOf returns the limits that an answer sets. It returns Invalid, which names the fields.
-func (a *API) limitsOf(c *fiber.Ctx, p tenancy.Principal, given answer) (out oidc.Limits, err error) {
+func (a *consents) limitsOf(c *fiber.Ctx, p tenancy.Principal, given answer) (out oidc.Limits, err error) {
 	var faults tenancy.Inputs
 	out = oidc.Limits{Channels: given.channels, Customers: given.customers, MustAsk: given.mustAsk}
 	faults.Check(len(out.Channels) <= maxChosen, "channels", "must be at most 1000 channels")
@@ -267,7 +267,7 @@ const maxPostsPerDay = 100_000
 
 // endOf returns the end of a day in the organization's time zone, or the zero time if day is not a
 // date.
-func (a *API) endOf(c *fiber.Ctx, p tenancy.Principal, day string) (time.Time, error) {
+func (a *consents) endOf(c *fiber.Ctx, p tenancy.Principal, day string) (time.Time, error) {
 	all, err := a.deps.Organizations.Organizations(contextOf(c), p)
 	if err != nil {
 		return time.Time{}, err

@@ -90,11 +90,11 @@ type (
 const needsProof = "If you signed in more than 10 minutes ago, send your password and, if you have a second factor, a code."
 
 // App returns the endpoint for the organization's application.
-func (a *API) App() route.Endpoint {
+func (a *apps) App() route.Endpoint {
 	return route.JSON(route.Describe("Agents", "Get the organization's OAuth application", 404), a.app)
 }
 
-func (a *API) app(ctx context.Context, _ *struct{}) (*appOutput, error) {
+func (a *apps) app(ctx context.Context, _ *struct{}) (*appOutput, error) {
 	if err := available("oauth.app", a.deps.Apps); err != nil {
 		return nil, err
 	}
@@ -106,12 +106,12 @@ func (a *API) app(ctx context.Context, _ *struct{}) (*appOutput, error) {
 }
 
 // CreateApp returns the endpoint that creates the organization's application.
-func (a *API) CreateApp() route.Endpoint {
+func (a *apps) CreateApp() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Agents", "Create the organization's OAuth application", 400, 409, 413),
 		"An organization has at most one application. "+needsProof), a.createApp)
 }
 
-func (a *API) createApp(ctx context.Context, in *createAppInput) (out *newAppOutput, err error) {
+func (a *apps) createApp(ctx context.Context, in *createAppInput) (out *newAppOutput, err error) {
 	err = a.proven(ctx, in.Body.ProofRequest, func(ctx context.Context, p tenancy.Principal) error {
 		app, secret, err := a.deps.Apps.CreateApp(ctx, p, in.Body.app(p))
 		out = &newAppOutput{Body: NewAppResponse{OAuthAppRecord: newOAuthAppRecord(app), Secret: secret}}
@@ -121,11 +121,11 @@ func (a *API) createApp(ctx context.Context, in *createAppInput) (out *newAppOut
 }
 
 // UpdateApp returns the endpoint that changes the organization's application.
-func (a *API) UpdateApp() route.Endpoint {
+func (a *apps) UpdateApp() route.Endpoint {
 	return route.JSON(route.Describe("Agents", "Change the organization's OAuth application", 400, 404, 413), a.updateApp)
 }
 
-func (a *API) updateApp(ctx context.Context, in *updateAppInput) (*appOutput, error) {
+func (a *apps) updateApp(ctx context.Context, in *updateAppInput) (*appOutput, error) {
 	if err := available("oauth.updateApp", a.deps.Apps); err != nil {
 		return nil, err
 	}
@@ -138,12 +138,12 @@ func (a *API) updateApp(ctx context.Context, in *updateAppInput) (*appOutput, er
 }
 
 // DeleteApp returns the endpoint that deletes the organization's application.
-func (a *API) DeleteApp() route.Endpoint {
+func (a *apps) DeleteApp() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Agents", "Delete the organization's OAuth application", 404),
 		"All of its tokens stop working at once."), a.deleteApp)
 }
 
-func (a *API) deleteApp(ctx context.Context, _ *struct{}) (*deletedOutput, error) {
+func (a *apps) deleteApp(ctx context.Context, _ *struct{}) (*deletedOutput, error) {
 	if err := available("oauth.deleteApp", a.deps.Apps); err != nil {
 		return nil, err
 	}
@@ -154,12 +154,12 @@ func (a *API) deleteApp(ctx context.Context, _ *struct{}) (*deletedOutput, error
 }
 
 // RotateAppSecret returns the endpoint that replaces the secret of the organization's application.
-func (a *API) RotateAppSecret() route.Endpoint {
+func (a *apps) RotateAppSecret() route.Endpoint {
 	return route.JSON(route.Described(route.Created("Agents", "Replace the secret of the organization's OAuth application", 400, 404, 413),
 		"The old secret stops working at once. "+needsProof), a.rotateAppSecret)
 }
 
-func (a *API) rotateAppSecret(ctx context.Context, in *rotateAppInput) (out *appSecretOutput, err error) {
+func (a *apps) rotateAppSecret(ctx context.Context, in *rotateAppInput) (out *appSecretOutput, err error) {
 	var proof record.ProofRequest
 	if in.Body != nil {
 		proof = *in.Body
@@ -177,7 +177,7 @@ func (a *API) rotateAppSecret(ctx context.Context, in *rotateAppInput) (out *app
 }
 
 // proven calls do once the person has proven who they are, under the limits for logins.
-func (a *API) proven(
+func (a *apps) proven(
 	ctx context.Context, sent record.ProofRequest, do func(context.Context, tenancy.Principal) error,
 ) error {
 	if err := available("oauth.proven", a.deps.Apps, a.deps.Prover); err != nil {

@@ -25,7 +25,7 @@ const (
 
 // Authorize returns the endpoint at which clients ask for access. Browsers get the sign-in page or
 // the consent page. Programs get a description of the client.
-func (a *API) Authorize() route.Endpoint {
+func (a *consents) Authorize() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Ask a person for access", 400, 403, 429, 502),
 		"Browsers, which accept text/html, get a page: to sign in, if there is no session, and then to consent. Other "+
 			"programs get JSON. If the client or its redirect URI is not valid, the response is an error. Any other "+
@@ -63,7 +63,7 @@ type Redirected struct {
 	Redirect string `json:"redirect" doc:"The redirect URI with the error."`
 }
 
-func (a *API) authorize(c *fiber.Ctx) error {
+func (a *consents) authorize(c *fiber.Ctx) error {
 	c.Vary(fiber.HeaderAccept)
 	if err := available("oauth.authorize", a.deps.Clients); err != nil {
 		return err
@@ -119,13 +119,13 @@ type refusal struct {
 func (r *refusal) Error() string { return r.cause.Error() }
 
 // redirected returns a refusal for a request whose redirect URI has been checked.
-func (a *API) redirected(r oidc.AuthorizationRequest, cause *oidc.Error) *refusal {
+func (a *consents) redirected(r oidc.AuthorizationRequest, cause *oidc.Error) *refusal {
 	v := url.Values{"error": {string(cause.Code)}, "error_description": {cause.Message}}
 	return &refusal{cause: cause, address: a.answerAt(r, v)}
 }
 
 // answerAt returns the redirect URI with an answer, to which it adds state and iss (RFC 9207).
-func (a *API) answerAt(r oidc.AuthorizationRequest, v url.Values) string {
+func (a *consents) answerAt(r oidc.AuthorizationRequest, v url.Values) string {
 	if r.State != "" {
 		v.Set("state", r.State)
 	}
@@ -135,7 +135,7 @@ func (a *API) answerAt(r oidc.AuthorizationRequest, v url.Values) string {
 
 // check checks an authorization request. The error is a *refusal if it may be reported to the
 // client's redirect URI. Any other error must never lead the browser away from this service.
-func (a *API) check(c *fiber.Ctx, q query) (r oidc.AuthorizationRequest, err error) {
+func (a *consents) check(c *fiber.Ctx, q query) (r oidc.AuthorizationRequest, err error) {
 	r, err = a.checkClient(c, q)
 	if err != nil {
 		return r, err
@@ -149,7 +149,7 @@ func (a *API) check(c *fiber.Ctx, q query) (r oidc.AuthorizationRequest, err err
 }
 
 // checkClient finds the client and checks the redirect URI.
-func (a *API) checkClient(c *fiber.Ctx, q query) (r oidc.AuthorizationRequest, err error) {
+func (a *consents) checkClient(c *fiber.Ctx, q query) (r oidc.AuthorizationRequest, err error) {
 	if q.twice == "client_id" || q.twice == "redirect_uri" {
 		return r, oidc.Fail(oidc.InvalidRequest, "The parameter "+q.twice+" was sent twice.")
 	}
@@ -179,7 +179,7 @@ func (a *API) checkClient(c *fiber.Ctx, q query) (r oidc.AuthorizationRequest, e
 
 // checkParameters checks everything but the client and its redirect URI, in the order in which a
 // client is told about faults. It returns nil if nothing is wrong.
-func (a *API) checkParameters(r oidc.AuthorizationRequest, q query) *oidc.Error {
+func (a *consents) checkParameters(r oidc.AuthorizationRequest, q query) *oidc.Error {
 	mayOmit := r.Client.Kind == oidc.ClientStatic && !r.Client.Public()
 	method := q.get("code_challenge_method")
 	switch {
@@ -214,7 +214,7 @@ func (a *API) checkParameters(r oidc.AuthorizationRequest, q query) *oidc.Error 
 	return nil
 }
 
-func (a *API) allForUs(q query) bool {
+func (a *consents) allForUs(q query) bool {
 	for _, resource := range q.values["resource"] {
 		if !isForUs(a.deps.BaseURL, resource) {
 			return false
@@ -225,7 +225,7 @@ func (a *API) allForUs(q query) bool {
 
 // refuse responds to a request that failed. A browser is sent to the client's redirect URI if err
 // is a *refusal. Otherwise, it gets a page.
-func (a *API) refuse(c *fiber.Ctx, err error) error {
+func (a *consents) refuse(c *fiber.Ctx, err error) error {
 	if !wantsPage(c) {
 		return a.refuseJSON(c, err)
 	}
@@ -239,7 +239,7 @@ func (a *API) refuse(c *fiber.Ctx, err error) error {
 }
 
 // refuseJSON responds to a program's request that failed.
-func (a *API) refuseJSON(c *fiber.Ctx, err error) error {
+func (a *consents) refuseJSON(c *fiber.Ctx, err error) error {
 	var body any
 	var toClient *refusal
 	var own *oidc.Error
@@ -258,7 +258,7 @@ func (a *API) refuseJSON(c *fiber.Ctx, err error) error {
 }
 
 // showRefusal responds with a page that explains an error.
-func (a *API) showRefusal(c *fiber.Ctx, err error) error {
+func (a *site) showRefusal(c *fiber.Ctx, err error) error {
 	var own *oidc.Error
 	view := messageView{frame: frame{Title: "This app cannot connect"}}
 	if !errors.As(err, &own) {

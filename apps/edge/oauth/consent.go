@@ -68,7 +68,7 @@ type choice struct {
 }
 
 // showConsent responds with the consent page. It stores nothing.
-func (a *API) showConsent(c *fiber.Ctx, status int, p tenancy.Principal, f consentForm) error {
+func (a *consents) showConsent(c *fiber.Ctx, status int, p tenancy.Principal, f consentForm) error {
 	view := newConsentView(p, f)
 	view.Apps = a.deps.BaseURL + appsPath
 	if f.device == "" {
@@ -113,7 +113,7 @@ func newConsentView(p tenancy.Principal, f consentForm) consentView {
 }
 
 // addOrganizations adds the name of the chosen organization, and the person's other organizations.
-func (a *API) addOrganizations(c *fiber.Ctx, view *consentView, p tenancy.Principal, f consentForm) error {
+func (a *consents) addOrganizations(c *fiber.Ctx, view *consentView, p tenancy.Principal, f consentForm) error {
 	all, err := a.deps.Organizations.Organizations(contextOf(c), p)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (a *API) addOrganizations(c *fiber.Ctx, view *consentView, p tenancy.Princi
 }
 
 // addChoices adds the single-use token, and the channels and customers that the person can choose.
-func (a *API) addChoices(c *fiber.Ctx, view *consentView, p tenancy.Principal, f consentForm) (err error) {
+func (a *consents) addChoices(c *fiber.Ctx, view *consentView, p tenancy.Principal, f consentForm) (err error) {
 	view.Ticket, err = a.newTicket(p, f.request, f.device)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (a *API) addChoices(c *fiber.Ctx, view *consentView, p tenancy.Principal, f
 
 // askAgain shows the consent page again after an answer that was not accepted. It keeps what the
 // person has entered.
-func (a *API) askAgain(c *fiber.Ctx, p tenancy.Principal, f consentForm, err error) error {
+func (a *consents) askAgain(c *fiber.Ctx, p tenancy.Principal, f consentForm, err error) error {
 	status, message := page.Problem(c, err)
 	f.errors = fieldErrors(err)
 	f.problem = message
@@ -183,7 +183,7 @@ func (a *API) askAgain(c *fiber.Ctx, p tenancy.Principal, f consentForm, err err
 }
 
 // showUsed responds to the second answer of a consent page.
-func (a *API) showUsed(c *fiber.Ctx, err error) error {
+func (a *consents) showUsed(c *fiber.Ctx, err error) error {
 	status, _ := page.Problem(c, err)
 	return a.send(c, a.messagePage, status, messageView{
 		frame: frame{Title: "You have already answered"},

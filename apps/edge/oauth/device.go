@@ -33,13 +33,13 @@ type DeviceCodeResponse struct {
 }
 
 // DeviceCode returns the endpoint at which a device starts a log-in.
-func (a *API) DeviceCode() route.Endpoint {
+func (a *devices) DeviceCode() route.Endpoint {
 	return route.Raw(route.Describe("OAuth server", "Start a device log-in"), a.deviceCode,
 		route.RequestBody[DeviceCodeRequest](), alsoForm[DeviceCodeRequest](), optionalBody,
 		route.Answer[DeviceCodeResponse](http.StatusOK, "The codes."), failures(400, 401, 413, 429))
 }
 
-func (a *API) deviceCode(c *fiber.Ctx) error {
+func (a *devices) deviceCode(c *fiber.Ctx) error {
 	form, err := a.deviceForm(c)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ type DeviceTokenResponse struct {
 }
 
 // DeviceToken returns the endpoint at which a device asks whether the person has approved.
-func (a *API) DeviceToken() route.Endpoint {
+func (a *devices) DeviceToken() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Get the token of a device log-in"),
 		"400 authorization_pending means that the person has not answered yet, and slow_down that the device asks too "+
 			"often.")
@@ -80,7 +80,7 @@ func (a *API) DeviceToken() route.Endpoint {
 		route.Answer[DeviceTokenResponse](http.StatusOK, "The token."), failures(400, 401, 413, 429))
 }
 
-func (a *API) deviceToken(c *fiber.Ctx) error {
+func (a *devices) deviceToken(c *fiber.Ctx) error {
 	form, err := a.deviceForm(c)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (a *API) deviceToken(c *fiber.Ctx) error {
 }
 
 // deviceForm returns the parameters of a device's request, whose body may be empty.
-func (a *API) deviceForm(c *fiber.Ctx) (map[string]string, error) {
+func (a *devices) deviceForm(c *fiber.Ctx) (map[string]string, error) {
 	if err := available("oauth.device", a.deps.Devices); err != nil {
 		return nil, err
 	}
@@ -131,19 +131,19 @@ type deviceView struct {
 }
 
 // DevicePage returns the endpoint of the page on which a person types a device's code.
-func (a *API) DevicePage() route.Endpoint {
+func (a *devices) DevicePage() route.Endpoint {
 	return route.Raw(route.Describe("OAuth server", "Get the page for a device's code", 403, 429), a.getDevice,
 		page.Answer("The page, or the sign-in page."))
 }
 
 // AnswerDevicePage returns the endpoint of the page's forms: first the code, then the answer.
-func (a *API) AnswerDevicePage() route.Endpoint {
+func (a *devices) AnswerDevicePage() route.Endpoint {
 	d := route.Describe("OAuth server", "Approve or deny a device log-in", 400, 403, 404, 409, 413, 429)
 	d.RequestBody = formBody("userCode", "organization", "action", "ticket")
 	return route.Raw(d, a.answerDevice, page.Answer("The consent page, or the result."))
 }
 
-func (a *API) getDevice(c *fiber.Ctx) error {
+func (a *devices) getDevice(c *fiber.Ctx) error {
 	p, done, err := a.pageVisitor(c, pageDevice)
 	if done || err != nil {
 		return err
@@ -153,7 +153,7 @@ func (a *API) getDevice(c *fiber.Ctx) error {
 
 // pageVisitor returns the person who uses a page. If nobody is signed in, it responds with the
 // sign-in page, and done is true.
-func (a *API) pageVisitor(c *fiber.Ctx, name string) (p tenancy.Principal, done bool, err error) {
+func (a *site) pageVisitor(c *fiber.Ctx, name string) (p tenancy.Principal, done bool, err error) {
 	p, live, err := signedIn(c)
 	switch {
 	case err != nil:
@@ -164,7 +164,7 @@ func (a *API) pageVisitor(c *fiber.Ctx, name string) (p tenancy.Principal, done 
 	return p, false, nil
 }
 
-func (a *API) showDevice(c *fiber.Ctx, status int, p tenancy.Principal, view deviceView) error {
+func (a *devices) showDevice(c *fiber.Ctx, status int, p tenancy.Principal, view deviceView) error {
 	all, err := a.deps.Organizations.Organizations(contextOf(c), p)
 	if err != nil {
 		return a.showRefusal(c, err)
@@ -178,7 +178,7 @@ func (a *API) showDevice(c *fiber.Ctx, status int, p tenancy.Principal, view dev
 	return a.send(c, a.devicePage, status, view)
 }
 
-func (a *API) answerDevice(c *fiber.Ctx) error {
+func (a *devices) answerDevice(c *fiber.Ctx) error {
 	if err := available("oauth.answerDevice", a.deps.Devices); err != nil {
 		return a.showRefusal(c, err)
 	}
@@ -208,22 +208,22 @@ func (a *API) answerDevice(c *fiber.Ctx) error {
 	case actionApprove:
 		shown.answer = &given
 		var consent oidc.Consent
-		if consent, err = a.consentOf(c, own, r, given, code); err == nil {
+		if consent, err = a.consents.consentOf(c, own, r, given, code); err == nil {
 			err = a.deps.Devices.AnswerDevice(contextOf(c), own, code, &consent)
 		}
 	default:
-		return a.showConsent(c, http.StatusOK, p, shown)
+		return a.consents.showConsent(c, http.StatusOK, p, shown)
 	}
 	switch {
 	case fault.Is(err, fault.Conflict):
-		return a.showUsed(c, err)
+		return a.consents.showUsed(c, err)
 	case err != nil:
-		return a.askAgain(c, p, shown, err)
+		return a.consents.askAgain(c, p, shown, err)
 	}
 	return a.showAnswered(c, r, given.action)
 }
 
-func (a *API) showAnswered(c *fiber.Ctx, r oidc.AuthorizationRequest, action string) error {
+func (a *devices) showAnswered(c *fiber.Ctx, r oidc.AuthorizationRequest, action string) error {
 	view := messageView{frame: frame{Title: "You have denied access"}, Text: "You can close this page."}
 	if action == actionApprove {
 		view.Title = displayName(r.Client) + " is connected"
@@ -233,7 +233,7 @@ func (a *API) showAnswered(c *fiber.Ctx, r oidc.AuthorizationRequest, action str
 }
 
 // retryDevice shows the page again, with the error near the code.
-func (a *API) retryDevice(c *fiber.Ctx, p tenancy.Principal, code string, err error) error {
+func (a *devices) retryDevice(c *fiber.Ctx, p tenancy.Principal, code string, err error) error {
 	status, message := page.Problem(c, err)
 	view := deviceView{UserCode: code}
 	if fault.Is(err, fault.NotFound) {

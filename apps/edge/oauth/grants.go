@@ -82,11 +82,11 @@ func newGrantRecord(g oidc.Grant) GrantRecord {
 type grantsOutput struct{ Body []GrantRecord }
 
 // ListOwn returns the endpoint that lists the apps that may act for the person.
-func (a *API) ListOwn() route.Endpoint {
+func (a *grants) ListOwn() route.Endpoint {
 	return route.JSON(route.Describe("Agents", "List the apps that may act for you in the organization"), a.listOwn)
 }
 
-func (a *API) listOwn(ctx context.Context, _ *struct{}) (*grantsOutput, error) {
+func (a *grants) listOwn(ctx context.Context, _ *struct{}) (*grantsOutput, error) {
 	if err := available("oauth.listOwn", a.deps.Grants); err != nil {
 		return nil, err
 	}
@@ -102,11 +102,11 @@ func (a *API) listOwn(ctx context.Context, _ *struct{}) (*grantsOutput, error) {
 }
 
 // ListAll returns the endpoint that lists the apps that may act for any member of the organization.
-func (a *API) ListAll() route.Endpoint {
+func (a *grants) ListAll() route.Endpoint {
 	return route.JSON(route.Describe("Agents", "List the apps that may act for members of the organization"), a.listAll)
 }
 
-func (a *API) listAll(ctx context.Context, _ *struct{}) (*grantsOutput, error) {
+func (a *grants) listAll(ctx context.Context, _ *struct{}) (*grantsOutput, error) {
 	if err := available("oauth.listAll", a.deps.Grants); err != nil {
 		return nil, err
 	}
@@ -124,18 +124,18 @@ func (a *API) listAll(ctx context.Context, _ *struct{}) (*grantsOutput, error) {
 }
 
 // RevokeOwn returns the endpoint that ends an app's access for the person.
-func (a *API) RevokeOwn() route.Endpoint {
+func (a *grants) RevokeOwn() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Agents", "Revoke an app's access for you", 404),
 		"All of the app's tokens for you stop working at once."), a.revoke)
 }
 
 // RevokeAny returns the endpoint with which an administrator ends an app's access for a member.
-func (a *API) RevokeAny() route.Endpoint {
+func (a *grants) RevokeAny() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Agents", "Revoke an app's access for a member", 404),
 		"All of the app's tokens for the member stop working at once."), a.revoke)
 }
 
-func (a *API) revoke(ctx context.Context, in *record.PathID) (*record.IDOutput, error) {
+func (a *grants) revoke(ctx context.Context, in *record.PathID) (*record.IDOutput, error) {
 	if err := available("oauth.revoke", a.deps.Grants); err != nil {
 		return nil, err
 	}
@@ -159,20 +159,20 @@ type appShown struct {
 }
 
 // AppsPage returns the endpoint of the page that lists the person's apps in all organizations.
-func (a *API) AppsPage() route.Endpoint {
+func (a *grants) AppsPage() route.Endpoint {
 	return route.Raw(route.Describe("Agents", "Get the page that lists your apps", 403, 429), a.getApps,
 		page.Answer("The page, or the sign-in page."))
 }
 
 // RevokeOnPage returns the endpoint of the page's form.
-func (a *API) RevokeOnPage() route.Endpoint {
+func (a *grants) RevokeOnPage() route.Endpoint {
 	d := route.Describe("Agents", "Revoke an app's access with the form of the page", 400, 403, 404, 413, 429)
 	d.RequestBody = formBody("grant", "organization")
 	return route.Raw(d, a.revokeOnPage, page.Answer("The page, if the access could not be revoked."),
 		route.Content(http.StatusSeeOther, "The access is revoked. The page shows the rest.", "", nil))
 }
 
-func (a *API) getApps(c *fiber.Ctx) error {
+func (a *grants) getApps(c *fiber.Ctx) error {
 	p, done, err := a.pageVisitor(c, pageApps)
 	if done || err != nil {
 		return err
@@ -180,7 +180,7 @@ func (a *API) getApps(c *fiber.Ctx) error {
 	return a.showApps(c, http.StatusOK, p, "")
 }
 
-func (a *API) revokeOnPage(c *fiber.Ctx) error {
+func (a *grants) revokeOnPage(c *fiber.Ctx) error {
 	p, done, err := a.pageVisitor(c, pageApps)
 	if done || err != nil {
 		return err
@@ -204,7 +204,7 @@ func (a *API) revokeOnPage(c *fiber.Ctx) error {
 	return c.Redirect(a.path(appsPath, query{}), http.StatusSeeOther)
 }
 
-func (a *API) showApps(c *fiber.Ctx, status int, p tenancy.Principal, problem string) error {
+func (a *grants) showApps(c *fiber.Ctx, status int, p tenancy.Principal, problem string) error {
 	view := appsView{
 		frame: frame{Title: "Apps that can act for you", Problem: problem}, Person: p.Name,
 		Action: a.link(appsPath, query{}),

@@ -58,7 +58,7 @@ func scopeNames() (names []string) {
 }
 
 // ServerMetadata returns the endpoint for the authorization server's metadata.
-func (a *API) ServerMetadata() route.Endpoint {
+func (a *clients) ServerMetadata() route.Endpoint {
 	methods := []string{string(oidc.AuthNone), string(oidc.AuthBasic), string(oidc.AuthPost)}
 	at := func(path string) string { return a.deps.BaseURL + path }
 	m := ServerMetadata{
@@ -75,7 +75,7 @@ func (a *API) ServerMetadata() route.Endpoint {
 }
 
 // ResourceMetadata returns the endpoint for the MCP endpoint's metadata.
-func (a *API) ResourceMetadata() route.Endpoint {
+func (a *clients) ResourceMetadata() route.Endpoint {
 	m := ResourceMetadata{
 		Resource: a.audienceURL(), Name: "Crier", Servers: []string{a.deps.BaseURL}, Scopes: scopeNames(),
 		Methods: []string{"header"}, Documentation: a.deps.BaseURL + "/docs",

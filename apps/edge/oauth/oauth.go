@@ -21,7 +21,7 @@ type Deps struct {
 	Ports
 	// BaseURL is BASE_URL, without a trailing slash. It is the issuer of all tokens.
 	BaseURL       string
-	SignIn        *signin.API
+	SignIn        signin.Steps
 	Sessions      session.Sessions
 	Organizations Organizations
 	Channels      Channels
@@ -32,18 +32,46 @@ type Deps struct {
 
 // API provides this package's endpoints, one per exported method. It is safe for concurrent use.
 type API struct {
+	*consents
+	*signIns
+	*devices
+	*clients
+	*grants
+	*apps
+}
+
+// site holds what the endpoints share.
+type site struct {
 	deps Deps
 
 	messagePage, signInPage, consentPage, devicePage, appsPage *page.Page
 }
 
+// Each of these types has the endpoints for one noun.
+type (
+	consents struct{ *site }
+	signIns  struct{ *site }
+	devices  struct {
+		*site
+		consents *consents
+	}
+	clients struct{ *site }
+	grants  struct{ *site }
+	apps    struct{ *site }
+)
+
 // New returns an API that uses d.
 func New(d Deps) *API {
 	message := page.New(files, "message.html", page.Style(style), page.Forms(page.Self))
-	return &API{
+	s := &site{
 		deps: d, messagePage: message, signInPage: message.Named("signin.html"),
 		consentPage: message.Named("consent.html"), devicePage: message.Named("device.html"),
 		appsPage: message.Named("apps.html"),
+	}
+	c := &consents{site: s}
+	return &API{
+		consents: c, signIns: &signIns{site: s}, devices: &devices{site: s, consents: c}, clients: &clients{site: s},
+		grants: &grants{site: s}, apps: &apps{site: s},
 	}
 }
 
@@ -58,7 +86,7 @@ const (
 )
 
 // audienceURL returns the resource that all tokens are for.
-func (a *API) audienceURL() string { return a.deps.BaseURL + resourcePath }
+func (a *site) audienceURL() string { return a.deps.BaseURL + resourcePath }
 
 // contextOf returns the request's context with its record.
 func contextOf(c *fiber.Ctx) context.Context {
@@ -93,7 +121,7 @@ func signedIn(c *fiber.Ctx) (p tenancy.Principal, ok bool, err error) {
 
 // inOrganization returns the principal of the request's session in an organization. It returns
 // Forbidden if the person may not use the organization.
-func (a *API) inOrganization(c *fiber.Ctx, org string) (tenancy.Principal, error) {
+func (a *site) inOrganization(c *fiber.Ctx, org string) (tenancy.Principal, error) {
 	const op = "oauth.inOrganization"
 	info := request.From(c.Context())
 	p := info.Principal

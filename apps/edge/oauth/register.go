@@ -41,7 +41,7 @@ type RegisteredClient struct {
 }
 
 // Register returns the endpoint at which clients register themselves.
-func (a *API) Register() route.Endpoint {
+func (a *clients) Register() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Register a client"),
 		"Errors have the form of RFC 7591. Registering the same metadata again returns the same public client. Clients "+
 			"that nobody has approved within 30 days are deleted.")
@@ -49,7 +49,7 @@ func (a *API) Register() route.Endpoint {
 		route.Answer[RegisteredClient](http.StatusCreated, "The client."), failures(400, 413, 429))
 }
 
-func (a *API) register(c *fiber.Ctx) error {
+func (a *clients) register(c *fiber.Ctx) error {
 	if err := available("oauth.register", a.deps.Clients); err != nil {
 		return err
 	}

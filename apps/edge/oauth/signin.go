@@ -89,7 +89,7 @@ var stepTitles = map[string]string{
 }
 
 // showSignIn responds with the sign-in page. An empty step means password.
-func (a *API) showSignIn(c *fiber.Ctx, status int, view signInView) error {
+func (a *site) showSignIn(c *fiber.Ctx, status int, view signInView) error {
 	if view.Step == "" {
 		view.Step = "password"
 	}
@@ -110,7 +110,7 @@ func (a *API) showSignIn(c *fiber.Ctx, status int, view signInView) error {
 
 // SignIn returns the endpoint of the sign-in page's form. It has the same limits as the endpoints
 // below /auth.
-func (a *API) SignIn() route.Endpoint {
+func (a *signIns) SignIn() route.Endpoint {
 	d := route.Describe("OAuth server", "Sign in with the form on a page", 400, 401, 403, 404, 413, 429)
 	d.Parameters = []*huma.Param{page.PathParam("page", "Page to return to: authorize, apps or device.")}
 	d.RequestBody = formBody("step", "email", "password", "token", "code")
@@ -118,7 +118,7 @@ func (a *API) SignIn() route.Endpoint {
 		route.Content(http.StatusSeeOther, "The sign-in is complete. The session is set.", "", nil))
 }
 
-func (a *API) signIn(c *fiber.Ctx) error {
+func (a *signIns) signIn(c *fiber.Ctx) error {
 	to, ok := parseTarget(c.Params("page"), string(c.Context().URI().QueryString()))
 	if !ok {
 		return a.showRefusal(c, fault.New(fault.NotFound, "oauth.signIn", "There is no such page."))
@@ -151,7 +151,7 @@ func (a *API) signIn(c *fiber.Ctx) error {
 }
 
 // checkFactor checks what the person has entered: a code if it has only digits, or a recovery code.
-func (a *API) checkFactor(c *fiber.Ctx, view signInView) (tenancy.SignIn, error) {
+func (a *signIns) checkFactor(c *fiber.Ctx, view signInView) (tenancy.SignIn, error) {
 	code := strings.Join(strings.Fields(view.Code), "")
 	in := signin.MFAVerifyRequest{Token: cut(view.Token, 512), Code: code}
 	if strings.Trim(code, "0123456789") != "" || len(code) > 8 {
@@ -160,7 +160,7 @@ func (a *API) checkFactor(c *fiber.Ctx, view signInView) (tenancy.SignIn, error)
 	return a.deps.SignIn.CheckFactor(contextOf(c), in)
 }
 
-func (a *API) resend(c *fiber.Ctx, view signInView) error {
+func (a *signIns) resend(c *fiber.Ctx, view signInView) error {
 	view.Step = "password"
 	if err := a.deps.SignIn.ResendLink(contextOf(c), view.Email); err != nil {
 		return a.retrySignIn(c, view, err)
@@ -171,7 +171,7 @@ func (a *API) resend(c *fiber.Ctx, view signInView) error {
 
 // retrySignIn shows a step again, with the error near its field and with what the person has
 // entered, except for the password.
-func (a *API) retrySignIn(c *fiber.Ctx, view signInView, err error) error {
+func (a *signIns) retrySignIn(c *fiber.Ctx, view signInView, err error) error {
 	status, message := page.Problem(c, err)
 	view.Errors = fieldErrors(err)
 	wrong := fault.Is(err, fault.Invalid) || fault.Is(err, fault.Unauthenticated)
@@ -192,7 +192,7 @@ func (a *API) retrySignIn(c *fiber.Ctx, view signInView, err error) error {
 }
 
 // signedInTo continues after a step: with the next step, or at the page that asked for the sign-in.
-func (a *API) signedInTo(c *fiber.Ctx, view signInView, s tenancy.SignIn) error {
+func (a *signIns) signedInTo(c *fiber.Ctx, view signInView, s tenancy.SignIn) error {
 	next := signInView{to: view.to, Token: s.Token}
 	switch s.Step {
 	case tenancy.StepMFA:
@@ -218,14 +218,14 @@ func (a *API) signedInTo(c *fiber.Ctx, view signInView, s tenancy.SignIn) error 
 
 // completeSignIn sets the session and returns to the page that asked for it. New recovery codes are
 // shown first.
-func (a *API) completeSignIn(c *fiber.Ctx, to target, s tenancy.SignIn) error {
-	lines, err := a.deps.SignIn.Complete(contextOf(c), s, signin.BrowserCookies{
+func (a *signIns) completeSignIn(c *fiber.Ctx, to target, s tenancy.SignIn) error {
+	headers, err := a.deps.SignIn.Complete(contextOf(c), s, signin.BrowserCookies{
 		Auth: c.Cookies(session.CookieAuth), Person: c.Cookies(session.CookiePerson),
 	})
 	if err != nil {
 		return a.showRefusal(c, err)
 	}
-	session.AddCookies(c, lines)
+	session.AddCookies(c, headers.Cookies)
 	next := a.path(pagePaths[to.page], to.query)
 	if len(s.RecoveryCodes) > 0 {
 		return a.send(c, a.messagePage, http.StatusOK, messageView{
@@ -262,7 +262,7 @@ func fieldErrors(err error) map[string]string {
 
 // BeginProvider returns the endpoint that starts a sign-in with an identity provider from the
 // sign-in page.
-func (a *API) BeginProvider() route.Endpoint {
+func (a *signIns) BeginProvider() route.Endpoint {
 	d := route.Describe("OAuth server", "Start signing in with an identity provider from a page", 404, 429, 502)
 	d.Parameters = []*huma.Param{
 		page.PathParam("page", "Page to return to: authorize, apps or device."), page.PathParam("provider", "Identity provider."),
@@ -278,7 +278,7 @@ const (
 	maxReturn = 3800
 )
 
-func (a *API) beginProvider(c *fiber.Ctx) error {
+func (a *signIns) beginProvider(c *fiber.Ctx) error {
 	to, ok := parseTarget(c.Params("page"), string(c.Context().URI().QueryString()))
 	provider := c.Params("provider")
 	offered := slices.ContainsFunc(a.deps.Providers, func(p Provider) bool { return p.ID == provider })
@@ -303,13 +303,13 @@ func (a *API) beginProvider(c *fiber.Ctx) error {
 
 // packReturn returns the value of the cookie that says where a sign-in returns. It works only for
 // the sign-in with the given state.
-func (a *API) packReturn(state, provider string, to target) string {
+func (a *signIns) packReturn(state, provider string, to target) string {
 	packed := base64.RawURLEncoding.EncodeToString([]byte(provider + "\n" + to.page + "\n" + to.query.encode()))
 	return a.deps.Gate.NameOf("sign-in return", state+"\x00"+packed) + "." + packed
 }
 
 // unpackReturn reverses packReturn. ok is false if the value is for another sign-in.
-func (a *API) unpackReturn(state, value string) (provider string, to target, ok bool) {
+func (a *signIns) unpackReturn(state, value string) (provider string, to target, ok bool) {
 	signature, packed, _ := strings.Cut(value, ".")
 	want := a.deps.Gate.NameOf("sign-in return", state+"\x00"+packed)
 	raw, err := base64.RawURLEncoding.DecodeString(packed)
@@ -323,7 +323,7 @@ func (a *API) unpackReturn(state, value string) (provider string, to target, ok 
 
 // ProviderCallback returns the endpoint to which identity providers redirect the browser after a
 // sign-in that BeginProvider started.
-func (a *API) ProviderCallback() route.Endpoint {
+func (a *signIns) ProviderCallback() route.Endpoint {
 	d := route.Describe("OAuth server", "Return from an identity provider to a page", 400, 403, 404, 409, 429, 502)
 	for _, name := range []string{"code", "state", "iss", "error"} {
 		d.Parameters = append(d.Parameters, page.QueryParam(name, ""))
@@ -332,7 +332,7 @@ func (a *API) ProviderCallback() route.Endpoint {
 		route.Content(http.StatusSeeOther, "The sign-in is complete. The session is set.", "", nil))
 }
 
-func (a *API) providerCallback(c *fiber.Ctx) error {
+func (a *signIns) providerCallback(c *fiber.Ctx) error {
 	state := c.Query("state")
 	provider, to, ok := a.unpackReturn(state, c.Cookies(cookieReturn))
 	if !ok {
@@ -359,7 +359,7 @@ func (a *API) providerCallback(c *fiber.Ctx) error {
 }
 
 // failProvider shows the sign-in page after a sign-in with a provider has failed.
-func (a *API) failProvider(c *fiber.Ctx, to target, err error) error {
+func (a *signIns) failProvider(c *fiber.Ctx, to target, err error) error {
 	status, message := page.Problem(c, err)
 	return a.showSignIn(c, status, signInView{to: to, frame: frame{Problem: message}})
 }

@@ -21,7 +21,7 @@ const nonceLength = 22
 // newTicket returns a single-use token for a consent page. It works only in the session that the
 // page was shown in, for the same organization and the same request. The grants refuse the second
 // use.
-func (a *API) newTicket(p tenancy.Principal, r oidc.AuthorizationRequest, device string) (string, error) {
+func (a *consents) newTicket(p tenancy.Principal, r oidc.AuthorizationRequest, device string) (string, error) {
 	nonce, err := secret.Token("", nonceLength)
 	if err != nil {
 		return "", fault.Wrap(fault.Internal, "oauth.newTicket", "", err)
@@ -34,7 +34,7 @@ func (a *API) newTicket(p tenancy.Principal, r oidc.AuthorizationRequest, device
 // checkTicket returns Invalid unless newTicket has returned the ticket for the same arguments
 // within the last hour. A client whose description has changed in the meantime counts as another
 // request.
-func (a *API) checkTicket(ticket string, p tenancy.Principal, r oidc.AuthorizationRequest, device string) error {
+func (a *consents) checkTicket(ticket string, p tenancy.Principal, r oidc.AuthorizationRequest, device string) error {
 	stale := fault.New(fault.Invalid, "oauth.checkTicket",
 		"This page was out of date, or the app has changed since you opened it. Please check it again.")
 	i := strings.LastIndexByte(ticket, '.')
@@ -55,7 +55,7 @@ func (a *API) checkTicket(ticket string, p tenancy.Principal, r oidc.Authorizati
 }
 
 // signTicket returns an HMAC of the ticket's body and everything that the consent page shows.
-func (a *API) signTicket(body string, p tenancy.Principal, r oidc.AuthorizationRequest, device string) (string, error) {
+func (a *consents) signTicket(body string, p tenancy.Principal, r oidc.AuthorizationRequest, device string) (string, error) {
 	c := r.Client
 	shown, err := json.Marshal([]any{
 		body, p.Session.String(), p.Person.String(), p.Org.String(), device,

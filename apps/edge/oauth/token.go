@@ -69,7 +69,7 @@ type McpRevokeDto struct {
 }
 
 // Token returns the endpoint at which clients get tokens.
-func (a *API) Token() route.Endpoint {
+func (a *clients) Token() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Get tokens for a code or a refresh token"),
 		"Clients authenticate with HTTP Basic, with client_secret in the body or, if they are public, with client_id "+
 			"alone. An unknown client or a wrong secret returns 401 invalid_client. A public client that gets it should "+
@@ -79,7 +79,7 @@ func (a *API) Token() route.Endpoint {
 }
 
 // Introspect returns the endpoint that describes a token to the client that it belongs to.
-func (a *API) Introspect() route.Endpoint {
+func (a *clients) Introspect() route.Endpoint {
 	d := route.Describe("OAuth server", "Describe a token")
 	d.Parameters = []*huma.Param{{
 		Name: "Authorization", In: "header", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
@@ -91,7 +91,7 @@ func (a *API) Introspect() route.Endpoint {
 }
 
 // Revoke returns the endpoint with which a client ends a token.
-func (a *API) Revoke() route.Endpoint {
+func (a *clients) Revoke() route.Endpoint {
 	return route.Raw(route.Describe("OAuth server", "Revoke a token"), a.serveTokens,
 		route.RequestBody[McpRevokeDto](), alsoForm[McpRevokeDto](),
 		route.Content(http.StatusOK, "The token no longer works. Unknown tokens get this response too.", "", nil),
@@ -106,7 +106,7 @@ func alsoForm[T any]() route.Detail {
 }
 
 // serveTokens passes a request to the token server as a form.
-func (a *API) serveTokens(c *fiber.Ctx) error {
+func (a *clients) serveTokens(c *fiber.Ctx) error {
 	if err := available("oauth.serveTokens", a.deps.Tokens); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ type UserInfoResponse struct {
 }
 
 // UserInfo returns the endpoint that describes the person behind an access token.
-func (a *API) UserInfo() route.Endpoint {
+func (a *clients) UserInfo() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Describe the person behind an access token"),
 		"401 means that the token is missing, unknown, expired or revoked. 403 means that the person or the "+
 			"organization has lost access.")
@@ -35,7 +35,7 @@ func (a *API) UserInfo() route.Endpoint {
 		route.Answer[UserInfoResponse](http.StatusOK, "The person."), failures(401, 403, 429))
 }
 
-func (a *API) userInfo(c *fiber.Ctx) error {
+func (a *clients) userInfo(c *fiber.Ctx) error {
 	scheme, token, _ := strings.Cut(c.Get(fiber.HeaderAuthorization), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || !strings.HasPrefix(token, oidc.AccessPrefix) {
@@ -62,7 +62,7 @@ func (a *API) userInfo(c *fiber.Ctx) error {
 }
 
 // refuseToken responds to a request whose access token is not accepted (RFC 6750, section 3).
-func (a *API) refuseToken(c *fiber.Ctx, status int, code oidc.Code, message string) error {
+func (a *clients) refuseToken(c *fiber.Ctx, status int, code oidc.Code, message string) error {
 	noStore(c)
 	c.Set(fiber.HeaderWWWAuthenticate, `Bearer resource_metadata="`+a.deps.BaseURL+
 		`/.well-known/oauth-protected-resource/mcp", error="`+string(code)+`"`)

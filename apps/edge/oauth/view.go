@@ -60,7 +60,7 @@ type messageView struct {
 
 // send responds with a page. A browser names its origin when it submits a form only if the page
 // allows it to.
-func (a *API) send(c *fiber.Ctx, p *page.Page, status int, view any) error {
+func (a *site) send(c *fiber.Ctx, p *page.Page, status int, view any) error {
 	if err := p.Send(c, status, view); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (a *API) send(c *fiber.Ctx, p *page.Page, status int, view any) error {
 
 // leadOn responds to a form with a page that leads to a client. It is not a redirect, because
 // Chromium drops a redirect that leaves the origins to which the page may submit forms.
-func (a *API) leadOn(c *fiber.Ctx, title, address string) error {
+func (a *site) leadOn(c *fiber.Ctx, title, address string) error {
 	to := template.URL(address) // matchesRedirect and isSafeTarget have checked it
 	return a.messagePage.Send(c, http.StatusOK, messageView{
 		frame: frame{Title: title, Refresh: to}, Link: to, LinkText: "Continue",
@@ -79,7 +79,7 @@ func (a *API) leadOn(c *fiber.Ctx, title, address string) error {
 }
 
 // path returns the address of a page for forms and redirects, which never leads to another host.
-func (a *API) path(path string, q query) string {
+func (a *site) path(path string, q query) string {
 	prefix := ""
 	if u, err := url.Parse(a.deps.BaseURL); err == nil {
 		prefix = strings.TrimRight(u.EscapedPath(), "/")
@@ -91,7 +91,7 @@ func (a *API) path(path string, q query) string {
 }
 
 // link is path for a template.
-func (a *API) link(path string, q query) template.URL { return template.URL(a.path(path, q)) }
+func (a *site) link(path string, q query) template.URL { return template.URL(a.path(path, q)) }
 
 // maxName is the maximum number of bytes of a client's name that a page shows.
 const maxName = 120

@@ -28,7 +28,7 @@ func (a *API) VerifyMFA() route.Endpoint {
 }
 
 func (a *API) verifyMFA(ctx context.Context, in *mfaVerifyInput) (*loginOutput, error) {
-	signIn, err := a.CheckFactor(ctx, in.Body)
+	signIn, err := a.Steps().CheckFactor(ctx, in.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (a *API) BeginEnrollment() route.Endpoint {
 }
 
 func (a *API) beginEnrollment(ctx context.Context, in *mfaTokenInput) (*record.MFASecretOutput, error) {
-	secret, err := a.StartEnrollment(ctx, in.Body.Token)
+	secret, err := a.Steps().StartEnrollment(ctx, in.Body.Token)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (a *API) ConfirmEnrollment() route.Endpoint {
 }
 
 func (a *API) confirmEnrollment(ctx context.Context, in *mfaEnrollInput) (*loginOutput, error) {
-	signIn, err := a.FinishEnrollment(ctx, in.Body)
+	signIn, err := a.Steps().FinishEnrollment(ctx, in.Body)
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func (a *API) Login() route.Endpoint {
 }
 
 func (a *API) login(ctx context.Context, in *loginInput) (*loginOutput, error) {
-	signIn, err := a.CheckPassword(ctx, in.Body)
+	signIn, err := a.Steps().CheckPassword(ctx, in.Body)
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func (a *API) Restore() route.Endpoint {
 }
 
 func (a *API) restore(ctx context.Context, in *restoreInput) (*loginOutput, error) {
-	signIn, err := a.RestoreAccount(ctx, in.Body.Token)
+	signIn, err := a.Steps().RestoreAccount(ctx, in.Body.Token)
 	if err != nil {
 		return nil, err
 	}

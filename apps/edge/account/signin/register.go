@@ -229,7 +229,7 @@ func (a *API) ResendActivation() route.Endpoint {
 }
 
 func (a *API) resend(ctx context.Context, in *resendInput) (*resendOutput, error) {
-	if err := a.ResendLink(ctx, in.Body.Email); err != nil {
+	if err := a.Steps().ResendLink(ctx, in.Body.Email); err != nil {
 		return nil, err
 	}
 	return &resendOutput{Body: Success{Success: true}}, nil
