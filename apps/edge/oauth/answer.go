@@ -175,7 +175,7 @@ func (a *consents) answerForm(c *fiber.Ctx) error {
 	case err != nil:
 		return a.askAgain(c, p, shown, err)
 	}
-	return a.leadOn(c, displayName(r.Client)+" is connected", address)
+	return a.leadOn(c, "You have approved "+displayName(r.Client), address)
 }
 
 // refuseForm responds to a form whose authorization request is no longer valid.

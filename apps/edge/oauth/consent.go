@@ -38,7 +38,9 @@ type consentView struct {
 	Person, Organization                string
 	// Blocked says why the person cannot approve for the organization.
 	Blocked string
-	Others  []orgChoice
+	// MustEnroll means that a new sign-in would let the person approve.
+	MustEnroll bool
+	Others     []orgChoice
 	// Switch leads to the sign-in page, and Apps is the address at which people revoke access.
 	Switch          template.URL
 	Apps            string
@@ -80,6 +82,7 @@ func (a *consents) showConsent(c *fiber.Ctx, status int, p tenancy.Principal, f 
 	own, err := a.inOrganization(c, f.organization)
 	if fault.Is(err, fault.Forbidden) {
 		_, view.Blocked = page.Problem(c, err)
+		view.MustEnroll = own.Access == tenancy.AccessEnroll
 	} else if err != nil {
 		return a.showRefusal(c, err)
 	}

@@ -226,7 +226,7 @@ func (a *devices) answerDevice(c *fiber.Ctx) error {
 func (a *devices) showAnswered(c *fiber.Ctx, r oidc.AuthorizationRequest, action string) error {
 	view := messageView{frame: frame{Title: "You have denied access"}, Text: "You can close this page."}
 	if action == actionApprove {
-		view.Title = displayName(r.Client) + " is connected"
+		view.Title = "You have approved " + displayName(r.Client)
 		view.Text = "You can close this page and go back to your device."
 	}
 	return a.send(c, a.messagePage, http.StatusOK, view)
