@@ -9,7 +9,6 @@ import (
 	"crier/oidc/grant"
 	"crier/oidc/server"
 	"crier/platform/clock"
-	"crier/platform/outbound"
 	"crier/publishing"
 	"crier/tenancy"
 	"crier/tenancy/credential"
@@ -27,15 +26,15 @@ type OAuth struct {
 type OAuthDeps struct {
 	Accounts *Accounts
 	Clock    clock.Clock
-	// HTTP fetches the metadata documents of clients.
-	HTTP        *outbound.Client
+	// Fetch fetches the metadata documents of clients; see outbound.Client.Transport.
+	Fetch       http.RoundTripper
 	Catalog     grant.Catalog
 	Revocations credential.Revocations
 }
 
 // NewOAuth creates the OAuth server and connects its parts.
 func NewOAuth(cfg grant.Config, d OAuthDeps) *OAuth {
-	o := &OAuth{Clients: client.New(client.Deps{DB: d.Accounts.DB, Clock: d.Clock, HTTP: d.HTTP})}
+	o := &OAuth{Clients: client.New(client.Deps{DB: d.Accounts.DB, Clock: d.Clock, Fetch: d.Fetch})}
 	o.Grants = grant.New(cfg, grant.Deps{
 		DB: d.Accounts.DB, Clock: d.Clock, Clients: o.Clients, Catalog: d.Catalog, Revocations: d.Revocations,
 	})

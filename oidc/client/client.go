@@ -4,13 +4,13 @@ package client
 
 import (
 	"context"
+	"net/http"
 
 	"golang.org/x/sync/singleflight"
 
 	"crier/oidc"
 	clientstore "crier/oidc/client/store"
 	"crier/platform/clock"
-	"crier/platform/outbound"
 	"crier/platform/ratelimit"
 	"crier/tenancy"
 	"crier/tenancy/db"
@@ -20,15 +20,16 @@ import (
 type Deps struct {
 	DB    *db.DB
 	Clock clock.Clock
-	// HTTP fetches metadata documents, whose addresses strangers choose.
-	HTTP *outbound.Client
+	// Fetch fetches metadata documents, whose addresses strangers choose. It comes from
+	// outbound.Client.Transport.
+	Fetch http.RoundTripper
 }
 
 // Clients manages clients. It is safe for concurrent use.
 type Clients struct {
 	db    *db.DB
 	clock clock.Clock
-	http  *outbound.Client
+	http  http.RoundTripper
 
 	// fetching makes concurrent requests share one fetch of a document.
 	fetching singleflight.Group
@@ -42,7 +43,7 @@ const maxSources = 10_000
 // New returns a Clients.
 func New(d Deps) *Clients {
 	return &Clients{
-		db: d.DB, clock: d.Clock, http: d.HTTP,
+		db: d.DB, clock: d.Clock, http: d.Fetch,
 		fetches: ratelimit.NewWindows[string](maxSources), registrations: ratelimit.NewWindows[string](maxSources),
 	}
 }

@@ -95,7 +95,7 @@ func (s *Clients) fetch(ctx context.Context, address string) (m oidc.Metadata, e
 		return m, err
 	}
 	req.Header.Set("Accept", "application/json")
-	resp, err := s.http.Transport().RoundTrip(req)
+	resp, err := s.http.RoundTrip(req)
 	if err != nil {
 		return m, err
 	}

@@ -34,7 +34,8 @@ func (s *Grants) Authenticate(ctx context.Context, accessToken string) (tenancy.
 
 // find returns a token that works, whatever its person may do.
 func (s *Grants) find(ctx context.Context, op, accessToken string) (t grantstore.FoundToken, err error) {
-	invalid := fault.New(fault.Unauthenticated, op, "Invalid access token: it has expired or was revoked.")
+	invalid := fault.New(fault.Unauthenticated, op, "Invalid access token: it has expired, or "+
+		"its permission has ended because it was revoked or the person has left the organization.")
 	if !strings.HasPrefix(accessToken, oidc.AccessPrefix) || len(accessToken) != len(oidc.AccessPrefix)+tokenLength {
 		return t, invalid
 	}
@@ -63,7 +64,7 @@ func refusal(op string, t grantstore.FoundToken) error {
 		return forbidden("The organization is scheduled for deletion.")
 	case t.Suspended:
 		return forbidden("The operator has suspended this organization.")
-	case !t.Member:
+	case t.Disabled:
 		return forbidden("The person who approved this application is no longer a member of the organization.")
 	case t.Unenrolled:
 		return db.Unenrolled(op)

@@ -448,7 +448,7 @@ create table oauth_grant (
   client_id     text not null check (length(client_id) between 1 and 2048),
   client_kind   text not null check (client_kind in ('registered', 'document', 'static')),
   client_name   text not null check (length(client_name) <= 100),
-  person_id     uuid not null references person (id) on delete cascade,
+  person_id     uuid not null,
   scopes        text[] not null,
   -- Both empty: all channels. Otherwise these channels and the channels of these customers.
   channels      uuid[] not null default '{}' check (cardinality(channels) <= 1000),
@@ -463,12 +463,15 @@ create table oauth_grant (
   -- The last request, to the minute.
   used_at       timestamptz,
   constraint oauth_grant_pkey primary key (org_id, id),
+  -- Whoever leaves the organization takes nothing along: a later membership begins without grants.
+  constraint oauth_grant_member_fkey foreign key (org_id, person_id) references member (org_id, person_id)
+    on delete cascade,
   constraint oauth_grant_once unique (org_id, client, person_id)
 );
 -- GrantOrg finds a grant by its id, before the organization is known.
 create index oauth_grant_id on oauth_grant (id);
--- GrantsOfPerson, and deleting a person deletes the grants.
-create index oauth_grant_person on oauth_grant (person_id);
+-- GrantsOfPerson, and deleting a membership deletes the grants.
+create index oauth_grant_person on oauth_grant (person_id, org_id);
 -- PruneClients, and deleting a client deletes the grants.
 create index oauth_grant_client on oauth_grant (client);
 -- Retention.

@@ -44,9 +44,8 @@ type FoundToken struct {
 	Suspended     bool         `db:"suspended"`
 	OrgDeleted    bool         `db:"org_deleted"`
 	Role          tenancy.Role `db:"role"`
-	// Member means that the person is an enabled member of the organization, and has been since the
-	// family was created.
-	Member bool `db:"member"`
+	// Disabled means that the person's membership gives no access.
+	Disabled bool `db:"disabled"`
 	// Unenrolled means that the organization requires a second factor and the person has none.
 	Unenrolled bool `db:"unenrolled"`
 }

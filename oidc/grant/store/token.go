@@ -69,7 +69,6 @@ type Token struct {
 	ExpiresAt *time.Time      `db:"expires_at"`
 	// GrantEnds is when the grant ends, or nil.
 	GrantEnds *time.Time `db:"ends_at"`
-	FamilyAt  time.Time  `db:"family_at"`
 	// Voided means that its parent was used once more.
 	Voided bool `db:"voided"`
 	// Succeeded means that a refresh token that was issued for this one has been used.
@@ -78,7 +77,7 @@ type Token struct {
 
 const tokenRead = `-- oidc.TokenRead
 select t.family_id, f.grant_id, g.client, t.kind = 'refresh' refresh, f.scopes, g.scopes granted, t.expires_at,
-  g.ends_at, f.created_at family_at, t.voided,
+  g.ends_at, t.voided,
   exists (select from oauth_token c where c.org_id = t.org_id and c.family_id = t.family_id and c.parent = t.hash
     and c.kind = 'refresh' and c.used_at is not null) succeeded
 from oauth_token t
