@@ -38,7 +38,9 @@ func NewOAuth(cfg grant.Config, d OAuthDeps) *OAuth {
 	o.Grants = grant.New(cfg, grant.Deps{
 		DB: d.Accounts.DB, Clock: d.Clock, Clients: o.Clients, Catalog: d.Catalog, Revocations: d.Revocations,
 	})
-	o.Server = server.New(server.Deps{BaseURL: cfg.BaseURL, Clients: o.Clients, Grants: o.Grants, Keys: d.Accounts})
+	o.Server = server.New(server.Deps{
+		BaseURL: cfg.BaseURL, Clients: o.Clients, Grants: o.Grants, Keys: d.Accounts, Log: d.Accounts.log,
+	})
 	return o
 }
 

@@ -40,6 +40,9 @@ func (s *Clients) CreateApp(ctx context.Context, p tenancy.Principal, a oidc.App
 	if err := checkApp(op, p, &a); err != nil {
 		return oidc.App{}, "", err
 	}
+	if err := db.RejectImpersonator(op, p); err != nil { // it would see the secret
+		return oidc.App{}, "", err
+	}
 	a.Kind, a.Auth, a.Scopes, a.Org, a.URI = oidc.ClientStatic, oidc.AuthPost, oidc.AllScopes(), p.Org, ""
 	c, plain, err := newClient(op, a.Client)
 	if err != nil {
@@ -113,6 +116,9 @@ func (s *Clients) DeleteApp(ctx context.Context, p tenancy.Principal) error {
 // Tokens keep working.
 func (s *Clients) RotateAppSecret(ctx context.Context, p tenancy.Principal) (string, error) {
 	const op = "oidc.RotateAppSecret"
+	if err := db.RejectImpersonator(op, p); err != nil { // it would see the secret
+		return "", err
+	}
 	plain, hash, err := newSecret(op)
 	if err != nil {
 		return "", err

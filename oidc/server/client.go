@@ -13,9 +13,6 @@ import (
 // answers of a client without OpenID Connect.
 type client struct{ oidc.Client }
 
-// clientOf returns the client that VerifyClient returned.
-func clientOf(c op.Client) oidc.Client { return c.(client).Client }
-
 // GetID implements op.Client.
 func (c client) GetID() string { return c.ClientID }
 

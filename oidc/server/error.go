@@ -4,46 +4,41 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-
-	zoidc "github.com/zitadel/oidc/v3/pkg/oidc"
-	"github.com/zitadel/oidc/v3/pkg/op"
+	"strconv"
 
 	"crier/oidc"
 	"crier/platform/fault"
 )
 
-// codes maps the codes that the token, introspection and revocation endpoints return to the errors
-// of op, whose type of code is private.
-var codes = map[oidc.Code]func() *zoidc.Error{
-	oidc.InvalidRequest:       zoidc.ErrInvalidRequest,
-	oidc.InvalidClient:        zoidc.ErrInvalidClient,
-	oidc.InvalidGrant:         zoidc.ErrInvalidGrant,
-	oidc.InvalidScope:         zoidc.ErrInvalidScope,
-	oidc.InvalidTarget:        zoidc.ErrInvalidTarget,
-	oidc.UnauthorizedClient:   zoidc.ErrUnauthorizedClient,
-	oidc.UnsupportedGrantType: zoidc.ErrUnsupportedGrantType,
-}
+// serverError is the code for a failure that is not the client's. RFC 6749 defines it only for
+// redirects, but op and others use it here too.
+const serverError oidc.Code = "server_error"
 
-// asStatus converts an error to one that op answers with the right status. A fault is answered as
-// server_error or, if a later request may succeed, with its message.
-func asStatus(err error) error {
+// fail answers a request that failed. Faults are answered as server_error. If a later request may
+// succeed, the answer has the fault's message, and otherwise the cause is logged.
+func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var refused *oidc.Error
-	if errors.As(err, &refused) && codes[refused.Code] != nil {
-		return op.NewStatusError(codes[refused.Code]().WithDescription("%s", refused.Message), statusOf(refused.Code))
+	if errors.As(err, &refused) {
+		refuse(w, statusOf(refused.Code), refused)
+		return
 	}
-	status := http.StatusInternalServerError
-	switch fault.KindOf(err) {
-	case fault.Unavailable:
-		status = http.StatusServiceUnavailable
-	case fault.RateLimited:
-		status = http.StatusTooManyRequests
-	}
-	answer := zoidc.ErrServerError().WithParent(err)
+	status, message := http.StatusInternalServerError, ""
 	var f *fault.Error
-	if errors.As(err, &f) && f.Message != "" && status != http.StatusInternalServerError {
-		answer = answer.WithDescription("%s", f.Message)
+	if errors.As(err, &f) {
+		switch f.Kind {
+		case fault.Unavailable:
+			status, message = http.StatusServiceUnavailable, f.Message
+		case fault.RateLimited:
+			status, message = http.StatusTooManyRequests, f.Message
+		}
+		if f.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())))
+		}
 	}
-	return op.NewStatusError(answer, status)
+	if status == http.StatusInternalServerError {
+		h.server.deps.Log.ErrorContext(r.Context(), "an OAuth request failed", "path", r.URL.Path, "error", err)
+	}
+	refuse(w, status, oidc.Fail(serverError, message))
 }
 
 func statusOf(code oidc.Code) int {
@@ -53,7 +48,7 @@ func statusOf(code oidc.Code) int {
 	return http.StatusBadRequest
 }
 
-// refuse answers a request that op never sees.
+// refuse writes an error in the form of RFC 6749.
 func refuse(w http.ResponseWriter, status int, refused *oidc.Error) {
 	writeJSON(w, status, struct {
 		Error       oidc.Code `json:"error"`
@@ -64,5 +59,5 @@ func refuse(w http.ResponseWriter, status int, refused *oidc.Error) {
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client is gone
+	_ = json.NewEncoder(w).Encode(body) // an error means that the client is gone
 }

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -54,22 +56,89 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	basic, refused := takeCredentials(r, form)
 	out := &challenger{ResponseWriter: w, basic: basic}
-	switch {
-	case refused != nil:
-	case form.Get("client_id") == "":
-		refused = oidc.Fail(oidc.InvalidClient, "client_id is missing.")
-	case r.URL.Path == IntrospectPath && form.Get("client_secret") == "":
-		refused = oidc.Fail(oidc.InvalidClient, "Authenticate as a client with a secret, or with an API key.")
-	}
 	if refused != nil {
-		refuse(out, statusOf(refused.Code), refused)
+		h.fail(out, r, refused)
 		return
 	}
+	c, err := h.authenticate(r, form)
+	if err != nil {
+		h.fail(out, r, err)
+		return
+	}
+	if err := h.check(r, form); err != nil {
+		h.fail(out, r, err)
+		return
+	}
+	h.serve(out, r, form, c)
+}
+
+// authenticate returns the client of a request.
+func (h *handler) authenticate(r *http.Request, form url.Values) (oidc.Client, error) {
+	refuse := func(message string) (oidc.Client, error) {
+		return oidc.Client{}, oidc.Fail(oidc.InvalidClient, message)
+	}
+	switch {
+	case form.Get("client_assertion") != "":
+		return refuse("Client assertions are not supported.")
+	case form.Get("client_id") == "":
+		return refuse("client_id is missing.")
+	case r.URL.Path == IntrospectPath && form.Get("client_secret") == "":
+		return refuse("Authenticate as a client with a secret, or with an API key.")
+	}
+	return h.server.deps.Clients.Authenticate(r.Context(), form.Get("client_id"), form.Get("client_secret"))
+}
+
+// check returns an oidc.Error if a request lacks a parameter or asks for what the server does not
+// do.
+func (h *handler) check(r *http.Request, form url.Values) error {
+	required := "token"
+	if r.URL.Path == TokenPath {
+		switch form.Get("grant_type") {
+		case "authorization_code":
+			required = "code"
+		case "refresh_token":
+			required = "refresh_token"
+		case "":
+			required = "grant_type"
+		default:
+			return oidc.Fail(oidc.UnsupportedGrantType, "grant_type must be authorization_code or refresh_token.")
+		}
+	}
+	if form.Get(required) == "" {
+		return oidc.Fail(oidc.InvalidRequest, required+" is missing.")
+	}
+	_, err := oidc.CheckResource(h.server.deps.BaseURL, form["resource"]...)
+	return err
+}
+
+// serve passes a request to op and writes the answer.
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, form url.Values, c oidc.Client) {
 	if form.Get("grant_type") == "authorization_code" && form.Get("redirect_uri") == "" {
 		form.Set("redirect_uri", omitted)
 	}
-	h.next.ServeHTTP(out, rewritten(r, form))
+	made := &call{client: c}
+	held := &heldResponse{ResponseWriter: w, status: http.StatusOK}
+	h.next.ServeHTTP(held, rewritten(r.WithContext(context.WithValue(r.Context(), callKey{}, made)), form))
+	if made.err != nil {
+		h.fail(w, r, made.err)
+		return
+	}
+	w.WriteHeader(held.status)
+	_, _ = w.Write(held.body.Bytes()) // an error means that the client is gone
 }
+
+// heldResponse holds an answer of op until it is known whether it is the right one.
+type heldResponse struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (h *heldResponse) WriteHeader(status int) { h.status = status }
+
+// Write implements http.ResponseWriter.
+func (h *heldResponse) Write(p []byte) (int, error) { return h.body.Write(p) }
 
 // readForm returns the parameters of a request, whose body is a form or a JSON object. A parameter
 // without a value is absent. Only resource may be repeated.
@@ -219,7 +288,7 @@ func (h *handler) introspectFor(w http.ResponseWriter, r *http.Request, token st
 		found, err = h.server.deps.Grants.IntrospectFor(r.Context(), p, token)
 	}
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, oidc.Fail("server_error", "Try again soon."))
+		h.fail(w, r, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, h.server.introspection(found))

@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 
 	zoidc "github.com/zitadel/oidc/v3/pkg/oidc"
@@ -51,6 +52,8 @@ type Deps struct {
 	Clients Clients
 	Grants  Grants
 	Keys    Keys
+	// Log receives the causes of internal errors.
+	Log *slog.Logger
 }
 
 // New returns the handler for TokenPath, IntrospectPath and RevokePath. It answers in the form of
@@ -71,20 +74,26 @@ type server struct {
 	deps Deps
 }
 
-// VerifyClient implements op.Server.
-func (s *server) VerifyClient(ctx context.Context, r *op.Request[op.ClientCredentials]) (op.Client, error) {
-	c, err := s.authenticate(ctx, r.Data)
-	if err != nil {
-		return nil, asStatus(err)
-	}
-	return client{Client: c}, nil
+// call is a request that the handler has checked and passes to op through the context. op would log
+// each refusal, and answer some with another status, so the methods of server store errors here.
+type call struct {
+	client oidc.Client
+	err    error
 }
 
-func (s *server) authenticate(ctx context.Context, sent *op.ClientCredentials) (oidc.Client, error) {
-	if sent.ClientAssertion != "" {
-		return oidc.Client{}, oidc.Fail(oidc.InvalidClient, "Client assertions are not supported.")
-	}
-	return s.deps.Clients.Authenticate(ctx, sent.ClientID, sent.ClientSecret)
+type callKey struct{}
+
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
+
+// answer returns the body of an answer, or stores the error in the call.
+func answer(ctx context.Context, body any, err error) (*op.Response, error) {
+	callOf(ctx).err = err
+	return op.NewResponse(body), nil
+}
+
+// VerifyClient implements op.Server.
+func (s *server) VerifyClient(ctx context.Context, _ *op.Request[op.ClientCredentials]) (op.Client, error) {
+	return client{Client: callOf(ctx).client}, nil
 }
 
 // tokenResponse is the answer of the token endpoint.
@@ -100,55 +109,38 @@ type tokenResponse struct {
 	Cus *string `json:"cus"`
 }
 
-func answer(t oidc.Tokens, err error) (*op.Response, error) {
-	if err != nil {
-		return nil, asStatus(err)
-	}
-	return op.NewResponse(tokenResponse{
+func newTokenResponse(t oidc.Tokens) tokenResponse {
+	return tokenResponse{
 		AccessToken: t.Access, TokenType: "bearer", ExpiresIn: int64(t.ExpiresIn.Seconds()), RefreshToken: t.Refresh,
 		Scope: t.Scopes.String(), ID: t.Org.String(),
-	}), nil
+	}
 }
 
 // CodeExchange implements op.Server.
 func (s *server) CodeExchange(ctx context.Context, r *op.ClientRequest[zoidc.AccessTokenRequest]) (*op.Response, error) {
-	if _, err := oidc.CheckResource(s.deps.BaseURL, r.Form["resource"]...); err != nil {
-		return nil, asStatus(err)
-	}
 	sent := oidc.CodeRequest{Code: r.Data.Code, RedirectURI: r.Data.RedirectURI, Verifier: r.Data.CodeVerifier}
 	if sent.RedirectURI == omitted {
 		sent.RedirectURI = ""
 	}
-	return answer(s.deps.Grants.Exchange(ctx, clientOf(r.Client), sent))
+	t, err := s.deps.Grants.Exchange(ctx, callOf(ctx).client, sent)
+	return answer(ctx, newTokenResponse(t), err)
 }
 
 // RefreshToken implements op.Server.
 func (s *server) RefreshToken(ctx context.Context, r *op.ClientRequest[zoidc.RefreshTokenRequest]) (*op.Response, error) {
-	if _, err := oidc.CheckResource(s.deps.BaseURL, r.Form["resource"]...); err != nil {
-		return nil, asStatus(err)
-	}
-	return answer(s.deps.Grants.Refresh(ctx, clientOf(r.Client), r.Data.RefreshToken))
+	t, err := s.deps.Grants.Refresh(ctx, callOf(ctx).client, r.Data.RefreshToken)
+	return answer(ctx, newTokenResponse(t), err)
 }
 
 // Revocation implements op.Server.
 func (s *server) Revocation(ctx context.Context, r *op.ClientRequest[zoidc.RevocationRequest]) (*op.Response, error) {
-	if err := s.deps.Grants.RevokeToken(ctx, clientOf(r.Client), r.Data.Token); err != nil {
-		return nil, asStatus(err)
-	}
-	return op.NewResponse(struct{}{}), nil
+	return answer(ctx, struct{}{}, s.deps.Grants.RevokeToken(ctx, callOf(ctx).client, r.Data.Token))
 }
 
 // Introspect implements op.Server.
 func (s *server) Introspect(ctx context.Context, r *op.Request[op.IntrospectionRequest]) (*op.Response, error) {
-	c, err := s.authenticate(ctx, r.Data.ClientCredentials)
-	if err != nil {
-		return nil, asStatus(err)
-	}
-	i, err := s.deps.Grants.Introspect(ctx, c, r.Data.Token)
-	if err != nil {
-		return nil, asStatus(err)
-	}
-	return op.NewResponse(s.introspection(i)), nil
+	i, err := s.deps.Grants.Introspect(ctx, callOf(ctx).client, r.Data.Token)
+	return answer(ctx, s.introspection(i), err)
 }
 
 // introspection is the answer of the introspection endpoint. Of an inactive token, it says nothing

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -84,7 +85,7 @@ func (keys) Authenticate(_ context.Context, authorization string) (tenancy.Princ
 // call sends a request and returns the status, the headers and the JSON of the answer.
 func (f *fake) call(t *testing.T, path, kind, body string, headers ...string) (int, http.Header, map[string]any) {
 	t.Helper()
-	h := server.New(server.Deps{BaseURL: "https://crier.test", Clients: f, Grants: f, Keys: keys{}})
+	h := server.New(server.Deps{BaseURL: "https://crier.test", Clients: f, Grants: f, Keys: keys{}, Log: slog.New(slog.DiscardHandler)})
 	req := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	req.Header.Set("Content-Type", kind)
 	for i := 0; i < len(headers); i += 2 {
@@ -197,7 +198,7 @@ func TestToken_Refusals(t *testing.T) {
 		"an assertion":                   {body: code + "&client_id=public&client_assertion=x&client_assertion_type=" + url.QueryEscape("urn:ietf:params:oauth:client-assertion-type:jwt-bearer"), status: 401, want: oidc.InvalidClient},
 		"no grant type":                  {body: "client_id=public", status: 400, want: oidc.InvalidRequest},
 		"another grant type":             {body: "client_id=public&grant_type=password", status: 400, want: oidc.UnsupportedGrantType},
-		"client credentials":             {body: "client_id=secret&client_secret=s%2B%2F%3D&grant_type=client_credentials", status: 400, want: oidc.UnauthorizedClient},
+		"client credentials":             {body: "client_id=secret&client_secret=s%2B%2F%3D&grant_type=client_credentials", status: 400, want: oidc.UnsupportedGrantType},
 		"no code":                        {body: "client_id=public&grant_type=authorization_code", status: 400, want: oidc.InvalidRequest},
 		"a repeated parameter":           {body: code + "&client_id=public&code=crc_y", status: 400, want: oidc.InvalidRequest},
 		"a foreign resource":             {body: code + "&client_id=public&resource=https%3A%2F%2Fevil.example", status: 400, want: oidc.InvalidTarget},
@@ -237,7 +238,7 @@ func TestToken_IgnoresTheQuery(t *testing.T) {
 		t.Errorf("got %d %v, want the query ignored", status, got)
 	}
 	w := httptest.NewRecorder()
-	server.New(server.Deps{Clients: f, Grants: f, Keys: keys{}}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, server.TokenPath, nil))
+	server.New(server.Deps{Clients: f, Grants: f, Keys: keys{}, Log: slog.New(slog.DiscardHandler)}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, server.TokenPath, nil))
 	if w.Code != 405 || w.Header().Get("Allow") != "POST" {
 		t.Errorf("GET: got %d, want 405", w.Code)
 	}

@@ -96,7 +96,9 @@ func (a agentFixture) newFamily(family oidc.FamilyID) grantstore.Family {
 
 // agentQuestions returns the questions about applications, grants, codes and tokens.
 func agentQuestions(s *tenancydb.DB) map[string]question {
-	ask := func(ask func(t *testing.T, tx *tenancydb.OrgTx, th tenantFixture) (bool, error)) question { return askTenancy(s, ask) }
+	ask := func(ask func(t *testing.T, tx *tenancydb.OrgTx, th tenantFixture) (bool, error)) question {
+		return askTenancy(s, ask)
+	}
 	return map[string]question{
 		"oidc/client.ReadApp": ask(func(t *testing.T, tx *tenancydb.OrgTx, th tenantFixture) (bool, error) {
 			app, err := clientstore.ReadApp(t.Context(), tx)
