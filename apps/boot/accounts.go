@@ -6,7 +6,6 @@ import (
 
 	"crier/actors/cluster"
 	"crier/apps/edge/dev"
-	"crier/apps/edge/oauth"
 	"crier/platform/clock"
 	"crier/platform/mail"
 	"crier/platform/outbound"
@@ -78,14 +77,6 @@ func (a *App) accountDeps() (deps AccountsDeps, err error) {
 	a.providers, err = signin.New(a.cfg.SignIn, outbound.Deps{Log: a.log}, clock.System{})
 	deps.Providers = a.providers
 	return deps, err
-}
-
-// namesOf returns the identity providers that the sign-in page offers.
-func namesOf(providers *signin.Providers) (out []oauth.Provider) {
-	for _, n := range providers.Names() {
-		out = append(out, oauth.Provider{ID: string(n.Provider), Label: n.Label})
-	}
-	return out
 }
 
 // devMail returns the emails that `dev` has sent, or nil in other processes.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"crier/apps/edge/oauth"
 	"crier/oidc/client"
 	"crier/oidc/grant"
 	"crier/oidc/server"
@@ -12,6 +13,7 @@ import (
 	"crier/publishing"
 	"crier/tenancy"
 	"crier/tenancy/credential"
+	"crier/tenancy/signin"
 )
 
 // OAuth is the OAuth server, with which people let agents act for them.
@@ -42,6 +44,17 @@ func NewOAuth(cfg grant.Config, d OAuthDeps) *OAuth {
 		BaseURL: cfg.BaseURL, Clients: o.Clients, Grants: o.Grants, Keys: d.Accounts, Log: d.Accounts.log,
 	})
 	return o
+}
+
+// ports returns the edge ports that the OAuth server and its neighbors implement.
+func (o *OAuth) ports(accounts *Accounts, providers *signin.Providers) oauth.Ports {
+	out := oauth.Ports{
+		Clients: o.Clients, Grants: o.Grants, Apps: o.Clients, Devices: o.Grants, Tokens: o.Server, Prover: accounts.proofs,
+	}
+	for _, n := range providers.Names() {
+		out.Providers = append(out.Providers, oauth.Provider{ID: string(n.Provider), Label: n.Label})
+	}
+	return out
 }
 
 // catalogOf gives the OAuth server access to the channels and customers of organizations. The

@@ -248,7 +248,7 @@ func (a *consents) limitsOf(c *fiber.Ctx, p tenancy.Principal, given answer) (ou
 	faults.Check(len(out.Customers) <= maxChosen, "customers", "must be at most 1000 groups")
 	if sent := strings.TrimSpace(given.postsPerDay); sent != "" && sent != "0" {
 		n, err := strconv.Atoi(sent)
-		faults.Check(err == nil && n >= 1 && n <= maxPostsPerDay, "postsPerDay", "must be a number from 1 to 100000")
+		faults.Check(err == nil && n >= 1 && n <= maxPostsPerDay, "postsPerDay", "must be a number from 1 to 10000")
 		out.PostsPerDay = n
 	}
 	if sent := strings.TrimSpace(given.endsAt); sent != "" {
@@ -263,7 +263,7 @@ func (a *consents) limitsOf(c *fiber.Ctx, p tenancy.Principal, given answer) (ou
 	return out, faults.Err("oauth.limitsOf")
 }
 
-const maxPostsPerDay = 100_000
+const maxPostsPerDay = 10_000
 
 // endOf returns the end of a day in the organization's time zone, or the zero time if day is not a
 // date.

@@ -18,12 +18,13 @@ type OAuthAppRecord struct {
 	Description string  `json:"description"`
 	PictureID   *string `json:"pictureId" nullable:"true"`
 	RedirectURL string  `json:"redirectUrl"`
+	LongLived   bool    `json:"longLived" doc:"Whether access tokens do not expire."`
 	CreatedAt   string  `json:"createdAt" format:"date-time"`
 }
 
 func newOAuthAppRecord(app oidc.App) OAuthAppRecord {
 	out := OAuthAppRecord{
-		ID: app.ID.String(), ClientID: app.ClientID, Name: app.Name, Description: app.Description,
+		ID: app.ID.String(), ClientID: app.ClientID, Name: app.Name, Description: app.Description, LongLived: app.LongLived,
 		CreatedAt: record.FormatTime(app.CreatedAt),
 	}
 	if len(app.RedirectURIs) > 0 {
@@ -41,13 +42,14 @@ type OAuthAppRequest struct {
 	Description string `json:"description,omitempty" maxLength:"500"`
 	PictureID   string `json:"pictureId,omitempty" maxLength:"64" doc:"Id of an uploaded picture."`
 	RedirectURL string `json:"redirectUrl" minLength:"1" maxLength:"2048" example:"https://newsroom.example/callback"`
+	LongLived   bool   `json:"longLived,omitempty" doc:"Lets access tokens work until they are revoked, for programs that cannot refresh them."`
 }
 
 func (r OAuthAppRequest) app(p tenancy.Principal) oidc.App {
 	return oidc.App{
 		Client: oidc.Client{
 			Kind: oidc.ClientStatic, Name: r.Name, RedirectURIs: []string{r.RedirectURL}, Auth: oidc.AuthPost, Org: p.Org,
-			Scopes: oidc.AllScopes(),
+			Scopes: oidc.AllScopes(), LongLived: r.LongLived,
 		},
 		Description: r.Description, Picture: r.PictureID,
 	}

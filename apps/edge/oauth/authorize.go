@@ -168,13 +168,11 @@ func (a *consents) checkClient(c *fiber.Ctx, q query) (r oidc.AuthorizationReque
 		r.RedirectURI = r.Client.RedirectURIs[0]
 	case !r.RedirectSent:
 		return r, oidc.Fail(oidc.InvalidRequest, "The parameter redirect_uri is missing.")
-	case !matchesRedirect(r.Client, r.RedirectURI):
+	case !r.Client.MatchRedirect(r.RedirectURI):
 		return r, oidc.Fail(oidc.InvalidRequest, "The redirect_uri is not one that the client has registered.")
 	}
-	if !isSafeTarget(r.RedirectURI) {
-		return r, oidc.Fail(oidc.InvalidRequest, "The redirect_uri is not allowed.")
-	}
-	return r, nil
+	// The pages lead to the URI without filtering it again.
+	return r, oidc.CheckRedirectURI(r.RedirectURI)
 }
 
 // checkParameters checks everything but the client and its redirect URI, in the order in which a
@@ -196,14 +194,17 @@ func (a *consents) checkParameters(r oidc.AuthorizationRequest, q query) *oidc.E
 		return oidc.Fail(oidc.InvalidRequest, "PKCE is required: send code_challenge.")
 	case method != "S256":
 		return oidc.Fail(oidc.InvalidRequest, "The code_challenge_method must be S256.")
-	case !isChallenge(r.Challenge):
+	case !oidc.IsChallenge(r.Challenge):
 		return oidc.Fail(oidc.InvalidRequest, "The code_challenge is not the SHA-256 of a verifier in base64url.")
 	}
-	switch {
-	case !r.Scopes.Reads():
+	if !r.Scopes.Reads() {
 		return oidc.Fail(oidc.InvalidScope, "The client has not registered these scopes.")
-	case !a.allForUs(q):
-		return oidc.Fail(oidc.InvalidTarget, "The resource must be "+a.audienceURL()+".")
+	}
+	_, err := oidc.CheckResource(a.deps.BaseURL, q.values["resource"]...)
+	if foreign, ok := asOAuth(err); ok {
+		return foreign
+	}
+	switch {
 	case q.prompts("none") && len(q.get("prompt")) > len("none"):
 		return oidc.Fail(oidc.InvalidRequest, "The prompt none cannot be combined with others.")
 	case q.get("request") != "":
@@ -212,15 +213,6 @@ func (a *consents) checkParameters(r oidc.AuthorizationRequest, q query) *oidc.E
 		return oidc.Fail(requestURINotSupported, "Request objects are not supported.")
 	}
 	return nil
-}
-
-func (a *consents) allForUs(q query) bool {
-	for _, resource := range q.values["resource"] {
-		if !isForUs(a.deps.BaseURL, resource) {
-			return false
-		}
-	}
-	return true
 }
 
 // refuse responds to a request that failed. A browser is sent to the client's redirect URI if err

@@ -176,7 +176,7 @@ func TestAuthorize_AcceptsWhatMeansTheSame(t *testing.T) {
 		"reading":            {query: request("scope", "mcp:read openid"), scope: "mcp:read"},
 		"offline":            {query: request("scope", "mcp:read mcp:write offline_access"), scope: "mcp:read mcp:write offline_access"},
 		"the endpoint":       {query: request("resource", "http://crier.test/mcp"), scope: "mcp:read mcp:write"},
-		"a slash and a case": {query: request("resource", "HTTP://Crier.TEST:80/mcp/"), scope: "mcp:read mcp:write"},
+		"a slash and a case": {query: request("resource", "HTTP://Crier.TEST/mcp/"), scope: "mcp:read mcp:write"},
 		"the base":           {query: request("resource", "http://crier.test"), scope: "mcp:read mcp:write"},
 		"the base twice":     {query: request("resource", "http://crier.test/") + "&resource=http%3A%2F%2Fcrier.test%2Fmcp", scope: "mcp:read mcp:write"},
 		"an unknown one":     {query: request("nonce", "x", "audience", "y"), scope: "mcp:read mcp:write"},

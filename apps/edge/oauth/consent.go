@@ -176,6 +176,9 @@ func (a *consents) addChoices(c *fiber.Ctx, view *consentView, p tenancy.Princip
 // askAgain shows the consent page again after an answer that was not accepted. It keeps what the
 // person has entered.
 func (a *consents) askAgain(c *fiber.Ctx, p tenancy.Principal, f consentForm, err error) error {
+	if _, ok := asOAuth(err); ok { // such as a client that has been deleted
+		return a.showRefusal(c, err)
+	}
 	status, message := page.Problem(c, err)
 	f.errors = fieldErrors(err)
 	f.problem = message

@@ -62,7 +62,7 @@ type GrantLimits struct {
 
 func newGrantRecord(g oidc.Grant) GrantRecord {
 	out := GrantRecord{
-		ID: g.ID.String(), Organization: GrantOrganization{ID: g.Org.String(), Name: g.OrgName}, Scopes: []string{},
+		ID: g.ID.String(), Organization: GrantOrganization{ID: g.Org.String(), Name: g.OrgName}, Scopes: g.Scopes.Names(),
 		App: GrantedApp{
 			ClientID: g.Client.ClientID, Name: displayName(g.Client), URI: g.Client.URI, Kind: string(g.Client.Kind),
 			Verified: verifiedHost(g.Client),
@@ -72,9 +72,6 @@ func newGrantRecord(g oidc.Grant) GrantRecord {
 			MustAsk: g.Limits.MustAsk, PostsPerDay: g.Limits.PostsPerDay, EndsAt: record.OptionalTime(g.Limits.EndsAt),
 		},
 		CreatedAt: record.FormatTime(g.Created), LastUsedAt: record.OptionalTime(g.LastUsed),
-	}
-	for _, s := range g.Scopes {
-		out.Scopes = append(out.Scopes, string(s))
 	}
 	return out
 }

@@ -50,13 +50,6 @@ type ResourceMetadata struct {
 	Documentation string   `json:"resource_documentation"`
 }
 
-func scopeNames() (names []string) {
-	for _, s := range oidc.AllScopes() {
-		names = append(names, string(s))
-	}
-	return names
-}
-
 // ServerMetadata returns the endpoint for the authorization server's metadata.
 func (a *clients) ServerMetadata() route.Endpoint {
 	methods := []string{string(oidc.AuthNone), string(oidc.AuthBasic), string(oidc.AuthPost)}
@@ -64,8 +57,8 @@ func (a *clients) ServerMetadata() route.Endpoint {
 	m := ServerMetadata{
 		Issuer: a.deps.BaseURL, Authorization: at(authorizePath), Token: at("/oauth/token"),
 		Registration: at("/oauth/register"), Introspection: at("/oauth/introspect"), Revocation: at("/oauth/revoke"),
-		UserInfo: at("/oauth/userinfo"), Scopes: scopeNames(), ResponseTypes: []string{"code"},
-		ResponseModes: []string{"query"}, GrantTypes: []string{"authorization_code", "refresh_token"},
+		UserInfo: at("/oauth/userinfo"), Scopes: oidc.AllScopes().Names(), ResponseTypes: oidc.ResponseTypes(),
+		ResponseModes: []string{"query"}, GrantTypes: oidc.GrantTypes(),
 		TokenMethods: methods, RevocationMethods: methods, IntrospectionMethods: methods[1:],
 		ChallengeMethods: []string{"S256"}, IssuerInResponse: true, ClientMetadata: true,
 		ServiceDocumentation: at("/docs"), ProtectedResources: []string{a.audienceURL()}, UILocales: []string{"en"},
@@ -77,7 +70,7 @@ func (a *clients) ServerMetadata() route.Endpoint {
 // ResourceMetadata returns the endpoint for the MCP endpoint's metadata.
 func (a *clients) ResourceMetadata() route.Endpoint {
 	m := ResourceMetadata{
-		Resource: a.audienceURL(), Name: "Crier", Servers: []string{a.deps.BaseURL}, Scopes: scopeNames(),
+		Resource: a.audienceURL(), Name: "Crier", Servers: []string{a.deps.BaseURL}, Scopes: oidc.AllScopes().Names(),
 		Methods: []string{"header"}, Documentation: a.deps.BaseURL + "/docs",
 	}
 	return route.Raw(route.Describe("OAuth server", "Get the metadata of the MCP endpoint"),

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -11,6 +12,7 @@ import (
 	"crier/apps/edge/page"
 	"crier/apps/edge/request"
 	"crier/apps/edge/session"
+	"crier/oidc"
 	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/tenancy"
@@ -82,11 +84,13 @@ const (
 	callbackPath  = "/oauth/callback"
 	appsPath      = "/oauth/apps"
 	devicePath    = "/device"
-	resourcePath  = "/mcp"
 )
 
 // audienceURL returns the resource that all tokens are for.
-func (a *site) audienceURL() string { return a.deps.BaseURL + resourcePath }
+func (a *site) audienceURL() string { return oidc.Resource(a.deps.BaseURL) }
+
+// asOAuth returns the OAuth error in err, if there is one.
+func asOAuth(err error) (own *oidc.Error, ok bool) { return own, errors.As(err, &own) }
 
 // contextOf returns the request's context with its record.
 func contextOf(c *fiber.Ctx) context.Context {

@@ -111,42 +111,6 @@ func (in ApproveOAuthDto) query() (query, bool) {
 	return newQuery(v)
 }
 
-// isForUs reports whether a resource is the MCP endpoint or the service itself. A slash at the end,
-// the case of the host and a default port make no difference.
-func isForUs(base, resource string) bool {
-	sent, ok := canonicalURL(resource)
-	if !ok {
-		return false
-	}
-	own, ok := canonicalURL(base)
-	return ok && (sent == own || sent == own+resourcePath)
-}
-
-// canonicalURL returns a URL in a form that can be compared. It returns false for a URL with a
-// query, a fragment or credentials.
-func canonicalURL(s string) (string, bool) {
-	u, err := url.Parse(s)
-	if err != nil || u.Host == "" || u.User != nil || strings.ContainsAny(s, "?#") {
-		return "", false
-	}
-	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
-	if scheme == "https" {
-		host = strings.TrimSuffix(host, ":443")
-	}
-	if scheme == "http" {
-		host = strings.TrimSuffix(host, ":80")
-	}
-	return scheme + "://" + host + strings.TrimRight(u.EscapedPath(), "/"), true
-}
-
-// isChallenge reports whether s can be an S256 code challenge: the SHA-256 of the verifier in
-// base64url, without padding.
-func isChallenge(s string) bool {
-	return len(s) == 43 && strings.IndexFunc(s, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
-	}) < 0
-}
-
 // grantable returns the scopes that a client asks for and may have.
 func grantable(c oidc.Client, sent string) oidc.Scopes {
 	asked := oidc.ParseScopes(sent)

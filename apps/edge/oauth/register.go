@@ -76,7 +76,7 @@ func newRegisteredClient(made oidc.Registration) RegisteredClient {
 	out := RegisteredClient{
 		ClientID: made.ClientID, Secret: made.Secret, IssuedAt: made.IssuedAt.Unix(), Name: made.Name, URI: made.URI,
 		RedirectURIs: made.RedirectURIs, Auth: string(made.Auth), Scope: scopes.String(),
-		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+		GrantTypes: oidc.GrantTypes(), ResponseTypes: oidc.ResponseTypes(),
 	}
 	if made.Secret != "" {
 		out.SecretExpiresAt = new(int64)

@@ -59,7 +59,7 @@ func (a *consents) signTicket(body string, p tenancy.Principal, r oidc.Authoriza
 	c := r.Client
 	shown, err := json.Marshal([]any{
 		body, p.Session.String(), p.Person.String(), p.Org.String(), device,
-		c.ID.String(), c.ClientID, c.Kind, c.Name, c.URI, c.RedirectURIs, c.Auth, c.Org.String(),
+		c.ID.String(), c.ClientID, c.Kind, c.Name, c.URI, c.RedirectURIs, c.Auth, c.Org.String(), c.LongLived,
 		r.RedirectURI, r.RedirectSent, r.State, r.Challenge, r.Scopes, r.Resource,
 	})
 	if err != nil {

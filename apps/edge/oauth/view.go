@@ -71,7 +71,7 @@ func (a *site) send(c *fiber.Ctx, p *page.Page, status int, view any) error {
 // leadOn responds to a form with a page that leads to a client. It is not a redirect, because
 // Chromium drops a redirect that leaves the origins to which the page may submit forms.
 func (a *site) leadOn(c *fiber.Ctx, title, address string) error {
-	to := template.URL(address) // matchesRedirect and isSafeTarget have checked it
+	to := template.URL(address) // oidc.CheckRedirectURI has checked it
 	return a.messagePage.Send(c, http.StatusOK, messageView{
 		frame: frame{Title: title, Refresh: to}, Link: to, LinkText: "Continue",
 		Text: "If nothing happens, follow the link. Afterwards, you can close this page.",
