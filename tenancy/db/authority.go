@@ -132,9 +132,23 @@ func ConfirmKey(ctx context.Context, q pg.Querier, org tenancy.OrgID, key tenanc
 	return One[ConfirmedKey](ctx, q, keyConfirm, now, org, key)
 }
 
+const grantConfirm = `-- tenancy.GrantConfirm
+select exists (select from oauth_grant g join person u on u.id = g.person_id
+  where g.org_id = $1 and g.id = $2 and g.person_id = $3 and coalesce(g.ends_at > $4, true) and u.deleted_at is null)`
+
+// ConfirmGrant reports whether an agent's grant has neither been revoked nor ended. The transaction
+// must run as pg.Gate and must have called LockAuthority.
+func ConfirmGrant(
+	ctx context.Context, q pg.Querier, org tenancy.OrgID, grant tenancy.GrantID, person tenancy.PersonID, now time.Time,
+) (works bool, err error) {
+	err = q.QueryRow(ctx, grantConfirm, org, grant, person, now).Scan(&works)
+	return works, err
+}
+
 // Confirm returns nil if a principal still has the permissions that it had when its request was
 // admitted. The session or key must still be valid, the person must be a member with at least the
-// same role, and the organization must be accessible.
+// same role, and the organization must be accessible. An agent's grant must not have been revoked
+// or have ended.
 //
 // Every transaction that acts for a principal begins with Confirm. What Confirm has checked remains
 // true until the transaction ends. A removal, demotion, logout, suspension or deletion either has
@@ -146,8 +160,8 @@ func ConfirmKey(ctx context.Context, q pg.Querier, org tenancy.OrgID, key tenanc
 // and, if a member passed the link on, that member's membership. The caller must look up the link
 // itself. For the operator, Confirm checks nothing.
 //
-// Confirm returns fault.Unauthenticated if the session has ended or the key no longer works,
-// fault.Forbidden if the person or the organization has lost access, and fault.NotFound if a
+// Confirm returns fault.Unauthenticated if the session or the grant has ended or the key no longer
+// works, fault.Forbidden if the person or the organization has lost access, and fault.NotFound if a
 // guest's link no longer works. It returns Postgres errors unchanged.
 func (d *DB) Confirm(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
 	return d.confirmPrincipal(ctx, q, p, false)
@@ -168,7 +182,12 @@ func (d *DB) confirmPrincipal(ctx context.Context, q pg.Querier, p tenancy.Princ
 	switch p.Via {
 	case tenancy.ViaKey:
 		return d.confirmKey(ctx, q, p)
-	case tenancy.ViaSession, tenancy.ViaAgent:
+	case tenancy.ViaAgent:
+		if err := d.confirmAgent(ctx, q, p); err != nil {
+			return err
+		}
+		return confirmMember(ctx, q, p)
+	case tenancy.ViaSession:
 		return confirmMember(ctx, q, p)
 	case tenancy.ViaGuest:
 		return confirmGuest(ctx, q, p)
@@ -188,6 +207,14 @@ func (d *DB) confirmKey(ctx context.Context, q pg.Querier, p tenancy.Principal) 
 		return suspended(op)
 	}
 	return nil
+}
+
+func (d *DB) confirmAgent(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
+	works, err := ConfirmGrant(ctx, q, p.Org, p.Agent.Grant, p.Person, d.clock.Now())
+	if err == nil && !works {
+		return fault.New(fault.Unauthenticated, "tenancy.Confirm", "The permission of this application has ended.")
+	}
+	return err
 }
 
 // ConfirmSession locks the principal's session until the end of the transaction. It returns
