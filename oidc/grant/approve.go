@@ -56,6 +56,7 @@ func (s *Grants) Approve(ctx context.Context, p tenancy.Principal, c oidc.Consen
 	if err != nil {
 		return "", approveFault(op, err)
 	}
+	s.cache.ForgetOrgs(p.Org)
 	return plain, nil
 }
 
