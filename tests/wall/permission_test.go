@@ -28,6 +28,7 @@ const matrix = `
 public   ok     ok      ok       ok   ok    ok    ok     ok    ok       ok      ok        ok         ok       ok  ok       ok         ok
 monitor  403    403     ok       403  403   403   403    403   403      403     403       403        403      403 403      403        403
 key      401    401     401      401  401   401   401    401   401      401     401       401        401      ok  own      401        403
+agent    401    401     401      401  401   401   401    401   401      401     401       401        401      ok  ok       401        403
 member   401    401     401      ok   ok    ok    ok     own   safe     403     403       403        own      401 401      401        401
 admin    401    401     401      403  ok    ok    ok     own   safe     403     403       403        own      401 401      401        401
 owner    401    401     401      403  403   ok    ok     own   safe     403     403       403        own      401 401      401        401

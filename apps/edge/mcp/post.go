@@ -144,4 +144,3 @@ func (a postTools) runListPosts(ctx context.Context, c *call, in listPostsInput)
 	}
 	return out, nil
 }
-
