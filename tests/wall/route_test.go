@@ -35,6 +35,7 @@ const wrongProof = `"password":"wrong password","code":"000000"`
 // bodies are, by route, the bodies of calls that would have an effect. Other bodies are {}. $N is
 // the number of the call.
 var bodies = map[string]string{
+	"POST /mcp":                          `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
 	"POST /auth/forgot":                  `{"email":"nobody$N@nowhere.test"}`,
 	"POST /auth/login":                   `{"email":"nobody$N@nowhere.test","password":"wrong password"}`,
 	"POST /auth/oauth/{provider}/exists": `{"code":"code","state":"state"}`,
@@ -176,7 +177,11 @@ func (w *fixture) call(t *testing.T, table permissionTable, r edge.Route, who ca
 	t.Helper()
 	w.calls++
 	path, body := w.path(table, r), w.body(table, r, who)
-	a, err := call.Do(t.Context(), w.http, r.Method, baseURL+path, body, w.headers(who)...)
+	headers := w.headers(who)
+	if key := w.keys[who]; key != "" && r.Credential == "agent" {
+		headers[len(headers)-1] = "Bearer " + key
+	}
+	a, err := call.Do(t.Context(), w.http, r.Method, baseURL+path, body, headers...)
 	if err != nil {
 		t.Fatalf("%s as %s: got the error %v, want an answer", r, who, err)
 	}
@@ -326,6 +331,8 @@ func TestRoutes_AnswerEveryCallerAsPermitted(t *testing.T) {
 
 // noEffect maps each route whose calls fail here for everybody who may use it to the reason.
 var noEffect = map[string]string{
+	"GET /mcp":                                        "there are no streams",
+	"DELETE /mcp":                                     "there are no sessions",
 	"GET /auth/oauth-mobile-callback":                 "the instance has no app",
 	"GET /dev/mail":                                   "only in dev",
 	"GET /dev/mail/{id}":                              "only in dev",
