@@ -80,14 +80,22 @@ func (s Scopes) Within(other Scopes) Scopes {
 	})
 }
 
-// String returns the scopes separated by spaces.
-func (s Scopes) String() string {
+// ScopesOf returns the known scopes among stored names.
+func ScopesOf(names []string) Scopes {
+	return slices.DeleteFunc(AllScopes(), func(s Scope) bool { return !slices.Contains(names, string(s)) })
+}
+
+// Names returns the scopes as text, for storing.
+func (s Scopes) Names() []string {
 	names := make([]string, len(s))
 	for i, x := range s {
 		names[i] = string(x)
 	}
-	return strings.Join(names, " ")
+	return names
 }
+
+// String returns the scopes separated by spaces.
+func (s Scopes) String() string { return strings.Join(s.Names(), " ") }
 
 // ClientKind says where a client's description comes from.
 type ClientKind string
@@ -128,10 +136,18 @@ type Client struct {
 	Scopes Scopes
 	// Org is the organization of a ClientStatic; zero for other kinds.
 	Org tenancy.OrgID
+	// LongLived means that access tokens do not expire, for programs that cannot refresh them. Only a
+	// ClientStatic can have it.
+	LongLived bool
 }
 
 // Public reports whether the client has no secret.
 func (c Client) Public() bool { return c.Auth == AuthNone }
+
+// NeedsChallenge reports whether the client must send an S256 code challenge. Only an organization's
+// own application, which has a secret, may omit it. Only such an application may omit the redirect
+// URI too.
+func (c Client) NeedsChallenge() bool { return c.Kind != ClientStatic || c.Public() }
 
 // Metadata is what a client says of itself when it registers (RFC 7591), or in its document.
 type Metadata struct {
@@ -242,4 +258,26 @@ type Device struct {
 	UserCode string
 	Expires  time.Duration
 	Interval time.Duration
+}
+
+// CodeRequest is a client's request to exchange a code.
+type CodeRequest struct {
+	Code string
+	// RedirectURI is empty if the client did not send it.
+	RedirectURI string
+	Verifier    string
+}
+
+// Introspection describes an access token (RFC 7662). The zero Introspection is a token that does
+// not work, or that the caller may not see.
+type Introspection struct {
+	Active   bool
+	Scopes   Scopes
+	ClientID string
+	Person   tenancy.PersonID
+	Org      tenancy.OrgID
+	Resource string
+	Issued   time.Time
+	// Expires is nil for a token that does not expire.
+	Expires *time.Time
 }

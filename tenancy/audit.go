@@ -46,6 +46,12 @@ const (
 	ActionRejected             Action = "approval.rejected"
 	ActionApprovalWithdrawn    Action = "approval.withdrawn"
 	ActionApprovalOverridden   Action = "approval.overridden"
+	ActionAgentApproved        Action = "agent.approved"
+	ActionAgentRevoked         Action = "agent.revoked"
+	ActionOAuthAppCreated      Action = "oauth-app.created"
+	ActionOAuthAppChanged      Action = "oauth-app.changed"
+	ActionOAuthAppDeleted      Action = "oauth-app.deleted"
+	ActionOAuthAppSecret       Action = "oauth-app.secret-rotated"
 	ActionImpersonated         Action = "impersonation.started"
 	ActionImpersonationEnded   Action = "impersonation.ended"
 )

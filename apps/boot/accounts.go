@@ -15,8 +15,8 @@ import (
 	"crier/tenancy/signin"
 )
 
-// openAccounts creates the Accounts and starts receiving key revocations, which continues until
-// closeAccounts is called. It also starts checking the identity providers, without waiting for the
+// openAccounts creates the Accounts and the OAuth server, and starts receiving revocations of keys
+// and tokens, which continues until closeAccounts is called. It also starts checking the identity providers, without waiting for the
 // result.
 func (a *App) openAccounts(ctx context.Context) error {
 	deps, err := a.accountDeps()
@@ -29,9 +29,12 @@ func (a *App) openAccounts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.OAuth = NewOAuth(a.cfg.OAuth, OAuthDeps{
+		Accounts: a.Accounts, Clock: clock.System{}, Fetch: a.http.Transport(), Catalog: catalogOf{app: a}, Revocations: listening,
+	})
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var listener sync.WaitGroup
-	listener.Go(func() { a.Accounts.Listen(life, listening) })
+	listener.Go(func() { a.Accounts.Listen(life, listening, a.OAuth.Grants.Cached()) })
 	if a.cfg.Cluster.Has(cluster.RoleEdge) {
 		listener.Go(func() { a.providers.Check(life, a.log) })
 	}

@@ -41,6 +41,8 @@ import (
 type App struct {
 	// Accounts manages people, sessions and API keys.
 	Accounts *Accounts
+	// OAuth lets people give agents access.
+	OAuth *OAuth
 	useCases
 	// mailer sends emails. It is nil on an instance that sends no email.
 	mailer tenancymail.Mailer

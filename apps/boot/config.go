@@ -14,6 +14,7 @@ import (
 	"crier/apps/edge/dev"
 	"crier/apps/edge/request"
 	"crier/apps/worker"
+	"crier/oidc/grant"
 	"crier/platform/blob"
 	"crier/platform/env"
 	"crier/platform/mail"
@@ -70,6 +71,7 @@ type Config struct {
 	Secret    secret.Config
 	Telemetry telemetry.Config
 	Accounts  AccountsConfig
+	OAuth     grant.Config
 	Sessions  instance.Retention
 	SignIn    signin.Config
 	Mail      mail.Config
@@ -99,6 +101,7 @@ func (c Config) withDerived() Config {
 	c.Channels.PlatformTimeout, c.Media.UploadTimeout = c.Sender.PlatformTimeout, c.Edge.UploadTimeout
 	c.Analytics.SnapshotRate = analytics.SnapshotRate
 	c.Accounts.BaseURL, c.Accounts.FrontendURL = c.Edge.Base(), c.Edge.Frontend()
+	c.OAuth.BaseURL = c.Edge.Base()
 	c.Worker.MaxReconcileRest = c.Sender.ReconcileWindow / 8 // so that a platform is queried several times
 	return c
 }

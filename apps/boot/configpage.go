@@ -81,6 +81,10 @@ var sections = []section{
 		},
 	},
 	{
+		title: "Agents", intro: "Programs that people let act for them, by OAuth.",
+		names: []string{"OAUTH_ACCESS_TTL"},
+	},
+	{
 		title: "Sign-in providers", intro: "See [Accounts](accounts.md#sign-in-providers).",
 		names: []string{
 			"GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_URL", "GOOGLE_CLIENT_ID", "GOOGLE_CLIENT_SECRET",

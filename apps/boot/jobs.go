@@ -71,6 +71,8 @@ func (a background) pruneJobs() []jobs.Job {
 		add("sessions", func(ctx context.Context) (int, error) { return a.Accounts.PruneSessions(ctx, keep) })
 	}
 	add("expired-links", a.Accounts.PruneExpired)
+	add("oauth-tokens", a.OAuth.Grants.Prune)
+	add("oauth-clients", a.OAuth.Clients.Prune)
 	return out
 }
 

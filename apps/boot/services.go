@@ -124,6 +124,7 @@ func (a *App) openEdge(context.Context) error {
 	deps := a.ports()
 	deps.Accounts, deps.Plans, deps.Limiter, deps.Health = a.Accounts, a.plans, a.actors, a.health
 	deps.Attempts, deps.Windows, deps.AccountKey = storage{a}.attempts(), storage{a}.windows(), accountKey
+	deps.OAuth = a.OAuth.ports(a.Accounts, a.providers)
 	deps.DevMail, deps.SandboxURL, deps.Limits = a.devMail(), a.cfg.SandboxURL, a.documentedLimits()
 	deps.Log, deps.Metrics, deps.Clock, deps.Version = a.log, a.registry, clock.System{}, a.cfg.Version
 	a.edge, err = edge.New(a.cfg.Edge, deps)

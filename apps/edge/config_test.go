@@ -22,3 +22,19 @@ func TestConfig_MobileScheme(t *testing.T) {
 		}
 	}
 }
+
+func TestConfig_MCPOrigins(t *testing.T) {
+	t.Parallel()
+	for origins, valid := range map[string]bool{
+		"": true, "https://agent.example": true, "https://agent.example,http://localhost:6274": true,
+		"agent.example": false, "https://agent.example/": false, "https://agent.example/path": false, "*": false,
+		"https://Agent.example": false, "https://agent.example:443": false, "https://agent.example,null": false,
+	} {
+		vars := map[string]string{"MCP_ORIGINS": origins}
+		var cfg edge.Config
+		err := env.Load(t.Context(), func(name string) (string, bool) { v, ok := vars[name]; return v, ok }, &cfg)
+		if (err == nil) != valid {
+			t.Errorf("%q: got the error %v, want it valid: %v", origins, err, valid)
+		}
+	}
+}

@@ -16,8 +16,11 @@ const (
 	// operator requires MONITOR_TOKEN in the X-Monitor-Token header. The route's handler checks the
 	// token.
 	operator Credential = "operator"
-	// apiKey requires an API key in the Authorization header. The request counts toward the limit
-	// of the key's organization.
+	// bearer requires an access token in the Authorization header, after Bearer. The route's handler
+	// checks the token.
+	bearer Credential = "bearer"
+	// apiKey requires an API key in the Authorization header, or an access token of an agent; see
+	// permitsAgent. The request counts toward the limit of the organization.
 	apiKey Credential = "api key"
 	// agent requires an API key or an access token in the Authorization header, as a bearer token.
 	// The request counts toward the limit of the credential's organization. Errors have the form
@@ -52,7 +55,7 @@ type audience string
 
 const (
 	anybody  audience = "anybody"
-	programs audience = "programs" // an API key
+	programs audience = "programs" // an API key or an access token
 	agents   audience = "agents"   // an API key or an access token, as a bearer token
 	members  audience = "members"  // a session and an organization
 	people   audience = "people"   // a session
@@ -83,9 +86,10 @@ var credentials = map[Credential]rules{
 	none:             {audience: anybody, find: nothing, again: never},
 	signIn:           {audience: anybody, find: sameSite, again: never},
 	operator:         {audience: anybody, find: nothing, again: never},
+	bearer:           {audience: anybody, find: nothing, again: never},
 	optionalSession:  {audience: anybody, find: liveSession, again: sessionAgain},
 	apiKey:           {audience: programs, find: key, again: keyAgain},
-	agent:            {audience: agents, find: bearer, again: bearerAgain, needs: []condition{hasAccess}},
+	agent:            {audience: agents, find: keyOrToken, again: keyOrTokenAgain, needs: []condition{hasAccess}},
 	person:           {audience: people, find: anySession, again: sessionAgain},
 	member:           {audience: members, find: sessionOfMember, again: sessionAgain, needs: []condition{hasAccess}},
 	memberWithoutMFA: {audience: members, find: sessionOfMember, again: sessionAgain, needs: []condition{hasJoined}},
@@ -108,8 +112,8 @@ func key(s *Server) []fiber.Handler        { return []fiber.Handler{s.authentica
 func anySession(s *Server) []fiber.Handler { return []fiber.Handler{s.session.Session} }
 func sameSite(s *Server) []fiber.Handler   { return []fiber.Handler{s.session.CheckSignInOrigin} }
 
-// bearer also checks which page sent the request, before it looks up the credential.
-func bearer(s *Server) []fiber.Handler {
+// keyOrToken also checks which page sent the request, before it looks up the credential.
+func keyOrToken(s *Server) []fiber.Handler {
 	return []fiber.Handler{s.mcp.Guard, s.mcp.Authenticate, s.admit}
 }
 
@@ -121,7 +125,7 @@ func liveSession(s *Server) []fiber.Handler {
 	return []fiber.Handler{s.session.CheckSignInOrigin, s.session.Visitor}
 }
 
-func never(*Server) func(*fiber.Ctx) error          { return nil }
-func keyAgain(s *Server) func(*fiber.Ctx) error     { return s.authenticateKey }
-func bearerAgain(s *Server) func(*fiber.Ctx) error  { return s.mcp.AuthenticateAgain }
-func sessionAgain(s *Server) func(*fiber.Ctx) error { return s.session.Confirm }
+func never(*Server) func(*fiber.Ctx) error             { return nil }
+func keyAgain(s *Server) func(*fiber.Ctx) error        { return s.authenticateKey }
+func keyOrTokenAgain(s *Server) func(*fiber.Ctx) error { return s.mcp.AuthenticateAgain }
+func sessionAgain(s *Server) func(*fiber.Ctx) error    { return s.session.Confirm }

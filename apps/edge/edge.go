@@ -80,13 +80,16 @@ func New(cfg Config, deps Deps) (*Server, error) {
 const interfaceVersion = "1.0.1"
 
 // describeService adds the service's description to the document. It also adds the security schemes
-// key, cookie, session and bearer, to which the routes refer.
+// key, token, cookie, session and bearer, to which the routes refer.
 func (s *Server) describeService(doc *huma.OpenAPI) {
 	doc.Info.Description = "Publish posts to social platforms, on time and once.\n\nSigned webhooks report what " +
 		"happens to posts. /docs/webhooks describes the events, deliveries and signatures, and /docs has the guides."
 	doc.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "apiKey", In: "header", Name: "Authorization",
 			Description: "The API key alone, without Bearer."},
+		"token": {Type: "apiKey", In: "header", Name: "Authorization",
+			Description: "An access token of the OAuth server alone, without Bearer. It acts with the role of the person " +
+				"who approved the app. Reading needs the scope mcp:read, and everything else mcp:write."},
 		"cookie": {Type: "apiKey", In: "cookie", Name: "auth",
 			Description: "The dashboard session. Requests that change something must come from the service's own " +
 				"pages. Over https, the session is also set in the cookie __Host-auth, which takes precedence."},
@@ -106,8 +109,8 @@ func (s *Server) buildApp() {
 		ReadTimeout: s.cfg.Timeout, WriteTimeout: s.cfg.Timeout, IdleTimeout: idleTimeout, ReadBufferSize: headerLimit,
 	})
 	s.app.Use(
-		s.newObserver().observe, s.recovering(), s.clients.warn, s.session.GuardCookies, s.clients.note, s.secureHeaders, s.cors(),
-		s.mcp.CORS(), checkQuery,
+		s.newObserver().observe, s.recovering(), s.clients.warn, s.session.GuardCookies, s.clients.note, s.secureHeaders,
+		openCORS(), s.cors(), s.mcp.CORS(), checkQuery,
 	)
 	s.lines.Mount(s.app)
 	server := s.app.Server()

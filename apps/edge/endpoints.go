@@ -32,6 +32,7 @@ import (
 	"crier/apps/edge/docs"
 	"crier/apps/edge/mcp"
 	"crier/apps/edge/monitor"
+	oauthapi "crier/apps/edge/oauth"
 	"crier/apps/edge/record"
 	"crier/apps/edge/session"
 	"crier/billing"
@@ -53,9 +54,9 @@ type Deps struct {
 	// Notifications provides the notification bell's entries.
 	Notifications notificationapi.Notifications
 	Accounts      Accounts
-	// Tokens finds the principals of access tokens. If it is nil, all access tokens are refused.
-	Tokens  mcp.Authenticator
-	Plans   billing.Plans
+	Plans         billing.Plans
+	// OAuth holds the ports of the OAuth server. All of them are optional.
+	OAuth   oauthapi.Ports
 	Limiter Limiter
 	// Attempts counts logins across all processes. If it is nil, this process counts its own
 	// logins.
@@ -97,6 +98,7 @@ type endpoints struct {
 	media        *mediaapi.API
 	monitor      *monitor.API
 	notification *notificationapi.API
+	oauth        *oauthapi.API
 	organization *organizationapi.API
 	plan         *planapi.API
 	post         *postapi.API
@@ -129,6 +131,10 @@ func (s *Server) origins() []string { return append(s.cfg.dashboards(), origin(s
 func (s *Server) newEndpoints() endpoints {
 	d, base := s.deps, record.Base(s.cfg.Base())
 	cookies := session.Cookies{Secure: s.cfg.secure()}
+	signIn := signinapi.New(signinapi.Deps{
+		Origins: s.origins(), MobileScheme: s.cfg.MobileScheme, Accounts: d.Accounts, Gate: s.gate, Cookies: cookies,
+		Log: d.Log,
+	})
 	return endpoints{
 		analytics: analyticsapi.New(analyticsapi.Deps{Analytics: d.Analytics, Reports: d.Analytics, Clock: d.Clock}),
 		approval: approvalapi.New(approvalapi.Deps{
@@ -149,7 +155,7 @@ func (s *Server) newEndpoints() endpoints {
 		key: keyapi.New(keyapi.Deps{Accounts: d.Accounts, Gate: s.gate, Clock: d.Clock}),
 		mcp: mcp.New(mcp.Deps{
 			BaseURL: s.cfg.Base(), BillingURL: s.cfg.Frontend() + "/billing", LookupTime: s.cfg.Timeout,
-			Origins: slices.Concat(s.origins(), s.cfg.MCPOrigins), Keys: d.Accounts, Tokens: d.Tokens, Posts: d.Posts,
+			Origins: slices.Concat(s.origins(), s.cfg.MCPOrigins), Keys: d.Accounts, Tokens: d.OAuth.Grants, Posts: d.Posts,
 			Channels: d.Channels, Slots: d.Slots, Media: d.Media, Approvals: d.Approvals, Reviewers: s.gate,
 			Analytics: d.Analytics, Clock: d.Clock, Log: d.Log, Version: d.Version,
 		}),
@@ -163,17 +169,18 @@ func (s *Server) newEndpoints() endpoints {
 			Tracked: func(kind string) { s.metrics.tracked.WithLabelValues(kind).Inc() },
 		}),
 		notification: notificationapi.New(notificationapi.Deps{Notifications: d.Notifications}),
+		oauth: oauthapi.New(oauthapi.Deps{
+			Ports: d.OAuth, BaseURL: s.cfg.Base(), SignIn: signIn.Steps(), Sessions: d.Accounts, Organizations: d.Accounts,
+			Channels: d.Channels, Gate: s.gate, Cookies: cookies, Clock: d.Clock,
+		}),
 		organization: organizationapi.New(organizationapi.Deps{Accounts: d.Accounts, Plans: d.Plans, Cookies: cookies}),
 		plan:         planapi.New(planapi.Deps{Accounts: d.Accounts, Plans: d.Plans}),
 		post:         postapi.New(postapi.Deps{Base: base, Posts: d.Posts, Releases: d.Posts, Clock: d.Clock}),
 		security:     securityapi.New(securityapi.Deps{Accounts: d.Accounts, Gate: s.gate}),
-		signin: signinapi.New(signinapi.Deps{
-			Origins: s.origins(), MobileScheme: s.cfg.MobileScheme, Accounts: d.Accounts, Gate: s.gate, Cookies: cookies,
-			Log: d.Log,
-		}),
-		slot: slotapi.New(slotapi.Deps{Slots: d.Slots}),
-		tag:  tagapi.New(tagapi.Deps{Tags: d.Tags, Clock: d.Clock}),
-		team: teamapi.New(teamapi.Deps{FrontendURL: s.cfg.Frontend(), Accounts: d.Accounts, Gate: s.gate}),
+		signin:       signIn,
+		slot:         slotapi.New(slotapi.Deps{Slots: d.Slots}),
+		tag:          tagapi.New(tagapi.Deps{Tags: d.Tags, Clock: d.Clock}),
+		team:         teamapi.New(teamapi.Deps{FrontendURL: s.cfg.Frontend(), Accounts: d.Accounts, Gate: s.gate}),
 		user: userapi.New(userapi.Deps{
 			BaseURL: s.cfg.Base(), Accounts: d.Accounts, Plans: d.Plans, Media: d.Media, Gate: s.gate, Clock: d.Clock,
 		}),

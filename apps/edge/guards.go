@@ -6,6 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"crier/apps/edge/mcp"
+	oauthapi "crier/apps/edge/oauth"
 	"crier/apps/edge/session"
 	"crier/platform/fault"
 )
@@ -44,6 +45,19 @@ var (
 	// page reads a form of at most pageBody bytes and times out after REQUEST_TIMEOUT. The bodies
 	// of all concurrent requests may total at most pageBodies bytes.
 	page = Limits{"page", []audience{anybody}, func(g *guards) []fiber.Handler { return g.page }}
+)
+
+// Limits for the OAuth server.
+var (
+	// consent reads a JSON body or a form of at most consentBody bytes and times out after
+	// REQUEST_TIMEOUT. The bodies of all concurrent requests may total at most consentBodies bytes.
+	consent = Limits{"consent", []audience{anybody}, func(g *guards) []fiber.Handler { return g.consent }}
+	// client reads a JSON body or a form of at most clientBody bytes and times out after
+	// REQUEST_TIMEOUT. The bodies of all concurrent requests may total at most clientBodies bytes.
+	// All errors have the form of RFC 6749.
+	client = Limits{"client", []audience{anybody}, func(g *guards) []fiber.Handler { return g.client }}
+	// metadata is like client but accepts only JSON.
+	metadata = Limits{"metadata", []audience{anybody}, func(g *guards) []fiber.Handler { return g.metadata }}
 )
 
 // Limits for routes with an API key. Concurrent requests are counted per organization.
@@ -105,6 +119,7 @@ type guards struct {
 	server *Server
 	// The handlers for each Limits value.
 	quick, download, login, beacon, register, connect, page []fiber.Handler
+	consent, client, metadata                               []fiber.Handler
 	read, list, write, post, upload, fetch                  []fiber.Handler
 	statistics, original, call                              []fiber.Handler
 	user, form, own                                         []fiber.Handler
@@ -126,6 +141,10 @@ func (s *Server) newGuards() *guards {
 		register: slices.Insert(s.openBodies(registerBodies, registerBody, readJSON), 0, jsonOnly),
 		connect:  slices.Insert(s.openBodies(connectBodies, connectBody, readJSON), 0, jsonOnly),
 		page:     s.openBodies(pageBodies, pageBody, readForm),
+
+		consent:  s.openBodies(consentBodies, consentBody, readEither),
+		client:   slices.Insert(s.openBodies(clientBodies, clientBody, readEither), 0, fiber.Handler(oauthapi.AnswerErrors)),
+		metadata: slices.Insert(s.openBodies(clientBodies, clientBody, readJSON), 0, fiber.Handler(oauthapi.AnswerErrors)),
 
 		read:   []fiber.Handler{inTime, limitAnswers(maxReads)},
 		list:   []fiber.Handler{inTime, limitAnswers(maxLists)},

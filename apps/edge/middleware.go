@@ -21,11 +21,14 @@ import (
 
 	"crier/apps/edge/docs"
 	"crier/apps/edge/mcp"
+	oauthapi "crier/apps/edge/oauth"
 	"crier/apps/edge/problem"
 	"crier/apps/edge/request"
+	"crier/oidc"
 	"crier/platform/fault"
 	"crier/platform/paste"
 	"crier/publishing"
+	"crier/tenancy"
 )
 
 // Every request passes through guardBodies, observe (request id, log, metrics), recovering,
@@ -168,19 +171,29 @@ func (s *Server) secureHeaders(c *fiber.Ctx) error {
 }
 
 // cors allows requests with credentials from the dashboard's origins. It skips the OpenAPI
-// documents, whose handlers allow requests without credentials from all origins, and the MCP
-// endpoint, which has other origins.
+// documents, whose handlers allow requests without credentials from all origins, the paths for
+// openCORS, and the MCP endpoint, which has other origins.
 func (s *Server) cors() fiber.Handler {
 	return cors.New(cors.Config{
 		Next: func(c *fiber.Ctx) bool { // the router ignores a trailing slash
 			path := strings.TrimRight(c.Path(), "/")
-			return path == docs.DocumentPath || path == docs.PublicDocumentPath || mcp.Serves(path)
+			return path == docs.DocumentPath || path == docs.PublicDocumentPath || oauthapi.IsOpen(path) || mcp.Serves(path)
 		},
 		AllowOrigins: strings.Join(s.cfg.dashboards(), ","), AllowCredentials: true, MaxAge: 600,
 		AllowMethods: "GET,HEAD,POST,PUT,DELETE",
 		AllowHeaders: "Content-Type,Authorization,auth,showorg,impersonate,Idempotency-Key",
 		ExposeHeaders: "reload,onboarding,activate,logout,X-RateLimit-Limit,X-RateLimit-Remaining,X-RateLimit-Reset," +
 			"Retry-After,X-Request-Id,X-Total-Count,X-Has-More,Idempotent-Replayed,Idempotent-Mismatch",
+	})
+}
+
+// openCORS allows requests without cookies from all origins to the endpoints that OAuth clients
+// call, because clients can run in browsers.
+func openCORS() fiber.Handler {
+	return cors.New(cors.Config{
+		Next:         func(c *fiber.Ctx) bool { return !oauthapi.IsOpen(strings.TrimRight(c.Path(), "/")) },
+		AllowOrigins: "*", AllowMethods: "GET,HEAD,POST", MaxAge: 3600,
+		ExposeHeaders: "WWW-Authenticate,Retry-After,X-Request-Id",
 	})
 }
 
@@ -267,9 +280,9 @@ func deadline(d time.Duration) fiber.Handler {
 	}
 }
 
-// authenticate finds the principal of the API key in the Authorization header. It returns
-// Unauthenticated if the key is missing, unknown or revoked, or if a scheme such as Bearer precedes
-// the key.
+// authenticate finds the principal of the API key or the access token in the Authorization header.
+// It returns Unauthenticated if the key is missing, unknown or revoked, or if a scheme such as
+// Bearer precedes the key.
 func (s *Server) authenticate(c *fiber.Ctx) error {
 	if err := s.authenticateKey(c); err != nil {
 		return err
@@ -296,12 +309,15 @@ func (s *Server) authenticateKey(c *fiber.Ctx) error {
 			"No API key found: send it in the Authorization header.")
 	}
 	if scheme, found := schemeOf(value); found {
-		return fault.New(fault.Unauthenticated, "edge.authenticate",
-			"Invalid API key: send the key alone, without "+scheme+".")
+		message := "Invalid API key: send the key alone, without " + scheme + "."
+		if strings.HasPrefix(paste.Word(value[len(scheme):]), oidc.AccessPrefix) {
+			message = "Invalid access token: send the token alone, without " + scheme + "."
+		}
+		return fault.New(fault.Unauthenticated, "edge.authenticate", message)
 	}
 	ctx, cancel := context.WithTimeout(c.UserContext(), s.cfg.Timeout)
 	defer cancel()
-	p, err := s.deps.Accounts.Authenticate(ctx, paste.Word(value))
+	p, err := s.lookUp(ctx, paste.Word(value))
 	if err != nil {
 		return err
 	}
@@ -309,6 +325,14 @@ func (s *Server) authenticateKey(c *fiber.Ctx) error {
 	p.From = info.From
 	info.Principal = p
 	return nil
+}
+
+// lookUp returns the principal of an API key or an access token.
+func (s *Server) lookUp(ctx context.Context, value string) (tenancy.Principal, error) {
+	if s.deps.OAuth.Grants != nil && strings.HasPrefix(value, oidc.AccessPrefix) {
+		return s.deps.OAuth.Grants.Authenticate(ctx, value)
+	}
+	return s.deps.Accounts.Authenticate(ctx, value)
 }
 
 // admit counts the request toward its organization's limit. It returns RateLimited if the limit has

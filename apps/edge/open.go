@@ -19,6 +19,8 @@ const (
 	registerBody = 8 << 10   // the same and two names of 128 characters, or a provider's code
 	connectBody  = 150 << 10 // a code of 100,000 characters and a state of 1,000
 	pageBody     = 32 << 10  // a note of 2,000 characters and a name of 128, at four escaped bytes each
+	consentBody  = 64 << 10  // 1,000 ids of channels and an authorization request
+	clientBody   = 16 << 10  // a client's metadata with 10 redirect URIs, or a code and its verifier
 )
 
 // The maximum number of bytes of these bodies that this process reads concurrently. Each kind of
@@ -29,6 +31,8 @@ const (
 	registerBodies = 16 << 20
 	connectBodies  = 48 << 20
 	pageBodies     = 16 << 20
+	consentBodies  = 16 << 20
+	clientBodies   = 16 << 20
 	siteShare      = 8
 )
 
@@ -74,6 +78,18 @@ func readForm(longest int64) fiber.Handler {
 			return err
 		}
 		return c.Next()
+	}
+}
+
+// readEither returns a handler that reads JSON or a form. A request without a body needs no type.
+func readEither(longest int64) fiber.Handler {
+	asForm, asJSON := readForm(longest), readJSON(longest)
+	return func(c *fiber.Ctx) error {
+		kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
+		if err == nil && kind == fiber.MIMEApplicationForm {
+			return asForm(c)
+		}
+		return asJSON(c)
 	}
 }
 

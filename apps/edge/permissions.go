@@ -23,6 +23,9 @@ func permit(r Route) fiber.Handler {
 // permits returns nil if the principal meets all conditions. Otherwise, it returns the error from
 // the first condition that is not met.
 func (r Route) permits(p tenancy.Principal) error {
+	if p.Via == tenancy.ViaAgent {
+		return r.permitsAgent(p)
+	}
 	needs := slices.Clone(credentials[r.Credential].needs)
 	if r.Personal {
 		needs = append(needs, actsForItself)
@@ -31,6 +34,26 @@ func (r Route) permits(p tenancy.Principal) error {
 		if err := met(p); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// permitsAgent returns nil if an agent's access token may be used for the route. The agent's person
+// needs the same role as for the same endpoint in a session. Unless the route only reads, the token
+// also needs the scope mcp:write.
+func (r Route) permitsAgent(p tenancy.Principal) error {
+	if r.KeyOnly || r.Credential != apiKey {
+		return notPermitted("Access tokens of apps may not do this. Use an API key or the dashboard.")
+	}
+	for _, met := range credentials[r.twin].needs {
+		if err := met(p); err != nil {
+			return err
+		}
+	}
+	if r.Changing() && !p.Agent.Write {
+		refusal := notPermitted("The access token has no scope mcp:write, so it can only read.")
+		refusal.Remedy = fault.RemedyScope
+		return refusal
 	}
 	return nil
 }

@@ -24,7 +24,12 @@ type Route struct {
 	// Requests to the route are rejected while an instance administrator is impersonating the
 	// person.
 	Personal bool
+	// KeyOnly marks a route that an agent's access token may not be used for.
+	KeyOnly bool
 
+	// twin is the credential for which the route's line has the same endpoint in a session, or
+	// member if there is none; see permitsAgent.
+	twin Credential
 	// changing is set for a GET that changes something; see Changing.
 	changing bool
 	endpoint route.Endpoint
@@ -65,6 +70,12 @@ func (r Route) personal() Route {
 	return r
 }
 
+// keyOnly marks a route as one that agents may not use; see Route.
+func (r Route) keyOnly() Route {
+	r.KeyOnly = true
+	return r
+}
+
 // starts marks a GET route that starts a process to be finished later, such as connecting a
 // channel.
 func (r Route) starts() Route {
@@ -92,8 +103,14 @@ const inSession = "-in-session"
 
 // routes returns the routes of the line.
 func (l line) routes() []Route {
-	out := slices.Clone(l.at)
+	out, twin := slices.Clone(l.at), member
+	for _, r := range out {
+		if credentials[r.Credential].audience == members {
+			twin = r.Credential
+		}
+	}
 	for i := range out {
+		out[i].twin = twin
 		out[i].State, out[i].Operation, out[i].endpoint = l.state, l.operation, l.endpoint
 		if i > 0 && l.state == Built {
 			out[i].Operation += inSession
@@ -143,6 +160,9 @@ func (r Route) line(g *guards) route.Line {
 	switch of.audience {
 	case programs:
 		l.Security, l.Errors = []map[string][]string{{"key": {}}}, []int{401, 403, 429}
+		if !r.KeyOnly {
+			l.Security = append(l.Security, map[string][]string{"token": {}})
+		}
 	case agents:
 		l.Security, l.Errors = []map[string][]string{{"bearer": {}}}, []int{401, 403, 429}
 	case members, people:

@@ -62,6 +62,9 @@ const RemedyEnroll Remedy = "enroll"
 // Invalid.
 const RemedyCode Remedy = "code"
 
+// RemedyScope means that the access token lacks a scope. It is set only for Forbidden.
+const RemedyScope Remedy = "scope"
+
 // Limit describes the plan limit that caused a Quota fault.
 type Limit struct {
 	// Name says what is limited, such as "channels".

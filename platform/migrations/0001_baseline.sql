@@ -383,6 +383,210 @@ create table instance_event (
 );
 
 
+-- OAuth: the agents that people let act for them ----------------------------------------------------------------------
+
+-- A program that can ask people for access. Clients belong to no organization, except static ones.
+create table oauth_client (
+  id            uuid constraint oauth_client_pkey primary key,
+  -- The id on the wire: ccl_..., or the https URL of the client's metadata document.
+  client_id     text not null constraint oauth_client_client_id_key unique check (length(client_id) between 1 and 2048),
+  kind          text not null check (kind in ('registered', 'document', 'static')),
+  -- The organization of a static client.
+  org_id        uuid references organization (id) on delete cascade,
+  name          text not null check (length(name) <= 100),
+  uri           text not null default '' check (length(uri) <= 2048),
+  redirect_uris text[] not null check (cardinality(redirect_uris) between 1 and 10),
+  auth_method   text not null check (auth_method in ('none', 'client_secret_basic', 'client_secret_post')),
+  -- SHA-256 of the secret, which was shown once; null: a public client.
+  secret_hash   bytea check (length(secret_hash) = 32),
+  -- What the client may ask for.
+  scopes        text[] not null,
+  -- Static clients only: access tokens do not expire, for programs that cannot refresh them.
+  long_lived    boolean not null default false,
+  -- SHA-256 of the normalized metadata of a public client that registered: registering the same metadata again gives
+  -- the same client.
+  fingerprint   bytea constraint oauth_client_fingerprint_key unique check (length(fingerprint) = 32),
+  -- The network that registered the client; empty for other kinds.
+  source        text not null default '' check (length(source) <= 64),
+  created_at    timestamptz not null,
+  -- The last registration with this metadata, fetch of the document, or approval, to the hour.
+  seen_at       timestamptz not null,
+  -- When the first person approved the client; null: nobody has.
+  approved_at   timestamptz,
+  -- When the document was fetched.
+  fetched_at    timestamptz,
+  constraint oauth_client_org check ((kind = 'static') = (org_id is not null)),
+  constraint oauth_client_secret check ((auth_method = 'none') = (secret_hash is null)),
+  constraint oauth_client_fetched check ((kind = 'document') = (fetched_at is not null))
+);
+-- PruneClients.
+create index oauth_client_unused on oauth_client (seen_at, id) where kind <> 'static';
+-- RecentClients: how many clients a network has registered.
+create index oauth_client_source on oauth_client (source, created_at) where kind = 'registered' and approved_at is null;
+-- Deleting an organization deletes its static client.
+create index oauth_client_org_id on oauth_client (org_id) where org_id is not null;
+
+-- The static application of an organization, which an administrator set up. Its client is in oauth_client.
+create table oauth_app (
+  org_id      uuid not null references organization (id) on delete cascade,
+  client      uuid not null constraint oauth_app_client_fkey references oauth_client (id) on delete cascade,
+  description text not null default '' check (length(description) <= 500),
+  picture     text not null default '' check (length(picture) <= 1000),
+  created_by  uuid references person (id) on delete set null,
+  created_at  timestamptz not null,
+  constraint oauth_app_pkey primary key (org_id)
+);
+-- Deleting a client deletes the application.
+create index oauth_app_client on oauth_app (client);
+-- Deleting a person sets the column to null.
+create index oauth_app_created_by on oauth_app (created_by) where created_by is not null;
+
+-- A person's permission for a client to act for them in one organization.
+create table oauth_grant (
+  org_id        uuid not null references organization (id) on delete cascade,
+  id            uuid not null,
+  client        uuid not null constraint oauth_grant_client_fkey references oauth_client (id) on delete cascade,
+  -- The client as the person saw it when they approved it last.
+  client_id     text not null check (length(client_id) between 1 and 2048),
+  client_kind   text not null check (client_kind in ('registered', 'document', 'static')),
+  client_name   text not null check (length(client_name) <= 100),
+  person_id     uuid not null,
+  scopes        text[] not null,
+  -- Both empty: all channels. Otherwise these channels and the channels of these customers.
+  channels      uuid[] not null default '{}' check (cardinality(channels) <= 1000),
+  customers     uuid[] not null default '{}' check (cardinality(customers) <= 1000),
+  -- The agent may only write drafts; a person must approve them.
+  must_ask      boolean not null default false,
+  -- How many posts the agent may queue a day; 0: any number.
+  posts_per_day integer not null default 0 check (posts_per_day >= 0),
+  ends_at       timestamptz check (isfinite(ends_at)),
+  created_at    timestamptz not null,
+  approved_at   timestamptz not null,
+  -- The last request, to the minute.
+  used_at       timestamptz,
+  constraint oauth_grant_pkey primary key (org_id, id),
+  -- Whoever leaves the organization takes nothing along: a later membership begins without grants.
+  constraint oauth_grant_member_fkey foreign key (org_id, person_id) references member (org_id, person_id)
+    on delete cascade,
+  constraint oauth_grant_once unique (org_id, client, person_id)
+);
+-- GrantOrg finds a grant by its id, before the organization is known.
+create index oauth_grant_id on oauth_grant (id);
+-- GrantsOfPerson, and deleting a membership deletes the grants.
+create index oauth_grant_person on oauth_grant (person_id, org_id);
+-- PruneClients, and deleting a client deletes the grants.
+create index oauth_grant_client on oauth_grant (client);
+-- Retention.
+create index oauth_grant_approved on oauth_grant (approved_at, id);
+
+-- How many posts an agent has queued on a day of the organization.
+create table oauth_grant_day (
+  org_id   uuid not null,
+  grant_id uuid not null,
+  day      date not null,
+  posts    integer not null check (posts > 0),
+  constraint oauth_grant_day_pkey primary key (org_id, grant_id, day),
+  constraint oauth_grant_day_grant_fkey foreign key (org_id, grant_id) references oauth_grant (org_id, id)
+    on delete cascade
+);
+-- Retention.
+create index oauth_grant_day_day on oauth_grant_day (day);
+
+-- The tokens that one code or one device code led to. They are revoked together.
+create table oauth_family (
+  org_id     uuid not null,
+  id         uuid not null,
+  grant_id   uuid not null,
+  scopes     text[] not null,
+  -- The audience of the tokens.
+  resource   text not null check (length(resource) <= 2048),
+  created_at timestamptz not null,
+  constraint oauth_family_pkey primary key (org_id, id),
+  constraint oauth_family_grant_fkey foreign key (org_id, grant_id) references oauth_grant (org_id, id)
+    on delete cascade
+);
+create index oauth_family_grant on oauth_family (org_id, grant_id);
+-- Retention.
+create index oauth_family_created on oauth_family (created_at, id);
+
+-- An authorization code. It can be exchanged once, for a minute.
+create table oauth_code (
+  -- SHA-256 of the code. CodeOrg finds its organization.
+  hash         bytea not null constraint oauth_code_hash_key unique check (length(hash) = 32),
+  org_id       uuid not null,
+  grant_id     uuid not null,
+  client       uuid not null,
+  redirect_uri text not null check (length(redirect_uri) <= 2048),
+  -- The client sent the redirect URI with its request, so it must send it with the code too.
+  sent         boolean not null,
+  -- The S256 code challenge; empty: none.
+  challenge    text not null check (length(challenge) <= 128),
+  scopes       text[] not null,
+  resource     text not null check (length(resource) <= 2048),
+  -- SHA-256 of the consent page's token, which therefore works once.
+  request      bytea not null constraint oauth_code_request_key unique check (length(request) = 32),
+  expires_at   timestamptz not null,
+  -- The tokens that the code was exchanged for. It remains after they have been revoked.
+  family_id    uuid,
+  constraint oauth_code_pkey primary key (org_id, hash),
+  constraint oauth_code_grant_fkey foreign key (org_id, grant_id) references oauth_grant (org_id, id) on delete cascade
+);
+create index oauth_code_grant on oauth_code (org_id, grant_id);
+-- Retention.
+create index oauth_code_expires on oauth_code (expires_at);
+
+-- An access token or a refresh token.
+create table oauth_token (
+  -- SHA-256 of the token. TokenOrg and TokensByHash find it.
+  hash       bytea not null constraint oauth_token_hash_key unique check (length(hash) = 32),
+  org_id     uuid not null,
+  family_id  uuid not null,
+  kind       text not null check (kind in ('access', 'refresh')),
+  -- The refresh token that it was issued for; null: a code.
+  parent     bytea check (length(parent) = 32),
+  created_at timestamptz not null,
+  -- Null: it does not expire.
+  expires_at timestamptz check (isfinite(expires_at)),
+  -- Refresh tokens only: when it was first used.
+  used_at    timestamptz,
+  -- Its parent was used once more, so that other tokens took its place.
+  voided     boolean not null default false,
+  constraint oauth_token_pkey primary key (org_id, hash),
+  constraint oauth_token_family_fkey foreign key (org_id, family_id) references oauth_family (org_id, id)
+    on delete cascade
+);
+create index oauth_token_family on oauth_token (org_id, family_id);
+-- Retention.
+create index oauth_token_expires on oauth_token (expires_at);
+
+-- A log-in on a device that has no browser. The person types the user code into ours.
+create table device_code (
+  -- SHA-256 of the code that the device polls with.
+  hash       bytea constraint device_code_pkey primary key check (length(hash) = 32),
+  -- SHA-256 of the code that the person types.
+  user_hash  bytea not null constraint device_code_user_hash_key unique check (length(user_hash) = 32),
+  client     uuid not null references oauth_client (id) on delete cascade,
+  scopes     text[] not null,
+  expires_at timestamptz not null,
+  -- How many seconds the device must wait between polls.
+  pause      integer not null check (pause between 1 and 3600),
+  polled_at  timestamptz,
+  -- Null: the person has not answered.
+  decision   text check (decision in ('approved', 'denied')),
+  -- The grant, once approved.
+  org_id     uuid,
+  grant_id   uuid,
+  constraint device_code_grant_fkey foreign key (org_id, grant_id) references oauth_grant (org_id, id)
+    on delete cascade,
+  constraint device_code_approved check ((decision is not distinct from 'approved') = (grant_id is not null)
+    and (org_id is null) = (grant_id is null))
+);
+create index device_code_client on device_code (client);
+create index device_code_grant on device_code (org_id, grant_id);
+-- Retention.
+create index device_code_expires on device_code (expires_at);
+
+
 -- Cluster: the running processes, and which of them schedules what; no tenant data ------------------------------------
 
 -- A running process that schedules or serves.
@@ -1768,3 +1972,47 @@ create policy retention on notification for delete to crier_retention using (las
 create policy retention_lock on notification for update to crier_retention using (true) with check (false);
 grant select (org_id, id, last_at) on notification to crier_retention;
 grant delete, update (org_id) on notification to crier_retention;
+
+-- OAuth. The gate finds whose a token or a code is, and has the clients, which belong to no organization. A token shows
+-- the gate all of its grant, because a request's principal consists of it.
+do $$
+declare t text;
+begin
+  foreach t in array array[
+    'oauth_app', 'oauth_grant', 'oauth_grant_day', 'oauth_family', 'oauth_code', 'oauth_token'
+  ] loop
+    execute format('alter table %I enable row level security', t);
+    execute format('alter table %I force row level security', t);
+    execute format($p$create policy tenant on %I to crier_tenant
+      using (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))
+      with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))$p$, t);
+    execute format('grant select, insert, update, delete on %I to crier_tenant', t);
+  end loop;
+end $$;
+grant select, insert, update, delete on oauth_client, device_code to crier_gate;
+create policy gate on oauth_grant to crier_gate using (true) with check (true);
+grant select, update (used_at) on oauth_grant to crier_gate;
+create policy gate on oauth_family for select to crier_gate using (true);
+grant select on oauth_family to crier_gate;
+create policy gate on oauth_code for select to crier_gate using (true);
+grant select (hash, org_id, grant_id) on oauth_code to crier_gate;
+create policy gate on oauth_token for select to crier_gate using (true);
+grant select (hash, org_id, family_id, kind, created_at, expires_at, voided) on oauth_token to crier_gate;
+
+-- What has expired, and grants and families without anything that could still be used.
+create policy retention_read on oauth_token for select to crier_retention using (true);
+create policy retention on oauth_token for delete to crier_retention using (expires_at < now() - interval '1 hour');
+grant select (org_id, hash, family_id, expires_at), delete on oauth_token to crier_retention;
+create policy retention_read on oauth_code for select to crier_retention using (true);
+create policy retention on oauth_code for delete to crier_retention using (expires_at < now() - interval '1 day');
+grant select (org_id, hash, grant_id, expires_at), delete on oauth_code to crier_retention;
+create policy retention_read on oauth_family for select to crier_retention using (true);
+create policy retention on oauth_family for delete to crier_retention using (created_at < now() - interval '1 day');
+grant select (org_id, id, grant_id, created_at), delete on oauth_family to crier_retention;
+create policy retention_read on oauth_grant for select to crier_retention using (true);
+create policy retention on oauth_grant for delete to crier_retention using (approved_at < now() - interval '1 day');
+grant select (org_id, id, approved_at), delete on oauth_grant to crier_retention;
+create policy retention_read on oauth_grant_day for select to crier_retention using (true);
+create policy retention on oauth_grant_day for delete to crier_retention
+  using (day < (now() - interval '3 days')::date);
+grant select (org_id, grant_id, day), delete on oauth_grant_day to crier_retention;

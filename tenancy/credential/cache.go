@@ -5,12 +5,14 @@ import (
 	"encoding/hex"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"crier/platform/clock"
 	"crier/platform/id"
 	"crier/tenancy"
+	"crier/tenancy/db"
 )
 
 const (
@@ -32,6 +34,12 @@ const (
 type Credential interface {
 	// Of returns the organization that the credential belongs to.
 	Of() tenancy.OrgID
+}
+
+// Personal is a Credential that acts for a person and stops working with the person's rights.
+type Personal interface {
+	// OfPerson returns the person that the credential acts for.
+	OfPerson() tenancy.PersonID
 }
 
 type cached[V Credential] struct {
@@ -131,15 +139,31 @@ func (c *Cache[V]) ForgetOrgs(orgs ...tenancy.OrgID) {
 	c.unknown.clear()
 }
 
-// ForgetRevoked removes revoked credentials from the cache. revoked is either the hash of a
-// credential, in hexadecimal, or the id of an organization. In the latter case, all of the
-// organization's credentials are removed.
+// ForgetRevoked removes revoked credentials from the cache. revoked is a payload of
+// db.RevocationChannel. For an organization, all of its credentials are removed. For a person, all
+// Personal credentials that act for the person are removed.
 func (c *Cache[V]) ForgetRevoked(revoked string) {
+	if of, ok := strings.CutPrefix(revoked, db.PersonRevocation); ok {
+		if person, ok := id.Parse[tenancy.PersonTag](of); ok {
+			c.forgetPerson(person)
+		}
+		return
+	}
 	if org, ok := id.Parse[tenancy.OrgTag](revoked); ok {
 		c.ForgetOrgs(org)
 		return
 	}
 	c.forget(revoked)
+}
+
+func (c *Cache[V]) forgetPerson(person tenancy.PersonID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	c.known.dropIf(func(k cached[V]) bool {
+		of, ok := any(k.value).(Personal)
+		return ok && of.OfPerson() == person
+	})
 }
 
 // ForgetAll empties the cache. It is called when revocations may have been missed.

@@ -45,13 +45,38 @@ func (l *Listening) markHeard() { l.heard.Store(clock.System{}.Now().UnixNano())
 
 // Revocable is a cache of credentials that can be revoked.
 type Revocable interface {
-	// ForgetRevoked removes the credentials that a revocation applies to.
+	// ForgetRevoked removes the credentials that a revocation applies to. revoked is a payload of
+	// db.RevocationChannel.
 	ForgetRevoked(revoked string)
 	// ForgetOrgs removes the credentials of the given organizations, and every hash that matched no
 	// credential.
 	ForgetOrgs(orgs ...tenancy.OrgID)
 	// ForgetAll empties the cache.
 	ForgetAll()
+}
+
+// Caches is several caches as one.
+type Caches []Revocable
+
+// ForgetRevoked implements Revocable.
+func (c Caches) ForgetRevoked(revoked string) {
+	for _, one := range c {
+		one.ForgetRevoked(revoked)
+	}
+}
+
+// ForgetOrgs implements Revocable.
+func (c Caches) ForgetOrgs(orgs ...tenancy.OrgID) {
+	for _, one := range c {
+		one.ForgetOrgs(orgs...)
+	}
+}
+
+// ForgetAll implements Revocable.
+func (c Caches) ForgetAll() {
+	for _, one := range c {
+		one.ForgetAll()
+	}
 }
 
 // Listen receives credential revocations from the database and applies them to cache until ctx

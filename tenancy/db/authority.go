@@ -66,10 +66,14 @@ func IsImpersonated(
 	return is, err
 }
 
-const memberConfirm = `-- tenancy.MemberConfirm
-select m.role, m.disabled, o.suspended_at is not null suspended, o.deleted_at is not null deleted,
+// memberColumns lists the columns of ConfirmedMember. It selects them from member m and its
+// organization o.
+const memberColumns = `m.role, m.disabled, o.suspended_at is not null suspended, o.deleted_at is not null deleted,
   o.mfa_required and not exists (select from mfa f where f.person_id = m.person_id and f.confirmed_at is not null)
-    unenrolled
+    unenrolled`
+
+const memberConfirm = `-- tenancy.MemberConfirm
+select ` + memberColumns + `
 from member m join organization o on o.id = m.org_id
 where m.org_id = $1 and m.person_id = $2`
 
@@ -132,9 +136,31 @@ func ConfirmKey(ctx context.Context, q pg.Querier, org tenancy.OrgID, key tenanc
 	return One[ConfirmedKey](ctx, q, keyConfirm, now, org, key)
 }
 
+const agentConfirm = `-- tenancy.AgentConfirm
+select ` + memberColumns + `,
+  exists (select from oauth_grant g join person u on u.id = g.person_id where g.org_id = m.org_id and g.id = $3
+    and g.person_id = m.person_id and coalesce(g.ends_at > $4, true) and u.deleted_at is null) granted
+from member m join organization o on o.id = m.org_id
+where m.org_id = $1 and m.person_id = $2`
+
+// ConfirmedAgent describes the membership of an agent's person.
+type ConfirmedAgent struct {
+	ConfirmedMember
+	// Granted means that the agent's grant has neither been revoked nor ended.
+	Granted bool `db:"granted"`
+}
+
+// ConfirmAgent is like ConfirmMember, but also confirms an agent's grant.
+func ConfirmAgent(
+	ctx context.Context, q pg.Querier, org tenancy.OrgID, person tenancy.PersonID, grant tenancy.GrantID, now time.Time,
+) (ConfirmedAgent, error) {
+	return One[ConfirmedAgent](ctx, q, agentConfirm, org, person, grant, now)
+}
+
 // Confirm returns nil if a principal still has the permissions that it had when its request was
 // admitted. The session or key must still be valid, the person must be a member with at least the
-// same role, and the organization must be accessible.
+// same role, and the organization must be accessible. An agent's grant must not have been revoked
+// or have ended.
 //
 // Every transaction that acts for a principal begins with Confirm. What Confirm has checked remains
 // true until the transaction ends. A removal, demotion, logout, suspension or deletion either has
@@ -146,8 +172,8 @@ func ConfirmKey(ctx context.Context, q pg.Querier, org tenancy.OrgID, key tenanc
 // and, if a member passed the link on, that member's membership. The caller must look up the link
 // itself. For the operator, Confirm checks nothing.
 //
-// Confirm returns fault.Unauthenticated if the session has ended or the key no longer works,
-// fault.Forbidden if the person or the organization has lost access, and fault.NotFound if a
+// Confirm returns fault.Unauthenticated if the session or the grant has ended or the key no longer
+// works, fault.Forbidden if the person or the organization has lost access, and fault.NotFound if a
 // guest's link no longer works. It returns Postgres errors unchanged.
 func (d *DB) Confirm(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
 	return d.confirmPrincipal(ctx, q, p, false)
@@ -168,8 +194,15 @@ func (d *DB) confirmPrincipal(ctx context.Context, q pg.Querier, p tenancy.Princ
 	switch p.Via {
 	case tenancy.ViaKey:
 		return d.confirmKey(ctx, q, p)
-	case tenancy.ViaSession, tenancy.ViaAgent:
-		return confirmMember(ctx, q, p)
+	case tenancy.ViaAgent:
+		a, err := ConfirmAgent(ctx, q, p.Org, p.Person, p.Agent.Grant, d.clock.Now())
+		if err == nil && !a.Granted {
+			return fault.New(fault.Unauthenticated, "tenancy.Confirm", "The permission of this application has ended.")
+		}
+		return confirmMember(p, a.ConfirmedMember, err)
+	case tenancy.ViaSession:
+		m, err := ConfirmMember(ctx, q, p.Org, p.Person)
+		return confirmMember(p, m, err)
 	case tenancy.ViaGuest:
 		return confirmGuest(ctx, q, p)
 	}
@@ -258,9 +291,10 @@ func (d *DB) InPerson(ctx context.Context, op string, p tenancy.Principal,
 	})
 }
 
-func confirmMember(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
+// confirmMember returns why a principal may no longer act. m and err are the results of
+// ConfirmMember.
+func confirmMember(p tenancy.Principal, m ConfirmedMember, err error) error {
 	const op = "tenancy.Confirm"
-	m, err := ConfirmMember(ctx, q, p.Org, p.Person)
 	switch {
 	case pg.IsNoRows(err) || err == nil && m.Disabled:
 		return fault.New(fault.Forbidden, op, "You are no longer a member of this organization.")

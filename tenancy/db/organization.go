@@ -22,10 +22,12 @@ func LockOrganization(ctx context.Context, tx *OrgTx) (tenancy.Organization, err
 }
 
 const organizationUpdate = `-- tenancy.OrganizationUpdate
-update organization set name = $2, description = $3, mfa_required = $4 where id = $1`
+update organization set name = $2, description = $3, mfa_required = $4 where id = $1
+returning pg_notify('` + RevocationChannel + `', id::text)`
 
 // UpdateOrganization stores the settings of the transaction's organization, except for the time
-// zone. It returns pgx.ErrNoRows if the organization does not exist.
+// zone, and announces the change to all processes, because it may be the second-factor policy. It
+// returns pgx.ErrNoRows if the organization does not exist.
 func UpdateOrganization(ctx context.Context, tx *OrgTx, o tenancy.Organization) error {
 	return Change(ctx, tx, organizationUpdate, tx.Org, o.Name, o.Description, o.RequiresMFA)
 }

@@ -153,7 +153,7 @@ var vendors = []restriction{
 	{path: "golang.org/x/text/unicode/bidi", from: []string{"publishing/connector/links"}},
 	{path: "golang.org/x/net/idna", from: []string{"publishing/connector"}},
 	{path: "golang.org/x/net/publicsuffix", from: []string{"publishing/connector/links"}},
-	{path: "golang.org/x/sync/", from: []string{"platform", "tenancy/signin", "publishing/analytics", "tests"}},
+	{path: "golang.org/x/sync/", from: []string{"platform", "tenancy/signin", "oidc/client", "publishing/analytics", "tests"}},
 	{path: "golang.org/x/time/rate", from: []string{"apps/worker", "publishing/analytics"}},
 	{path: "golang.org/x/sys/", from: []string{"platform/clock", "tests/dbtest", "tests/pds"}},
 	{path: "go.uber.org/goleak", from: []string{}},

@@ -10,7 +10,7 @@ import (
 	"crier/tests/npm"
 )
 
-//go:embed package.json package-lock.json check.mjs lines.mjs
+//go:embed package.json package-lock.json check.mjs consent.mjs lines.mjs
 var files embed.FS
 
 // runTime covers the installation of two packages and the check of all pages and of all operations

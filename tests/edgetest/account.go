@@ -23,6 +23,7 @@ var (
 	SessionID = id.New[tenancy.SessionTag]()
 	KeyID     = id.New[tenancy.KeyTag]()
 
+	otherSessionID = id.New[tenancy.SessionTag]()
 	impersonatorID = id.New[tenancy.PersonTag]()
 	inviteID       = id.New[tenancy.InvitationTag]()
 	auditID        = id.New[tenancy.AuditTag]()

@@ -15,6 +15,7 @@ const APIKey = "crier_0123456789012345678901234567890123456789"
 // The tokens of Ada's sessions; see Principals.
 const (
 	UserSession         = "session-token"
+	OtherSession        = "session-in-another-browser"
 	AdminSession        = "session-of-admin"
 	OwnerSession        = "session-of-owner"
 	HomelessSession     = "session-without-organization"
@@ -26,7 +27,7 @@ const (
 
 // Principals returns the principal of each session:
 //
-//   - a user, an administrator and the owner of the organization
+//   - a user, the same user in another browser, an administrator and the owner of the organization
 //   - a person without an organization
 //   - the owner of a suspended organization
 //   - the owner of an organization that requires a second factor, which Ada lacks
@@ -42,6 +43,7 @@ func Principals() map[string]tenancy.Principal {
 	}
 	return map[string]tenancy.Principal{
 		UserSession:  base,
+		OtherSession: with(func(p *tenancy.Principal) { p.Session = otherSessionID }),
 		AdminSession: with(func(p *tenancy.Principal) { p.Role = tenancy.RoleAdmin }),
 		OwnerSession: with(func(p *tenancy.Principal) { p.Role = tenancy.RoleSuperAdmin }),
 		HomelessSession: with(func(p *tenancy.Principal) {

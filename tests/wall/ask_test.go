@@ -42,6 +42,7 @@ type tenantFixture struct {
 	person     tenancy.PersonID
 	key        tenancy.KeyID
 	invitation tenancy.InvitationID
+	agent      agentFixture
 	channel    publishing.Channel
 	medium     publishing.Medium
 	post       publishing.Post
@@ -104,6 +105,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 		invitation: id.New[tenancy.InvitationTag](),
 	}
 	e.addTenancy(t, db)
+	e.addAgent(t, db)
 	var err error
 	c := publishing.Channel{
 		ID: id.New[publishing.ChannelTag](), Org: e.org, Connector: "sandbox", Name: "c", AccountID: e.org.String(), Account: []byte(`{}`), Grade: "A",
@@ -952,6 +954,17 @@ func TestRoles_LimitedToTheirColumns(t *testing.T) {
 		{role: pg.Gate, sql: `update member set role = 'ADMIN'`},
 		{role: pg.Gate, sql: `select role from invitation`},
 		{role: pg.Gate, sql: `select subject from audit`},
+		{role: pg.Gate, sql: `select challenge from oauth_code`},
+		{role: pg.Gate, sql: `select parent from oauth_token`},
+		{role: pg.Gate, sql: `update oauth_grant set must_ask = false`},
+		{role: pg.Gate, sql: `delete from oauth_grant`},
+		{role: pg.Gate, sql: `select description from oauth_app`},
+		{role: pg.Tenant, sql: `select secret_hash from oauth_client`},
+		{role: pg.Tenant, sql: `select user_hash from device_code`},
+		{role: pg.Clock, sql: `select id from oauth_grant`},
+		{role: pg.Sender, sql: `select hash from oauth_token`},
+		{role: pg.Retention, sql: `select person_id from oauth_grant`},
+		{role: pg.Retention, sql: `update oauth_token set voided = false`},
 		{role: pg.Sender, sql: `update post set state = 'QUEUE'`},
 		{role: pg.Sender, sql: `delete from part`},
 		{role: pg.Sender, sql: `select email from person`},

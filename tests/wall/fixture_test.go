@@ -3,6 +3,8 @@ package wall
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"image"
 	"image/png"
@@ -19,6 +21,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"crier/apps/boot"
+	"crier/oidc"
 	"crier/platform/env"
 	"crier/platform/id"
 	"crier/platform/secret"
@@ -59,7 +62,8 @@ type account struct {
 //	instance   an instance administrator, who also owns an organization
 //
 // and the keys otherkey and suspendedkey of those organizations, and revokedkey, a former key of
-// the first organization.
+// the first organization. agent and reader are access tokens that the user has granted: one that
+// may write, and one that may only read.
 type fixture struct {
 	app      *boot.App
 	http     *http.Client
@@ -87,6 +91,7 @@ func newWorld(t *testing.T) *fixture {
 	w.addFirst(t)
 	w.addOthers(t)
 	w.addContent(t)
+	w.addAgents(t)
 	return w
 }
 
@@ -222,6 +227,42 @@ func (w *fixture) addFirst(t *testing.T) {
 	w.ids["$MEMBERSHIP"] = tenancy.FormatMembership(w.first, owner.as.Person)
 	w.needles = append(w.needles, firstName, customerName, ownWords, "firstling", "@first.test", ids[0],
 		w.keys["key"][:len(tenancy.KeyPrefix)+4])
+}
+
+// addAgents lets three clients act for the user. The third is revoked by the calls.
+func (w *fixture) addAgents(t *testing.T) {
+	t.Helper()
+	both := oidc.Scopes{oidc.ScopeRead, oidc.ScopeWrite}
+	w.keys["agent"], _ = w.agent(t, w.accounts["user"], "agent", both)
+	w.keys["reader"], _ = w.agent(t, w.accounts["user"], "reader", both[:1])
+	_, w.ids["/user/approved-apps/"] = w.agent(t, w.accounts["user"], "revoked by the user", both)
+	_, w.ids["/settings/agents/"] = w.agent(t, w.accounts["user"], "revoked by administrators", both)
+}
+
+// agent lets a new client act for a person. It returns the access token and the id of the grant.
+func (w *fixture) agent(t *testing.T, person *account, name string, scopes oidc.Scopes) (token, grant string) {
+	t.Helper()
+	const callback, verifier = "https://agent.test/callback", "a-verifier-of-at-least-43-characters-as-rfc-7636-asks"
+	sum := sha256.Sum256([]byte(verifier))
+	c, err := w.app.OAuth.Clients.Register(t.Context(), oidc.Metadata{
+		Name: name, RedirectURIs: []string{callback}, Auth: string(oidc.AuthNone),
+	}, w.source())
+	must(t, err)
+	code, err := w.app.OAuth.Grants.Approve(t.Context(), person.as, oidc.Consent{
+		Request: oidc.AuthorizationRequest{
+			Client: c.Client, RedirectURI: callback, RedirectSent: true, Scopes: scopes,
+			Challenge: base64.RawURLEncoding.EncodeToString(sum[:]),
+		},
+		Token: name, Scopes: scopes,
+	})
+	must(t, err)
+	tokens, err := w.app.OAuth.Grants.Exchange(t.Context(), c.Client, oidc.CodeRequest{
+		Code: code, RedirectURI: callback, Verifier: verifier,
+	})
+	must(t, err)
+	granted, err := w.app.OAuth.Grants.List(t.Context(), person.as)
+	must(t, err)
+	return tokens.Access, granted[0].ID.String()
 }
 
 // addOthers creates all other callers.

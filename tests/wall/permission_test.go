@@ -22,17 +22,21 @@ type caller string
 //	own  ok for the caller's own organization: 404 on a built route with an id in its path,
 //	     because the calls name ids of another organization
 //	safe own for methods that change nothing, otherwise 403
+//	read ok for methods that change nothing, otherwise 403
 //	401, 403, 404 exactly that status
 const matrix = `
-         nobody expired operator user admin owner acting other intruder removed suspended unenrolled instance key otherkey revokedkey suspendedkey
-public   ok     ok      ok       ok   ok    ok    ok     ok    ok       ok      ok        ok         ok       ok  ok       ok         ok
-monitor  403    403     ok       403  403   403   403    403   403      403     403       403        403      403 403      403        403
-key      401    401     401      401  401   401   401    401   401      401     401       401        401      ok  own      401        403
-member   401    401     401      ok   ok    ok    ok     own   safe     403     403       403        own      401 401      401        401
-admin    401    401     401      403  ok    ok    ok     own   safe     403     403       403        own      401 401      401        401
-owner    401    401     401      403  403   ok    ok     own   safe     403     403       403        own      401 401      401        401
-person   401    401     401      ok   ok    ok    ok     ok    ok       ok      ok        ok         ok       401 401      401        401
-instance 401    401     401      403  403   403   ok     403   403      403     403       403        ok       401 401      401        401
+         nobody expired operator user admin owner acting other intruder removed suspended unenrolled instance key otherkey revokedkey suspendedkey agent reader
+public   ok     ok      ok       ok   ok    ok    ok     ok    ok       ok      ok        ok         ok       ok  ok       ok         ok           ok    ok
+monitor  403    403     ok       403  403   403   403    403   403      403     403       403        403      403 403      403        403          403   403
+key      401    401     401      401  401   401   401    401   401      401     401       401        401      ok  own      401        403          ok    read
+keyonly  401    401     401      401  401   401   401    401   401      401     401       401        401      ok  own      401        403          403   403
+agent    401    401     401      401  401   401   401    401   401      401     401       401        401      ok  ok       401        403          ok    ok
+member   401    401     401      ok   ok    ok    ok     own   safe     403     403       403        own      401 401      401        401          401   401
+admin    401    401     401      403  ok    ok    ok     own   safe     403     403       403        own      401 401      401        401          401   401
+owner    401    401     401      403  403   ok    ok     own   safe     403     403       403        own      401 401      401        401          401   401
+person   401    401     401      ok   ok    ok    ok     ok    ok       ok      ok        ok         ok       401 401      401        401          401   401
+instance 401    401     401      403  403   403   ok     403   403      403     403       403        ok       401 401      401        401          401   401
+client   401    401     401      401  401   401   401    401   401      401     401       401        401      401 401      401        401          401   401
 `
 
 // wanted is what a caller gets: one of the words of the matrix.
@@ -42,6 +46,7 @@ const (
 	wantOK   wanted = "ok"
 	wantOwn  wanted = "own"
 	wantSafe wanted = "safe"
+	wantRead wanted = "read"
 )
 
 // permissionTable has the permission of each route, by "METHOD path".
@@ -148,7 +153,9 @@ func (p permissionTable) of(r edge.Route, who caller) wanted {
 		return "403"
 	case want == wantSafe && r.Method == http.MethodGet:
 		return wantOwn
-	case want == wantSafe:
+	case want == wantRead && r.Method == http.MethodGet:
+		return wantOK
+	case want == wantSafe, want == wantRead:
 		return "403"
 	}
 	return want

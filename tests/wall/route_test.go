@@ -25,6 +25,9 @@ const checkedPosts = `{"posts":[{"integration":{"id":"$CHANNEL"},"value":[{"cont
 // newWebhook is a body that creates a webhook. The service refuses to call its address.
 const newWebhook = `{"name":"new","url":"https://127.0.0.1/","integrations":[],"disabled":true}`
 
+// newApp is a body that creates or changes the organization's application.
+const newApp = `{"name":"new","redirectUrl":"https://new.test/callback"}`
+
 // wrongProof is for routes that ask for the password again: callers who may use them get a response
 // that it is wrong.
 const wrongProof = `"password":"wrong password","code":"000000"`
@@ -32,6 +35,7 @@ const wrongProof = `"password":"wrong password","code":"000000"`
 // bodies are, by route, the bodies of calls that would have an effect. Other bodies are {}. $N is
 // the number of the call.
 var bodies = map[string]string{
+	"POST /mcp":                          `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
 	"POST /auth/forgot":                  `{"email":"nobody$N@nowhere.test"}`,
 	"POST /auth/login":                   `{"email":"nobody$N@nowhere.test","password":"wrong password"}`,
 	"POST /auth/oauth/{provider}/exists": `{"code":"code","state":"state"}`,
@@ -79,6 +83,8 @@ var bodies = map[string]string{
 	"POST /user/mfa/recovery-codes":                   `{"code":"000000"}`,
 	"POST /user/organizations":                        `{"name":"Another $N"}`,
 	"POST /user/personal":                             `{"fullname":"Another Name"}`,
+	"POST /user/oauth-app":                            newApp,
+	"PUT /user/oauth-app":                             newApp,
 	"POST /user/restore-organization":                 `{"id":"$ORG"}`,
 	"POST /public/v1/webhooks":                        newWebhook,
 	"PUT /public/v1/webhooks/{id}":                    `{"name":"renamed"}`,
@@ -163,7 +169,7 @@ func (w *fixture) headers(who caller) []string {
 
 // insider reports whether a caller may see the first organization.
 func insider(who caller) bool {
-	return slices.Contains([]caller{"user", "admin", "owner", "acting", "key"}, who)
+	return slices.Contains([]caller{"user", "admin", "owner", "acting", "key", "agent", "reader"}, who)
 }
 
 // call calls a route and returns the status and everything that is wrong with the response.
@@ -171,7 +177,11 @@ func (w *fixture) call(t *testing.T, table permissionTable, r edge.Route, who ca
 	t.Helper()
 	w.calls++
 	path, body := w.path(table, r), w.body(table, r, who)
-	a, err := call.Do(t.Context(), w.http, r.Method, baseURL+path, body, w.headers(who)...)
+	headers := w.headers(who)
+	if key := w.keys[who]; key != "" && r.Credential == "agent" {
+		headers[len(headers)-1] = "Bearer " + key
+	}
+	a, err := call.Do(t.Context(), w.http, r.Method, baseURL+path, body, headers...)
 	if err != nil {
 		t.Fatalf("%s as %s: got the error %v, want an answer", r, who, err)
 	}
@@ -321,6 +331,8 @@ func TestRoutes_AnswerEveryCallerAsPermitted(t *testing.T) {
 
 // noEffect maps each route whose calls fail here for everybody who may use it to the reason.
 var noEffect = map[string]string{
+	"GET /mcp":                                        "there are no streams",
+	"DELETE /mcp":                                     "there are no sessions",
 	"GET /auth/oauth-mobile-callback":                 "the instance has no app",
 	"GET /dev/mail":                                   "only in dev",
 	"GET /dev/mail/{id}":                              "only in dev",
@@ -361,6 +373,21 @@ var noEffect = map[string]string{
 	"POST /user/mfa/disable":                          "the password is wrong",
 	"POST /user/mfa/recovery-codes":                   "there is no second factor",
 	"POST /user/restore-organization":                 "the organization is not deleted",
+	"GET /oauth/authorize":                            "needs a client",
+	"POST /oauth/authorize":                           "needs a client",
+	"POST /oauth/introspect":                          "needs a token",
+	"POST /oauth/register":                            "needs a redirect URI",
+	"POST /oauth/revoke":                              "needs a client",
+	"POST /oauth/token":                               "needs a client",
+	"GET /oauth/userinfo":                             "needs a token after Bearer",
+	"GET /oauth/callback":                             "needs a state",
+	"POST /oauth/sign-in/{page}":                      "the body is no form",
+	"GET /oauth/sign-in/{page}/{provider}":            "there is no such page",
+	"POST /oauth/apps":                                "the body is no form",
+	"POST /device":                                    "the body is no form",
+	"POST /device/code":                               "needs a client",
+	"POST /device/token":                              "needs a code",
+	"GET /user/oauth-app":                             "there is no application yet",
 }
 
 // difference returns the lines that are in only one of two texts.

@@ -22,7 +22,9 @@ func statements(t *testing.T) (names []string) {
 	must(t, err)
 	below, err := filepath.Glob("../../tenancy/*/store/*.go")
 	must(t, err)
-	all := slices.Concat(stores, shared, below)
+	agents, err := filepath.Glob("../../oidc/*/store/*.go")
+	must(t, err)
+	all := slices.Concat(stores, shared, below, agents)
 	for _, leaf := range []string{"db", "credential", "notice", "proof", "entry"} {
 		files, err := filepath.Glob("../../tenancy/" + leaf + "/*.go")
 		must(t, err)
@@ -36,8 +38,8 @@ func statements(t *testing.T) (names []string) {
 		must(t, err)
 		parts := strings.Split(filepath.ToSlash(path), "/")
 		noun := parts[3]
-		if parts[2] == "tenancy" {
-			noun = "tenancy/" + noun
+		if parts[2] != "publishing" {
+			noun = parts[2] + "/" + noun
 		}
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.IsExported() && needsQuestion(f.Type.Params) {

@@ -143,7 +143,7 @@ func askTenancy(
 // and audit log.
 func tenancyQuestions(s *tenancydb.DB) []map[string]question {
 	return []map[string]question{
-		organizationQuestions(s), memberQuestions(s), keyQuestions(s), invitationQuestions(s),
+		organizationQuestions(s), memberQuestions(s), keyQuestions(s), invitationQuestions(s), agentQuestions(s),
 	}
 }
 
@@ -323,6 +323,8 @@ var crossing = map[string]string{
 	"tenancy/db.ConfirmMember":                "as tenancy/db.IsImpersonated",
 	"tenancy/db.ConfirmGuest":                 "as tenancy/db.IsImpersonated",
 	"tenancy/db.ConfirmKey":                   "as tenancy/db.IsImpersonated",
+	"tenancy/db.ConfirmAgent":                 "as tenancy/db.IsImpersonated",
+	"tenancy/db.AnnounceOrg":                  "it announces a change in an organization, and reads and writes nothing",
 	"tenancy/db.AuditIn":                      "covered by tenancy/db.Audit",
 	"channel.Connect":                         "covered by channel.ConnectChannel",
 	"db.LockOrganization":                     "it locks the organization of its transaction",

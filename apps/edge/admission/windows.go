@@ -125,6 +125,11 @@ type buckets struct {
 	// Provider counts sign-ins with identity providers.
 	Provider   clientBucket
 	Enterprise clientBucket
+	// Authorize counts requests for the OAuth server's pages, because the service may have to fetch
+	// the description of a client. Token counts requests from clients to the OAuth server. Its
+	// limit is high, because all users of a hosted client share an address.
+	Authorize clientBucket
+	Token     clientBucket
 	// stream counts the videos played through the service.
 	stream clientBucket
 }
@@ -158,6 +163,8 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 		linkClient:    client("link-client", 600, 5*time.Minute),
 		Provider:      client("provider", 60, 5*time.Minute),
 		Enterprise:    client("enterprise", 60, time.Minute),
+		Authorize:     client("oauth-page", 120, 5*time.Minute),
+		Token:         client("oauth-token", 3000, 5*time.Minute),
 		stream:        client("stream", 30, time.Minute),
 	}
 }

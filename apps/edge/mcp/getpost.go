@@ -260,4 +260,3 @@ func (a postTools) partOf(p publishing.Part, media map[publishing.MediaID]publis
 	}
 	return out
 }
-

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"crier/apps/edge/record"
+	"crier/platform/fault"
 	"crier/publishing"
 )
 
@@ -117,6 +118,9 @@ func (a postTools) runListPosts(ctx context.Context, c *call, in listPostsInput)
 		}
 	}
 	found, err := a.deps.Posts.List(ctx, c.p, q)
+	if fault.Is(err, fault.Invalid) { // the range has too many posts
+		return answer{}, withField(err, "endDate")
+	}
 	if err != nil {
 		return answer{}, err
 	}
@@ -144,4 +148,3 @@ func (a postTools) runListPosts(ctx context.Context, c *call, in listPostsInput)
 	}
 	return out, nil
 }
-

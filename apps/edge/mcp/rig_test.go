@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"crier/apps/edge"
+	"crier/apps/edge/oauth"
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/tenancy"
@@ -30,7 +31,7 @@ const (
 )
 
 // tokens is the port for access tokens.
-type tokens struct{}
+type tokens struct{ oauth.Grants }
 
 func (tokens) Authenticate(_ context.Context, token string) (tenancy.Principal, error) {
 	p := tenancy.Principal{
@@ -59,7 +60,7 @@ type service struct{ *edgetest.Service }
 // serve serves an edge. Each change may replace its ports.
 func serve(t *testing.T, vars map[string]string, change ...func(*edge.Deps)) service {
 	t.Helper()
-	return service{edgetest.New(t, vars, append([]func(*edge.Deps){func(d *edge.Deps) { d.Tokens = tokens{} }}, change...)...)}
+	return service{edgetest.New(t, vars, append([]func(*edge.Deps){func(d *edge.Deps) { d.OAuth.Grants = tokens{} }}, change...)...)}
 }
 
 // post sends a body with a credential, which may be empty.

@@ -365,6 +365,33 @@ func TestApproval_NeverShowsLink(t *testing.T) {
 	s.use(t, "service_request_approval", `{"id":"x"}`).wantFailure(t, "conflict", "", `"next":{"tool":"service_get_post","arguments":{"id":"x"}}`)
 }
 
+// TestTools_UnknownIDNamesTheList: each tool that takes an id says which argument is wrong and which
+// tool lists the ids.
+func TestTools_UnknownIDNamesTheList(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	s.Fail(fault.New(fault.NotFound, "x", "There is no such object."))
+	for _, c := range []struct{ tool, args, field, list string }{
+		{"service_get_channel_schema", `{"integrationId":"x"}`, "integrationId", "service_list_channels"},
+		{"service_trigger_channel_tool", `{"integrationId":"x","methodName":"m"}`, "integrationId", "service_list_channels"},
+		{"service_find_slot", `{"integrationId":"x"}`, "integrationId", "service_list_channels"},
+		{"service_get_channel_analytics", `{"integrationId":"x"}`, "integrationId", "service_list_channels"},
+		{"service_get_post", `{"id":"x"}`, "id", "service_list_posts"},
+		{"service_update_post_settings", `{"id":"x","settings":{"a":1}}`, "id", "service_list_posts"},
+		{"service_change_post_status", `{"id":"x","status":"draft"}`, "id", "service_list_posts"},
+		{"service_delete_post", `{"id":"x","confirm":true}`, "id", "service_list_posts"},
+		{"service_request_approval", `{"id":"x"}`, "id", "service_list_posts"},
+		{"service_get_approval_status", `{"id":"x"}`, "id", "service_list_posts"},
+		{"service_get_overview", `{"customerId":"x"}`, "customerId", "service_list_groups"},
+	} {
+		s.use(t, c.tool, c.args).wantFailure(t, "not_found", c.field, "There is no such object.", `"next":{"tool":"`+c.list+`","arguments":{}}`)
+	}
+	s.Fail(fault.New(fault.Unavailable, "x", "The database is down."))
+	for _, tool := range []string{"service_list_channels", "service_list_groups", "service_get_overview"} {
+		s.use(t, tool, `{}`).wantFailure(t, "unavailable", "", "The database is down.")
+	}
+}
+
 // linkedApprovals returns requests with a review link.
 type linkedApprovals struct{ edge.Approvals }
 

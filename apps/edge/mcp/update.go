@@ -130,4 +130,3 @@ func updateFailure(in updateInput, d publishing.PostDetail, err error) error {
 		fault.Conflict: {Tool: toolGetPost, Arguments: map[string]any{"id": in.ID}},
 	})
 }
-

@@ -4,8 +4,10 @@ package oauth
 
 import (
 	"context"
+	"net/http"
 
 	"crier/oidc"
+	"crier/publishing"
 	"crier/tenancy"
 )
 
@@ -65,4 +67,48 @@ type Devices interface {
 	// PollDevice returns the tokens once the person has approved. Before that, it returns an
 	// oidc.Error with AuthorizationPending or SlowDown; later, AccessDenied or ExpiredToken.
 	PollDevice(ctx context.Context, deviceCode string) (oidc.Tokens, error)
+}
+
+// Prover checks that a request comes from the principal's person.
+type Prover interface {
+	// ProveLately accepts a sign-in within the last ten minutes, or the password. If the person has
+	// a second factor, it also requires a code, unless the factor was used at that sign-in. It
+	// returns Invalid if the proof is missing or wrong.
+	ProveLately(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) error
+}
+
+// Channels lists what an agent can be limited to.
+type Channels interface {
+	// List returns the organization's channels if customer is "".
+	List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error)
+	Customers(ctx context.Context, p tenancy.Principal) ([]publishing.Customer, error)
+}
+
+// Organizations lists a person's organizations.
+type Organizations interface {
+	// Organizations returns the organizations in which the person is an enabled member, sorted from
+	// the oldest membership to the newest.
+	Organizations(ctx context.Context, p tenancy.Principal) ([]tenancy.OrganizationOf, error)
+}
+
+// Provider is an identity provider that people can sign in with.
+type Provider struct {
+	// ID is the name in URLs. Example: GITHUB
+	ID string
+	// Label is the name for people. Example: GitHub
+	Label string
+}
+
+// Ports holds what the OAuth server's endpoints need from other packages. If a field is nil, the
+// endpoints that need it respond with 501.
+type Ports struct {
+	Clients Clients
+	Grants  Grants
+	Apps    Apps
+	Devices Devices
+	// Tokens serves POST /oauth/token, /oauth/introspect and /oauth/revoke. Bodies are forms.
+	Tokens http.Handler
+	Prover Prover
+	// Providers lists the identity providers of this instance.
+	Providers []Provider
 }

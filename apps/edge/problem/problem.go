@@ -26,7 +26,7 @@ type Fault struct {
 	StatusCode int            `json:"statusCode" doc:"HTTP status code."`
 	Message    Text           `json:"message"`
 	Msg        string         `json:"msg" doc:"What went wrong, in one sentence."`
-	Word       string         `json:"error,omitempty" doc:"HTTP status text; only if fields are invalid."`
+	Word       string         `json:"error,omitempty" doc:"HTTP status text if fields are invalid, or insufficient_scope if an access token lacks a scope."`
 	RetryAfter int            `json:"retryAfter,omitempty" doc:"Seconds to wait, as in the Retry-After header."`
 	Provider   string         `json:"provider,omitempty" doc:"Platform of the first channel with an error."`
 	Name       string         `json:"name,omitempty" doc:"Name of the first channel with an error."`
@@ -227,6 +227,9 @@ func newFault(status int, message string) *Fault {
 // Message are set to the message of the first item.
 func (b *Fault) addDetails(f *fault.Error) {
 	b.Enroll, b.Code = f.Remedy == fault.RemedyEnroll, f.Remedy == fault.RemedyCode
+	if f.Remedy == fault.RemedyScope {
+		b.Word = insufficientScope
+	}
 	if f.Limit != nil {
 		b.Limit, b.Current, b.Allowed = f.Limit.Name, &f.Limit.Current, &f.Limit.Allowed
 	}
@@ -250,6 +253,9 @@ func (b *Fault) addDetails(f *fault.Error) {
 		b.Provider, b.Name, b.Msg, b.Message = first.Provider, first.Name, first.Message, Text{One: first.Message}
 	}
 }
+
+// insufficientScope is the error code of RFC 6750 for an access token that lacks a scope.
+const insufficientScope = "insufficient_scope"
 
 // setRules sets the message to the first fault.MaxListed broken rules, and More to the number of
 // rules left out.

@@ -121,3 +121,16 @@ func FuzzDate(f *testing.F) {
 		}
 	})
 }
+
+func TestHasOffset(t *testing.T) {
+	t.Parallel()
+	for date, want := range map[string]bool{
+		"2026-01-02T15:04:05Z": true, "2026-01-02t15:04z": true, "2026-01-02T15:04:05+01:00": true, "20260102T150405+01": true,
+		"2026-01-02 15:04:05-0330": true, "2026-01-02T15:04:05+01:00[Europe/Berlin]": true, "2026-W01-5T10:00−0200": true,
+		"2026-01-02": false, "2026-01-02T15:04:05": false, "20260102T150405": false, "2026-01-02 15:04": false, "": false,
+	} {
+		if got := record.HasOffset(date); got != want {
+			t.Errorf("%q has an offset: got %v, want %v", date, got, want)
+		}
+	}
+}

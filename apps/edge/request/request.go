@@ -36,6 +36,11 @@ func Start(ctx *fasthttp.RequestCtx) *Info {
 	return info
 }
 
+// Attach returns a context with the given record, for use cases that a page's handler calls.
+func Attach(ctx context.Context, info *Info) context.Context {
+	return context.WithValue(ctx, infoKey{}, info)
+}
+
 // From returns the record of the request that ctx belongs to, or an empty record if ctx belongs to
 // none.
 func From(ctx context.Context) *Info {

@@ -40,10 +40,11 @@ func OwnedOrganizations(ctx context.Context, tx *db.GateTx, person tenancy.Perso
 }
 
 const personDeleted = `-- tenancy.PersonDeleted
-update person set deleted_at = $2 where id = $1`
+update person set deleted_at = $2 where id = $1
+returning pg_notify('` + db.RevocationChannel + `', '` + db.PersonRevocation + `' || id)`
 
 // SetPersonDeleted records when an account's deletion was requested. If at is nil, SetPersonDeleted
-// undoes the deletion.
+// undoes the deletion. It announces the change to all processes.
 func SetPersonDeleted(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, at *time.Time) error {
 	return db.Change(ctx, tx, personDeleted, person, at)
 }

@@ -29,21 +29,24 @@ func BeginFactor(
 }
 
 const factorConfirm = `-- tenancy.FactorConfirm
-update mfa set confirmed_at = $2 where person_id = $1 and confirmed_at is null`
+update mfa set confirmed_at = $2 where person_id = $1 and confirmed_at is null
+returning pg_notify('` + db.RevocationChannel + `', '` + db.PersonRevocation + `' || person_id)`
 
-// ConfirmFactor enables the second factor. It returns pgx.ErrNoRows if there is no unconfirmed
-// factor.
+// ConfirmFactor enables the second factor, and announces the change to all processes. It returns
+// pgx.ErrNoRows if there is no unconfirmed factor.
 func ConfirmFactor(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, now time.Time) error {
 	return db.Change(ctx, tx, factorConfirm, person, now)
 }
 
 const factorDelete = `-- tenancy.FactorDelete
-delete from mfa where person_id = $1`
+delete from mfa where person_id = $1
+returning pg_notify('` + db.RevocationChannel + `', '` + db.PersonRevocation + `' || person_id)`
 
 const recoveryDelete = `-- tenancy.RecoveryDelete
 delete from recovery_code where person_id = $1`
 
-// DeleteFactor deletes a person's second factor and recovery codes.
+// DeleteFactor deletes a person's second factor and recovery codes, and announces the change to all
+// processes.
 func DeleteFactor(ctx context.Context, tx *db.GateTx, person tenancy.PersonID) error {
 	if _, err := db.Exec(ctx, tx, factorDelete, person); err != nil {
 		return err

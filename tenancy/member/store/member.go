@@ -27,18 +27,21 @@ func LockMember(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) (ten
 }
 
 const memberRole = `-- tenancy.MemberRole
-update member set role = $2 where person_id = $1`
+update member set role = $2 where person_id = $1
+returning pg_notify('` + db.RevocationChannel + `', org_id::text)`
 
-// SetRole changes a member's role. It returns pgx.ErrNoRows if the member does not exist, and a
-// violation of member_owner if there would be two owners.
+// SetRole changes a member's role, and announces the change to all processes. It returns
+// pgx.ErrNoRows if the member does not exist, and a violation of member_owner if there would be two
+// owners.
 func SetRole(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID, role tenancy.Role) error {
 	return db.Change(ctx, tx, memberRole, person, role)
 }
 
 const memberDelete = `-- tenancy.MemberDelete
-delete from member where person_id = $1`
+delete from member where person_id = $1 returning pg_notify('` + db.RevocationChannel + `', org_id::text)`
 
-// RemoveMember deletes a membership. It returns pgx.ErrNoRows if the member does not exist.
+// RemoveMember deletes a membership, and announces the change to all processes. It returns
+// pgx.ErrNoRows if the member does not exist.
 func RemoveMember(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) error {
 	return db.Change(ctx, tx, memberDelete, person)
 }

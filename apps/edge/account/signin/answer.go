@@ -1,7 +1,6 @@
 package signin
 
 import (
-	"cmp"
 	"context"
 
 	"crier/apps/edge/record"
@@ -94,7 +93,7 @@ func (a *API) signInAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCooki
 	step = newSignInStep(s)
 	switch s.Step {
 	case tenancy.StepDone:
-		h, err = a.completeSignIn(ctx, s, b)
+		h, err = a.Steps().Complete(ctx, s, b)
 		if err == nil && b.Invitation != "" {
 			step.Invitation = a.offer(ctx, s.Session, b.Invitation, &h)
 		}
@@ -105,33 +104,6 @@ func (a *API) signInAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCooki
 		}
 	}
 	return h, step, err
-}
-
-// completeSignIn returns the response headers for a completed sign-in. It ends the browser's
-// previous session, because another site may have planted that session's cookie.
-func (a *API) completeSignIn(ctx context.Context, s tenancy.SignIn, b BrowserCookies) (SignInHeaders, error) {
-	if b.Auth != "" {
-		if err := a.deps.Accounts.Logout(ctx, b.Auth, request.From(ctx).From); err != nil {
-			return SignInHeaders{}, err
-		}
-	}
-	h := SignInHeaders{Cookies: a.deps.Cookies.Cookie(session.CookieAuth, s.Session, session.SessionLife)}
-	// Set the device cookie in a new browser, or renew it in a known one.
-	if device := cmp.Or(s.Device, request.From(ctx).From.Device); device != "" {
-		h.Cookies = append(h.Cookies, a.deps.Cookies.Cookie(session.CookieDevice, device, tenancy.DeviceMemory)...)
-	}
-	if b.Person != "" {
-		h.Cookies = append(h.Cookies, a.deps.Cookies.Expired(session.CookiePerson)...)
-	}
-	if !s.Org.IsZero() {
-		h.Cookies = append(h.Cookies, a.deps.Cookies.Cookie(session.CookieOrg, s.Org.String(), session.SessionLife)...)
-	}
-	if s.Onboarding {
-		h.Onboarding = "true"
-	} else {
-		h.Reload = "true"
-	}
-	return h, nil
 }
 
 // offer looks up the browser's invitation for the person who has signed in. It does not join the

@@ -4,9 +4,7 @@ import (
 	"context"
 
 	"crier/apps/edge/record"
-	"crier/apps/edge/request"
 	"crier/apps/edge/route"
-	"crier/tenancy"
 )
 
 // MFAVerifyRequest is the body of POST /auth/mfa/verify. It must contain either a code or a
@@ -30,19 +28,8 @@ func (a *API) VerifyMFA() route.Endpoint {
 }
 
 func (a *API) verifyMFA(ctx context.Context, in *mfaVerifyInput) (*loginOutput, error) {
-	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.Factor); err != nil {
-		return nil, err
-	}
-	b := in.Body
-	var faults tenancy.Inputs
-	faults.Check((b.Code == "") != (b.RecoveryCode == ""), "code", "or recoveryCode is required, but not both")
-	if err := faults.Err("signin.verifyMFA"); err != nil {
-		return nil, err
-	}
-	signIn, err := a.deps.Accounts.VerifyMFA(ctx, b.Token, b.Code, b.RecoveryCode, request.From(ctx).From)
+	signIn, err := a.Steps().CheckFactor(ctx, in.Body)
 	if err != nil {
-		a.deps.Log.WarnContext(ctx, "second factor refused",
-			"client", request.From(ctx).From.Client, "error", err)
 		return nil, err
 	}
 	return a.loginAnswer(ctx, signIn, in.BrowserCookies)
@@ -63,10 +50,7 @@ func (a *API) BeginEnrollment() route.Endpoint {
 }
 
 func (a *API) beginEnrollment(ctx context.Context, in *mfaTokenInput) (*record.MFASecretOutput, error) {
-	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.Factor); err != nil {
-		return nil, err
-	}
-	secret, err := a.deps.Accounts.BeginEnrollment(ctx, in.Body.Token)
+	secret, err := a.Steps().StartEnrollment(ctx, in.Body.Token)
 	if err != nil {
 		return nil, err
 	}
@@ -93,10 +77,7 @@ func (a *API) ConfirmEnrollment() route.Endpoint {
 }
 
 func (a *API) confirmEnrollment(ctx context.Context, in *mfaEnrollInput) (*loginOutput, error) {
-	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.Factor); err != nil {
-		return nil, err
-	}
-	signIn, err := a.deps.Accounts.ConfirmEnrollment(ctx, in.Body.Token, in.Body.Code, request.From(ctx).From)
+	signIn, err := a.Steps().FinishEnrollment(ctx, in.Body)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/apps/edge/session"
-	"crier/platform/fault"
 	"crier/tenancy"
 )
 
@@ -86,33 +85,9 @@ func (a *API) Login() route.Endpoint {
 			"required."), a.login)
 }
 
-// login signs a person in. After failed logins, it returns RateLimited while the client has to
-// wait. It also returns RateLimited while the client's site has to wait before trying this account
-// again.
 func (a *API) login(ctx context.Context, in *loginInput) (*loginOutput, error) {
-	email, err := in.Body.validate()
+	signIn, err := a.Steps().CheckPassword(ctx, in.Body)
 	if err != nil {
-		return nil, err
-	}
-	from := request.From(ctx).From
-	release, err := a.deps.Gate.Logins.WaitTurn(ctx, from.Client)
-	if err != nil {
-		a.deps.Gate.LogFailure(ctx, "login refused", email, err)
-		return nil, err
-	}
-	defer release()
-	forgive, wait := a.deps.Gate.Logins.Begin(ctx, a.deps.Gate.KeysOf(ctx, email, from))
-	if wait > 0 {
-		err := admission.TooManyFailures("signin.login", "Too many failed sign-ins. Wait before you try again.", wait)
-		a.deps.Gate.LogFailure(ctx, "login refused", email, err)
-		return nil, err
-	}
-	signIn, err := a.deps.Accounts.Login(ctx, email, in.Body.Password, from)
-	if !fault.Is(err, fault.Invalid) { // only a wrong address or password counts as a failure
-		forgive(context.WithoutCancel(ctx))
-	}
-	if err != nil {
-		a.deps.Gate.LogFailure(ctx, "login failed", email, err)
 		return nil, err
 	}
 	return a.loginAnswer(ctx, signIn, in.BrowserCookies)

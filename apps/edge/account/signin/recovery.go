@@ -125,10 +125,7 @@ func (a *API) Restore() route.Endpoint {
 }
 
 func (a *API) restore(ctx context.Context, in *restoreInput) (*loginOutput, error) {
-	if err := a.deps.Gate.AdmitLink(ctx, in.Body.Token); err != nil {
-		return nil, err
-	}
-	signIn, err := a.deps.Accounts.Restore(ctx, in.Body.Token, request.From(ctx).From)
+	signIn, err := a.Steps().RestoreAccount(ctx, in.Body.Token)
 	if err != nil {
 		return nil, err
 	}

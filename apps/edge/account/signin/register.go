@@ -229,9 +229,7 @@ func (a *API) ResendActivation() route.Endpoint {
 }
 
 func (a *API) resend(ctx context.Context, in *resendInput) (*resendOutput, error) {
-	none := func(context.Context, string) bool { return false }
-	err := a.deps.Gate.MailTo(ctx, a.deps.Gate.Buckets.ResendAddress, none, in.Body.Email, a.deps.Accounts.ResendActivation)
-	if err != nil {
+	if err := a.Steps().ResendLink(ctx, in.Body.Email); err != nil {
 		return nil, err
 	}
 	return &resendOutput{Body: Success{Success: true}}, nil

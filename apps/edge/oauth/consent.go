@@ -1,0 +1,198 @@
+package oauth
+
+import (
+	"html/template"
+	"slices"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/page"
+	"crier/oidc"
+	"crier/platform/fault"
+	"crier/platform/text"
+	"crier/tenancy"
+)
+
+// maxListed is the maximum number of channels, and of customers, that the consent page lists.
+const maxListed = 200
+
+// consentForm is what the consent page asks for, and what the person has entered so far.
+type consentForm struct {
+	request oidc.AuthorizationRequest
+	query   query
+	// device is the code that the person has typed, if a device asks for access.
+	device string
+	// answer is nil if the page is shown for the first time.
+	answer  *answer
+	problem string
+	errors  map[string]string
+	// organization is the id of the organization that the person has chosen. It is empty if they
+	// have not chosen one.
+	organization string
+}
+
+type consentView struct {
+	frame
+	Client, Home, Verified, Destination string
+	Person, Organization                string
+	// Blocked says why the person cannot approve for the organization.
+	Blocked string
+	// MustEnroll means that a new sign-in would let the person approve.
+	MustEnroll bool
+	Others     []orgChoice
+	// Switch leads to the sign-in page, and Apps is the address at which people revoke access.
+	Switch          template.URL
+	Apps            string
+	Action          template.URL
+	Ticket, OrgID   string
+	UserCode        string
+	CanWrite, Write bool
+	Customers       []choice
+	Channels        []choice
+	TooMany         bool
+	MustAsk         bool
+	PostsPerDay     string
+	EndsAt          string
+	Errors          map[string]string
+	// Open shows the limits.
+	Open bool
+}
+
+type orgChoice struct {
+	Name string
+	URL  template.URL
+}
+
+type choice struct {
+	ID, Name, Detail string
+	Checked          bool
+}
+
+// showConsent responds with the consent page. It stores nothing.
+func (a *consents) showConsent(c *fiber.Ctx, status int, p tenancy.Principal, f consentForm) error {
+	view := newConsentView(p, f)
+	view.Apps = a.deps.BaseURL + appsPath
+	if f.device == "" {
+		view.Action = a.link(authorizePath, f.query.without(organizationParameter))
+		view.Switch = a.link(authorizePath, f.query.without(organizationParameter).with("prompt", "login"))
+	} else {
+		view.Action, view.Switch = a.link(devicePath, query{}), a.link(devicePath, query{})
+	}
+	own, err := a.inOrganization(c, f.organization)
+	if fault.Is(err, fault.Forbidden) {
+		_, view.Blocked = page.Problem(c, err)
+		view.MustEnroll = own.Access == tenancy.AccessEnroll
+	} else if err != nil {
+		return a.showRefusal(c, err)
+	}
+	if err := a.addOrganizations(c, &view, own, f); err != nil {
+		return a.showRefusal(c, err)
+	}
+	if view.Blocked == "" {
+		if err := a.addChoices(c, &view, own, f); err != nil {
+			return a.showRefusal(c, err)
+		}
+	}
+	return a.send(c, a.consentPage, status, view)
+}
+
+func newConsentView(p tenancy.Principal, f consentForm) consentView {
+	r := f.request
+	view := consentView{
+		frame:  frame{Title: "Let " + displayName(r.Client) + " use your account?", Problem: f.problem},
+		Client: displayName(r.Client), Home: hostOf(r.Client.URI), Verified: verifiedHost(r.Client),
+		Destination: destination(r.RedirectURI), Person: p.Name, UserCode: f.device,
+		CanWrite: r.Scopes.Writes(), Write: true, Errors: f.errors,
+	}
+	if f.device != "" {
+		view.Destination = "the device that shows the code " + f.device
+	}
+	if f.answer != nil {
+		view.Write, view.MustAsk, view.Open = f.answer.write, f.answer.mustAsk, true
+		view.PostsPerDay, view.EndsAt = text.Cut(f.answer.postsPerDay, 12), text.Cut(f.answer.endsAt, 32)
+	}
+	return view
+}
+
+// addOrganizations adds the name of the chosen organization, and the person's other organizations.
+func (a *consents) addOrganizations(c *fiber.Ctx, view *consentView, p tenancy.Principal, f consentForm) error {
+	all, err := a.deps.Organizations.Organizations(contextOf(c), p)
+	if err != nil {
+		return err
+	}
+	view.OrgID = p.Org.String()
+	if f.organization != "" {
+		view.OrgID = f.organization // the person may have left it
+	}
+	for _, o := range all {
+		switch {
+		case strings.EqualFold(o.ID.String(), view.OrgID):
+			view.Organization = o.Name
+		case o.SuspendedAt != nil || o.DeletedAt != nil || o.Disabled:
+		case f.device == "":
+			at := a.link(authorizePath, f.query.with(organizationParameter, o.ID.String()).without("prompt"))
+			view.Others = append(view.Others, orgChoice{Name: o.Name, URL: at})
+		}
+	}
+	return nil
+}
+
+// addChoices adds the single-use token, and the channels and customers that the person can choose.
+func (a *consents) addChoices(c *fiber.Ctx, view *consentView, p tenancy.Principal, f consentForm) (err error) {
+	view.Ticket, err = a.newTicket(p, f.request, f.device)
+	if err != nil {
+		return err
+	}
+	var chosen answer
+	if f.answer != nil {
+		chosen = *f.answer
+	}
+	customers, err := a.deps.Channels.Customers(contextOf(c), p)
+	if err != nil {
+		return err
+	}
+	for _, o := range customers[:min(len(customers), maxListed)] {
+		id := o.ID.String()
+		view.Customers = append(view.Customers, choice{ID: id, Name: o.Name, Checked: slices.Contains(chosen.customers, id)})
+	}
+	channels, err := a.deps.Channels.List(contextOf(c), p, "")
+	if err != nil {
+		return err
+	}
+	view.TooMany = len(channels) > maxListed
+	if view.TooMany {
+		return nil
+	}
+	for _, o := range channels {
+		id := o.ID.String()
+		view.Channels = append(view.Channels, choice{
+			ID: id, Name: o.Name, Detail: o.Connector, Checked: slices.Contains(chosen.channels, id),
+		})
+	}
+	return nil
+}
+
+// askAgain shows the consent page again after an answer that was not accepted. It keeps what the
+// person has entered.
+func (a *consents) askAgain(c *fiber.Ctx, p tenancy.Principal, f consentForm, err error) error {
+	if _, ok := asOAuth(err); ok { // such as a client that has been deleted
+		return a.showRefusal(c, err)
+	}
+	status, message := page.Problem(c, err)
+	f.errors = fieldErrors(err)
+	f.problem = message
+	if len(f.errors) > 0 {
+		f.problem = "Please correct the limits below."
+	}
+	return a.showConsent(c, status, p, f)
+}
+
+// showUsed responds to the second answer of a consent page.
+func (a *consents) showUsed(c *fiber.Ctx, err error) error {
+	status, _ := page.Problem(c, err)
+	return a.send(c, a.messagePage, status, messageView{
+		frame: frame{Title: "You have already answered"},
+		Text:  "This page was answered before. If the app is not connected, start again in the app.",
+	})
+}

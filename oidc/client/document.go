@@ -1,0 +1,114 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"crier/oidc"
+	clientstore "crier/oidc/client/store"
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/outbound"
+	"crier/tenancy"
+	"crier/tenancy/db"
+)
+
+const (
+	// fetchTimeout limits the fetch of a document, including its body.
+	fetchTimeout = 5 * time.Second
+	// maxHostFetches and maxFetches limit how many documents this process fetches a minute, of one
+	// host and in all. Anybody can make it fetch a document.
+	maxHostFetches = 30
+	maxFetches     = 300
+)
+
+// refetch fetches a client's document and stores it. Concurrent callers share one fetch.
+func (s *Clients) refetch(ctx context.Context, op, address string) (clientstore.Client, error) {
+	done := s.fetching.DoChan(address, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*fetchTimeout)
+		defer cancel()
+		return s.fetchAndSave(ctx, op, address)
+	})
+	select {
+	case got := <-done:
+		c, _ := got.Val.(clientstore.Client)
+		return c, got.Err
+	case <-ctx.Done():
+		return clientstore.Client{}, fault.Wrap(fault.Unavailable, op, "", ctx.Err())
+	}
+}
+
+func (s *Clients) fetchAndSave(ctx context.Context, op, address string) (c clientstore.Client, err error) {
+	if err := s.countFetch(op, address); err != nil {
+		return c, err
+	}
+	m, err := s.fetch(ctx, address)
+	if err != nil {
+		// The cause could reveal names and addresses in the private network.
+		return c, oidc.Fail(oidc.InvalidClient, "The client's metadata document cannot be fetched. It must be JSON "+
+			"of at most 64 KiB at a public https address, answered with status 200 within 5 seconds.")
+	}
+	described, err := m.Documented(address)
+	if err != nil {
+		return c, err
+	}
+	described.ID = id.New[tenancy.AgentTag]()
+	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {
+		c, err = clientstore.SaveDocument(ctx, tx, described, s.clock.Now())
+		return err
+	})
+	return c, err
+}
+
+// countFetch returns RateLimited if too many documents have been fetched.
+func (s *Clients) countFetch(op, address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return fault.Wrap(fault.Internal, op, "", err)
+	}
+	now := s.clock.Now()
+	verdict := s.fetches.Take(strings.ToLower(u.Hostname()), now, maxHostFetches)
+	if verdict.Allowed {
+		verdict = s.fetches.Take("", now, maxFetches)
+	}
+	if verdict.Allowed {
+		return nil
+	}
+	return &fault.Error{
+		Kind: fault.RateLimited, Op: op, Message: "Too many client metadata documents are being fetched; try again soon.",
+		RetryAfter: verdict.RetryAfter,
+	}
+}
+
+// fetch returns the document at an address. It follows no redirects.
+func (s *Clients) fetch(ctx context.Context, address string) (m oidc.Metadata, err error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return m, err
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := s.http.RoundTrip(req)
+	if err != nil {
+		return m, err
+	}
+	body, err := outbound.ReadAll(resp, oidc.MaxDocument)
+	if err != nil {
+		return m, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return m, fmt.Errorf("status %d", resp.StatusCode)
+	}
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") {
+		return m, fmt.Errorf("content type %q", resp.Header.Get("Content-Type"))
+	}
+	return m, json.Unmarshal(body, &m)
+}

@@ -1,0 +1,141 @@
+package grant
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"crier/oidc"
+	grantstore "crier/oidc/grant/store"
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
+	"crier/tenancy/db"
+)
+
+// Authenticate returns the principal of an access token: its person, with the role and the access
+// that the person has now, and the agent with its limits.
+//
+// It returns fault.Unauthenticated if the token is unknown, expired or revoked, and fault.Forbidden
+// if the person or the organization has lost access. It returns fault.Unavailable if the database
+// cannot be queried and no recent result is cached.
+func (s *Grants) Authenticate(ctx context.Context, accessToken string) (tenancy.Principal, error) {
+	const op = "oidc.Authenticate"
+	t, err := s.find(ctx, op, accessToken)
+	if err != nil {
+		return tenancy.Principal{}, err
+	}
+	if err := refusal(op, t); err != nil {
+		return tenancy.Principal{}, err
+	}
+	return principal(t), nil
+}
+
+// find returns a token that works, whatever its person may do.
+func (s *Grants) find(ctx context.Context, op, accessToken string) (t grantstore.FoundToken, err error) {
+	invalid := fault.New(fault.Unauthenticated, op, "Invalid access token: it has expired, or "+
+		"its permission has ended because it was revoked or the person has left the organization.")
+	if !strings.HasPrefix(accessToken, oidc.AccessPrefix) || len(accessToken) != len(oidc.AccessPrefix)+tokenLength {
+		return t, invalid
+	}
+	t, found, err := s.cache.Find(ctx, secret.HashToken(accessToken))
+	if err != nil {
+		f := fault.Wrap(fault.Unavailable, op, "The database cannot look up access tokens right now; try again soon.", err)
+		f.RetryAfter = pg.RetryAfter
+		return t, f
+	}
+	now := s.clock.Now()
+	if !found || isPast(t.ExpiresAt, now) || isPast(t.EndsAt, now) {
+		return t, invalid
+	}
+	return t, nil
+}
+
+func isPast(end *time.Time, now time.Time) bool { return end != nil && !now.Before(*end) }
+
+// refusal returns why a token's person may not act at the moment, or nil.
+func refusal(op string, t grantstore.FoundToken) error {
+	forbidden := func(message string) error { return fault.New(fault.Forbidden, op, message) }
+	switch {
+	case t.PersonDeleted:
+		return forbidden("The account of the person who approved this application is scheduled for deletion.")
+	case t.OrgDeleted:
+		return forbidden("The organization is scheduled for deletion.")
+	case t.Suspended:
+		return forbidden("The operator has suspended this organization.")
+	case t.Disabled:
+		return forbidden("The person who approved this application is no longer a member of the organization.")
+	case t.Unenrolled:
+		return db.Unenrolled(op)
+	}
+	return nil
+}
+
+func principal(t grantstore.FoundToken) tenancy.Principal {
+	agent := tenancy.Agent{ID: t.Client, Grant: t.Grant, Name: t.ClientName, Write: scopesOf(t).Writes()}
+	if len(t.Channels)+len(t.Customers)+t.PostsPerDay > 0 || t.MustAsk {
+		agent.Limits = &tenancy.AgentLimits{
+			Channels: t.Channels, Customers: t.Customers, MustAsk: t.MustAsk, PostsPerDay: t.PostsPerDay,
+		}
+	}
+	return tenancy.Principal{
+		Org: t.Org, Person: t.Person, Role: t.Role, Via: tenancy.ViaAgent, Agent: agent, Name: t.Email,
+	}
+}
+
+// scopesOf returns the scopes of a token: never more than the person's latest consent.
+func scopesOf(t grantstore.FoundToken) oidc.Scopes {
+	return oidc.ScopesOf(t.Scopes).Within(oidc.ScopesOf(t.Granted))
+}
+
+// UserInfo describes the person of an access token. It returns the errors of Authenticate.
+func (s *Grants) UserInfo(ctx context.Context, accessToken string) (oidc.UserInfo, error) {
+	const op = "oidc.UserInfo"
+	t, err := s.find(ctx, op, accessToken)
+	if err != nil {
+		return oidc.UserInfo{}, err
+	}
+	if err := refusal(op, t); err != nil {
+		return oidc.UserInfo{}, err
+	}
+	return oidc.UserInfo{Person: t.Person, Email: t.Email, Name: t.Name, Org: t.Org}, nil
+}
+
+// Introspect describes an access token to a client, which sees only its own tokens.
+func (s *Grants) Introspect(ctx context.Context, c oidc.Client, token string) (oidc.Introspection, error) {
+	return s.introspect(ctx, token, func(t grantstore.FoundToken) bool { return t.Client == c.ID })
+}
+
+// IntrospectFor describes an access token to the principal of an API key, who sees the tokens of
+// their organization.
+func (s *Grants) IntrospectFor(ctx context.Context, p tenancy.Principal, token string) (oidc.Introspection, error) {
+	return s.introspect(ctx, token, func(t grantstore.FoundToken) bool { return t.Org == p.Org })
+}
+
+func (s *Grants) introspect(ctx context.Context, token string, sees func(grantstore.FoundToken) bool) (
+	oidc.Introspection, error) {
+	const op = "oidc.Introspect"
+	t, err := s.find(ctx, op, token)
+	if fault.Is(err, fault.Unauthenticated) {
+		return oidc.Introspection{}, nil
+	}
+	if err != nil {
+		return oidc.Introspection{}, err
+	}
+	if !sees(t) || refusal(op, t) != nil {
+		return oidc.Introspection{}, nil
+	}
+	return oidc.Introspection{
+		Active: true, Scopes: scopesOf(t), ClientID: t.ClientID, Person: t.Person, Org: t.Org, Resource: t.Resource,
+		Issued: t.CreatedAt, Expires: earliest(t.ExpiresAt, t.EndsAt),
+	}, nil
+}
+
+// earliest returns the earlier of two times, of which each may be nil.
+func earliest(a, b *time.Time) *time.Time {
+	if a == nil {
+		return b
+	}
+	return earlier(*a, b)
+}

@@ -1,0 +1,99 @@
+package grant
+
+import (
+	"context"
+
+	"crier/oidc"
+	grantstore "crier/oidc/grant/store"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy/db"
+)
+
+// Exchange returns tokens for a code. The client must have been authenticated. Concurrent calls with
+// the same code succeed once.
+//
+// A code that is presented again has been stolen or replayed, so all tokens that it led to are
+// revoked (RFC 6749, 4.1.2). Someone who cannot present the code verifier cannot cause that.
+//
+// Exchange returns an oidc.Error with InvalidGrant if the code is unknown, used, expired, or was
+// issued to another client, or if the redirect URI or the verifier is wrong.
+func (s *Grants) Exchange(ctx context.Context, c oidc.Client, r oidc.CodeRequest) (out oidc.Tokens, err error) {
+	const op = "oidc.Exchange"
+	unknown := oidc.Fail(oidc.InvalidGrant, "The code is unknown or has expired.")
+	hash := secret.HashToken(r.Code)
+	owner, err := grantstore.OwnerOfCode(ctx, s.db, hash)
+	if pg.IsNoRows(err) {
+		return out, unknown
+	}
+	if err != nil {
+		return out, db.Fault(op, err)
+	}
+	var refused *oidc.Error
+	err = s.db.InOrg(ctx, op, owner.Org, func(tx *db.OrgTx) error {
+		out, refused = oidc.Tokens{}, nil // fn may run again
+		if err := confirmMember(ctx, tx, owner.Person); err != nil {
+			return err
+		}
+		code, err := grantstore.LockCode(ctx, tx, hash)
+		if pg.IsNoRows(err) {
+			refused = unknown
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if refused = s.checkCode(c, code, r); refused != nil {
+			return nil
+		}
+		if !code.Family.IsZero() {
+			refused = oidc.Fail(oidc.InvalidGrant, "The code has been used. All its tokens have been revoked.")
+			return grantstore.DeleteFamily(ctx, tx, code.Family)
+		}
+		if !s.clock.Now().Before(code.ExpiresAt) {
+			refused = unknown
+			return nil
+		}
+		out, err = s.useCode(ctx, tx, op, c, hash, code)
+		return err
+	})
+	if refused != nil && err == nil {
+		return oidc.Tokens{}, refused
+	}
+	return out, result(err)
+}
+
+// checkCode returns why a client may not exchange a code, or nil.
+func (s *Grants) checkCode(c oidc.Client, code grantstore.Code, r oidc.CodeRequest) *oidc.Error {
+	refuse := func(message string) *oidc.Error { return oidc.Fail(oidc.InvalidGrant, message) }
+	switch {
+	case code.Client != c.ID:
+		return refuse("The code was issued to another client.")
+	case r.RedirectURI == "" && code.Sent:
+		return refuse("redirect_uri is required, because the authorization request had it.")
+	case r.RedirectURI != "" && r.RedirectURI != code.RedirectURI:
+		return refuse("redirect_uri is not that of the authorization request.")
+	case code.Challenge == "" && r.Verifier != "":
+		// Otherwise, an attacker could remove the challenge from a request and keep the code.
+		return refuse("There is a code_verifier, but the authorization request had no code_challenge.")
+	case code.Challenge != "" && !oidc.Verify(code.Challenge, r.Verifier):
+		return refuse("code_verifier does not match the code_challenge.")
+	}
+	return nil
+}
+
+func (s *Grants) useCode(ctx context.Context, tx *db.OrgTx, op string, c oidc.Client, hash []byte,
+	code grantstore.Code) (oidc.Tokens, error) {
+	g, err := grantstore.LockGrant(ctx, tx, code.Grant)
+	if err != nil {
+		return oidc.Tokens{}, err
+	}
+	family, out, err := s.begin(ctx, tx, op, issuing{
+		grant: code.Grant, scopes: oidc.ScopesOf(code.Scopes), resource: code.Resource, longLived: c.LongLived,
+		ends: g.EndsAt,
+	})
+	if err != nil {
+		return oidc.Tokens{}, err
+	}
+	return out, grantstore.UseCode(ctx, tx, hash, family)
+}

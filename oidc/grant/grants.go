@@ -1,0 +1,147 @@
+// Package grant manages what people have granted to agents: the grants, and the codes and tokens
+// that lead to them. It authenticates requests with access tokens.
+package grant
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"crier/oidc"
+	grantstore "crier/oidc/grant/store"
+	"crier/platform/clock"
+	"crier/platform/env"
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/platform/ratelimit"
+	"crier/platform/secret"
+	"crier/tenancy"
+	"crier/tenancy/credential"
+	"crier/tenancy/db"
+)
+
+// Config configures Grants.
+type Config struct {
+	// AccessTTL is how long an access token works. Tokens of a long-lived application do not expire.
+	AccessTTL time.Duration `env:"OAUTH_ACCESS_TTL, default=1h" doc:"How long an agent's access token works before it must be refreshed."`
+
+	// BaseURL is the URL of the service, without a trailing slash. It comes from the edge settings.
+	BaseURL string
+}
+
+// Validate returns all faults in the settings as one joined error.
+func (c Config) Validate() error {
+	var faults env.Faults
+	faults.Duration("OAUTH_ACCESS_TTL", c.AccessTTL, time.Second, 24*time.Hour)
+	return faults.Err()
+}
+
+// Clients finds clients.
+type Clients interface {
+	// Find returns the client with an id on the wire, or an oidc.Error with InvalidClient.
+	Find(ctx context.Context, clientID string) (oidc.Client, error)
+	// ByID returns a client, or pgx.ErrNoRows.
+	ByID(ctx context.Context, tx *db.GateTx, client tenancy.AgentID) (oidc.Client, error)
+	// MarkApproved records that a person has approved a client. It returns pgx.ErrNoRows if there is
+	// no such client.
+	MarkApproved(ctx context.Context, tx *db.GateTx, client tenancy.AgentID) error
+}
+
+// Catalog knows the channels and customers of organizations.
+type Catalog interface {
+	// Unknown returns the given ids that are not channels, or customers, of the principal's
+	// organization.
+	Unknown(ctx context.Context, p tenancy.Principal, channels, customers []string) (
+		noChannels, noCustomers []string, err error)
+}
+
+// Deps are the dependencies of New.
+type Deps struct {
+	DB      *db.DB
+	Clock   clock.Clock
+	Clients Clients
+	// Catalog is nil in programs that publish nothing. Such a program accepts every id.
+	Catalog Catalog
+	// Revocations is nil in a process that does not call credential.Listen. Such a process caches
+	// access tokens for only five seconds.
+	Revocations credential.Revocations
+}
+
+// Grants manages grants and their tokens. It is safe for concurrent use.
+type Grants struct {
+	cfg     Config
+	db      *db.DB
+	clock   clock.Clock
+	clients Clients
+	catalog Catalog
+	cache   *credential.Cache[grantstore.FoundToken]
+	// guesses counts the device codes that each person has typed, and starts counts the log-ins of
+	// devices by client.
+	guesses *ratelimit.Windows[tenancy.PersonID]
+	starts  *ratelimit.Windows[tenancy.AgentID]
+}
+
+// maxCounted is how many people or clients are counted at a time.
+const maxCounted = 10_000
+
+// New returns a Grants with an empty cache.
+func New(cfg Config, d Deps) *Grants {
+	s := &Grants{
+		cfg: cfg, db: d.DB, clock: d.Clock, clients: d.Clients, catalog: d.Catalog,
+		guesses: ratelimit.NewWindows[tenancy.PersonID](maxCounted), starts: ratelimit.NewWindows[tenancy.AgentID](maxCounted),
+	}
+	s.cache = credential.NewCache(d.Clock, d.Revocations, func(ctx context.Context, hashes [][]byte) (
+		map[string]grantstore.FoundToken, error) {
+		return grantstore.TokensByHash(ctx, s.db, hashes, s.clock.Now())
+	})
+	return s
+}
+
+// Cached returns the cache of access tokens, so that the caller can remove revoked tokens from it.
+func (s *Grants) Cached() credential.Revocable { return s.cache }
+
+// tokenLength is the number of base62 characters after a prefix; they hold 256 bits.
+const tokenLength = 43
+
+func newToken(op, prefix string) (plain string, hash []byte, err error) {
+	plain, err = secret.Token(prefix, tokenLength)
+	if err != nil {
+		return "", nil, fault.Wrap(fault.Internal, op, "", err)
+	}
+	return plain, secret.HashToken(plain), nil
+}
+
+// result returns the oidc.Error in an error of a transaction, or the error itself.
+func result(err error) error {
+	var refused *oidc.Error
+	if errors.As(err, &refused) {
+		return refused
+	}
+	return err
+}
+
+// confirmMember returns an oidc.Error with InvalidGrant unless a person is still a member of the
+// transaction's organization. A person who has left must not get further tokens. Whether the person
+// has access at the moment is checked when a token is used.
+//
+// It locks the permissions in the organization, so it must come before all other locks.
+func confirmMember(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) error {
+	return tx.AsGate(ctx, func(q pg.Querier) error {
+		if err := db.LockAuthority(ctx, q, tx.Org, false); err != nil {
+			return err
+		}
+		m, err := db.ConfirmMember(ctx, q, tx.Org, person)
+		if pg.IsNoRows(err) || err == nil && m.Disabled {
+			return oidc.Fail(oidc.InvalidGrant, "The person is no longer a member of the organization.")
+		}
+		return err
+	})
+}
+
+// bySession returns Forbidden unless a person acts in a session.
+func bySession(op string, p tenancy.Principal) error {
+	if p.Via == tenancy.ViaSession && !p.Person.IsZero() {
+		return nil
+	}
+	return fault.New(fault.Forbidden, op, "Only a signed-in person may do this.")
+}

@@ -1,0 +1,123 @@
+package grant
+
+import (
+	"context"
+
+	"crier/oidc"
+	grantstore "crier/oidc/grant/store"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy/db"
+)
+
+// Refresh returns new tokens for a refresh token. The client must have been authenticated.
+//
+// A client that did not receive the answer may send the same refresh token again, until it has used
+// the refresh token of an answer. Each time, the tokens of the answer before are voided, so that one
+// line of tokens works at any time. Afterwards, the old token can only come from a thief, or the new
+// one did: the family is revoked. So it is when a voided refresh token is used.
+//
+// Refresh returns an oidc.Error with InvalidGrant if the token is unknown, has not been used for 30
+// days, or was issued to another client.
+func (s *Grants) Refresh(ctx context.Context, c oidc.Client, refresh string) (out oidc.Tokens, err error) {
+	const op = "oidc.Refresh"
+	unknown := oidc.Fail(oidc.InvalidGrant, "The refresh token is unknown, has expired or was revoked.")
+	hash := secret.HashToken(refresh)
+	owner, err := grantstore.OwnerOfToken(ctx, s.db, hash)
+	if pg.IsNoRows(err) {
+		return out, unknown
+	}
+	if err != nil {
+		return out, db.Fault(op, err)
+	}
+	var refused *oidc.Error
+	err = s.db.InOrg(ctx, op, owner.Org, func(tx *db.OrgTx) error {
+		out, refused = oidc.Tokens{}, nil // fn may run again
+		if err := confirmMember(ctx, tx, owner.Person); err != nil {
+			return err
+		}
+		t, err := lockToken(ctx, tx, hash)
+		if pg.IsNoRows(err) {
+			refused = unknown
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		now := s.clock.Now()
+		switch {
+		case !t.Refresh:
+			refused = unknown
+			return nil
+		case t.Client != c.ID:
+			refused = oidc.Fail(oidc.InvalidGrant, "The refresh token was issued to another client.")
+			return nil
+		case t.Voided || t.Succeeded:
+			refused = oidc.Fail(oidc.InvalidGrant, "The refresh token has been replaced. All its tokens have been revoked.")
+			return grantstore.DeleteFamily(ctx, tx, t.Family)
+		case t.ExpiresAt != nil && !now.Before(*t.ExpiresAt) || t.GrantEnds != nil && !now.Before(*t.GrantEnds):
+			refused = unknown
+			return nil
+		}
+		out, err = s.rotate(ctx, tx, op, hash, t)
+		return err
+	})
+	if refused != nil && err == nil {
+		return oidc.Tokens{}, refused
+	}
+	return out, result(err)
+}
+
+// lockToken locks the family of a token and then reads the token, so that what it returns remains
+// true until the end of the transaction.
+func lockToken(ctx context.Context, tx *db.OrgTx, hash []byte) (grantstore.Token, error) {
+	if err := grantstore.LockFamily(ctx, tx, hash); err != nil {
+		return grantstore.Token{}, err
+	}
+	return grantstore.ReadToken(ctx, tx, hash)
+}
+
+// rotate replaces the tokens that were issued for a refresh token, if any, by new ones.
+func (s *Grants) rotate(ctx context.Context, tx *db.OrgTx, op string, hash []byte, t grantstore.Token) (
+	oidc.Tokens, error) {
+	if err := grantstore.VoidSuccessors(ctx, tx, t.Family, hash); err != nil {
+		return oidc.Tokens{}, err
+	}
+	if err := grantstore.UseToken(ctx, tx, hash, s.clock.Now()); err != nil {
+		return oidc.Tokens{}, err
+	}
+	scopes := oidc.ScopesOf(t.Scopes).Within(oidc.ScopesOf(t.Granted))
+	return s.issue(ctx, tx, op, t.Family, issuing{grant: t.Grant, scopes: scopes, ends: t.GrantEnds, parent: hash})
+}
+
+// RevokeToken revokes a token of a client (RFC 7009). The client must have been authenticated. With
+// a refresh token, its whole family is revoked. Revoking a token that is unknown or belongs to
+// another client does nothing.
+func (s *Grants) RevokeToken(ctx context.Context, c oidc.Client, token string) error {
+	const op = "oidc.RevokeToken"
+	hash := secret.HashToken(token)
+	owner, err := grantstore.OwnerOfToken(ctx, s.db, hash)
+	if pg.IsNoRows(err) {
+		return nil
+	}
+	if err != nil {
+		return db.Fault(op, err)
+	}
+	err = s.db.InOrg(ctx, op, owner.Org, func(tx *db.OrgTx) error {
+		t, err := lockToken(ctx, tx, hash)
+		if err != nil || t.Client != c.ID {
+			return err
+		}
+		if t.Refresh {
+			return grantstore.DeleteFamily(ctx, tx, t.Family)
+		}
+		return grantstore.DeleteToken(ctx, tx, hash)
+	})
+	if pg.IsNoRows(err) {
+		return nil
+	}
+	if err == nil {
+		s.cache.Forget(hash)
+	}
+	return err
+}

@@ -1,0 +1,125 @@
+package oidc
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+const (
+	// MaxRedirectURIs is how many redirect URIs a client may have.
+	MaxRedirectURIs = 10
+	// maxURI is the maximum length of a URI of a client, in bytes.
+	maxURI = 2048
+)
+
+// refusedSchemes run code, read files, or open something other than the client.
+var refusedSchemes = []string{
+	"about", "blob", "chrome", "chrome-extension", "content", "data", "edge", "facetime", "feed", "file", "filesystem",
+	"ftp", "ftps", "geo", "gopher", "help", "intent", "jar", "javascript", "ldap", "ldaps", "livescript", "mailto",
+	"market", "mhtml", "mk", "mocha", "moz-extension", "ms-appinstaller", "ms-msdt", "ms-settings", "nfs", "opera",
+	"resource", "search", "search-ms", "sftp", "shell", "sip", "sms", "smb", "ssh", "tel", "telnet", "urn", "vbscript",
+	"view-source", "vnc", "webcal", "wiki", "ws", "wss", "wyciwyg", "x-apple-helpbasic", "xmpp",
+}
+
+// loopback lists the hosts to which a client on the person's own machine may be redirected by http.
+var loopback = []string{"localhost", "127.0.0.1", "::1"}
+
+// CheckRedirectURIs returns an Error with InvalidRedirectURI unless a client may have the redirect
+// URIs. There must be 1 to MaxRedirectURIs.
+func CheckRedirectURIs(uris []string) error {
+	if len(uris) == 0 || len(uris) > MaxRedirectURIs {
+		return Fail(InvalidRedirectURI, fmt.Sprintf("redirect_uris must have 1 to %d entries.", MaxRedirectURIs))
+	}
+	for _, uri := range uris {
+		if err := CheckRedirectURI(uri); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckRedirectURI returns an Error with InvalidRedirectURI unless a client may have the redirect
+// URI.
+//
+// Allowed are https, http on the person's own machine (localhost, 127.0.0.1 or [::1]), and private
+// schemes, which open an application. Examples: cursor://host/path, com.example.app:/callback
+func CheckRedirectURI(uri string) error {
+	rule := redirectRule(uri)
+	if rule == "" {
+		return nil
+	}
+	return Fail(InvalidRedirectURI, "A redirect URI "+rule+".")
+}
+
+// redirectRule returns the rule that a redirect URI breaks, or "".
+func redirectRule(uri string) string {
+	if uri == "" || len(uri) > maxURI {
+		return fmt.Sprintf("must have 1 to %d bytes", maxURI)
+	}
+	if strings.ContainsFunc(uri, isNotURI) {
+		return "must contain only characters that RFC 3986 allows"
+	}
+	u, err := url.Parse(uri)
+	switch {
+	case err != nil || u.Scheme == "":
+		return "must be an absolute URI"
+	case strings.Contains(uri, "#"):
+		return "must not have a fragment"
+	case u.User != nil || strings.Contains(u.Host, "@"):
+		return "must not have a user name"
+	case u.Scheme == "https":
+		if u.Hostname() == "" {
+			return "must name a host"
+		}
+	case u.Scheme == "http":
+		if !slices.Contains(loopback, u.Hostname()) {
+			return "may use http only on localhost, 127.0.0.1 or [::1]"
+		}
+	case slices.Contains(refusedSchemes, u.Scheme):
+		return "must not use the scheme " + u.Scheme
+	case u.Opaque == "" && u.Host == "" && u.Path == "":
+		return "must have something after its scheme"
+	}
+	return ""
+}
+
+// isNotURI reports whether a character cannot be in a URI. Everything that RFC 3986 does not allow
+// is refused: spaces, control characters, backslashes, quotes, and all characters outside of ASCII.
+func isNotURI(r rune) bool {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("-._~:/?#[]@!$&'()*+,;=%", r)
+}
+
+// MatchRedirect reports whether an authorization request may use a redirect URI. The URI must equal
+// one of the client's, character by character. Only the port of an http URI on the person's own
+// machine is free, because such a client listens on whatever port it gets (RFC 8252).
+func (c Client) MatchRedirect(sent string) bool {
+	if slices.Contains(c.RedirectURIs, sent) {
+		return true
+	}
+	want, ok := withoutPort(sent)
+	return ok && slices.ContainsFunc(c.RedirectURIs, func(registered string) bool {
+		got, ok := withoutPort(registered)
+		return ok && got == want
+	})
+}
+
+// withoutPort removes the port from an http URI on the person's own machine. It returns false for
+// any other URI.
+func withoutPort(uri string) (string, bool) {
+	const scheme = "http://"
+	if !strings.HasPrefix(uri, scheme) || redirectRule(uri) != "" {
+		return "", false
+	}
+	u, err := url.Parse(uri)
+	if err != nil {
+		return "", false
+	}
+	host := strings.TrimSuffix(u.Host, ":"+u.Port())
+	return scheme + host + strings.TrimPrefix(uri, scheme+u.Host), true
+}

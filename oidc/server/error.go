@@ -1,0 +1,63 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"crier/oidc"
+	"crier/platform/fault"
+)
+
+// serverError is the code for a failure that is not the client's. RFC 6749 defines it only for
+// redirects, but op and others use it here too.
+const serverError oidc.Code = "server_error"
+
+// fail answers a request that failed. Faults are answered as server_error. If a later request may
+// succeed, the answer has the fault's message, and otherwise the cause is logged.
+func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var refused *oidc.Error
+	if errors.As(err, &refused) {
+		refuse(w, statusOf(refused.Code), refused)
+		return
+	}
+	status, message := http.StatusInternalServerError, ""
+	var f *fault.Error
+	if errors.As(err, &f) {
+		switch f.Kind {
+		case fault.Unavailable:
+			status, message = http.StatusServiceUnavailable, f.Message
+		case fault.RateLimited:
+			status, message = http.StatusTooManyRequests, f.Message
+		}
+		if f.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())))
+		}
+	}
+	if status == http.StatusInternalServerError {
+		h.server.deps.Log.ErrorContext(r.Context(), "an OAuth request failed", "path", r.URL.Path, "error", err)
+	}
+	refuse(w, status, oidc.Fail(serverError, message))
+}
+
+func statusOf(code oidc.Code) int {
+	if code == oidc.InvalidClient {
+		return http.StatusUnauthorized
+	}
+	return http.StatusBadRequest
+}
+
+// refuse writes an error in the form of RFC 6749.
+func refuse(w http.ResponseWriter, status int, refused *oidc.Error) {
+	writeJSON(w, status, struct {
+		Error       oidc.Code `json:"error"`
+		Description string    `json:"error_description,omitempty"`
+	}{refused.Code, refused.Message})
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // an error means that the client is gone
+}
