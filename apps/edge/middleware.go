@@ -24,7 +24,9 @@ import (
 	"crier/apps/edge/request"
 	"crier/platform/fault"
 	"crier/platform/paste"
+	"crier/platform/pg"
 	"crier/publishing"
+	"crier/tenancy"
 )
 
 // Every request passes through guardBodies, observe (request id, log, metrics), recovering,
@@ -306,7 +308,16 @@ func (s *Server) authenticateKey(c *fiber.Ctx) error {
 	info := request.From(c.Context())
 	p.From = info.From
 	info.Principal = p
+	narrow(c, p)
 	return nil
+}
+
+// narrow hides the channels that the agent's grant does not include, and everything that belongs to
+// them, from the rest of the request.
+func narrow(c *fiber.Ctx, p tenancy.Principal) {
+	if limits := p.Agent.Limits; limits != nil {
+		c.SetUserContext(pg.Narrow(c.UserContext(), pg.Narrowing{Channels: limits.Channels, Customers: limits.Customers}))
+	}
 }
 
 // admit counts the request toward its organization's limit. It returns RateLimited if the limit has
