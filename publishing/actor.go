@@ -1,7 +1,7 @@
 package publishing
 
 import (
-	"strings"
+	"regexp"
 
 	"crier/platform/id"
 	"crier/platform/text"
@@ -47,14 +47,6 @@ type Actor struct {
 // maxActorName is the longest name of an agent in a timeline, in bytes.
 const maxActorName = 200
 
-// The words that ActorOf and package approval write, and that ParseActor reads.
-const (
-	forPerson  = " for person "
-	withLinkOf = " with the link of person "
-	aGuest     = "a guest"
-	namedGuest = "guest "
-)
-
 // ActorOf returns a description of the principal, as stored in a post's timeline. ParseActor reads
 // it. Examples: "operator for person 0192f0c1-…" and "agent 0192f0c2-… for person 0192f0c1-…:
 // Planner". The description contains no email addresses, because timelines outlive accounts.
@@ -63,12 +55,12 @@ func ActorOf(p tenancy.Principal) string {
 		return "key " + p.Key.String()
 	}
 	if !p.Impersonator.IsZero() {
-		return "operator" + forPerson + p.Person.String()
+		return "operator for person " + p.Person.String()
 	}
 	if p.Agent.IsZero() {
 		return "person " + p.Person.String()
 	}
-	agent := "agent " + p.Agent.ID.String() + forPerson + p.Person.String()
+	agent := "agent " + p.Agent.ID.String() + " for person " + p.Person.String()
 	if name := text.Line(p.Agent.Name, maxActorName); name != "" {
 		return agent + ": " + name
 	}
@@ -79,54 +71,37 @@ func ActorOf(p tenancy.Principal) string {
 // post's timeline. name is nil if the guest entered none. sharer is the member who passed the link
 // on, or zero if the link was mailed.
 func GuestActor(name *string, sharer tenancy.PersonID) string {
-	guest := aGuest
+	guest := "a guest"
 	if name != nil {
-		guest = namedGuest + *name
+		guest = "guest " + *name
 	}
 	if sharer.IsZero() {
 		return guest
 	}
-	return guest + withLinkOf + sharer.String()
+	return guest + " with the link of person " + sharer.String()
 }
 
-// ParseActor returns the actor with the description from a timeline. Names of people and keys are
-// not part of it. Any other text describes the operator of the instance.
+const idForm = `([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`
+
+// actorForm matches the descriptions that ActorOf and GuestActor return. Names may contain anything.
+var actorForm = regexp.MustCompile(`(?s)^(?:(person|key|agent|operator)(?: ` + idForm + `)?(?: for person ` + idForm +
+	`(?:: (.*))?)?|(?:a )?(guest)(?: (.*?))??(?: with the link of person ` + idForm + `)?)$`)
+
+// ParseActor returns the actor with the description from a timeline. The current names of people and
+// keys are not part of it. Any other text describes the operator of the instance.
 func ParseActor(by string) Actor {
-	kind, rest, _ := strings.Cut(by, " ")
-	switch ActorKind(kind) {
-	case ActorPerson:
-		person, ok := id.Parse[tenancy.PersonTag](rest)
-		if ok {
-			return Actor{Kind: ActorPerson, ID: rest, Person: person}
-		}
-	case ActorKey:
-		return Actor{Kind: ActorKey, ID: rest}
-	case ActorOperator:
-		person, _ := id.Parse[tenancy.PersonTag](strings.TrimPrefix(" "+rest, forPerson))
-		return Actor{Kind: ActorOperator, Person: person}
-	case ActorAgent:
-		agent, rest, _ := strings.Cut(rest, forPerson)
-		sent, name, _ := strings.Cut(rest, ": ")
-		person, _ := id.Parse[tenancy.PersonTag](sent)
-		return Actor{Kind: ActorAgent, ID: agent, Name: name, Person: person}
+	m := actorForm.FindStringSubmatch(by)
+	if m == nil {
+		return Actor{Kind: ActorInstance}
 	}
-	if by == aGuest || strings.HasPrefix(by, aGuest+withLinkOf) || strings.HasPrefix(by, namedGuest) {
-		return guestOf(by)
+	out := Actor{Kind: ActorKind(m[1]), ID: m[2], Name: m[4]}
+	person := m[3]
+	switch {
+	case m[5] != "":
+		out, person = Actor{Kind: ActorGuest, Name: m[6]}, m[7]
+	case out.Kind == ActorPerson:
+		person = out.ID
 	}
-	return Actor{Kind: ActorInstance}
-}
-
-// guestOf returns the guest with a description. The guest's name may contain any words, so the
-// member is looked for from the end.
-func guestOf(by string) Actor {
-	out := Actor{Kind: ActorGuest}
-	if i := strings.LastIndex(by, withLinkOf); i >= 0 {
-		if person, ok := id.Parse[tenancy.PersonTag](by[i+len(withLinkOf):]); ok {
-			by, out.Person = by[:i], person
-		}
-	}
-	if name, named := strings.CutPrefix(by, namedGuest); named {
-		out.Name = name
-	}
+	out.Person, _ = id.Parse[tenancy.PersonTag](person)
 	return out
 }

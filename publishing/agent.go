@@ -40,8 +40,8 @@ func MayContinue(op string, p tenancy.Principal) error {
 	if !MustAsk(p) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, op, "This agent may change only drafts, and without this draft the repeated post "+
-		"would be scheduled again. Leave this to a person, or delete all of its posts with DELETE /posts/group/{group}.")
+	return fault.New(fault.Forbidden, op, "Without this draft, the repeated post would be scheduled again, which this agent "+
+		"may not do. Leave it to a person, or delete all of its posts with DELETE /posts/group/{group}.")
 }
 
 func onlyDrafts(op string) error {

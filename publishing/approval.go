@@ -125,12 +125,8 @@ func (a Approval) Shown() ApprovalStatus {
 // Requester returns the agent that made the request, as a principal without its current role and
 // limits. Call it only if Agent is set.
 func (a Approval) Requester(org tenancy.OrgID) tenancy.Principal {
-	p := tenancy.Principal{Org: org, Person: a.Person, Via: tenancy.ViaAgent}
-	p.Agent = tenancy.Agent{ID: a.Agent, Grant: a.Grant, Name: a.AgentName}
-	if a.PersonEmail != nil {
-		p.Name = *a.PersonEmail
-	}
-	return p
+	agent := tenancy.Agent{ID: a.Agent, Grant: a.Grant, Name: a.AgentName}
+	return tenancy.Principal{Org: org, Person: a.Person, Via: tenancy.ViaAgent, Agent: agent}
 }
 
 // Requested reports whether the principal made the request, or an agent on the principal's behalf.

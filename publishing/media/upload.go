@@ -105,6 +105,7 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 }
 
 // saveRow stores the row of a file. For an agent, it confirms the agent's grant in the transaction.
+// It writes no audit entry, because nothing uses the file yet.
 func (s *Media) saveRow(
 	ctx context.Context, p tenancy.Principal, m publishing.Medium, hash []byte,
 ) (stored publishing.Medium, err error) {
