@@ -23,6 +23,7 @@ import (
 	"crier/publishing/scheduler"
 	"crier/publishing/slot"
 	"crier/tenancy"
+	sample "crier/tests/fixture"
 	"crier/tests/publishtest"
 )
 
@@ -340,6 +341,39 @@ func (r *narrowRig) rowsOf(s side) (all string) {
 			(select count(*)::text from pause) || (select count(*)::text from connect_state)`, s.channel).Scan(&all)
 	}))
 	return all
+}
+
+// Entries of one create have groups of their own, but a group may hold posts of several channels. Such
+// a group is changed as a whole or not at all.
+func TestNarrowed_ChangesNoGroupInPart(t *testing.T) {
+	t.Parallel()
+	r := newNarrowRig(t)
+	group := func() (id string, root string) {
+		posts := sample.Post(r.who.Org, r.visible.channel, time.Now().Add(24*time.Hour), time.Hour)
+		posts[1].Channel = r.hidden.channel
+		r.Insert(r.who.Org, posts...)
+		return posts[0].Group.String(), posts[0].ID.String()
+	}
+	left := func(id string) (n int) {
+		return publishtest.Value[int](r.Base, `select count(id) from post where group_id = $1 and deleted_at is null and state in ('QUEUE', 'WAITING')`, id)
+	}
+	id, root := group()
+	for name, change := range map[string]func(ctx context.Context) error{
+		"delete the group": func(ctx context.Context) error { return r.posts.DeleteGroup(ctx, r.who, id) },
+		"delete the post":  func(ctx context.Context) error { return r.posts.Delete(ctx, r.who, root) },
+		"unschedule": func(ctx context.Context) error {
+			_, err := r.posts.ChangeStatus(ctx, r.who, root, publishing.ChangeStatus{To: publishing.CreateDraft})
+			return err
+		},
+	} {
+		if err := change(r.ctx); !fault.Is(err, fault.NotFound) || left(id) != 2 {
+			t.Errorf("%s: got %v and %d posts, want NotFound and both", name, err, left(id))
+		}
+	}
+	must(t, r.posts.DeleteGroup(t.Context(), r.who, id))
+	if n := left(id); n != 0 {
+		t.Errorf("%d posts are left after the whole group was deleted, want none", n)
+	}
 }
 
 // A customer's channels are those that it has when the statement runs.
