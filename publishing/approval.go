@@ -76,6 +76,12 @@ type Approval struct {
 	// Impersonator is the instance administrator who made the request while impersonating Person,
 	// or zero if the request was made without impersonation.
 	Impersonator tenancy.PersonID
+	// Agent is the agent that made the request on behalf of Person, or zero if no agent did. Grant
+	// is the permission that it had, which may have been revoked since. AgentName is its name at
+	// that time.
+	Agent     tenancy.AgentID
+	Grant     tenancy.GrantID
+	AgentName string
 	// PersonEmail is Person's email address, or nil if Person is no longer a member.
 	PersonEmail  *string
 	RequestedAt  time.Time
@@ -116,7 +122,15 @@ func (a Approval) Shown() ApprovalStatus {
 	return a.Status
 }
 
-// Requested reports whether the principal made the request. It returns true for:
+// Requester returns the agent that made the request, as a principal without its current role and
+// limits. Call it only if Agent is set.
+func (a Approval) Requester(org tenancy.OrgID) tenancy.Principal {
+	agent := tenancy.Agent{ID: a.Agent, Grant: a.Grant, Name: a.AgentName}
+	return tenancy.Principal{Org: org, Person: a.Person, Via: tenancy.ViaAgent, Agent: agent}
+}
+
+// Requested reports whether the principal made the request, or an agent on the principal's behalf.
+// It returns true for:
 //
 //   - the API key that made the request,
 //   - the person who made the request, directly or through one of their API keys, even while
@@ -168,7 +182,7 @@ func (a Approval) Readable(now time.Time) error {
 
 // MayResolve returns nil if the principal may answer the request. It returns Forbidden for keys,
 // agents, impersonating instance administrators, and people who would be answering their own
-// request.
+// request. A person may answer a request that an agent made on their behalf.
 func (a Approval) MayResolve(p tenancy.Principal) error {
 	const op = "publishing.ResolveApproval"
 	if p.Via != tenancy.ViaSession {
@@ -177,15 +191,19 @@ func (a Approval) MayResolve(p tenancy.Principal) error {
 	if !p.Impersonator.IsZero() {
 		return fault.New(fault.Forbidden, op, "Only the person themselves can answer, not an operator on their behalf.")
 	}
-	if a.Requested(p) {
+	if a.Agent.IsZero() && a.Requested(p) {
 		return fault.New(fault.Forbidden, op, "You requested this approval, so somebody else must answer it.")
 	}
 	return nil
 }
 
 // MayWithdraw returns nil for the requester and for administrators, including API keys, which have
-// administrator rights. It returns Forbidden for everyone else.
+// administrator rights. It returns Forbidden for everyone else, and for an agent that may change
+// only drafts if the request has been approved, because the post may be in the queue.
 func (a Approval) MayWithdraw(p tenancy.Principal) error {
+	if a.Status == ApprovalApproved && MustAsk(p) {
+		return onlyDrafts("publishing.WithdrawApproval")
+	}
 	if p.Role.Manages() || a.Requested(p) {
 		return nil
 	}

@@ -188,3 +188,48 @@ func TestResolveApproval_Cleaned(t *testing.T) {
 		}
 	}
 }
+
+// A person is responsible for their agents: what an agent asks for, its person may answer. The agent
+// itself never answers and never sees the link, and a request of the person is still answered by
+// somebody else.
+func TestApproval_PersonMayAnswerTheirAgent(t *testing.T) {
+	t.Parallel()
+	person, other := id.New[tenancy.PersonTag](), id.New[tenancy.PersonTag]()
+	agent := tenancy.Agent{ID: id.New[tenancy.AgentTag](), Grant: id.New[tenancy.GrantTag]()}
+	asks := agent
+	asks.Limits = &tenancy.AgentLimits{MustAsk: true}
+	by := approval(publishing.ApprovalPending)
+	by.Person, by.Agent, by.Grant, by.AgentName = person, agent.ID, agent.Grant, "Planner"
+	for _, c := range []struct {
+		name                      string
+		who                       tenancy.Principal
+		resolves, sees, withdraws bool
+	}{
+		{"its person", tenancy.Principal{Via: tenancy.ViaSession, Person: person, Role: tenancy.RoleUser}, true, false, true},
+		{"another member", tenancy.Principal{Via: tenancy.ViaSession, Person: other, Role: tenancy.RoleUser}, true, true, false},
+		{"its person with a key", tenancy.Principal{Via: tenancy.ViaKey, Person: person, Role: tenancy.RoleSuperAdmin}, false, false, true},
+		{"its person acting as another", tenancy.Principal{Via: tenancy.ViaSession, Person: other, Impersonator: person, Role: tenancy.RoleUser}, false, false, true},
+		{"an operator acting as its person", tenancy.Principal{Via: tenancy.ViaSession, Person: person, Impersonator: other, Role: tenancy.RoleUser}, false, false, true},
+		{"the agent", tenancy.Principal{Via: tenancy.ViaAgent, Person: person, Agent: agent, Role: tenancy.RoleUser}, false, false, true},
+		{"the agent that must ask", tenancy.Principal{Via: tenancy.ViaAgent, Person: person, Agent: asks, Role: tenancy.RoleUser}, false, false, true},
+		{"another person's agent", tenancy.Principal{Via: tenancy.ViaAgent, Person: other, Agent: agent, Role: tenancy.RoleUser}, false, false, false},
+	} {
+		if got := by.MayResolve(c.who) == nil; got != c.resolves {
+			t.Errorf("%s: may answer is %v, want %v", c.name, got, c.resolves)
+		}
+		if got := by.ShowsLink(c.who); got != c.sees {
+			t.Errorf("%s: sees the link is %v, want %v", c.name, got, c.sees)
+		}
+		if got := by.MayWithdraw(c.who) == nil; got != c.withdraws {
+			t.Errorf("%s: may withdraw is %v, want %v", c.name, got, c.withdraws)
+		}
+	}
+	// Withdrawing an approval takes the post out of the queue.
+	by.Status = publishing.ApprovalApproved
+	for want, a := range map[bool]tenancy.Agent{true: agent, false: asks} {
+		who := tenancy.Principal{Via: tenancy.ViaAgent, Person: person, Agent: a, Role: tenancy.RoleSuperAdmin}
+		if got := by.MayWithdraw(who) == nil; got != want {
+			t.Errorf("an agent may withdraw an approval is %v, want %v", got, want)
+		}
+	}
+}

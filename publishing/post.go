@@ -157,15 +157,36 @@ func EventKinds() []EventKind {
 	}
 }
 
-// Event is an entry in a post's timeline. Node names the process that recorded the event. By
-// identifies who acted. Reason is a sentence or an error code.
+// Event is an entry in a post's timeline. Node names the process that recorded the event. Reason is
+// a sentence or an error code.
 type Event struct {
 	// At is the database's time.
-	At     time.Time
-	Kind   EventKind
-	Node   *string
+	At   time.Time
+	Kind EventKind
+	Node *string
+	// By describes who acted; see ParseActor. It is nil if the service itself did.
 	By     *string
 	Reason *string
+	// KeyName and PersonName are the current names of the key and the person in By, or empty.
+	KeyName    string `db:"key_name"`
+	PersonName string `db:"person_name"`
+}
+
+// Actor returns who caused the event, or nil if the service itself did.
+func (e Event) Actor() *Actor {
+	if e.By == nil {
+		return nil
+	}
+	a := ParseActor(*e.By)
+	switch a.Kind {
+	case ActorPerson:
+		a.Name = e.PersonName
+	case ActorKey:
+		a.Name = e.KeyName
+	default:
+		a.PersonName = e.PersonName
+	}
+	return &a
 }
 
 // CreationMethod identifies the kind of client that created a post.

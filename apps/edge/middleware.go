@@ -321,9 +321,7 @@ func (s *Server) authenticateKey(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	info := request.From(c.Context())
-	p.From = info.From
-	info.Principal = p
+	request.ActFor(c, p)
 	return nil
 }
 

@@ -1008,8 +1008,9 @@ create index post_range on post (org_id, publish_date, channel_id);
 create index post_late on post (org_id, due) where due > publish_date and delay_minutes = 0;
 -- GroupLock, and everything that reads whole groups.
 create index post_group on post (group_id, org_id);
--- The occurrences of a series. A number has only one row, whoever writes it.
-create unique index post_series on post (org_id, series_id, occurrence) where series_id is not null;
+-- The occurrences of a series. A number has only one row, whoever writes it. The index contains the channel, which the
+-- policy for narrowed transactions reads, so that the numbers are still read without the rows.
+create unique index post_series on post (org_id, series_id, occurrence) include (channel_id) where series_id is not null;
 -- SeriesEnded. Its condition is on occurrence, which is set whenever series_id is: the planner then cannot use
 -- post_series for its queries, which would read all of that index.
 create index post_series_ended on post (shard, updated_at)
@@ -1602,6 +1603,11 @@ create table approval (
   requested_key  uuid,
   -- The administrator of the instance who asked as the person; null: the person did.
   requested_behind uuid,
+  -- The agent that asked on behalf of the person, the grant that it had, and its name at that time; null and empty: no
+  -- agent did. They stay when the grant is revoked.
+  requested_agent uuid,
+  requested_grant uuid,
+  agent_name     text not null default '' check (length(agent_name) <= 200),
   requested_at   timestamptz not null,
   expires_at     timestamptz not null,
   -- When the reviewer is reminded; null: never, or already done.
@@ -1617,7 +1623,8 @@ create table approval (
   constraint approval_token_hash_key unique (token_hash),
   constraint approval_org_id_post_id_fkey foreign key (org_id, post_id) references post (org_id, id) on delete cascade,
   constraint approval_resolved check ((status = 'PENDING') = (resolved_at is null)),
-  constraint approval_reviewer check (resolved_by is null or reviewer_name is null)
+  constraint approval_reviewer check (resolved_by is null or reviewer_name is null),
+  constraint approval_agent check ((requested_agent is null) = (requested_grant is null))
 );
 -- A post has at most one pending request.
 create unique index approval_pending on approval (org_id, post_id) where status = 'PENDING';
@@ -2016,3 +2023,91 @@ create policy retention_read on oauth_grant_day for select to crier_retention us
 create policy retention on oauth_grant_day for delete to crier_retention
   using (day < (now() - interval '3 days')::date);
 grant select (org_id, grant_id, day), delete on oauth_grant_day to crier_retention;
+
+-- Narrowed transactions. An agent's grant may be limited to channels and customers. Its transactions set app.channels
+-- and app.customers (uuid[] as text) together with app.org_id, and the policies named narrow hide every row that shows
+-- another channel or its posts, customers, publications, statistics or notifications. A customer's channels are those
+-- at the time of the statement. Transactions that set nothing see all rows of the organization.
+--
+-- Not hidden from a narrowed transaction, because their rows show no channel and no post, or must be counted or unique
+-- for the whole organization and are never shown:
+--   organization, member, person, invitation, invitation_link, api_key, platform_app: who and with what, not where to.
+--   media, derived_picture, tag: the library and the labels of the whole organization. Whether a file is in use is
+--     asked with all rows visible (pg.Whole).
+--   idempotency, slot_hold, republished: keys, times and counts of the whole organization. The response under a key
+--     names posts; post.Create returns it only if their channels are visible.
+--   webhook, webhook_old_key: the triggers on post must see every endpoint. Agents cannot read or change endpoints.
+-- Hidden completely: audit, whose entries name posts and channels in their texts. Entries are still appended.
+--
+-- Every condition is "(case ... end) is not null". When nothing is narrowed, the case ends at its first branch, and the
+-- branches behind it are not evaluated. The planner takes such a condition to be true for 99.5 % of the rows, so the
+-- plans of other transactions stay as they are; with "or", it would expect half of the rows. The functions cost 1 for
+-- the same reason. They are in PL/pgSQL, which plans them when they are called and keeps the plans: subqueries would be
+-- planned with every statement, a quarter of the time of a create behind a transaction pooler. They run with the rights
+-- of the caller, so the policies of the tables that they read apply in them.
+create function narrowed_channels() returns uuid[] language plpgsql stable parallel safe cost 1 as $$
+begin
+  if nullif(current_setting('app.customers', true), '') = '{}' then
+    return current_setting('app.channels', true)::uuid[];
+  end if;
+  return array(select c.id from channel c);
+end $$;
+create function narrowed_customers() returns uuid[] language plpgsql stable parallel safe cost 1 as $$
+begin
+  return nullif(current_setting('app.customers', true), '')::uuid[]
+    || array(select c.customer_id from channel c where c.customer_id is not null);
+end $$;
+create function narrowed_post(id uuid) returns boolean language plpgsql stable parallel safe cost 1 as $$
+begin
+  return exists (select from post p where p.id = narrowed_post.id);
+end $$;
+create function narrowed_part(id uuid) returns boolean language plpgsql stable parallel safe cost 1 as $$
+begin
+  return exists (select from part a where a.id = narrowed_part.id);
+end $$;
+create function narrowed_insight(subject uuid) returns boolean language plpgsql stable parallel safe cost 1 as $$
+begin
+  return exists (select from insight i where i.subject = narrowed_insight.subject);
+end $$;
+do $$
+declare t text[];
+begin
+  foreach t slice 1 in array array[
+    -- The filter itself.
+    ['channel', 'id = any ((select nullif(current_setting(''app.channels'', true), '''')::uuid[])::uuid[])
+      or customer_id = any ((select nullif(current_setting(''app.customers'', true), '''')::uuid[])::uuid[])'],
+    -- A customer that is listed, and the customer of a channel that is visible.
+    ['customer', 'id = any ((select narrowed_customers())::uuid[])'],
+    -- Rows with the id of their channel.
+    ['post', 'channel_id = any ((select narrowed_channels())::uuid[])'],
+    ['series', 'channel_id = any ((select narrowed_channels())::uuid[])'],
+    ['channel_queue', 'channel_id = any ((select narrowed_channels())::uuid[])'],
+    ['incident_event', 'channel_id = any ((select narrowed_channels())::uuid[])'],
+    ['notification_posts', 'channel_id = any ((select narrowed_channels())::uuid[])'],
+    ['insight', 'channel_id = any ((select narrowed_channels())::uuid[])'],
+    -- A connect of a new account has no channel yet.
+    ['connect_state', 'channel_id is null or channel_id = any ((select narrowed_channels())::uuid[])'],
+    -- A pause of the organization applies to every channel.
+    ['pause', 'subject = org_id or subject = any ((select narrowed_channels())::uuid[])
+      or subject = any ((select narrowed_customers())::uuid[])'],
+    -- Rows with the id of their post.
+    ['part', 'narrowed_post(post_id)'],
+    ['publication', 'narrowed_post(post_id)'],
+    ['post_event', 'narrowed_post(post_id)'],
+    ['approval', 'narrowed_post(post_id)'],
+    ['webhook_event', 'narrowed_post(post_id)'],
+    ['webhook_delivery', 'post_id is null or narrowed_post(post_id)'],
+    -- Rows that belong to a part, or to the statistics of a channel or a post.
+    ['attachment', 'narrowed_part(part_id)'],
+    ['insight_day', 'narrowed_insight(subject)'],
+    -- Published posts of several channels are counted in one notification without a channel, which is hidden.
+    ['notification', 'case when channel_id is not null then channel_id = any ((select narrowed_channels())::uuid[])
+      when kind = ''approval'' then narrowed_post(post_id) end']
+  ] loop
+    execute format($p$create policy narrow on %I as restrictive to crier_tenant using ((case
+      when (select coalesce(current_setting('app.channels', true), '') = '') then true when %s then true end) is not null)$p$,
+      t[1], t[2]);
+  end loop;
+end $$;
+create policy narrow on audit as restrictive for select to crier_tenant
+  using ((select coalesce(current_setting('app.channels', true), '') = ''));

@@ -132,7 +132,7 @@ func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, queue func(b *pgx
 		}
 		defer leave()
 		b := &pgx.Batch{}
-		d.queueSettings(b, r, org)
+		d.queueSettings(ctx, b, r, org)
 		queue(b)
 		return d.pools[r].SendBatch(ctx, b).Close()
 	}))
@@ -146,7 +146,7 @@ func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, queue func(b *pgx
 // InOrg returns the error from fn or from the commit, or ErrOrgBusy. If IsAway returns true for an
 // error from the commit, the changes may have been stored.
 func (d *DB) InOrg(ctx context.Context, org uuid.UUID, fn func(tx pgx.Tx) error) error {
-	return d.inTx(ctx, Tenant, org, d.begin(Tenant)+"; set local app.org_id = '"+org.String()+"'", fn)
+	return d.inTx(ctx, Tenant, org, d.begin(Tenant)+"; "+orgSettings(ctx, org), fn)
 }
 
 // InRole is like InOrg but for the roles that work across organizations. In the Gate role, fn runs
@@ -242,10 +242,10 @@ func (d *DB) begin(r Role) string {
 	return strings.Join(parts, "; ")
 }
 
-// queueSettings queues the settings of the role and the organization for this transaction only.
-// Without a pooler, the connection is already in the role, so only the organization is set.
-// uuid.Nil means no organization.
-func (d *DB) queueSettings(b *pgx.Batch, r Role, org uuid.UUID) {
+// queueSettings queues the settings of the role, the organization and the narrowing of ctx for this
+// transaction only. Without a pooler, the connection is already in the role. uuid.Nil means no
+// organization.
+func (d *DB) queueSettings(ctx context.Context, b *pgx.Batch, r Role, org uuid.UUID) {
 	if d.behindPooler() {
 		b.Queue("select set_config('role', $1, true)", d.cfg.roleName(r))
 		for name, value := range settings(r) {
@@ -253,7 +253,7 @@ func (d *DB) queueSettings(b *pgx.Batch, r Role, org uuid.UUID) {
 		}
 	}
 	if org != uuid.Nil {
-		b.Queue("select set_config('app.org_id', $1, true)", org.String())
+		queueOrg(ctx, b, org)
 	}
 }
 
@@ -276,11 +276,11 @@ func retry(ctx context.Context, most retryPolicy, codes []string, do func() erro
 	}
 }
 
-// EnterOrg switches the rest of a transaction to the Tenant role in one organization. The
-// transaction must come from InRole, or must have used EnterOrg or EnterRole before. EnterOrg
-// returns any error from Postgres.
+// EnterOrg switches the rest of a transaction to the Tenant role in one organization, with the
+// narrowing of ctx. The transaction must come from InRole, or must have used EnterOrg or EnterRole
+// before. It keeps an earlier narrowing if ctx has none. EnterOrg returns any error from Postgres.
 func (d *DB) EnterOrg(ctx context.Context, tx pgx.Tx, org uuid.UUID) error {
-	_, err := tx.Exec(ctx, "set local role "+d.cfg.roleName(Tenant)+"; set local app.org_id = '"+org.String()+"'")
+	_, err := tx.Exec(ctx, "set local role "+d.cfg.roleName(Tenant)+"; "+orgSettings(ctx, org))
 	return err
 }
 

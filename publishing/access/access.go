@@ -94,7 +94,8 @@ func (k *Refresher) Refresh(ctx context.Context, c *Channel) (destination string
 	if !ok {
 		return "", reauth("The platform no longer accepts this channel's credentials; reconnect the channel.")
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.deps.Timeout)
+	// The credential must be stored even if the channel has been hidden from the caller meanwhile.
+	ctx, cancel := context.WithTimeout(pg.Whole(context.WithoutCancel(ctx)), k.deps.Timeout)
 	defer cancel()
 	state, err := k.begin(ctx, c)
 	if err != nil {
@@ -238,7 +239,7 @@ func (k *Refresher) Flag(ctx context.Context, c *Channel, err error) {
 	if !errors.As(err, &e) || e.Kind != connector.KindReauth && e.Kind != connector.KindDisconnect {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeGrace)
+	ctx, cancel := context.WithTimeout(pg.Whole(context.WithoutCancel(ctx)), storeGrace)
 	defer cancel()
 	if err := accessstore.Park(ctx, k.db, c.Org, c.ID, c.Sealed, e.Public); err != nil {
 		k.deps.Log.Error("cannot mark a channel as needing to be reconnected",

@@ -121,7 +121,7 @@ func neverRead(op string, stored analyticsstore.Insight) error {
 // returns or ctx ends. If the target was read before, it waits for at most insightWait. read
 // continues even after readOnce has stopped waiting.
 func (s *Analytics) readOnce(ctx context.Context, r reading) error {
-	detached := context.WithoutCancel(ctx)
+	detached := pg.Whole(context.WithoutCancel(ctx)) // callers with other narrowings share the result
 	result := s.reading.DoChan(r.of.Channel.String()+r.of.Post.String()+r.of.Release, func() (any, error) {
 		stored, err := analyticsstore.FindInsight(detached, s.db, r.org(), r.of, time.Time{}, time.Time{})
 		if err != nil || !isStale(stored, s.deps.Clock.Now(), r.refresh) {

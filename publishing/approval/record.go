@@ -28,6 +28,13 @@ type requesterBody struct {
 	ID       string  `json:"id"`
 	Email    *string `json:"email"`
 	Operator bool    `json:"operator,omitempty"`
+	// Agent is the agent that made the request on behalf of the person, if any.
+	Agent *agentBody `json:"agent,omitempty"`
+}
+
+type agentBody struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
 }
 
 func approvalData(a publishing.Approval) approvalBody {
@@ -39,6 +46,9 @@ func approvalData(a publishing.Approval) approvalBody {
 	}
 	if !a.Person.IsZero() {
 		out.RequestedBy = &requesterBody{ID: a.Person.String(), Email: a.PersonEmail, Operator: !a.Impersonator.IsZero()}
+		if !a.Agent.IsZero() {
+			out.RequestedBy.Agent = &agentBody{ID: a.Agent.String(), Name: a.AgentName}
+		}
 	}
 	if a.ResolvedAt != nil {
 		at := wireTime(*a.ResolvedAt)

@@ -9,6 +9,7 @@ import (
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/pg"
+	"crier/platform/text"
 	"crier/publishing"
 	approvalstore "crier/publishing/approval/store"
 	"crier/publishing/db"
@@ -60,11 +61,15 @@ func (s *Approvals) Request(
 			ID: id.New[publishing.ApprovalTag](), Post: root, Status: publishing.ApprovalPending,
 			AutoSchedule: cmd.AutoSchedule, Note: cmd.Note, ReviewerEmail: cmd.ReviewerEmail, Person: p.Person,
 			Key: p.Key, Impersonator: p.Impersonator,
+			Agent: p.Agent.ID, Grant: p.Agent.Grant, AgentName: text.Line(p.Agent.Name, maxAgentName),
 			RequestedAt: now, ExpiresAt: now.Add(publishing.ApprovalLife),
 		}
 		reviewers, err := s.checkReviewer(ctx, tx, &made)
 		if err != nil {
 			return err
+		}
+		if made.ReviewerEmail != nil && len(reviewers) == 0 && publishing.MustAsk(p) {
+			return notMember(op)
 		}
 		remind := remindAt(now, date)
 		if err := approvalstore.AddApproval(ctx, tx, made, link.hash, link.sealed, remind, reviewers); err != nil {
@@ -105,6 +110,17 @@ func (s *Approvals) Request(
 	}
 	return made, db.PostFault(op, err)
 }
+
+// notMember returns the fault for an agent that must ask and names a reviewer outside the
+// organization. Such an agent could otherwise mail the link to an address that it reads.
+func notMember(op string) error {
+	var faults fault.List
+	faults.Add("reviewerEmail", "must be the address of a member: this agent must ask somebody in the organization")
+	return faults.Err(op, "The request is not valid.")
+}
+
+// maxAgentName is the longest name of an agent that is stored with its requests, in bytes.
+const maxAgentName = 200
 
 // checkReviewer returns the members who use the mailbox that the link will be emailed to, and sets
 // a.PersonEmail. It returns Invalid if the requester is the reviewer. It also returns Invalid if

@@ -18,7 +18,7 @@ import (
 // AutoSchedule schedules the post in the same transaction.
 //
 // Resolve returns NotFound if the request does not exist, and Invalid if cmd is invalid. It returns
-// Forbidden for the requester and for API keys. It returns Conflict if the request has already been
+// Forbidden for the person who made the request, for API keys and for agents. It returns Conflict if the request has already been
 // answered, and Gone if it can no longer be answered.
 func (s *Approvals) Resolve(
 	ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
@@ -165,27 +165,12 @@ func sentence(err error) string {
 	return ""
 }
 
-// guestName is the name shown in timelines for a guest who gave no name.
-const guestName = "a guest"
-
 // reviewer returns a description of the person who answered, for a post's timeline.
 func reviewer(p tenancy.Principal, a publishing.Approval) string {
-	switch {
-	case p.Via == tenancy.ViaSession:
+	if p.Via == tenancy.ViaSession {
 		return publishing.ActorOf(p)
-	case a.ReviewerName != nil:
-		return "guest " + *a.ReviewerName + sharedBy(p)
 	}
-	return guestName + sharedBy(p)
-}
-
-// sharedBy returns a description of the member who passed a link on to a guest, for a post's
-// timeline. If the link was emailed, sharedBy returns "".
-func sharedBy(guest tenancy.Principal) string {
-	if guest.Person.IsZero() {
-		return ""
-	}
-	return " with the link of person " + guest.Person.String()
+	return publishing.GuestActor(a.ReviewerName, p.Person)
 }
 
 // goneFault converts NotFound to Gone, because NotFound means that the post was deleted. It returns

@@ -64,6 +64,9 @@ func (s *Apps) SetApp(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetPlatformApp,
 ) (publishing.PlatformApp, int, error) {
 	const op = "publishing.SetApp"
+	if err := noAgent(op, p); err != nil {
+		return publishing.PlatformApp{}, 0, err
+	}
 	f, err := s.family(op, cmd.Family)
 	if err != nil {
 		return publishing.PlatformApp{}, 0, err
@@ -103,6 +106,9 @@ func (s *Apps) DeleteApp(
 	ctx context.Context, p tenancy.Principal, family string,
 ) (publishing.PlatformApp, int, error) {
 	const op = "publishing.DeleteApp"
+	if err := noAgent(op, p); err != nil {
+		return publishing.PlatformApp{}, 0, err
+	}
 	f, err := s.family(op, family)
 	if err != nil {
 		return publishing.PlatformApp{}, 0, err

@@ -33,6 +33,9 @@ func (s *Channels) Choose(
 ) (publishing.ChannelConnected, error) {
 	const op = "publishing.ChooseAccount"
 	none := publishing.ChannelConnected{}
+	if err := noAgent(op, p); err != nil {
+		return none, err
+	}
 	channel, ok := id.Parse[publishing.ChannelTag](cmd.Channel)
 	if !ok {
 		return none, publishing.NoChannel(op)

@@ -42,12 +42,15 @@ const (
 // grants access. For a platform with a form, it returns a state that is valid for one hour and ten
 // form submissions. A state connects at most one channel.
 //
-// Begin returns Invalid if the platform is unknown or has no application, or if the channel to
+// Begin returns Forbidden for agents. It returns Invalid if the platform is unknown or has no application, or if the channel to
 // reconnect does not exist. If cmd.UnknownIsNotFound is set, it returns NotFound for an unknown
 // platform instead. If the attempt would add a channel and the plan allows no more, Begin returns
 // Quota.
 func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
 	const op = "publishing.BeginConnect"
+	if err := noAgent(op, p); err != nil {
+		return "", err
+	}
 	c, ok := s.deps.Connectors.Get(cmd.Connector)
 	if !ok {
 		return "", unknownPlatform(op, cmd)
@@ -85,12 +88,18 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 	return state, pg.Fault(op, channelstore.SaveState(ctx, s.db, secret.HashToken(state), st))
 }
 
+// noAgent returns Forbidden for agents. Their person connects and disconnects channels.
+func noAgent(op string, p tenancy.Principal) error {
+	return publishing.NoAgent(op, p, "connect or disconnect channels")
+}
+
 // mayConnect returns Quota if the plan allows no more channels. This tells the person early, before
 // the platform is called. The authoritative check happens when the channel is stored.
 func (s *Channels) mayConnect(ctx context.Context, org tenancy.OrgID, op string) error {
 	if s.deps.Quota == nil {
 		return nil
 	}
+	ctx = pg.Whole(ctx) // the plan limits the number of all channels
 	err := s.db.InOrg(ctx, org, func(tx *db.Tx) error {
 		present, err := channelstore.CountChannels(ctx, tx)
 		if err != nil {
@@ -211,6 +220,7 @@ func (s *Channels) storeChannel(
 	ctx context.Context, st channelstore.ConnectState, by tenancy.Principal, zone tenancy.ZoneRequest, got connector.Connected,
 ) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
+	ctx = pg.Whole(ctx) // channels are counted, and an account has only one
 	old, err := channelstore.ChannelOfAccount(ctx, s.db, st.Org, st.Connector, got.Account.ID)
 	if err != nil && !pg.IsNoRows(err) {
 		return publishing.ChannelConnected{}, pg.Fault(op, err)

@@ -60,6 +60,13 @@ type Tx struct {
 	Freed bool
 }
 
+// Whole runs fn with all of the organization's rows visible, even if the transaction is narrowed.
+// Use it to count rows and to check what must be unique in the organization. ctx must be the
+// context that the transaction was begun with. See pg.AsWhole.
+func (t *Tx) Whole(ctx context.Context, fn func(ctx context.Context) error) error {
+	return pg.AsWhole(ctx, t.Tx, fn)
+}
+
 // InOrg runs fn in a transaction for the organization and commits the transaction if fn returns
 // nil. It returns any error from fn or Postgres. After a deadlock or a lock timeout, fn may run
 // again, so fn must overwrite any variables that it sets. If fn has released a channel, InOrg wakes
@@ -82,8 +89,7 @@ func (d *DB) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error) e
 }
 
 // InOrgAs is like InOrg, but for a principal's command. Its transaction starts by confirming the
-// principal. Commands that only write posts for an API key use InOrg instead. They are the most
-// frequent commands, and they create nothing that could act on its own later.
+// principal. See also InOrgToWrite.
 func (d *DB) InOrgAs(ctx context.Context, p tenancy.Principal, fn func(*Tx) error) error {
 	return d.InOrg(ctx, p.Org, func(tx *Tx) error {
 		if d.Authority != nil {
@@ -96,6 +102,17 @@ func (d *DB) InOrgAs(ctx context.Context, p tenancy.Principal, fn func(*Tx) erro
 		}
 		return fn(tx)
 	})
+}
+
+// InOrgToWrite is like InOrgAs for an agent and like InOrg for every other principal. Commands that
+// only write posts or hold slots use it. They are the most frequent commands, and they create
+// nothing that could act on its own later. An agent is confirmed anyway, so that nothing is written
+// once its grant has been revoked.
+func (d *DB) InOrgToWrite(ctx context.Context, p tenancy.Principal, fn func(*Tx) error) error {
+	if p.Via == tenancy.ViaAgent {
+		return d.InOrgAs(ctx, p, fn)
+	}
+	return d.InOrg(ctx, p.Org, fn)
 }
 
 // Auditor appends entries to organizations' audit logs.

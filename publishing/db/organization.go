@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,6 +34,21 @@ func OrganizationZone(ctx context.Context, d *DB, org tenancy.OrgID) (zone strin
 		b.Queue(organizationZone, org).QueryRow(func(row pgx.Row) error { return row.Scan(&zone) })
 	})
 	return zone, err
+}
+
+// OrganizationToday returns the current day in the organization's time zone, and when it ends. If
+// this server does not know the zone, it uses UTC. Example: 2027-03-01
+func OrganizationToday(ctx context.Context, tx *Tx, now time.Time) (day string, ends time.Time, err error) {
+	var name string
+	if err := tx.QueryRow(ctx, organizationZone, tx.Org).Scan(&name); err != nil {
+		return "", ends, err
+	}
+	zone, err := tenancy.LoadZone(name)
+	if err != nil {
+		zone = time.UTC
+	}
+	local := now.In(zone)
+	return local.Format(time.DateOnly), time.Date(local.Year(), local.Month(), local.Day()+1, 0, 0, 0, 0, zone), nil
 }
 
 // Quota returns the limits of an organization's plan. A nil Quota means no limits.

@@ -70,6 +70,7 @@ func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) 
 	if !ok {
 		return noFile(op)
 	}
+	ctx = pg.Whole(ctx) // posts on every channel use the library
 	var found []publishing.Medium
 	shared := false
 	err := s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {

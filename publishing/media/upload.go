@@ -12,6 +12,7 @@ import (
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
+	"crier/publishing/db"
 	"crier/publishing/file"
 	"crier/publishing/file/metadata"
 	mediastore "crier/publishing/media/store"
@@ -90,7 +91,7 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 		return publishing.Medium{}, errors.Join(err, s.deleteBlob(ctx, m))
 	}
 	m.Edits, m.Size = edits.Bytes(), m.Stored+edits.Grows()
-	stored, err := mediastore.SaveMedium(ctx, s.db, m, hash.Sum(nil), s.cfg.MaxStorage)
+	stored, err := s.saveRow(ctx, p, m, hash.Sum(nil))
 	if err != nil {
 		return publishing.Medium{}, s.unsaved(ctx, op, m, err)
 	}
@@ -103,17 +104,32 @@ func (s *Media) save(ctx context.Context, op string, p tenancy.Principal, u uplo
 	return stored, nil
 }
 
+// saveRow stores the row of a file. For an agent, it confirms the agent's grant in the transaction.
+// It writes no audit entry, because nothing uses the file yet.
+func (s *Media) saveRow(
+	ctx context.Context, p tenancy.Principal, m publishing.Medium, hash []byte,
+) (stored publishing.Medium, err error) {
+	if p.Via != tenancy.ViaAgent {
+		return mediastore.SaveMedium(ctx, s.db, m, hash, s.cfg.MaxStorage)
+	}
+	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) (err error) {
+		stored, err = mediastore.AddMedium(ctx, tx, m, hash, s.cfg.MaxStorage)
+		return err
+	})
+	return stored, err
+}
+
 // unsaved returns the fault for a file whose row may not have been inserted. If no row can refer to
 // the file's bytes, unsaved deletes them. Otherwise, it keeps them, because the row may exist and
 // other files may already share the bytes. If no row refers to them after all, CollectFiles deletes
 // them.
 func (s *Media) unsaved(ctx context.Context, op string, m publishing.Medium, err error) error {
-	failure := pg.Fault(op, err)
+	failure := db.Fault(op, err)
 	full := errors.Is(err, mediastore.ErrStorageFull)
 	if full {
 		failure = storageFull(op)
 	}
-	if full || pg.IsRolledBack(err) || pg.IsOrgBusy(err) {
+	if full || fault.KindOf(err) != fault.Internal || pg.IsRolledBack(err) || pg.IsOrgBusy(err) {
 		return errors.Join(failure, s.deleteBlob(ctx, m))
 	}
 	return failure

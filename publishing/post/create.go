@@ -27,7 +27,8 @@ import (
 //   - Quota, if the plan does not allow that many posts in the date's billing month
 //   - Conflict, if another request with the same key is still running, if an existing post cannot be
 //     replaced now, or if NoDuplicates is set and a channel already has the same text
-//   - Forbidden, if the principal may not override an approval
+//   - Forbidden, if the principal may not override an approval, or if it is an agent that may not
+//     queue posts, may change only drafts, or has queued as many posts today as it may
 //   - TooLarge, if the checks take longer than a request may take
 //   - Unavailable, if the database cannot be reached
 //
@@ -36,6 +37,11 @@ import (
 func (s *Posts) Create(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) (publishing.CreateResult, error) {
+	if cmd.Type == publishing.CreateNow || cmd.Type == publishing.CreateSchedule {
+		if err := publishing.MayQueue("publishing.CreatePosts", p); err != nil {
+			return publishing.CreateResult{}, err
+		}
+	}
 	if cmd.IdempotencyKey != "" {
 		leave, err := s.keys.enter(ctx, p.Org, cmd.IdempotencyKey)
 		if err != nil {
@@ -72,7 +78,7 @@ func (s *Posts) write(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
 ) (out publishing.CreateResult, due *time.Time, err error) {
 	var pictures []pictures.Key
-	err = s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error {
+	err = s.db.InOrgToWrite(ctx, p, func(tx *db.Tx) error {
 		out, due, pictures = publishing.CreateResult{}, nil, nil // fn may run again
 		quota, err := poststore.ReadPostQuota(ctx, tx, s.deps.Quota)
 		if err != nil {
@@ -137,6 +143,9 @@ func (s *Posts) write(
 				return err
 			}
 		}
+		if err := s.takeAllowance(ctx, tx, p, newlyQueued(plans)); err != nil {
+			return err
+		}
 		for _, pl := range plans {
 			if err := s.deps.Approvals.NotifyEnded(ctx, tx, pl.held.ended, contentChanged); err != nil {
 				return err
@@ -159,6 +168,16 @@ func (s *Posts) write(
 
 // errDryRun rolls back the transaction of a dry run.
 var errDryRun = errors.New("dry run")
+
+// newlyQueued returns how many threads are in the queue that were not in it before.
+func newlyQueued(plans []plan) (n int) {
+	for _, pl := range plans {
+		if pl.posts[0].State == publishing.StateQueue && (pl.old == nil || !queued(pl.old)) {
+			n++
+		}
+	}
+	return n
+}
 
 // rewrite replaces a plan's existing posts and ends any pending approval request for them. If the
 // posts were approved with different content, the approval ends too. In that case, the root becomes
@@ -250,7 +269,8 @@ type plan struct {
 }
 
 // makePlans determines what to write for each entry, and locks the posts to be replaced. It returns
-// Conflict if a post cannot be moved now. It returns Invalid in these cases:
+// Conflict if a post cannot be moved now, and Forbidden if the principal may not change a post. It
+// returns Invalid in these cases:
 //
 //   - An entry names an unknown post, or a post on another channel.
 //   - Two entries name the same post.
@@ -280,7 +300,7 @@ func makePlans(
 			out = append(out, plan{posts: build(p, cmd, e, root, group, stateOf(cmd.Type))})
 			continue
 		}
-		old, root, err := replaced(ctx, tx, e, group, cmd.Republish)
+		old, root, err := replaced(ctx, tx, p, e, group, cmd.Republish)
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 
 // Delete deletes a post's thread. Parts that have been published stay on the platform, and a post
 // that is being published at the moment may still appear there. It returns NotFound if there is no
-// such post.
+// such post, and Forbidden if the principal is an agent that may delete only drafts.
 //
 // If the post is repeated, only this occurrence is skipped. Delete tries to store the next
 // occurrence before it returns. If that fails, the sweep stores it later.
@@ -24,13 +24,16 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 		return publishing.NoPost(op)
 	}
 	var deleted []poststore.PostStatus
-	err := s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error {
+	err := s.db.InOrgToWrite(ctx, p, func(tx *db.Tx) error {
 		group, _, err := groupOf(ctx, tx, parsed)
 		if err != nil {
 			return err
 		}
-		deleted, err = s.deleteGroup(ctx, tx, p, group)
-		return err
+		deleted, err = s.deleteGroup(ctx, tx, op, p, group)
+		if err != nil {
+			return err
+		}
+		return mayDelete(ctx, tx, op, p, deleted)
 	})
 	if err != nil {
 		return db.PostFault(op, err)
@@ -41,14 +44,15 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 
 // DeleteGroup deletes all posts in a group. If the post is repeated, its series ends. The other
 // stored occurrences that have not ended yet are deleted too, and no further occurrences follow.
-// DeleteGroup returns NotFound if there is no such group.
+// DeleteGroup returns NotFound if there is no such group. It returns Forbidden if the principal is
+// an agent that may delete only drafts, and the group or its series has other posts to delete.
 func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error {
 	const op = "publishing.DeleteGroup"
 	parsed, ok := id.Parse[publishing.GroupTag](group)
 	if !ok {
 		return fault.New(fault.NotFound, op, "There is no such group of posts.")
 	}
-	err := s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error { return s.deleteSeries(ctx, tx, p, parsed) })
+	err := s.db.InOrgToWrite(ctx, p, func(tx *db.Tx) error { return s.deleteSeries(ctx, tx, op, p, parsed) })
 	if fault.Is(db.PostFault(op, err), fault.NotFound) {
 		return fault.New(fault.NotFound, op, "There is no such group of posts.")
 	}
@@ -59,16 +63,20 @@ func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group stri
 const postDeleted = "The post was deleted."
 
 // deleteGroup deletes a group's posts, ends any pending approval request for them, and returns each
-// post's previous state. It returns NotFound if the group has no posts.
+// post's previous state. It returns NotFound if the group has no posts, and Forbidden if the
+// principal may not delete them.
 func (s *Posts) deleteGroup(
-	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID,
+	ctx context.Context, tx *db.Tx, op string, p tenancy.Principal, group publishing.GroupID,
 ) ([]poststore.PostStatus, error) {
 	posts, err := poststore.LockGroup(ctx, tx, group)
 	if err != nil {
 		return nil, err
 	}
 	if len(posts) == 0 {
-		return nil, publishing.NoPost("publishing.deleteGroup")
+		return nil, publishing.NoPost(op)
+	}
+	if err := mayChange(op, p, posts); err != nil {
+		return nil, err
 	}
 	if err := s.deps.Approvals.VoidPending(ctx, tx, p, rootOf(posts).ID, postDeleted, false); err != nil {
 		return nil, err
@@ -92,20 +100,26 @@ func lockOrMaterialize(
 }
 
 func (s *Posts) deleteSeries(
-	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID,
+	ctx context.Context, tx *db.Tx, op string, p tenancy.Principal, group publishing.GroupID,
 ) error {
 	posts, err := lockOrMaterialize(ctx, tx, group)
 	if err != nil {
+		return err
+	}
+	if err := mayChange(op, p, posts); err != nil {
 		return err
 	}
 	for _, post := range posts {
 		if post.Series.IsZero() {
 			continue
 		}
+		if err := mayEndSeries(ctx, tx, op, p, post); err != nil {
+			return err
+		}
 		if err := poststore.EndSeries(ctx, tx, post.Series); err != nil {
 			return err
 		}
-		if err := s.deletePending(ctx, tx, p, post); err != nil {
+		if err := s.deletePending(ctx, tx, op, p, post); err != nil {
 			return err
 		}
 	}
@@ -121,14 +135,14 @@ func (s *Posts) deleteSeries(
 // deletePending deletes the other stored occurrences of a post's series, except those that have
 // ended.
 func (s *Posts) deletePending(
-	ctx context.Context, tx *db.Tx, p tenancy.Principal, of poststore.PostStatus,
+	ctx context.Context, tx *db.Tx, op string, p tenancy.Principal, of poststore.PostStatus,
 ) error {
 	groups, err := poststore.Pending(ctx, tx, of.Series, of.Occurrence)
 	if err != nil {
 		return err
 	}
 	for _, g := range groups {
-		if _, err := s.deleteGroup(ctx, tx, p, g); err != nil {
+		if _, err := s.deleteGroup(ctx, tx, op, p, g); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ type Config struct {
 	BaseURL string
 }
 
-// Deps holds the dependencies of New. Only Pictures and Quota are optional.
+// Deps holds the dependencies of New. Only Pictures, Quota and Allowance are optional.
 type Deps struct {
 	DB         *db.DB
 	Blobs      blob.Store
@@ -35,6 +35,8 @@ type Deps struct {
 	// that.
 	Pictures *pictures.Maker
 	// Quota limits the number of posts per organization. It is nil on an instance without plans.
-	Quota     db.Quota
+	Quota db.Quota
+	// Allowance limits the number of posts per agent and day. If it is nil, agents are not limited.
+	Allowance Allowance
 	Approvals Approvals
 }

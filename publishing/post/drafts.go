@@ -101,6 +101,12 @@ func (d *Drafts) Answer(
 			return nil, nil, problem
 		}
 	}
+	if schedule && problem == nil {
+		problem = s.takeApproved(ctx, tx, a.Approval)
+		if problem != nil && !fault.Is(problem, fault.Forbidden) {
+			return nil, nil, problem
+		}
+	}
 	if err := store(problem); err != nil {
 		return nil, nil, err
 	}

@@ -3,6 +3,8 @@ package post
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -106,7 +108,8 @@ type answer struct {
 }
 
 // storedAnswer returns the result that is already stored under a request's idempotency key. If the
-// request that stored the result was different, Mismatch is set in the result.
+// request that stored the result was different, Mismatch is set in the result. It returns Conflict
+// if that result is about channels that the principal may not see.
 func (s *Posts) storedAnswer(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) (out publishing.CreateResult, found bool, err error) {
@@ -119,6 +122,9 @@ func (s *Posts) storedAnswer(
 	if err := json.Unmarshal(r.Body, &answers); err != nil {
 		return publishing.CreateResult{}, false, pg.Fault(op, err)
 	}
+	if visible, err := s.showsAnswers(ctx, p, answers); err != nil || !visible {
+		return publishing.CreateResult{}, false, hiddenAnswer(op, r.Mismatch, err)
+	}
 	out = publishing.CreateResult{Replayed: true, Mismatch: r.Mismatch}
 	for _, a := range answers {
 		out.Created = append(out.Created, publishing.Created{
@@ -126,6 +132,30 @@ func (s *Posts) storedAnswer(
 		})
 	}
 	return out, true, nil
+}
+
+// showsAnswers reports whether the principal sees the channels of a stored result. Keys are unique in
+// the organization, so the result may be about channels that are hidden from the principal.
+func (s *Posts) showsAnswers(ctx context.Context, p tenancy.Principal, answers []answer) (bool, error) {
+	if !pg.IsNarrowed(ctx) {
+		return true, nil
+	}
+	channels := map[publishing.ChannelID]bool{}
+	for _, a := range answers {
+		channels[a.Channel] = true
+	}
+	n, err := poststore.CountChannels(ctx, s.db, p.Org, slices.Collect(maps.Keys(channels)))
+	return n == len(channels), err
+}
+
+// hiddenAnswer returns the error for a stored result that the principal may not see. If the request
+// is the one that stored the result, the request itself names hidden channels, and hiddenAnswer
+// returns nil: checking the request then reports them like channels that do not exist.
+func hiddenAnswer(op string, mismatch bool, err error) error {
+	if err != nil || !mismatch {
+		return pg.Fault(op, err)
+	}
+	return fault.New(fault.Conflict, op, "This Idempotency-Key has been used for another request; send another one.")
 }
 
 // remember stores the result under a request's idempotency key, in the transaction that writes the

@@ -3,10 +3,34 @@ package post
 import (
 	"context"
 
+	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
 	"crier/tenancy"
 )
+
+// Allowance limits how many posts an agent may queue per day.
+type Allowance interface {
+	// Take counts posts that an agent queues, and returns Forbidden if they exceed the limit of the
+	// agent's grant for that day. Nothing is counted then.
+	//
+	// Take is called in the transaction that queues the posts and runs as pg.Tenant in the
+	// principal's organization. If the transaction is rolled back, the posts are not counted. Take
+	// locks the count of the grant and the day until the transaction ends, so that parallel
+	// transactions together never exceed the limit. It must lock nothing else. The transaction has
+	// locked the organization (if its plan limits posts), channels and posts before, and locks only
+	// notifications afterward.
+	//
+	// The principal's Agent has the ID, Grant and Name. If a person's approval queues the post of an
+	// agent, the principal is the agent that requested the approval, and its Agent.Limits is nil.
+	// Take must therefore read the limit from the stored grant. It returns nil if the grant has no
+	// limit or no longer exists.
+	//
+	// posts is the number of threads, and at least 1. day is the current day in the organization's
+	// time zone. Example: 2027-03-01. The message of the fault is one sentence with the limit and
+	// the day; the caller adds when the day ends. Take returns Postgres errors unchanged.
+	Take(ctx context.Context, q pg.Querier, p tenancy.Principal, posts int, day string) error
+}
 
 // Approvals gives access to approval requests and to approvals in force. Changes to posts affect
 // both. Methods that take a transaction return its Postgres errors.

@@ -70,8 +70,9 @@ func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) (
 // SetRelease stores the id that a published post has on its platform. Example:
 // at://did:plc:abc/app.bsky.feed.post/3k...
 //
-// It returns NotFound if the post does not exist, and Invalid if the id cannot be stored. It
-// returns Conflict if the post already has an id, is scheduled, or is being published.
+// It returns NotFound if the post does not exist, Invalid if the id cannot be stored, and Forbidden
+// if the principal is an agent that may change only drafts. It returns Conflict if the post already
+// has an id, is scheduled, or is being published.
 //
 // It writes no audit entry, because the change is recorded in the post's timeline.
 func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, release string) error {
@@ -89,6 +90,9 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 	err := s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
 		r, err := poststore.LockRelease(ctx, tx, parsed)
 		if err != nil {
+			return err
+		}
+		if err := publishing.MayChange(op, p, r.State); err != nil {
 			return err
 		}
 		if !isReleaseSettable(r.State, r.ReleaseID) {

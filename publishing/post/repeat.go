@@ -46,6 +46,12 @@ func (s *Posts) repeat(
 		if err != nil {
 			return err
 		}
+		if publishing.MustAsk(p) { // nobody has approved the occurrences that would follow the draft
+			if err := poststore.MarkTemplate(ctx, tx, root.ID, poststore.TemplateHeld); err != nil {
+				return err
+			}
+			continue
+		}
 		if !pl.needsApproval && (!marked || root.State == publishing.StateQueue) {
 			continue
 		}
@@ -81,7 +87,7 @@ func (s *Posts) replaceSeries(
 			return entryFault(e, "This is not the next occurrence of a repeated post: omit inter to change "+
 				"only this one, or change the next one to change all that follow.")
 		}
-		if err := s.deletePending(ctx, tx, p, old); err != nil {
+		if err := s.deletePending(ctx, tx, "publishing.CreatePosts", p, old); err != nil {
 			return err
 		}
 	}

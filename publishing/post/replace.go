@@ -8,6 +8,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/db"
 	poststore "crier/publishing/post/store"
+	"crier/tenancy"
 )
 
 // existing returns the group of posts that an entry replaces. The entry refers to the group by its
@@ -63,26 +64,29 @@ func existing(
 }
 
 // replaced locks the posts that an entry replaces. It returns these posts and their root. It
-// returns Conflict if the posts cannot be moved, and Invalid if they belong to another channel or
-// no longer exist.
+// returns Forbidden if the principal may not change them, Conflict if they cannot be moved, and
+// Invalid if they belong to another channel or no longer exist.
 func replaced(
-	ctx context.Context, tx *db.Tx, e checked, group publishing.GroupID, republish bool,
+	ctx context.Context, tx *db.Tx, p tenancy.Principal, e checked, group publishing.GroupID, republish bool,
 ) (old []poststore.PostStatus, root poststore.PostStatus, err error) {
 	old, err = poststore.LockGroup(ctx, tx, group)
 	if err != nil {
 		return nil, root, err
 	}
+	if err := mayChange("publishing.CreatePosts", p, old); err != nil {
+		return nil, root, err
+	}
 	if err := movable(old, publishing.StateQueue, republish); err != nil {
 		return nil, root, err
 	}
-	for _, p := range old {
-		if !p.After.IsZero() {
+	for _, status := range old {
+		if !status.After.IsZero() {
 			continue
 		}
-		if p.Channel != e.channel.ID {
+		if status.Channel != e.channel.ID {
 			return nil, root, entryFault(e, "The group belongs to a post of another channel.")
 		}
-		return old, p, nil
+		return old, status, nil
 	}
 	return nil, root, entryFault(e, "The post no longer exists.")
 }

@@ -19,8 +19,8 @@ import (
 // keep their states, with one exception: unless cmd overrides the approval, approved posts in the
 // queue become drafts.
 //
-// It returns NotFound if the post does not exist, and Forbidden if the principal may not override
-// the approval. It returns Invalid if the post is queued and its new settings violate the
+// It returns NotFound if the post does not exist. It returns Forbidden if the principal may not
+// override the approval, or is an agent that may change only drafts. It returns Invalid if the post is queued and its new settings violate the
 // platform's rules. It returns Conflict if the post is being published, has been published, or may
 // have been published.
 func (s *Posts) ChangeSettings(
@@ -45,7 +45,7 @@ func (s *Posts) ChangeSettings(
 	}
 	entry.settings = settingsFor(entry.channel, cmd.Settings)
 	problems, _ := s.checker.channelRules(ctx, entry)
-	err = s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error {
+	err = s.db.InOrgToWrite(ctx, p, func(tx *db.Tx) error {
 		quota, err := poststore.ReadPostQuota(ctx, tx, s.deps.Quota)
 		if err != nil {
 			return err
@@ -60,6 +60,9 @@ func (s *Posts) ChangeSettings(
 		}
 		if len(posts) == 0 {
 			return publishing.NoPost(op)
+		}
+		if err := mayChange(op, p, posts); err != nil {
+			return err
 		}
 		if err := movable(posts, publishing.StateQueue, false); err != nil {
 			return err

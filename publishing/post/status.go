@@ -26,7 +26,9 @@ import (
 //   - The post's content differs from the approved content, and Override is not set.
 //   - An approval request is pending, and the principal is not an administrator.
 //
-// It returns Forbidden if Override is set but the principal may not override the approval.
+// It returns Forbidden if Override is set but the principal may not override the approval. It also
+// returns Forbidden if the principal is an agent that may not queue posts, may change only drafts,
+// or has queued as many posts today as it may.
 func (s *Posts) ChangeStatus(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeStatus,
 ) (publishing.StatusChanged, error) {
@@ -44,6 +46,9 @@ func (s *Posts) ChangeStatus(
 	}
 	var entry checked
 	if cmd.To == publishing.CreateSchedule {
+		if err := publishing.MayQueue(op, p); err != nil {
+			return out, err
+		}
 		out.State = publishing.StateQueue
 		detail, err := s.recheck(ctx, p, post)
 		if err != nil {
@@ -53,7 +58,7 @@ func (s *Posts) ChangeStatus(
 	}
 	var due *time.Time
 	var pictures []pictures.Key
-	err := s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error {
+	err := s.db.InOrgToWrite(ctx, p, func(tx *db.Tx) error {
 		m, err := s.move(ctx, tx, p, parsed, out.State, cmd)
 		if err != nil {
 			return err
@@ -90,7 +95,8 @@ type movement struct {
 // approval request ends.
 //
 // It returns NotFound if the post no longer exists. It returns Invalid if the post's channel or one
-// of its files no longer exists, and Quota if the plan allows no more posts. It returns Conflict if
+// of its files no longer exists, Quota if the plan allows no more posts, and Forbidden if the
+// principal is an agent that may not do this. It returns Conflict if
 // the post's state does not allow the move, or if the principal may not make it because of the
 // approval.
 func (s *Posts) move(
@@ -125,6 +131,9 @@ func (s *Posts) move(
 	}
 	if there == 0 {
 		return out, publishing.Disconnected(op)
+	}
+	if err := mayChange(op, p, posts); err != nil {
+		return out, err
 	}
 	out.root = rootOf(posts).ID
 	at := s.goesOut(rootOf(posts).PublishDate)
@@ -161,6 +170,11 @@ func (s *Posts) move(
 	out.due, err = poststore.Move(ctx, tx, posts, to, keepUnknown, publishing.ActorOf(p))
 	if err != nil {
 		return out, err
+	}
+	if to == publishing.StateQueue {
+		if err := s.takeAllowance(ctx, tx, p, 1); err != nil {
+			return out, err
+		}
 	}
 	return out, quota.Check(ctx, op, at, before)
 }

@@ -14,8 +14,16 @@ import (
 // TakenMinutes implements slot.Posts.
 func (s *Posts) TakenMinutes(
 	ctx context.Context, tx *db.Tx, channel publishing.ChannelID, from, until time.Time,
-) (publishing.TakenMinutes, error) {
-	taken, err := poststore.TakenMinutes(ctx, tx, channel, from, until)
+) (taken publishing.TakenMinutes, err error) {
+	read := func(ctx context.Context) (err error) {
+		taken, err = poststore.TakenMinutes(ctx, tx, channel, from, until)
+		return err
+	}
+	if channel.IsZero() { // posts of every channel take the time, those of hidden channels too
+		err = tx.Whole(ctx, read)
+	} else {
+		err = read(ctx)
+	}
 	if errors.Is(err, poststore.ErrTooMuch) {
 		return nil, fault.New(fault.Conflict, "publishing.FindSlot",
 			"There are too many repeated posts to find a free posting time; end some of them.")

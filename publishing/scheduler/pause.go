@@ -5,6 +5,7 @@ import (
 
 	"crier/platform/fault"
 	"crier/platform/id"
+	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
 	schedulerstore "crier/publishing/scheduler/store"
@@ -32,9 +33,9 @@ func NewQueue(cfg Config, deps Deps) *Queue {
 // transactions. If ctx ends before they are done, the pause stays in force and the next call
 // continues.
 //
-// Only a principal who manages the organization may pause or resume the whole organization; for
-// anyone else, Pause returns Forbidden. It returns NotFound if the customer or channel does not
-// exist.
+// Only a principal who manages the organization and sees all of its channels may pause or resume the
+// whole organization; for anyone else, Pause returns Forbidden. It returns NotFound if the customer
+// or channel does not exist, or if the principal does not see all channels of the customer.
 //
 // setPause appends the audit entry.
 func (s *Queue) Pause(
@@ -44,8 +45,9 @@ func (s *Queue) Pause(
 	if err := cmd.Validate(); err != nil {
 		return out, err
 	}
-	if cmd.Scope == publishing.PauseOrganization && !p.Role.Manages() {
-		return out, fault.New(fault.Forbidden, op, "Only an administrator may pause the whole organization.")
+	if cmd.Scope == publishing.PauseOrganization && (!p.Role.Manages() || pg.IsNarrowed(ctx)) {
+		return out, fault.New(fault.Forbidden, op, "Only an administrator with access to all channels may pause the "+
+			"whole organization.")
 	}
 	subject, found := subjectOf(p, cmd)
 	if !found {

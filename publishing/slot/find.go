@@ -41,7 +41,7 @@ func (s *Slots) find(
 	ctx context.Context, p tenancy.Principal, channel publishing.ChannelID,
 ) (at time.Time, err error) {
 	const op = "publishing.FindSlot"
-	err = s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error {
+	err = s.db.InOrgToWrite(ctx, p, func(tx *db.Tx) error {
 		stored, now, err := slotstore.Lock(ctx, tx, channel)
 		if err != nil {
 			return err

@@ -35,7 +35,9 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// Webhooks manages organizations' webhook endpoints. It is safe for concurrent use.
+// Webhooks manages organizations' webhook endpoints. It is safe for concurrent use. Its methods
+// return Forbidden for agents: an endpoint receives events about every channel and continues to
+// receive them after the agent's grant has ended.
 type Webhooks struct {
 	cfg    Config
 	deps   Deps
@@ -52,12 +54,20 @@ func NewWebhooks(cfg Config, deps Deps) *Webhooks {
 
 // List returns the organization's endpoints, oldest first.
 func (s *Webhooks) List(ctx context.Context, p tenancy.Principal) ([]publishing.WebhookRecord, error) {
+	const op = "publishing.ListWebhooks"
+	if err := noAgent(op, p); err != nil {
+		return nil, err
+	}
 	out, err := webhookstore.Webhooks(ctx, s.db, p.Org)
 	now := s.deps.Clock.Now()
 	for i := range out {
 		out[i].PreviousUntil = out[i].StillSign(now)
 	}
-	return out, pg.Fault("publishing.ListWebhooks", err)
+	return out, pg.Fault(op, err)
+}
+
+func noAgent(op string, p tenancy.Principal) error {
+	return publishing.NoAgent(op, p, "see or change webhooks")
 }
 
 // Create creates an endpoint and returns it with its secret, which is not shown again. It returns
@@ -67,6 +77,9 @@ func (s *Webhooks) Create(
 	ctx context.Context, p tenancy.Principal, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, shown string, err error) {
 	const op = "publishing.CreateWebhook"
+	if err := noAgent(op, p); err != nil {
+		return w, "", err
+	}
 	cmd = cmd.Pasted()
 	if err := cmd.Validate(true, s.client.IsOpen); err != nil {
 		return w, "", err
@@ -193,6 +206,9 @@ func (s *Webhooks) Update(
 	ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, err error) {
 	const op = "publishing.UpdateWebhook"
+	if err := noAgent(op, p); err != nil {
+		return w, err
+	}
 	cmd = cmd.Pasted()
 	if err := cmd.Validate(false, s.client.IsOpen); err != nil {
 		return w, err
@@ -266,6 +282,9 @@ func (s *Webhooks) change(
 	ctx context.Context, p tenancy.Principal, op, webhook string,
 	fn func(tx *db.Tx, w publishing.Webhook) error,
 ) error {
+	if err := noAgent(op, p); err != nil {
+		return err
+	}
 	parsed, ok := id.Parse[publishing.WebhookTag](webhook)
 	if !ok {
 		return noWebhook(op)
@@ -324,6 +343,9 @@ func (s *Webhooks) RotateSecret(
 	ctx context.Context, p tenancy.Principal, webhook string, given *string,
 ) (w publishing.Webhook, shown string, err error) {
 	const op = "publishing.RotateWebhookSecret"
+	if err := noAgent(op, p); err != nil {
+		return w, "", err
+	}
 	if err := (publishing.SetWebhook{Secret: given}).Validate(false, s.client.IsOpen); err != nil {
 		return w, "", err
 	}
@@ -345,6 +367,9 @@ func (s *Webhooks) Deliveries(
 	ctx context.Context, p tenancy.Principal, webhook string, q publishing.ListDeliveries,
 ) ([]publishing.Delivery, error) {
 	const op = "publishing.ListDeliveries"
+	if err := noAgent(op, p); err != nil {
+		return nil, err
+	}
 	parsed, ok := id.Parse[publishing.WebhookTag](webhook)
 	if !ok {
 		return nil, noWebhook(op)
@@ -419,6 +444,9 @@ func (s *Webhooks) Test(
 func (s *Webhooks) TryURL(
 	ctx context.Context, p tenancy.Principal, address string, body []byte,
 ) (status int, problem string, err error) {
+	if err := noAgent("publishing.TryWebhook", p); err != nil {
+		return 0, "", err
+	}
 	address = paste.Line(address)
 	if err := publishing.WebhookURL(address, s.client.IsOpen); err != nil {
 		return 0, "", err

@@ -56,7 +56,10 @@ type value struct {
 }
 
 // event is one event of a timeline.
-type event struct{ Event, Node, By, Reason string }
+type event struct {
+	Event, Node, Reason string
+	By                  struct{ Kind, ID, Name string }
+}
 
 // values returns the parts of a post.
 func (r record) values() []value { return r.Posts[0].Value }

@@ -127,7 +127,7 @@ func TestNow_NeedsNoSweep(t *testing.T) {
 		t.Fatalf("the timeline has %v, want %v", got, want)
 	}
 	for i, e := range full.Timeline {
-		if byPerson := i <= 2; e.Node == "" || (e.By != "") != byPerson {
+		if byPerson := i <= 2; e.Node == "" || (e.By.Kind == "key" && e.By.ID != "" && e.By.Name != "") != byPerson {
 			t.Errorf("event %d is %+v, want a node, and an author only of the first three", i, e)
 		}
 		if i == 4 && e.Reason != "part 1" {

@@ -116,7 +116,9 @@ func fullShape(t *testing.T, a answer) {
 		t.Errorf("the timeline is empty, want at least one event: %v", a)
 	}
 	for _, e := range timeline {
-		members(t, e, "at", "event", "node?", "by?", "reason?")
+		if by, ok := members(t, e, "at", "event", "node?", "by?", "reason?")["by"]; ok {
+			members(t, by, "kind", "id", "name", "for?")
+		}
 	}
 	members(t, v["approval"], "status")
 }

@@ -59,6 +59,7 @@ type Deps struct {
 	Log         *slog.Logger
 	Pictures    *pictures.Maker
 	Quota       db.Quota
+	Allowance   post.Allowance
 	ReviewMails *jobs.Queue
 }
 
@@ -142,7 +143,7 @@ func (d Deps) Slots(cfg Config) *slot.Slots { return slot.New(d.DB, d.Clock, d.P
 func (d Deps) post() post.Deps {
 	return post.Deps{
 		DB: d.DB, Blobs: d.Blobs, Connectors: d.Connectors, Access: d.Access, Clock: d.Clock, Waker: d.Waker,
-		Log: d.Log, Pictures: d.Pictures, Quota: d.Quota, Approvals: d.requests(),
+		Log: d.Log, Pictures: d.Pictures, Quota: d.Quota, Allowance: d.Allowance, Approvals: d.requests(),
 	}
 }
 
@@ -204,6 +205,9 @@ func (d Deps) Webhooks(cfg Config) *webhook.Webhooks {
 		DB: d.DB, Keyring: d.Keyring, Clock: d.Clock, Log: d.Log, Quota: d.Quota,
 	})
 }
+
+// Notifications returns the use cases of the bell, without muted kinds.
+func (d Deps) Notifications() *notification.Notifications { return d.bell() }
 
 func (d Deps) bell() *notification.Notifications {
 	return notification.NewNotifications(notification.Deps{

@@ -91,6 +91,10 @@ func approvalQuestions(s *publishingdb.DB) map[string]question {
 			marked, err := poststore.TemplateMarked(t.Context(), tx, th.post.ID)
 			return !marked, err
 		}),
+		"post.IsSeriesHeld": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			_, err := poststore.IsSeriesHeld(t.Context(), tx, th.series())
+			return false, err
+		}),
 		"approval.ApprovalInForce": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
 			_, err := approvalstore.ApprovalInForce(t.Context(), tx, th.post.ID)
 			return false, err

@@ -277,6 +277,16 @@ func channelQuestions(s *publishingdb.DB) map[string]question {
 			k, err := poststore.Lookup(t.Context(), s, m.org, []publishing.ChannelID{th.channel.ID}, []publishing.MediaID{th.medium.ID}, []string{th.medium.Key})
 			return err == nil && len(k.Channels) == 0 && len(k.Media) == 0
 		},
+		"media.AddMedium": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
+			stolen := th.medium
+			stolen.ID, stolen.Key = id.New[publishing.MediaTag](), id.New[publishing.MediaTag]().String()
+			_, err := mediastore.AddMedium(t.Context(), tx, stolen, nil, 0)
+			return false, err
+		}),
+		"post.CountChannels": func(t *testing.T, m, th tenantFixture) bool {
+			n, err := poststore.CountChannels(t.Context(), s, m.org, []publishing.ChannelID{th.channel.ID})
+			return err == nil && n == 0
+		},
 		"scheduler.Pause": inOrg(s, func(t *testing.T, tx *publishingdb.Tx, th tenantFixture) (bool, error) {
 			known, err := schedulerstore.Pause(t.Context(), tx, publishing.PauseChannel, th.channel.ID, "me")
 			return !known, err

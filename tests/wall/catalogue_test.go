@@ -68,6 +68,39 @@ var unscoped = map[string]string{
 	"organization_pkey":        "the organization itself",
 }
 
+// narrowed maps each tenant table with a policy for narrowed transactions to what its condition must
+// contain.
+var narrowed = map[string]string{
+	"channel": "app.customers", "customer": "narrowed_customers()",
+	"post": "narrowed_channels()", "series": "narrowed_channels()", "channel_queue": "narrowed_channels()",
+	"incident_event": "narrowed_channels()", "notification": "narrowed_channels()", "notification_posts": "narrowed_channels()",
+	"insight": "narrowed_channels()", "connect_state": "narrowed_channels()", "pause": "narrowed_channels()",
+	"part": "narrowed_post(post_id)", "publication": "narrowed_post(post_id)", "post_event": "narrowed_post(post_id)",
+	"approval": "narrowed_post(post_id)", "webhook_event": "narrowed_post(post_id)", "webhook_delivery": "narrowed_post(post_id)",
+	"attachment": "narrowed_part(part_id)", "insight_day": "narrowed_insight(subject)",
+	"audit": "app.channels",
+}
+
+// whole maps each tenant table that a narrowed transaction sees whole to the reason.
+var whole = map[string]string{
+	"organization":      "shows no channel",
+	"member":            "shows no channel",
+	"invitation":        "shows no channel",
+	"invitation_link":   "shows no channel",
+	"api_key":           "shows no channel",
+	"platform_app":      "shows no channel",
+	"media":             "the library of the whole organization",
+	"derived_picture":   "as media",
+	"tag":               "labels of the whole organization",
+	"idempotency":       "keys are unique in the organization; post.Create checks what it shows",
+	"slot_hold":         "no two calls get the same slot; never shown",
+	"republished":       "counts for the plan; never shown",
+	"webhook":           "the triggers on post must see every endpoint; agents may not read endpoints",
+	"webhook_old_key":   "secrets; never shown",
+	"notification_read": "a time",
+	"notification_seen": "ids of notifications that the person has seen",
+}
+
 const setting = `nullif(current_setting('app.org_id'::text, true), ''::text)`
 
 // querier is a connection or a transaction.
@@ -147,8 +180,11 @@ func readPolicy(ctx context.Context, c *pgx.Conn, table, condition string, add f
 
 func policies(ctx context.Context, c *pgx.Conn, table, column string, add func(string, ...any)) error {
 	rows, err := textRows(ctx, c, `select lower(coalesce(qual, '')), lower(coalesce(with_check, '')), cmd from pg_policies
-		where schemaname = 'public' and tablename = $1 and roles && '{crier_tenant,public}'`, table)
+		where schemaname = 'public' and tablename = $1 and roles && '{crier_tenant,public}' and policyname <> 'narrow'`, table)
 	if err != nil {
+		return err
+	}
+	if err := narrowPolicy(ctx, c, table, add); err != nil {
 		return err
 	}
 	if len(rows) != 1 {
@@ -168,6 +204,39 @@ func policies(ctx context.Context, c *pgx.Conn, table, column string, add func(s
 		add("column %s.%s may be null", table, column)
 	}
 	return err
+}
+
+// narrowPolicy reports each fault in the policy that hides rows of a table from narrowed transactions.
+func narrowPolicy(ctx context.Context, c *pgx.Conn, table string, add func(string, ...any)) error {
+	rows, err := textRows(ctx, c, `select regexp_replace(lower(coalesce(qual, '')), '\s+', ' ', 'g'), coalesce(with_check, ''), cmd, permissive, roles::text
+		from pg_policies where schemaname = 'public' and tablename = $1 and policyname = 'narrow'`, table)
+	if err != nil {
+		return err
+	}
+	condition, some := narrowed[table]
+	_, none := whole[table]
+	switch {
+	case some == none:
+		add("table %s must be in one of the lists for narrowed transactions", table)
+		return nil
+	case none && len(rows) > 0:
+		add("table %s has a policy for narrowed transactions, and is listed as whole", table)
+		return nil
+	case none:
+		return nil
+	case len(rows) != 1:
+		add("table %s has %d policies for narrowed transactions, not one", table, len(rows))
+		return nil
+	}
+	p := rows[0]
+	if p[3] != "RESTRICTIVE" || p[4] != "{crier_tenant}" || p[1] != "" || p[2] != "ALL" && table != "audit" {
+		add("the policy of %s for narrowed transactions is %v", table, p[1:])
+	}
+	if !strings.Contains(p[0], condition) || !strings.Contains(p[0], "current_setting('app.channels'::text, true)") ||
+		table != "audit" && !strings.HasSuffix(p[0], "is not null)") {
+		add("the condition of %s for narrowed transactions is %s", table, p[0])
+	}
+	return nil
 }
 
 // keys reports unique and foreign keys of tenant tables that do not begin with the organization.
@@ -256,6 +325,21 @@ func TestWallFaults_ReportsEachFault(t *testing.T) {
 		"a policy that allows everything": {
 			sql:  `drop policy tenant on part; create policy tenant on part to crier_tenant using (true) with check (true)`,
 			want: "policy of part is not the wall's",
+		},
+		"a table that narrowed transactions see whole": {
+			sql: `drop policy narrow on part`, want: "table part has 0 policies for narrowed transactions",
+		},
+		"a policy that widens": {
+			sql:  `drop policy narrow on part; create policy narrow on part to crier_tenant using (true)`,
+			want: "policy of part for narrowed transactions is",
+		},
+		"a policy that hides nothing": {
+			sql:  `drop policy narrow on part; create policy narrow on part as restrictive to crier_tenant using (true)`,
+			want: "condition of part for narrowed transactions is",
+		},
+		"a table that nobody decided about": {
+			sql:  `create table stray (org_id uuid not null)`,
+			want: "table stray must be in one of the lists for narrowed transactions",
 		},
 		"a second policy for tenants": {sql: `create policy more on part to crier_tenant using (true)`, want: "table part has 2 policies"},
 		"a policy with an alternative": {sql: `drop policy tenant on part; create policy tenant on part to crier_tenant

@@ -328,6 +328,7 @@ var crossing = map[string]string{
 	"tenancy/db.AuditIn":                      "covered by tenancy/db.Audit",
 	"channel.Connect":                         "covered by channel.ConnectChannel",
 	"db.LockOrganization":                     "it locks the organization of its transaction",
+	"db.OrganizationToday":                    "it reads the zone of the organization of its transaction",
 	"channel.CountChannels":                   "returns a number of rows that channel.Channels is asked for",
 	"webhook.CountWebhooks":                   "returns a number of rows that webhook.Webhooks is asked for",
 	"approval.LockReviewMails":                "locks the organization of the transaction",

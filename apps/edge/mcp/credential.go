@@ -51,9 +51,7 @@ func (a *API) AuthenticateAgain(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	info := request.From(c.Context())
-	p.From = info.From
-	info.Principal = p
+	request.ActFor(c, p)
 	return nil
 }
 

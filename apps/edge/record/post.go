@@ -131,7 +131,7 @@ type Happening struct {
 	At     string  `json:"at" format:"date-time" doc:"When the event happened."`
 	Event  string  `json:"event"`
 	Node   *string `json:"node,omitempty" doc:"The process that caused the event; absent if unknown."`
-	By     *string `json:"by,omitempty" doc:"What caused the event: a type, such as key or person, followed by an id. Absent if the service itself caused the event."`
+	By     *Actor  `json:"by,omitempty"` // never null; see TransformSchema
 	Reason *string `json:"reason,omitempty" doc:"The reason, in one sentence; absent if there is nothing to add."`
 }
 
@@ -254,7 +254,7 @@ func (b Base) Detail(d publishing.PostDetail, format string) Detail {
 	}
 	for _, e := range d.Events {
 		out.Timeline = append(out.Timeline, Happening{
-			At: FormatTime(e.At), Event: string(e.Kind), Node: e.Node, By: e.By, Reason: e.Reason,
+			At: FormatTime(e.At), Event: string(e.Kind), Node: e.Node, By: actorOf(e.Actor()), Reason: e.Reason,
 		})
 	}
 	return out

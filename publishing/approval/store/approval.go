@@ -31,6 +31,9 @@ type approvalRow struct {
 	Person        tenancy.PersonID          `db:"requested_by"`
 	Key           tenancy.KeyID             `db:"requested_key"`
 	Impersonator  tenancy.PersonID          `db:"requested_behind"`
+	Agent         tenancy.AgentID           `db:"requested_agent"`
+	Grant         tenancy.GrantID           `db:"requested_grant"`
+	AgentName     string                    `db:"agent_name"`
 	// PersonEmail is null for a former member, because the row-level security policy of the person
 	// table hides former members.
 	PersonEmail  *string   `db:"person_email" sql:"(select u.email from person u where u.id = a.requested_by)"`
@@ -148,8 +151,9 @@ func ApprovalOf(ctx context.Context, tx *db.Tx, post publishing.PostID) (publish
 
 const approvalInsert = `-- publishing.ApprovalInsert
 insert into approval (org_id, id, post_id, token_hash, sealed_token, auto_schedule, note, reviewer_email, requested_by,
-  requested_key, requested_behind, requested_at, expires_at, remind_at, reviewer_people)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+  requested_key, requested_behind, requested_at, expires_at, remind_at, reviewer_people, requested_agent, requested_grant,
+  agent_name)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 
 // AddApproval inserts a request. It also stores the request's sealed secret, the hash of the
 // emailed link's token, and the members to whom the link is emailed. It returns ErrApprovalPending
@@ -159,7 +163,8 @@ func AddApproval(
 	reviewers []tenancy.PersonID,
 ) error {
 	_, err := tx.Exec(ctx, approvalInsert, tx.Org, a.ID, a.Post, hash, sealed, a.AutoSchedule, a.Note, a.ReviewerEmail,
-		a.Person, a.Key, a.Impersonator, a.RequestedAt, a.ExpiresAt, remind, db.UUIDs(reviewers))
+		a.Person, a.Key, a.Impersonator, a.RequestedAt, a.ExpiresAt, remind, db.UUIDs(reviewers), a.Agent, a.Grant,
+		a.AgentName)
 	if pg.IsUnique(err, approvalPendingIndex) {
 		return ErrApprovalPending
 	}

@@ -58,11 +58,28 @@ func SaveMedium(
 	ctx context.Context, d *db.DB, m publishing.Medium, hash []byte, most int64,
 ) (publishing.Medium, error) {
 	var blobs []string
-	err := d.WriteOrg(ctx, m.Org.UUID(), func(b *pgx.Batch) {
-		b.Queue(mediaShare, m.Org.String())
-		b.Queue(mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height, m.DurationMS,
-			m.OriginalName, hash, m.CreatedAt, most, m.Blob, m.Stored, m.Edits).Query(db.Into(&blobs, pgx.RowTo[string]))
-	})
+	err := d.WriteOrg(ctx, m.Org.UUID(), func(b *pgx.Batch) { queueMedium(b, m, hash, most, &blobs) })
+	return saved(m, blobs, err)
+}
+
+// AddMedium is like SaveMedium, but runs in the given transaction.
+func AddMedium(
+	ctx context.Context, tx *db.Tx, m publishing.Medium, hash []byte, most int64,
+) (publishing.Medium, error) {
+	var blobs []string
+	b := &pgx.Batch{}
+	queueMedium(b, m, hash, most, &blobs)
+	err := tx.SendBatch(ctx, b).Close()
+	return saved(m, blobs, err)
+}
+
+func queueMedium(b *pgx.Batch, m publishing.Medium, hash []byte, most int64, blobs *[]string) {
+	b.Queue(mediaShare, m.Org.String())
+	b.Queue(mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height, m.DurationMS,
+		m.OriginalName, hash, m.CreatedAt, most, m.Blob, m.Stored, m.Edits).Query(db.Into(blobs, pgx.RowTo[string]))
+}
+
+func saved(m publishing.Medium, blobs []string, err error) (publishing.Medium, error) {
 	if err != nil {
 		return publishing.Medium{}, err
 	}

@@ -243,14 +243,16 @@ select pg_advisory_xact_lock(hashtextextended('incidents/' || $1, 0))`
 // AddNotification inserts a notification with SaveIncidents and adjusts its LastAt with
 // ActivityTime. It first waits for any transaction that is counting the organization's events or
 // adding a notification.
-func AddNotification(ctx context.Context, tx *db.Tx, n publishing.Notification) (err error) {
+func AddNotification(ctx context.Context, tx *db.Tx, n publishing.Notification) error {
 	if _, err := tx.Exec(ctx, incidentsLock, tx.Org.String()); err != nil {
 		return err
 	}
-	if n.LastAt, err = ActivityTime(ctx, tx, n.LastAt); err != nil {
-		return err
-	}
-	return SaveIncidents(ctx, tx, IncidentChanges{Begun: []publishing.Notification{n}})
+	return tx.Whole(ctx, func(ctx context.Context) (err error) {
+		if n.LastAt, err = ActivityTime(ctx, tx, n.LastAt); err != nil {
+			return err
+		}
+		return SaveIncidents(ctx, tx, IncidentChanges{Begun: []publishing.Notification{n}})
+	})
 }
 
 func queuePublished(tx *db.Tx, b *pgx.Batch, list []ChannelPosts) {

@@ -143,6 +143,18 @@ func TemplateMarked(ctx context.Context, tx *db.Tx, root publishing.PostID) (mar
 	return marked, tx.QueryRow(ctx, templateMarked, root).Scan(&marked)
 }
 
+const seriesHeld = `-- publishing.SeriesHeld
+select s.stopped_at is not null or exists (
+  select from post t where t.org_id = s.org_id and t.group_id = s.template and t.approved = '\x')
+from series s where s.id = $1`
+
+// IsSeriesHeld reports whether the series queues no further occurrences by itself: it has stopped,
+// or its template waits for approval, so that later occurrences become drafts. It returns
+// pgx.ErrNoRows if the series does not exist.
+func IsSeriesHeld(ctx context.Context, tx *db.Tx, series publishing.SeriesID) (held bool, err error) {
+	return held, tx.QueryRow(ctx, seriesHeld, series).Scan(&held)
+}
+
 const templateApproved = `-- publishing.TemplateApproved
 select p.id, p.approved from post p where p.group_id = $1`
 

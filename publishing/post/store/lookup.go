@@ -15,6 +15,20 @@ select ` + db.ChannelColumns + `
 from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id
 where c.deleted_at is null and c.id = any($1)`
 
+const channelsVisible = `-- publishing.ChannelsVisible
+select count(*) from channel c where c.id = any ($1)`
+
+// CountChannels returns how many of the given channels exist and are visible, disconnected ones
+// included. It returns pg.ErrOrgBusy or any Postgres error.
+func CountChannels(
+	ctx context.Context, d *db.DB, org tenancy.OrgID, channels []publishing.ChannelID,
+) (n int, err error) {
+	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(channelsVisible, db.UUIDs(channels)).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+	})
+	return n, err
+}
+
 // Known holds the channels and media that are named by a create command and exist.
 type Known struct {
 	Channels []publishing.Channel

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/db"
 )
@@ -144,8 +145,13 @@ from post p left join lateral (
   where x.org_id = p.org_id and x.post_id = p.id and x.number = p.republish) x on true
 where p.group_id = $1 and p.deleted_at is null order by p.id`
 
+const groupSize = `-- publishing.GroupSize
+select count(*) from post p where p.group_id = $1 and p.deleted_at is null`
+
 // LockGroup locks a group's posts until the transaction ends. It returns the posts ordered by id,
-// without deleted posts. If there is no such group, it returns no posts.
+// without deleted posts. If there is no such group, it returns no posts. It also returns none if the
+// transaction is narrowed and some of the group's posts are hidden, so that no group is changed in
+// part.
 //
 // If another transaction holds a lock on one of the posts for too long, LockGroup returns a
 // Postgres error for which pg.IsLocked returns true.
@@ -154,7 +160,16 @@ func LockGroup(ctx context.Context, tx *db.Tx, group publishing.GroupID) ([]Post
 	b := &pgx.Batch{}
 	b.Queue(groupLock, group)
 	b.Queue(groupStatus, group).Query(db.Into(&out, pgx.RowToStructByName[PostStatus]))
-	return out, tx.SendBatch(ctx, b).Close()
+	err := tx.SendBatch(ctx, b).Close()
+	if err != nil || len(out) == 0 || !pg.IsNarrowed(ctx) {
+		return out, err
+	}
+	var all int
+	err = tx.Whole(ctx, func(ctx context.Context) error { return tx.QueryRow(ctx, groupSize, group).Scan(&all) })
+	if all > len(out) {
+		return nil, err
+	}
+	return out, err
 }
 
 const groupOfPost = `-- publishing.GroupOfPost

@@ -62,7 +62,10 @@ func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
 		return 0, nil
 	}
 	from, to := q.limits.Month(at)
-	return n, q.tx.QueryRow(ctx, monthPosts, q.tx.Org, from, to).Scan(&n)
+	err = q.tx.Whole(ctx, func(ctx context.Context) error {
+		return q.tx.QueryRow(ctx, monthPosts, q.tx.Org, from, to).Scan(&n)
+	})
+	return n, err
 }
 
 // Months returns one of the times in each billing month. If the plan does not limit posts, it returns

@@ -21,8 +21,12 @@ const reached = `select c.id from channel c
     and ($1 in ('organization', 'instance') or $1 = 'customer' and c.customer_id = $2
       or $1 = 'channel' and c.id = $2)`
 
+// subjectKnown does not know a customer of whom a narrowed transaction sees only single channels: a
+// pause applies to all channels of its subject.
 const subjectKnown = `-- publishing.SubjectKnown
-select $1 in ('organization', 'instance') or exists (select 1 from customer where $1 = 'customer' and id = $2)
+select $1 in ('organization', 'instance') or exists (select 1 from customer where $1 = 'customer' and id = $2
+    and (coalesce(current_setting('app.channels', true), '') = ''
+      or id = any (nullif(current_setting('app.customers', true), '')::uuid[])))
   or exists (select 1 from channel where $1 = 'channel' and id = $2 and deleted_at is null)`
 
 const pauseSet = `-- publishing.PauseSet

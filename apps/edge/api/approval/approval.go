@@ -83,26 +83,35 @@ type ApprovalRecord struct {
 	ReviewURL    *string    `json:"reviewUrl" nullable:"true" doc:"URL of the review page. Anyone with this URL can answer, so it is shown only to members other than the requester, and only while the request can be answered. Each member sees a different URL. A member's URL works only while they are a member."`
 }
 
-// Requester is the person who requested approval: the signed-in person, or the creator of the API
-// key.
+// Requester is the person who requested approval: the signed-in person, the creator of the API key,
+// or the person on whose behalf an agent did.
 type Requester struct {
-	ID       string  `json:"id"`
-	Email    *string `json:"email"`
-	Operator bool    `json:"operator,omitempty"`
+	ID       string       `json:"id"`
+	Email    *string      `json:"email"`
+	Operator bool         `json:"operator,omitempty"`
+	Agent    *record.Name `json:"agent,omitempty"`
 }
 
 // Schema returns a schema that allows a requester or null, because huma has no nullable references.
 func (Requester) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Type: huma.TypeObject, Nullable: true, Required: []string{"id", "email"},
-		Description: "The requester: the person who was signed in, or the creator of the API key. It is null if the " +
-			"key has no creator.",
+		Description: "The requester: the person who was signed in, the creator of the API key, or the person on whose " +
+			"behalf an agent made the request. It is null if the key has no creator.",
 		Properties: map[string]*huma.Schema{
 			"id": {Type: huma.TypeString, Description: "Id of the person."},
 			"email": {Type: huma.TypeString, Nullable: true, Description: "Email address of the person; null for " +
 				"former members."},
 			"operator": {
 				Type: huma.TypeBoolean, Description: "true if an instance administrator impersonated the person; absent otherwise.",
+			},
+			"agent": {
+				Type: huma.TypeObject, Required: []string{"id", "name"},
+				Description: "The agent that made the request on behalf of the person; absent otherwise.",
+				Properties: map[string]*huma.Schema{
+					"id":   {Type: huma.TypeString, Description: "Id of the agent."},
+					"name": {Type: huma.TypeString, Description: "Name of the agent at the time of the request."},
+				},
 			},
 		},
 	}
@@ -116,6 +125,9 @@ func approvalRecord(a publishing.Approval) ApprovalRecord {
 	}
 	if !a.Person.IsZero() {
 		out.RequestedBy = &Requester{ID: a.Person.String(), Email: a.PersonEmail, Operator: !a.Impersonator.IsZero()}
+		if !a.Agent.IsZero() {
+			out.RequestedBy.Agent = &record.Name{ID: a.Agent.String(), Name: a.AgentName}
+		}
 	}
 	if a.ReviewURL != "" {
 		out.ReviewURL = &a.ReviewURL
@@ -283,7 +295,8 @@ type resolveApprovalInput struct {
 // with an API key, because only people answer requests.
 func (a *API) ResolveApproval() route.Endpoint {
 	d := route.Describe("Approvals", "Approve or reject a post", 400, 403, 404, 409, 410, 413)
-	d.Description = "You cannot answer your own request, or one made with an API key that you created."
+	d.Description = "You cannot answer your own request, or one made with an API key that you created. You can answer " +
+		"a request that an agent made on your behalf."
 	d.DefaultStatus = http.StatusCreated
 	return route.JSON(d, a.resolveApproval)
 }

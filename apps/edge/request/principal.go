@@ -1,0 +1,19 @@
+package request
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"crier/platform/pg"
+	"crier/tenancy"
+)
+
+// ActFor sets the request's principal. If an agent's grant is limited to some channels, the rest of
+// the request sees only these channels and what belongs to them.
+func ActFor(c *fiber.Ctx, p tenancy.Principal) {
+	info := From(c.Context())
+	p.From = info.From
+	info.Principal = p
+	if limits := p.Agent.Limits; limits != nil {
+		c.SetUserContext(pg.Narrow(c.UserContext(), pg.Narrowing{Channels: limits.Channels, Customers: limits.Customers}))
+	}
+}

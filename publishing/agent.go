@@ -1,0 +1,62 @@
+package publishing
+
+import (
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+// MustAsk reports whether the principal is an agent that may create, change and delete only drafts.
+// A draft leaves that state only when a person approves or schedules it.
+func MustAsk(p tenancy.Principal) bool {
+	return p.Via == tenancy.ViaAgent && p.Agent.Limits != nil && p.Agent.Limits.MustAsk
+}
+
+// MayQueue returns Forbidden if the principal may not put posts in the queue.
+func MayQueue(op string, p tenancy.Principal) error {
+	if !MustAsk(p) {
+		return nil
+	}
+	return fault.New(fault.Forbidden, op, "This agent may not publish or schedule posts. Create the post as a draft and "+
+		askForApproval)
+}
+
+// MayChange returns Forbidden if the principal may not change or delete a post in one of the given
+// states.
+func MayChange(op string, p tenancy.Principal, states ...State) error {
+	if !MustAsk(p) {
+		return nil
+	}
+	for _, s := range states {
+		if s != StateDraft && s != StateWaiting { // a follower waits, and its thread is a draft or not
+			return onlyDrafts(op)
+		}
+	}
+	return nil
+}
+
+// MayContinue returns Forbidden if the principal may not do something after which a repeated post
+// could be scheduled without a person.
+func MayContinue(op string, p tenancy.Principal) error {
+	if !MustAsk(p) {
+		return nil
+	}
+	return fault.New(fault.Forbidden, op, "Without this draft, the repeated post would be scheduled again, which this agent "+
+		"may not do. Leave it to a person, or delete all of its posts with DELETE /posts/group/{group}.")
+}
+
+func onlyDrafts(op string) error {
+	return fault.New(fault.Forbidden, op, "This agent may change and delete only drafts. Leave this post to a person, or "+
+		"create another one as a draft and "+askForApproval)
+}
+
+// askForApproval names the way to get a draft scheduled, both in the API and by a tool.
+const askForApproval = "request approval with POST /posts/{id}/request-approval (tool service_request_approval)."
+
+// NoAgent returns Forbidden if the principal is an agent. what completes the sentence "An agent may
+// not ...". Example: connect or disconnect channels
+func NoAgent(op string, p tenancy.Principal, what string) error {
+	if p.Via != tenancy.ViaAgent {
+		return nil
+	}
+	return fault.New(fault.Forbidden, op, "An agent may not "+what+"; a person can do this.")
+}
