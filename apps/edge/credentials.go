@@ -85,7 +85,7 @@ var credentials = map[Credential]rules{
 	operator:         {audience: anybody, find: nothing, again: never},
 	optionalSession:  {audience: anybody, find: liveSession, again: sessionAgain},
 	apiKey:           {audience: programs, find: key, again: keyAgain},
-	agent:            {audience: agents, find: bearer, again: bearerAgain, needs: []condition{hasAccess}},
+	agent:            {audience: agents, find: asAgent, again: agentAgain, needs: []condition{hasAccess}},
 	person:           {audience: people, find: anySession, again: sessionAgain},
 	member:           {audience: members, find: sessionOfMember, again: sessionAgain, needs: []condition{hasAccess}},
 	memberWithoutMFA: {audience: members, find: sessionOfMember, again: sessionAgain, needs: []condition{hasJoined}},
@@ -108,8 +108,8 @@ func key(s *Server) []fiber.Handler        { return []fiber.Handler{s.authentica
 func anySession(s *Server) []fiber.Handler { return []fiber.Handler{s.session.Session} }
 func sameSite(s *Server) []fiber.Handler   { return []fiber.Handler{s.session.CheckSignInOrigin} }
 
-// bearer also checks which page sent the request, before it looks up the credential.
-func bearer(s *Server) []fiber.Handler {
+// asAgent also checks which page sent the request, before it looks up the credential.
+func asAgent(s *Server) []fiber.Handler {
 	return []fiber.Handler{s.mcp.Guard, s.mcp.Authenticate, s.admit}
 }
 
@@ -123,5 +123,5 @@ func liveSession(s *Server) []fiber.Handler {
 
 func never(*Server) func(*fiber.Ctx) error          { return nil }
 func keyAgain(s *Server) func(*fiber.Ctx) error     { return s.authenticateKey }
-func bearerAgain(s *Server) func(*fiber.Ctx) error  { return s.mcp.AuthenticateAgain }
+func agentAgain(s *Server) func(*fiber.Ctx) error   { return s.mcp.AuthenticateAgain }
 func sessionAgain(s *Server) func(*fiber.Ctx) error { return s.session.Confirm }

@@ -148,7 +148,7 @@ func (s *Server) newEndpoints() endpoints {
 		}),
 		key: keyapi.New(keyapi.Deps{Accounts: d.Accounts, Gate: s.gate, Clock: d.Clock}),
 		mcp: mcp.New(mcp.Deps{
-			BaseURL: s.cfg.Base(), BillingURL: s.cfg.Frontend() + "/billing", LookupTime: s.cfg.Timeout,
+			BaseURL: s.cfg.Base(), BillingURL: s.cfg.Frontend() + "/billing", LookupTime: s.cfg.Timeout, ActAs: s.actAs,
 			Origins: slices.Concat(s.origins(), s.cfg.MCPOrigins), Keys: d.Accounts, Tokens: d.Tokens, Posts: d.Posts,
 			Channels: d.Channels, Slots: d.Slots, Media: d.Media, Approvals: d.Approvals, Reviewers: s.gate,
 			Analytics: d.Analytics, Clock: d.Clock, Log: d.Log, Version: d.Version,

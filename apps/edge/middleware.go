@@ -26,6 +26,7 @@ import (
 	"crier/platform/fault"
 	"crier/platform/paste"
 	"crier/publishing"
+	"crier/tenancy"
 )
 
 // Every request passes through guardBodies, observe (request id, log, metrics), recovering,
@@ -305,10 +306,16 @@ func (s *Server) authenticateKey(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	s.actAs(c, p)
+	return nil
+}
+
+// actAs lets the rest of the request act for a principal whose credential has been checked. Every
+// credential without a session passes here, whatever looks it up.
+func (s *Server) actAs(c *fiber.Ctx, p tenancy.Principal) {
 	info := request.From(c.Context())
 	p.From = info.From
 	info.Principal = p
-	return nil
 }
 
 // admit counts the request toward its organization's limit. It returns RateLimited if the limit has

@@ -6,7 +6,6 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"crier/apps/edge/request"
 	"crier/platform/fault"
 	"crier/platform/paste"
 	"crier/tenancy"
@@ -51,9 +50,7 @@ func (a *API) AuthenticateAgain(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	info := request.From(c.Context())
-	p.From = info.From
-	info.Principal = p
+	a.deps.ActAs(c, p)
 	return nil
 }
 

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"crier/platform/clock"
+	"crier/tenancy"
 )
 
 // Path is the path of the endpoint.
@@ -35,6 +37,8 @@ type Deps struct {
 	Origins []string
 	// LookupTime limits the look-up of a credential.
 	LookupTime time.Duration
+	// ActAs lets the rest of the request act for a principal, with the limits of its grant.
+	ActAs func(c *fiber.Ctx, p tenancy.Principal)
 	// Keys finds the principals of API keys.
 	Keys Authenticator
 	// Tokens finds the principals of access tokens. If it is nil, all access tokens are refused.
