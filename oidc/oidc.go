@@ -144,6 +144,11 @@ type Client struct {
 // Public reports whether the client has no secret.
 func (c Client) Public() bool { return c.Auth == AuthNone }
 
+// NeedsChallenge reports whether the client must send an S256 code challenge. Only an organization's
+// own application, which has a secret, may omit it. Only such an application may omit the redirect
+// URI too.
+func (c Client) NeedsChallenge() bool { return c.Kind != ClientStatic || c.Public() }
+
 // Metadata is what a client says of itself when it registers (RFC 7591), or in its document.
 type Metadata struct {
 	// ClientID is set in documents only.

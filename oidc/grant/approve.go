@@ -29,10 +29,14 @@ const (
 //
 // Approve returns Conflict if the consent's token has been used, Invalid, which names the field, for
 // limits that do not fit the organization, and Forbidden if the person has no access to the
-// organization or is being impersonated.
+// organization or is being impersonated. It returns an oidc.Error with InvalidClient if the client is
+// gone, and with InvalidRequest if its request must not get a code.
 func (s *Grants) Approve(ctx context.Context, p tenancy.Principal, c oidc.Consent) (string, error) {
 	const op = "oidc.Approve"
 	if err := s.checkConsent(ctx, op, p, &c); err != nil {
+		return "", err
+	}
+	if err := checkRequest(c.Request); err != nil {
 		return "", err
 	}
 	if c.Token == "" {
@@ -56,7 +60,20 @@ func (s *Grants) Approve(ctx context.Context, p tenancy.Principal, c oidc.Consen
 	if err != nil {
 		return "", approveFault(op, err)
 	}
+	s.cache.ForgetOrgs(p.Org)
 	return plain, nil
+}
+
+// checkRequest returns an oidc.Error with InvalidRequest for a request that must not get a code. The
+// caller has checked the request before it asked the person; the client may have changed since.
+func checkRequest(r oidc.AuthorizationRequest) error {
+	switch {
+	case !r.Client.MatchRedirect(r.RedirectURI) || !r.RedirectSent && r.Client.NeedsChallenge():
+		return oidc.Fail(oidc.InvalidRequest, "The client has not registered this redirect URI.")
+	case r.Challenge == "" && r.Client.NeedsChallenge(), r.Challenge != "" && !oidc.IsChallenge(r.Challenge):
+		return oidc.Fail(oidc.InvalidRequest, "An S256 code_challenge is required.")
+	}
+	return nil
 }
 
 // approveFault converts the errors that have a meaning for the person.

@@ -117,6 +117,18 @@ func TestApprove_Refusals(t *testing.T) {
 			t.Errorf("%s: got %v, want %s %s", name, err, c.want, c.field)
 		}
 	}
+	for name, change := range map[string]func(q *oidc.AuthorizationRequest){
+		"no challenge":           func(q *oidc.AuthorizationRequest) { q.Challenge = "" },
+		"what is no hash":        func(q *oidc.AuthorizationRequest) { q.Challenge = "plain" },
+		"another redirect URI":   func(q *oidc.AuthorizationRequest) { q.RedirectURI += "/" },
+		"no redirect URI":        func(q *oidc.AuthorizationRequest) { q.RedirectURI = "" },
+		"an assumed redirection": func(q *oidc.AuthorizationRequest) { q.RedirectSent = false },
+	} {
+		c := r.consent()
+		change(&c.Request)
+		_, err := r.Grants.Approve(t.Context(), r.owner, c)
+		r.wantCode(name, err, oidc.InvalidRequest)
+	}
 	gone := r.consent()
 	gone.Request.Client.ID = id.New[tenancy.AgentTag]()
 	_, err := r.Grants.Approve(t.Context(), r.owner, gone)

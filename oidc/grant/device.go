@@ -26,12 +26,16 @@ const (
 	pollInterval = 5 * time.Second
 	slowDown     = 5 * time.Second
 	maxPause     = time.Minute
+	// maxStarts is how many log-ins of one client this process begins a minute. Anybody can begin
+	// one, and it is stored for oidc.DeviceLife.
+	maxStarts = 600
 	// maxGuesses is how many device codes a person may type a minute.
 	maxGuesses = 10
 )
 
 // StartDevice begins a log-in on a device. It returns an oidc.Error with InvalidClient if there is
-// no such client.
+// no such client or with InvalidScope if it may not ask for the scopes, and RateLimited if too many
+// log-ins of the client begin.
 func (s *Grants) StartDevice(ctx context.Context, clientID string, scopes oidc.Scopes) (out oidc.Device, err error) {
 	const op = "oidc.StartDevice"
 	c, err := s.clients.Find(ctx, clientID)
@@ -41,6 +45,11 @@ func (s *Grants) StartDevice(ctx context.Context, clientID string, scopes oidc.S
 	allowed := scopes.Within(c.Scopes)
 	if !allowed.Reads() {
 		return out, oidc.Fail(oidc.InvalidScope, "The client may not ask for these scopes.")
+	}
+	if v := s.starts.Take(c.ID, s.clock.Now(), maxStarts); !v.Allowed {
+		return out, &fault.Error{
+			Kind: fault.RateLimited, Op: op, Message: "Too many log-ins begin; try again soon.", RetryAfter: v.RetryAfter,
+		}
 	}
 	const tries = 3 // a code that another log-in has is as good as impossible
 	for range tries {

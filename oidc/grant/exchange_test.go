@@ -67,9 +67,14 @@ func TestExchange_CodeExpires(t *testing.T) {
 func TestExchange_WithoutRedirectURIAndChallenge(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
+	app, _, err := r.Clients.CreateApp(t.Context(), r.owner, oidc.App{
+		Client: oidc.Client{Name: "CLI", RedirectURIs: []string{redirectURI}},
+	})
+	must(t, err)
+	r.client = app.Client
 	bare := func(c *oidc.Consent) { c.Request.RedirectSent, c.Request.Challenge = false, "" }
 	code := r.approve(r.owner, bare)
-	_, err := r.Grants.Exchange(t.Context(), r.client, oidc.CodeRequest{Code: code, Verifier: verifier})
+	_, err = r.Grants.Exchange(t.Context(), r.client, oidc.CodeRequest{Code: code, Verifier: verifier})
 	r.wantCode("a verifier without a challenge", err, oidc.InvalidGrant)
 	_, err = r.Grants.Exchange(t.Context(), r.client, oidc.CodeRequest{Code: code, RedirectURI: "https://evil.example/"})
 	r.wantCode("another redirect URI", err, oidc.InvalidGrant)

@@ -75,18 +75,20 @@ type Grants struct {
 	clients Clients
 	catalog Catalog
 	cache   *credential.Cache[grantstore.FoundToken]
-	// guesses counts the device codes that each person has typed.
+	// guesses counts the device codes that each person has typed, and starts counts the log-ins of
+	// devices by client.
 	guesses *ratelimit.Windows[tenancy.PersonID]
+	starts  *ratelimit.Windows[tenancy.AgentID]
 }
 
-// maxGuessers is how many people's device codes are counted at a time.
-const maxGuessers = 10_000
+// maxCounted is how many people or clients are counted at a time.
+const maxCounted = 10_000
 
 // New returns a Grants with an empty cache.
 func New(cfg Config, d Deps) *Grants {
 	s := &Grants{
 		cfg: cfg, db: d.DB, clock: d.Clock, clients: d.Clients, catalog: d.Catalog,
-		guesses: ratelimit.NewWindows[tenancy.PersonID](maxGuessers),
+		guesses: ratelimit.NewWindows[tenancy.PersonID](maxCounted), starts: ratelimit.NewWindows[tenancy.AgentID](maxCounted),
 	}
 	s.cache = credential.NewCache(d.Clock, d.Revocations, func(ctx context.Context, hashes [][]byte) (
 		map[string]grantstore.FoundToken, error) {

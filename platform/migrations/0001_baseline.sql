@@ -438,6 +438,8 @@ create table oauth_app (
 );
 -- Deleting a client deletes the application.
 create index oauth_app_client on oauth_app (client);
+-- Deleting a person sets the column to null.
+create index oauth_app_created_by on oauth_app (created_by) where created_by is not null;
 
 -- A person's permission for a client to act for them in one organization.
 create table oauth_grant (

@@ -66,10 +66,14 @@ func IsImpersonated(
 	return is, err
 }
 
-const memberConfirm = `-- tenancy.MemberConfirm
-select m.role, m.disabled, o.suspended_at is not null suspended, o.deleted_at is not null deleted,
+// memberColumns lists the columns of ConfirmedMember. It selects them from member m and its
+// organization o.
+const memberColumns = `m.role, m.disabled, o.suspended_at is not null suspended, o.deleted_at is not null deleted,
   o.mfa_required and not exists (select from mfa f where f.person_id = m.person_id and f.confirmed_at is not null)
-    unenrolled
+    unenrolled`
+
+const memberConfirm = `-- tenancy.MemberConfirm
+select ` + memberColumns + `
 from member m join organization o on o.id = m.org_id
 where m.org_id = $1 and m.person_id = $2`
 
@@ -132,17 +136,25 @@ func ConfirmKey(ctx context.Context, q pg.Querier, org tenancy.OrgID, key tenanc
 	return One[ConfirmedKey](ctx, q, keyConfirm, now, org, key)
 }
 
-const grantConfirm = `-- tenancy.GrantConfirm
-select exists (select from oauth_grant g join person u on u.id = g.person_id
-  where g.org_id = $1 and g.id = $2 and g.person_id = $3 and coalesce(g.ends_at > $4, true) and u.deleted_at is null)`
+const agentConfirm = `-- tenancy.AgentConfirm
+select ` + memberColumns + `,
+  exists (select from oauth_grant g join person u on u.id = g.person_id where g.org_id = m.org_id and g.id = $3
+    and g.person_id = m.person_id and coalesce(g.ends_at > $4, true) and u.deleted_at is null) granted
+from member m join organization o on o.id = m.org_id
+where m.org_id = $1 and m.person_id = $2`
 
-// ConfirmGrant reports whether an agent's grant has neither been revoked nor ended. The transaction
-// must run as pg.Gate and must have called LockAuthority.
-func ConfirmGrant(
-	ctx context.Context, q pg.Querier, org tenancy.OrgID, grant tenancy.GrantID, person tenancy.PersonID, now time.Time,
-) (works bool, err error) {
-	err = q.QueryRow(ctx, grantConfirm, org, grant, person, now).Scan(&works)
-	return works, err
+// ConfirmedAgent describes the membership of an agent's person.
+type ConfirmedAgent struct {
+	ConfirmedMember
+	// Granted means that the agent's grant has neither been revoked nor ended.
+	Granted bool `db:"granted"`
+}
+
+// ConfirmAgent is like ConfirmMember, but also confirms an agent's grant.
+func ConfirmAgent(
+	ctx context.Context, q pg.Querier, org tenancy.OrgID, person tenancy.PersonID, grant tenancy.GrantID, now time.Time,
+) (ConfirmedAgent, error) {
+	return One[ConfirmedAgent](ctx, q, agentConfirm, org, person, grant, now)
 }
 
 // Confirm returns nil if a principal still has the permissions that it had when its request was
@@ -183,12 +195,14 @@ func (d *DB) confirmPrincipal(ctx context.Context, q pg.Querier, p tenancy.Princ
 	case tenancy.ViaKey:
 		return d.confirmKey(ctx, q, p)
 	case tenancy.ViaAgent:
-		if err := d.confirmAgent(ctx, q, p); err != nil {
-			return err
+		a, err := ConfirmAgent(ctx, q, p.Org, p.Person, p.Agent.Grant, d.clock.Now())
+		if err == nil && !a.Granted {
+			return fault.New(fault.Unauthenticated, "tenancy.Confirm", "The permission of this application has ended.")
 		}
-		return confirmMember(ctx, q, p)
+		return confirmMember(p, a.ConfirmedMember, err)
 	case tenancy.ViaSession:
-		return confirmMember(ctx, q, p)
+		m, err := ConfirmMember(ctx, q, p.Org, p.Person)
+		return confirmMember(p, m, err)
 	case tenancy.ViaGuest:
 		return confirmGuest(ctx, q, p)
 	}
@@ -207,14 +221,6 @@ func (d *DB) confirmKey(ctx context.Context, q pg.Querier, p tenancy.Principal) 
 		return suspended(op)
 	}
 	return nil
-}
-
-func (d *DB) confirmAgent(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
-	works, err := ConfirmGrant(ctx, q, p.Org, p.Agent.Grant, p.Person, d.clock.Now())
-	if err == nil && !works {
-		return fault.New(fault.Unauthenticated, "tenancy.Confirm", "The permission of this application has ended.")
-	}
-	return err
 }
 
 // ConfirmSession locks the principal's session until the end of the transaction. It returns
@@ -285,9 +291,10 @@ func (d *DB) InPerson(ctx context.Context, op string, p tenancy.Principal,
 	})
 }
 
-func confirmMember(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
+// confirmMember returns why a principal may no longer act. m and err are the results of
+// ConfirmMember.
+func confirmMember(p tenancy.Principal, m ConfirmedMember, err error) error {
 	const op = "tenancy.Confirm"
-	m, err := ConfirmMember(ctx, q, p.Org, p.Person)
 	switch {
 	case pg.IsNoRows(err) || err == nil && m.Disabled:
 		return fault.New(fault.Forbidden, op, "You are no longer a member of this organization.")

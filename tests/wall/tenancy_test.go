@@ -323,7 +323,7 @@ var crossing = map[string]string{
 	"tenancy/db.ConfirmMember":                "as tenancy/db.IsImpersonated",
 	"tenancy/db.ConfirmGuest":                 "as tenancy/db.IsImpersonated",
 	"tenancy/db.ConfirmKey":                   "as tenancy/db.IsImpersonated",
-	"tenancy/db.ConfirmGrant":                 "as tenancy/db.IsImpersonated",
+	"tenancy/db.ConfirmAgent":                 "as tenancy/db.IsImpersonated",
 	"tenancy/db.AnnounceOrg":                  "it announces a change in an organization, and reads and writes nothing",
 	"tenancy/db.AuditIn":                      "covered by tenancy/db.Audit",
 	"channel.Connect":                         "covered by channel.ConnectChannel",
