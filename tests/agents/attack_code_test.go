@@ -287,8 +287,8 @@ func TestAttack_Refresh(t *testing.T) {
 			first := p.grant(t, a, nil)
 			second := good(t, a.token(t, a.refreshForm(first.Refresh)))
 			repeated := good(t, a.token(t, a.refreshForm(first.Refresh)))
-			wantOAuthError(t, "the successor that a repetition voided", a.token(t, a.refreshForm(second.Refresh)), "invalid_grant")
 			s.wantAlive(t, "the token of the repetition", repeated.Access)
+			wantOAuthError(t, "the successor that a repetition voided", a.token(t, a.refreshForm(second.Refresh)), "invalid_grant")
 		},
 		"a refresh token that is used after its successor ends the family": func(t *testing.T) {
 			a := s.native(t)

@@ -387,7 +387,7 @@ func TestAttack_DeviceCodes(t *testing.T) {
 	p := s.owner(t)
 	begin := func() (d device) {
 		t.Helper()
-		if err := s.post(t, "/device/code", address(), m{}).Into(&d); err != nil || d.Device == "" || d.User == "" || d.URI == "" {
+		if err := s.post(t, "/device/code", address(), "").Into(&d); err != nil || d.Device == "" || d.User == "" || d.URI == "" {
 			t.Fatalf("got %+v, %v, want a device code", d, err)
 		}
 		return d
@@ -427,13 +427,13 @@ func readsApprove(page string) bool {
 	return regexp.MustCompile(`(?i)<button[^>]*>\s*(approve|allow)`).MatchString(page)
 }
 
-// TestClients_Device checks the log-in of a device that has no browser.
+// TestClients_Device checks the log-in of a command line, which sends no client id and no body.
 func TestClients_Device(t *testing.T) {
 	t.Parallel()
 	s := common(t)
 	p := s.owner(t)
 	var d device
-	if err := s.post(t, "/device/code", address(), m{}).Into(&d); err != nil {
+	if err := s.post(t, "/device/code", address(), "").Into(&d); err != nil {
 		t.Fatal(err)
 	}
 	path := strings.TrimPrefix(d.URI, s.base)

@@ -190,7 +190,7 @@ func back(t testing.TB, a call.Answer, redirect string) url.Values {
 		places = append(places, sent.Redirect)
 	}
 	for _, place := range places {
-		if rest, ok := strings.CutPrefix(place, redirect); ok && strings.HasPrefix(rest, "?") {
+		if rest, ok := strings.CutPrefix(place, redirect); ok && (strings.HasPrefix(rest, "?") || strings.HasPrefix(rest, "&")) {
 			u, err := url.Parse(place)
 			if err != nil {
 				t.Fatal(err)
