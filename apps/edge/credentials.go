@@ -16,9 +16,9 @@ const (
 	// operator requires MONITOR_TOKEN in the X-Monitor-Token header. The route's handler checks the
 	// token.
 	operator Credential = "operator"
-	// bearer requires an access token in the Authorization header, after Bearer. The route's handler
-	// checks the token.
-	bearer Credential = "bearer"
+	// accessToken requires an access token in the Authorization header, after Bearer. The route's
+	// handler checks the token.
+	accessToken Credential = "access token"
 	// apiKey requires an API key in the Authorization header, or an access token of an agent; see
 	// permitsAgent. The request counts toward the limit of the organization.
 	apiKey Credential = "api key"
@@ -86,7 +86,7 @@ var credentials = map[Credential]rules{
 	none:             {audience: anybody, find: nothing, again: never},
 	signIn:           {audience: anybody, find: sameSite, again: never},
 	operator:         {audience: anybody, find: nothing, again: never},
-	bearer:           {audience: anybody, find: nothing, again: never},
+	accessToken:      {audience: anybody, find: nothing, again: never},
 	optionalSession:  {audience: anybody, find: liveSession, again: sessionAgain},
 	apiKey:           {audience: programs, find: key, again: keyAgain},
 	agent:            {audience: agents, find: keyOrToken, again: keyOrTokenAgain, needs: []condition{hasAccess}},

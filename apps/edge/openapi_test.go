@@ -171,7 +171,7 @@ func TestRoutes_RequireTheirCredential(t *testing.T) {
 	s := edgetest.New(t, nil)
 	for _, r := range edge.Routes() {
 		path := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(r.Path, "x1")
-		asks := slices.Contains([]edge.Credential{"api key", "agent", "session", "joined", "admin", "owner", "person", "instance", "bearer"}, r.Credential)
+		asks := slices.Contains([]edge.Credential{"api key", "agent", "session", "joined", "admin", "owner", "person", "instance", "access token"}, r.Credential)
 		if a := s.Call(t, r.Method, path, ""); (a.Status == 401) != asks && r.Credential != "operator" || a.Status == 500 {
 			t.Errorf("%s answers %d without a credential, which is %q", r, a.Status, r.Credential)
 		}

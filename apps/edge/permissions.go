@@ -23,7 +23,7 @@ func permit(r Route) fiber.Handler {
 // permits returns nil if the principal meets all conditions. Otherwise, it returns the error from
 // the first condition that is not met.
 func (r Route) permits(p tenancy.Principal) error {
-	if p.Via == tenancy.ViaAgent {
+	if r.Credential == apiKey && p.Via == tenancy.ViaAgent {
 		return r.permitsAgent(p)
 	}
 	needs := slices.Clone(credentials[r.Credential].needs)
@@ -38,11 +38,11 @@ func (r Route) permits(p tenancy.Principal) error {
 	return nil
 }
 
-// permitsAgent returns nil if an agent's access token may be used for the route. The agent's person
-// needs the same role as for the same endpoint in a session. Unless the route only reads, the token
-// also needs the scope mcp:write.
+// permitsAgent returns nil if an agent's access token may be used for a route that also takes API
+// keys. The agent's person needs the same role as for the same endpoint in a session. Unless the
+// route only reads, the token also needs the scope mcp:write.
 func (r Route) permitsAgent(p tenancy.Principal) error {
-	if r.KeyOnly || r.Credential != apiKey {
+	if r.KeyOnly {
 		return notPermitted("Access tokens of apps may not do this. Use an API key or the dashboard.")
 	}
 	for _, met := range credentials[r.twin].needs {

@@ -459,7 +459,7 @@ func oauthRoutes(e endpoints) []line {
 		built("oauth-register", e.oauth.Register(), none.at("POST /oauth/register", metadata)),
 		built("oauth-revoke", e.oauth.Revoke(), none.at("POST /oauth/revoke", client)),
 		built("oauth-token", e.oauth.Token(), none.at("POST /oauth/token", client)),
-		built("oauth-userinfo", e.oauth.UserInfo(), bearer.at("GET /oauth/userinfo", quick)),
+		built("oauth-userinfo", e.oauth.UserInfo(), accessToken.at("GET /oauth/userinfo", quick)),
 		built("apps-page", e.oauth.AppsPage(), optionalSession.at("GET /oauth/apps", quick)),
 		built("revoke-on-apps-page", e.oauth.RevokeOnPage(), optionalSession.at("POST /oauth/apps", page).personal()),
 		built("device-code", e.oauth.DeviceCode(), none.at("POST /device/code", client)),

@@ -57,7 +57,7 @@ if (await page.getByLabel("Password").count()) {
   await page.getByLabel("Email address").fill(input.email);
   await page.getByLabel("Password").fill("not " + input.password);
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByText("wrong").waitFor();
+  await page.locator('[aria-invalid="true"]').waitFor();
   await look();
   await page.getByLabel("Password").fill(input.password);
   await page.getByRole("button", { name: "Sign in" }).click();

@@ -237,6 +237,7 @@ var harmless = map[string]string{
 	"/provider/": "as /connect/", "/connectors/": "as /connect/", "/integration-trigger/": "it asks the platform",
 	"/integrations/function": "it asks the platform", "/review/": "a second answer is refused: see approvals",
 	"/approval-review/": "as /review/", "/customers/{id}/pause": "as the pause of a channel",
+	"/oauth/": "it is about an app's access", "/device": "as /oauth/", "/settings/agents": "as /oauth/",
 }
 
 // unsafeRoutes returns the routes that may change something, without the second mount of the public

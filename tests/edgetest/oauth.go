@@ -148,8 +148,7 @@ func (o *OAuthServer) Register(_ context.Context, m oidc.Metadata, _ tenancy.Sou
 	return r, nil
 }
 
-// ProveLately implements the port of proofs: a password must be "right", and none is needed after a
-// recent sign-in, which the password "" stands for.
+// ProveLately implements the port of proofs. The password must be "right".
 func (o *OAuthServer) ProveLately(_ context.Context, _ string, _ tenancy.Principal, proof tenancy.Proof) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -163,7 +163,7 @@ func newBuckets(appLimit int, c clock.Clock) buckets {
 		linkClient:    client("link-client", 600, 5*time.Minute),
 		Provider:      client("provider", 60, 5*time.Minute),
 		Enterprise:    client("enterprise", 60, time.Minute),
-		Authorize:     client("oauth-page", 120, 5*time.Minute),
+		Authorize:     client("oauth-page", 600, 5*time.Minute),
 		Token:         client("oauth-token", 3000, 5*time.Minute),
 		stream:        client("stream", 30, time.Minute),
 	}

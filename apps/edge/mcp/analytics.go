@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"crier/apps/edge/mcp/argument"
 	"crier/apps/edge/record"
 	"crier/platform/text"
 	"crier/publishing"
@@ -15,6 +16,8 @@ const (
 	defaultReportDays = 30
 	// shownPoints is the number of days of a metric in an answer.
 	shownPoints = 90
+	// shownName is the number of characters of a name.
+	shownName = 100
 	// shownError is the number of characters of an error in a report.
 	shownError = 200
 )
@@ -44,7 +47,7 @@ func (a otherTools) channelAnalytics() *tool {
 		"data": list("Days with a value, earliest first.", object("A day.", properties{
 			"total": str("A decimal number."), "date": str("Day in UTC, such as 2026-01-31."),
 		}, "total", "date")),
-		"percentageChange": {Type: typeNumber, Description: "Change in percent from the days before, or over the days."},
+		"percentageChange": {Type: argument.TypeNumber, Description: "Change in percent from the days before, or over the days."},
 	}, "label", "data", "percentageChange")
 	return &tool{
 		name: "service_get_channel_analytics", title: "Get a channel's statistics", idempotent: true, open: true,
@@ -52,7 +55,7 @@ func (a otherTools) channelAnalytics() *tool {
 			"at most once an hour.",
 		input: arguments(properties{
 			"integrationId": channelID(), "cursor": cursor(),
-			"days": whole("Number of days up to today.", 1, publishing.MaxAnalyticsDays).standard(defaultDays),
+			"days": whole("Number of days up to today.", 1, publishing.MaxAnalyticsDays).Standard(defaultDays),
 		}, "integrationId"),
 		output: answers(list("Statistics. Empty if the platform has none.", metric), properties{
 			"nextCursor": nextCursor(), "truncated": flag("true: only the newest 90 days of each statistic are listed."),
@@ -78,7 +81,7 @@ func (a otherTools) runChannelAnalytics(ctx context.Context, c *call, in analyti
 	for _, m := range found.Metrics {
 		points := m.Points[max(0, len(m.Points)-shownPoints):]
 		cut = cut || len(points) < len(m.Points)
-		one := metricAnswer{Label: text.Cut(m.Label, maxName), Data: make([]pointAnswer, 0, len(points)), PercentageChange: m.Change}
+		one := metricAnswer{Label: text.Cut(m.Label, shownName), Data: make([]pointAnswer, 0, len(points)), PercentageChange: m.Change}
 		for _, p := range points {
 			one.Data = append(one.Data, pointAnswer{
 				Total: strconv.FormatFloat(p.Value, 'f', -1, 64), Date: p.Day.Format(time.DateOnly),
@@ -137,8 +140,8 @@ func (a otherTools) overview() *tool {
 		description: "Count posts by outcome and channels by state over the last days, and list recent errors. Drafts and " +
 			"scheduled posts after today count too, except in byDay.",
 		input: arguments(properties{
-			"days":       whole("Number of days up to today.", 1, publishing.MaxReportDays).standard(defaultReportDays),
-			"customerId": str("Only this group's channels. Ids: " + toolListGroups + ".").from(toolListGroups),
+			"days":       whole("Number of days up to today.", 1, publishing.MaxReportDays).Standard(defaultReportDays),
+			"customerId": str("Only this group's channels. Ids: " + toolListGroups + ".").From(toolListGroups),
 		}),
 		output: answers(object("The report.", properties{
 			"days": number("Number of days."), "from": date("Start of the first day, UTC."), "to": date("Time of the report, UTC."),
@@ -184,7 +187,7 @@ func (a otherTools) runOverview(ctx context.Context, c *call, in overviewInput) 
 	for _, e := range r.Errors {
 		message, _ := excerpt(e.Message, shownError)
 		out.RecentErrors = append(out.RecentErrors, recentErrorAnswer{
-			PostID: e.Post.String(), IntegrationID: e.Channel.String(), Name: text.Cut(e.Name, maxName), Identifier: e.Platform,
+			PostID: e.Post.String(), IntegrationID: e.Channel.String(), Name: text.Cut(e.Name, shownName), Identifier: e.Platform,
 			Message: message, Date: record.FormatTime(e.Date),
 		})
 	}

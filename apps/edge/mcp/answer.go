@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"crier/apps/edge/mcp/argument"
 	"crier/apps/edge/record"
 	"crier/platform/fault"
 	"crier/platform/text"
@@ -119,7 +120,7 @@ func (c *call) readCursor(sent string) (p position, err error) {
 	}
 	if err != nil || p.Tool != c.tool.name || p.Skip < 0 {
 		return position{}, &failure{
-			Code: codeInvalidArgument, Field: "cursor",
+			Code: argument.CodeInvalid, Field: "cursor",
 			Message: "cursor must be the nextCursor of an earlier answer of this tool. Leave it out to start again.",
 		}
 	}

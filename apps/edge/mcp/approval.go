@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 
+	"crier/apps/edge/mcp/argument"
 	"crier/apps/edge/record"
 	"crier/platform/fault"
 	"crier/publishing"
@@ -66,9 +67,9 @@ func (a otherTools) requestApproval() *tool {
 			"service_get_approval_status. Editing the draft ends the request.",
 		input: arguments(properties{
 			"id":            postID(),
-			"note":          {Type: typeString, MaxLength: 8000, Description: "Note to the reviewer, at most 2000 characters."},
-			"reviewerEmail": {Type: typeString, MaxLength: 320, Description: "Email address that gets the link. Not the requester's own."},
-			"autoSchedule":  flag("Approving also queues the post for its date.").standard(false),
+			"note":          {Type: argument.TypeString, MaxLength: 8000, Description: "Note to the reviewer, at most 2000 characters."},
+			"reviewerEmail": {Type: argument.TypeString, MaxLength: 320, Description: "Email address that gets the link. Not the requester's own."},
+			"autoSchedule":  flag("Approving also queues the post for its date.").Standard(false),
 		}, "id"),
 		output: answers(approvalSchema(), nil),
 		run:    runner(a.runRequestApproval),

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"crier/apps/edge/mcp/argument"
 	"crier/apps/edge/record"
 	"crier/platform/fault"
 	"crier/publishing"
@@ -85,7 +86,7 @@ func (a channelTools) listChannels() *tool {
 		description: "List the connected social accounts. Call this first: other tools take a channel's id as " +
 			"integrationId. Posts for a channel that is disabled or has refreshNeeded are not published.",
 		input: arguments(properties{
-			"group": str("Only this group's channels. Ids: service_list_groups.").from(toolListGroups), "cursor": cursor(),
+			"group": str("Only this group's channels. Ids: service_list_groups.").From(toolListGroups), "cursor": cursor(),
 		}),
 		output: answers(
 			list("Channels.", object("A channel.", channelProperties(), "id", "name", "platform", "disabled", "timezone")),
@@ -213,7 +214,7 @@ func (a channelTools) channelSchema() *tool {
 		output: answers(object("The rules.", properties{
 			"platform": str("Platform."), "rules": str("Rules in words."), "maxLength": number("Maximum length of one part."),
 			"lengthUnit": str("Unit of maxLength: graphemes, utf16, codepoints or bytes."),
-			"settings":   {Type: typeObject, Description: "JSON Schema of settings. Absent if there are none."},
+			"settings":   {Type: argument.TypeObject, Description: "JSON Schema of settings. Absent if there are none."},
 			"tools": list("The platform's tools.", object("A tool.", properties{
 				"methodName": str("Name to send."), "description": str("What it does."), "dataSchema": list("Its inputs.", field),
 			}, "methodName", "dataSchema")),
@@ -252,7 +253,7 @@ func (a channelTools) platformOf(
 	}
 	if in.Platform == "" {
 		return connector.Descriptor{}, nil, &failure{
-			Code: codeMissingArgument, Field: "integrationId", Message: "Send integrationId, or platform.",
+			Code: argument.CodeMissing, Field: "integrationId", Message: "Send integrationId, or platform.",
 			Next: &nextCall{Tool: toolListChannels, Arguments: map[string]any{}},
 		}
 	}
@@ -273,6 +274,6 @@ func (a channelTools) platformOf(
 		allowed = append(allowed, d.ID)
 	}
 	return connector.Descriptor{}, nil, &failure{
-		Code: codeInvalidArgument, Field: "platform", Message: "This service has no such platform.", Allowed: allowed,
+		Code: argument.CodeInvalid, Field: "platform", Message: "This service has no such platform.", Allowed: allowed,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"crier/apps/edge/mcp/argument"
 	"crier/platform/fault"
 	"crier/publishing"
 )
@@ -21,19 +22,19 @@ type part struct {
 // parts returns the schema of the parts of a post.
 func parts() *schema {
 	content := str("Plain text, or HTML with p, h1 to h3, u, strong, a, ul and li.")
-	content.blank = true
+	content.Blank = true
 	return list("The post, then the parts of its thread or its comments.", arguments(properties{
 		"content":     content,
 		"contentType": oneOf("Format of content. Detected if absent.", "text", "html"),
-		"attachments": list("Ids or URLs from "+toolUpload+".", str("Id or URL.")).between(0, publishing.MaxAttachments),
-		"altTexts":    list("Descriptions of the attachments, in the same order.", blankText("Description.")).between(0, publishing.MaxAttachments),
+		"attachments": list("Ids or URLs from "+toolUpload+".", str("Id or URL.")).Between(0, publishing.MaxAttachments),
+		"altTexts":    list("Descriptions of the attachments, in the same order.", blankText("Description.")).Between(0, publishing.MaxAttachments),
 		"delay":       whole("Minutes after the previous part.", 0, publishing.MaxDelay),
-	}).as("A part.")).between(1, publishing.MaxParts)
+	}).As("A part.")).Between(1, publishing.MaxParts)
 }
 
 func blankText(description string) *schema {
 	s := str(description)
-	s.blank = true
+	s.Blank = true
 	return s
 }
 
@@ -50,7 +51,7 @@ func (a postTools) partsOf(at string, sent []part) ([]publishing.CreatePart, err
 	for i, p := range sent {
 		one := publishing.CreatePart{Content: p.Content, Type: publishing.ContentType(p.Type), Delay: p.Delay}
 		for j, file := range p.Attachments {
-			field := joined(at, fmt.Sprintf("postsAndComments.%d.attachments.%d", i, j))
+			field := argument.Join(at, fmt.Sprintf("postsAndComments.%d.attachments.%d", i, j))
 			medium, err := a.mediumOf(field, strings.TrimSpace(file))
 			if err != nil {
 				return nil, err
@@ -73,7 +74,7 @@ func (a postTools) mediumOf(field, file string) (publishing.CreateMedium, error)
 		return publishing.CreateMedium{URL: file}, nil
 	}
 	return publishing.CreateMedium{}, &failure{
-		Code: codeInvalidArgument, Field: field,
+		Code: argument.CodeInvalid, Field: field,
 		Message: field + " is not a file of this service. Upload it first, then attach the id from the answer.",
 		Next:    &nextCall{Tool: toolUpload, Arguments: map[string]any{"url": file}},
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"crier/apps/edge/mcp/argument"
 	"crier/platform/fault"
 	"crier/publishing"
 	"crier/tenancy"
@@ -69,7 +70,7 @@ func (a postTools) createPost() *tool {
 		"settings":         settings(),
 		"shortLink":        flag("Has no effect."),
 		"isPremium":        flag("Has no effect."),
-	}, "integrationId", "type", "postsAndComments").as("A post on one channel.")
+	}, "integrationId", "type", "postsAndComments").As("A post on one channel.")
 	created := object("A post.", withMoment(properties{
 		"postId": str("Post id. Absent in a dry run."), "integration": str("Channel id."),
 		"state": oneOf("State, or what it would be.", "DRAFT", "QUEUE"),
@@ -85,10 +86,10 @@ func (a postTools) createPost() *tool {
 			"dryRun: true. A call repeated within 10 minutes creates nothing and returns the first result, with replayed: " +
 			"true. The same text on a channel within a day needs allowDuplicate: true.",
 		input: arguments(properties{
-			"socialPost":     list("The posts.", entry).between(1, publishing.MaxEntries),
-			"idempotencyKey": {Type: typeString, MaxLength: publishing.MaxIdempotencyKey, Description: "Any text of visible ASCII characters. Calls with the same key create the posts once."},
-			"allowDuplicate": flag("Create posts although their channel has one with the same text within a day.").standard(false),
-			"dryRun":         flag("Only check: create nothing, and say for each post what would happen.").standard(false),
+			"socialPost":     list("The posts.", entry).Between(1, publishing.MaxEntries),
+			"idempotencyKey": {Type: argument.TypeString, MaxLength: publishing.MaxIdempotencyKey, Description: "Any text of visible ASCII characters. Calls with the same key create the posts once."},
+			"allowDuplicate": flag("Create posts although their channel has one with the same text within a day.").Standard(false),
+			"dryRun":         flag("Only check: create nothing, and say for each post what would happen.").Standard(false),
 		}, "socialPost"),
 		output: answers(list("The posts, in the order of the call.", created), properties{
 			"replayed": flag("true: this is the result of an earlier call."), "dryRun": flag("true: nothing was created."),
@@ -147,7 +148,7 @@ func (a postTools) createCommand(c *call, in createInput) (publishing.CreatePost
 		at := fmt.Sprintf("socialPost.%d", i)
 		if e.Type != in.Posts[0].Type {
 			return cmd, &failure{
-				Code: codeInvalidArgument, Field: at + ".type", Allowed: []any{in.Posts[0].Type},
+				Code: argument.CodeInvalid, Field: at + ".type", Allowed: []any{in.Posts[0].Type},
 				Message: "All posts of one call must have the same type. Send the others in another call.",
 			}
 		}
@@ -187,7 +188,7 @@ func (c *call) checkDate(at string, e createEntry) error {
 	}
 	if e.Date == nil {
 		return &failure{
-			Code: codeMissingArgument, Field: at + ".date", Message: at + ".date is missing. Only posts of type now have none.",
+			Code: argument.CodeMissing, Field: at + ".date", Message: at + ".date is missing. Only posts of type now have none.",
 			Next: &nextCall{Tool: toolFindSlot, Arguments: map[string]any{"integrationId": e.Channel}},
 		}
 	}
@@ -200,7 +201,7 @@ func (c *call) checkAhead(field, channel string, at time.Time) error {
 		return nil
 	}
 	out := &failure{
-		Code: codeInvalidArgument, Field: field,
+		Code: argument.CodeInvalid, Field: field,
 		Message: field + " must be in the future. Now it is " + c.now.Format(time.RFC3339) + ".",
 	}
 	if channel != "" {
@@ -214,7 +215,7 @@ func (c *call) checkAhead(field, channel string, at time.Time) error {
 func (c *call) identify(cmd *publishing.CreatePosts, in createInput) error {
 	if strings.ContainsFunc(in.Key, func(r rune) bool { return r < '!' || r > '~' }) {
 		return &failure{
-			Code: codeInvalidArgument, Field: "idempotencyKey", Message: "idempotencyKey must be 1 to 255 visible ASCII characters.",
+			Code: argument.CodeInvalid, Field: "idempotencyKey", Message: "idempotencyKey must be 1 to 255 visible ASCII characters.",
 		}
 	}
 	if in.DryRun {

@@ -7,46 +7,23 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"crier/apps/edge/mcp/argument"
 	"crier/apps/edge/problem"
 	"crier/apps/edge/request"
 	"crier/platform/fault"
 	"crier/platform/text"
 )
 
-// The codes of failures in arguments. Failures of use cases have the kind of their fault as code.
-const (
-	codeUnknownArgument = "unknown_argument"
-	codeMissingArgument = "missing_argument"
-	codeInvalidArgument = "invalid_argument"
-)
+// failure is what a tool answers instead of a result.
+type failure = argument.Failure
 
-// failure is what a tool answers instead of a result. A program can repair the call: Field is the
-// argument to change, Allowed has the values that it may have, and Next is a call that helps. For an
-// unknown argument, Allowed has the names of all arguments.
-type failure struct {
-	// Message has sentences of ours only. Stored texts never stand in it, because a model could take
-	// what people wrote for words of the service.
-	Message    string    `json:"errors"`
-	Code       string    `json:"code"`
-	Field      string    `json:"field,omitempty"`
-	Allowed    []any     `json:"allowed,omitempty"`
-	Next       *nextCall `json:"next,omitempty"`
-	RetryAfter int       `json:"retryAfter,omitempty"` // seconds
-}
-
-// nextCall is a call of a tool.
-type nextCall struct {
-	Tool      string         `json:"tool"`
-	Arguments map[string]any `json:"arguments"`
-}
-
-func (f *failure) Error() string { return f.Code + ": " + f.Message }
+// nextCall is a call of a tool that helps to correct a failure.
+type nextCall = argument.NextCall
 
 // failed returns the result of a failed call. It has no structured content, because clients check
 // structured content against the schema of answers.
@@ -63,14 +40,7 @@ func failed(f *failure) *sdk.CallToolResult {
 const (
 	maxMessage = 4_000 // bytes
 	maxAllowed = 100
-	maxName    = 100 // bytes of a name that a client sent, in a message
 )
-
-// cutName shortens a name that a client sent.
-func cutName(name string) string { return text.CutBytes(name, maxName) }
-
-// quoted returns a name that a client sent, in quotation marks.
-func quoted(name string) string { return strconv.Quote(cutName(name)) }
 
 func internalFailure() *failure {
 	return &failure{Code: string(fault.Internal), Message: "Internal server error. Nothing tells whether the call had an effect."}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
+	"crier/apps/edge/mcp/argument"
 	"crier/apps/edge/record"
 	"crier/publishing"
 )
@@ -96,7 +97,7 @@ func (a postTools) getPost() *tool {
 				"contentType": str("text or html."), "delay": number("Minutes after the previous part."),
 				"attachments": list("Files.", file),
 			}, "id", "content", "attachments")),
-			"settings": {Type: typeObject, Description: "Settings, unless they are long."}, "tags": list("Tags.", str("A tag.")),
+			"settings": {Type: argument.TypeObject, Description: "Settings, unless they are long."}, "tags": list("Tags.", str("A tag.")),
 			"group": str("Id of posts that belong together."), "intervalInDays": number("Days between occurrences, if repeated."),
 			"creationMethod": str("How it was created."),
 			"approval": object("Latest request for approval.", properties{

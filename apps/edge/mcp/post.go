@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"crier/apps/edge/mcp/argument"
 	"crier/apps/edge/record"
 	"crier/platform/fault"
 	"crier/publishing"
@@ -82,7 +83,7 @@ func (a postTools) listPosts() *tool {
 	item := object("A post.", withMoment(properties{
 		"id": str("Post id."), "state": str(stateDoc), "content": str("Text of the first part."),
 		"contentCut": flag("true: the text is longer; see " + toolGetPost + "."),
-		"settings":   {Type: typeObject, Description: "Settings, unless they are long."}, "group": str("Id of posts that belong together."),
+		"settings":   {Type: argument.TypeObject, Description: "Settings, unless they are long."}, "group": str("Id of posts that belong together."),
 		"integrationId": str("Channel id."), "platform": str("Platform."), "integrationName": str("Name of the channel."),
 		"attachments": number("Number of files."), "releaseURL": str("Link to the published post."),
 	}), "id", "state", "publishDate", "integrationId")
@@ -92,7 +93,7 @@ func (a postTools) listPosts() *tool {
 			"repeated posts.",
 		input: arguments(properties{
 			"startDate": date("First date, with an offset."), "endDate": date("Last date, at most 366 days later."),
-			"customer": str("Only this group's channels. Ids: " + toolListGroups + ".").from(toolListGroups), "cursor": cursor(),
+			"customer": str("Only this group's channels. Ids: " + toolListGroups + ".").From(toolListGroups), "cursor": cursor(),
 		}, "startDate", "endDate"),
 		output: answers(object("A page of posts.", properties{"posts": list("Posts.", item)}, "posts"),
 			properties{"nextCursor": nextCursor()}),
@@ -111,10 +112,10 @@ func (a postTools) runListPosts(ctx context.Context, c *call, in listPostsInput)
 	}
 	switch {
 	case in.End.Before(in.Start):
-		return answer{}, &failure{Code: codeInvalidArgument, Field: "endDate", Message: "endDate must not be before startDate."}
+		return answer{}, &failure{Code: argument.CodeInvalid, Field: "endDate", Message: "endDate must not be before startDate."}
 	case in.End.Sub(in.Start) > publishing.MaxRange:
 		return answer{}, &failure{
-			Code: codeInvalidArgument, Field: "endDate", Message: "endDate must be at most 366 days after startDate.",
+			Code: argument.CodeInvalid, Field: "endDate", Message: "endDate must be at most 366 days after startDate.",
 		}
 	}
 	found, err := a.deps.Posts.List(ctx, c.p, q)

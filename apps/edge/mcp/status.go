@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"crier/apps/edge/mcp/argument"
 	"crier/apps/edge/record"
 	"crier/platform/fault"
 	"crier/publishing"
@@ -56,7 +57,7 @@ func (a postTools) deletePost() *tool {
 		description: "Delete a post or draft with all posts of its group. A published post stays on its platform. For a " +
 			"repeated post, this skips one occurrence. To keep a post but not publish it, make it a draft instead.",
 		input: arguments(properties{
-			"id": postID(), "confirm": {Type: typeBoolean, Description: "Must be true.", Enum: []any{true}},
+			"id": postID(), "confirm": {Type: argument.TypeBoolean, Description: "Must be true.", Enum: []any{true}},
 		}, "id", "confirm"),
 		output: answers(object("The post.", properties{"id": str("Post id.")}, "id"), nil),
 		run:    runner(a.runDeletePost),
@@ -66,7 +67,7 @@ func (a postTools) deletePost() *tool {
 func (a postTools) runDeletePost(ctx context.Context, c *call, in deleteInput) (answer, error) {
 	if !in.Confirm {
 		return answer{}, &failure{
-			Code: codeInvalidArgument, Field: "confirm", Message: "confirm must be true.", Allowed: []any{true},
+			Code: argument.CodeInvalid, Field: "confirm", Message: "confirm must be true.", Allowed: []any{true},
 		}
 	}
 	if err := a.deps.Posts.Delete(ctx, c.p, in.ID); err != nil {

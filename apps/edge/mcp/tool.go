@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"crier/apps/edge/mcp/argument"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/platform/fault"
@@ -100,9 +101,9 @@ func (a *API) call(ctx context.Context, c *call, sent json.RawMessage) (*sdk.Cal
 		}
 	}
 	if route.HasHalfCharacter(string(sent)) {
-		return nil, &failure{Code: codeInvalidArgument, Message: "The arguments " + route.HalfCharacter + "."}
+		return nil, &failure{Code: argument.CodeInvalid, Message: "The arguments " + route.HalfCharacter + "."}
 	}
-	args, err := readArguments(c.tool.input, sent)
+	args, err := argument.Read(c.tool.input, sent)
 	if err != nil {
 		return nil, err
 	}

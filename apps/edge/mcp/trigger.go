@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"crier/apps/edge/mcp/argument"
 	"crier/platform/fault"
 	"crier/publishing"
 	"crier/publishing/connector"
@@ -22,8 +23,8 @@ type pair struct {
 func pairs(description string) *schema {
 	s := list(description, arguments(properties{
 		"key": str("Key."), "value": anything("Value."),
-	}, "key", "value").as("A key with its value.")).between(0, maxPairs)
-	s.pairs = true
+	}, "key", "value").As("A key with its value.")).Between(0, maxPairs)
+	s.Pairs = true
 	return s
 }
 
@@ -44,7 +45,7 @@ func (a channelTools) triggerTool() *tool {
 			"id that a setting needs.",
 		input: arguments(properties{
 			"integrationId": channelID(),
-			"methodName":    str("Name of the tool, from service_get_channel_schema.").from(toolSchema),
+			"methodName":    str("Name of the tool, from service_get_channel_schema.").From(toolSchema),
 			"dataSchema":    pairs("Inputs of the tool."),
 			"cursor":        cursor(),
 		}, "integrationId", "methodName"),
@@ -101,7 +102,7 @@ func toolData(in triggerInput, tools []connector.Tool) (map[string]any, error) {
 		known := slices.IndexFunc(tools[at].Data, func(f connector.ToolField) bool { return f.Key == p.Key })
 		if known < 0 {
 			out := &failure{
-				Code: codeUnknownArgument, Field: field + ".key", Message: "This tool has no input " + quoted(p.Key) + ".", Next: next,
+				Code: argument.CodeUnknown, Field: field + ".key", Message: "This tool has no input " + argument.Quote(p.Key) + ".", Next: next,
 			}
 			for _, f := range tools[at].Data {
 				out.Allowed = append(out.Allowed, f.Key)
@@ -110,7 +111,7 @@ func toolData(in triggerInput, tools []connector.Tool) (map[string]any, error) {
 		}
 		var value any
 		if err := json.Unmarshal(p.Value, &value); err != nil {
-			return nil, &failure{Code: codeInvalidArgument, Field: field + ".value", Message: field + ".value must be a number of at most 64 bits."}
+			return nil, &failure{Code: argument.CodeInvalid, Field: field + ".value", Message: field + ".value must be a number of at most 64 bits."}
 		}
 		data[p.Key] = asType(tools[at].Data[known].Type, value)
 	}
@@ -122,15 +123,15 @@ func toolData(in triggerInput, tools []connector.Tool) (map[string]any, error) {
 func asType(kind string, value any) any {
 	words, isText := value.(string)
 	switch {
-	case kind == typeNumber && isText && isNumber(words):
+	case kind == argument.TypeNumber && isText && argument.IsNumber(words):
 		n, err := strconv.ParseFloat(words, 64)
 		if err != nil {
 			return value
 		}
 		return n
-	case kind == typeBoolean && (words == "true" || words == "false"):
+	case kind == argument.TypeBoolean && (words == "true" || words == "false"):
 		return words == "true"
-	case kind == typeString && !isText && value != nil:
+	case kind == argument.TypeString && !isText && value != nil:
 		if n, ok := value.(float64); ok {
 			return strconv.FormatFloat(n, 'f', -1, 64)
 		}

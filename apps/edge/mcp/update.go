@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"crier/apps/edge/mcp/argument"
 	"crier/apps/edge/record"
 	"crier/platform/fault"
 	"crier/publishing"
@@ -51,7 +52,7 @@ func (a postTools) updatePost() *tool {
 func (a postTools) runUpdatePost(ctx context.Context, c *call, in updateInput) (answer, error) {
 	if in.Settings == nil && in.Date == nil && in.Parts == nil {
 		return answer{}, &failure{
-			Code: codeMissingArgument, Field: "settings", Message: "Send what to change: settings, date or postsAndComments.",
+			Code: argument.CodeMissing, Field: "settings", Message: "Send what to change: settings, date or postsAndComments.",
 		}
 	}
 	if in.Date != nil {

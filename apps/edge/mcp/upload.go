@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 
+	"crier/apps/edge/mcp/argument"
 	"crier/apps/edge/record"
 )
 
@@ -28,7 +29,7 @@ func (a otherTools) uploadFromURL() *tool {
 		description: "Download a picture (png, jpg, gif) or a video (mp4) from a public URL and store it. Attach the id of the " +
 			"answer to a post. Wait for the answer before you create the post.",
 		input: arguments(properties{
-			"url": {Type: typeString, MaxLength: maxURL, Description: "http or https URL that anyone can open."},
+			"url": {Type: argument.TypeString, MaxLength: maxURL, Description: "http or https URL that anyone can open."},
 		}, "url"),
 		output: answers(object("The file.", properties{
 			"id": str("File id, for attachments."), "path": str("Same as url."), "url": str("URL of the file."),

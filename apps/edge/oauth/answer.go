@@ -85,7 +85,7 @@ func (a *consents) answerAuthorize(c *fiber.Ctx) error {
 	if err := available("oauth.answerAuthorize", a.deps.Clients, a.deps.Grants); err != nil {
 		return err
 	}
-	if err := a.deps.Gate.AdmitSource(c.UserContext(), a.deps.Gate.Buckets.Authorize, request.From(c.Context()).From); err != nil {
+	if err := a.deps.Gate.AdmitClient(contextOf(c), a.deps.Gate.Buckets.Authorize); err != nil {
 		return err
 	}
 	kind, _, _ := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
@@ -209,8 +209,9 @@ func (a *consents) approve(c *fiber.Ctx, p tenancy.Principal, r oidc.Authorizati
 
 // consentOf returns the consent that an answer stands for. It returns Invalid if the page's token
 // or a limit is not valid. device is the code that the person has typed, or "".
-func (a *consents) consentOf(c *fiber.Ctx, p tenancy.Principal, r oidc.AuthorizationRequest, given answer, device string) (
-	out oidc.Consent, err error) {
+func (a *consents) consentOf(
+	c *fiber.Ctx, p tenancy.Principal, r oidc.AuthorizationRequest, given answer, device string,
+) (out oidc.Consent, err error) {
 	out = oidc.Consent{Request: r, Token: given.ticket, Scopes: r.Scopes}
 	switch {
 	case given.byForm || given.ticket != "":

@@ -89,7 +89,8 @@ type (
 	rotateAppInput struct{ Body *record.ProofRequest }
 )
 
-const needsProof = "If you signed in more than 10 minutes ago, send your password and, if you have a second factor, a code."
+const needsProof = "If you signed in more than 10 minutes ago, send your password and, if you have a second " +
+	"factor, a code."
 
 // App returns the endpoint for the organization's application.
 func (a *apps) App() route.Endpoint {
@@ -109,8 +110,8 @@ func (a *apps) app(ctx context.Context, _ *struct{}) (*appOutput, error) {
 
 // CreateApp returns the endpoint that creates the organization's application.
 func (a *apps) CreateApp() route.Endpoint {
-	return route.JSON(route.Described(route.Created("Agents", "Create the organization's OAuth application", 400, 409, 413),
-		"An organization has at most one application. "+needsProof), a.createApp)
+	d := route.Created("Agents", "Create the organization's OAuth application", 400, 409, 413)
+	return route.JSON(route.Described(d, "An organization has at most one application. "+needsProof), a.createApp)
 }
 
 func (a *apps) createApp(ctx context.Context, in *createAppInput) (out *newAppOutput, err error) {
@@ -157,8 +158,8 @@ func (a *apps) deleteApp(ctx context.Context, _ *struct{}) (*deletedOutput, erro
 
 // RotateAppSecret returns the endpoint that replaces the secret of the organization's application.
 func (a *apps) RotateAppSecret() route.Endpoint {
-	return route.JSON(route.Described(route.Created("Agents", "Replace the secret of the organization's OAuth application", 400, 404, 413),
-		"The old secret stops working at once. "+needsProof), a.rotateAppSecret)
+	d := route.Created("Agents", "Replace the secret of the organization's OAuth application", 400, 404, 413)
+	return route.JSON(route.Described(d, "The old secret stops working at once. "+needsProof), a.rotateAppSecret)
 }
 
 func (a *apps) rotateAppSecret(ctx context.Context, in *rotateAppInput) (out *appSecretOutput, err error) {

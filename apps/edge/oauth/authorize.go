@@ -68,7 +68,7 @@ func (a *consents) authorize(c *fiber.Ctx) error {
 	if err := available("oauth.authorize", a.deps.Clients); err != nil {
 		return err
 	}
-	if err := a.deps.Gate.AdmitSource(c.UserContext(), a.deps.Gate.Buckets.Authorize, request.From(c.Context()).From); err != nil {
+	if err := a.deps.Gate.AdmitClient(contextOf(c), a.deps.Gate.Buckets.Authorize); err != nil {
 		return a.refuse(c, err)
 	}
 	q, ok := parseQuery(string(c.Context().URI().QueryString()))
@@ -90,7 +90,8 @@ func (a *consents) authorize(c *fiber.Ctx) error {
 	case q.prompts("none"):
 		return a.refuse(c, a.redirected(r, silentError(live)))
 	case !live, q.prompts("login"), q.prompts("select_account"):
-		return a.showSignIn(c, http.StatusOK, signInView{to: target{page: pageAuthorize, query: q.without("prompt")}, Client: displayName(r.Client)})
+		to := target{page: pageAuthorize, query: q.without("prompt")}
+		return a.showSignIn(c, http.StatusOK, signInView{to: to, Client: displayName(r.Client)})
 	}
 	return a.showConsent(c, http.StatusOK, p, consentForm{
 		request: r, query: q, organization: q.get(organizationParameter),

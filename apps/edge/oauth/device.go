@@ -104,7 +104,7 @@ func (a *devices) deviceForm(c *fiber.Ctx) (map[string]string, error) {
 	if err := available("oauth.device", a.deps.Devices); err != nil {
 		return nil, err
 	}
-	if err := a.deps.Gate.AdmitSource(c.UserContext(), a.deps.Gate.Buckets.Token, request.From(c.Context()).From); err != nil {
+	if err := a.deps.Gate.AdmitClient(contextOf(c), a.deps.Gate.Buckets.Token); err != nil {
 		return nil, err
 	}
 	out := map[string]string{}
@@ -237,7 +237,9 @@ func (a *devices) retryDevice(c *fiber.Ctx, p tenancy.Principal, code string, er
 	status, message := page.Problem(c, err)
 	view := deviceView{UserCode: code}
 	if fault.Is(err, fault.NotFound) {
-		view.Errors = map[string]string{"userCode": "This code is wrong, or its time is over. Check it, or start again on the device."}
+		view.Errors = map[string]string{
+			"userCode": "This code is wrong, or its time is over. Check it, or start again on the device.",
+		}
 	} else {
 		view.Problem = message
 	}

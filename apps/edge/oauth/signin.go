@@ -137,7 +137,8 @@ func (a *signIns) signIn(c *fiber.Ctx) error {
 		s, err = a.checkFactor(c, view)
 	case "enroll":
 		view.Code, view.Secret, view.SecretURL = form.Get("code"), form.Get("secret"), form.Get("secretUrl")
-		s, err = a.deps.SignIn.FinishEnrollment(ctx, signin.MFAEnrollRequest{Token: cut(view.Token, 512), Code: cut(view.Code, 16)})
+		in := signin.MFAEnrollRequest{Token: cut(view.Token, 512), Code: cut(view.Code, 16)}
+		s, err = a.deps.SignIn.FinishEnrollment(ctx, in)
 	case "restore":
 		s, err = a.deps.SignIn.RestoreAccount(ctx, cut(view.Token, 512))
 	default:
@@ -165,7 +166,8 @@ func (a *signIns) resend(c *fiber.Ctx, view signInView) error {
 	if err := a.deps.SignIn.ResendLink(contextOf(c), view.Email); err != nil {
 		return a.retrySignIn(c, view, err)
 	}
-	view.Notice = "If this address has been registered but not confirmed, we have sent the link again. Follow it, then sign in here."
+	view.Notice = "If this address has been registered but not confirmed, we have sent the link again. Follow it, then " +
+		"sign in here."
 	return a.showSignIn(c, http.StatusOK, view)
 }
 
@@ -265,7 +267,8 @@ func fieldErrors(err error) map[string]string {
 func (a *signIns) BeginProvider() route.Endpoint {
 	d := route.Describe("OAuth server", "Start signing in with an identity provider from a page", 404, 429, 502)
 	d.Parameters = []*huma.Param{
-		page.PathParam("page", "Page to return to: authorize, apps or device."), page.PathParam("provider", "Identity provider."),
+		page.PathParam("page", "Page to return to: authorize, apps or device."),
+		page.PathParam("provider", "Identity provider."),
 	}
 	return route.Raw(d, a.beginProvider, page.Answer("The page, if the provider cannot be used."),
 		route.Content(http.StatusFound, "The provider's page.", "", nil))

@@ -55,7 +55,9 @@ func (a *consents) checkTicket(ticket string, p tenancy.Principal, r oidc.Author
 }
 
 // signTicket returns an HMAC of the ticket's body and everything that the consent page shows.
-func (a *consents) signTicket(body string, p tenancy.Principal, r oidc.AuthorizationRequest, device string) (string, error) {
+func (a *consents) signTicket(
+	body string, p tenancy.Principal, r oidc.AuthorizationRequest, device string,
+) (string, error) {
 	c := r.Client
 	shown, err := json.Marshal([]any{
 		body, p.Session.String(), p.Person.String(), p.Org.String(), device,

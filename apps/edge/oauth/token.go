@@ -110,7 +110,7 @@ func (a *clients) serveTokens(c *fiber.Ctx) error {
 	if err := available("oauth.serveTokens", a.deps.Tokens); err != nil {
 		return err
 	}
-	if err := a.deps.Gate.AdmitSource(c.UserContext(), a.deps.Gate.Buckets.Token, request.From(c.Context()).From); err != nil {
+	if err := a.deps.Gate.AdmitClient(contextOf(c), a.deps.Gate.Buckets.Token); err != nil {
 		return err
 	}
 	form, err := clientForm(c)

@@ -39,7 +39,8 @@ func (a *clients) userInfo(c *fiber.Ctx) error {
 	scheme, token, _ := strings.Cut(c.Get(fiber.HeaderAuthorization), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || !strings.HasPrefix(token, oidc.AccessPrefix) {
-		return a.refuseToken(c, http.StatusUnauthorized, oidc.InvalidToken, "Send an access token: Authorization: Bearer cra_…")
+		return a.refuseToken(c, http.StatusUnauthorized, oidc.InvalidToken,
+			"Send an access token: Authorization: Bearer cra_…")
 	}
 	if err := available("oauth.userInfo", a.deps.Grants); err != nil {
 		return err

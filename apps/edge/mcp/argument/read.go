@@ -1,4 +1,4 @@
-package mcp
+package argument
 
 import (
 	"bytes"
@@ -15,19 +15,19 @@ import (
 	"crier/publishing"
 )
 
-// readArguments checks the arguments of a call against their schema and returns them in exactly the
+// Read checks the arguments of a call against their schema and returns them in exactly the
 // form that it describes. It takes what models often send instead: null for an absent argument, a
 // text for a number or a flag, JSON in a text, and one value for a list of one.
 //
 // It returns a failure that lists all wrong arguments. If there are unknown ones, it lists those
 // that are allowed.
-func readArguments(s *schema, sent json.RawMessage) (json.RawMessage, error) {
+func Read(s *Schema, sent json.RawMessage) (json.RawMessage, error) {
 	var value any = map[string]any{}
 	if len(bytes.TrimSpace(sent)) > 0 {
 		d := json.NewDecoder(bytes.NewReader(sent))
 		d.UseNumber()
 		if err := d.Decode(&value); err != nil {
-			return nil, &failure{Code: codeInvalidArgument, Message: "The arguments must be a JSON object."}
+			return nil, &Failure{Code: CodeInvalid, Message: "The arguments must be a JSON object."}
 		}
 	}
 	if value == nil {
@@ -40,15 +40,15 @@ func readArguments(s *schema, sent json.RawMessage) (json.RawMessage, error) {
 	}
 	out, err := json.Marshal(value)
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, "mcp.readArguments", "", err)
+		return nil, fault.Wrap(fault.Internal, "argument.Read", "", err)
 	}
 	return out, nil
 }
 
 // reader collects the faults in the arguments of a call.
-type reader struct{ failures []*failure }
+type reader struct{ failures []*Failure }
 
-func (r *reader) add(f failure) {
+func (r *reader) add(f Failure) {
 	if len(r.failures) < fault.MaxListed {
 		r.failures = append(r.failures, &f)
 	}
@@ -69,31 +69,31 @@ func (r *reader) err() error {
 
 // read returns a value in the form that s describes. at is its path. If the value does not fit, read
 // adds a fault.
-func (r *reader) read(s *schema, at string, value any) any {
+func (r *reader) read(s *Schema, at string, value any) any {
 	value = lenient(s, value)
 	ok := true
 	switch s.Type {
-	case typeObject:
+	case TypeObject:
 		if members, is := value.(map[string]any); is {
 			return r.readObject(s, at, members)
 		}
 		ok = false
-	case typeArray:
+	case TypeArray:
 		if elements, is := value.([]any); is {
 			return r.readList(s, at, elements)
 		}
 		ok = false
-	case typeString:
+	case TypeString:
 		if words, is := value.(string); is {
 			return r.readText(s, at, words)
 		}
 		ok = false
-	case typeInteger:
+	case TypeInteger:
 		if n, is := value.(json.Number); is {
 			return r.readNumber(s, at, n)
 		}
 		ok = false
-	case typeBoolean:
+	case TypeBoolean:
 		_, ok = value.(bool)
 	}
 	if !ok {
@@ -103,13 +103,13 @@ func (r *reader) read(s *schema, at string, value any) any {
 }
 
 // wrongType adds a fault for a value of another type.
-func (r *reader) wrongType(s *schema, at string) {
+func (r *reader) wrongType(s *Schema, at string) {
 	what := map[string]string{
-		typeObject: "an object", typeArray: "a list", typeString: "a text", typeInteger: "a whole number",
-		typeBoolean: "true or false",
+		TypeObject: "an object", TypeArray: "a list", TypeString: "a text", TypeInteger: "a whole number",
+		TypeBoolean: "true or false",
 	}[s.Type]
-	f := failure{Code: codeInvalidArgument, Field: at, Message: fmt.Sprintf("%s must be %s.", named(at), what), Allowed: s.Enum}
-	if s.Type == typeBoolean {
+	f := Failure{Code: CodeInvalid, Field: at, Message: fmt.Sprintf("%s must be %s.", named(at), what), Allowed: s.Enum}
+	if s.Type == TypeBoolean {
 		f.Allowed = []any{true, false}
 	}
 	r.add(f)
@@ -123,11 +123,11 @@ func named(at string) string {
 	return at
 }
 
-func (r *reader) readObject(s *schema, at string, members map[string]any) any {
+func (r *reader) readObject(s *Schema, at string, members map[string]any) any {
 	allowed := slices.Sorted(maps.Keys(s.Properties))
 	out := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		value, path := members[name], joined(at, name)
+		value, path := members[name], Join(at, name)
 		of := s.Properties[name]
 		switch {
 		case of == nil:
@@ -141,10 +141,10 @@ func (r *reader) readObject(s *schema, at string, members map[string]any) any {
 		if _, sent := out[name]; sent {
 			continue
 		}
-		path, of := joined(at, name), s.Properties[name]
-		f := failure{Code: codeMissingArgument, Field: path, Message: path + " is missing.", Allowed: of.Enum}
-		if of.next != "" {
-			f.Next = &nextCall{Tool: of.next, Arguments: map[string]any{}}
+		path, of := Join(at, name), s.Properties[name]
+		f := Failure{Code: CodeMissing, Field: path, Message: path + " is missing.", Allowed: of.Enum}
+		if of.Next != "" {
+			f.Next = &NextCall{Tool: of.Next, Arguments: map[string]any{}}
 		}
 		r.add(f)
 	}
@@ -153,29 +153,29 @@ func (r *reader) readObject(s *schema, at string, members map[string]any) any {
 
 // unknownArgument returns the failure for an argument that does not exist. The name is the client's
 // own, and is cut.
-func unknownArgument(path string, allowed []string) failure {
+func unknownArgument(path string, allowed []string) Failure {
 	values := make([]any, len(allowed))
 	for i, name := range allowed {
 		values[i] = name
 	}
-	message := "There is no argument " + quoted(path) + "."
+	message := "There is no argument " + Quote(path) + "."
 	if len(allowed) == 0 {
 		message += " This tool takes no arguments."
 	}
-	return failure{Code: codeUnknownArgument, Field: cutName(path), Message: message, Allowed: values}
+	return Failure{Code: CodeUnknown, Field: CutName(path), Message: message, Allowed: values}
 }
 
 // isAbsent reports whether a value counts as absent: null, and an empty text unless it is content.
 // The value of a setting may be null, which removes the setting.
-func isAbsent(s *schema, value any) bool {
+func isAbsent(s *Schema, value any) bool {
 	words, isText := value.(string)
-	return value == nil && s.Type != "" || isText && s.Type != "" && !s.blank && strings.TrimSpace(words) == ""
+	return value == nil && s.Type != "" || isText && s.Type != "" && !s.Blank && strings.TrimSpace(words) == ""
 }
 
-func (r *reader) readList(s *schema, at string, elements []any) any {
+func (r *reader) readList(s *Schema, at string, elements []any) any {
 	if len(elements) < s.MinItems || s.MaxItems > 0 && len(elements) > s.MaxItems {
-		r.add(failure{
-			Code: codeInvalidArgument, Field: at,
+		r.add(Failure{
+			Code: CodeInvalid, Field: at,
 			Message: fmt.Sprintf("%s must have %d to %d elements.", at, s.MinItems, s.MaxItems),
 		})
 		return []any{}
@@ -183,26 +183,26 @@ func (r *reader) readList(s *schema, at string, elements []any) any {
 	out := make([]any, 0, len(elements))
 	for i, element := range elements {
 		if element != nil {
-			out = append(out, r.read(s.Items, joined(at, strconv.Itoa(i)), element))
+			out = append(out, r.read(s.Items, Join(at, strconv.Itoa(i)), element))
 		}
 	}
 	return out
 }
 
-func (r *reader) readText(s *schema, at, words string) any {
+func (r *reader) readText(s *Schema, at, words string) any {
 	rule := ""
 	switch {
 	case !publishing.Storable(words):
 		rule = "must be valid text without NUL characters"
 	case s.MaxLength > 0 && len(words) > s.MaxLength:
 		rule = fmt.Sprintf("must have at most %d bytes", s.MaxLength)
-	case s.Format == formatDate:
+	case s.Format == FormatDate:
 		return r.readDate(at, words)
 	case len(s.Enum) > 0 && !slices.Contains(s.Enum, any(words)):
 		rule = "must be one of the values in allowed"
 	}
 	if rule != "" {
-		r.add(failure{Code: codeInvalidArgument, Field: at, Message: at + " " + rule + ".", Allowed: s.Enum})
+		r.add(Failure{Code: CodeInvalid, Field: at, Message: at + " " + rule + ".", Allowed: s.Enum})
 	}
 	return words
 }
@@ -215,20 +215,20 @@ func (r *reader) readDate(at, words string) any {
 		rule = "must have a time and an offset, for example 2026-01-02T15:04:05+01:00 or 2026-01-02T15:04:05Z"
 	}
 	if rule != "" {
-		r.add(failure{Code: codeInvalidArgument, Field: at, Message: at + " " + rule + "."})
+		r.add(Failure{Code: CodeInvalid, Field: at, Message: at + " " + rule + "."})
 		return nil
 	}
 	return t
 }
 
-func (r *reader) readNumber(s *schema, at string, n json.Number) any {
+func (r *reader) readNumber(s *Schema, at string, n json.Number) any {
 	whole, ok := route.ParseWhole(n.String())
 	switch {
 	case !ok:
 		r.wrongType(s, at)
 	case s.Minimum != nil && whole < int64(*s.Minimum) || s.Maximum != nil && whole > int64(*s.Maximum):
-		r.add(failure{
-			Code: codeInvalidArgument, Field: at,
+		r.add(Failure{
+			Code: CodeInvalid, Field: at,
 			Message: fmt.Sprintf("%s must be a number from %d to %d.", at, *s.Minimum, *s.Maximum),
 		})
 	}
@@ -236,25 +236,25 @@ func (r *reader) readNumber(s *schema, at string, n json.Number) any {
 }
 
 // lenient converts a value to the type of s if it can be meant only one way.
-func lenient(s *schema, value any) any {
+func lenient(s *Schema, value any) any {
 	words, isText := value.(string)
 	words = strings.TrimSpace(words)
 	switch {
-	case s.Type == typeInteger && isText && isNumber(words):
+	case s.Type == TypeInteger && isText && IsNumber(words):
 		return json.Number(words)
-	case s.Type == typeBoolean && isText && (words == "true" || words == "false"):
+	case s.Type == TypeBoolean && isText && (words == "true" || words == "false"):
 		return words == "true"
-	case s.Type == typeString && !isText && s.Format == "":
+	case s.Type == TypeString && !isText && s.Format == "":
 		if n, is := value.(json.Number); is {
 			return n.String()
 		}
-	case s.Type == typeObject && isText, s.Type == typeArray && isText && (words[:min(1, len(words))] == "[" || s.Items.Type == typeObject):
+	case s.Type == TypeObject && isText, s.Type == TypeArray && isText && (words[:min(1, len(words))] == "[" || s.Items.Type == TypeObject):
 		value = decodeText(words, value)
 	}
-	if s.Type != typeArray {
+	if s.Type != TypeArray {
 		return value
 	}
-	if members, is := value.(map[string]any); is && s.pairs && !isPair(members) {
+	if members, is := value.(map[string]any); is && s.Pairs && !isPair(members) {
 		return pairsOf(members)
 	}
 	if _, is := value.([]any); !is {
@@ -263,8 +263,8 @@ func lenient(s *schema, value any) any {
 	return value
 }
 
-// isNumber reports whether a text is a number in the syntax of JSON.
-func isNumber(words string) bool {
+// IsNumber reports whether a text is a number in the syntax of JSON.
+func IsNumber(words string) bool {
 	var n json.Number
 	return words != "" && words[0] != '"' && json.Unmarshal([]byte(words), &n) == nil
 }
@@ -302,7 +302,8 @@ func pairsOf(members map[string]any) any {
 	return out
 }
 
-func joined(at, name string) string {
+// Join returns the path of a member or an element.
+func Join(at, name string) string {
 	if at == "" {
 		return name
 	}

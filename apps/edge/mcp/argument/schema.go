@@ -1,0 +1,72 @@
+// Package argument describes the arguments of tools to models, and reads what models send.
+package argument
+
+// Schema is a JSON Schema of the kind that all MCP clients understand: without references, and
+// without alternatives at the top. The same schema describes arguments to a model and checks them;
+// see Read.
+type Schema struct {
+	Type        string             `json:"type,omitempty"`
+	Format      string             `json:"format,omitempty"`
+	Description string             `json:"description,omitempty"`
+	Enum        []any              `json:"enum,omitempty"`
+	Default     any                `json:"default,omitempty"`
+	Properties  map[string]*Schema `json:"properties,omitempty"`
+	Required    []string           `json:"required,omitempty"`
+	Items       *Schema            `json:"items,omitempty"`
+	Minimum     *int               `json:"minimum,omitempty"`
+	Maximum     *int               `json:"maximum,omitempty"`
+	MinItems    int                `json:"minItems,omitempty"`
+	MaxItems    int                `json:"maxItems,omitempty"`
+	MaxLength   int                `json:"maxLength,omitempty"`
+	Closed      *Closed            `json:"additionalProperties,omitempty"`
+
+	// Blank keeps an empty text, which otherwise counts as absent.
+	Blank bool `json:"-"`
+	// Pairs marks a list of keys and values that may also be sent as an object.
+	Pairs bool `json:"-"`
+	// Next names the tool that lists the values of an id.
+	Next string `json:"-"`
+}
+
+// Closed is the value of additionalProperties in schemas of arguments.
+type Closed struct{}
+
+// MarshalJSON implements json.Marshaler. The error is always nil.
+func (Closed) MarshalJSON() ([]byte, error) { return []byte("false"), nil }
+
+// The types of JSON Schema.
+const (
+	TypeString  = "string"
+	TypeInteger = "integer"
+	TypeNumber  = "number"
+	TypeBoolean = "boolean"
+	TypeObject  = "object"
+	TypeArray   = "array"
+)
+
+// FormatDate is the format of a date.
+const FormatDate = "date-time"
+
+// Between sets the number of elements of a list.
+func (s *Schema) Between(least, most int) *Schema {
+	s.MinItems, s.MaxItems = least, most
+	return s
+}
+
+// As sets the description.
+func (s *Schema) As(description string) *Schema {
+	s.Description = description
+	return s
+}
+
+// Standard sets the value that applies if the argument is absent.
+func (s *Schema) Standard(value any) *Schema {
+	s.Default = value
+	return s
+}
+
+// From names the tool that lists the values of an id.
+func (s *Schema) From(tool string) *Schema {
+	s.Next = tool
+	return s
+}
