@@ -67,6 +67,7 @@ func (a *App) openPublishing() error {
 	deps := post.Deps{
 		DB: d, Blobs: a.blobs, Connectors: a.connectors, Access: a.access, Clock: clock.System{}, Waker: a.actors,
 		Log: a.log, Pictures: a.pictures, Quota: a.plans, Approvals: requests,
+		Allowance: a.OAuth.Grants,
 	}
 	a.posts = post.New(a.cfg.Posts, deps)
 	a.slots, a.tags = slot.New(d, clock.System{}, a.posts), tag.New(d)

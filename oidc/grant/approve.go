@@ -106,7 +106,8 @@ func (s *Grants) saveGrant(ctx context.Context, tx *db.OrgTx, p tenancy.Principa
 	now := s.clock.Now()
 	saved, err := grantstore.SaveGrant(ctx, tx, grantstore.Grant{
 		ID: id.New[tenancy.GrantTag](), Client: client.ID, ClientID: client.ClientID, ClientKind: client.Kind,
-		ClientName: client.Name, Person: p.Person, Scopes: c.Scopes.Names(), Channels: orEmpty(c.Limits.Channels),
+		ClientName: client.Name, Person: p.Person, Scopes: c.Scopes.Names(),
+		WriteDeclined: c.Request.Scopes.Writes() && !c.Scopes.Writes(), Channels: orEmpty(c.Limits.Channels),
 		Customers: orEmpty(c.Limits.Customers), MustAsk: c.Limits.MustAsk, PostsPerDay: c.Limits.PostsPerDay,
 		EndsAt: c.Limits.EndsAt, CreatedAt: now,
 	})

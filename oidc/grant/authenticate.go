@@ -73,7 +73,10 @@ func refusal(op string, t grantstore.FoundToken) error {
 }
 
 func principal(t grantstore.FoundToken) tenancy.Principal {
-	agent := tenancy.Agent{ID: t.Client, Grant: t.Grant, Name: t.ClientName, Write: scopesOf(t).Writes()}
+	writes := scopesOf(t).Writes()
+	agent := tenancy.Agent{
+		ID: t.Client, Grant: t.Grant, Name: t.ClientName, Write: writes, WriteDeclined: t.WriteDeclined && !writes,
+	}
 	if len(t.Channels)+len(t.Customers)+t.PostsPerDay > 0 || t.MustAsk {
 		agent.Limits = &tenancy.AgentLimits{
 			Channels: t.Channels, Customers: t.Customers, MustAsk: t.MustAsk, PostsPerDay: t.PostsPerDay,

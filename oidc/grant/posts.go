@@ -8,40 +8,26 @@ import (
 	"crier/platform/fault"
 	"crier/platform/pg"
 	"crier/tenancy"
-	"crier/tenancy/db"
 )
 
-// TakePosts counts posts that an agent queues on a day of the organization, in the caller's
-// transaction, and returns Forbidden if they are more than the person allowed. For any other
-// principal, and for an agent without such a limit, it does nothing. Example of a day: 2026-01-31
+// Take counts posts that an agent queues on a day of its organization, in the caller's transaction.
+// It returns Forbidden, and counts nothing, if they exceed the limit of the agent's grant. It
+// implements post.Allowance.
 //
-// The day's row is locked until the transaction ends, so concurrent calls never exceed the limit,
-// and what is rolled back does not count.
-func (s *Grants) TakePosts(ctx context.Context, q pg.Querier, p tenancy.Principal, posts int, day string) error {
-	if p.Via != tenancy.ViaAgent || p.Agent.Limits == nil || p.Agent.Limits.PostsPerDay == 0 {
-		return nil
-	}
-	return s.TakePostsOf(ctx, q, p.Agent.Grant, posts, day)
-}
-
-// TakePostsOf is like TakePosts for the agent of a grant, such as one whose request for approval is
-// being answered by a person.
-func (s *Grants) TakePostsOf(ctx context.Context, q pg.Querier, grant tenancy.GrantID, posts int, day string) error {
-	const op = "oidc.TakePosts"
-	if posts <= 0 {
-		return nil
-	}
-	_, err := grantstore.TakePosts(ctx, q, grant, day, posts)
+// Take reads the limit from the stored grant, because the grant may have changed since the agent
+// requested an approval. It returns nil if the grant has no limit or no longer exists.
+func (s *Grants) Take(ctx context.Context, q pg.Querier, p tenancy.Principal, posts int, day string) error {
+	_, err := grantstore.TakePosts(ctx, q, p.Agent.Grant, day, posts)
 	if !pg.IsNoRows(err) {
-		return db.Fault(op, err)
+		return err
 	}
-	most, err := grantstore.PostsPerDay(ctx, q, grant)
-	if pg.IsNoRows(err) {
-		return fault.New(fault.Forbidden, op, "The permission of this application has ended.")
+	most, err := grantstore.PostsPerDay(ctx, q, p.Agent.Grant)
+	if pg.IsNoRows(err) || err == nil && most == 0 {
+		return nil
 	}
 	if err != nil {
-		return db.Fault(op, err)
+		return err
 	}
-	return fault.New(fault.Forbidden, op, fmt.Sprintf("This application may queue %d posts a day. With this request, it "+
-		"would exceed that on %s, which ends at midnight in the organization's time zone.", most, day))
+	return fault.New(fault.Forbidden, "oidc.Take",
+		fmt.Sprintf("This application may queue at most %d posts a day, and would exceed that on %s.", most, day))
 }

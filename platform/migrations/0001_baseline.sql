@@ -452,6 +452,8 @@ create table oauth_grant (
   client_name   text not null check (length(client_name) <= 100),
   person_id     uuid not null,
   scopes        text[] not null,
+  -- The client asked to write, and the person declined.
+  write_declined boolean not null default false,
   -- Both empty: all channels. Otherwise these channels and the channels of these customers.
   channels      uuid[] not null default '{}' check (cardinality(channels) <= 1000),
   customers     uuid[] not null default '{}' check (cardinality(customers) <= 1000),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"crier/apps/edge/request"
 	"crier/platform/fault"
 	"crier/platform/paste"
 	"crier/tenancy"

@@ -9,11 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"crier/platform/clock"
-	"crier/tenancy"
 )
 
 // Path is the path of the endpoint.

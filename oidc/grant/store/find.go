@@ -31,11 +31,13 @@ type FoundToken struct {
 	ClientName string           `db:"client_name"`
 	Person     tenancy.PersonID `db:"person_id"`
 	// Granted are the scopes of the grant, which the person may have narrowed since.
-	Granted     []string `db:"granted"`
-	Channels    []string `db:"channels"`
-	Customers   []string `db:"customers"`
-	MustAsk     bool     `db:"must_ask"`
-	PostsPerDay int      `db:"posts_per_day"`
+	Granted []string `db:"granted"`
+	// WriteDeclined means that the client asked to write, and the person declined.
+	WriteDeclined bool     `db:"write_declined"`
+	Channels      []string `db:"channels"`
+	Customers     []string `db:"customers"`
+	MustAsk       bool     `db:"must_ask"`
+	PostsPerDay   int      `db:"posts_per_day"`
 	// EndsAt is when the grant ends, or nil.
 	EndsAt        *time.Time   `db:"ends_at"`
 	Email         string       `db:"email"`

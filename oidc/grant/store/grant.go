@@ -14,46 +14,48 @@ import (
 
 // Grant is a row of the oauth_grant table, with the names that people see.
 type Grant struct {
-	Org         tenancy.OrgID    `db:"org_id"`
-	OrgName     string           `db:"org_name"`
-	ID          tenancy.GrantID  `db:"id"`
-	Client      tenancy.AgentID  `db:"client"`
-	ClientID    string           `db:"client_id"`
-	ClientKind  oidc.ClientKind  `db:"client_kind"`
-	ClientName  string           `db:"client_name"`
-	Person      tenancy.PersonID `db:"person_id"`
-	Email       string           `db:"email"`
-	Scopes      []string         `db:"scopes"`
-	Channels    []string         `db:"channels"`
-	Customers   []string         `db:"customers"`
-	MustAsk     bool             `db:"must_ask"`
-	PostsPerDay int              `db:"posts_per_day"`
-	EndsAt      *time.Time       `db:"ends_at"`
-	CreatedAt   time.Time        `db:"created_at"`
-	UsedAt      *time.Time       `db:"used_at"`
+	Org        tenancy.OrgID    `db:"org_id"`
+	OrgName    string           `db:"org_name"`
+	ID         tenancy.GrantID  `db:"id"`
+	Client     tenancy.AgentID  `db:"client"`
+	ClientID   string           `db:"client_id"`
+	ClientKind oidc.ClientKind  `db:"client_kind"`
+	ClientName string           `db:"client_name"`
+	Person     tenancy.PersonID `db:"person_id"`
+	Email      string           `db:"email"`
+	Scopes     []string         `db:"scopes"`
+	// WriteDeclined means that the client asked to write, and the person declined.
+	WriteDeclined bool       `db:"write_declined"`
+	Channels      []string   `db:"channels"`
+	Customers     []string   `db:"customers"`
+	MustAsk       bool       `db:"must_ask"`
+	PostsPerDay   int        `db:"posts_per_day"`
+	EndsAt        *time.Time `db:"ends_at"`
+	CreatedAt     time.Time  `db:"created_at"`
+	UsedAt        *time.Time `db:"used_at"`
 }
 
 // grantColumns lists the columns of Grant. It selects them from oauth_grant g, its organization o
 // and its person p.
 const grantColumns = `g.org_id, o.name org_name, g.id, g.client, g.client_id, g.client_kind, g.client_name, g.person_id,
-coalesce(p.email, '') email, g.scopes, g.channels::text[] channels, g.customers::text[] customers, g.must_ask,
+coalesce(p.email, '') email, g.scopes, g.write_declined, g.channels::text[] channels, g.customers::text[] customers, g.must_ask,
 g.posts_per_day, g.ends_at, g.created_at, g.used_at`
 
 const grantSave = `-- oidc.GrantSave
 insert into oauth_grant as g (org_id, id, client, client_id, client_kind, client_name, person_id, scopes, channels,
-  customers, must_ask, posts_per_day, ends_at, created_at, approved_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9::text[]::uuid[], $10::text[]::uuid[], $11, $12, $13, $14, $14)
+  customers, must_ask, posts_per_day, ends_at, created_at, approved_at, write_declined)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9::text[]::uuid[], $10::text[]::uuid[], $11, $12, $13, $14, $14, $15)
 on conflict (org_id, client, person_id) do update set client_id = excluded.client_id, client_kind = excluded.client_kind,
   client_name = excluded.client_name, scopes = excluded.scopes, channels = excluded.channels,
   customers = excluded.customers, must_ask = excluded.must_ask, posts_per_day = excluded.posts_per_day,
-  ends_at = excluded.ends_at, approved_at = excluded.approved_at
+  ends_at = excluded.ends_at, approved_at = excluded.approved_at, write_declined = excluded.write_declined
 returning g.id`
 
 // SaveGrant stores a grant and returns its id. A person has one grant for a client in an
 // organization: if it exists, SaveGrant replaces what it allows.
 func SaveGrant(ctx context.Context, tx *db.OrgTx, g Grant) (saved tenancy.GrantID, err error) {
 	err = tx.QueryRow(ctx, grantSave, tx.Org, g.ID, g.Client, g.ClientID, g.ClientKind, g.ClientName, g.Person, g.Scopes,
-		g.Channels, g.Customers, g.MustAsk, g.PostsPerDay, g.EndsAt, g.CreatedAt).Scan(&saved)
+		g.Channels, g.Customers, g.MustAsk, g.PostsPerDay, g.EndsAt, g.CreatedAt, g.WriteDeclined).Scan(&saved)
 	return saved, err
 }
 
