@@ -20,7 +20,7 @@ const mostDelay = 25 * time.Millisecond
 func TestKill(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	k := &killing{s: s, p: s.owner(t), a: s.native(t), random: rand.New(rand.NewPCG(1, 38))}
+	k := &killing{t: t, s: s, p: s.owner(t), a: s.native(t), random: rand.New(rand.NewPCG(1, 38))}
 	kept := k.p.grant(t, k.a, nil) // another installation of the program
 	steps := []func(t *testing.T) tokens{k.duringConsent, k.duringExchange, k.duringRefresh, k.between}
 	for round := range killRounds {
@@ -44,6 +44,7 @@ func TestKill(t *testing.T) {
 
 // killing kills the process of a service while one program and one person use it.
 type killing struct {
+	t            testing.TB // of all rounds: a process outlasts the round that starts it
 	s            *service
 	p            *person
 	a            *app
@@ -65,7 +66,7 @@ func (k *killing) whileKilled(t *testing.T, send func(ctx context.Context) (call
 		done <- outcome{answer: a, err: err}
 	}()
 	time.Sleep(time.Duration(k.random.Int64N(int64(mostDelay))))
-	k.restart(t)
+	k.restart()
 	got := <-done
 	k.during++
 	if got.err != nil {
@@ -74,10 +75,10 @@ func (k *killing) whileKilled(t *testing.T, send func(ctx context.Context) (call
 	return got.answer, got.err == nil
 }
 
-func (k *killing) restart(t *testing.T) {
-	t.Helper()
+func (k *killing) restart() {
+	k.t.Helper()
 	k.s.kill()
-	k.s.restart(t)
+	k.s.restart(k.t)
 }
 
 // exchange asks the person and exchanges the code, as a program does that starts again.
@@ -152,17 +153,17 @@ func (k *killing) between(t *testing.T) tokens {
 	t.Helper()
 	r := k.a.request(nil)
 	f := k.p.consentForm(t, r)
-	k.restart(t)
+	k.restart()
 	code := back(t, k.p.submit(t, r, f, approveButton), k.a.redirect).Get("code")
 	if code == "" {
 		t.Fatal("the form of a consent page does not work after a restart")
 	}
-	k.restart(t)
+	k.restart()
 	first := good(t, k.a.token(t, r.exchangeForm(code)))
-	k.restart(t)
+	k.restart()
 	good(t, k.a.token(t, k.a.refreshForm(first.Refresh)))
-	k.restart(t)
+	k.restart()
 	repeated := good(t, k.a.token(t, k.a.refreshForm(first.Refresh))) // as if the answer had been lost
-	k.restart(t)
+	k.restart()
 	return repeated
 }
