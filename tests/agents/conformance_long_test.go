@@ -50,8 +50,11 @@ var expectedFailures = map[string]map[string]string{
 		"sep-2575-missing-capability-http-400":                   "it calls the tool test_missing_capability of a reference server",
 		"sep-2575-http-server-no-independent-requests-on-stream": "it calls the tool test_streaming_elicitation of a reference server",
 		"sep-2575-server-no-log-without-loglevel":                "it calls the tool test_logging_tool of a reference server",
-		"sep-2575-server-sends-subscription-ack":                 "subscriptions/listen is not served: it would hold a connection for each client",
-		"sep-2575-server-tags-subscription-id":                   "subscriptions/listen is not served: it would hold a connection for each client",
+	},
+	"caching": {
+		"sep-2549-prompts-list-caching-hints":             "there are no prompts",
+		"sep-2549-resources-list-caching-hints":           "there are no resources",
+		"sep-2549-resources-templates-list-caching-hints": "there are no resources",
 	},
 }
 
