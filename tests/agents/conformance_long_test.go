@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,11 +98,13 @@ func TestConformance_Authorization(t *testing.T) {
 	redirect := "http://127.0.0.1:" + port + "/callback"
 	a := s.register(t, metadata(unique("Conformance "), redirect))
 	out := t.TempDir()
+	var browser sync.WaitGroup
 	runConformance(t, func(line string) {
 		if authorizeURL.MatchString(line) {
-			go p.inChromium(t, line, redirect, false, false)
+			browser.Go(func() { p.inChromium(t, line, redirect, false, false) })
 		}
 	}, "authorization", "--url", s.base, "--client-id", a.id, "-p", port, "--resource", s.base+"/mcp", "-o", out)
+	browser.Wait()
 	judge(t, "authorization", out)
 }
 
