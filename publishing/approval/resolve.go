@@ -168,9 +168,9 @@ func sentence(err error) string {
 // reviewer returns a description of the person who answered, for a post's timeline.
 func reviewer(p tenancy.Principal, a publishing.Approval) string {
 	if p.Via == tenancy.ViaSession {
-		return publishing.ActorOf(p)
+		return tenancy.ActorOf(p)
 	}
-	return publishing.GuestActor(a.ReviewerName, p.Person)
+	return tenancy.GuestActor(a.ReviewerName, p.Person)
 }
 
 // goneFault converts NotFound to Gone, because NotFound means that the post was deleted. It returns

@@ -342,7 +342,7 @@ func build(
 	}
 	first := base
 	first.ID = root
-	out := []poststore.NewPost{{Post: first, By: publishing.ActorOf(p)}}
+	out := []poststore.NewPost{{Post: first, By: tenancy.ActorOf(p)}}
 	used := map[publishing.PartID]bool{}
 	for i, part := range e.parts {
 		if part.delay > 0 {
@@ -350,7 +350,7 @@ func build(
 			next.ID, next.After = id.New[publishing.PostTag](), out[len(out)-1].ID
 			next.Delay, next.Due = part.delay, nil
 			next.State = publishing.StateWaiting
-			out = append(out, poststore.NewPost{Post: next, By: publishing.ActorOf(p)})
+			out = append(out, poststore.NewPost{Post: next, By: tenancy.ActorOf(p)})
 		}
 		last := &out[len(out)-1]
 		written := publishing.Part{ID: id.New[publishing.PartTag](), Position: i, Content: part.content}

@@ -89,7 +89,7 @@ func (s *Posts) ChangeSettings(
 			return err
 		}
 		done, err := poststore.SetSettings(
-			ctx, tx, group, root.ID, detail.Root.Settings, entry.settings, publishing.ActorOf(p),
+			ctx, tx, group, root.ID, detail.Root.Settings, entry.settings, tenancy.ActorOf(p),
 		)
 		if err != nil {
 			return err

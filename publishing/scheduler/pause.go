@@ -62,7 +62,7 @@ func (s *Queue) Pause(
 	}
 	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
 		if cmd.Paused {
-			if err := schedulerstore.Revoke(ctx, tx, cmd.Scope, subject, publishing.ActorOf(p)); err != nil {
+			if err := schedulerstore.Revoke(ctx, tx, cmd.Scope, subject, tenancy.ActorOf(p)); err != nil {
 				return err
 			}
 		}
@@ -84,7 +84,7 @@ func (s *Queue) setPause(
 	what := string(cmd.Scope) + " " + cmd.ID
 	if !cmd.Paused {
 		return s.endPause(ctx, p.Org, schedulerstore.PauseEnd{
-			Scope: cmd.Scope, Subject: subject, Hold: s.cfg.PauseMaxAge, By: publishing.ActorOf(p),
+			Scope: cmd.Scope, Subject: subject, Hold: s.cfg.PauseMaxAge, By: tenancy.ActorOf(p),
 		}, func(fn func(*db.Tx) (ended bool, err error)) error {
 			return s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
 				ended, err := fn(tx)
@@ -96,7 +96,7 @@ func (s *Queue) setPause(
 		})
 	}
 	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
-		known, err = schedulerstore.Pause(ctx, tx, cmd.Scope, subject, publishing.ActorOf(p))
+		known, err = schedulerstore.Pause(ctx, tx, cmd.Scope, subject, tenancy.ActorOf(p))
 		if err != nil || !known {
 			return err
 		}
