@@ -37,8 +37,8 @@ type Actor struct {
 	// Name is the agent's name at that time, the name that a guest entered, or the current name of
 	// the person or key. It is empty if it is not known, for example because the person has left.
 	Name string
-	// Person is the person for whom an agent or an operator acted, or the member who passed a review
-	// link on to a guest. PersonName is that person's current name.
+	// Person is the person for whom an agent or an operator acted, or the member who passed a
+	// review link on to a guest. PersonName is that person's current name.
 	Person     PersonID
 	PersonName string
 }
@@ -82,12 +82,13 @@ func GuestActor(name *string, sharer PersonID) string {
 
 const idForm = `([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`
 
-// actorForm matches the descriptions that ActorOf and GuestActor return. Names may contain anything.
+// actorForm matches the descriptions that ActorOf and GuestActor return. Names may contain
+// anything.
 var actorForm = regexp.MustCompile(`(?s)^(?:(person|key|agent|operator)(?: ` + idForm + `)?(?: for person ` + idForm +
 	`(?:: (.*))?)?|(?:a )?(guest)(?: (.*?))??(?: with the link of person ` + idForm + `)?)$`)
 
-// ParseActor returns the actor with the description from a timeline. The current names of people and
-// keys are not part of it. Any other text describes the operator of the instance.
+// ParseActor returns the actor with the description from a timeline. The current names of people
+// and keys are not part of it. Any other text describes the operator of the instance.
 func ParseActor(by string) Actor {
 	m := actorForm.FindStringSubmatch(by)
 	if m == nil {

@@ -25,8 +25,8 @@ import (
 //
 //   - Invalid, listing the problems for every channel
 //   - Quota, if the plan does not allow that many posts in the date's billing month
-//   - Conflict, if another request with the same key is still running, if an existing post cannot be
-//     replaced now, or if NoDuplicates is set and a channel already has the same text
+//   - Conflict, if another request with the same key is still running, if an existing post cannot
+//     be replaced now, or if NoDuplicates is set and a channel already has the same text
 //   - Forbidden, if the principal may not override an approval, or if it is an agent that may not
 //     queue posts, may change only drafts, or has queued as many posts today as it may
 //   - TooLarge, if the checks take longer than a request may take

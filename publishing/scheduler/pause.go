@@ -33,9 +33,10 @@ func NewQueue(cfg Config, deps Deps) *Queue {
 // transactions. If ctx ends before they are done, the pause stays in force and the next call
 // continues.
 //
-// Only a principal who manages the organization and sees all of its channels may pause or resume the
-// whole organization; for anyone else, Pause returns Forbidden. It returns NotFound if the customer
-// or channel does not exist, or if the principal does not see all channels of the customer.
+// Only a principal who manages the organization and sees all of its channels may pause or resume
+// the whole organization; for anyone else, Pause returns Forbidden. It returns NotFound if the
+// customer or channel does not exist, or if the principal does not see all channels of the
+// customer.
 //
 // setPause appends the audit entry.
 func (s *Queue) Pause(

@@ -111,7 +111,8 @@ func TestMustAsk(t *testing.T) {
 	a.must(t, nil, "service_delete_post", m{"id": other, "confirm": true})
 }
 
-// askApproval lets the agent ask for an approval that queues the post, and returns the request's id.
+// askApproval lets the agent ask for an approval that queues the post, and returns the request's
+// id.
 func (s *service) askApproval(t testing.TB, a agent, post string) string {
 	t.Helper()
 	var asked struct{ ID, Status string }
