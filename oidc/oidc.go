@@ -136,17 +136,17 @@ type Client struct {
 	Scopes Scopes
 	// Org is the organization of a ClientStatic; zero for other kinds.
 	Org tenancy.OrgID
-	// LongLived means that access tokens do not expire, for programs that cannot refresh them. Only a
-	// ClientStatic can have it.
+	// LongLived means that access tokens do not expire, for programs that cannot refresh them. Only
+	// a ClientStatic can have it.
 	LongLived bool
 }
 
 // Public reports whether the client has no secret.
 func (c Client) Public() bool { return c.Auth == AuthNone }
 
-// NeedsChallenge reports whether the client must send an S256 code challenge. Only an organization's
-// own application, which has a secret, may omit it. Only such an application may omit the redirect
-// URI too.
+// NeedsChallenge reports whether the client must send an S256 code challenge. Only an
+// organization's own application, which has a secret, may omit it. Only such an application may
+// omit the redirect URI too.
 func (c Client) NeedsChallenge() bool { return c.Kind != ClientStatic || c.Public() }
 
 // Metadata is what a client says of itself when it registers (RFC 7591), or in its document.
@@ -190,13 +190,14 @@ type AuthorizationRequest struct {
 
 // Limits narrow what an agent may do below what its person may do. The zero Limits do not.
 type Limits struct {
-	// Channels and Customers hold ids. If both are empty, the agent may use all channels. Otherwise,
-	// it may use only these channels and the channels of these customers.
+	// Channels and Customers hold ids. If both are empty, the agent may use all channels.
+	// Otherwise, it may use only these channels and the channels of these customers.
 	Channels  []string
 	Customers []string
 	// MustAsk lets the agent write drafts only. A person must approve each before it is published.
 	MustAsk bool
-	// PostsPerDay is how many posts the agent may queue on one day of the organization; 0: no limit.
+	// PostsPerDay is how many posts the agent may queue on one day of the organization; 0: no
+	// limit.
 	PostsPerDay int
 	// EndsAt is when the grant ends; nil: when somebody revokes it.
 	EndsAt *time.Time

@@ -189,9 +189,9 @@ func TestResolveApproval_Cleaned(t *testing.T) {
 	}
 }
 
-// A person is responsible for their agents: what an agent asks for, its person may answer. The agent
-// itself never answers and never sees the link, and a request of the person is still answered by
-// somebody else.
+// A person is responsible for their agents: what an agent asks for, its person may answer. The
+// agent itself never answers and never sees the link, and a request of the person is still answered
+// by somebody else.
 func TestApproval_PersonMayAnswerTheirAgent(t *testing.T) {
 	t.Parallel()
 	person, other := id.New[tenancy.PersonTag](), id.New[tenancy.PersonTag]()

@@ -164,7 +164,7 @@ type Event struct {
 	At   time.Time
 	Kind EventKind
 	Node *string
-	// By describes who acted; see ParseActor. It is nil if the service itself did.
+	// By describes who acted; see tenancy.ParseActor. It is nil if the service itself did.
 	By     *string
 	Reason *string
 	// KeyName and PersonName are the current names of the key and the person in By, or empty.
@@ -173,15 +173,15 @@ type Event struct {
 }
 
 // Actor returns who caused the event, or nil if the service itself did.
-func (e Event) Actor() *Actor {
+func (e Event) Actor() *tenancy.Actor {
 	if e.By == nil {
 		return nil
 	}
-	a := ParseActor(*e.By)
+	a := tenancy.ParseActor(*e.By)
 	switch a.Kind {
-	case ActorPerson:
+	case tenancy.ActorPerson:
 		a.Name = e.PersonName
-	case ActorKey:
+	case tenancy.ActorKey:
 		a.Name = e.KeyName
 	default:
 		a.PersonName = e.PersonName

@@ -81,15 +81,15 @@ type Agent struct {
 	// WriteDeclined means that the agent asked to write, and its person allowed it to read only. It
 	// is never set together with Write.
 	WriteDeclined bool
-	// Limits restricts the agent further than its person's role does. It is nil if the person set no
-	// limits.
+	// Limits restricts the agent further than its person's role does. It is nil if the person set
+	// no limits.
 	Limits *AgentLimits
 }
 
 // AgentLimits restricts what an agent may do.
 type AgentLimits struct {
-	// Channels and Customers hold ids. If both are empty, the agent may use all channels. Otherwise,
-	// it may use only these channels and the channels of these customers.
+	// Channels and Customers hold ids. If both are empty, the agent may use all channels.
+	// Otherwise, it may use only these channels and the channels of these customers.
 	Channels, Customers []string
 	// MustAsk restricts the agent to drafts. A person must approve each one before it is published.
 	MustAsk bool

@@ -16,8 +16,8 @@ import (
 )
 
 // openAccounts creates the Accounts and the OAuth server, and starts receiving revocations of keys
-// and tokens, which continues until closeAccounts is called. It also starts checking the identity providers, without waiting for the
-// result.
+// and tokens, which continues until closeAccounts is called. It also starts checking the identity
+// providers, without waiting for the result.
 func (a *App) openAccounts(ctx context.Context) error {
 	deps, err := a.accountDeps()
 	if err != nil {

@@ -17,7 +17,7 @@ func TestServe_PrunesRowsAfterRetention(t *testing.T) {
 	s := serveWith(t, map[string]string{"PRUNE_INTERVAL": "1s", "EVENT_RETENTION": "0s"})
 	want := []string{
 		"analytics-snapshots", "approvals", "collect-files", "prune-analytics", "prune-connects", "prune-deleted-posts", "prune-expired-links", "prune-idempotency-keys",
-		"prune-notifications",
+		"prune-notifications", "prune-oauth-clients", "prune-oauth-tokens",
 		"prune-sessions", "prune-webhook-deliveries", "prune-webhook-secrets", "purge", "refresh-access", "sync-publishing",
 	}
 	if got := slices.Sorted(maps.Keys(s.jobs.Stats())); !slices.Equal(got, want) {

@@ -19,9 +19,9 @@ func notForAgents(r edge.Route) bool {
 	}, r.Method+" "+path)
 }
 
-// TestAgent_EveryPublicRouteByToken calls every route of the public API with a token that may write,
-// and with one that may only read. The bodies are invalid JSON, so any refusal other than 403 shows
-// that the guards let the request through.
+// TestAgent_EveryPublicRouteByToken calls every route of the public API with a token that may
+// write, and with one that may only read. The bodies are invalid JSON, so any refusal other than
+// 403 shows that the guards let the request through.
 func TestAgent_EveryPublicRouteByToken(t *testing.T) {
 	t.Parallel()
 	s, _ := edgetest.NewOAuth(t, nil)

@@ -416,8 +416,8 @@ func instanceRoutes(e endpoints) []line {
 	}
 }
 
-// mcpRoutes returns the routes for the MCP server. The route with an API key in its path exists only
-// with MCP_KEY_IN_PATH.
+// mcpRoutes returns the routes for the MCP server. The route with an API key in its path exists
+// only with MCP_KEY_IN_PATH.
 func (s *Server) mcpRoutes(e endpoints) []line {
 	out := []line{
 		built("mcp", e.mcp.Post(), agent.at("POST /mcp", call)),

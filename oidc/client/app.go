@@ -76,8 +76,8 @@ func (s *Clients) CreateApp(ctx context.Context, p tenancy.Principal, a oidc.App
 }
 
 // UpdateApp changes the name, description, picture, redirect URI and LongLived. Tokens that have
-// been issued keep their end. UpdateApp returns the errors of CreateApp, and NotFound if there is no
-// application.
+// been issued keep their end. UpdateApp returns the errors of CreateApp, and NotFound if there is
+// no application.
 func (s *Clients) UpdateApp(ctx context.Context, p tenancy.Principal, a oidc.App) (out oidc.App, err error) {
 	const op = "oidc.UpdateApp"
 	if err := checkApp(op, p, &a); err != nil {
@@ -112,8 +112,8 @@ func (s *Clients) DeleteApp(ctx context.Context, p tenancy.Principal) error {
 	})
 }
 
-// RotateAppSecret replaces the secret and returns the new one. The old secret stops working at once.
-// Tokens keep working.
+// RotateAppSecret replaces the secret and returns the new one. The old secret stops working at
+// once. Tokens keep working.
 func (s *Clients) RotateAppSecret(ctx context.Context, p tenancy.Principal) (string, error) {
 	const op = "oidc.RotateAppSecret"
 	if err := db.RejectImpersonator(op, p); err != nil { // it would see the secret

@@ -27,10 +27,10 @@ const (
 // A person has one grant for a client in an organization; approving the client again replaces what
 // the grant allows, for all its tokens.
 //
-// Approve returns Conflict if the consent's token has been used, Invalid, which names the field, for
-// limits that do not fit the organization, and Forbidden if the person has no access to the
-// organization or is being impersonated. It returns an oidc.Error with InvalidClient if the client is
-// gone, and with InvalidRequest if its request must not get a code.
+// Approve returns Conflict if the consent's token has been used, Invalid, which names the field,
+// for limits that do not fit the organization, and Forbidden if the person has no access to the
+// organization or is being impersonated. It returns an oidc.Error with InvalidClient if the client
+// is gone, and with InvalidRequest if its request must not get a code.
 func (s *Grants) Approve(ctx context.Context, p tenancy.Principal, c oidc.Consent) (string, error) {
 	const op = "oidc.Approve"
 	if err := s.checkConsent(ctx, op, p, &c); err != nil {
@@ -64,8 +64,8 @@ func (s *Grants) Approve(ctx context.Context, p tenancy.Principal, c oidc.Consen
 	return plain, nil
 }
 
-// checkRequest returns an oidc.Error with InvalidRequest for a request that must not get a code. The
-// caller has checked the request before it asked the person; the client may have changed since.
+// checkRequest returns an oidc.Error with InvalidRequest for a request that must not get a code.
+// The caller has checked the request before it asked the person; the client may have changed since.
 func checkRequest(r oidc.AuthorizationRequest) error {
 	switch {
 	case !r.Client.MatchRedirect(r.RedirectURI) || !r.RedirectSent && r.Client.NeedsChallenge():
@@ -165,7 +165,8 @@ func (s *Grants) checkConsent(ctx context.Context, op string, p tenancy.Principa
 	return s.checkLimits(ctx, op, p, c)
 }
 
-// checkLimits returns Invalid, which names the fields, for limits that the organization cannot have.
+// checkLimits returns Invalid, which names the fields, for limits that the organization cannot
+// have.
 func (s *Grants) checkLimits(ctx context.Context, op string, p tenancy.Principal, c *oidc.Consent) error {
 	l := c.Limits
 	var in tenancy.Inputs

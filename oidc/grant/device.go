@@ -147,9 +147,9 @@ func (s *Grants) countGuess(op string, p tenancy.Principal) error {
 	}
 }
 
-// AnswerDevice stores the person's answer. A nil consent denies. Of the consent, it reads the scopes
-// and the limits. A log-in is answered once. AnswerDevice returns the errors of DeviceRequest and,
-// unless it denies, those of Approve.
+// AnswerDevice stores the person's answer. A nil consent denies. Of the consent, it reads the
+// scopes and the limits. A log-in is answered once. AnswerDevice returns the errors of
+// DeviceRequest and, unless it denies, those of Approve.
 func (s *Grants) AnswerDevice(ctx context.Context, p tenancy.Principal, userCode string, c *oidc.Consent) error {
 	const op = "oidc.AnswerDevice"
 	if err := s.countGuess(op, p); err != nil {
@@ -209,8 +209,9 @@ func noDevice(op string, err error) error {
 	return result(err)
 }
 
-// PollDevice returns the tokens once the person has approved, which ends the log-in. Before that, it
-// returns an oidc.Error with AuthorizationPending or SlowDown; later, AccessDenied or ExpiredToken.
+// PollDevice returns the tokens once the person has approved, which ends the log-in. Before that,
+// it returns an oidc.Error with AuthorizationPending or SlowDown; later, AccessDenied or
+// ExpiredToken.
 func (s *Grants) PollDevice(ctx context.Context, deviceCode string) (out oidc.Tokens, err error) {
 	const op = "oidc.PollDevice"
 	hash := secret.HashToken(deviceCode)

@@ -10,8 +10,8 @@ import (
 	"crier/tenancy/db"
 )
 
-// Exchange returns tokens for a code. The client must have been authenticated. Concurrent calls with
-// the same code succeed once.
+// Exchange returns tokens for a code. The client must have been authenticated. Concurrent calls
+// with the same code succeed once.
 //
 // A code that is presented again has been stolen or replayed, so all tokens that it led to are
 // revoked (RFC 6749, 4.1.2). Someone who cannot present the code verifier cannot cause that.

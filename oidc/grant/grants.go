@@ -22,7 +22,8 @@ import (
 
 // Config configures Grants.
 type Config struct {
-	// AccessTTL is how long an access token works. Tokens of a long-lived application do not expire.
+	// AccessTTL is how long an access token works. Tokens of a long-lived application do not
+	// expire.
 	AccessTTL time.Duration `env:"OAUTH_ACCESS_TTL, default=1h" doc:"How long an agent's access token works before it must be refreshed."`
 
 	// BaseURL is the URL of the service, without a trailing slash. It comes from the edge settings.
@@ -42,8 +43,8 @@ type Clients interface {
 	Find(ctx context.Context, clientID string) (oidc.Client, error)
 	// ByID returns a client, or pgx.ErrNoRows.
 	ByID(ctx context.Context, tx *db.GateTx, client tenancy.AgentID) (oidc.Client, error)
-	// MarkApproved records that a person has approved a client. It returns pgx.ErrNoRows if there is
-	// no such client.
+	// MarkApproved records that a person has approved a client. It returns pgx.ErrNoRows if there
+	// is no such client.
 	MarkApproved(ctx context.Context, tx *db.GateTx, client tenancy.AgentID) error
 }
 

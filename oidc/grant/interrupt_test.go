@@ -11,8 +11,8 @@ import (
 )
 
 // interrupted runs fn with a context that ends after a while, a little later in each round. A
-// connection that ends in the middle of a transaction leaves what a killed process leaves: all of it
-// or nothing, and a client that does not know which.
+// connection that ends in the middle of a transaction leaves what a killed process leaves: all of
+// it or nothing, and a client that does not know which.
 func (r *rig) interrupted(round int, fn func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()

@@ -40,9 +40,9 @@ func (s *Grants) ListAll(ctx context.Context, p tenancy.Principal) (out []oidc.G
 	return out, err
 }
 
-// Revoke ends a grant and all its tokens. A person may revoke their own, in any organization, and an
-// administrator every grant of the organization. Commands in progress finish first; later ones are
-// refused, in every process within a second. Revoke returns NotFound if there is no such grant.
+// Revoke ends a grant and all its tokens. A person may revoke their own, in any organization, and
+// an administrator every grant of the organization. Commands in progress finish first; later ones
+// are refused, in every process within a second. Revoke returns NotFound if there is no such grant.
 func (s *Grants) Revoke(ctx context.Context, p tenancy.Principal, grant string) error {
 	const op = "oidc.Revoke"
 	if err := bySession(op, p); err != nil {

@@ -13,9 +13,9 @@ import (
 // Refresh returns new tokens for a refresh token. The client must have been authenticated.
 //
 // A client that did not receive the answer may send the same refresh token again, until it has used
-// the refresh token of an answer. Each time, the tokens of the answer before are voided, so that one
-// line of tokens works at any time. Afterwards, the old token can only come from a thief, or the new
-// one did: the family is revoked. So it is when a voided refresh token is used.
+// the refresh token of an answer. Each time, the tokens of the answer before are voided, so that
+// one line of tokens works at any time. Afterwards, the old token can only come from a thief, or
+// the new one did: the family is revoked. So it is when a voided refresh token is used.
 //
 // Refresh returns an oidc.Error with InvalidGrant if the token is unknown, has not been used for 30
 // days, or was issued to another client.

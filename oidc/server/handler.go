@@ -20,8 +20,8 @@ import (
 const (
 	// maxBody is the maximum size of a request's body, in bytes.
 	maxBody = 64 << 10
-	// omitted stands for a redirect_uri that the client did not send: op requires one. No client can
-	// have this redirect URI.
+	// omitted stands for a redirect_uri that the client did not send: op requires one. No client
+	// can have this redirect URI.
 	omitted = "about:omitted"
 )
 

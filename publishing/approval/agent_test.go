@@ -108,8 +108,8 @@ func TestAgent_IsNamedInTimelineAndWebhook(t *testing.T) {
 	r.OK(err)
 	d, err := r.posts.Get(t.Context(), r.who, post.String())
 	r.OK(err)
-	want := publishing.Actor{
-		Kind: publishing.ActorAgent, ID: agent.Agent.ID.String(), Name: "Planner", Person: r.who.Person,
+	want := tenancy.Actor{
+		Kind: tenancy.ActorAgent, ID: agent.Agent.ID.String(), Name: "Planner", Person: r.who.Person,
 		PersonName: d.Events[0].Actor().Name,
 	}
 	if got := d.Events[len(d.Events)-1].Actor(); got == nil || *got != want || want.PersonName == "" {

@@ -79,7 +79,7 @@ func (s *Approvals) Request(
 			return err
 		}
 		if err := approvalstore.AddApprovalEvent(
-			ctx, tx, root, publishing.EventApprovalRequested, publishing.ActorOf(p), "",
+			ctx, tx, root, publishing.EventApprovalRequested, tenancy.ActorOf(p), "",
 		); err != nil {
 			return err
 		}

@@ -64,7 +64,7 @@ func (r *Requests) VoidPending(
 	}
 	a.Status, a.ResolvedAt = publishing.ApprovalVoid, &now
 	_, err = r.end(
-		ctx, tx, a, publishing.ApprovalPending, publishing.EventApprovalVoid, publishing.ActorOf(p), reason,
+		ctx, tx, a, publishing.ApprovalPending, publishing.EventApprovalVoid, tenancy.ActorOf(p), reason,
 	)
 	return err
 }
@@ -103,7 +103,7 @@ func (r *Requests) EndInForce(
 		}
 	}
 	if err := approvalstore.AddApprovalEvent(
-		ctx, tx, root, publishing.EventApprovalVoid, publishing.ActorOf(p), reason,
+		ctx, tx, root, publishing.EventApprovalVoid, tenancy.ActorOf(p), reason,
 	); err != nil {
 		return nil, err
 	}

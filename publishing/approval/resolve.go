@@ -18,8 +18,8 @@ import (
 // AutoSchedule schedules the post in the same transaction.
 //
 // Resolve returns NotFound if the request does not exist, and Invalid if cmd is invalid. It returns
-// Forbidden for the person who made the request, for API keys and for agents. It returns Conflict if the request has already been
-// answered, and Gone if it can no longer be answered.
+// Forbidden for the person who made the request, for API keys and for agents. It returns Conflict
+// if the request has already been answered, and Gone if it can no longer be answered.
 func (s *Approvals) Resolve(
 	ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
 ) (publishing.Approval, error) {
@@ -168,9 +168,9 @@ func sentence(err error) string {
 // reviewer returns a description of the person who answered, for a post's timeline.
 func reviewer(p tenancy.Principal, a publishing.Approval) string {
 	if p.Via == tenancy.ViaSession {
-		return publishing.ActorOf(p)
+		return tenancy.ActorOf(p)
 	}
-	return publishing.GuestActor(a.ReviewerName, p.Person)
+	return tenancy.GuestActor(a.ReviewerName, p.Person)
 }
 
 // goneFault converts NotFound to Gone, because NotFound means that the post was deleted. It returns

@@ -63,7 +63,7 @@ func (s *Approvals) withdraw(
 	if err := s.deps.Drafts.FreeSeries(ctx, tx, a.Post); err != nil {
 		return false, err
 	}
-	return s.requests.end(ctx, tx, a, from, publishing.EventApprovalVoid, publishing.ActorOf(p), withdrawn)
+	return s.requests.end(ctx, tx, a, from, publishing.EventApprovalVoid, tenancy.ActorOf(p), withdrawn)
 }
 
 // withdrawApproved withdraws a post's approval. If the post is in the queue, the post and every

@@ -100,8 +100,8 @@ func (s *Channels) List(ctx context.Context, p tenancy.Principal, customer strin
 }
 
 // Disconnect deletes a channel's credential and unpublished posts. Published posts remain, both
-// here and on the platform. Disconnect returns NotFound if the channel does not exist, and Forbidden
-// for agents.
+// here and on the platform. Disconnect returns NotFound if the channel does not exist, and
+// Forbidden for agents.
 func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel string) error {
 	const op = "publishing.Disconnect"
 	if err := noAgent(op, p); err != nil {

@@ -42,10 +42,10 @@ const (
 // grants access. For a platform with a form, it returns a state that is valid for one hour and ten
 // form submissions. A state connects at most one channel.
 //
-// Begin returns Forbidden for agents. It returns Invalid if the platform is unknown or has no application, or if the channel to
-// reconnect does not exist. If cmd.UnknownIsNotFound is set, it returns NotFound for an unknown
-// platform instead. If the attempt would add a channel and the plan allows no more, Begin returns
-// Quota.
+// Begin returns Forbidden for agents. It returns Invalid if the platform is unknown or has no
+// application, or if the channel to reconnect does not exist. If cmd.UnknownIsNotFound is set, it
+// returns NotFound for an unknown platform instead. If the attempt would add a channel and the plan
+// allows no more, Begin returns Quota.
 func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
 	const op = "publishing.BeginConnect"
 	if err := noAgent(op, p); err != nil {

@@ -60,8 +60,8 @@ func mayChange(op string, p tenancy.Principal, posts []poststore.PostStatus) err
 	return nil
 }
 
-// mayDelete returns Forbidden if the principal may not delete a locked group. An agent that must ask
-// may delete a draft, but not the draft that keeps a series from being scheduled.
+// mayDelete returns Forbidden if the principal may not delete a locked group. An agent that must
+// ask may delete a draft, but not the draft that keeps a series from being scheduled.
 func mayDelete(
 	ctx context.Context, tx *db.Tx, op string, p tenancy.Principal, posts []poststore.PostStatus,
 ) error {
@@ -79,9 +79,9 @@ func mayDelete(
 	return publishing.MayContinue(op, p)
 }
 
-// mayEndSeries returns Forbidden if the principal may not end the series of a locked group. An agent
-// that must ask may end a series only while its current occurrence is the given draft, because
-// nothing of it is scheduled then.
+// mayEndSeries returns Forbidden if the principal may not end the series of a locked group. An
+// agent that must ask may end a series only while its current occurrence is the given draft,
+// because nothing of it is scheduled then.
 func mayEndSeries(
 	ctx context.Context, tx *db.Tx, op string, p tenancy.Principal, root poststore.PostStatus,
 ) error {

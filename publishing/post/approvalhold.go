@@ -65,7 +65,7 @@ func (s *Posts) holdApproval(
 		}
 	case inQueue:
 		out.Draft = true
-		if _, err := poststore.Move(ctx, tx, posts, publishing.StateDraft, true, publishing.ActorOf(p)); err != nil {
+		if _, err := poststore.Move(ctx, tx, posts, publishing.StateDraft, true, tenancy.ActorOf(p)); err != nil {
 			return out, err
 		}
 	}

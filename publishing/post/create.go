@@ -25,8 +25,8 @@ import (
 //
 //   - Invalid, listing the problems for every channel
 //   - Quota, if the plan does not allow that many posts in the date's billing month
-//   - Conflict, if another request with the same key is still running, if an existing post cannot be
-//     replaced now, or if NoDuplicates is set and a channel already has the same text
+//   - Conflict, if another request with the same key is still running, if an existing post cannot
+//     be replaced now, or if NoDuplicates is set and a channel already has the same text
 //   - Forbidden, if the principal may not override an approval, or if it is an agent that may not
 //     queue posts, may change only drafts, or has queued as many posts today as it may
 //   - TooLarge, if the checks take longer than a request may take
@@ -342,7 +342,7 @@ func build(
 	}
 	first := base
 	first.ID = root
-	out := []poststore.NewPost{{Post: first, By: publishing.ActorOf(p)}}
+	out := []poststore.NewPost{{Post: first, By: tenancy.ActorOf(p)}}
 	used := map[publishing.PartID]bool{}
 	for i, part := range e.parts {
 		if part.delay > 0 {
@@ -350,7 +350,7 @@ func build(
 			next.ID, next.After = id.New[publishing.PostTag](), out[len(out)-1].ID
 			next.Delay, next.Due = part.delay, nil
 			next.State = publishing.StateWaiting
-			out = append(out, poststore.NewPost{Post: next, By: publishing.ActorOf(p)})
+			out = append(out, poststore.NewPost{Post: next, By: tenancy.ActorOf(p)})
 		}
 		last := &out[len(out)-1]
 		written := publishing.Part{ID: id.New[publishing.PartTag](), Position: i, Content: part.content}

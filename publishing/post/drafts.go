@@ -205,7 +205,7 @@ func (d *Drafts) unscheduleGroup(
 		return movable(posts, publishing.StateDraft, false)
 	}
 	if root.State == publishing.StateQueue {
-		if _, err := poststore.Move(ctx, tx, posts, publishing.StateDraft, true, publishing.ActorOf(p)); err != nil {
+		if _, err := poststore.Move(ctx, tx, posts, publishing.StateDraft, true, tenancy.ActorOf(p)); err != nil {
 			return err
 		}
 	}

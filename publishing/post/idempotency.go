@@ -134,8 +134,8 @@ func (s *Posts) storedAnswer(
 	return out, true, nil
 }
 
-// showsAnswers reports whether the principal sees the channels of a stored result. Keys are unique in
-// the organization, so the result may be about channels that are hidden from the principal.
+// showsAnswers reports whether the principal sees the channels of a stored result. Keys are unique
+// in the organization, so the result may be about channels that are hidden from the principal.
 func (s *Posts) showsAnswers(ctx context.Context, p tenancy.Principal, answers []answer) (bool, error) {
 	if !pg.IsNarrowed(ctx) {
 		return true, nil

@@ -21,10 +21,10 @@ type Allowance interface {
 	// locked the organization (if its plan limits posts), channels and posts before, and locks only
 	// notifications afterward.
 	//
-	// The principal's Agent has the ID, Grant and Name. If a person's approval queues the post of an
-	// agent, the principal is the agent that requested the approval, and its Agent.Limits is nil.
-	// Take must therefore read the limit from the stored grant. It returns nil if the grant has no
-	// limit or no longer exists.
+	// The principal's Agent has the ID, Grant and Name. If a person's approval queues the post of
+	// an agent, the principal is the agent that requested the approval, and its Agent.Limits is
+	// nil. Take must therefore read the limit from the stored grant. It returns nil if the grant
+	// has no limit or no longer exists.
 	//
 	// posts is the number of threads, and at least 1. day is the current day in the organization's
 	// time zone. Example: 2027-03-01. The message of the fault is one sentence with the limit and

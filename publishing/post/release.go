@@ -100,7 +100,7 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 				fault.Conflict, op, "The post already has a release id, or is scheduled or being published: make it a draft first.",
 			)
 		}
-		return poststore.SetRelease(ctx, tx, parsed, release, publishing.ActorOf(p))
+		return poststore.SetRelease(ctx, tx, parsed, release, tenancy.ActorOf(p))
 	})
 	if err != nil {
 		return db.PostFault(op, err)

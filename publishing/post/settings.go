@@ -20,9 +20,9 @@ import (
 // queue become drafts.
 //
 // It returns NotFound if the post does not exist. It returns Forbidden if the principal may not
-// override the approval, or is an agent that may change only drafts. It returns Invalid if the post is queued and its new settings violate the
-// platform's rules. It returns Conflict if the post is being published, has been published, or may
-// have been published.
+// override the approval, or is an agent that may change only drafts. It returns Invalid if the post
+// is queued and its new settings violate the platform's rules. It returns Conflict if the post is
+// being published, has been published, or may have been published.
 func (s *Posts) ChangeSettings(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeSettings,
 ) (out publishing.SettingsChanged, err error) {
@@ -89,7 +89,7 @@ func (s *Posts) ChangeSettings(
 			return err
 		}
 		done, err := poststore.SetSettings(
-			ctx, tx, group, root.ID, detail.Root.Settings, entry.settings, publishing.ActorOf(p),
+			ctx, tx, group, root.ID, detail.Root.Settings, entry.settings, tenancy.ActorOf(p),
 		)
 		if err != nil {
 			return err

@@ -167,7 +167,7 @@ func (s *Posts) move(
 	}
 	keepUnknown := to == publishing.StateDraft && !cmd.Republish
 	out.moved = true
-	out.due, err = poststore.Move(ctx, tx, posts, to, keepUnknown, publishing.ActorOf(p))
+	out.due, err = poststore.Move(ctx, tx, posts, to, keepUnknown, tenancy.ActorOf(p))
 	if err != nil {
 		return out, err
 	}

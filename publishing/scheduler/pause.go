@@ -33,9 +33,10 @@ func NewQueue(cfg Config, deps Deps) *Queue {
 // transactions. If ctx ends before they are done, the pause stays in force and the next call
 // continues.
 //
-// Only a principal who manages the organization and sees all of its channels may pause or resume the
-// whole organization; for anyone else, Pause returns Forbidden. It returns NotFound if the customer
-// or channel does not exist, or if the principal does not see all channels of the customer.
+// Only a principal who manages the organization and sees all of its channels may pause or resume
+// the whole organization; for anyone else, Pause returns Forbidden. It returns NotFound if the
+// customer or channel does not exist, or if the principal does not see all channels of the
+// customer.
 //
 // setPause appends the audit entry.
 func (s *Queue) Pause(
@@ -62,7 +63,7 @@ func (s *Queue) Pause(
 	}
 	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
 		if cmd.Paused {
-			if err := schedulerstore.Revoke(ctx, tx, cmd.Scope, subject, publishing.ActorOf(p)); err != nil {
+			if err := schedulerstore.Revoke(ctx, tx, cmd.Scope, subject, tenancy.ActorOf(p)); err != nil {
 				return err
 			}
 		}
@@ -84,7 +85,7 @@ func (s *Queue) setPause(
 	what := string(cmd.Scope) + " " + cmd.ID
 	if !cmd.Paused {
 		return s.endPause(ctx, p.Org, schedulerstore.PauseEnd{
-			Scope: cmd.Scope, Subject: subject, Hold: s.cfg.PauseMaxAge, By: publishing.ActorOf(p),
+			Scope: cmd.Scope, Subject: subject, Hold: s.cfg.PauseMaxAge, By: tenancy.ActorOf(p),
 		}, func(fn func(*db.Tx) (ended bool, err error)) error {
 			return s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
 				ended, err := fn(tx)
@@ -96,7 +97,7 @@ func (s *Queue) setPause(
 		})
 	}
 	err = s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
-		known, err = schedulerstore.Pause(ctx, tx, cmd.Scope, subject, publishing.ActorOf(p))
+		known, err = schedulerstore.Pause(ctx, tx, cmd.Scope, subject, tenancy.ActorOf(p))
 		if err != nil || !known {
 			return err
 		}

@@ -171,7 +171,8 @@ var knownClients = []known{
 		},
 	},
 	{
-		// It does not say how it authenticates. With a document it first sends Basic without a secret.
+		// It does not say how it authenticates. With a document it first sends Basic without a
+		// secret.
 		name: "Go SDK", scope: allScopes, redirects: []string{"http://localhost:3142"}, method: "client_secret_basic",
 		registers: m{
 			"client_name": "Go MCP client", "redirect_uris": []string{"http://localhost:3142"}, "application_type": "native",

@@ -27,8 +27,8 @@ type field struct {
 
 type button struct{ name, value, text string }
 
-// readForm returns the form that has a button with the given text. It fails the test if the page has
-// none.
+// readForm returns the form that has a button with the given text. It fails the test if the page
+// has none.
 func readForm(t testing.TB, page string, text *regexp.Regexp) *form {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(page))

@@ -87,8 +87,8 @@ func (k *killing) exchange(t *testing.T) tokens {
 	return k.p.grant(t, k.a, nil)
 }
 
-// duringConsent kills the process while the person approves. The form then works unless the approval
-// has been stored.
+// duringConsent kills the process while the person approves. The form then works unless the
+// approval has been stored.
 func (k *killing) duringConsent(t *testing.T) tokens {
 	t.Helper()
 	r := k.a.request(nil)

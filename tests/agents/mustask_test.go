@@ -118,7 +118,8 @@ func mixed(arguments m) bool {
 	return len(list) > 1
 }
 
-// askApproval lets the agent ask for an approval that queues the post, and returns the request's id.
+// askApproval lets the agent ask for an approval that queues the post, and returns the request's
+// id.
 func (s *service) askApproval(t testing.TB, a agent, post string) string {
 	t.Helper()
 	var asked struct{ ID, Status string }

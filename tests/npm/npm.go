@@ -29,7 +29,8 @@ type Folder struct {
 }
 
 // Install copies files into a folder and installs the packages. The files are package.json,
-// package-lock.json and the scripts. It needs npm and its registry. The installation may take limit.
+// package-lock.json and the scripts. It needs npm and its registry. The installation may take
+// limit.
 func Install(t testing.TB, files fs.FS, limit time.Duration) Folder {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,8 +41,8 @@ func Install(t testing.TB, files fs.FS, limit time.Duration) Folder {
 	return Folder{Dir: dir}
 }
 
-// Run runs a script, which may take limit. The script reads input as JSON and writes JSON, which Run
-// decodes into output. Run ends the test if anything fails.
+// Run runs a script, which may take limit. The script reads input as JSON and writes JSON, which
+// Run decodes into output. Run ends the test if anything fails.
 func (f Folder) Run(t testing.TB, script string, limit time.Duration, input, output any) {
 	t.Helper()
 	raw, err := json.Marshal(input)

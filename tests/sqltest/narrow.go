@@ -15,8 +15,8 @@ var (
 	policyForm = regexp.MustCompile(`^\(?\(id = (\w+\.)?(post_id|part_id)\)`)
 )
 
-// shape returns the nodes of a plan with their indexes and conditions. It leaves out what belongs to
-// the policies and is not executed: values from settings, and look-ups of posts and parts.
+// shape returns the nodes of a plan with their indexes and conditions. It leaves out what belongs
+// to the policies and is not executed: values from settings, and look-ups of posts and parts.
 func (s Step) shape(depth int) string {
 	if s.Kind == "Result" && s.Table == "" && s.Side == "InitPlan" || s.Side == "SubPlan" && policyForm.MatchString(s.Cond) {
 		return ""
@@ -28,9 +28,9 @@ func (s Step) shape(depth int) string {
 	return line
 }
 
-// KeepsPlans fails the test if the policies for narrowed transactions change the plan of a statement
-// in transactions that are not narrowed. The keys are names. Each statement is planned as pg.Tenant,
-// with and without the policies, for any parameters and for given ones.
+// KeepsPlans fails the test if the policies for narrowed transactions change the plan of a
+// statement in transactions that are not narrowed. The keys are names. Each statement is planned as
+// pg.Tenant, with and without the policies, for any parameters and for given ones.
 func KeepsPlans(t *testing.T, statements map[string]string) {
 	t.Helper()
 	database, owner := Open(t)

@@ -16,8 +16,8 @@ import (
 	"crier/tests/publishtest"
 )
 
-// TestAgents_LeaveWebhooksAndConnectionsAlone asks the use cases themselves: the edge refuses agents
-// as well.
+// TestAgents_LeaveWebhooksAndConnectionsAlone asks the use cases themselves: the edge refuses
+// agents as well.
 func TestAgents_LeaveWebhooksAndConnectionsAlone(t *testing.T) {
 	t.Parallel()
 	r := newNarrowRig(t)

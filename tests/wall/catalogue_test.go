@@ -68,8 +68,8 @@ var unscoped = map[string]string{
 	"organization_pkey":        "the organization itself",
 }
 
-// narrowed maps each tenant table with a policy for narrowed transactions to what its condition must
-// contain.
+// narrowed maps each tenant table with a policy for narrowed transactions to what its condition
+// must contain.
 var narrowed = map[string]string{
 	"channel": "app.customers", "customer": "narrowed_customers()",
 	"post": "narrowed_channels()", "series": "narrowed_channels()", "channel_queue": "narrowed_channels()",
@@ -206,7 +206,8 @@ func policies(ctx context.Context, c *pgx.Conn, table, column string, add func(s
 	return err
 }
 
-// narrowPolicy reports each fault in the policy that hides rows of a table from narrowed transactions.
+// narrowPolicy reports each fault in the policy that hides rows of a table from narrowed
+// transactions.
 func narrowPolicy(ctx context.Context, c *pgx.Conn, table string, add func(string, ...any)) error {
 	rows, err := textRows(ctx, c, `select regexp_replace(lower(coalesce(qual, '')), '\s+', ' ', 'g'), coalesce(with_check, ''), cmd, permissive, roles::text
 		from pg_policies where schemaname = 'public' and tablename = $1 and policyname = 'narrow'`, table)

@@ -343,8 +343,8 @@ func (r *narrowRig) rowsOf(s side) (all string) {
 	return all
 }
 
-// Entries of one create have groups of their own, but a group may hold posts of several channels. Such
-// a group is changed as a whole or not at all.
+// Entries of one create have groups of their own, but a group may hold posts of several channels.
+// Such a group is changed as a whole or not at all.
 func TestNarrowed_ChangesNoGroupInPart(t *testing.T) {
 	t.Parallel()
 	r := newNarrowRig(t)

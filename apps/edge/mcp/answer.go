@@ -15,9 +15,9 @@ import (
 	"crier/tenancy"
 )
 
-// maxAnswer is the maximum size of a tool's result, in bytes of JSON. A result has its data twice: as
-// a text for models, and as structured content for programs. maxBeside is the part of it that is kept
-// for the members beside the elements of a list.
+// maxAnswer is the maximum size of a tool's result, in bytes of JSON. A result has its data twice:
+// as a text for models, and as structured content for programs. maxBeside is the part of it that is
+// kept for the members beside the elements of a list.
 const (
 	maxAnswer = 25_000
 	maxBeside = 1_500
@@ -73,8 +73,8 @@ func costOf(data []byte) int {
 	return structured.Len() + len(quoted)
 }
 
-// fitting returns how many of the first elements fit into one answer, and at least one of them. used
-// is what the answer has besides.
+// fitting returns how many of the first elements fit into one answer, and at least one of them.
+// used is what the answer has besides.
 func fitting[T any](elements []T, used int) (n int, err error) {
 	left := maxAnswer - maxBeside - used
 	for i, x := range elements {

@@ -106,7 +106,8 @@ func mergeSettings(stored json.RawMessage, changes []pair) (json.RawMessage, err
 	return json.Marshal(members)
 }
 
-// storedParts returns the parts of a stored post in the form of a command that changes none of them.
+// storedParts returns the parts of a stored post in the form of a command that changes none of
+// them.
 func storedParts(d publishing.PostDetail) []publishing.CreatePart {
 	out := make([]publishing.CreatePart, 0, len(d.Root.Parts))
 	for _, p := range d.Root.Parts {

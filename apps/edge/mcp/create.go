@@ -181,7 +181,8 @@ func (c *call) dateOf(e createEntry) time.Time {
 	return *e.Date
 }
 
-// checkDate returns a failure if a post has no date, or one in the past. at is the path of the post.
+// checkDate returns a failure if a post has no date, or one in the past. at is the path of the
+// post.
 func (c *call) checkDate(at string, e createEntry) error {
 	if e.Type == string(publishing.CreateNow) {
 		return nil
@@ -240,8 +241,8 @@ func credentialOf(p tenancy.Principal) string {
 	return string(p.Via) + " " + p.Key.String() + " " + p.Agent.Grant.String()
 }
 
-// dryRun answers what a call would do. Faults in single posts are part of the answer. Everything else
-// that would stop the call, such as the plan's limit, is a failure, as it would be in the call
+// dryRun answers what a call would do. Faults in single posts are part of the answer. Everything
+// else that would stop the call, such as the plan's limit, is a failure, as it would be in the call
 // itself.
 func (a postTools) dryRun(ctx context.Context, c *call, in createInput, cmd publishing.CreatePosts) (answer, error) {
 	results, err := a.deps.Posts.Check(ctx, c.p, cmd)
@@ -270,8 +271,8 @@ func (a postTools) dryRun(ctx context.Context, c *call, in createInput, cmd publ
 	return answer{Output: out, DryRun: true}, nil
 }
 
-// createFailure returns the failure for an error of Create, with the argument to change. Other errors
-// are returned unchanged.
+// createFailure returns the failure for an error of Create, with the argument to change. Other
+// errors are returned unchanged.
 func createFailure(c *call, in createInput, err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) {

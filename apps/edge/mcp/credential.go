@@ -21,8 +21,9 @@ const scopes = "mcp:read mcp:write"
 // keyParam is the path parameter with an API key; see MCP_KEY_IN_PATH.
 const keyParam = "apiKey"
 
-// Authenticate finds the principal of the API key or access token that a request carries as a bearer
-// token. It never reads the query. It returns Unauthenticated if there is no valid credential.
+// Authenticate finds the principal of the API key or access token that a request carries as a
+// bearer token. It never reads the query. It returns Unauthenticated if there is no valid
+// credential.
 func (a *API) Authenticate(c *fiber.Ctx) error {
 	if err := a.AuthenticateAgain(c); err != nil {
 		return err
@@ -83,6 +84,6 @@ func (a *API) challenge(c *fiber.Ctx) string {
 // mayWrite reports whether the principal's credential may change something.
 func mayWrite(p tenancy.Principal) bool { return p.Via != tenancy.ViaAgent || p.Agent.Write }
 
-// asksToWrite reports whether the client must ask its person for the permission to write. It returns
-// false if the person has already declined.
+// asksToWrite reports whether the client must ask its person for the permission to write. It
+// returns false if the person has already declined.
 func asksToWrite(p tenancy.Principal) bool { return !mayWrite(p) && !p.Agent.WriteDeclined }

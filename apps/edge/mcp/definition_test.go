@@ -76,8 +76,8 @@ func TestList_HasSixteenToolsInFixedOrder(t *testing.T) {
 	}
 }
 
-// TestDefinitions_AreForModels checks each schema: models get every property described, and no client
-// meets a keyword that it may not understand.
+// TestDefinitions_AreForModels checks each schema: models get every property described, and no
+// client meets a keyword that it may not understand.
 func TestDefinitions_AreForModels(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)

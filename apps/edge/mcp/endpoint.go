@@ -16,8 +16,8 @@ import (
 	"crier/platform/fault"
 )
 
-// Guard is the first handler of the endpoint's routes. It rejects requests from pages of other sites
-// and turns the errors of all later handlers into responses that MCP clients understand.
+// Guard is the first handler of the endpoint's routes. It rejects requests from pages of other
+// sites and turns the errors of all later handlers into responses that MCP clients understand.
 func (a *API) Guard(c *fiber.Ctx) error {
 	err := a.checkSource(c)
 	if err == nil {

@@ -127,8 +127,8 @@ func listed[T any](faults []T, message func(T) string) string {
 
 func seconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 
-// argumentOf returns the argument for a field of a use case's command. Example: entries.0.parts.1.type
-// becomes socialPost.0.postsAndComments.1.type.
+// argumentOf returns the argument for a field of a use case's command. Example:
+// entries.0.parts.1.type becomes socialPost.0.postsAndComments.1.type.
 func (t *tool) argumentOf(field string) string {
 	field = strings.TrimPrefix(field, t.prefix)
 	if name, ok := t.fields[field]; ok {

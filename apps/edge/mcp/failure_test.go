@@ -10,8 +10,8 @@ import (
 	"crier/platform/fault"
 )
 
-// TestFailureOf_EndedCallIsNamed: a use case that is stopped fails in its own way, but the model learns
-// that the time is over.
+// TestFailureOf_EndedCallIsNamed: a use case that is stopped fails in its own way, but the model
+// learns that the time is over.
 func TestFailureOf_EndedCallIsNamed(t *testing.T) {
 	t.Parallel()
 	a := New(Deps{BaseURL: "http://localhost", Log: slog.New(slog.DiscardHandler)})

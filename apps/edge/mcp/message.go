@@ -23,8 +23,8 @@ const (
 // unknown method.
 const statelessVersion = "2026-07-28"
 
-// methods lists the methods that the server answers. All others would belong to capabilities that it
-// does not have.
+// methods lists the methods that the server answers. All others would belong to capabilities that
+// it does not have.
 var methods = []string{"initialize", "ping", "server/discover", "tools/list", "tools/call"}
 
 // maxID is the maximum length of a message's id, in bytes, because responses repeat it.
@@ -59,9 +59,9 @@ func invalidMessage(code int, text string) error {
 	}
 }
 
-// readMessage reads the part of a message that decides whether the SDK gets it. It returns a refusal
-// if the body is not exactly one message. An array is refused, because it could hold thousands of
-// calls that count as one request.
+// readMessage reads the part of a message that decides whether the SDK gets it. It returns a
+// refusal if the body is not exactly one message. An array is refused, because it could hold
+// thousands of calls that count as one request.
 func readMessage(body []byte) (m message, err error) {
 	trimmed := strings.TrimSpace(string(body[:min(len(body), 64)]))
 	if strings.HasPrefix(trimmed, "[") {
@@ -88,9 +88,9 @@ func readMessage(body []byte) (m message, err error) {
 	return m, nil
 }
 
-// checkMethod returns a refusal for a call of a method that the server does not have. version is the
-// protocol version that the client sent. Older clients get an ordinary response, because they do not
-// read the body of a 404. No client may open a stream that is held forever.
+// checkMethod returns a refusal for a call of a method that the server does not have. version is
+// the protocol version that the client sent. Older clients get an ordinary response, because they
+// do not read the body of a 404. No client may open a stream that is held forever.
 func (m message) checkMethod(version string) error {
 	if m.id == nil || m.method == "" || slices.Contains(methods, m.method) {
 		return nil

@@ -20,8 +20,8 @@ import (
 	"crier/tests/edgetest"
 )
 
-// The access tokens of an agent that may write, of one whose client never asked to, and of one whose
-// person declined it.
+// The access tokens of an agent that may write, of one whose client never asked to, and of one
+// whose person declined it.
 const (
 	writer   = "cra_writer"
 	reader   = "cra_reader"
@@ -115,8 +115,8 @@ type failure struct {
 	}
 }
 
-// use calls a tool with an API key and returns its result. It checks that the text and the structured
-// content agree, and that the answer fits the tool's schema and the limit on size.
+// use calls a tool with an API key and returns its result. It checks that the text and the
+// structured content agree, and that the answer fits the tool's schema and the limit on size.
 func (s service) use(t *testing.T, tool, args string) result {
 	t.Helper()
 	return s.useAs(t, edgetest.APIKey, tool, args)
@@ -198,8 +198,8 @@ func (s service) definitions(t *testing.T) map[string]map[string]any {
 	return out
 }
 
-// outputSchema returns the compiled schema of a tool's answers. Answers may not have members that the
-// schema does not describe.
+// outputSchema returns the compiled schema of a tool's answers. Answers may not have members that
+// the schema does not describe.
 func (s service) outputSchema(t *testing.T, tool string) *jsonschema.Schema {
 	t.Helper()
 	schema := s.definitions(t)[tool]["outputSchema"]

@@ -21,8 +21,8 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.RoundTripper.RoundTrip(r)
 }
 
-// TestSDK_ClientUsesTools: the Go SDK's own client connects, lists the tools and calls them. It checks
-// structured content against the tools' schemas.
+// TestSDK_ClientUsesTools: the Go SDK's own client connects, lists the tools and calls them. It
+// checks structured content against the tools' schemas.
 func TestSDK_ClientUsesTools(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)

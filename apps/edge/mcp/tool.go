@@ -71,8 +71,9 @@ func (t *tool) definition() *sdk.Tool {
 	}
 }
 
-// handler returns the tool's handler. Every error, even a panic, becomes a result that the model can
-// read, because the SDK runs handlers in a goroutine of its own, where a panic would end the process.
+// handler returns the tool's handler. Every error, even a panic, becomes a result that the model
+// can read, because the SDK runs handlers in a goroutine of its own, where a panic would end the
+// process.
 func (a *API) handler(t *tool) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (res *sdk.CallToolResult, err error) {
 		ctx, cancel := context.WithTimeout(ctx, callTime)

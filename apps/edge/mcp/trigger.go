@@ -118,8 +118,8 @@ func toolData(in triggerInput, tools []connector.Tool) (map[string]any, error) {
 	return data, nil
 }
 
-// asType returns a value in the type that a platform's tool expects, if it is a text that means such
-// a value.
+// asType returns a value in the type that a platform's tool expects, if it is a text that means
+// such a value.
 func asType(kind string, value any) any {
 	words, isText := value.(string)
 	switch {

@@ -29,7 +29,8 @@ type Grants interface {
 	Approve(ctx context.Context, p tenancy.Principal, c oidc.Consent) (code string, err error)
 	// List returns the person's own grants, newest first.
 	List(ctx context.Context, p tenancy.Principal) ([]oidc.Grant, error)
-	// ListAll returns all grants of the organization, newest first. Only administrators may call it.
+	// ListAll returns all grants of the organization, newest first. Only administrators may call
+	// it.
 	ListAll(ctx context.Context, p tenancy.Principal) ([]oidc.Grant, error)
 	// Revoke ends a grant and all its tokens. A person may revoke their own, and an administrator
 	// every grant of the organization. It returns NotFound if there is none.

@@ -1,9 +1,9 @@
 package record
 
 import (
-	"github.com/danielgtaylor/huma/v2"
+	"crier/tenancy"
 
-	"crier/publishing"
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // Actor is whoever caused an event in a post's timeline.
@@ -27,7 +27,7 @@ func (Actor) Schema(huma.Registry) *huma.Schema {
 			"administrator who impersonated a person. guest: somebody with a review link. instance: the operator of the " +
 			"instance.",
 	}
-	for _, k := range publishing.ActorKinds() {
+	for _, k := range tenancy.ActorKinds() {
 		kind.Enum = append(kind.Enum, string(k))
 	}
 	return &huma.Schema{
@@ -53,12 +53,12 @@ func (Actor) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-func actorOf(a *publishing.Actor) *Actor {
+func actorOf(a *tenancy.Actor) *Actor {
 	if a == nil {
 		return nil
 	}
 	out := &Actor{Kind: string(a.Kind), ID: a.ID, Name: a.Name}
-	if a.Kind != publishing.ActorPerson && !a.Person.IsZero() {
+	if a.Kind != tenancy.ActorPerson && !a.Person.IsZero() {
 		out.For = &Name{ID: a.Person.String(), Name: a.PersonName}
 	}
 	return out

@@ -37,8 +37,8 @@ type Device struct {
 const deviceInsert = `-- oidc.DeviceInsert
 insert into device_code (hash, user_hash, client, scopes, expires_at, pause) values ($1, $2, $3, $4, $5, $6)`
 
-// InsertDevice stores a log-in with the hash of the code that a person types. It returns a violation
-// of device_code_user_hash_key if another log-in has that code.
+// InsertDevice stores a log-in with the hash of the code that a person types. It returns a
+// violation of device_code_user_hash_key if another log-in has that code.
 func InsertDevice(ctx context.Context, tx *db.GateTx, d Device, userHash []byte) error {
 	_, err := db.Exec(ctx, tx, deviceInsert, d.Hash, userHash, d.Client, d.Scopes, d.ExpiresAt, d.Pause)
 	return err

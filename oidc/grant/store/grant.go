@@ -113,8 +113,8 @@ where (select g.posts_per_day = 0 or g.posts_per_day >= d.posts + excluded.posts
 returning d.posts`
 
 // TakePosts counts posts that a grant queues on a day. It returns pgx.ErrNoRows, and counts
-// nothing, if they are more than the grant allows or the grant is gone. It locks the day's row until
-// the end of the transaction, which must be in the grant's organization.
+// nothing, if they are more than the grant allows or the grant is gone. It locks the day's row
+// until the end of the transaction, which must be in the grant's organization.
 func TakePosts(ctx context.Context, q pg.Querier, grant tenancy.GrantID, day string, posts int) (total int, err error) {
 	err = q.QueryRow(ctx, postsTake, grant, day, posts).Scan(&total)
 	return total, err

@@ -27,8 +27,8 @@ func Expirables() []Expirable {
 	return []Expirable{ExpiredTokens, ExpiredCodes, ExpiredDays, ExpiredDevices}
 }
 
-// expired holds a statement for each kind, which deletes at most $2 rows that expired before $1. The
-// policies of pg.Retention keep rows that have expired only recently.
+// expired holds a statement for each kind, which deletes at most $2 rows that expired before $1.
+// The policies of pg.Retention keep rows that have expired only recently.
 var expired = map[Expirable]string{
 	ExpiredTokens: `-- oidc.PruneTokens
 delete from oauth_token where hash = any (array(select hash from oauth_token

@@ -6,7 +6,8 @@ import (
 	"crier/tests/sqltest"
 )
 
-// insightsSave is left out: it looks one row up by its key, and now reads the row instead of only the index.
+// insightsSave is left out: it looks one row up by its key, and now reads the row instead of only
+// the index.
 func TestPlan_NarrowPoliciesChangeNoPlan(t *testing.T) {
 	t.Parallel()
 	sqltest.KeepsPlans(t, map[string]string{

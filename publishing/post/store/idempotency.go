@@ -27,7 +27,8 @@ type Remembered struct {
 }
 
 // FindRemembered returns the result stored under an idempotency key. found is false if no result is
-// stored yet. If maxAge is not 0, older results are not found. FindRemembered returns pg.ErrOrgBusy or any Postgres error.
+// stored yet. If maxAge is not 0, older results are not found. FindRemembered returns pg.ErrOrgBusy
+// or any Postgres error.
 func FindRemembered(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key string, requestHash []byte,
 	maxAge time.Duration,
@@ -54,7 +55,8 @@ select pg_try_advisory_xact_lock(hashtextextended($1 || '/' || $2, 0))`
 const idempotencyInsert = `-- publishing.IdempotencyInsert
 insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4) on conflict do nothing`
 
-// idempotencyReplace is like idempotencyInsert, but replaces a result that is older than $5 seconds.
+// idempotencyReplace is like idempotencyInsert, but replaces a result that is older than $5
+// seconds.
 const idempotencyReplace = `-- publishing.IdempotencyReplace
 insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4)
 on conflict (org_id, key) do update set request_hash = excluded.request_hash, body = excluded.body, created_at = now()

@@ -68,8 +68,8 @@ func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
 	return n, err
 }
 
-// Months returns one of the times in each billing month. If the plan does not limit posts, it returns
-// none.
+// Months returns one of the times in each billing month. If the plan does not limit posts, it
+// returns none.
 func (q PostQuota) Months(times []time.Time) (out []time.Time) {
 	if q.tx == nil {
 		return nil

@@ -173,7 +173,7 @@ func attachmentBytes(r db.AttachmentRow) int {
 // uuidForm matches the text of an id.
 const uuidForm = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
 
-// eventsOf finds the ids in the descriptions that publishing.ActorOf and GuestActor return. It does
+// eventsOf finds the ids in the descriptions that tenancy.ActorOf and GuestActor return. It does
 // so before it joins, so that the joins use the keys: row-level security keeps other conditions on
 // people from using an index. What follows an agent's person, and what precedes the member who
 // passed a link on, is a name that may contain anything.

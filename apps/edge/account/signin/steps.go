@@ -11,8 +11,8 @@ import (
 	"crier/tenancy"
 )
 
-// Steps performs the steps of a sign-in, with the limits that apply to them. The endpoints of an API
-// and the sign-in pages call them. ctx must belong to the request; see request.Attach.
+// Steps performs the steps of a sign-in, with the limits that apply to them. The endpoints of an
+// API and the sign-in pages call them. ctx must belong to the request; see request.Attach.
 type Steps struct{ deps Deps }
 
 // Steps returns the steps that the endpoints perform.

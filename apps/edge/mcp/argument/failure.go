@@ -14,11 +14,11 @@ const (
 )
 
 // Failure is what a tool answers instead of a result. A program can repair the call: Field is the
-// argument to change, Allowed has the values that it may have, and Next is a call that helps. For an
-// unknown argument, Allowed has the names of all arguments.
+// argument to change, Allowed has the values that it may have, and Next is a call that helps. For
+// an unknown argument, Allowed has the names of all arguments.
 type Failure struct {
-	// Message has sentences of ours only. Stored texts never stand in it, because a model could take
-	// what people wrote for words of the service.
+	// Message has sentences of ours only. Stored texts never stand in it, because a model could
+	// take what people wrote for words of the service.
 	Message    string    `json:"errors"`
 	Code       string    `json:"code"`
 	Field      string    `json:"field,omitempty"`

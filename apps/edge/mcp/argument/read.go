@@ -67,8 +67,8 @@ func (r *reader) err() error {
 	return &out
 }
 
-// read returns a value in the form that s describes. at is its path. If the value does not fit, read
-// adds a fault.
+// read returns a value in the form that s describes. at is its path. If the value does not fit,
+// read adds a fault.
 func (r *reader) read(s *Schema, at string, value any) any {
 	value = lenient(s, value)
 	ok := true

@@ -1,11 +1,10 @@
-package publishing
+package tenancy
 
 import (
 	"regexp"
 
 	"crier/platform/id"
 	"crier/platform/text"
-	"crier/tenancy"
 )
 
 // ActorKind is the kind of whoever caused an event in a post's timeline.
@@ -38,9 +37,9 @@ type Actor struct {
 	// Name is the agent's name at that time, the name that a guest entered, or the current name of
 	// the person or key. It is empty if it is not known, for example because the person has left.
 	Name string
-	// Person is the person for whom an agent or an operator acted, or the member who passed a review
-	// link on to a guest. PersonName is that person's current name.
-	Person     tenancy.PersonID
+	// Person is the person for whom an agent or an operator acted, or the member who passed a
+	// review link on to a guest. PersonName is that person's current name.
+	Person     PersonID
 	PersonName string
 }
 
@@ -50,8 +49,8 @@ const maxActorName = 200
 // ActorOf returns a description of the principal, as stored in a post's timeline. ParseActor reads
 // it. Examples: "operator for person 0192f0c1-…" and "agent 0192f0c2-… for person 0192f0c1-…:
 // Planner". The description contains no email addresses, because timelines outlive accounts.
-func ActorOf(p tenancy.Principal) string {
-	if p.Via == tenancy.ViaKey {
+func ActorOf(p Principal) string {
+	if p.Via == ViaKey {
 		return "key " + p.Key.String()
 	}
 	if !p.Impersonator.IsZero() {
@@ -70,7 +69,7 @@ func ActorOf(p tenancy.Principal) string {
 // GuestActor returns a description of a guest who answered an approval request, as stored in a
 // post's timeline. name is nil if the guest entered none. sharer is the member who passed the link
 // on, or zero if the link was mailed.
-func GuestActor(name *string, sharer tenancy.PersonID) string {
+func GuestActor(name *string, sharer PersonID) string {
 	guest := "a guest"
 	if name != nil {
 		guest = "guest " + *name
@@ -83,12 +82,13 @@ func GuestActor(name *string, sharer tenancy.PersonID) string {
 
 const idForm = `([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`
 
-// actorForm matches the descriptions that ActorOf and GuestActor return. Names may contain anything.
+// actorForm matches the descriptions that ActorOf and GuestActor return. Names may contain
+// anything.
 var actorForm = regexp.MustCompile(`(?s)^(?:(person|key|agent|operator)(?: ` + idForm + `)?(?: for person ` + idForm +
 	`(?:: (.*))?)?|(?:a )?(guest)(?: (.*?))??(?: with the link of person ` + idForm + `)?)$`)
 
-// ParseActor returns the actor with the description from a timeline. The current names of people and
-// keys are not part of it. Any other text describes the operator of the instance.
+// ParseActor returns the actor with the description from a timeline. The current names of people
+// and keys are not part of it. Any other text describes the operator of the instance.
 func ParseActor(by string) Actor {
 	m := actorForm.FindStringSubmatch(by)
 	if m == nil {
@@ -102,6 +102,6 @@ func ParseActor(by string) Actor {
 	case out.Kind == ActorPerson:
 		person = out.ID
 	}
-	out.Person, _ = id.Parse[tenancy.PersonTag](person)
+	out.Person, _ = id.Parse[PersonTag](person)
 	return out
 }
