@@ -89,8 +89,8 @@ func startShortLived(t testing.TB, access time.Duration) shortLived {
 
 var (
 	forFlows = suite.Once(func(t testing.TB) shortLived { return startShortLived(t, shortAccess) })
-	// forEager is for mcp-remote, which refreshes a minute before the end of a token, and stops after
-	// 20 refreshes in 30 seconds.
+	// forEager is for mcp-remote, which refreshes a minute before the end of a token, and stops
+	// after 20 refreshes in 30 seconds.
 	forEager = suite.Once(func(t testing.TB) shortLived { return startShortLived(t, time.Minute+shortAccess) })
 )
 
