@@ -47,9 +47,9 @@ func (m Metadata) Documented(address string) (Client, error) {
 	if m.ClientID != address {
 		return Client{}, Fail(InvalidClient, "The client_id in the metadata document is not the document's own URL.")
 	}
-	if m.Auth != "" && m.Auth != string(AuthNone) {
-		return Client{}, Fail(InvalidClient,
-			"A client with a metadata document must have token_endpoint_auth_method none.")
+	if m.Auth != "" && m.Auth != string(AuthNone) && !slices.Contains(m.AuthMethods, string(AuthNone)) {
+		return Client{}, Fail(InvalidClient, "A client with a metadata document must have "+
+			"token_endpoint_auth_method none, or none among its token_endpoint_auth_methods_supported.")
 	}
 	c, err := m.client(Client{ClientID: address, Kind: ClientDocument, Auth: AuthNone})
 	if err != nil {

@@ -158,6 +158,7 @@ type Metadata struct {
 	LogoURI       string   `json:"logo_uri,omitempty"`
 	RedirectURIs  []string `json:"redirect_uris,omitempty"`
 	Auth          string   `json:"token_endpoint_auth_method,omitempty"`
+	AuthMethods   []string `json:"token_endpoint_auth_methods_supported,omitempty"`
 	GrantTypes    []string `json:"grant_types,omitempty"`
 	ResponseTypes []string `json:"response_types,omitempty"`
 	Scope         string   `json:"scope,omitempty"`

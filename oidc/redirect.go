@@ -70,7 +70,7 @@ func redirectRule(uri string) string {
 	case u.User != nil || strings.Contains(u.Host, "@"):
 		return "must not have a user name"
 	case u.Scheme == "https":
-		if u.Hostname() == "" {
+		if u.Hostname() == "" || strings.ContainsFunc(u.Hostname(), isNotHost) {
 			return "must name a host"
 		}
 	case u.Scheme == "http":
@@ -93,6 +93,12 @@ func isNotURI(r rune) bool {
 		return false
 	}
 	return !strings.ContainsRune("-._~:/?#[]@!$&'()*+,;=%", r)
+}
+
+// isNotHost reports whether a character cannot be in a host name or an IP address, such as the
+// asterisk of a pattern.
+func isNotHost(r rune) bool {
+	return isNotURI(r) || strings.ContainsRune("_~/?#[]@!$&'()*+,;=%", r)
 }
 
 // MatchRedirect reports whether an authorization request may use a redirect URI. The URI must equal

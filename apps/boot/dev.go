@@ -69,6 +69,7 @@ func (devCommand) Run(t *terminal) (err error) {
 	if err != nil {
 		return err
 	}
+	slog.SetDefault(log) // for libraries, such as those of the OAuth server
 	ctx, cancel := context.WithCancel(t.ctx)
 	defer cancel()
 	database, err := devDatabase(ctx, lookup, home, log)

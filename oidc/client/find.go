@@ -25,14 +25,23 @@ const maxClientID = 2048
 // be fetched or used, RateLimited if too many documents have been fetched from its host or in
 // total, and Unavailable if the database cannot be reached.
 func (s *Clients) Find(ctx context.Context, clientID string) (oidc.Client, error) {
-	c, err := s.find(ctx, clientID)
+	c, err := s.find(ctx, clientID, s.isFresh)
+	return c.Client, err
+}
+
+// Refetch is like Find, but fetches a metadata document even if it was fetched within the last day.
+func (s *Clients) Refetch(ctx context.Context, clientID string) (oidc.Client, error) {
+	c, err := s.find(ctx, clientID, func(clientstore.Client) bool { return false })
 	return c.Client, err
 }
 
 // Authenticate is like Find, but also checks the client's secret. For a public client, sent must be
 // "". Authenticate returns an oidc.Error with InvalidClient if the secret is wrong.
+//
+// Authenticate uses a stored document however old it is, so that a client whose document cannot be
+// fetched for a while can still refresh its tokens.
 func (s *Clients) Authenticate(ctx context.Context, clientID, sent string) (oidc.Client, error) {
-	c, err := s.find(ctx, clientID)
+	c, err := s.find(ctx, clientID, func(clientstore.Client) bool { return true })
 	if err != nil {
 		return oidc.Client{}, err
 	}
@@ -45,7 +54,11 @@ func (s *Clients) Authenticate(ctx context.Context, clientID, sent string) (oidc
 	return c.Client, nil
 }
 
-func (s *Clients) find(ctx context.Context, clientID string) (clientstore.Client, error) {
+// find returns a stored client. It fetches the client's document if there is none or usable returns
+// false for it.
+func (s *Clients) find(
+	ctx context.Context, clientID string, usable func(clientstore.Client) bool,
+) (clientstore.Client, error) {
 	const op = "oidc.FindClient"
 	unknown := oidc.Fail(oidc.InvalidClient, "There is no such client. It may have to register again.")
 	if clientID == "" || len(clientID) > maxClientID {
@@ -61,7 +74,7 @@ func (s *Clients) find(ctx context.Context, clientID string) (clientstore.Client
 		return clientstore.Client{}, unknown
 	case err != nil && !pg.IsNoRows(err):
 		return clientstore.Client{}, db.Fault(op, err)
-	case !document || err == nil && s.isFresh(c):
+	case !document || err == nil && usable(c):
 		return c, nil
 	}
 	return s.refetch(ctx, op, clientID)

@@ -34,13 +34,16 @@ const (
 )
 
 // StartDevice begins a log-in on a device. It returns an oidc.Error with InvalidClient if there is
-// no such client or with InvalidScope if it may not ask for the scopes, and RateLimited if too many
-// log-ins of the client have begun.
+// no such client or it has a secret, which a device cannot keep, or with InvalidScope if it may not
+// ask for the scopes. It returns RateLimited if too many log-ins of the client have begun.
 func (s *Grants) StartDevice(ctx context.Context, clientID string, scopes oidc.Scopes) (out oidc.Device, err error) {
 	const op = "oidc.StartDevice"
 	c, err := s.clients.Find(ctx, clientID)
 	if err != nil {
 		return out, err
+	}
+	if !c.Public() {
+		return out, oidc.Fail(oidc.InvalidClient, "A client with a secret cannot log in on a device.")
 	}
 	allowed := scopes.Within(c.Scopes)
 	if !allowed.Reads() {

@@ -100,10 +100,10 @@ func UseToken(ctx context.Context, tx *db.OrgTx, hash []byte, now time.Time) err
 }
 
 const tokenVoid = `-- oidc.TokenVoid
-update oauth_token set voided = true where family_id = $1 and parent = $2 and not voided
-returning pg_notify('` + db.RevocationChannel + `', encode(hash, 'hex'))`
+update oauth_token set voided = true where family_id = $1 and parent = $2 and kind = 'refresh' and not voided`
 
-// VoidSuccessors voids the tokens that were issued for a refresh token, and notifies all processes.
+// VoidSuccessors voids the refresh tokens that were issued for a refresh token. The access tokens
+// remain valid until they expire, because another process of the client may be using them.
 func VoidSuccessors(ctx context.Context, tx *db.OrgTx, family oidc.FamilyID, parent []byte) error {
 	_, err := db.Exec(ctx, tx, tokenVoid, family, parent)
 	return err
