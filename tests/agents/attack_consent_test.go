@@ -175,7 +175,7 @@ func TestAttack_Consent(t *testing.T) {
 
 func TestAttack_MetadataDocument(t *testing.T) {
 	t.Parallel()
-	s, documents := documented(t)
+	s, documents := startWithDocuments(t) // its own, because the number of documents is limited
 	p := s.owner(t)
 	redirect := "https://client.example/callback"
 	document := metadata("Documented", redirect)
@@ -247,6 +247,32 @@ func TestAttack_MetadataDocument(t *testing.T) {
 			t.Errorf("the page of a client that registered says that it is verified, or not where the code goes:\n%s", page)
 		}
 	})
+}
+
+// TestAttack_DocumentFlood checks that a visitor who makes the service fetch many documents does not
+// keep others from connecting.
+func TestAttack_DocumentFlood(t *testing.T) {
+	t.Parallel()
+	s, documents := startWithDocuments(t)
+	const redirect = "https://client.example/callback"
+	visitor := &person{s: s, address: address()}
+	stopped := 0
+	for i := range 150 {
+		a := &app{s: s, id: documents.URL + fmt.Sprintf("/nothing/%d/metadata.json", i), redirect: redirect}
+		answer := visitor.browse(t, http.MethodGet, a.request(nil).path(), nil)
+		wantRefusal(t, "a document that does not exist", answer)
+		if answer.Status == http.StatusTooManyRequests {
+			stopped++
+		}
+	}
+	if stopped == 0 {
+		t.Error("one visitor made the service ask for 150 documents")
+	}
+	id := documents.publish(t, "/fine/metadata.json", metadata("Documented", redirect))
+	answer := s.owner(t).browse(t, http.MethodGet, (&app{s: s, id: id, redirect: redirect}).request(nil).path(), nil)
+	if answer.Status != http.StatusOK {
+		t.Errorf("another person's client after the flood: got %d, want the consent page", answer.Status)
+	}
 }
 
 func TestAttack_Person(t *testing.T) {
