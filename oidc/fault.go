@@ -22,11 +22,11 @@ const (
 	ExpiredToken            Code = "expired_token"
 )
 
-// Error is an error that OAuth endpoints answer in their own form. Errors that are not about the
-// request, such as a database that cannot be reached, are faults.
+// Error is an error that OAuth endpoints return in the form of their RFC. Errors that are not about
+// the request, such as a database that cannot be reached, are faults.
 type Error struct {
 	Code Code
-	// Message is for the developer of the client. It has no secrets.
+	// Message is for the developer of the client. It contains no secrets.
 	Message string
 }
 

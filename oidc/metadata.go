@@ -31,7 +31,7 @@ func AuthMethods() []AuthMethod { return []AuthMethod{AuthPost, AuthBasic, AuthN
 // Registrant returns the client that a registration describes, without ids. It returns an Error
 // with InvalidRedirectURI or InvalidClientMetadata if the server cannot serve the client.
 //
-// The defaults are those of RFC 7591: without a method of authentication, the client gets a secret.
+// The defaults are those of RFC 7591: a client that names no authentication method gets a secret.
 func (m Metadata) Registrant() (Client, error) {
 	c := Client{Kind: ClientRegistered, Auth: AuthMethod(m.Auth)}
 	if m.Auth == "" {
@@ -93,10 +93,10 @@ func (m Metadata) client(c Client) (Client, error) {
 }
 
 // CleanName returns a client's name as a single line of at most 100 characters, without control
-// characters and characters that change the direction of the text.
+// characters or characters that change the direction of the text.
 func CleanName(name string) string { return text.Cut(text.Line(name, 4*maxName), maxName) }
 
-// nameless returns a name for a client that gives none: the host that its codes go to.
+// nameless returns a name for a client that gives none: the host that receives its codes.
 func nameless(c Client) string {
 	if u, err := url.Parse(c.RedirectURIs[0]); err == nil {
 		return text.Cut(u.Scheme+"://"+u.Host, maxName)
@@ -104,7 +104,7 @@ func nameless(c Client) string {
 	return "Unnamed application"
 }
 
-// webURI returns a web page's address, or "" if the text is not one.
+// webURI returns uri if it is a valid http or https URL, or "".
 func webURI(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || len(uri) > maxURI || strings.ContainsFunc(uri, isNotURI) || u.User != nil || u.Hostname() == "" ||
@@ -115,8 +115,8 @@ func webURI(uri string) string {
 }
 
 // Fingerprint returns a hash that is equal for public clients with the same metadata. The order of
-// the redirect URIs and the ports of those on the person's own machine do not count, because
-// clients that register at every start listen on another port each time.
+// the redirect URIs and the ports of URIs on the person's own machine are ignored, because clients
+// that register each time they start listen on a different port each time.
 func (c Client) Fingerprint() []byte {
 	uris := make([]string, len(c.RedirectURIs))
 	for i, uri := range c.RedirectURIs {

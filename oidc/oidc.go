@@ -1,4 +1,4 @@
-// Package oidc defines the words and rules of the OAuth server, with which people let agents act
+// Package oidc defines the types and rules of the OAuth server, through which people let agents act
 // for them: clients, scopes, consents, grants and tokens. It does no I/O.
 package oidc
 
@@ -14,7 +14,7 @@ import (
 // FamilyTag makes FamilyID a distinct type; see platform/id.
 type FamilyTag struct{}
 
-// FamilyID identifies a family of tokens: the tokens that one code or device code led to.
+// FamilyID identifies a family of tokens: all tokens that descend from one code or device code.
 type FamilyID = id.ID[FamilyTag]
 
 // The prefixes of what the server issues. After the prefix come 43 random base62 characters. Only
@@ -32,7 +32,7 @@ const (
 const (
 	// CodeLife is how long a client has to exchange a code.
 	CodeLife = time.Minute
-	// RefreshIdle is how long a refresh token works if it is not used.
+	// RefreshIdle is how long an unused refresh token works.
 	RefreshIdle = 30 * 24 * time.Hour
 	// DeviceLife is how long a person has to type in a device's code.
 	DeviceLife = 15 * time.Minute
@@ -41,8 +41,8 @@ const (
 // Scope is a permission that a client asks for.
 type Scope string
 
-// The scopes. ScopeWrite implies ScopeRead. ScopeOffline changes nothing, because every client gets
-// a refresh token.
+// The scopes. ScopeWrite implies ScopeRead. ScopeOffline has no effect: whether a client gets a
+// refresh token does not depend on it.
 const (
 	ScopeRead    Scope = "mcp:read"
 	ScopeWrite   Scope = "mcp:write"
@@ -123,7 +123,7 @@ const (
 // Client is a program that can ask people for access.
 type Client struct {
 	ID tenancy.AgentID
-	// ClientID is the id on the wire. Examples: ccl_… and https://client.example/oauth.json
+	// ClientID is the client_id in requests. Examples: ccl_… and https://client.example/oauth.json
 	ClientID string
 	Kind     ClientKind
 	// Name is what the client calls itself. It is shown to people and proves nothing.
@@ -149,7 +149,7 @@ func (c Client) Public() bool { return c.Auth == AuthNone }
 // omit the redirect URI too.
 func (c Client) NeedsChallenge() bool { return c.Kind != ClientStatic || c.Public() }
 
-// Metadata is what a client says of itself when it registers (RFC 7591), or in its document.
+// Metadata is what a client says about itself when it registers (RFC 7591) or in its document.
 type Metadata struct {
 	// ClientID is set in documents only.
 	ClientID      string   `json:"client_id,omitempty"`
@@ -161,7 +161,7 @@ type Metadata struct {
 	GrantTypes    []string `json:"grant_types,omitempty"`
 	ResponseTypes []string `json:"response_types,omitempty"`
 	Scope         string   `json:"scope,omitempty"`
-	// ApplicationType is read by nobody: the redirect rules are the same for all types.
+	// ApplicationType is not used: the redirect rules are the same for all types.
 	ApplicationType string `json:"application_type,omitempty"`
 }
 
@@ -176,8 +176,8 @@ type Registration struct {
 // AuthorizationRequest is what a client asks a person for, after it has been checked.
 type AuthorizationRequest struct {
 	Client Client
-	// RedirectURI is where the answer goes. RedirectSent is false if the client did not send it,
-	// which only a ClientStatic may do.
+	// RedirectURI is where the answer goes. RedirectSent is false if the client did not send it;
+	// only a ClientStatic may omit it.
 	RedirectURI  string
 	RedirectSent bool
 	State        string
@@ -188,25 +188,27 @@ type AuthorizationRequest struct {
 	Resource string
 }
 
-// Limits narrow what an agent may do below what its person may do. The zero Limits do not.
+// Limits restricts what an agent may do further than its person's role does. The zero Limits
+// restricts nothing.
 type Limits struct {
 	// Channels and Customers hold ids. If both are empty, the agent may use all channels.
 	// Otherwise, it may use only these channels and the channels of these customers.
 	Channels  []string
 	Customers []string
-	// MustAsk lets the agent write drafts only. A person must approve each before it is published.
+	// MustAsk restricts the agent to drafts. A person must approve each one before it is published.
 	MustAsk bool
-	// PostsPerDay is how many posts the agent may queue on one day of the organization; 0: no
-	// limit.
+	// PostsPerDay is how many posts the agent may queue per day, in the organization's time zone. 0
+	// means no limit.
 	PostsPerDay int
-	// EndsAt is when the grant ends; nil: when somebody revokes it.
+	// EndsAt is when the grant ends. If it is nil, the grant ends only when it is revoked.
 	EndsAt *time.Time
 }
 
 // Consent is a person's answer to an authorization request.
 type Consent struct {
 	Request AuthorizationRequest
-	// Token is the consent page's single-use token. A second consent with it is refused.
+	// Token is the consent page's single-use token. A second consent with the same token is
+	// rejected.
 	Token  string
 	Scopes Scopes
 	Limits Limits

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// MaxRedirectURIs is how many redirect URIs a client may have.
+	// MaxRedirectURIs is the maximum number of redirect URIs of a client.
 	MaxRedirectURIs = 10
 	// maxURI is the maximum length of a URI of a client, in bytes.
 	maxURI = 2048
 )
 
-// refusedSchemes run code, read files, or open something other than the client.
+// refusedSchemes are schemes that run code, read files, or open something other than the client.
 var refusedSchemes = []string{
 	"about", "blob", "chrome", "chrome-extension", "content", "data", "edge", "facetime", "feed", "file", "filesystem",
 	"ftp", "ftps", "geo", "gopher", "help", "intent", "jar", "javascript", "ldap", "ldaps", "livescript", "mailto",
@@ -86,7 +86,7 @@ func redirectRule(uri string) string {
 }
 
 // isNotURI reports whether a character cannot be in a URI. Everything that RFC 3986 does not allow
-// is refused: spaces, control characters, backslashes, quotes, and all characters outside of ASCII.
+// is rejected: spaces, control characters, backslashes, quotes, and all non-ASCII characters.
 func isNotURI(r rune) bool {
 	switch {
 	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
@@ -97,7 +97,7 @@ func isNotURI(r rune) bool {
 
 // MatchRedirect reports whether an authorization request may use a redirect URI. The URI must equal
 // one of the client's, character by character. Only the port of an http URI on the person's own
-// machine is free, because such a client listens on whatever port it gets (RFC 8252).
+// machine may differ, because such a client listens on whatever port it gets (RFC 8252).
 func (c Client) MatchRedirect(sent string) bool {
 	if slices.Contains(c.RedirectURIs, sent) {
 		return true

@@ -9,8 +9,8 @@ import (
 func Resource(base string) string { return strings.TrimSuffix(base, "/") + "/mcp" }
 
 // CheckResource returns the audience for the resource parameters of a request (RFC 8707). A
-// parameter may name the MCP endpoint or the service. A slash at its end and the case of its host
-// do not count. CheckResource returns an Error with InvalidTarget for any other resource.
+// parameter may name the MCP endpoint or the service. A trailing slash and the case of the host are
+// ignored. CheckResource returns an Error with InvalidTarget for any other resource.
 func CheckResource(base string, sent ...string) (string, error) {
 	for _, resource := range sent {
 		got, ok := normalized(resource)
@@ -22,8 +22,8 @@ func CheckResource(base string, sent ...string) (string, error) {
 	return Resource(base), nil
 }
 
-// normalized returns a URL with its scheme and host in lower case and without a slash at its end.
-// It returns false for a URL that no resource can have.
+// normalized returns a URL with its scheme and host in lowercase and without a trailing slash. It
+// returns false for a URL that no resource can have.
 func normalized(resource string) (string, bool) {
 	u, err := url.Parse(resource)
 	if err != nil || u.Host == "" || u.User != nil || u.Opaque != "" || strings.ContainsAny(resource, "?#") {

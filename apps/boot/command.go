@@ -143,7 +143,7 @@ func (serveCommand) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	slog.SetDefault(log) // libraries log here, such as the OAuth server's
+	slog.SetDefault(log) // for libraries, such as those of the OAuth server
 	cfg.warn(log)
 	if !cfg.Mail.Enabled() {
 		log.Warn("SMTP_URL is not set: accounts are active without confirmation, invitations are only links, " +

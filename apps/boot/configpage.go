@@ -81,7 +81,7 @@ var sections = []section{
 		},
 	},
 	{
-		title: "Agents", intro: "Programs that people let act for them, by OAuth.",
+		title: "Agents", intro: "Programs that people allow to act for them, through OAuth.",
 		names: []string{"OAUTH_ACCESS_TTL"},
 	},
 	{

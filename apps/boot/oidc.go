@@ -16,7 +16,7 @@ import (
 	"crier/tenancy/signin"
 )
 
-// OAuth is the OAuth server, with which people let agents act for them.
+// OAuth is the OAuth server, through which people let agents act for them.
 type OAuth struct {
 	Clients *client.Clients
 	Grants  *grant.Grants
@@ -57,8 +57,8 @@ func (o *OAuth) ports(accounts *Accounts, providers *signin.Providers) oauth.Por
 	return out
 }
 
-// catalogOf gives the OAuth server access to the channels and customers of organizations. The
-// publishing use cases are created later.
+// catalogOf gives the OAuth server access to organizations' channels and customers. It holds the
+// App because the publishing use cases are created later.
 type catalogOf struct{ app *App }
 
 // Unknown implements grant.Catalog.

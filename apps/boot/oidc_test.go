@@ -6,7 +6,7 @@ import (
 	"crier/oidc/grant"
 )
 
-// The OAuth server implements the ports of the edge.
+// The OAuth server implements the edge's ports.
 var (
 	_ oauth.Clients = (*client.Clients)(nil)
 	_ oauth.Apps    = (*client.Clients)(nil)

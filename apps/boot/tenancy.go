@@ -164,8 +164,8 @@ func NewAccounts(cfg AccountsConfig, d AccountsDeps) (*Accounts, error) {
 // Hashed returns how many passwords this process has hashed or compared.
 func (a *Accounts) Hashed() int64 { return a.proofs.Hashed() }
 
-// Listen receives revocations until ctx ends, and applies them to the cache of API keys and to
-// others; see credential.Listen.
+// Listen receives revocations until ctx ends, and applies them to the API key cache and to the
+// caches in others; see credential.Listen.
 func (a *Accounts) Listen(ctx context.Context, l *credential.Listening, others ...credential.Revocable) {
 	credential.Listen(ctx, a.DB, a.log, l, append(credential.Caches{a.keys.Cached()}, others...))
 }

@@ -9,8 +9,8 @@ import (
 	"crier/tests/edgetest"
 )
 
-// notForAgents lists the routes of the public API that access tokens may not be used for: webhooks,
-// connecting channels and disconnecting them.
+// notForAgents lists the routes of the public API that do not accept access tokens: webhooks, and
+// connecting and disconnecting channels.
 func notForAgents(r edge.Route) bool {
 	path := strings.TrimPrefix(r.Path, "/api")
 	return strings.HasPrefix(path, "/public/v1/webhooks") || slices.Contains([]string{
@@ -20,8 +20,8 @@ func notForAgents(r edge.Route) bool {
 }
 
 // TestAgent_EveryPublicRouteByToken calls every route of the public API with a token that may
-// write, and with one that may only read. The bodies are invalid JSON, so any refusal other than
-// 403 shows that the guards let the request through.
+// write, and with one that may only read. The bodies are invalid JSON, so any error other than 403
+// shows that the guards let the request through.
 func TestAgent_EveryPublicRouteByToken(t *testing.T) {
 	t.Parallel()
 	s, _ := edgetest.NewOAuth(t, nil)

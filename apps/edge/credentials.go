@@ -112,7 +112,7 @@ func key(s *Server) []fiber.Handler        { return []fiber.Handler{s.authentica
 func anySession(s *Server) []fiber.Handler { return []fiber.Handler{s.session.Session} }
 func sameSite(s *Server) []fiber.Handler   { return []fiber.Handler{s.session.CheckSignInOrigin} }
 
-// keyOrToken also checks which page sent the request, before it looks up the credential.
+// keyOrToken also checks which page sent the request before it looks up the credential.
 func keyOrToken(s *Server) []fiber.Handler {
 	return []fiber.Handler{s.mcp.Guard, s.mcp.Authenticate, s.admit}
 }

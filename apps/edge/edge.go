@@ -88,14 +88,14 @@ func (s *Server) describeService(doc *huma.OpenAPI) {
 		"key": {Type: "apiKey", In: "header", Name: "Authorization",
 			Description: "The API key alone, without Bearer."},
 		"token": {Type: "apiKey", In: "header", Name: "Authorization",
-			Description: "An access token of the OAuth server alone, without Bearer. It acts with the role of the person " +
-				"who approved the app. Reading needs the scope mcp:read, and everything else mcp:write."},
+			Description: "An access token from the OAuth server, sent alone, without Bearer. It acts with the role of the person " +
+				"who approved the app. Reading requires the scope mcp:read; everything else requires mcp:write."},
 		"cookie": {Type: "apiKey", In: "cookie", Name: "auth",
 			Description: "The dashboard session. Requests that change something must come from the service's own " +
 				"pages. Over https, the session is also set in the cookie __Host-auth, which takes precedence."},
 		"session": {Type: "apiKey", In: "header", Name: "auth", Description: "The same session in a header."},
 		"bearer": {Type: "http", Scheme: "bearer",
-			Description: "An API key or an access token, after Bearer in the Authorization header."},
+			Description: "An API key or an access token, sent after Bearer in the Authorization header."},
 	}
 }
 

@@ -171,8 +171,8 @@ func (s *Server) secureHeaders(c *fiber.Ctx) error {
 }
 
 // cors allows requests with credentials from the dashboard's origins. It skips the OpenAPI
-// documents, whose handlers allow requests without credentials from all origins, the paths for
-// openCORS, and the MCP endpoint, which has other origins.
+// documents, whose handlers allow requests without credentials from all origins, the paths that
+// openCORS handles, and the MCP endpoint, which allows other origins.
 func (s *Server) cors() fiber.Handler {
 	return cors.New(cors.Config{
 		Next: func(c *fiber.Ctx) bool { // the router ignores a trailing slash
@@ -281,8 +281,8 @@ func deadline(d time.Duration) fiber.Handler {
 }
 
 // authenticate finds the principal of the API key or the access token in the Authorization header.
-// It returns Unauthenticated if the key is missing, unknown or revoked, or if a scheme such as
-// Bearer precedes the key.
+// It returns Unauthenticated if the credential is missing, unknown or revoked, or if a scheme such
+// as Bearer precedes it.
 func (s *Server) authenticate(c *fiber.Ctx) error {
 	if err := s.authenticateKey(c); err != nil {
 		return err

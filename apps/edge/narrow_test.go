@@ -11,7 +11,7 @@ import (
 	"crier/tests/edgetest"
 )
 
-// agentAccounts answers each credential with an agent that has limits.
+// agentAccounts returns an agent with limits for every credential.
 type agentAccounts struct {
 	edge.Accounts
 	limits *tenancy.AgentLimits

@@ -39,7 +39,7 @@ func (r Route) permits(p tenancy.Principal) error {
 }
 
 // permitsAgent returns nil if an agent's access token may be used for a route that also takes API
-// keys. The agent's person needs the same role as for the same endpoint in a session. Unless the
+// keys. The agent's person needs the role that the same endpoint requires in a session. Unless the
 // route only reads, the token also needs the scope mcp:write.
 func (r Route) permitsAgent(p tenancy.Principal) error {
 	if r.KeyOnly {
@@ -51,7 +51,7 @@ func (r Route) permitsAgent(p tenancy.Principal) error {
 		}
 	}
 	if r.Changing() && !p.Agent.Write {
-		refusal := notPermitted("The access token has no scope mcp:write, so it can only read.")
+		refusal := notPermitted("The access token lacks the scope mcp:write, so it can only read.")
 		refusal.Remedy = fault.RemedyScope
 		return refusal
 	}

@@ -24,7 +24,7 @@ type Route struct {
 	// Requests to the route are rejected while an instance administrator is impersonating the
 	// person.
 	Personal bool
-	// KeyOnly marks a route that an agent's access token may not be used for.
+	// KeyOnly marks a route that does not accept an agent's access token.
 	KeyOnly bool
 
 	// twin is the credential for which the route's line has the same endpoint in a session, or

@@ -13,7 +13,7 @@ import (
 )
 
 // App returns the organization's static application, or NotFound. Only administrators may call it,
-// as all methods for the application.
+// as is true of all methods for the application.
 func (s *Clients) App(ctx context.Context, p tenancy.Principal) (out oidc.App, err error) {
 	const op = "oidc.App"
 	if err := mayManage(op, p); err != nil {
@@ -31,10 +31,10 @@ func (s *Clients) App(ctx context.Context, p tenancy.Principal) (out oidc.App, e
 }
 
 // CreateApp stores the organization's static application and returns it with its secret, which is
-// not shown again. It reads the name, description, picture, redirect URI and LongLived of a.
+// not shown again. It uses a's name, description, picture, redirect URI and LongLived.
 //
-// CreateApp returns Invalid, which names the field, and Conflict if the organization has an
-// application.
+// CreateApp returns Invalid, which names the field, if a field is invalid, and Conflict if the
+// organization already has an application.
 func (s *Clients) CreateApp(ctx context.Context, p tenancy.Principal, a oidc.App) (oidc.App, string, error) {
 	const op = "oidc.CreateApp"
 	if err := checkApp(op, p, &a); err != nil {
@@ -67,7 +67,7 @@ func (s *Clients) CreateApp(ctx context.Context, p tenancy.Principal, a oidc.App
 		return clientstore.InsertApp(ctx, tx, appRow(a), p.Person)
 	})
 	if pg.IsUnique(err, "oauth_app_pkey") {
-		return oidc.App{}, "", fault.New(fault.Conflict, op, "The organization has an application: change or delete it.")
+		return oidc.App{}, "", fault.New(fault.Conflict, op, "The organization already has an application: change or delete it.")
 	}
 	if err != nil {
 		return oidc.App{}, "", err
@@ -76,8 +76,8 @@ func (s *Clients) CreateApp(ctx context.Context, p tenancy.Principal, a oidc.App
 }
 
 // UpdateApp changes the name, description, picture, redirect URI and LongLived. Tokens that have
-// been issued keep their end. UpdateApp returns the errors of CreateApp, and NotFound if there is
-// no application.
+// already been issued keep their expiry. UpdateApp returns the errors of CreateApp, and NotFound if
+// there is no application.
 func (s *Clients) UpdateApp(ctx context.Context, p tenancy.Principal, a oidc.App) (out oidc.App, err error) {
 	const op = "oidc.UpdateApp"
 	if err := checkApp(op, p, &a); err != nil {
@@ -136,7 +136,7 @@ func (s *Clients) RotateAppSecret(ctx context.Context, p tenancy.Principal) (str
 	return plain, nil
 }
 
-// changeApp locks the application, records the action, and runs fn in the same transaction.
+// changeApp locks the application, records the action and runs fn, in one transaction.
 func (s *Clients) changeApp(ctx context.Context, op string, p tenancy.Principal, action tenancy.Action,
 	fn func(tx *db.OrgTx, old oidc.App) error) error {
 	if err := mayManage(op, p); err != nil {
@@ -159,7 +159,8 @@ func (s *Clients) changeApp(ctx context.Context, op string, p tenancy.Principal,
 	return noApp(op, err)
 }
 
-// whole adds the client to an application. The caller must continue with the returned transaction.
+// whole returns an application with its client. The caller must continue with the returned
+// transaction.
 func whole(ctx context.Context, tx *db.OrgTx, a clientstore.App) (oidc.App, *db.OrgTx, error) {
 	org := tx.Org
 	gate, err := tx.Leave(ctx)

@@ -20,7 +20,7 @@ import (
 type Deps struct {
 	DB    *db.DB
 	Clock clock.Clock
-	// Fetch fetches metadata documents, whose addresses strangers choose. It comes from
+	// Fetch fetches metadata documents, whose URLs strangers choose. It comes from
 	// outbound.Client.Transport.
 	Fetch http.RoundTripper
 }
@@ -37,7 +37,7 @@ type Clients struct {
 	fetches, registrations *ratelimit.Windows[string]
 }
 
-// maxSources is how many hosts or networks are counted at a time.
+// maxSources is the maximum number of hosts or networks counted at a time.
 const maxSources = 10_000
 
 // New returns a Clients.

@@ -300,7 +300,7 @@ func TestFind_RefusesPrivateAddresses(t *testing.T) {
 	}
 }
 
-// A server that never answers is given up after the time limit, which the transport sees.
+// The fetch from a server that never responds ends after the time limit, which the transport sees.
 func TestFind_LimitsTheFetch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, roundTrip(func(req *http.Request) (*http.Response, error) {

@@ -22,8 +22,8 @@ import (
 const (
 	// fetchTimeout limits the fetch of a document, including its body.
 	fetchTimeout = 5 * time.Second
-	// maxHostFetches and maxFetches limit how many documents this process fetches a minute, of one
-	// host and in all. Anybody can make it fetch a document.
+	// maxHostFetches and maxFetches limit how many documents this process fetches per minute, from
+	// one host and in total. Anyone can make it fetch a document.
 	maxHostFetches = 30
 	maxFetches     = 300
 )
@@ -52,7 +52,7 @@ func (s *Clients) fetchAndSave(ctx context.Context, op, address string) (c clien
 	if err != nil {
 		// The cause could reveal names and addresses in the private network.
 		return c, oidc.Fail(oidc.InvalidClient, "The client's metadata document cannot be fetched. It must be JSON "+
-			"of at most 64 KiB at a public https address, answered with status 200 within 5 seconds.")
+			"of at most 64 KiB at a public https URL that responds with status 200 within 5 seconds.")
 	}
 	described, err := m.Documented(address)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Clients) countFetch(op, address string) error {
 	}
 }
 
-// fetch returns the document at an address. It follows no redirects.
+// fetch returns the document at a URL. It follows no redirects.
 func (s *Clients) fetch(ctx context.Context, address string) (m oidc.Metadata, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()

@@ -19,17 +19,17 @@ const documentLife = 24 * time.Hour
 const maxClientID = 2048
 
 // Find returns the client with the given id. If the id is the URL of a metadata document that was
-// not fetched within a day, Find fetches the document, and stores it.
+// not fetched within the last day, Find fetches the document and stores it.
 //
 // Find returns an oidc.Error with InvalidClient if there is no such client or its document cannot
-// be fetched or used, RateLimited if too many documents of its host have been fetched, and
-// Unavailable if the database cannot be reached.
+// be fetched or used, RateLimited if too many documents have been fetched from its host or in
+// total, and Unavailable if the database cannot be reached.
 func (s *Clients) Find(ctx context.Context, clientID string) (oidc.Client, error) {
 	c, err := s.find(ctx, clientID)
 	return c.Client, err
 }
 
-// Authenticate is like Find, but also checks the client's secret. A public client has the secret
+// Authenticate is like Find, but also checks the client's secret. For a public client, sent must be
 // "". Authenticate returns an oidc.Error with InvalidClient if the secret is wrong.
 func (s *Clients) Authenticate(ctx context.Context, clientID, sent string) (oidc.Client, error) {
 	c, err := s.find(ctx, clientID)
@@ -67,7 +67,7 @@ func (s *Clients) find(ctx context.Context, clientID string) (clientstore.Client
 	return s.refetch(ctx, op, clientID)
 }
 
-// isFresh reports whether a client's document need not be fetched again.
+// isFresh reports whether a client's document was fetched recently enough to be used.
 func (s *Clients) isFresh(c clientstore.Client) bool {
 	if c.FetchedAt == nil {
 		return false
@@ -76,7 +76,7 @@ func (s *Clients) isFresh(c clientstore.Client) bool {
 	return age > -documentLife && age < documentLife
 }
 
-// isIssued reports whether a client id has the form of those that the server issues.
+// isIssued reports whether a client id has the form of the ids that the server issues.
 func isIssued(clientID string) bool {
 	if len(clientID) != len(oidc.ClientPrefix)+tokenLength || clientID[:len(oidc.ClientPrefix)] != oidc.ClientPrefix {
 		return false

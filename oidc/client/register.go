@@ -17,10 +17,10 @@ import (
 const (
 	// tokenLength is the number of base62 characters after a prefix; they hold 256 bits.
 	tokenLength = 43
-	// maxRegistrations is how many clients one network may register a minute. A hosted client may
+	// maxRegistrations is how many clients one network may register per minute. A hosted client may
 	// register once for each of its users, from a few addresses.
 	maxRegistrations = 120
-	// maxUnapproved is how many clients one network may register a day that nobody has approved.
+	// maxUnapproved is how many clients that nobody has approved one network may register per day.
 	// Registering the same metadata again does not count.
 	maxUnapproved = 2000
 )
@@ -54,7 +54,7 @@ func (s *Clients) Register(ctx context.Context, m oidc.Metadata, from tenancy.So
 		return err
 	})
 	out.Secret = plain
-	// The ports of the registered client may differ; they do not matter.
+	// The ports of the registered client may differ, which does not matter.
 	out.RedirectURIs = sent.RedirectURIs
 	return out, err
 }
@@ -78,7 +78,7 @@ func (s *Clients) register(ctx context.Context, tx *db.GateTx, op string, c clie
 	return oidc.Registration{Client: stored.Client, IssuedAt: stored.CreatedAt}, err
 }
 
-// newClient gives a client its ids and, unless it is public, a secret.
+// newClient returns the described client with ids and, unless it is public, a secret.
 func newClient(op string, described oidc.Client) (c clientstore.Client, plain string, err error) {
 	c.Client = described
 	c.ID = id.New[tenancy.AgentTag]()

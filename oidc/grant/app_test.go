@@ -14,8 +14,8 @@ import (
 	"crier/tests/tenant"
 )
 
-// An organization's own application may have tokens without an end, for programs that cannot
-// refresh them. People of other organizations may approve it too.
+// An organization's own application may have tokens that do not expire, for programs that cannot
+// refresh them. Members of other organizations may approve it too.
 func TestApp_LongLivedTokens(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// maxPlaces is how many channels and how many customers a grant may name.
+	// maxPlaces is the maximum number of channels, and of customers, that a grant may name.
 	maxPlaces = 1000
-	// maxPostsPerDay is the largest limit on the posts of a day.
+	// maxPostsPerDay is the largest limit on posts per day.
 	maxPostsPerDay = 10_000
 )
 
 // Approve stores a person's consent and returns the code for the client, which works for a minute.
-// A person has one grant for a client in an organization; approving the client again replaces what
-// the grant allows, for all its tokens.
+// A person has one grant per client and organization. Approving the client again replaces what the
+// grant allows, for all its tokens.
 //
 // Approve returns Conflict if the consent's token has been used, Invalid, which names the field,
-// for limits that do not fit the organization, and Forbidden if the person has no access to the
-// organization or is being impersonated. It returns an oidc.Error with InvalidClient if the client
-// is gone, and with InvalidRequest if its request must not get a code.
+// for limits that are not valid in the organization, and Forbidden if the person has no access to
+// the organization or is being impersonated. It returns an oidc.Error with InvalidClient if the
+// client no longer exists, and with InvalidRequest if its request must not get a code.
 func (s *Grants) Approve(ctx context.Context, p tenancy.Principal, c oidc.Consent) (string, error) {
 	const op = "oidc.Approve"
 	if err := s.checkConsent(ctx, op, p, &c); err != nil {
@@ -65,7 +65,7 @@ func (s *Grants) Approve(ctx context.Context, p tenancy.Principal, c oidc.Consen
 }
 
 // checkRequest returns an oidc.Error with InvalidRequest for a request that must not get a code.
-// The caller has checked the request before it asked the person; the client may have changed since.
+// The caller checked the request before it asked the person, but the client may have changed since.
 func checkRequest(r oidc.AuthorizationRequest) error {
 	switch {
 	case !r.Client.MatchRedirect(r.RedirectURI) || !r.RedirectSent && r.Client.NeedsChallenge():
@@ -76,7 +76,7 @@ func checkRequest(r oidc.AuthorizationRequest) error {
 	return nil
 }
 
-// approveFault converts the errors that have a meaning for the person.
+// approveFault converts the errors that the person or the client should understand.
 func approveFault(op string, err error) error {
 	switch {
 	case pg.IsUnique(err, "oauth_code_request_key"):
@@ -114,7 +114,7 @@ func (s *Grants) saveGrant(ctx context.Context, tx *db.OrgTx, p tenancy.Principa
 	if err != nil {
 		return nil, none, err
 	}
-	// The limits of tokens under an earlier consent may have changed.
+	// The limits of tokens from an earlier consent may have changed.
 	if err := db.AnnounceOrg(ctx, tx, p.Org); err != nil {
 		return nil, none, err
 	}
@@ -146,7 +146,7 @@ func describe(c oidc.Consent) string {
 	return strings.Join(parts, "; ")
 }
 
-// checkConsent checks who consents to what, and cleans the limits.
+// checkConsent checks who consents to what, and normalizes the limits.
 func (s *Grants) checkConsent(ctx context.Context, op string, p tenancy.Principal, c *oidc.Consent) error {
 	if err := bySession(op, p); err != nil {
 		return err
@@ -165,8 +165,8 @@ func (s *Grants) checkConsent(ctx context.Context, op string, p tenancy.Principa
 	return s.checkLimits(ctx, op, p, c)
 }
 
-// checkLimits returns Invalid, which names the fields, for limits that the organization cannot
-// have.
+// checkLimits returns Invalid, which names the fields, for limits that are not valid in the
+// organization.
 func (s *Grants) checkLimits(ctx context.Context, op string, p tenancy.Principal, c *oidc.Consent) error {
 	l := c.Limits
 	var in tenancy.Inputs

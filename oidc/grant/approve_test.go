@@ -188,7 +188,7 @@ func TestListAndRevoke(t *testing.T) {
 	}
 }
 
-// Whoever leaves and comes back begins without grants.
+// A person who leaves and comes back starts without grants.
 func TestRemoveMember_EndsTheGrants(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

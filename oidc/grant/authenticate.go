@@ -14,8 +14,8 @@ import (
 	"crier/tenancy/db"
 )
 
-// Authenticate returns the principal of an access token: its person, with the role and the access
-// that the person has now, and the agent with its limits.
+// Authenticate returns the principal of an access token: its person, with the person's current role
+// and access, and the agent with its limits.
 //
 // It returns fault.Unauthenticated if the token is unknown, expired or revoked, and fault.Forbidden
 // if the person or the organization has lost access. It returns fault.Unavailable if the database
@@ -32,7 +32,7 @@ func (s *Grants) Authenticate(ctx context.Context, accessToken string) (tenancy.
 	return principal(t), nil
 }
 
-// find returns a token that works, whatever its person may do.
+// find returns a token that is still valid, even if its person has lost access.
 func (s *Grants) find(ctx context.Context, op, accessToken string) (t grantstore.FoundToken, err error) {
 	invalid := fault.New(fault.Unauthenticated, op, "Invalid access token: it has expired, or "+
 		"its permission has ended because it was revoked or the person has left the organization.")
@@ -54,7 +54,7 @@ func (s *Grants) find(ctx context.Context, op, accessToken string) (t grantstore
 
 func isPast(end *time.Time, now time.Time) bool { return end != nil && !now.Before(*end) }
 
-// refusal returns why a token's person may not act at the moment, or nil.
+// refusal returns an error that explains why a token's person may not act at the moment, or nil.
 func refusal(op string, t grantstore.FoundToken) error {
 	forbidden := func(message string) error { return fault.New(fault.Forbidden, op, message) }
 	switch {
@@ -105,13 +105,13 @@ func (s *Grants) UserInfo(ctx context.Context, accessToken string) (oidc.UserInf
 	return oidc.UserInfo{Person: t.Person, Email: t.Email, Name: t.Name, Org: t.Org}, nil
 }
 
-// Introspect describes an access token to a client, which sees only its own tokens.
+// Introspect describes an access token to a client. A client sees only its own tokens.
 func (s *Grants) Introspect(ctx context.Context, c oidc.Client, token string) (oidc.Introspection, error) {
 	return s.introspect(ctx, token, func(t grantstore.FoundToken) bool { return t.Client == c.ID })
 }
 
-// IntrospectFor describes an access token to the principal of an API key, who sees the tokens of
-// their organization.
+// IntrospectFor describes an access token to the principal of an API key, which sees only its
+// organization's tokens.
 func (s *Grants) IntrospectFor(ctx context.Context, p tenancy.Principal, token string) (oidc.Introspection, error) {
 	return s.introspect(ctx, token, func(t grantstore.FoundToken) bool { return t.Org == p.Org })
 }
@@ -135,7 +135,7 @@ func (s *Grants) introspect(ctx context.Context, token string, sees func(grantst
 	}, nil
 }
 
-// earliest returns the earlier of two times, of which each may be nil.
+// earliest returns the earlier of two times, either of which may be nil.
 func earliest(a, b *time.Time) *time.Time {
 	if a == nil {
 		return b

@@ -18,8 +18,8 @@ import (
 	"crier/tests/tenant"
 )
 
-// second adds another process on the rig's database, which receives revocations. The clock stands
-// still, so nothing that it has cached expires.
+// second adds a second process on the rig's database, which receives revocations. The clock stands
+// still, so nothing that the process has cached expires.
 func (r *rig) second(db *pg.DB) (*boot.Accounts, *boot.OAuth) {
 	r.Helper()
 	listening := &credential.Listening{}
@@ -50,8 +50,8 @@ func (r *rig) await(what string, is func() bool) {
 	r.Fatalf("waited in vain: %s", what)
 }
 
-// Each change takes a right from the person in one process. The other process, which has cached the
-// token, refuses it once it has received the announcement.
+// Each change takes a permission away from the person in one process. The other process, which has
+// cached the token, rejects it once it has received the announcement.
 func TestAuthenticate_ChangeReachesOtherProcesses(t *testing.T) {
 	t.Parallel()
 	enroll := func(r *rig, p tenancy.Principal) {

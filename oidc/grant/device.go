@@ -22,20 +22,20 @@ const (
 	// userCodeLength is the number of letters in a user code: 20^8 codes.
 	userCodeLength = 8
 	// pollInterval is how long a device waits between polls at first. A device that polls too often
-	// must wait slowDown longer from then on, at most maxPause.
+	// must wait slowDown longer from then on, up to maxPause.
 	pollInterval = 5 * time.Second
 	slowDown     = 5 * time.Second
 	maxPause     = time.Minute
-	// maxStarts is how many log-ins of one client this process begins a minute. Anybody can begin
+	// maxStarts is how many log-ins per client this process begins per minute. Anyone can begin
 	// one, and it is stored for oidc.DeviceLife.
 	maxStarts = 600
-	// maxGuesses is how many device codes a person may type a minute.
+	// maxGuesses is how many device codes a person may type per minute.
 	maxGuesses = 10
 )
 
 // StartDevice begins a log-in on a device. It returns an oidc.Error with InvalidClient if there is
 // no such client or with InvalidScope if it may not ask for the scopes, and RateLimited if too many
-// log-ins of the client begin.
+// log-ins of the client have begun.
 func (s *Grants) StartDevice(ctx context.Context, clientID string, scopes oidc.Scopes) (out oidc.Device, err error) {
 	const op = "oidc.StartDevice"
 	c, err := s.clients.Find(ctx, clientID)
@@ -48,10 +48,10 @@ func (s *Grants) StartDevice(ctx context.Context, clientID string, scopes oidc.S
 	}
 	if v := s.starts.Take(c.ID, s.clock.Now(), maxStarts); !v.Allowed {
 		return out, &fault.Error{
-			Kind: fault.RateLimited, Op: op, Message: "Too many log-ins begin; try again soon.", RetryAfter: v.RetryAfter,
+			Kind: fault.RateLimited, Op: op, Message: "Too many log-ins have begun; try again soon.", RetryAfter: v.RetryAfter,
 		}
 	}
-	const tries = 3 // a code that another log-in has is as good as impossible
+	const tries = 3 // a collision with another log-in's code is practically impossible
 	for range tries {
 		out, err = s.startDevice(ctx, op, c, allowed)
 		if !pg.IsUnique(err, "device_code_user_hash_key") {
@@ -94,7 +94,7 @@ func newUserCode() (string, error) {
 	return b.String(), nil
 }
 
-// typedCode returns the letters of a code as a person has typed it.
+// typedCode returns the letters of a code that a person typed.
 func typedCode(userCode string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(consonants, r) {
@@ -104,8 +104,8 @@ func typedCode(userCode string) string {
 	}, strings.ToUpper(userCode))
 }
 
-// DeviceRequest returns what the device with a typed code asks for. It returns NotFound if the code
-// is unknown, answered or expired, and RateLimited after too many codes.
+// DeviceRequest returns what the device with the typed code asks for. It returns NotFound if the
+// code is unknown, answered or expired, and RateLimited after too many codes.
 func (s *Grants) DeviceRequest(ctx context.Context, p tenancy.Principal, userCode string) (
 	out oidc.AuthorizationRequest, err error) {
 	const op = "oidc.DeviceRequest"
@@ -147,9 +147,9 @@ func (s *Grants) countGuess(op string, p tenancy.Principal) error {
 	}
 }
 
-// AnswerDevice stores the person's answer. A nil consent denies. Of the consent, it reads the
-// scopes and the limits. A log-in is answered once. AnswerDevice returns the errors of
-// DeviceRequest and, unless it denies, those of Approve.
+// AnswerDevice stores the person's answer. A nil consent denies access. AnswerDevice uses only the
+// consent's scopes and limits. A log-in can be answered only once. AnswerDevice returns the errors
+// of DeviceRequest and, unless it denies, those of Approve.
 func (s *Grants) AnswerDevice(ctx context.Context, p tenancy.Principal, userCode string, c *oidc.Consent) error {
 	const op = "oidc.AnswerDevice"
 	if err := s.countGuess(op, p); err != nil {
@@ -256,7 +256,7 @@ func (s *Grants) pending(ctx context.Context, tx *db.GateTx, d grantstore.Device
 	return refused, grantstore.SetPolled(ctx, tx, d.Hash, now, int(pause.Seconds()))
 }
 
-// finishDevice issues the tokens of an approved log-in and deletes the log-in.
+// finishDevice issues an approved log-in's tokens and deletes the log-in.
 func (s *Grants) finishDevice(ctx context.Context, gate *db.GateTx, op string, d grantstore.Device) (
 	oidc.Tokens, error) {
 	if err := grantstore.DeleteDevice(ctx, gate, d.Hash); err != nil {

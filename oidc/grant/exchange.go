@@ -14,10 +14,11 @@ import (
 // with the same code succeed once.
 //
 // A code that is presented again has been stolen or replayed, so all tokens that it led to are
-// revoked (RFC 6749, 4.1.2). Someone who cannot present the code verifier cannot cause that.
+// revoked (RFC 6749, 4.1.2). Someone without the code verifier cannot cause this.
 //
 // Exchange returns an oidc.Error with InvalidGrant if the code is unknown, used, expired, or was
-// issued to another client, or if the redirect URI or the verifier is wrong.
+// issued to another client, if the redirect URI or the verifier is wrong, or if the person has left
+// the organization.
 func (s *Grants) Exchange(ctx context.Context, c oidc.Client, r oidc.CodeRequest) (out oidc.Tokens, err error) {
 	const op = "oidc.Exchange"
 	unknown := oidc.Fail(oidc.InvalidGrant, "The code is unknown or has expired.")
@@ -63,7 +64,7 @@ func (s *Grants) Exchange(ctx context.Context, c oidc.Client, r oidc.CodeRequest
 	return out, result(err)
 }
 
-// checkCode returns why a client may not exchange a code, or nil.
+// checkCode returns an error that explains why a client may not exchange a code, or nil.
 func (s *Grants) checkCode(c oidc.Client, code grantstore.Code, r oidc.CodeRequest) *oidc.Error {
 	refuse := func(message string) *oidc.Error { return oidc.Fail(oidc.InvalidGrant, message) }
 	switch {
@@ -72,7 +73,7 @@ func (s *Grants) checkCode(c oidc.Client, code grantstore.Code, r oidc.CodeReque
 	case r.RedirectURI == "" && code.Sent:
 		return refuse("redirect_uri is required, because the authorization request had it.")
 	case r.RedirectURI != "" && r.RedirectURI != code.RedirectURI:
-		return refuse("redirect_uri is not that of the authorization request.")
+		return refuse("redirect_uri differs from the authorization request.")
 	case code.Challenge == "" && r.Verifier != "":
 		// Otherwise, an attacker could remove the challenge from a request and keep the code.
 		return refuse("There is a code_verifier, but the authorization request had no code_challenge.")

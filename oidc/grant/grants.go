@@ -1,5 +1,5 @@
-// Package grant manages what people have granted to agents: the grants, and the codes and tokens
-// that lead to them. It authenticates requests with access tokens.
+// Package grant manages what people have granted to agents: grants, and the codes and tokens issued
+// under them. It also authenticates requests with access tokens.
 package grant
 
 import (
@@ -39,7 +39,7 @@ func (c Config) Validate() error {
 
 // Clients finds clients.
 type Clients interface {
-	// Find returns the client with an id on the wire, or an oidc.Error with InvalidClient.
+	// Find returns the client with the given client_id, or an oidc.Error with InvalidClient.
 	Find(ctx context.Context, clientID string) (oidc.Client, error)
 	// ByID returns a client, or pgx.ErrNoRows.
 	ByID(ctx context.Context, tx *db.GateTx, client tenancy.AgentID) (oidc.Client, error)
@@ -50,8 +50,8 @@ type Clients interface {
 
 // Catalog knows the channels and customers of organizations.
 type Catalog interface {
-	// Unknown returns the given ids that are not channels, or customers, of the principal's
-	// organization.
+	// Unknown returns those of the given ids that are not channels, or customers, of the
+	// principal's organization.
 	Unknown(ctx context.Context, p tenancy.Principal, channels, customers []string) (
 		noChannels, noCustomers []string, err error)
 }
@@ -76,13 +76,13 @@ type Grants struct {
 	clients Clients
 	catalog Catalog
 	cache   *credential.Cache[grantstore.FoundToken]
-	// guesses counts the device codes that each person has typed, and starts counts the log-ins of
-	// devices by client.
+	// guesses counts the device codes that each person has typed, and starts counts device log-ins
+	// by client.
 	guesses *ratelimit.Windows[tenancy.PersonID]
 	starts  *ratelimit.Windows[tenancy.AgentID]
 }
 
-// maxCounted is how many people or clients are counted at a time.
+// maxCounted is the maximum number of people or clients counted at a time.
 const maxCounted = 10_000
 
 // New returns a Grants with an empty cache.
@@ -112,7 +112,7 @@ func newToken(op, prefix string) (plain string, hash []byte, err error) {
 	return plain, secret.HashToken(plain), nil
 }
 
-// result returns the oidc.Error in an error of a transaction, or the error itself.
+// result returns the oidc.Error in a transaction's error, or the error itself.
 func result(err error) error {
 	var refused *oidc.Error
 	if errors.As(err, &refused) {
@@ -122,10 +122,10 @@ func result(err error) error {
 }
 
 // confirmMember returns an oidc.Error with InvalidGrant unless a person is still a member of the
-// transaction's organization. A person who has left must not get further tokens. Whether the person
+// transaction's organization. A person who has left must not get more tokens. Whether the person
 // has access at the moment is checked when a token is used.
 //
-// It locks the permissions in the organization, so it must come before all other locks.
+// It locks the organization's permissions, so it must be called before anything else is locked.
 func confirmMember(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) error {
 	return tx.AsGate(ctx, func(q pg.Querier) error {
 		if err := db.LockAuthority(ctx, q, tx.Org, false); err != nil {
@@ -139,7 +139,7 @@ func confirmMember(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) e
 	})
 }
 
-// bySession returns Forbidden unless a person acts in a session.
+// bySession returns Forbidden unless the principal is a person in a session.
 func bySession(op string, p tenancy.Principal) error {
 	if p.Via == tenancy.ViaSession && !p.Person.IsZero() {
 		return nil

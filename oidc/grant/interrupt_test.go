@@ -11,8 +11,8 @@ import (
 )
 
 // interrupted runs fn with a context that ends after a while, a little later in each round. A
-// connection that ends in the middle of a transaction leaves what a killed process leaves: all of
-// it or nothing, and a client that does not know which.
+// connection that ends in the middle of a transaction leaves the same state as a killed process:
+// all of it or nothing, and a client that does not know which.
 func (r *rig) interrupted(round int, fn func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -65,7 +65,7 @@ func TestExchange_InterruptedGivesTokensOnce(t *testing.T) {
 		if err != nil && (!errors.As(err, &refused) || refused.Code != oidc.InvalidGrant) {
 			t.Errorf("round %d: got %v, want tokens or invalid_grant", round, err)
 		}
-		// A code whose answer was lost has no tokens that work after the second try.
+		// If the response to an exchange was lost, no tokens of the code work after the second try.
 		if n := r.count(`select count(*) from oauth_family`); err == nil && n != 1 || err != nil && n != 0 {
 			t.Errorf("round %d: got %d families after %v", round, n, err)
 		}

@@ -11,12 +11,12 @@ import (
 	"crier/tenancy/db"
 )
 
-// issuing says for what tokens are issued.
+// issuing describes what tokens are issued for.
 type issuing struct {
 	grant    tenancy.GrantID
 	scopes   oidc.Scopes
 	resource string
-	// longLived means one access token without an end, and no refresh token.
+	// longLived means a single access token that expires only with the grant, and no refresh token.
 	longLived bool
 	// ends is when the grant ends, or nil. No token outlives its grant.
 	ends *time.Time

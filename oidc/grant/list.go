@@ -40,9 +40,10 @@ func (s *Grants) ListAll(ctx context.Context, p tenancy.Principal) (out []oidc.G
 	return out, err
 }
 
-// Revoke ends a grant and all its tokens. A person may revoke their own, in any organization, and
-// an administrator every grant of the organization. Commands in progress finish first; later ones
-// are refused, in every process within a second. Revoke returns NotFound if there is no such grant.
+// Revoke ends a grant and all its tokens. People may revoke their own grants in any organization,
+// and administrators may revoke any grant in theirs. Commands in progress finish first. Later ones
+// are rejected, in every process within a second. Revoke returns NotFound if there is no such
+// grant.
 func (s *Grants) Revoke(ctx context.Context, p tenancy.Principal, grant string) error {
 	const op = "oidc.Revoke"
 	if err := bySession(op, p); err != nil {
@@ -76,7 +77,7 @@ func (s *Grants) Revoke(ctx context.Context, p tenancy.Principal, grant string) 
 }
 
 // revokeOwn revokes a grant of the principal's person. The person need not have access to the
-// organization: whoever has lost it may still end what they have granted.
+// organization: someone who has lost it may still revoke what they granted.
 func (s *Grants) revokeOwn(ctx context.Context, op string, p tenancy.Principal, org tenancy.OrgID,
 	grant tenancy.GrantID) error {
 	return s.db.InGate(ctx, op, func(gate *db.GateTx) error {

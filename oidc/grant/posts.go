@@ -10,8 +10,8 @@ import (
 	"crier/tenancy"
 )
 
-// Take counts posts that an agent queues on a day of its organization, in the caller's transaction.
-// It returns Forbidden, and counts nothing, if they exceed the limit of the agent's grant. It
+// Take counts the posts that an agent queues on a day of its organization, in the caller's
+// transaction. If they exceed the grant's limit, it returns Forbidden and counts nothing. It
 // implements post.Allowance.
 //
 // Take reads the limit from the stored grant, because the grant may have changed since the agent

@@ -18,9 +18,8 @@ const (
 	pruneRest = 9
 )
 
-// Prune deletes expired tokens, codes, counts of posts and device log-ins. Then it deletes the
-// families that have no token left, and the grants that nothing can use any longer. It returns the
-// number of deleted rows.
+// Prune deletes expired tokens, codes, post counts and device log-ins. Then it deletes families
+// without tokens, and grants without families and codes. It returns the number of deleted rows.
 //
 // Prune deletes nothing and returns an error if the process's clock is wrong; see db.CheckClock.
 func (s *Grants) Prune(ctx context.Context) (total int, err error) {
@@ -29,8 +28,8 @@ func (s *Grants) Prune(ctx context.Context) (total int, err error) {
 		return 0, err
 	}
 	var faults []error
-	// This process's clock may be MaxSkew ahead of the database's clock, and that of a process that
-	// uses the rows may be MaxSkew behind.
+	// This process's clock may be MaxSkew ahead of the database's clock, and the clock of a process
+	// that uses the rows may be MaxSkew behind it.
 	before := s.clock.Now().Add(-2 * db.MaxSkew)
 	for _, kind := range grantstore.Expirables() {
 		for {

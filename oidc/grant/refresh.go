@@ -12,16 +12,18 @@ import (
 
 // Refresh returns new tokens for a refresh token. The client must have been authenticated.
 //
-// A client that did not receive the answer may send the same refresh token again, until it has used
-// the refresh token of an answer. Each time, the tokens of the answer before are voided, so that
-// one line of tokens works at any time. Afterwards, the old token can only come from a thief, or
-// the new one did: the family is revoked. So it is when a voided refresh token is used.
+// A client that did not receive the response may send the same refresh token again until it has
+// used the refresh token from a response. Each time, the tokens from the previous response are
+// voided, so that only one chain of tokens works at any time. Once a newer refresh token has been
+// used, a request with the old one means that a thief has one of the two, so the family is revoked.
+// It is also revoked when a voided refresh token is used.
 //
-// Refresh returns an oidc.Error with InvalidGrant if the token is unknown, has not been used for 30
-// days, or was issued to another client.
+// Refresh returns an oidc.Error with InvalidGrant if the token is unknown, expired, revoked, or was
+// issued to another client, if the grant has ended, or if the person has left the organization. A
+// refresh token expires 30 days after it was issued.
 func (s *Grants) Refresh(ctx context.Context, c oidc.Client, refresh string) (out oidc.Tokens, err error) {
 	const op = "oidc.Refresh"
-	unknown := oidc.Fail(oidc.InvalidGrant, "The refresh token is unknown, has expired or was revoked.")
+	unknown := oidc.Fail(oidc.InvalidGrant, "The refresh token is unknown, expired or revoked.")
 	hash := secret.HashToken(refresh)
 	owner, err := grantstore.OwnerOfToken(ctx, s.db, hash)
 	if pg.IsNoRows(err) {
@@ -68,8 +70,8 @@ func (s *Grants) Refresh(ctx context.Context, c oidc.Client, refresh string) (ou
 	return out, result(err)
 }
 
-// lockToken locks the family of a token and then reads the token, so that what it returns remains
-// true until the end of the transaction.
+// lockToken locks the family of a token and then reads the token, so that the result remains valid
+// until the end of the transaction.
 func lockToken(ctx context.Context, tx *db.OrgTx, hash []byte) (grantstore.Token, error) {
 	if err := grantstore.LockFamily(ctx, tx, hash); err != nil {
 		return grantstore.Token{}, err
@@ -77,7 +79,7 @@ func lockToken(ctx context.Context, tx *db.OrgTx, hash []byte) (grantstore.Token
 	return grantstore.ReadToken(ctx, tx, hash)
 }
 
-// rotate replaces the tokens that were issued for a refresh token, if any, by new ones.
+// rotate replaces any tokens that were issued for a refresh token with new ones.
 func (s *Grants) rotate(ctx context.Context, tx *db.OrgTx, op string, hash []byte, t grantstore.Token) (
 	oidc.Tokens, error) {
 	if err := grantstore.VoidSuccessors(ctx, tx, t.Family, hash); err != nil {
@@ -90,8 +92,8 @@ func (s *Grants) rotate(ctx context.Context, tx *db.OrgTx, op string, hash []byt
 	return s.issue(ctx, tx, op, t.Family, issuing{grant: t.Grant, scopes: scopes, ends: t.GrantEnds, parent: hash})
 }
 
-// RevokeToken revokes a token of a client (RFC 7009). The client must have been authenticated. With
-// a refresh token, its whole family is revoked. Revoking a token that is unknown or belongs to
+// RevokeToken revokes a client's token (RFC 7009). The client must have been authenticated. For a
+// refresh token, it revokes the whole family. Revoking a token that is unknown or belongs to
 // another client does nothing.
 func (s *Grants) RevokeToken(ctx context.Context, c oidc.Client, token string) error {
 	const op = "oidc.RevokeToken"

@@ -24,7 +24,8 @@ func TestRefresh_Rotates(t *testing.T) {
 	r.wantToken("the token before", second.Access, "")
 }
 
-// A client that lost the answer sends the old token again. What it did not receive is voided.
+// A client that lost the response sends the old token again. The tokens that it did not receive are
+// voided.
 func TestRefresh_RepeatVoidsTheUnusedSuccessor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -53,7 +53,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// process returns the parts of a process that uses a database.
+// process returns the parts of a process that uses the given database.
 func (r *rig) process(db *pg.DB, revocations credential.Revocations) (*boot.Accounts, *boot.OAuth) {
 	r.Helper()
 	begin := time.Now()
@@ -106,7 +106,7 @@ func (r *rig) consent() oidc.Consent {
 	}}
 }
 
-// approve returns the code for a consent that change may change.
+// approve returns the code for a consent, which change may modify.
 func (r *rig) approve(p tenancy.Principal, change func(c *oidc.Consent)) string {
 	r.Helper()
 	c := r.consent()
@@ -122,7 +122,7 @@ func request(code string) oidc.CodeRequest {
 	return oidc.CodeRequest{Code: code, RedirectURI: redirectURI, Verifier: verifier}
 }
 
-// tokens returns the tokens for a consent of a person that change may change.
+// tokens returns the tokens for a person's consent, which change may modify.
 func (r *rig) tokens(p tenancy.Principal, change func(c *oidc.Consent)) oidc.Tokens {
 	r.Helper()
 	out, err := r.Grants.Exchange(r.Context(), r.client, request(r.approve(p, change)))
@@ -146,8 +146,8 @@ func (r *rig) wantCode(what string, err error, want oidc.Code) {
 	}
 }
 
-// wantToken fails the test unless an access token is accepted (want is "") or refused. It looks the
-// token up, whatever is cached.
+// wantToken fails the test unless an access token is accepted (want is "") or rejected. It empties
+// the cache first.
 func (r *rig) wantToken(what, access string, want fault.Kind) tenancy.Principal {
 	r.Helper()
 	r.Grants.Cached().ForgetAll()

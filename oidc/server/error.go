@@ -14,8 +14,8 @@ import (
 // redirects, but op and others use it here too.
 const serverError oidc.Code = "server_error"
 
-// fail answers a request that failed. Faults are answered as server_error. If a later request may
-// succeed, the answer has the fault's message, and otherwise the cause is logged.
+// fail responds to a request that failed. Faults become server_error. If a later request may
+// succeed, the response contains the fault's message; otherwise, the cause is logged.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var refused *oidc.Error
 	if errors.As(err, &refused) {
@@ -36,7 +36,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}
 	}
 	if status == http.StatusInternalServerError {
-		h.server.deps.Log.ErrorContext(r.Context(), "an OAuth request failed", "path", r.URL.Path, "error", err)
+		h.server.deps.Log.ErrorContext(r.Context(), "OAuth request failed", "path", r.URL.Path, "error", err)
 	}
 	refuse(w, status, oidc.Fail(serverError, message))
 }

@@ -20,13 +20,13 @@ import (
 const (
 	// maxBody is the maximum size of a request's body, in bytes.
 	maxBody = 64 << 10
-	// omitted stands for a redirect_uri that the client did not send: op requires one. No client
-	// can have this redirect URI.
+	// omitted stands for a redirect_uri that the client did not send, because op requires one. No
+	// client can have this redirect URI.
 	omitted = "about:omitted"
 )
 
-// handler rewrites requests to the form that op understands. op reads only forms, it would read
-// parameters from the query too, and it decodes credentials that some clients do not encode.
+// handler rewrites requests to the form that op understands. op reads only forms, would also read
+// parameters from the query, and decodes credentials that some clients do not encode.
 type handler struct {
 	server *server
 	next   http.Handler
@@ -88,8 +88,8 @@ func (h *handler) authenticate(r *http.Request, form url.Values) (oidc.Client, e
 	return h.server.deps.Clients.Authenticate(r.Context(), form.Get("client_id"), form.Get("client_secret"))
 }
 
-// check returns an oidc.Error if a request lacks a parameter or asks for what the server does not
-// do.
+// check returns an oidc.Error if a request lacks a parameter or asks for something that the server
+// does not support.
 func (h *handler) check(r *http.Request, form url.Values) error {
 	required := "token"
 	if r.URL.Path == TokenPath {
@@ -111,7 +111,7 @@ func (h *handler) check(r *http.Request, form url.Values) error {
 	return err
 }
 
-// serve passes a request to op and writes the answer.
+// serve passes a request to op and writes the response.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, form url.Values, c oidc.Client) {
 	if form.Get("grant_type") == "authorization_code" && form.Get("redirect_uri") == "" {
 		form.Set("redirect_uri", omitted)
@@ -127,7 +127,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, form url.Values,
 	_, _ = w.Write(held.body.Bytes()) // an error means that the client is gone
 }
 
-// heldResponse holds an answer of op until it is known whether it is the right one.
+// heldResponse holds op's response until it is known whether to send it.
 type heldResponse struct {
 	http.ResponseWriter
 	status int
@@ -237,8 +237,8 @@ func takeCredentials(r *http.Request, form url.Values) (basic bool, refused *oid
 }
 
 // splitBasic returns the client id and secret of a Basic header, in which both should be encoded as
-// in a form (RFC 6749, 2.3.1). If a client did not encode its id, which is a URL, the colon of the
-// URL ended the name. known is the client_id in the body, or "".
+// in a form (RFC 6749, 2.3.1). If a client did not encode its id, which is a URL, the URL's colon
+// ended the name. known is the client_id in the body, or "".
 func splitBasic(name, password, known string) (id, secret string, ok bool) {
 	if rest, found := strings.CutPrefix(name+":"+password, known+":"); found && known != "" {
 		name, password = url.QueryEscape(known), rest
@@ -268,7 +268,7 @@ func rewritten(r *http.Request, form url.Values) *http.Request {
 	return out
 }
 
-// introspectFor answers an introspection by an API key.
+// introspectFor responds to an introspection request that an API key authenticates.
 func (h *handler) introspectFor(w http.ResponseWriter, r *http.Request, token string) {
 	key := r.Header.Get("Authorization")
 	if scheme, rest, found := strings.Cut(key, " "); found && strings.EqualFold(scheme, "Bearer") {

@@ -24,8 +24,9 @@ const (
 
 // Clients authenticates clients.
 type Clients interface {
-	// Authenticate returns the client with an id and a secret, which is "" for a public client. It
-	// returns an oidc.Error with InvalidClient if there is none or the secret is wrong.
+	// Authenticate returns the client with the given id and secret. A public client's secret is "".
+	// Authenticate returns an oidc.Error with InvalidClient if there is no such client or the
+	// secret is wrong.
 	Authenticate(ctx context.Context, clientID, secret string) (oidc.Client, error)
 }
 
@@ -56,9 +57,9 @@ type Deps struct {
 	Log *slog.Logger
 }
 
-// New returns the handler for TokenPath, IntrospectPath and RevokePath. It answers in the form of
-// RFC 6749, errors too. The caller sets CORS headers, limits requests, and gives each request a
-// deadline.
+// New returns the handler for TokenPath, IntrospectPath and RevokePath. All responses, including
+// errors, have the form of RFC 6749. The caller sets CORS headers, limits requests, and gives each
+// request a deadline.
 func New(d Deps) http.Handler {
 	endpoints := op.Endpoints{
 		Token: op.NewEndpoint(TokenPath), Introspection: op.NewEndpoint(IntrospectPath),
@@ -75,7 +76,7 @@ type server struct {
 }
 
 // call is a request that the handler has checked and passes to op through the context. op would log
-// each refusal, and answer some with another status, so the methods of server store errors here.
+// each refusal and give some another status, so the methods of server store errors here.
 type call struct {
 	client oidc.Client
 	err    error
@@ -85,7 +86,7 @@ type callKey struct{}
 
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-// answer returns the body of an answer, or stores the error in the call.
+// answer returns a response with the body, or stores the error in the call.
 func answer(ctx context.Context, body any, err error) (*op.Response, error) {
 	callOf(ctx).err = err
 	return op.NewResponse(body), nil
@@ -96,7 +97,7 @@ func (s *server) VerifyClient(ctx context.Context, _ *op.Request[op.ClientCreden
 	return client{Client: callOf(ctx).client}, nil
 }
 
-// tokenResponse is the answer of the token endpoint.
+// tokenResponse is the response of the token endpoint.
 type tokenResponse struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`
@@ -105,7 +106,7 @@ type tokenResponse struct {
 	Scope        string `json:"scope"`
 	// ID is the organization.
 	ID string `json:"id"`
-	// Cus is always null: organizations are no customers of a payment provider.
+	// Cus is always null: organizations are not customers of a payment provider.
 	Cus *string `json:"cus"`
 }
 
@@ -143,8 +144,8 @@ func (s *server) Introspect(ctx context.Context, r *op.Request[op.IntrospectionR
 	return answer(ctx, s.introspection(i), err)
 }
 
-// introspection is the answer of the introspection endpoint. Of an inactive token, it says nothing
-// else.
+// introspection is the response of the introspection endpoint. For an inactive token, it contains
+// nothing but active.
 type introspection struct {
 	Active    bool   `json:"active"`
 	Scope     string `json:"scope,omitempty"`

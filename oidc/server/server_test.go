@@ -229,7 +229,7 @@ func TestToken_Refusals(t *testing.T) {
 	}
 }
 
-// Parameters in the query would be logged by proxies.
+// Proxies would log parameters in the query.
 func TestToken_IgnoresTheQuery(t *testing.T) {
 	t.Parallel()
 	f := &fake{}

@@ -127,7 +127,7 @@ type buckets struct {
 	Enterprise clientBucket
 	// Authorize counts requests for the OAuth server's pages, because the service may have to fetch
 	// the description of a client. Token counts requests from clients to the OAuth server. Its
-	// limit is high, because all users of a hosted client share an address.
+	// limit is high, because all users of a hosted client share an IP address.
 	Authorize clientBucket
 	Token     clientBucket
 	// stream counts the videos played through the service.

@@ -11,7 +11,7 @@ import (
 	"crier/apps/edge/route"
 )
 
-// GetLLMs returns the endpoint for /llms.txt, which tells language models where to find what.
+// GetLLMs returns the endpoint for /llms.txt, which shows language models where to find things.
 func (a *API) GetLLMs() route.Endpoint {
 	d := huma.Operation{Summary: "Get an overview for language models", Tags: []string{"Service"}}
 	return route.Raw(d, func(c *fiber.Ctx) error {
@@ -31,7 +31,7 @@ func renderLLMs(v view) (*page.Asset, error) {
 > Crier publishes posts to social platforms for teams and for agents: one post with its own content for each channel,
 > published now, scheduled, or saved as a draft.
 
-An agent should use the MCP server. It needs no API key: it sends its person to a consent page.
+An agent should use the MCP server. It needs no API key: it sends its user to a consent page.
 A program should use the REST API with an API key.
 
 ## Agents

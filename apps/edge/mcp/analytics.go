@@ -14,11 +14,11 @@ import (
 const (
 	defaultDays       = 7
 	defaultReportDays = 30
-	// shownPoints is the number of days of a metric in an answer.
+	// shownPoints is the maximum number of days listed for a metric.
 	shownPoints = 90
-	// shownName is the number of characters of a name.
+	// shownName is the maximum length of a name, in characters.
 	shownName = 100
-	// shownError is the number of characters of an error in a report.
+	// shownError is the maximum length of an error in a report, in characters.
 	shownError = 200
 )
 
@@ -43,15 +43,15 @@ type pointAnswer struct {
 
 func (a otherTools) channelAnalytics() *tool {
 	metric := object("A statistic.", properties{
-		"label": str("Name at the platform."),
+		"label": str("The platform's name for the metric."),
 		"data": list("Days with a value, earliest first.", object("A day.", properties{
 			"total": str("A decimal number."), "date": str("Day in UTC, such as 2026-01-31."),
 		}, "total", "date")),
-		"percentageChange": {Type: argument.TypeNumber, Description: "Change in percent from the days before, or over the days."},
+		"percentageChange": {Type: argument.TypeNumber, Description: "Change in percent, compared with the preceding days or over the listed days."},
 	}, "label", "data", "percentageChange")
 	return &tool{
 		name: "service_get_channel_analytics", title: "Get a channel's statistics", idempotent: true, open: true,
-		description: "Get a channel's statistics, such as followers and impressions, for the last days. The platform is asked " +
+		description: "Get a channel's statistics, such as followers and impressions, for the last days. The platform is queried " +
 			"at most once an hour.",
 		input: arguments(properties{
 			"integrationId": channelID(), "cursor": cursor(),
@@ -152,7 +152,7 @@ func (a otherTools) overview() *tool {
 			"byDay":      list("Days with posts, earliest first.", with(count("A day.", "scheduled", "published", "failed"), properties{"date": str("Day, such as 2026-01-31.")})),
 			"recentErrors": list("Posts that failed, newest first.", object("A post.", properties{
 				"postId": str("Post id."), "integrationId": str("Channel id."), "name": str("Channel."), "identifier": str("Platform."),
-				"message": str("Why, in the words of the service or the platform."), "date": date("UTC."),
+				"message": str("Error message from the service or the platform."), "date": date("UTC."),
 			}, "postId", "message")),
 		}, "days", "posts", "channels"), properties{"truncated": flag("true: the earliest days or errors were left out.")}),
 		run: runner(a.runOverview),

@@ -15,35 +15,35 @@ import (
 	"crier/tenancy"
 )
 
-// maxAnswer is the maximum size of a tool's result, in bytes of JSON. A result has its data twice:
-// as a text for models, and as structured content for programs. maxBeside is the part of it that is
-// kept for the members beside the elements of a list.
+// maxAnswer is the maximum size of a tool's result, in bytes of JSON. A result contains its data
+// twice: as text for models, and as structured content for programs. maxBeside is the part reserved
+// for members other than the elements of a list.
 const (
 	maxAnswer = 25_000
 	maxBeside = 1_500
 )
 
-// answer is what a tool answers. Output is its data; the other members describe the answer.
+// answer is what a tool returns. Output is its data; the other members describe it.
 type answer struct {
 	Output any `json:"output"`
 	// Now is the current time, in UTC.
 	Now string `json:"now,omitempty"`
-	// NextCursor asks for the rest of a list.
+	// NextCursor requests the rest of a list.
 	NextCursor string `json:"nextCursor,omitempty"`
 	Replayed   bool   `json:"replayed,omitempty"`
 	DryRun     bool   `json:"dryRun,omitempty"`
-	// Truncated means that something was left out that no cursor returns.
+	// Truncated means that data was left out that no cursor can retrieve.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// result returns the result with the answer.
+// result returns the answer as an SDK result, or TooLarge.
 func (a answer) result() (*sdk.CallToolResult, error) {
 	data, err := encode(a)
 	if err != nil {
 		return nil, err
 	}
 	if costOf(data) > maxAnswer {
-		return nil, fault.New(fault.TooLarge, "mcp.result", "The answer would be larger than 25 kB. Ask for less.")
+		return nil, fault.New(fault.TooLarge, "mcp.result", "The result would be larger than 25 kB. Ask for less.")
 	}
 	return &sdk.CallToolResult{
 		Content: []sdk.Content{&sdk.TextContent{Text: string(data)}}, StructuredContent: json.RawMessage(data),
@@ -61,8 +61,8 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
-// costOf returns how many bytes of a result JSON takes, as text and as structured content, if all
-// special characters are escaped.
+// costOf returns how many bytes the given JSON takes in a result, as text and as structured
+// content, with all special characters escaped.
 func costOf(data []byte) int {
 	var structured bytes.Buffer
 	json.HTMLEscape(&structured, data)
@@ -73,8 +73,8 @@ func costOf(data []byte) int {
 	return structured.Len() + len(quoted)
 }
 
-// fitting returns how many of the first elements fit into one answer, and at least one of them.
-// used is what the answer has besides.
+// fitting returns how many of the first elements fit into one answer, but at least 1. used is the
+// size of the rest of the answer.
 func fitting[T any](elements []T, used int) (n int, err error) {
 	left := maxAnswer - maxBeside - used
 	for i, x := range elements {
@@ -89,7 +89,7 @@ func fitting[T any](elements []T, used int) (n int, err error) {
 	return len(elements), nil
 }
 
-// position is a place in a list, of which clients see only the encoded form.
+// position is a place in a list. Clients see only its encoded form.
 type position struct {
 	// Tool is the tool that made the position.
 	Tool string `json:"t"`
@@ -121,14 +121,14 @@ func (c *call) readCursor(sent string) (p position, err error) {
 	if err != nil || p.Tool != c.tool.name || p.Skip < 0 {
 		return position{}, &failure{
 			Code: argument.CodeInvalid, Field: "cursor",
-			Message: "cursor must be the nextCursor of an earlier answer of this tool. Leave it out to start again.",
+			Message: "cursor must be a nextCursor that this tool returned. Omit it to start again.",
 		}
 	}
 	return p, nil
 }
 
 // rest returns the elements of a list after the position. If the element at the position is gone,
-// the elements are counted.
+// rest skips as many elements as came before it.
 func rest[T any](p position, all []T, idOf func(T) string) []T {
 	if p.ID != "" {
 		for i, x := range all {
@@ -140,7 +140,7 @@ func rest[T any](p position, all []T, idOf func(T) string) []T {
 	return all[min(p.Skip, len(all)):]
 }
 
-// page returns the part of a list, from a position on, that fits into one answer.
+// page returns the part of a list that starts at a position and fits into one answer.
 func page[T any](c *call, p position, all []T, idOf func(T) string) (part []T, nextCursor string, err error) {
 	left := rest(p, all, idOf)
 	n, err := fitting(left, 0)
@@ -167,7 +167,7 @@ func momentIn(t time.Time, zone string) moment {
 	return moment{UTC: record.FormatTime(t), Local: t.In(known).Format(time.RFC3339), Zone: zone}
 }
 
-// excerpt returns the first characters of a text, and whether something was left out.
+// excerpt returns at most the first most characters of a text, and whether it cut anything.
 func excerpt(words string, most int) (out string, cut bool) {
 	out = text.Cut(words, most)
 	return out, len(out) < len(words)

@@ -62,15 +62,15 @@ func channelOf(c publishing.Channel, now time.Time) channelAnswer {
 	return out
 }
 
-// channelSchemaProperties returns the properties of a channelAnswer.
+// channelProperties returns the properties of a channelAnswer.
 func channelProperties() properties {
 	return properties{
 		"id": str("Channel id: integrationId in other tools."), "name": str("Name."),
 		"platform": str("Platform, such as bluesky."), "display": str("Handle of the account."),
-		"picture":  str("URL of the picture."),
+		"picture":  str("URL of the account's picture."),
 		"disabled": flag("true: publishes nothing."), "type": str("Always social."),
 		"customer":      object("Group of the channel.", properties{"id": str("Group id."), "name": str("Name.")}, "id", "name"),
-		"refreshNeeded": flag("true: publishes nothing until a person reconnects the account."),
+		"refreshNeeded": flag("true: nothing is published until a person reconnects the account."),
 		"timezone":      str("Time zone."), "localTime": date("Current time in timezone."),
 	}
 }
@@ -118,7 +118,8 @@ func (a channelTools) runListChannels(ctx context.Context, c *call, in listChann
 	return answer{Output: part, Now: record.FormatTime(c.now), NextCursor: next}, err
 }
 
-// checkGroup returns a failure if there is no such group. field is the argument with the group.
+// checkGroup returns a failure if there is no such group. field is the argument that contains its
+// id.
 func checkGroup(ctx context.Context, channels Channels, p tenancy.Principal, group, field string) error {
 	known, err := channels.Customers(ctx, p)
 	if err != nil {
@@ -205,8 +206,8 @@ func (a channelTools) channelSchema() *tool {
 	return &tool{
 		name: toolSchema, olderName: "integrationSchema", title: "Get a platform's rules", idempotent: true,
 		description: "Get what a platform allows in a post: rules, maximum length, the settings that service_create_post " +
-			"takes, and the platform's own tools for service_trigger_channel_tool. Send integrationId, or platform. Tools " +
-			"are listed only if a channel of the platform is connected.",
+			"takes, and the platform's own tools for service_trigger_channel_tool. Send integrationId or platform. Tools " +
+			"are listed only if a channel on the platform is connected.",
 		input: arguments(properties{
 			"integrationId": channelID(), "platform": str("Platform, such as bluesky, instead of integrationId."),
 			"isPremium": flag("Has no effect."),
@@ -242,8 +243,8 @@ func (a channelTools) runChannelSchema(ctx context.Context, c *call, in channelS
 	return answer{Output: out}, nil
 }
 
-// platformOf returns a platform and its tools. A platform without a connected channel has no tools
-// that could be run.
+// platformOf returns a platform and its tools. Without a connected channel, none of its tools could
+// run, so it returns none.
 func (a channelTools) platformOf(
 	ctx context.Context, c *call, in channelSchemaInput,
 ) (connector.Descriptor, []connector.Tool, error) {

@@ -23,7 +23,7 @@ type part struct {
 func parts() *schema {
 	content := str("Plain text, or HTML with p, h1 to h3, u, strong, a, ul and li.")
 	content.Blank = true
-	return list("The post, then the parts of its thread or its comments.", arguments(properties{
+	return list("The post, followed by the other parts of its thread or by its comments.", arguments(properties{
 		"content":     content,
 		"contentType": oneOf("Format of content. Detected if absent.", "text", "html"),
 		"attachments": list("Ids or URLs from "+toolUpload+".", str("Id or URL.")).Between(0, publishing.MaxAttachments),
@@ -43,9 +43,9 @@ func settings() *schema {
 	return pairs("Settings of the platform, from " + toolSchema + ".")
 }
 
-// partsOf returns the parts in the form of a command. at is the path of the entry that has them. It
-// returns a failure for an attachment that is not on this service, because it must be uploaded
-// first.
+// partsOf returns the parts in the form of a command. at is the path of the entry that contains
+// them. It returns a failure for an attachment that is not on this service, because it must be
+// uploaded first.
 func (a postTools) partsOf(at string, sent []part) ([]publishing.CreatePart, error) {
 	out := make([]publishing.CreatePart, 0, len(sent))
 	for i, p := range sent {
@@ -75,7 +75,7 @@ func (a postTools) mediumOf(field, file string) (publishing.CreateMedium, error)
 	}
 	return publishing.CreateMedium{}, &failure{
 		Code: argument.CodeInvalid, Field: field,
-		Message: field + " is not a file of this service. Upload it first, then attach the id from the answer.",
+		Message: field + " is not a file of this service. Upload it first, then attach the returned id.",
 		Next:    &nextCall{Tool: toolUpload, Arguments: map[string]any{"url": file}},
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"crier/tenancy"
 )
 
-// replayTime is how long a call that is repeated without an idempotency key gets the first result.
-// Models repeat calls whose answers were lost.
+// replayTime is how long repeating a call without an idempotency key returns the first result.
+// Models repeat calls whose results were lost.
 const replayTime = 10 * time.Minute
 
 type createInput struct {
@@ -46,7 +46,7 @@ type createdAnswer struct {
 	Check *checkAnswer `json:"check,omitempty"`
 }
 
-// checkAnswer says whether a post follows the rules of its platform.
+// checkAnswer reports whether a post follows its platform's rules.
 type checkAnswer struct {
 	Valid             bool     `json:"valid"`
 	Problems          []string `json:"problems"`
@@ -64,8 +64,8 @@ func (a postTools) createPost() *tool {
 	entry := arguments(properties{
 		"integrationId": channelID(),
 		"type":          oneOf("draft saves the post, schedule queues it for date, now publishes it at once.", "draft", "schedule", "now"),
-		"date": date("When to publish, with an offset, such as 2026-01-02T15:04:05+01:00. In the future. Required unless " +
-			"type is now. Drafts have one too."),
+		"date": date("When to publish, with an offset, such as 2026-01-02T15:04:05+01:00. Must be in the future. Required unless " +
+			"type is now; drafts need one too."),
 		"postsAndComments": parts(),
 		"settings":         settings(),
 		"shortLink":        flag("Has no effect."),
@@ -73,7 +73,7 @@ func (a postTools) createPost() *tool {
 	}, "integrationId", "type", "postsAndComments").As("A post on one channel.")
 	created := object("A post.", withMoment(properties{
 		"postId": str("Post id. Absent in a dry run."), "integration": str("Channel id."),
-		"state": oneOf("State, or what it would be.", "DRAFT", "QUEUE"),
+		"state": oneOf("State of the post. In a dry run, the state it would have.", "DRAFT", "QUEUE"),
 		"check": object("Only in a dry run.", properties{
 			"valid": flag("Whether the post follows the platform's rules."), "problems": list("What is wrong.", str("A problem.")),
 			"length": number("Length of the longest part."), "maximumCharacters": number("Maximum length; 0: no limit."),
@@ -87,9 +87,9 @@ func (a postTools) createPost() *tool {
 			"true. The same text on a channel within a day needs allowDuplicate: true.",
 		input: arguments(properties{
 			"socialPost":     list("The posts.", entry).Between(1, publishing.MaxEntries),
-			"idempotencyKey": {Type: argument.TypeString, MaxLength: publishing.MaxIdempotencyKey, Description: "Any text of visible ASCII characters. Calls with the same key create the posts once."},
-			"allowDuplicate": flag("Create posts although their channel has one with the same text within a day.").Standard(false),
-			"dryRun":         flag("Only check: create nothing, and say for each post what would happen.").Standard(false),
+			"idempotencyKey": {Type: argument.TypeString, MaxLength: publishing.MaxIdempotencyKey, Description: "Any string of visible ASCII characters. Calls with the same key create the posts only once."},
+			"allowDuplicate": flag("Create posts even if their channel has a post with the same text within a day.").Standard(false),
+			"dryRun":         flag("Only check: create nothing, and report what would happen to each post.").Standard(false),
 		}, "socialPost"),
 		output: answers(list("The posts, in the order of the call.", created), properties{
 			"replayed": flag("true: this is the result of an earlier call."), "dryRun": flag("true: nothing was created."),
@@ -114,7 +114,7 @@ func (a postTools) runCreatePost(ctx context.Context, c *call, in createInput) (
 	if made.Mismatch {
 		return answer{}, &failure{
 			Code: string(fault.Conflict), Field: "idempotencyKey",
-			Message: "Another call has used this idempotencyKey. Nothing was created: send another key.",
+			Message: "A different call has used this idempotencyKey. Nothing was created: send a new key.",
 		}
 	}
 	out := make([]createdAnswer, 0, len(made.Created))
@@ -189,7 +189,7 @@ func (c *call) checkDate(at string, e createEntry) error {
 	}
 	if e.Date == nil {
 		return &failure{
-			Code: argument.CodeMissing, Field: at + ".date", Message: at + ".date is missing. Only posts of type now have none.",
+			Code: argument.CodeMissing, Field: at + ".date", Message: at + ".date is missing. Only posts of type now need no date.",
 			Next: &nextCall{Tool: toolFindSlot, Arguments: map[string]any{"integrationId": e.Channel}},
 		}
 	}
@@ -241,7 +241,7 @@ func credentialOf(p tenancy.Principal) string {
 	return string(p.Via) + " " + p.Key.String() + " " + p.Agent.Grant.String()
 }
 
-// dryRun answers what a call would do. Faults in single posts are part of the answer. Everything
+// dryRun returns what a call would do. Faults in individual posts are part of the answer. Anything
 // else that would stop the call, such as the plan's limit, is a failure, as it would be in the call
 // itself.
 func (a postTools) dryRun(ctx context.Context, c *call, in createInput, cmd publishing.CreatePosts) (answer, error) {
@@ -283,13 +283,13 @@ func createFailure(c *call, in createInput, err error) error {
 	case f.Kind == fault.Conflict && len(f.Items) > 0:
 		return &failure{
 			Code: string(fault.Conflict), Field: "allowDuplicate", Allowed: []any{true},
-			Message: "A channel already has a post with the same text within a day, or this call has the text twice. Look for " +
+			Message: "A channel already has a post with the same text within a day, or this call contains the text twice. Look for " +
 				"it with " + toolListPosts + ". Send allowDuplicate: true to create the post anyway.",
 		}
 	case f.Kind == fault.Forbidden && c.mustAsk() && in.Posts[0].Type != string(publishing.CreateDraft):
 		return &failure{
 			Code: string(fault.Forbidden), Field: "socialPost.0.type", Allowed: []any{string(publishing.CreateDraft)},
-			Message: "This app may create drafts only. Create a draft, then ask a person with " + toolAskApproval + ".",
+			Message: "This app may create drafts only. Create a draft, then request approval with " + toolAskApproval + ".",
 		}
 	case at < 0:
 		return err

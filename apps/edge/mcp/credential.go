@@ -71,7 +71,7 @@ func sentCredential(c *fiber.Ctx) (credential string, ok bool) {
 	return credential, found && strings.EqualFold(scheme, "Bearer") && credential != ""
 }
 
-// challenge returns the WWW-Authenticate header of a 401 response. It leads a client to the
+// challenge returns the WWW-Authenticate header of a 401 response. It points a client to the
 // authorization server.
 func (a *API) challenge(c *fiber.Ctx) string {
 	out := `Bearer resource_metadata="` + a.deps.BaseURL + `/.well-known/oauth-protected-resource/mcp", scope="` + scopes + `"`
@@ -84,6 +84,6 @@ func (a *API) challenge(c *fiber.Ctx) string {
 // mayWrite reports whether the principal's credential may change something.
 func mayWrite(p tenancy.Principal) bool { return p.Via != tenancy.ViaAgent || p.Agent.Write }
 
-// asksToWrite reports whether the client must ask its person for the permission to write. It
-// returns false if the person has already declined.
+// asksToWrite reports whether the client must ask its person for permission to write. It returns
+// false if the person has already declined.
 func asksToWrite(p tenancy.Principal) bool { return !mayWrite(p) && !p.Agent.WriteDeclined }

@@ -29,8 +29,8 @@ func (a *API) Guard(c *fiber.Ctx) error {
 	return a.refuse(c, err)
 }
 
-// refuse responds with a JSON-RPC error that also has the members of every error response of the
-// service. An error other than a refusal has the status of its kind; see package problem.
+// refuse responds with a JSON-RPC error that also has the members of the service's other error
+// responses. The status of an error that is not a refusal depends on its kind; see package problem.
 func (a *API) refuse(c *fiber.Ctx, err error) error {
 	var routing *fiber.Error
 	info := request.From(c.Context())
@@ -94,7 +94,7 @@ const tag = "Agents"
 // Post returns the endpoint that answers one message of an MCP client.
 func (a *API) Post() route.Endpoint {
 	d := route.Describe(tag, "Send a message to the MCP server", 400, 404, 405, 413, 415)
-	d.Description = "The body is one JSON-RPC message of the Model Context Protocol. The service keeps no sessions, and " +
+	d.Description = "The body is one JSON-RPC message of the Model Context Protocol. The service keeps no sessions and " +
 		"answers with JSON. Tools are listed by tools/list. Errors of tools are results with isError, not error " +
 		"responses."
 	object := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
@@ -128,7 +128,7 @@ func (a *API) post(c *fiber.Ctx) error {
 		return &refusal{
 			status: http.StatusForbidden, code: codeRefused, id: m.id,
 			challenge: a.challengeOfScope(),
-			err:       fault.New(fault.Forbidden, "mcp.post", "This tool needs the scope mcp:write, which the token does not have."),
+			err:       fault.New(fault.Forbidden, "mcp.post", "This tool needs the scope mcp:write, which the token lacks."),
 		}
 	}
 	return a.forward(c, m, body)
@@ -169,14 +169,14 @@ func (a *API) forward(c *fiber.Ctx, m message, body []byte) error {
 	return c.Send(w.body.Bytes())
 }
 
-// notForwarded lists the headers that the SDK does not get: it refuses some of them, and tools need
-// none. A client with any Accept header gets JSON.
+// notForwarded lists the headers that the SDK does not get: it rejects some of their values, and
+// tools need none of them. Clients get JSON whatever their Accept header says.
 var notForwarded = map[string]bool{
 	"Accept": true, "Authorization": true, "Content-Type": true, "Cookie": true, "Last-Event-Id": true, "Mcp-Session-Id": true,
 }
 
-// sdkRequest returns the request in the form that the SDK expects. Its context has the deadline and
-// the values of the request but, unlike that of Fiber's adaptor, is not used again for other
+// sdkRequest returns the request in the form that the SDK expects. Its context has the request's
+// deadline and values. Unlike the context from Fiber's adaptor, it is not reused for other
 // requests.
 func sdkRequest(c *fiber.Ctx, body []byte) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(route.RequestContext(c), http.MethodPost, Path, bytes.NewReader(body))
@@ -193,7 +193,7 @@ func sdkRequest(c *fiber.Ctx, body []byte) (*http.Request, error) {
 	return r, nil
 }
 
-// recorder keeps the SDK's response. status is 0 if the SDK set none.
+// recorder holds the SDK's response. status is 0 if the SDK set none.
 type recorder struct {
 	header http.Header
 	status int

@@ -19,14 +19,14 @@ import (
 	"crier/platform/text"
 )
 
-// failure is what a tool answers instead of a result.
+// failure is what a tool returns instead of a result.
 type failure = argument.Failure
 
 // nextCall is a call of a tool that helps to correct a failure.
 type nextCall = argument.NextCall
 
 // failed returns the result of a failed call. It has no structured content, because clients check
-// structured content against the schema of answers.
+// structured content against the schema for successful results.
 func failed(f *failure) *sdk.CallToolResult {
 	f.Message = text.CutBytes(f.Message, maxMessage)
 	f.Allowed = f.Allowed[:min(len(f.Allowed), maxAllowed)]
@@ -43,10 +43,10 @@ const (
 )
 
 func internalFailure() *failure {
-	return &failure{Code: string(fault.Internal), Message: "Internal server error. Nothing tells whether the call had an effect."}
+	return &failure{Code: string(fault.Internal), Message: "Internal server error. The call may or may not have had an effect."}
 }
 
-// failureOf returns the failure for an error, in the words of the public API. An error that is
+// failureOf returns the failure for an error, with the public API's message. An error that is
 // neither a failure nor a fault is logged and hidden.
 func (a *API) failureOf(ctx context.Context, c *call, err error) *failure {
 	var known *failure
@@ -92,7 +92,7 @@ func (a *API) failureOf(ctx context.Context, c *call, err error) *failure {
 	return out
 }
 
-// hint is an error with what helps to correct it: the argument to change, or a call.
+// hint is an error together with a way to correct it: the argument to change, or a call.
 type hint struct {
 	error
 	field string
@@ -101,7 +101,7 @@ type hint struct {
 
 func (h *hint) Unwrap() error { return h.error }
 
-// withNext returns err with the call that helps for an error of its kind, if there is one.
+// withNext returns err with the call in next for an error of its kind, if there is one.
 func withNext(err error, next map[fault.Kind]*nextCall) error {
 	call := next[fault.KindOf(err)]
 	var known *failure
@@ -111,7 +111,7 @@ func withNext(err error, next map[fault.Kind]*nextCall) error {
 	return &hint{error: err, next: call}
 }
 
-// withField returns err with the argument that it is about.
+// withField returns err with the argument that caused it.
 func withField(err error, field string) error { return &hint{error: err, field: field} }
 
 // listed joins the messages of faults. It leaves out repeated ones.

@@ -11,7 +11,7 @@ import (
 )
 
 // TestFailureOf_EndedCallIsNamed: a use case that is stopped fails in its own way, but the model
-// learns that the time is over.
+// learns that the time limit was reached.
 func TestFailureOf_EndedCallIsNamed(t *testing.T) {
 	t.Parallel()
 	a := New(Deps{BaseURL: "http://localhost", Log: slog.New(slog.DiscardHandler)})

@@ -81,19 +81,19 @@ func (a postTools) getPost() *tool {
 		name: toolGetPost, title: "Get a post", idempotent: true,
 		description: "Get a post with its outcome, link, texts, attachments, settings, approval and timeline. While state is " +
 			"QUEUE and the date has passed, ask again after a minute.",
-		input: arguments(properties{"id": postID(), "cursor": str("nextCursor of the last answer, for the parts of a long thread.")}, "id"),
+		input: arguments(properties{"id": postID(), "cursor": str("nextCursor of the previous result, for the rest of a long thread.")}, "id"),
 		output: answers(object("The post.", withMoment(properties{
 			"id": str("Post id."), "state": str(stateDoc),
-			"outcome":    oneOf("What became of the post.", "draft", "waiting", "publishing", "published", "failed", "unknown"),
-			"releaseURL": str("Link to the published post."), "releaseId": str("Id at the platform."),
-			"error": str("Why it failed, in the words of the service or the platform."), "errorCode": str("Code of the error."),
-			"outcomeUnknown": flag("true: it may be on the platform. Look there before you post it again."),
+			"outcome":    oneOf("What happened to the post.", "draft", "waiting", "publishing", "published", "failed", "unknown"),
+			"releaseURL": str("Link to the published post."), "releaseId": str("The post's id on the platform."),
+			"error": str("Error message from the service or the platform."), "errorCode": str("Code of the error."),
+			"outcomeUnknown": flag("true: it may have been published. Check the platform before you post it again."),
 			"integration": object("The channel.", properties{
 				"id": str("Channel id."), "name": str("Name."), "platform": str("Platform."), "disabled": flag("Publishes nothing."),
-				"refreshNeeded": flag("Must be reconnected."),
+				"refreshNeeded": flag("true: a person must reconnect the account."),
 			}, "id", "name", "platform"),
 			"postsAndComments": list("The parts.", object("A part.", properties{
-				"id": str("Part id."), "content": str("Text."), "contentCut": flag("true: the text or the list of attachments is longer."),
+				"id": str("Part id."), "content": str("Text."), "contentCut": flag("true: the text or the list of attachments was cut."),
 				"contentType": str("text or html."), "delay": number("Minutes after the previous part."),
 				"attachments": list("Files.", file),
 			}, "id", "content", "attachments")),
@@ -154,11 +154,11 @@ func (a postTools) runGetPost(ctx context.Context, c *call, in getPostInput) (an
 	return result, nil
 }
 
-// mostOfPost is the share of an answer for a post without its parts, and also for one part.
+// mostOfPost is the maximum size, in bytes, of a post without its parts, and of one part.
 const mostOfPost = (maxAnswer - maxBeside) / 2
 
-// shrink returns the post without its oldest events, and if need be without its settings, so that
-// there is room for its parts. cut is set if anything is left out.
+// shrink returns the post without its oldest events and, if necessary, without its settings, so
+// that there is room for its parts. It sets cut if it leaves anything out.
 func (p shownPost) shrink() (out shownPost, cut bool, err error) {
 	for {
 		data, err := encode(p)
@@ -230,7 +230,7 @@ func textOf(s *string) string {
 	return *s
 }
 
-// outcomeOf returns what became of a post, in one word.
+// outcomeOf returns a post's outcome as one word.
 func outcomeOf(d publishing.PostDetail) string {
 	shown := d.Effective()
 	switch {

@@ -23,8 +23,8 @@ const (
 // unknown method.
 const statelessVersion = "2026-07-28"
 
-// methods lists the methods that the server answers. All others would belong to capabilities that
-// it does not have.
+// methods lists the methods that the server supports. All others belong to capabilities that it
+// does not have.
 var methods = []string{"initialize", "ping", "server/discover", "tools/list", "tools/call"}
 
 // maxID is the maximum length of a message's id, in bytes, because responses repeat it.
@@ -60,7 +60,7 @@ func invalidMessage(code int, text string) error {
 }
 
 // readMessage reads the part of a message that decides whether the SDK gets it. It returns a
-// refusal if the body is not exactly one message. An array is refused, because it could hold
+// refusal if the body is not exactly one message. An array is rejected, because it could hold
 // thousands of calls that count as one request.
 func readMessage(body []byte) (m message, err error) {
 	trimmed := strings.TrimSpace(string(body[:min(len(body), 64)]))
@@ -77,7 +77,7 @@ func readMessage(body []byte) (m message, err error) {
 	if len(m.id) > maxID {
 		return message{}, invalidMessage(codeInvalidRequest, "The id of a message must have at most 256 bytes.")
 	}
-	// A value of another type is left to the SDK, which names it.
+	// A value of another type is left to the SDK, whose error names it.
 	_ = json.Unmarshal(members["method"], &m.method)
 	if m.method != "tools/call" {
 		return m, nil
@@ -101,6 +101,6 @@ func (m message) checkMethod(version string) error {
 	}
 	return &refusal{
 		status: status, code: codeNoMethod, id: m.id,
-		err: fault.New(fault.NotFound, "mcp.checkMethod", "This server has tools only, and no such method."),
+		err: fault.New(fault.NotFound, "mcp.checkMethod", "This server has no such method. It only has tools."),
 	}
 }

@@ -12,12 +12,12 @@ import (
 
 // Authenticator finds the principal of a credential: an API key or an access token.
 type Authenticator interface {
-	// Authenticate returns the principal, or Unauthenticated if there is no such credential or it
-	// has ended. Forbidden means that the person or the organization has lost access.
+	// Authenticate returns the principal, or Unauthenticated if the credential is unknown or no
+	// longer valid. Forbidden means that the person or the organization has lost access.
 	Authenticate(ctx context.Context, credential string) (tenancy.Principal, error)
 }
 
-// The ports below are parts of the public API's ports, whose methods have the same contracts; see
+// The ports below are subsets of the public API's ports. Their methods have the same contracts; see
 // the packages in apps/edge/api.
 
 // Posts creates, reads and changes posts.

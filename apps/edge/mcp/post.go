@@ -13,7 +13,7 @@ import (
 	"crier/publishing"
 )
 
-// Limits for texts in answers, in characters or bytes.
+// Limits on texts in answers, in characters or bytes.
 const (
 	listedContent  = 1_000 // characters of a post in a list
 	shownContent   = 4_000 // characters of a part
@@ -82,7 +82,7 @@ type listPostsInput struct {
 func (a postTools) listPosts() *tool {
 	item := object("A post.", withMoment(properties{
 		"id": str("Post id."), "state": str(stateDoc), "content": str("Text of the first part."),
-		"contentCut": flag("true: the text is longer; see " + toolGetPost + "."),
+		"contentCut": flag("true: the text was cut; see " + toolGetPost + "."),
 		"settings":   {Type: argument.TypeObject, Description: "Settings, unless they are long."}, "group": str("Id of posts that belong together."),
 		"integrationId": str("Channel id."), "platform": str("Platform."), "integrationName": str("Name of the channel."),
 		"attachments": number("Number of files."), "releaseURL": str("Link to the published post."),

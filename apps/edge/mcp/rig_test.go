@@ -234,7 +234,7 @@ func closeObjects(schema any) {
 	closeObjects(of["items"])
 }
 
-// ahead returns a date that lies ahead.
+// ahead returns a date in the future.
 func ahead(after time.Duration) string {
 	return time.Now().Add(after).UTC().Truncate(time.Second).Format(time.RFC3339)
 }

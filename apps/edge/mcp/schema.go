@@ -7,7 +7,7 @@ type schema = argument.Schema
 
 type properties map[string]*schema
 
-// arguments returns the schema of a tool's arguments. Arguments that it does not list are refused.
+// arguments returns the schema of a tool's arguments. Arguments that it does not list are rejected.
 func arguments(p properties, required ...string) *schema {
 	return &schema{Type: argument.TypeObject, Properties: p, Required: required, Closed: &argument.Closed{}}
 }
@@ -41,7 +41,7 @@ func date(description string) *schema {
 	return &schema{Type: argument.TypeString, Format: argument.FormatDate, Description: description}
 }
 
-// oneOf returns the schema of a text with the given values.
+// oneOf returns the schema of a string with one of the given values.
 func oneOf(description string, values ...any) *schema {
 	return &schema{Type: argument.TypeString, Description: description, Enum: values}
 }
@@ -59,10 +59,10 @@ func channelID() *schema {
 // postID returns the schema of the argument that names a post.
 func postID() *schema { return str("Post id.").From(toolListPosts) }
 
-// cursor returns the schema of the argument that asks for the next page.
-func cursor() *schema { return str("nextCursor of the last answer, to continue the list.") }
+// cursor returns the schema of the argument that requests the next page.
+func cursor() *schema { return str("nextCursor of the previous result, to continue the list.") }
 
-// answers returns the schema of an answer. beside holds the members beside output.
+// answers returns the schema of an answer. beside holds its members other than output.
 func answers(output *schema, beside properties) *schema {
 	p := properties{"output": output}
 	for name, s := range beside {

@@ -21,8 +21,8 @@ type slotAnswer struct {
 func (a otherTools) findSlot() *tool {
 	return &tool{
 		name: toolFindSlot, title: "Find a posting time",
-		description: "Find the next posting time of a channel at which it has no post yet. The time is held for two minutes, " +
-			"so that the next call finds another one: plan several posts with several calls.",
+		description: "Find a channel's next free posting time. The time is held for two minutes, so the next call finds " +
+			"another one: to plan several posts, call this once per post.",
 		input: arguments(properties{"integrationId": channelID()}, "integrationId"),
 		output: answers(object("The time.", properties{
 			"date": date("UTC. Send it as the date of a post."), "localDate": date("The same time in timezone."),

@@ -14,7 +14,7 @@ import (
 )
 
 // checkSource rejects requests that a page of another site sends. Without this check, a page could
-// reach a service on its visitor's machine by a host name of its own that resolves to a loopback
+// reach a service on its visitor's machine through its own host name, made to resolve to a loopback
 // address.
 func (a *API) checkSource(c *fiber.Ctx) error {
 	const op = "mcp.checkSource"
@@ -39,7 +39,7 @@ func (a *API) allows(origin string) bool {
 	return slices.Contains(a.deps.Origins, strings.ToLower(origin))
 }
 
-// isLocal reports whether the service is reached by a loopback address.
+// isLocal reports whether BaseURL is a loopback address.
 func (a *API) isLocal() bool {
 	u, err := url.Parse(a.deps.BaseURL)
 	return err == nil && request.IsLoopback(u.Hostname())
@@ -59,7 +59,7 @@ func Serves(path string) bool {
 }
 
 // CORS returns a handler that lets the pages of allowed origins call the endpoint. Requests never
-// have credentials of the browser.
+// carry the browser's credentials.
 func (a *API) CORS() fiber.Handler {
 	return cors.New(cors.Config{
 		Next:             func(c *fiber.Ctx) bool { return !Serves(c.Path()) },

@@ -26,7 +26,7 @@ type tool struct {
 	writes bool
 	// destroys is set if the tool deletes or publishes something, which cannot be undone.
 	destroys bool
-	// idempotent is set if a second call with the same arguments changes nothing more.
+	// idempotent is set if a second call with the same arguments changes nothing further.
 	idempotent bool
 	// open is set if the tool calls another server, such as a platform.
 	open   bool
@@ -72,7 +72,7 @@ func (t *tool) definition() *sdk.Tool {
 }
 
 // handler returns the tool's handler. Every error, even a panic, becomes a result that the model
-// can read, because the SDK runs handlers in a goroutine of its own, where a panic would end the
+// can read, because the SDK runs handlers in its own goroutine, where a panic would end the
 // process.
 func (a *API) handler(t *tool) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (res *sdk.CallToolResult, err error) {

@@ -365,7 +365,7 @@ func TestApproval_NeverShowsLink(t *testing.T) {
 	s.use(t, "service_request_approval", `{"id":"x"}`).wantFailure(t, "conflict", "", `"next":{"tool":"service_get_post","arguments":{"id":"x"}}`)
 }
 
-// TestTools_UnknownIDNamesTheList: each tool that takes an id says which argument is wrong and
+// TestTools_UnknownIDNamesTheList: each tool that takes an id reports which argument is wrong and
 // which tool lists the ids.
 func TestTools_UnknownIDNamesTheList(t *testing.T) {
 	t.Parallel()

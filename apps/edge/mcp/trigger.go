@@ -49,7 +49,7 @@ func (a channelTools) triggerTool() *tool {
 			"dataSchema":    pairs("Inputs of the tool."),
 			"cursor":        cursor(),
 		}, "integrationId", "methodName"),
-		output: answers(anything("What the platform answered, in the tool's own format."), properties{"nextCursor": nextCursor()}),
+		output: answers(anything("The platform's response, in the tool's own format."), properties{"nextCursor": nextCursor()}),
 		fields: map[string]string{"data": "dataSchema"},
 		run:    runner(a.runTrigger),
 	}
@@ -76,7 +76,7 @@ func (a channelTools) runTrigger(ctx context.Context, c *call, in triggerInput) 
 	if json.Unmarshal(out, &elements) != nil {
 		return answer{Output: out}, nil
 	}
-	// Platforms may answer differently each time, so only the number of elements is kept.
+	// Platforms may respond differently each time, so the cursor holds only the number of elements.
 	part, next, err := page(c, at, elements, func(json.RawMessage) string { return "" })
 	if part == nil {
 		part = []json.RawMessage{}
@@ -118,8 +118,8 @@ func toolData(in triggerInput, tools []connector.Tool) (map[string]any, error) {
 	return data, nil
 }
 
-// asType returns a value in the type that a platform's tool expects, if it is a text that means
-// such a value.
+// asType converts a string to the type that a platform's tool expects, if it represents such a
+// value.
 func asType(kind string, value any) any {
 	words, isText := value.(string)
 	switch {

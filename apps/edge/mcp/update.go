@@ -29,12 +29,12 @@ type updatedAnswer struct {
 func (a postTools) updatePost() *tool {
 	return &tool{
 		name: "service_update_post_settings", olderName: "postSettingsTool", title: "Change a post", writes: true, idempotent: true,
-		description: "Change the settings, the date or the texts of a post that is not published. What you leave out stays as " +
-			"it is. postsAndComments replaces all parts. An approved post becomes a draft again when its texts or settings " +
+		description: "Change the settings, the date or the texts of a post that is not published. What you leave out stays " +
+			"unchanged. postsAndComments replaces all parts. An approved post becomes a draft again when its texts or settings " +
 			"change; the answer then has state DRAFT.",
 		input: arguments(properties{
 			"id": postID(), "settings": pairs("Settings to change. A null value removes a setting."),
-			"date": date("New date, with an offset. In the future."), "postsAndComments": parts(),
+			"date": date("New date, with an offset. Must be in the future."), "postsAndComments": parts(),
 		}, "id"),
 		output: answers(object("The post.", withMoment(properties{
 			"postId":   str("Post id."),
@@ -91,7 +91,7 @@ func (a postTools) changeSettings(ctx context.Context, c *call, in updateInput) 
 	return a.deps.Posts.ChangeSettings(ctx, c.p, in.ID, publishing.ChangeSettings{Settings: data})
 }
 
-// edit replaces a post by itself with the changes of a call. The post keeps its state.
+// edit resubmits a post with the changes of a call. The post keeps its state.
 func (a postTools) edit(
 	ctx context.Context, c *call, in updateInput, d publishing.PostDetail,
 ) (out publishing.SettingsChanged, err error) {
@@ -124,7 +124,7 @@ func (a postTools) edit(
 	return out, nil
 }
 
-// updateFailure adds to an error of a change what helps to correct it.
+// updateFailure adds to the error of a change a hint that helps to correct it.
 func updateFailure(in updateInput, d publishing.PostDetail, err error) error {
 	return withNext(err, map[fault.Kind]*nextCall{
 		fault.Invalid:  {Tool: toolSchema, Arguments: map[string]any{"integrationId": d.Channel.ID.String()}},

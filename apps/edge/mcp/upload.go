@@ -26,8 +26,8 @@ const maxURL = 4096
 func (a otherTools) uploadFromURL() *tool {
 	return &tool{
 		name: toolUpload, olderName: "uploadFromUrlTool", title: "Upload a file from a URL", writes: true, open: true,
-		description: "Download a picture (png, jpg, gif) or a video (mp4) from a public URL and store it. Attach the id of the " +
-			"answer to a post. Wait for the answer before you create the post.",
+		description: "Download a picture (png, jpg, gif) or a video (mp4) from a public URL and store it. Attach the " +
+			"returned id to a post. Wait for the result before you create the post.",
 		input: arguments(properties{
 			"url": {Type: argument.TypeString, MaxLength: maxURL, Description: "http or https URL that anyone can open."},
 		}, "url"),

@@ -37,7 +37,7 @@ type ApproveOAuthDto struct {
 	ClientID        string `json:"client_id" doc:"Id of the client."`
 	Action          string `json:"action" enum:"approve,deny"`
 	State           string `json:"state,omitempty"`
-	RedirectURI     string `json:"redirect_uri,omitempty" doc:"One of the client's redirect URIs. Only an organization's own application may leave it out."`
+	RedirectURI     string `json:"redirect_uri,omitempty" doc:"One of the client's redirect URIs. Only an organization's own application may omit it."`
 	ResponseType    string `json:"response_type,omitempty" enum:"code"`
 	Challenge       string `json:"code_challenge,omitempty"`
 	ChallengeMethod string `json:"code_challenge_method,omitempty" enum:"S256"`
@@ -48,8 +48,8 @@ type ApproveOAuthDto struct {
 	Channels     []string `json:"channels,omitempty" doc:"Ids of the only channels that the client may use."`
 	Customers    []string `json:"customers,omitempty" doc:"Ids of the groups whose channels the client may use."`
 	MustAsk      bool     `json:"mustAsk,omitempty" doc:"Whether the client may only write drafts."`
-	PostsPerDay  int      `json:"postsPerDay,omitempty" doc:"How many posts the client may queue per day; 0 means no limit."`
-	EndsAt       string   `json:"endsAt,omitempty" doc:"Last day of the access, in the organization's time zone. Example: 2027-01-31"`
+	PostsPerDay  int      `json:"postsPerDay,omitempty" doc:"Maximum number of posts that the client may queue per day; 0 means no limit."`
+	EndsAt       string   `json:"endsAt,omitempty" doc:"Last day of access, in the organization's time zone. Example: 2027-01-31"`
 	// Ticket is optional, because pages of other sites cannot send JSON.
 	Ticket string `json:"ticket,omitempty" doc:"Token of the consent page, if the request comes from there."`
 }
@@ -59,7 +59,7 @@ type ApproveResponse struct {
 	Redirect string `json:"redirect" doc:"Where to send the browser: the redirect URI with code, state and iss, or with error, state and iss."`
 }
 
-// answer is a person's answer to a consent page, as it was sent.
+// answer is a person's answer to a consent page, as sent.
 type answer struct {
 	action, ticket, organization string
 	write, mustAsk               bool
@@ -74,10 +74,10 @@ func (a *consents) AnswerAuthorize() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Approve or deny an authorization request",
 		400, 401, 403, 409, 413, 429, 502),
 		"Requires a session. The body is JSON or the form of the consent page. Everything in the request is checked "+
-			"again, including the client's description. The form is answered with a page that leads to the client.")
+			"again, including the client's description. The response to the form is a page that leads to the client.")
 	return route.Raw(d, a.answerAuthorize, route.RequestBody[ApproveOAuthDto](),
-		route.Answer[ApproveResponse](http.StatusCreated, "The answer to a JSON request."),
-		page.Answer("The answer to the page's form: a page that leads to the client."),
+		route.Answer[ApproveResponse](http.StatusCreated, "The response to a JSON request."),
+		page.Answer("The response to the page's form: a page that leads to the client."),
 		route.Content(http.StatusSeeOther, "The session has ended. The browser is sent to the sign-in page.", "", nil))
 }
 
@@ -188,7 +188,7 @@ func (a *consents) refuseForm(c *fiber.Ctx, err error) error {
 	return a.showRefusal(c, err)
 }
 
-// denied returns the redirect URI that tells the client that the person has denied access.
+// denied returns the redirect URI that tells the client that the person denied access.
 func (a *consents) denied(r oidc.AuthorizationRequest) string {
 	return a.redirected(r, oidc.Fail(oidc.AccessDenied, "The person denied access.")).address
 }
@@ -207,8 +207,8 @@ func (a *consents) approve(c *fiber.Ctx, p tenancy.Principal, r oidc.Authorizati
 	return a.answerAt(r, url.Values{"code": {code}}), nil
 }
 
-// consentOf returns the consent that an answer stands for. It returns Invalid if the page's token
-// or a limit is not valid. device is the code that the person has typed, or "".
+// consentOf returns the consent that an answer represents. It returns Invalid if the page's token
+// or a limit is invalid. device is the code that the person typed, or "".
 func (a *consents) consentOf(
 	c *fiber.Ctx, p tenancy.Principal, r oidc.AuthorizationRequest, given answer, device string,
 ) (out oidc.Consent, err error) {
@@ -241,7 +241,8 @@ func readOnly(all oidc.Scopes) oidc.Scopes {
 	return out
 }
 
-// limitsOf returns the limits that an answer sets. It returns Invalid, which names the fields.
+// limitsOf returns the limits that an answer sets. If any are invalid, it returns Invalid, which
+// names the fields.
 func (a *consents) limitsOf(c *fiber.Ctx, p tenancy.Principal, given answer) (out oidc.Limits, err error) {
 	var faults tenancy.Inputs
 	out = oidc.Limits{Channels: given.channels, Customers: given.customers, MustAsk: given.mustAsk}
@@ -286,7 +287,7 @@ func (a *consents) endOf(c *fiber.Ctx, p tenancy.Principal, day string) (time.Ti
 	return date.AddDate(0, 0, 1).UTC(), nil
 }
 
-// answerOf returns the answer in the page's form.
+// answerOf returns the answer in the submitted form.
 func answerOf(form url.Values) answer {
 	return answer{
 		action: form.Get("action"), ticket: form.Get("ticket"), organization: form.Get("organization"),
@@ -295,7 +296,7 @@ func answerOf(form url.Values) answer {
 	}
 }
 
-// answer returns the answer in a JSON request. Its scope says what to grant.
+// answer returns the answer in a JSON request. The request's scope determines what to grant.
 func (in ApproveOAuthDto) answer() answer {
 	return answer{
 		action: in.Action, ticket: in.Ticket, organization: in.Organization, write: true, mustAsk: in.MustAsk,

@@ -179,7 +179,8 @@ func (a *apps) rotateAppSecret(ctx context.Context, in *rotateAppInput) (out *ap
 	return out, err
 }
 
-// proven calls do once the person has proven who they are, under the limits for logins.
+// proven calls do once the person has proven their identity. Attempts count toward the limits for
+// logins.
 func (a *apps) proven(
 	ctx context.Context, sent record.ProofRequest, do func(context.Context, tenancy.Principal) error,
 ) error {

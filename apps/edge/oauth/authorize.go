@@ -27,10 +27,10 @@ const (
 // the consent page. Programs get a description of the client.
 func (a *consents) Authorize() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Ask a person for access", 400, 403, 429, 502),
-		"Browsers, which accept text/html, get a page: to sign in, if there is no session, and then to consent. Other "+
-			"programs get JSON. If the client or its redirect URI is not valid, the response is an error. Any other "+
+		"Browsers, which accept text/html, get a page to sign in, if there is no session, and then to consent. Other "+
+			"programs get JSON. If the client or its redirect URI is invalid, the response is an error. Any other "+
 			"invalid parameter is reported to the redirect URI with error, state and iss; a program gets 400 with that "+
-			"address. PKCE with S256 is required, except for an organization's own confidential application.")
+			"URI. PKCE with S256 is required, except for an organization's own confidential application.")
 	for _, name := range known[:len(known)-3] {
 		d.Parameters = append(d.Parameters, page.QueryParam(name, ""))
 	}
@@ -54,7 +54,7 @@ type AuthorizeApp struct {
 	ClientID    string  `json:"clientId"`
 	RedirectURL string  `json:"redirectUrl"`
 	// Verified is the host of the document that describes the client.
-	Verified string `json:"verifiedHost,omitempty" doc:"Host that vouches for the name; absent if nobody does."`
+	Verified string `json:"verifiedHost,omitempty" doc:"Host of the document that describes the client; absent if there is none."`
 }
 
 // Redirected is an error that is reported to the client's redirect URI.
@@ -98,7 +98,8 @@ func (a *consents) authorize(c *fiber.Ctx) error {
 	})
 }
 
-// silentError returns the error for a client that forbids interaction. People are asked every time.
+// silentError returns the error for a client that forbids interaction, because people are always
+// asked.
 func silentError(live bool) *oidc.Error {
 	if live {
 		return oidc.Fail(consentRequired, "People are asked for consent every time.")
@@ -119,13 +120,13 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.cause.Error() }
 
-// redirected returns a refusal for a request whose redirect URI has been checked.
+// redirected returns a refusal for a request whose redirect URI has already been checked.
 func (a *consents) redirected(r oidc.AuthorizationRequest, cause *oidc.Error) *refusal {
 	v := url.Values{"error": {string(cause.Code)}, "error_description": {cause.Message}}
 	return &refusal{cause: cause, address: a.answerAt(r, v)}
 }
 
-// answerAt returns the redirect URI with an answer, to which it adds state and iss (RFC 9207).
+// answerAt returns the redirect URI with the parameters in v, state and iss (RFC 9207).
 func (a *consents) answerAt(r oidc.AuthorizationRequest, v url.Values) string {
 	if r.State != "" {
 		v.Set("state", r.State)
@@ -172,12 +173,12 @@ func (a *consents) checkClient(c *fiber.Ctx, q query) (r oidc.AuthorizationReque
 	case !r.Client.MatchRedirect(r.RedirectURI):
 		return r, oidc.Fail(oidc.InvalidRequest, "The redirect_uri is not one that the client has registered.")
 	}
-	// The pages lead to the URI without filtering it again.
+	// The pages link to the URI without filtering it again.
 	return r, oidc.CheckRedirectURI(r.RedirectURI)
 }
 
-// checkParameters checks everything but the client and its redirect URI, in the order in which a
-// client is told about faults. It returns nil if nothing is wrong.
+// checkParameters checks everything except the client and its redirect URI, and returns the first
+// fault, or nil.
 func (a *consents) checkParameters(r oidc.AuthorizationRequest, q query) *oidc.Error {
 	mayOmit := r.Client.Kind == oidc.ClientStatic && !r.Client.Public()
 	method := q.get("code_challenge_method")
@@ -261,7 +262,7 @@ func (a *site) showRefusal(c *fiber.Ctx, err error) error {
 	}
 	request.From(c.Context()).Err = err
 	view.Problem = "The app sent a request that this service does not accept: " + own.Message
-	view.Text = "Nothing was shared with the app. Start again in the app. If this happens again, tell the app's makers."
+	view.Text = "Nothing was shared with the app. Start again in the app. If this happens again, contact the app's developer."
 	if own.Code == oidc.InvalidClient {
 		view.Problem = cmp.Or(own.Message, "This service does not know the app.")
 	}

@@ -17,18 +17,18 @@ import (
 // maxListed is the maximum number of channels, and of customers, that the consent page lists.
 const maxListed = 200
 
-// consentForm is what the consent page asks for, and what the person has entered so far.
+// consentForm is what the consent page asks for and what the person has entered so far.
 type consentForm struct {
 	request oidc.AuthorizationRequest
 	query   query
-	// device is the code that the person has typed, if a device asks for access.
+	// device is the code that the person typed, if a device asks for access.
 	device string
 	// answer is nil if the page is shown for the first time.
 	answer  *answer
 	problem string
 	errors  map[string]string
-	// organization is the id of the organization that the person has chosen. It is empty if they
-	// have not chosen one.
+	// organization is the id of the organization that the person chose, or empty if they have not
+	// chosen one.
 	organization string
 }
 
@@ -36,12 +36,12 @@ type consentView struct {
 	frame
 	Client, Home, Verified, Destination string
 	Person, Organization                string
-	// Blocked says why the person cannot approve for the organization.
+	// Blocked explains why the person cannot approve for the organization.
 	Blocked string
 	// MustEnroll means that a new sign-in would let the person approve.
 	MustEnroll bool
 	Others     []orgChoice
-	// Switch leads to the sign-in page, and Apps is the address at which people revoke access.
+	// Switch leads to the sign-in page, and Apps is the URL where people revoke access.
 	Switch          template.URL
 	Apps            string
 	Action          template.URL
@@ -55,7 +55,7 @@ type consentView struct {
 	PostsPerDay     string
 	EndsAt          string
 	Errors          map[string]string
-	// Open shows the limits.
+	// Open expands the limits.
 	Open bool
 }
 
@@ -174,7 +174,7 @@ func (a *consents) addChoices(c *fiber.Ctx, view *consentView, p tenancy.Princip
 }
 
 // askAgain shows the consent page again after an answer that was not accepted. It keeps what the
-// person has entered.
+// person entered.
 func (a *consents) askAgain(c *fiber.Ctx, p tenancy.Principal, f consentForm, err error) error {
 	if _, ok := asOAuth(err); ok { // such as a client that has been deleted
 		return a.showRefusal(c, err)
@@ -193,6 +193,6 @@ func (a *consents) showUsed(c *fiber.Ctx, err error) error {
 	status, _ := page.Problem(c, err)
 	return a.send(c, a.messagePage, status, messageView{
 		frame: frame{Title: "You have already answered"},
-		Text:  "This page was answered before. If the app is not connected, start again in the app.",
+		Text:  "You have already answered this page. If the app is not connected, start again in the app.",
 	})
 }

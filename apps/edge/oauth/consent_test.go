@@ -54,7 +54,7 @@ func TestConsent_SaysWhoAndWhere(t *testing.T) {
 	}
 }
 
-// TestConsent_ShowsNamesHarmlessly: a client chooses its name, and anybody can register.
+// TestConsent_ShowsNamesHarmlessly: a client chooses its name, and anyone can register.
 func TestConsent_ShowsNamesHarmlessly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -187,8 +187,8 @@ func TestConsent_Denied(t *testing.T) {
 	}
 }
 
-// TestConsent_RefusesForgedAnswers: only the page that the person has seen, in the session in which
-// they saw it, can approve.
+// TestConsent_RefusesForgedAnswers: only the page that the person saw, in the session in which they
+// saw it, can approve.
 func TestConsent_RefusesForgedAnswers(t *testing.T) {
 	t.Parallel()
 	clock := edgetest.NewClock()

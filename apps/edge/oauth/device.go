@@ -23,13 +23,13 @@ type DeviceCodeRequest struct {
 	Scope    string `json:"scope,omitempty"`
 }
 
-// DeviceCodeResponse is the response of POST /device/code (RFC 8628).
+// DeviceCodeResponse is the response to POST /device/code (RFC 8628).
 type DeviceCodeResponse struct {
-	DeviceCode      string `json:"device_code" doc:"Secret with which the device asks for its token."`
+	DeviceCode      string `json:"device_code" doc:"Secret with which the device requests its token."`
 	UserCode        string `json:"user_code" doc:"The code that the person types." example:"BCDF-GHJK"`
 	VerificationURI string `json:"verification_uri" doc:"The page on which the person types the code."`
 	ExpiresIn       int    `json:"expires_in" doc:"Seconds."`
-	Interval        int    `json:"interval" doc:"Minimum number of seconds between two requests for the token."`
+	Interval        int    `json:"interval" doc:"Minimum number of seconds between requests for the token."`
 }
 
 // DeviceCode returns the endpoint at which a device starts a log-in.
@@ -60,7 +60,7 @@ type DeviceTokenRequest struct {
 	DeviceCode string `json:"device_code"`
 }
 
-// DeviceTokenResponse is the response of POST /device/token once the person has approved.
+// DeviceTokenResponse is the response to POST /device/token once the person has approved.
 type DeviceTokenResponse struct {
 	AccessToken    string `json:"access_token"`
 	TokenType      string `json:"token_type"`
@@ -74,7 +74,7 @@ type DeviceTokenResponse struct {
 // DeviceToken returns the endpoint at which a device asks whether the person has approved.
 func (a *devices) DeviceToken() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Get the token of a device log-in"),
-		"400 authorization_pending means that the person has not answered yet, and slow_down that the device asks too "+
+		"400 authorization_pending means that the person has not answered yet, and slow_down that the device polls too "+
 			"often.")
 	return route.Raw(d, a.deviceToken, route.RequestBody[DeviceTokenRequest](), alsoForm[DeviceTokenRequest](),
 		route.Answer[DeviceTokenResponse](http.StatusOK, "The token."), failures(400, 401, 413, 429))
@@ -232,13 +232,13 @@ func (a *devices) showAnswered(c *fiber.Ctx, r oidc.AuthorizationRequest, action
 	return a.send(c, a.messagePage, http.StatusOK, view)
 }
 
-// retryDevice shows the page again, with the error near the code.
+// retryDevice shows the page again, with the error next to the code.
 func (a *devices) retryDevice(c *fiber.Ctx, p tenancy.Principal, code string, err error) error {
 	status, message := page.Problem(c, err)
 	view := deviceView{UserCode: code}
 	if fault.Is(err, fault.NotFound) {
 		view.Errors = map[string]string{
-			"userCode": "This code is wrong, or its time is over. Check it, or start again on the device.",
+			"userCode": "This code is wrong or has expired. Check it, or start again on the device.",
 		}
 	} else {
 		view.Problem = message
@@ -246,8 +246,8 @@ func (a *devices) retryDevice(c *fiber.Ctx, p tenancy.Principal, code string, er
 	return a.showDevice(c, status, p, view)
 }
 
-// cleanUserCode returns a code as the device shows it. People may leave out the hyphen, or type
-// small letters and spaces. Example: "bcdf ghjk" becomes BCDF-GHJK
+// cleanUserCode returns a code as the device shows it. People may omit the hyphen, or type
+// lowercase letters and spaces. Example: "bcdf ghjk" becomes BCDF-GHJK
 func cleanUserCode(typed string) string {
 	letters := strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -261,5 +261,5 @@ func cleanUserCode(typed string) string {
 	return letters
 }
 
-// optionalBody lets a request have no body.
+// optionalBody makes the request body optional.
 func optionalBody(_ huma.Registry, op *huma.Operation) { op.RequestBody.Required = false }

@@ -68,7 +68,7 @@ func failureOf(err error) (status int, code oidc.Code, message string, wait int)
 	return p.StatusCode, code, p.Msg, p.RetryAfter
 }
 
-// noStore forbids caches to store a response (RFC 6749, section 5.1).
+// noStore keeps caches from storing a response (RFC 6749, section 5.1).
 func noStore(c *fiber.Ctx) {
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	c.Set(fiber.HeaderPragma, "no-cache")

@@ -25,8 +25,8 @@ type GrantRecord struct {
 	Scopes       []string          `json:"scopes" enum:"mcp:read,mcp:write,offline_access"`
 	Limits       GrantLimits       `json:"limits"`
 	CreatedAt    string            `json:"createdAt" format:"date-time"`
-	LastUsedAt   *string           `json:"lastUsedAt" nullable:"true" format:"date-time" doc:"When the app last acted, to the minute; null if it never did."`
-	// Person is set in the list of the organization.
+	LastUsedAt   *string           `json:"lastUsedAt" nullable:"true" format:"date-time" doc:"When the app last made a request, to the minute; null if it never did."`
+	// Person is set in the organization's list.
 	Person *GrantPerson `json:"person,omitempty" doc:"The person for whom the app acts. Absent in the list of your own apps."`
 }
 
@@ -36,7 +36,7 @@ type GrantedApp struct {
 	Name     string `json:"name"`
 	URI      string `json:"uri,omitempty"`
 	Kind     string `json:"kind" enum:"registered,document,static"`
-	Verified string `json:"verifiedHost,omitempty" doc:"Host that vouches for the name; absent if nobody does."`
+	Verified string `json:"verifiedHost,omitempty" doc:"Host of the document that describes the client; absent if there is none."`
 }
 
 // GrantOrganization is the organization of a grant.
@@ -56,8 +56,8 @@ type GrantLimits struct {
 	Channels    []string `json:"channels" doc:"Ids of channels. If channels and customers are empty, the app may use all channels."`
 	Customers   []string `json:"customers" doc:"Ids of groups whose channels the app may use."`
 	MustAsk     bool     `json:"mustAsk" doc:"Whether the app may only write drafts, which a person must approve."`
-	PostsPerDay int      `json:"postsPerDay" doc:"How many posts the app may queue per day; 0 means no limit."`
-	EndsAt      *string  `json:"endsAt" nullable:"true" format:"date-time" doc:"When the access ends; null if it ends only when it is revoked."`
+	PostsPerDay int      `json:"postsPerDay" doc:"Maximum number of posts that the app may queue per day; 0 means no limit."`
+	EndsAt      *string  `json:"endsAt" nullable:"true" format:"date-time" doc:"When access ends; null if only a revocation ends it."`
 }
 
 func newGrantRecord(g oidc.Grant) GrantRecord {
@@ -142,7 +142,7 @@ func (a *grants) revoke(ctx context.Context, in *record.PathID) (*record.IDOutpu
 	return &record.IDOutput{Body: record.IDResponse(*in)}, nil
 }
 
-// appsView is the page on which people see and revoke what they have approved.
+// appsView is the page where people see and revoke what they have approved.
 type appsView struct {
 	frame
 	Person string
@@ -166,7 +166,7 @@ func (a *grants) RevokeOnPage() route.Endpoint {
 	d := route.Describe("Agents", "Revoke an app's access with the form of the page", 400, 403, 404, 413, 429)
 	d.RequestBody = formBody("grant", "organization")
 	return route.Raw(d, a.revokeOnPage, page.Answer("The page, if the access could not be revoked."),
-		route.Content(http.StatusSeeOther, "The access is revoked. The page shows the rest.", "", nil))
+		route.Content(http.StatusSeeOther, "The access has been revoked. The browser returns to the page.", "", nil))
 }
 
 func (a *grants) getApps(c *fiber.Ctx) error {

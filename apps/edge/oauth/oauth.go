@@ -86,7 +86,7 @@ const (
 	devicePath    = "/device"
 )
 
-// audienceURL returns the resource that all tokens are for.
+// audienceURL returns the audience of all tokens.
 func (a *site) audienceURL() string { return oidc.Resource(a.deps.BaseURL) }
 
 // asOAuth returns the OAuth error in err, if there is one.

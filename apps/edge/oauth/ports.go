@@ -13,27 +13,28 @@ import (
 
 // Clients finds and registers clients.
 type Clients interface {
-	// Find returns the client with the given id, whose document it may have to fetch. It returns an
-	// oidc.Error with InvalidClient if there is no such client.
+	// Find returns the client with the given id. It may have to fetch the client's document. It
+	// returns an oidc.Error with InvalidClient if there is no such client.
 	Find(ctx context.Context, clientID string) (oidc.Client, error)
 	// Register stores a client. It returns an oidc.Error with InvalidRedirectURI or
 	// InvalidClientMetadata, or RateLimited if too many clients have registered from the source.
 	Register(ctx context.Context, m oidc.Metadata, from tenancy.Source) (oidc.Registration, error)
 }
 
-// Grants manages what people have granted.
+// Grants manages the access that people have granted.
 type Grants interface {
 	// Approve stores a person's consent and returns the code for the client. It returns Conflict if
-	// the consent's token has been used, and Invalid, which names the field, for limits that do not
-	// fit the organization.
+	// the consent's token has been used, and Invalid, which names the field, for limits that are
+	// not valid in the organization.
 	Approve(ctx context.Context, p tenancy.Principal, c oidc.Consent) (code string, err error)
 	// List returns the person's own grants, newest first.
 	List(ctx context.Context, p tenancy.Principal) ([]oidc.Grant, error)
 	// ListAll returns all grants of the organization, newest first. Only administrators may call
 	// it.
 	ListAll(ctx context.Context, p tenancy.Principal) ([]oidc.Grant, error)
-	// Revoke ends a grant and all its tokens. A person may revoke their own, and an administrator
-	// every grant of the organization. It returns NotFound if there is none.
+	// Revoke ends a grant and all its tokens. People may revoke their own grants, and
+	// administrators may revoke any grant in the organization. It returns NotFound if there is no
+	// such grant.
 	Revoke(ctx context.Context, p tenancy.Principal, grant string) error
 	// Authenticate returns the principal of an access token, or Unauthenticated. Forbidden means
 	// that the person or the organization has lost access.
@@ -60,10 +61,10 @@ type Apps interface {
 // Devices logs devices in.
 type Devices interface {
 	StartDevice(ctx context.Context, clientID string, scopes oidc.Scopes) (oidc.Device, error)
-	// DeviceRequest returns what the device with a typed code asks for. It returns NotFound if the
-	// code is unknown or its time is over, and RateLimited after too many wrong codes.
+	// DeviceRequest returns what the device with the typed code asks for. It returns NotFound if
+	// the code is unknown, answered or expired, and RateLimited after too many codes.
 	DeviceRequest(ctx context.Context, p tenancy.Principal, userCode string) (oidc.AuthorizationRequest, error)
-	// AnswerDevice stores the person's answer. A nil consent denies.
+	// AnswerDevice stores the person's answer. A nil consent denies access.
 	AnswerDevice(ctx context.Context, p tenancy.Principal, userCode string, c *oidc.Consent) error
 	// PollDevice returns the tokens once the person has approved. Before that, it returns an
 	// oidc.Error with AuthorizationPending or SlowDown; later, AccessDenied or ExpiredToken.
@@ -78,7 +79,7 @@ type Prover interface {
 	ProveLately(ctx context.Context, op string, p tenancy.Principal, proof tenancy.Proof) error
 }
 
-// Channels lists what an agent can be limited to.
+// Channels lists the channels and customers that an agent can be limited to.
 type Channels interface {
 	// List returns the organization's channels if customer is "".
 	List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error)

@@ -9,7 +9,7 @@ import (
 )
 
 // The maximum lengths, in bytes, of an authorization request: of its whole query, and of one
-// parameter. The pages repeat the query in the addresses of their forms.
+// parameter. The pages repeat the query in the URLs of their forms.
 const (
 	maxQuery     = 6 << 10
 	maxParameter = 2 << 10
@@ -67,8 +67,7 @@ func newQuery(all url.Values) (q query, ok bool) {
 
 func (q query) get(name string) string { return q.values.Get(name) }
 
-// encode returns the query for the address of a form or a redirect. It never has more than the
-// known parameters.
+// encode returns the query for the URL of a form or a redirect. It contains only known parameters.
 func (q query) encode() string { return q.values.Encode() }
 
 // without returns the query without some parameters.
@@ -82,7 +81,7 @@ func (q query) without(names ...string) query {
 	return out
 }
 
-// with returns the query with another value for a parameter.
+// with returns the query with a parameter set to a new value.
 func (q query) with(name, value string) query {
 	out := q.without(name)
 	out.values.Set(name, value)
@@ -94,7 +93,7 @@ func (q query) prompts(kind string) bool {
 	return slices.Contains(strings.Fields(q.get("prompt")), kind)
 }
 
-// fromDto returns the query that a JSON request stands for.
+// query returns the query that a JSON request represents.
 func (in ApproveOAuthDto) query() (query, bool) {
 	responseType := in.ResponseType
 	if responseType == "" {

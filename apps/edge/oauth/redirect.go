@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// withParameters appends parameters to a redirect URI. It keeps the URI's own query as it is.
+// withParameters appends parameters to a redirect URI. It leaves the URI's own query unchanged.
 func withParameters(uri string, parameters url.Values) string {
 	separator := "?"
 	switch {
@@ -17,7 +17,7 @@ func withParameters(uri string, parameters url.Values) string {
 	return uri + separator + parameters.Encode()
 }
 
-// destination says in words where a redirect URI leads.
+// destination returns a description, for people, of where a redirect URI leads.
 func destination(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // McpRegisterDto is the body of POST /oauth/register (RFC 7591). Other members are ignored.
 type McpRegisterDto struct {
-	RedirectURIs    []string `json:"redirect_uris" doc:"1 to 10 addresses: https, http on loopback, or an app's own scheme."`
+	RedirectURIs    []string `json:"redirect_uris" doc:"1 to 10 URIs: https, http on loopback, or an app's own scheme."`
 	Name            string   `json:"client_name,omitempty"`
 	URI             string   `json:"client_uri,omitempty"`
 	LogoURI         string   `json:"logo_uri,omitempty"`

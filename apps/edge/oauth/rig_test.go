@@ -179,7 +179,7 @@ func checkNesting(t *testing.T, name, body string) {
 	}
 }
 
-// location returns the parameters in the address of a redirect, after checking where it leads.
+// location returns the parameters of a redirect's URL, after checking where it leads.
 func location(t *testing.T, a edgetest.Answer, want string) url.Values {
 	t.Helper()
 	return parameters(t, a.Header.Get("Location"), want)
@@ -196,7 +196,7 @@ func parameters(t *testing.T, address, want string) url.Values {
 
 var refresh = regexp.MustCompile(`<meta http-equiv="refresh" content="0;url=([^"]*)">`)
 
-// leadsTo returns the parameters in the address to which a page leads by refresh and link.
+// leadsTo returns the parameters of the URL to which a page leads by both its refresh and its link.
 func leadsTo(t *testing.T, a edgetest.Answer, want string) url.Values {
 	t.Helper()
 	m := refresh.FindStringSubmatch(a.Body)

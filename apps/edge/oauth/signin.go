@@ -62,10 +62,10 @@ type signInView struct {
 	Step   string
 	Notice string
 	Action template.URL
-	// Again is the address at which the sign-in starts over.
+	// Again is the URL where the sign-in starts over.
 	Again       template.URL
 	Email, Code string
-	// Unconfirmed offers to send a registration's link again.
+	// Unconfirmed offers to resend a registration's link.
 	Unconfirmed bool
 	// Token proves that the earlier steps have been completed.
 	Token string
@@ -151,7 +151,8 @@ func (a *signIns) signIn(c *fiber.Ctx) error {
 	return a.signedInTo(c, view, s)
 }
 
-// checkFactor checks what the person has entered: a code if it has only digits, or a recovery code.
+// checkFactor checks what the person entered: a code if it consists of at most 8 digits, otherwise
+// a recovery code.
 func (a *signIns) checkFactor(c *fiber.Ctx, view signInView) (tenancy.SignIn, error) {
 	code := strings.Join(strings.Fields(view.Code), "")
 	in := signin.MFAVerifyRequest{Token: cut(view.Token, 512), Code: code}
@@ -171,7 +172,7 @@ func (a *signIns) resend(c *fiber.Ctx, view signInView) error {
 	return a.showSignIn(c, http.StatusOK, view)
 }
 
-// retrySignIn shows a step again, with the error near its field and with what the person has
+// retrySignIn shows a step again, with the error next to its field and with what the person
 // entered, except for the password.
 func (a *signIns) retrySignIn(c *fiber.Ctx, view signInView, err error) error {
 	status, message := page.Problem(c, err)
@@ -232,8 +233,8 @@ func (a *signIns) completeSignIn(c *fiber.Ctx, to target, s tenancy.SignIn) erro
 	if len(s.RecoveryCodes) > 0 {
 		return a.send(c, a.messagePage, http.StatusOK, messageView{
 			frame: frame{Title: "Keep your recovery codes"}, Codes: s.RecoveryCodes,
-			Text: "You are signed in. Store these codes in a safe place. Each works once, if you lose the device with " +
-				"your authenticator app. They are not shown again.",
+			Text: "You are signed in. Store these codes in a safe place. Each code works once, if you lose the device with " +
+				"your authenticator app. They will not be shown again.",
 			Link: template.URL(next), LinkText: "I have stored them: continue",
 		})
 	}
@@ -367,7 +368,7 @@ func (a *signIns) failProvider(c *fiber.Ctx, to target, err error) error {
 	return a.showSignIn(c, status, signInView{to: to, frame: frame{Problem: message}})
 }
 
-// cut returns at most n bytes of a value that no longer value can match.
+// cut returns s, or "" if s has more than n bytes, because no longer value can match.
 func cut(s string, n int) string {
 	if len(s) > n {
 		return ""

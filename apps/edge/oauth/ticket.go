@@ -18,9 +18,9 @@ const ticketLife = time.Hour
 // nonceLength is the number of random characters in a ticket. It gives more than 128 bits.
 const nonceLength = 22
 
-// newTicket returns a single-use token for a consent page. It works only in the session that the
-// page was shown in, for the same organization and the same request. The grants refuse the second
-// use.
+// newTicket returns a single-use token for a consent page. It works only in the session in which
+// the page was shown, for the same organization and the same request. Grants.Approve rejects a
+// second use.
 func (a *consents) newTicket(p tenancy.Principal, r oidc.AuthorizationRequest, device string) (string, error) {
 	nonce, err := secret.Token("", nonceLength)
 	if err != nil {
@@ -31,9 +31,8 @@ func (a *consents) newTicket(p tenancy.Principal, r oidc.AuthorizationRequest, d
 	return body + "." + signature, err
 }
 
-// checkTicket returns Invalid unless newTicket has returned the ticket for the same arguments
-// within the last hour. A client whose description has changed in the meantime counts as another
-// request.
+// checkTicket returns Invalid unless newTicket returned the ticket for the same arguments within
+// ticketLife. A client whose description has changed in the meantime counts as another request.
 func (a *consents) checkTicket(ticket string, p tenancy.Principal, r oidc.AuthorizationRequest, device string) error {
 	stale := fault.New(fault.Invalid, "oauth.checkTicket",
 		"This page was out of date, or the app has changed since you opened it. Please check it again.")

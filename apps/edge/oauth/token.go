@@ -29,7 +29,7 @@ type McpTokenDto struct {
 	ClientSecret string `json:"client_secret,omitempty"`
 }
 
-// TokenResponse is the response of POST /oauth/token.
+// TokenResponse is the response to POST /oauth/token.
 type TokenResponse struct {
 	AccessToken  string  `json:"access_token"`
 	TokenType    string  `json:"token_type"`
@@ -46,7 +46,8 @@ type McpIntrospectDto struct {
 	Hint  string `json:"token_type_hint,omitempty"`
 }
 
-// Introspection is the response of POST /oauth/introspect (RFC 7662). Only active is always there.
+// Introspection is the response to POST /oauth/introspect (RFC 7662). Only active is always
+// present.
 type Introspection struct {
 	Active       bool   `json:"active"`
 	Scope        string `json:"scope,omitempty"`
@@ -68,7 +69,7 @@ type McpRevokeDto struct {
 	ClientSecret string `json:"client_secret,omitempty"`
 }
 
-// Token returns the endpoint at which clients get tokens.
+// Token returns the endpoint where clients get tokens.
 func (a *clients) Token() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Get tokens for a code or a refresh token"),
 		"Clients authenticate with HTTP Basic, with client_secret in the body or, if they are public, with client_id "+
@@ -98,7 +99,7 @@ func (a *clients) Revoke() route.Endpoint {
 		failures(400, 401, 413, 429))
 }
 
-// alsoForm lets the request body, whose schema is T, be a form too.
+// alsoForm allows the request body, whose schema is T, to be a form too.
 func alsoForm[T any]() route.Detail {
 	return func(_ huma.Registry, op *huma.Operation) {
 		op.RequestBody.Content[fiber.MIMEApplicationForm] = op.RequestBody.Content[fiber.MIMEApplicationJSON]

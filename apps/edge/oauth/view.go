@@ -43,7 +43,7 @@ type frame struct {
 	Title string
 	// Problem explains an error. It is shown at the top.
 	Problem string
-	// Refresh is an address to which the page leads at once. It may have an app's own scheme.
+	// Refresh is a URL that the page redirects to immediately. It may have an app's own scheme.
 	Refresh template.URL
 }
 
@@ -51,7 +51,7 @@ type frame struct {
 type messageView struct {
 	frame
 	Text string
-	// Link leads on, and LinkText is its text.
+	// Link is the URL of the next page, and LinkText is its text.
 	Link     template.URL
 	LinkText string
 	// Codes lists recovery codes, which are shown only once.
@@ -68,8 +68,8 @@ func (a *site) send(c *fiber.Ctx, p *page.Page, status int, view any) error {
 	return nil
 }
 
-// leadOn responds to a form with a page that leads to a client. It is not a redirect, because
-// Chromium drops a redirect that leaves the origins to which the page may submit forms.
+// leadOn responds to a form with a page that leads to a client. It does not redirect, because
+// Chromium blocks a redirect to an origin to which the page may not submit forms.
 func (a *site) leadOn(c *fiber.Ctx, title, address string) error {
 	to := template.URL(address) // oidc.CheckRedirectURI has checked it
 	return a.messagePage.Send(c, http.StatusOK, messageView{
@@ -78,7 +78,7 @@ func (a *site) leadOn(c *fiber.Ctx, title, address string) error {
 	})
 }
 
-// path returns the address of a page for forms and redirects, which never leads to another host.
+// path returns the URL of a page for forms and redirects. It never leads to another host.
 func (a *site) path(path string, q query) string {
 	prefix := ""
 	if u, err := url.Parse(a.deps.BaseURL); err == nil {
@@ -103,7 +103,7 @@ func displayName(c oidc.Client) string {
 }
 
 // verifiedHost returns the host of the document that describes the client. It returns "" for other
-// clients, for whose names nobody vouches.
+// clients, whose names are not verified.
 func verifiedHost(c oidc.Client) string {
 	if c.Kind != oidc.ClientDocument {
 		return ""

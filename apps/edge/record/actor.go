@@ -24,7 +24,7 @@ type Name struct {
 func (Actor) Schema(huma.Registry) *huma.Schema {
 	kind := &huma.Schema{
 		Type: huma.TypeString, Description: "Kind of actor. agent: an app that acts for a person. operator: an instance " +
-			"administrator who impersonated a person. guest: somebody with a review link. instance: the operator of the " +
+			"administrator who impersonated a person. guest: someone with a review link. instance: the operator of the " +
 			"instance.",
 	}
 	for _, k := range tenancy.ActorKinds() {
@@ -37,7 +37,7 @@ func (Actor) Schema(huma.Registry) *huma.Schema {
 			"kind": kind,
 			"id":   {Type: huma.TypeString, Description: "Id of the person, key or agent; empty for other kinds."},
 			"name": {
-				Type: huma.TypeString, Description: "Current name of the person or key, name of the app at that time, or the " +
+				Type: huma.TypeString, Description: "Current name of the person or key, the app's name at that time, or the " +
 					"name that the guest entered. Empty if unknown, for example because the person has left.",
 			},
 			"for": {

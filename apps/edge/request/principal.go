@@ -8,7 +8,7 @@ import (
 )
 
 // ActFor sets the request's principal. If an agent's grant is limited to some channels, the rest of
-// the request sees only these channels and what belongs to them.
+// the request sees only those channels and what belongs to them.
 func ActFor(c *fiber.Ctx, p tenancy.Principal) {
 	info := From(c.Context())
 	p.From = info.From

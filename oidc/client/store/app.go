@@ -32,8 +32,8 @@ func LockApp(ctx context.Context, tx *db.OrgTx) (App, error) {
 const appInsert = `-- oidc.AppInsert
 insert into oauth_app (org_id, client, description, picture, created_by, created_at) values ($1, $2, $3, $4, $5, $6)`
 
-// InsertApp stores the organization's application. It returns a violation of oauth_app_pkey if
-// there is one.
+// InsertApp stores the organization's application. It returns a violation of oauth_app_pkey if the
+// organization already has one.
 func InsertApp(ctx context.Context, tx *db.OrgTx, a App, by tenancy.PersonID) error {
 	_, err := db.Exec(ctx, tx, appInsert, tx.Org, a.Client, a.Description, a.Picture, by, a.CreatedAt)
 	return err

@@ -60,7 +60,7 @@ created_at, fetched_at`
 const clientFind = `-- oidc.ClientFind
 select ` + clientColumns + ` from oauth_client where client_id = $1`
 
-// Find returns the client with the given id on the wire, or pgx.ErrNoRows.
+// Find returns the client with the given client_id, or pgx.ErrNoRows.
 func Find(ctx context.Context, d *db.DB, clientID string) (c Client, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(clientFind, clientID).Query(func(rows pgx.Rows) error {
@@ -99,8 +99,8 @@ func Insert(ctx context.Context, tx *db.GateTx, c Client) (Client, error) {
 const clientRegistered = `-- oidc.ClientRegistered
 update oauth_client set seen_at = $2 where fingerprint = $1 returning ` + clientColumns
 
-// FindRegistered returns the client with the given fingerprint and records that it registered once
-// more. It returns pgx.ErrNoRows if there is none.
+// FindRegistered returns the client with the given fingerprint and records that it registered
+// again. It returns pgx.ErrNoRows if there is none.
 func FindRegistered(ctx context.Context, tx *db.GateTx, fingerprint []byte, now time.Time) (Client, error) {
 	row, err := db.One[clientRow](ctx, tx, clientRegistered, fingerprint, now)
 	return row.value(), err
@@ -110,8 +110,8 @@ const clientsRecent = `-- oidc.ClientsRecent
 select count(*) from (select from oauth_client
   where source = $1 and created_at > $2 and kind = 'registered' and approved_at is null limit $3) c`
 
-// CountRecent returns how many clients a network has registered since the given time that nobody
-// has approved, but at most limit.
+// CountRecent returns how many clients that nobody has approved a network has registered since the
+// given time, but at most limit.
 func CountRecent(ctx context.Context, tx *db.GateTx, source string, since time.Time, limit int) (n int, err error) {
 	err = tx.QueryRow(ctx, clientsRecent, source, since, limit).Scan(&n)
 	return n, err
@@ -190,9 +190,9 @@ delete from oauth_client c where c.id = any (array(
   order by o.seen_at, o.id limit $3))
 and (c.kind = 'registered' and c.approved_at is null and c.seen_at < $1 or c.kind = 'document' and c.seen_at < $2)`
 
-// Prune deletes clients that registered, or registered again, before never and that nobody has
-// approved. It also deletes documents that were last used before unused and have no grant. It
-// deletes at most limit clients and returns their number.
+// Prune deletes clients that nobody has approved and that last registered before never. It also
+// deletes documents that have no grant and were last used before unused. It deletes at most limit
+// clients and returns their number.
 func Prune(ctx context.Context, d *db.DB, never, unused time.Time, limit int) (n int, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(clientsPrune, never, unused, limit).Exec(db.Written(&n))

@@ -71,7 +71,7 @@ func LockDevice(ctx context.Context, tx *db.GateTx, hash []byte) (Device, error)
 const devicePolled = `-- oidc.DevicePolled
 update device_code set polled_at = $2, pause = $3 where hash = $1`
 
-// SetPolled records that a device has polled and how many seconds it must wait now.
+// SetPolled records that a device has polled and how many seconds it must now wait between polls.
 func SetPolled(ctx context.Context, tx *db.GateTx, hash []byte, at time.Time, pause int) error {
 	return db.Change(ctx, tx, devicePolled, hash, at, pause)
 }

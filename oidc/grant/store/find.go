@@ -16,7 +16,7 @@ import (
 //go:embed sql/find_tokens_by_hash.sql
 var findTokensByHash string
 
-// FoundToken is an access token with its grant, and with what its person may do now.
+// FoundToken is an access token with its grant and its person's current rights.
 type FoundToken struct {
 	Hash      []byte        `db:"hash"`
 	Org       tenancy.OrgID `db:"org_id"`
@@ -30,7 +30,8 @@ type FoundToken struct {
 	ClientID   string           `db:"client_id"`
 	ClientName string           `db:"client_name"`
 	Person     tenancy.PersonID `db:"person_id"`
-	// Granted are the scopes of the grant, which the person may have narrowed since.
+	// Granted holds the scopes of the grant, which the person may have narrowed since the token was
+	// issued.
 	Granted []string `db:"granted"`
 	// WriteDeclined means that the client asked to write, and the person declined.
 	WriteDeclined bool     `db:"write_declined"`
@@ -61,7 +62,7 @@ func (t FoundToken) OfPerson() tenancy.PersonID { return t.Person }
 // TokensByHash returns the access tokens with the given hashes, keyed by hash, and records that
 // their grants were used. The map has no entry for a hash that matches no token.
 //
-// TokensByHash uses the connection pool of key lookups (pg.Keys), so that other statements cannot
+// TokensByHash uses the connection pool for key look-ups (pg.Keys), so that other statements cannot
 // delay it.
 func TokensByHash(ctx context.Context, d *db.DB, hashes [][]byte, now time.Time) (map[string]FoundToken, error) {
 	tokens := map[string]FoundToken{}
@@ -77,7 +78,7 @@ func TokensByHash(ctx context.Context, d *db.DB, hashes [][]byte, now time.Time)
 	return tokens, err
 }
 
-// Owner says whose a code or a refresh token is.
+// Owner identifies the owner of a code, a token or a grant.
 type Owner struct {
 	Org    tenancy.OrgID    `db:"org_id"`
 	Person tenancy.PersonID `db:"person_id"`
@@ -87,7 +88,7 @@ const ownerOfCode = `-- oidc.OwnerOfCode
 select g.org_id, g.person_id from oauth_code c join oauth_grant g on g.org_id = c.org_id and g.id = c.grant_id
 where c.hash = $1`
 
-// OwnerOfCode returns whose the code with the given hash is, or pgx.ErrNoRows.
+// OwnerOfCode returns the owner of the code with the given hash, or pgx.ErrNoRows.
 func OwnerOfCode(ctx context.Context, d *db.DB, hash []byte) (Owner, error) {
 	return oneAsGate[Owner](ctx, d, ownerOfCode, hash)
 }
@@ -98,7 +99,7 @@ join oauth_family f on f.org_id = t.org_id and f.id = t.family_id
 join oauth_grant g on g.org_id = f.org_id and g.id = f.grant_id
 where t.hash = $1`
 
-// OwnerOfToken returns whose the token with the given hash is, or pgx.ErrNoRows.
+// OwnerOfToken returns the owner of the token with the given hash, or pgx.ErrNoRows.
 func OwnerOfToken(ctx context.Context, d *db.DB, hash []byte) (Owner, error) {
 	return oneAsGate[Owner](ctx, d, ownerOfToken, hash)
 }
@@ -106,7 +107,7 @@ func OwnerOfToken(ctx context.Context, d *db.DB, hash []byte) (Owner, error) {
 const ownerOfGrant = `-- oidc.OwnerOfGrant
 select org_id, person_id from oauth_grant where id = $1`
 
-// OwnerOfGrant returns whose a grant is, or pgx.ErrNoRows.
+// OwnerOfGrant returns the owner of a grant, or pgx.ErrNoRows.
 func OwnerOfGrant(ctx context.Context, d *db.DB, grant tenancy.GrantID) (Owner, error) {
 	return oneAsGate[Owner](ctx, d, ownerOfGrant, grant)
 }

@@ -51,8 +51,8 @@ on conflict (org_id, client, person_id) do update set client_id = excluded.clien
   ends_at = excluded.ends_at, approved_at = excluded.approved_at, write_declined = excluded.write_declined
 returning g.id`
 
-// SaveGrant stores a grant and returns its id. A person has one grant for a client in an
-// organization: if it exists, SaveGrant replaces what it allows.
+// SaveGrant stores a grant and returns its id. A person has one grant per client and organization.
+// If it exists, SaveGrant replaces what it allows.
 func SaveGrant(ctx context.Context, tx *db.OrgTx, g Grant) (saved tenancy.GrantID, err error) {
 	err = tx.QueryRow(ctx, grantSave, tx.Org, g.ID, g.Client, g.ClientID, g.ClientKind, g.ClientName, g.Person, g.Scopes,
 		g.Channels, g.Customers, g.MustAsk, g.PostsPerDay, g.EndsAt, g.CreatedAt, g.WriteDeclined).Scan(&saved)
@@ -112,9 +112,9 @@ where (select g.posts_per_day = 0 or g.posts_per_day >= d.posts + excluded.posts
   from oauth_grant g where g.org_id = d.org_id and g.id = d.grant_id)
 returning d.posts`
 
-// TakePosts counts posts that a grant queues on a day. It returns pgx.ErrNoRows, and counts
-// nothing, if they are more than the grant allows or the grant is gone. It locks the day's row
-// until the end of the transaction, which must be in the grant's organization.
+// TakePosts counts posts that are queued under a grant on a day. If they exceed what the grant
+// allows, or if the grant no longer exists, it returns pgx.ErrNoRows and counts nothing. It locks
+// the day's row until the end of the transaction, which must be in the grant's organization.
 func TakePosts(ctx context.Context, q pg.Querier, grant tenancy.GrantID, day string, posts int) (total int, err error) {
 	err = q.QueryRow(ctx, postsTake, grant, day, posts).Scan(&total)
 	return total, err
@@ -123,7 +123,7 @@ func TakePosts(ctx context.Context, q pg.Querier, grant tenancy.GrantID, day str
 const postsLimit = `-- oidc.PostsLimit
 select posts_per_day from oauth_grant where id = $1`
 
-// PostsPerDay returns how many posts a grant may queue a day, or pgx.ErrNoRows.
+// PostsPerDay returns how many posts a grant allows per day, or pgx.ErrNoRows.
 func PostsPerDay(ctx context.Context, q pg.Querier, grant tenancy.GrantID) (n int, err error) {
 	err = q.QueryRow(ctx, postsLimit, grant).Scan(&n)
 	return n, err

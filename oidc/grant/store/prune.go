@@ -112,7 +112,7 @@ func FindOld(ctx context.Context, d *db.DB, kind Empty, after OldRow, limit int)
 	return out, err
 }
 
-// PruneEmpty deletes those of the given rows that are empty, and returns their number.
+// PruneEmpty deletes the given rows that are still empty, and returns their number.
 func PruneEmpty(ctx context.Context, d *db.DB, kind Empty, rows []OldRow) (n int, err error) {
 	orgs, ids := make([]uuid.UUID, len(rows)), make([]uuid.UUID, len(rows))
 	for i, r := range rows {

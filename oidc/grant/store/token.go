@@ -69,7 +69,7 @@ type Token struct {
 	ExpiresAt *time.Time      `db:"expires_at"`
 	// GrantEnds is when the grant ends, or nil.
 	GrantEnds *time.Time `db:"ends_at"`
-	// Voided means that its parent was used once more.
+	// Voided means that its parent was used again.
 	Voided bool `db:"voided"`
 	// Succeeded means that a refresh token that was issued for this one has been used.
 	Succeeded bool `db:"succeeded"`
@@ -117,7 +117,7 @@ const familyDelete = `-- oidc.FamilyDelete
 delete from oauth_family where id = $1`
 
 // DeleteFamily deletes a family with its tokens, and notifies all processes. Deleting a family that
-// is gone is not an error.
+// no longer exists is not an error.
 func DeleteFamily(ctx context.Context, tx *db.OrgTx, family oidc.FamilyID) error {
 	if _, err := db.Exec(ctx, tx, familyTell, family); err != nil {
 		return err

@@ -40,7 +40,7 @@ func (a Steps) CheckPassword(ctx context.Context, in LoginUserDto) (tenancy.Sign
 		return tenancy.SignIn{}, err
 	}
 	signIn, err := a.deps.Accounts.Login(ctx, email, in.Password, from)
-	if !fault.Is(err, fault.Invalid) { // only a wrong address or password counts as a failure
+	if !fault.Is(err, fault.Invalid) { // only a wrong email address or password counts as a failure
 		forgive(context.WithoutCancel(ctx))
 	}
 	if err != nil {
@@ -51,7 +51,7 @@ func (a Steps) CheckPassword(ctx context.Context, in LoginUserDto) (tenancy.Sign
 }
 
 // CheckFactor completes a sign-in that has reached StepMFA, with a code or a recovery code. It
-// returns Unauthenticated for a wrong code, and RateLimited after too many codes.
+// returns Unauthenticated for a wrong code, and RateLimited after too many attempts.
 func (a Steps) CheckFactor(ctx context.Context, in MFAVerifyRequest) (tenancy.SignIn, error) {
 	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.Factor); err != nil {
 		return tenancy.SignIn{}, err

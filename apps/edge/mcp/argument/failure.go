@@ -6,19 +6,19 @@ import (
 	"crier/platform/text"
 )
 
-// The codes of failures in arguments. Failures of use cases have the kind of their fault as code.
+// The codes of failures in arguments. For a failed use case, the code is the kind of its fault.
 const (
 	CodeUnknown = "unknown_argument"
 	CodeMissing = "missing_argument"
 	CodeInvalid = "invalid_argument"
 )
 
-// Failure is what a tool answers instead of a result. A program can repair the call: Field is the
-// argument to change, Allowed has the values that it may have, and Next is a call that helps. For
-// an unknown argument, Allowed has the names of all arguments.
+// Failure is what a tool returns instead of a result. It lets a program correct the call: Field is
+// the argument to change, Allowed lists the values it may have, and Next is a call that helps. For
+// an unknown argument, Allowed lists the names of all arguments.
 type Failure struct {
-	// Message has sentences of ours only. Stored texts never stand in it, because a model could
-	// take what people wrote for words of the service.
+	// Message contains only the service's own sentences. It never contains stored texts, because a
+	// model could mistake what people wrote for the service's words.
 	Message    string    `json:"errors"`
 	Code       string    `json:"code"`
 	Field      string    `json:"field,omitempty"`
@@ -36,7 +36,7 @@ type NextCall struct {
 // Error implements error.
 func (f *Failure) Error() string { return f.Code + ": " + f.Message }
 
-// maxName is the maximum length of a name that a client sent, in a message, in bytes.
+// maxName is the maximum length, in bytes, of a name from a client in a message.
 const maxName = 100
 
 // CutName shortens a name that a client sent.

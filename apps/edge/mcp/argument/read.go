@@ -15,12 +15,12 @@ import (
 	"crier/publishing"
 )
 
-// Read checks the arguments of a call against their schema and returns them in exactly the
-// form that it describes. It takes what models often send instead: null for an absent argument, a
-// text for a number or a flag, JSON in a text, and one value for a list of one.
+// Read checks the arguments of a call against their schema and returns them in exactly the form
+// that it describes. It also accepts what models often send instead: null for an absent argument, a
+// string for a number or a flag, JSON in a string, and a single value for a list of one.
 //
-// It returns a failure that lists all wrong arguments. If there are unknown ones, it lists those
-// that are allowed.
+// It returns a failure that lists all invalid arguments. If any are unknown, the failure lists the
+// allowed ones.
 func Read(s *Schema, sent json.RawMessage) (json.RawMessage, error) {
 	var value any = map[string]any{}
 	if len(bytes.TrimSpace(sent)) > 0 {
@@ -55,7 +55,7 @@ func (r *reader) add(f Failure) {
 }
 
 // err returns one failure for all faults, or nil. Its field, allowed values and next call are those
-// of the first.
+// of the first fault.
 func (r *reader) err() error {
 	if len(r.failures) == 0 {
 		return nil
@@ -151,8 +151,8 @@ func (r *reader) readObject(s *Schema, at string, members map[string]any) any {
 	return out
 }
 
-// unknownArgument returns the failure for an argument that does not exist. The name is the client's
-// own, and is cut.
+// unknownArgument returns the failure for an argument that does not exist. The message repeats the
+// client's name for it, shortened.
 func unknownArgument(path string, allowed []string) Failure {
 	values := make([]any, len(allowed))
 	for i, name := range allowed {
@@ -165,8 +165,8 @@ func unknownArgument(path string, allowed []string) Failure {
 	return Failure{Code: CodeUnknown, Field: CutName(path), Message: message, Allowed: values}
 }
 
-// isAbsent reports whether a value counts as absent: null, and an empty text unless it is content.
-// The value of a setting may be null, which removes the setting.
+// isAbsent reports whether a value counts as absent: null, or a blank string unless the schema has
+// Blank set. The value of a setting may be null, which removes the setting.
 func isAbsent(s *Schema, value any) bool {
 	words, isText := value.(string)
 	return value == nil && s.Type != "" || isText && s.Type != "" && !s.Blank && strings.TrimSpace(words) == ""
@@ -207,8 +207,8 @@ func (r *reader) readText(s *Schema, at, words string) any {
 	return words
 }
 
-// readDate returns a date in UTC. A date without an offset is refused, because a model would mean
-// local time where the service would read UTC.
+// readDate returns a date in UTC. A date without an offset is rejected, because a model would mean
+// local time, but the service would read UTC.
 func (r *reader) readDate(at, words string) any {
 	t, rule := record.DateOrRule(words)
 	if rule == "" && !record.HasOffset(words) {
@@ -235,7 +235,7 @@ func (r *reader) readNumber(s *Schema, at string, n json.Number) any {
 	return whole
 }
 
-// lenient converts a value to the type of s if it can be meant only one way.
+// lenient converts a value to the type of s if it has only one possible meaning.
 func lenient(s *Schema, value any) any {
 	words, isText := value.(string)
 	words = strings.TrimSpace(words)
@@ -263,13 +263,13 @@ func lenient(s *Schema, value any) any {
 	return value
 }
 
-// IsNumber reports whether a text is a number in the syntax of JSON.
+// IsNumber reports whether a string is a number in JSON syntax.
 func IsNumber(words string) bool {
 	var n json.Number
 	return words != "" && words[0] != '"' && json.Unmarshal([]byte(words), &n) == nil
 }
 
-// decodeText returns the JSON value in a text, or otherwise if it has none.
+// decodeText returns the JSON value in a string, or otherwise if there is none.
 func decodeText(words string, otherwise any) any {
 	d := json.NewDecoder(strings.NewReader(words))
 	d.UseNumber()
@@ -286,7 +286,7 @@ func decodeText(words string, otherwise any) any {
 	return otherwise
 }
 
-// isPair reports whether an object is one key with its value.
+// isPair reports whether an object is a single key with its value.
 func isPair(members map[string]any) bool {
 	_, key := members["key"]
 	_, value := members["value"]

@@ -2,8 +2,8 @@
 package argument
 
 // Schema is a JSON Schema of the kind that all MCP clients understand: without references, and
-// without alternatives at the top. The same schema describes arguments to a model and checks them;
-// see Read.
+// without alternatives at the top level. The same schema describes arguments to a model and checks
+// them; see Read.
 type Schema struct {
 	Type        string             `json:"type,omitempty"`
 	Format      string             `json:"format,omitempty"`
@@ -20,11 +20,11 @@ type Schema struct {
 	MaxLength   int                `json:"maxLength,omitempty"`
 	Closed      *Closed            `json:"additionalProperties,omitempty"`
 
-	// Blank keeps an empty text, which otherwise counts as absent.
+	// Blank keeps an empty string, which otherwise counts as absent.
 	Blank bool `json:"-"`
 	// Pairs marks a list of keys and values that may also be sent as an object.
 	Pairs bool `json:"-"`
-	// Next names the tool that lists the values of an id.
+	// Next names the tool that lists the possible values of an id.
 	Next string `json:"-"`
 }
 
@@ -59,13 +59,13 @@ func (s *Schema) As(description string) *Schema {
 	return s
 }
 
-// Standard sets the value that applies if the argument is absent.
+// Standard sets the default value.
 func (s *Schema) Standard(value any) *Schema {
 	s.Default = value
 	return s
 }
 
-// From names the tool that lists the values of an id.
+// From sets the name of the tool that lists the possible values of an id.
 func (s *Schema) From(tool string) *Schema {
 	s.Next = tool
 	return s

@@ -1,10 +1,10 @@
 -- oidc.TokensByHash
 --
--- Finds access tokens by their hashes, with their grants and with what their people may do now. Voided tokens are left
--- out. A membership always exists, because deleting it deletes the grant.
+-- Finds access tokens by their hashes, with their grants and their people's current rights. Voided tokens are left out.
+-- A membership always exists, because deleting it deletes the grant.
 --
--- The last use of a grant is written at most once a minute, so that most reads write nothing. A grant that another
--- transaction has locked is left unchanged: the statement never waits for a lock.
+-- A grant's last use is written at most once a minute, so that most reads write nothing. A grant that another
+-- transaction has locked is left unchanged, so that the statement never waits for a lock.
 --
 --   $1 hashes bytea[]: hashes of tokens
 --   $2 now timestamptz: the time of the request
