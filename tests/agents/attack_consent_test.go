@@ -175,7 +175,7 @@ func TestAttack_Consent(t *testing.T) {
 
 func TestAttack_MetadataDocument(t *testing.T) {
 	t.Parallel()
-	s, documents := documented(t)
+	s, documents := startWithDocuments(t) // its own, because the number of documents is limited
 	p := s.owner(t)
 	redirect := "https://client.example/callback"
 	document := metadata("Documented", redirect)
@@ -247,6 +247,43 @@ func TestAttack_MetadataDocument(t *testing.T) {
 			t.Errorf("the page of a client that registered says that it is verified, or not where the code goes:\n%s", page)
 		}
 	})
+}
+
+// TestAttack_DocumentFlood checks that a visitor who makes the service fetch many documents does not
+// keep others from connecting.
+func TestAttack_DocumentFlood(t *testing.T) {
+	t.Parallel()
+	const redirect = "https://client.example/callback"
+	attacks(t, map[string]func(t *testing.T){
+		"of one host": func(t *testing.T) {
+			s, documents := startWithDocuments(t)
+			s.flood(t, documents, redirect, func(i int) string { return fmt.Sprintf("%s/nothing/%d/metadata.json", documents.URL, i) })
+		},
+		"of many hosts": func(t *testing.T) {
+			s, documents := startWithDocuments(t)
+			s.flood(t, documents, redirect, func(i int) string { return fmt.Sprintf("https://10.0.0.%d/metadata.json", i+1) })
+		},
+	})
+}
+
+// flood asks for 150 documents from one address, and then for a good one from another. How many
+// requests one address may make is set by APP_LIMIT, which is high in these tests.
+func (s *service) flood(t *testing.T, documents *documents, redirect string, id func(i int) string) {
+	t.Helper()
+	visitor := &person{s: s, address: address()}
+	stopped := 0
+	for i := range 150 {
+		answer := visitor.browse(t, http.MethodGet, (&app{s: s, id: id(i), redirect: redirect}).request(nil).path(), nil)
+		wantRefusal(t, "a document that does not exist", answer)
+		if answer.Status == http.StatusTooManyRequests {
+			stopped++
+		}
+	}
+	fine := documents.publish(t, "/fine/metadata.json", metadata("Documented", redirect))
+	answer := s.owner(t).browse(t, http.MethodGet, (&app{s: s, id: fine, redirect: redirect}).request(nil).path(), nil)
+	if answer.Status != http.StatusOK {
+		t.Errorf("another person's client after the flood, of which %d were stopped: got %d, want the consent page", stopped, answer.Status)
+	}
 }
 
 func TestAttack_Person(t *testing.T) {

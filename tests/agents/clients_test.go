@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"crier/tests/suite"
 )
 
 // known is what a widely used client registers and sends. The values are those of its
@@ -247,25 +245,9 @@ func startWithDocuments(t testing.TB) (*service, *documents) {
 	return start(t, map[string]string{"OUTBOUND_ALLOW": strings.TrimPrefix(d.URL, "https://"), "SSL_CERT_FILE": roots}), d
 }
 
-// documented is the service with documents that several tests share.
-var documented = func() func(t testing.TB) (*service, *documents) {
-	type pair struct {
-		s *service
-		d *documents
-	}
-	open := suite.Once(func(t testing.TB) pair {
-		s, d := startWithDocuments(t)
-		return pair{s: s, d: d}
-	})
-	return func(t testing.TB) (*service, *documents) {
-		p := open(t)
-		return p.s, p.d
-	}
-}()
-
 func TestClients(t *testing.T) {
 	t.Parallel()
-	s, documents := documented(t)
+	s, documents := startWithDocuments(t)
 	p := s.owner(t)
 	for _, k := range knownClients {
 		t.Run(strings.ReplaceAll(k.name, " ", "-"), func(t *testing.T) {
