@@ -31,8 +31,9 @@ func (s *Grants) Exchange(ctx context.Context, c oidc.Client, r oidc.CodeRequest
 		return out, db.Fault(op, err)
 	}
 	var refused *oidc.Error
+	revoked := false
 	err = s.db.InOrg(ctx, op, owner.Org, func(tx *db.OrgTx) error {
-		out, refused = oidc.Tokens{}, nil // fn may run again
+		out, refused, revoked = oidc.Tokens{}, nil, false // fn may run again
 		if err := confirmMember(ctx, tx, owner.Person); err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func (s *Grants) Exchange(ctx context.Context, c oidc.Client, r oidc.CodeRequest
 			return nil
 		}
 		if !code.Family.IsZero() {
-			refused = oidc.Fail(oidc.InvalidGrant, "The code has been used. All its tokens have been revoked.")
+			refused, revoked = oidc.Fail(oidc.InvalidGrant, "The code has been used. All its tokens have been revoked."), true
 			return grantstore.DeleteFamily(ctx, tx, code.Family)
 		}
 		if !s.clock.Now().Before(code.ExpiresAt) {
@@ -58,6 +59,9 @@ func (s *Grants) Exchange(ctx context.Context, c oidc.Client, r oidc.CodeRequest
 		out, err = s.useCode(ctx, tx, op, c, hash, code)
 		return err
 	})
+	if revoked && err == nil {
+		s.cache.ForgetOrgs(owner.Org)
+	}
 	if refused != nil && err == nil {
 		return oidc.Tokens{}, refused
 	}

@@ -33,8 +33,9 @@ func (s *Grants) Refresh(ctx context.Context, c oidc.Client, refresh string) (ou
 		return out, db.Fault(op, err)
 	}
 	var refused *oidc.Error
+	revoked := false
 	err = s.db.InOrg(ctx, op, owner.Org, func(tx *db.OrgTx) error {
-		out, refused = oidc.Tokens{}, nil // fn may run again
+		out, refused, revoked = oidc.Tokens{}, nil, false // fn may run again
 		if err := confirmMember(ctx, tx, owner.Person); err != nil {
 			return err
 		}
@@ -55,6 +56,7 @@ func (s *Grants) Refresh(ctx context.Context, c oidc.Client, refresh string) (ou
 			refused = oidc.Fail(oidc.InvalidGrant, "The refresh token was issued to another client.")
 			return nil
 		case t.Voided || t.Succeeded:
+			revoked = true
 			refused = oidc.Fail(oidc.InvalidGrant, "The refresh token has been replaced. All its tokens have been revoked.")
 			return grantstore.DeleteFamily(ctx, tx, t.Family)
 		case t.ExpiresAt != nil && !now.Before(*t.ExpiresAt) || t.GrantEnds != nil && !now.Before(*t.GrantEnds):
@@ -64,6 +66,9 @@ func (s *Grants) Refresh(ctx context.Context, c oidc.Client, refresh string) (ou
 		out, err = s.rotate(ctx, tx, op, hash, t)
 		return err
 	})
+	if revoked && err == nil {
+		s.cache.ForgetOrgs(owner.Org)
+	}
 	if refused != nil && err == nil {
 		return oidc.Tokens{}, refused
 	}
@@ -119,7 +124,7 @@ func (s *Grants) RevokeToken(ctx context.Context, c oidc.Client, token string) e
 		return nil
 	}
 	if err == nil {
-		s.cache.Forget(hash)
+		s.cache.ForgetOrgs(owner.Org)
 	}
 	return err
 }

@@ -238,6 +238,7 @@ var harmless = map[string]string{
 	"/integrations/function": "it asks the platform", "/review/": "a second answer is refused: see approvals",
 	"/approval-review/": "as /review/", "/customers/{id}/pause": "as the pause of a channel",
 	"/oauth/": "it is about an app's access", "/device": "as /oauth/", "/settings/agents": "as /oauth/",
+	"/mcp": "its tools call the use cases of the other routes",
 }
 
 // unsafeRoutes returns the routes that may change something, without the second mount of the public
