@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"crier/oidc"
+	"crier/platform/id"
+	"crier/tenancy"
 	"crier/tests/edgetest"
 )
 
@@ -192,6 +194,25 @@ func TestAppsPage_ListsAndRevokes(t *testing.T) {
 		t.Errorf("got %d to %q: %s", a.Status, a.Header.Get("Location"), a.Body)
 	}
 	edgetest.Want(t, r.browse(t, "/oauth/apps", edgetest.UserSession), 200, "No app can act for you")
+}
+
+// TestAppsPage_ListsEachGrantOnce: the port returns the grants of all organizations, including those
+// that the person has lost access to.
+func TestAppsPage_ListsEachGrantOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	here, elsewhere := edgetest.AGrant(), edgetest.AGrant()
+	elsewhere.Org, elsewhere.OrgName = id.New[tenancy.OrgTag](), "Elsewhere"
+	r.server.Granted = []oidc.Grant{here, elsewhere}
+	a := r.browse(t, "/oauth/apps", edgetest.UserSession)
+	edgetest.Want(t, a, 200, "For <bdi>Acme</bdi>", "For <bdi>Elsewhere</bdi>")
+	if got := strings.Count(a.Body, "<article>"); got != 2 {
+		t.Errorf("the page has %d apps, want 2: %s", got, a.Body)
+	}
+	fields := url.Values{"grant": {elsewhere.ID.String()}}
+	if a := r.submit(t, "/oauth/apps", edgetest.UserSession, fields); a.Status != 303 || len(r.server.Granted) != 1 {
+		t.Errorf("revoking in another organization: got %d %s", a.Status, a.Body)
+	}
 }
 
 func TestGrants_ListedAndRevokedByRoutes(t *testing.T) {

@@ -27,14 +27,14 @@ type Grants interface {
 	// the consent's token has been used, and Invalid, which names the field, for limits that are
 	// not valid in the organization.
 	Approve(ctx context.Context, p tenancy.Principal, c oidc.Consent) (code string, err error)
-	// List returns the person's own grants, newest first.
+	// List returns the person's own grants in all organizations, newest first.
 	List(ctx context.Context, p tenancy.Principal) ([]oidc.Grant, error)
 	// ListAll returns all grants of the organization, newest first. Only administrators may call
 	// it.
 	ListAll(ctx context.Context, p tenancy.Principal) ([]oidc.Grant, error)
-	// Revoke ends a grant and all its tokens. People may revoke their own grants, and
-	// administrators may revoke any grant in the organization. It returns NotFound if there is no
-	// such grant.
+	// Revoke ends a grant and all its tokens. People may revoke their own grants in any
+	// organization, and administrators may revoke any grant in theirs. It returns NotFound if there
+	// is no such grant.
 	Revoke(ctx context.Context, p tenancy.Principal, grant string) error
 	// Authenticate returns the principal of an access token, or Unauthenticated. Forbidden means
 	// that the person or the organization has lost access.
