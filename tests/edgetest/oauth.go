@@ -46,6 +46,10 @@ type OAuthServer struct {
 	Forms []string
 	// Proofs holds the passwords of proofs.
 	Proofs []string
+	// Started holds the client ids of device log-ins, and DeviceClient is the id of the client that
+	// DeviceRequest returns.
+	Started      []string
+	DeviceClient string
 	// Refusal, if set, is returned by Approve.
 	Refusal error
 }
@@ -53,7 +57,7 @@ type OAuthServer struct {
 // NewOAuth serves an edge with an OAuth server until the test ends. change may replace its ports.
 func NewOAuth(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) (*Service, *OAuthServer) {
 	t.Helper()
-	o := &OAuthServer{Known: Clients()}
+	o := &OAuthServer{Known: Clients(), DeviceClient: "ccl_public"}
 	s := New(t, vars, append([]func(*edge.Deps){func(d *edge.Deps) { d.OAuth = o.Ports() }}, change...)...)
 	o.World = s.World
 	return s, o
@@ -183,7 +187,10 @@ func (o *OAuthServer) RotateAppSecret(context.Context, tenancy.Principal) (strin
 
 // StartDevice implements the port of devices.
 func (o *OAuthServer) StartDevice(_ context.Context, clientID string, scopes oidc.Scopes) (oidc.Device, error) {
-	if clientID == "unknown" {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Started = append(o.Started, clientID)
+	if clientID == "unknown" || clientID == "" {
 		return oidc.Device{}, oidc.Fail(oidc.InvalidClient, "This service does not know the client.")
 	}
 	return oidc.Device{Code: "crd_device", UserCode: UserCode, Expires: oidc.DeviceLife, Interval: 5 * time.Second}, nil
@@ -196,7 +203,7 @@ func (o *OAuthServer) DeviceRequest(
 	if userCode != UserCode {
 		return oidc.AuthorizationRequest{}, fault.New(fault.NotFound, "fake", "There is no such code.")
 	}
-	return oidc.AuthorizationRequest{Client: o.Known["ccl_public"], Scopes: oidc.AllScopes()}, nil
+	return oidc.AuthorizationRequest{Client: o.Known[o.DeviceClient], Scopes: oidc.AllScopes()}, nil
 }
 
 // AnswerDevice implements the port of devices.

@@ -107,6 +107,7 @@ func newConsentView(p tenancy.Principal, f consentForm) consentView {
 	}
 	if f.device != "" {
 		view.Destination = "the device that shows the code " + f.device
+		view.Verified = "" // a device sends the id of any client, and no redirect URI proves it
 	}
 	if f.answer != nil {
 		view.Write, view.MustAsk, view.Open = f.answer.write, f.answer.mustAsk, true
