@@ -33,6 +33,8 @@ type OAuthServer struct {
 	mu sync.Mutex
 	// Known holds the clients by their ids on the wire.
 	Known map[string]oidc.Client
+	// Documents holds clients whose documents have changed since Find fetched them.
+	Documents map[string]oidc.Client
 	// Consents holds what was approved, and Denied the codes of devices that were denied.
 	Consents []oidc.Consent
 	Denied   []string
@@ -124,6 +126,17 @@ func (o *OAuthServer) Find(_ context.Context, clientID string) (oidc.Client, err
 		return c, oidc.Fail(oidc.InvalidClient, "This service does not know the client.")
 	}
 	return c, nil
+}
+
+// Refetch implements the port of clients.
+func (o *OAuthServer) Refetch(ctx context.Context, clientID string) (oidc.Client, error) {
+	o.mu.Lock()
+	c, ok := o.Documents[clientID]
+	o.mu.Unlock()
+	if ok {
+		return c, nil
+	}
+	return o.Find(ctx, clientID)
 }
 
 // SetClient changes a client, as a new version of its document would.

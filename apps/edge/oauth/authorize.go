@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -75,7 +76,7 @@ func (a *consents) authorize(c *fiber.Ctx) error {
 	if !ok {
 		return a.refuse(c, tooLong())
 	}
-	r, err := a.check(c, q)
+	r, err := a.check(c, q, a.deps.Clients.Find)
 	if err != nil {
 		return a.refuse(c, err)
 	}
@@ -135,10 +136,14 @@ func (a *consents) answerAt(r oidc.AuthorizationRequest, v url.Values) string {
 	return withParameters(r.RedirectURI, v)
 }
 
-// check checks an authorization request. The error is a *refusal if it may be reported to the
-// client's redirect URI. Any other error must never lead the browser away from this service.
-func (a *consents) check(c *fiber.Ctx, q query) (r oidc.AuthorizationRequest, err error) {
-	r, err = a.checkClient(c, q)
+// findClient is Clients.Find or Clients.Refetch.
+type findClient func(ctx context.Context, clientID string) (oidc.Client, error)
+
+// check checks an authorization request of the client that find returns. The error is a *refusal if
+// it may be reported to the client's redirect URI. Any other error must never lead the browser away
+// from this service.
+func (a *consents) check(c *fiber.Ctx, q query, find findClient) (r oidc.AuthorizationRequest, err error) {
+	r, err = checkClient(c, q, find)
 	if err != nil {
 		return r, err
 	}
@@ -151,7 +156,7 @@ func (a *consents) check(c *fiber.Ctx, q query) (r oidc.AuthorizationRequest, er
 }
 
 // checkClient finds the client and checks the redirect URI.
-func (a *consents) checkClient(c *fiber.Ctx, q query) (r oidc.AuthorizationRequest, err error) {
+func checkClient(c *fiber.Ctx, q query, find findClient) (r oidc.AuthorizationRequest, err error) {
 	if q.twice == "client_id" || q.twice == "redirect_uri" {
 		return r, oidc.Fail(oidc.InvalidRequest, "The parameter "+q.twice+" was sent twice.")
 	}
@@ -159,7 +164,7 @@ func (a *consents) checkClient(c *fiber.Ctx, q query) (r oidc.AuthorizationReque
 	if id == "" {
 		return r, oidc.Fail(oidc.InvalidRequest, "The parameter client_id is missing.")
 	}
-	r.Client, err = a.deps.Clients.Find(contextOf(c), id)
+	r.Client, err = find(contextOf(c), id)
 	if err != nil {
 		return r, err
 	}

@@ -226,8 +226,8 @@ func TestAppsPage_ListsAndRevokes(t *testing.T) {
 	edgetest.Want(t, r.browse(t, "/oauth/apps", edgetest.UserSession), 200, "No app can act for you")
 }
 
-// TestAppsPage_ListsEachGrantOnce: the port returns the grants of all organizations, including those
-// that the person has lost access to.
+// TestAppsPage_ListsEachGrantOnce: the port returns the grants of all organizations, including
+// those that the person has lost access to.
 func TestAppsPage_ListsEachGrantOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

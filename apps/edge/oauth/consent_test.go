@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"crier/apps/edge"
+	"crier/oidc"
 	"crier/platform/fault"
 	"crier/tests/edgetest"
 )
@@ -272,6 +273,33 @@ func TestConsent_ChangedClientIsShownAgain(t *testing.T) {
 	if len(r.server.Consents) != 0 || refresh.MatchString(a.Body) {
 		t.Error("a changed client was approved")
 	}
+}
+
+// TestConsent_RefetchesDocument: a client that was taken over may have removed a redirect URI since
+// its document was fetched for the page.
+func TestConsent_RefetchesDocument(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const client, callback = "https://writer.test/client.json", "https://writer.test/callback"
+	action, fields := form(t, r.browse(t, "/oauth/authorize?"+request("client_id", client, "redirect_uri", callback), edgetest.UserSession))
+	fields.Set("action", "approve")
+	fresh := r.server.Known[client]
+	fresh.RedirectURIs = []string{"https://writer.test/elsewhere"}
+	r.server.Documents = map[string]oidc.Client{client: fresh}
+	a := r.submit(t, action, edgetest.UserSession, fields)
+	edgetest.Want(t, a, 400, "cannot connect", "not one that the client has registered")
+	body := `{"client_id":"` + client + `","action":"approve","redirect_uri":"` + callback + `","code_challenge":"` + challenge +
+		`","code_challenge_method":"S256"}`
+	edgetest.Want(t, r.Call(t, "POST", "/oauth/authorize", body, "Content-Type", "application/json", "auth", edgetest.UserSession),
+		400, "not one that the client has registered")
+	if len(r.server.Consents) != 0 || refresh.MatchString(a.Body) {
+		t.Error("a redirect URI that the document no longer has was approved")
+	}
+	fresh.RedirectURIs, fresh.Name = []string{callback}, "Crier itself"
+	r.server.Documents[client] = fresh
+	edgetest.Want(t, r.submit(t, action, edgetest.UserSession, fields), 400, "Let Crier itself use", "out of date")
+	delete(r.server.Documents, client)
+	leadsTo(t, r.submit(t, action, edgetest.UserSession, fields), callback)
 }
 
 func TestConsent_ChoosesOrganization(t *testing.T) {

@@ -16,6 +16,9 @@ type Clients interface {
 	// Find returns the client with the given id. It may have to fetch the client's document. It
 	// returns an oidc.Error with InvalidClient if there is no such client.
 	Find(ctx context.Context, clientID string) (oidc.Client, error)
+	// Refetch is like Find, but always fetches the client's document. For a client without a
+	// document, it equals Find.
+	Refetch(ctx context.Context, clientID string) (oidc.Client, error)
 	// Register stores a client. It returns an oidc.Error with InvalidRedirectURI or
 	// InvalidClientMetadata, or RateLimited if too many clients have registered from the source.
 	Register(ctx context.Context, m oidc.Metadata, from tenancy.Source) (oidc.Registration, error)
