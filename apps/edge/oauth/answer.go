@@ -280,9 +280,22 @@ const maxPostsPerDay = 10_000
 // endOf returns the end of a day in the organization's time zone, or the zero time if day is not a
 // date.
 func (a *consents) endOf(c *fiber.Ctx, p tenancy.Principal, day string) (time.Time, error) {
-	all, err := a.deps.Organizations.Organizations(contextOf(c), p)
+	zone, err := a.zoneOf(c, p)
 	if err != nil {
 		return time.Time{}, err
+	}
+	date, err := time.ParseInLocation(time.DateOnly, day, zone)
+	if err != nil {
+		return time.Time{}, nil // the caller reports the field
+	}
+	return date.AddDate(0, 0, 1).UTC(), nil
+}
+
+// zoneOf returns the time zone of the principal's organization.
+func (a *consents) zoneOf(c *fiber.Ctx, p tenancy.Principal) (*time.Location, error) {
+	all, err := a.deps.Organizations.Organizations(contextOf(c), p)
+	if err != nil {
+		return nil, err
 	}
 	zone := time.UTC
 	for _, o := range all {
@@ -290,11 +303,7 @@ func (a *consents) endOf(c *fiber.Ctx, p tenancy.Principal, day string) (time.Ti
 			zone = loaded
 		}
 	}
-	date, err := time.ParseInLocation(time.DateOnly, day, zone)
-	if err != nil {
-		return time.Time{}, nil // the caller reports the field
-	}
-	return date.AddDate(0, 0, 1).UTC(), nil
+	return zone, nil
 }
 
 // answerOf returns the answer in the submitted form.

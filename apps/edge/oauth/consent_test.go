@@ -12,6 +12,8 @@ import (
 	"crier/apps/edge"
 	"crier/oidc"
 	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/tenancy"
 	"crier/tests/edgetest"
 )
 
@@ -272,6 +274,46 @@ func TestConsent_ChangedClientIsShownAgain(t *testing.T) {
 	edgetest.Want(t, a, 400, "cannot connect")
 	if len(r.server.Consents) != 0 || refresh.MatchString(a.Body) {
 		t.Error("a changed client was approved")
+	}
+}
+
+// TestConsent_KeepsExistingLimits: approving replaces the limits of the existing grant, so that the
+// form must not open without them.
+func TestConsent_KeepsExistingLimits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	end := time.Date(2999, 12, 31, 23, 0, 0, 0, time.UTC) // midnight in Vienna
+	g := edgetest.AGrant()
+	g.Client, g.Scopes = r.server.Known["ccl_public"], oidc.Scopes{oidc.ScopeRead}
+	const gone = "018f0000-0000-7000-8000-0000000000aa"
+	channel := r.Thread.Channel.ID.String()
+	g.Limits = oidc.Limits{Channels: []string{channel, gone}, MustAsk: true, PostsPerDay: 3, EndsAt: &end}
+	other := edgetest.AGrant()
+	other.Client, other.Org = g.Client, id.New[tenancy.OrgTag]()
+	r.server.Granted = []oidc.Grant{other, edgetest.AGrant()}
+	const notice = "in all its installations"
+	a := r.browse(t, "/oauth/authorize?"+request(), edgetest.UserSession)
+	if _, fields := form(t, a); strings.Contains(a.Body, notice) || fields.Has("mustAsk") || !fields.Has("write") {
+		t.Errorf("a grant of another organization or client is prefilled: %s", a.Body)
+	}
+	r.server.Granted = append(r.server.Granted, g)
+	a = r.browse(t, "/oauth/authorize?"+request(), edgetest.UserSession)
+	edgetest.Want(t, a, 200, notice, "A channel that no longer exists")
+	action, fields := form(t, a)
+	fields.Set("action", "approve")
+	leadsTo(t, r.submit(t, action, edgetest.UserSession, fields), planner)
+	c := r.server.Consents[0]
+	if l := c.Limits; !l.MustAsk || l.PostsPerDay != 3 || l.EndsAt == nil || !l.EndsAt.Equal(end) ||
+		!slices.Equal(l.Channels, g.Limits.Channels) || c.Scopes.String() != "mcp:read" {
+		t.Errorf("the consent is %+v, want the limits %+v", c, g.Limits)
+	}
+	r.server.Consents = nil
+	fields.Set("postsPerDay", "many")
+	fields.Del("mustAsk")
+	a = r.submit(t, action, edgetest.UserSession, fields)
+	edgetest.Want(t, a, 400, notice, `value="many"`)
+	if _, fields := form(t, a); fields.Has("mustAsk") {
+		t.Error("the form forgets what the person has changed")
 	}
 }
 

@@ -153,7 +153,7 @@ type appsView struct {
 
 type appShown struct {
 	ID, Name, Verified, Organization, Can, Created, LastUsed string
-	Limits                                                          []string
+	Limits                                                   []string
 }
 
 // AppsPage returns the endpoint of the page that lists the person's apps in all organizations.
