@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -30,8 +32,9 @@ func (a *consents) Authorize() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Ask a person for access", 400, 403, 429, 502),
 		"Browsers, which accept text/html, get a page to sign in, if there is no session, and then to consent. Other "+
 			"programs get JSON. If the client or its redirect URI is invalid, the response is an error. Any other "+
-			"invalid parameter is reported to the redirect URI with error, state and iss; a program gets 400 with that "+
-			"URI. PKCE with S256 is required, except for an organization's own confidential application.")
+			"invalid parameter is reported to the redirect URI with error, state and iss. A program gets 400 with that "+
+			"URI, and a browser a page that links to it, or a redirect if the person has approved the client before. "+
+			"PKCE with S256 is required, except for an organization's own confidential application.")
 	for _, name := range known[:len(known)-3] {
 		d.Parameters = append(d.Parameters, page.QueryParam(name, ""))
 	}
@@ -114,7 +117,8 @@ func tooLong() error {
 
 // refusal is an error that is reported to the client's redirect URI.
 type refusal struct {
-	cause *oidc.Error
+	cause   *oidc.Error
+	request oidc.AuthorizationRequest
 	// address is the redirect URI with the error.
 	address string
 }
@@ -124,7 +128,7 @@ func (r *refusal) Error() string { return r.cause.Error() }
 // redirected returns a refusal for a request whose redirect URI has already been checked.
 func (a *consents) redirected(r oidc.AuthorizationRequest, cause *oidc.Error) *refusal {
 	v := url.Values{"error": {string(cause.Code)}, "error_description": {cause.Message}}
-	return &refusal{cause: cause, address: a.answerAt(r, v)}
+	return &refusal{cause: cause, request: r, address: a.answerAt(r, v)}
 }
 
 // answerAt returns the redirect URI with the parameters in v, state and iss (RFC 9207).
@@ -222,8 +226,8 @@ func (a *consents) checkParameters(r oidc.AuthorizationRequest, q query) *oidc.E
 	return nil
 }
 
-// refuse responds to a request that failed. A browser is sent to the client's redirect URI if err
-// is a *refusal. Otherwise, it gets a page.
+// refuse responds to a request that failed. If err is a *refusal and the person knows the client, a
+// browser is sent to the client's redirect URI. Otherwise, it gets a page.
 func (a *consents) refuse(c *fiber.Ctx, err error) error {
 	if !wantsPage(c) {
 		return a.refuseJSON(c, err)
@@ -233,8 +237,40 @@ func (a *consents) refuse(c *fiber.Ctx, err error) error {
 		return a.showRefusal(c, err)
 	}
 	request.From(c.Context()).Err = err
+	if !a.hasApproved(c, r.request.Client) {
+		return a.showLeaving(c, r)
+	}
 	a.messagePage.SetHeaders(c)
 	return c.Redirect(r.address, http.StatusFound)
+}
+
+// hasApproved reports whether the request has a session of a person who has approved the client for
+// any organization.
+func (a *consents) hasApproved(c *fiber.Ctx, client oidc.Client) bool {
+	p, live, err := signedIn(c)
+	if err != nil || !live || a.deps.Grants == nil {
+		return false
+	}
+	list, err := a.deps.Grants.List(contextOf(c), p)
+	return err == nil && slices.ContainsFunc(list, func(g oidc.Grant) bool {
+		return g.Client.ClientID == client.ClientID
+	})
+}
+
+// showLeaving responds with a page that explains an error and links to the client. Anyone can
+// register a client, so a redirect would let links to this service lead to any site.
+func (a *consents) showLeaving(c *fiber.Ctx, r *refusal) error {
+	to := destination(r.request.RedirectURI)
+	return a.send(c, a.messagePage, http.StatusBadRequest, messageView{
+		frame: frame{Title: "This app cannot connect", Problem: problemOf(r.cause)},
+		Text: "Nothing was shared with the app. The link below reports the problem to " + to +
+			". Follow it only if you trust the app.",
+		Link: template.URL(r.address), LinkText: "Continue to " + to, // oidc.CheckRedirectURI has checked it
+	})
+}
+
+func problemOf(err *oidc.Error) string {
+	return "The app sent a request that this service does not accept: " + err.Message
 }
 
 // refuseJSON responds to a program's request that failed.
@@ -266,7 +302,7 @@ func (a *site) showRefusal(c *fiber.Ctx, err error) error {
 		return a.send(c, a.messagePage, status, view)
 	}
 	request.From(c.Context()).Err = err
-	view.Problem = "The app sent a request that this service does not accept: " + own.Message
+	view.Problem = problemOf(own)
 	view.Text = "Nothing was shared with the app. Start again in the app. If this happens again, contact the app's developer."
 	if own.Code == oidc.InvalidClient {
 		view.Problem = cmp.Or(own.Message, "This service does not know the app.")

@@ -59,8 +59,8 @@ func (a *devices) deviceCode(c *fiber.Ctx) error {
 	})
 }
 
-// deviceClient returns the id of the client that starts a log-in. The stock command line sends none;
-// it gets the id of a public client with fixed metadata, which is always the same one.
+// deviceClient returns the id of the client that starts a log-in. The stock command line sends
+// none, and gets the id of a public client with fixed metadata, which is always the same one.
 func (a *devices) deviceClient(c *fiber.Ctx, sent string) (string, error) {
 	if sent != "" {
 		return sent, nil
