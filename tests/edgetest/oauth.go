@@ -33,6 +33,8 @@ type OAuthServer struct {
 	mu sync.Mutex
 	// Known holds the clients by their ids on the wire.
 	Known map[string]oidc.Client
+	// Documents holds clients whose documents have changed since Find fetched them.
+	Documents map[string]oidc.Client
 	// Consents holds what was approved, and Denied the codes of devices that were denied.
 	Consents []oidc.Consent
 	Denied   []string
@@ -46,6 +48,10 @@ type OAuthServer struct {
 	Forms []string
 	// Proofs holds the passwords of proofs.
 	Proofs []string
+	// Started holds the client ids of device log-ins, and DeviceClient is the id of the client that
+	// DeviceRequest returns.
+	Started      []string
+	DeviceClient string
 	// Refusal, if set, is returned by Approve.
 	Refusal error
 }
@@ -53,7 +59,7 @@ type OAuthServer struct {
 // NewOAuth serves an edge with an OAuth server until the test ends. change may replace its ports.
 func NewOAuth(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) (*Service, *OAuthServer) {
 	t.Helper()
-	o := &OAuthServer{Known: Clients()}
+	o := &OAuthServer{Known: Clients(), DeviceClient: "ccl_public"}
 	s := New(t, vars, append([]func(*edge.Deps){func(d *edge.Deps) { d.OAuth = o.Ports() }}, change...)...)
 	o.World = s.World
 	return s, o
@@ -122,6 +128,17 @@ func (o *OAuthServer) Find(_ context.Context, clientID string) (oidc.Client, err
 	return c, nil
 }
 
+// Refetch implements the port of clients.
+func (o *OAuthServer) Refetch(ctx context.Context, clientID string) (oidc.Client, error) {
+	o.mu.Lock()
+	c, ok := o.Documents[clientID]
+	o.mu.Unlock()
+	if ok {
+		return c, nil
+	}
+	return o.Find(ctx, clientID)
+}
+
 // SetClient changes a client, as a new version of its document would.
 func (o *OAuthServer) SetClient(c oidc.Client) {
 	o.mu.Lock()
@@ -183,7 +200,10 @@ func (o *OAuthServer) RotateAppSecret(context.Context, tenancy.Principal) (strin
 
 // StartDevice implements the port of devices.
 func (o *OAuthServer) StartDevice(_ context.Context, clientID string, scopes oidc.Scopes) (oidc.Device, error) {
-	if clientID == "unknown" {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Started = append(o.Started, clientID)
+	if clientID == "unknown" || clientID == "" {
 		return oidc.Device{}, oidc.Fail(oidc.InvalidClient, "This service does not know the client.")
 	}
 	return oidc.Device{Code: "crd_device", UserCode: UserCode, Expires: oidc.DeviceLife, Interval: 5 * time.Second}, nil
@@ -196,7 +216,7 @@ func (o *OAuthServer) DeviceRequest(
 	if userCode != UserCode {
 		return oidc.AuthorizationRequest{}, fault.New(fault.NotFound, "fake", "There is no such code.")
 	}
-	return oidc.AuthorizationRequest{Client: o.Known["ccl_public"], Scopes: oidc.AllScopes()}, nil
+	return oidc.AuthorizationRequest{Client: o.Known[o.DeviceClient], Scopes: oidc.AllScopes()}, nil
 }
 
 // AnswerDevice implements the port of devices.

@@ -74,7 +74,7 @@ func (a *consents) AnswerAuthorize() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Approve or deny an authorization request",
 		400, 401, 403, 409, 413, 429, 502),
 		"Requires a session. The body is JSON or the form of the consent page. Everything in the request is checked "+
-			"again, including the client's description. The response to the form is a page that leads to the client.")
+			"again, and an approval fetches the client's document anew. The response to the form is a page that leads to the client.")
 	return route.Raw(d, a.answerAuthorize, route.RequestBody[ApproveOAuthDto](),
 		route.Answer[ApproveResponse](http.StatusCreated, "The response to a JSON request."),
 		page.Answer("The response to the page's form: a page that leads to the client."),
@@ -105,7 +105,7 @@ func (a *consents) answerJSON(c *fiber.Ctx) error {
 	if !ok {
 		return a.refuseJSON(c, tooLong())
 	}
-	r, err := a.check(c, q)
+	r, err := a.check(c, q, a.deps.Clients.Find)
 	if err != nil {
 		return a.refuseJSON(c, err)
 	}
@@ -129,6 +129,10 @@ func (a *consents) answerJSON(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	r, err = a.check(c, q, a.deps.Clients.Refetch)
+	if err != nil {
+		return a.refuseJSON(c, err)
+	}
 	address, err := a.approve(c, p, r, given)
 	if err != nil {
 		return a.refuseJSON(c, err)
@@ -144,7 +148,7 @@ func (a *consents) answerForm(c *fiber.Ctx) error {
 	if err != nil || !ok {
 		return a.showRefusal(c, tooLong())
 	}
-	r, err := a.check(c, q)
+	r, err := a.check(c, q, a.deps.Clients.Find)
 	if err != nil {
 		return a.refuseForm(c, err)
 	}
@@ -168,6 +172,12 @@ func (a *consents) answerForm(c *fiber.Ctx) error {
 	if err != nil {
 		return a.askAgain(c, p, shown, err)
 	}
+	// The document is fetched only now, so that nobody without a session can cause fetches.
+	r, err = a.check(c, q, a.deps.Clients.Refetch)
+	if err != nil {
+		return a.refuseForm(c, err)
+	}
+	shown.request = r
 	address, err := a.approve(c, own, r, given)
 	switch {
 	case fault.Is(err, fault.Conflict):
@@ -270,9 +280,22 @@ const maxPostsPerDay = 10_000
 // endOf returns the end of a day in the organization's time zone, or the zero time if day is not a
 // date.
 func (a *consents) endOf(c *fiber.Ctx, p tenancy.Principal, day string) (time.Time, error) {
-	all, err := a.deps.Organizations.Organizations(contextOf(c), p)
+	zone, err := a.zoneOf(c, p)
 	if err != nil {
 		return time.Time{}, err
+	}
+	date, err := time.ParseInLocation(time.DateOnly, day, zone)
+	if err != nil {
+		return time.Time{}, nil // the caller reports the field
+	}
+	return date.AddDate(0, 0, 1).UTC(), nil
+}
+
+// zoneOf returns the time zone of the principal's organization.
+func (a *consents) zoneOf(c *fiber.Ctx, p tenancy.Principal) (*time.Location, error) {
+	all, err := a.deps.Organizations.Organizations(contextOf(c), p)
+	if err != nil {
+		return nil, err
 	}
 	zone := time.UTC
 	for _, o := range all {
@@ -280,11 +303,7 @@ func (a *consents) endOf(c *fiber.Ctx, p tenancy.Principal, day string) (time.Ti
 			zone = loaded
 		}
 	}
-	date, err := time.ParseInLocation(time.DateOnly, day, zone)
-	if err != nil {
-		return time.Time{}, nil // the caller reports the field
-	}
-	return date.AddDate(0, 0, 1).UTC(), nil
+	return zone, nil
 }
 
 // answerOf returns the answer in the submitted form.

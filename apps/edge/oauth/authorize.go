@@ -2,9 +2,12 @@ package oauth
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -29,8 +32,9 @@ func (a *consents) Authorize() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Ask a person for access", 400, 403, 429, 502),
 		"Browsers, which accept text/html, get a page to sign in, if there is no session, and then to consent. Other "+
 			"programs get JSON. If the client or its redirect URI is invalid, the response is an error. Any other "+
-			"invalid parameter is reported to the redirect URI with error, state and iss; a program gets 400 with that "+
-			"URI. PKCE with S256 is required, except for an organization's own confidential application.")
+			"invalid parameter is reported to the redirect URI with error, state and iss. A program gets 400 with that "+
+			"URI, and a browser a page that links to it, or a redirect if the person has approved the client before. "+
+			"PKCE with S256 is required, except for an organization's own confidential application.")
 	for _, name := range known[:len(known)-3] {
 		d.Parameters = append(d.Parameters, page.QueryParam(name, ""))
 	}
@@ -75,7 +79,7 @@ func (a *consents) authorize(c *fiber.Ctx) error {
 	if !ok {
 		return a.refuse(c, tooLong())
 	}
-	r, err := a.check(c, q)
+	r, err := a.check(c, q, a.deps.Clients.Find)
 	if err != nil {
 		return a.refuse(c, err)
 	}
@@ -113,7 +117,8 @@ func tooLong() error {
 
 // refusal is an error that is reported to the client's redirect URI.
 type refusal struct {
-	cause *oidc.Error
+	cause   *oidc.Error
+	request oidc.AuthorizationRequest
 	// address is the redirect URI with the error.
 	address string
 }
@@ -123,7 +128,7 @@ func (r *refusal) Error() string { return r.cause.Error() }
 // redirected returns a refusal for a request whose redirect URI has already been checked.
 func (a *consents) redirected(r oidc.AuthorizationRequest, cause *oidc.Error) *refusal {
 	v := url.Values{"error": {string(cause.Code)}, "error_description": {cause.Message}}
-	return &refusal{cause: cause, address: a.answerAt(r, v)}
+	return &refusal{cause: cause, request: r, address: a.answerAt(r, v)}
 }
 
 // answerAt returns the redirect URI with the parameters in v, state and iss (RFC 9207).
@@ -135,10 +140,14 @@ func (a *consents) answerAt(r oidc.AuthorizationRequest, v url.Values) string {
 	return withParameters(r.RedirectURI, v)
 }
 
-// check checks an authorization request. The error is a *refusal if it may be reported to the
-// client's redirect URI. Any other error must never lead the browser away from this service.
-func (a *consents) check(c *fiber.Ctx, q query) (r oidc.AuthorizationRequest, err error) {
-	r, err = a.checkClient(c, q)
+// findClient is Clients.Find or Clients.Refetch.
+type findClient func(ctx context.Context, clientID string) (oidc.Client, error)
+
+// check checks an authorization request of the client that find returns. The error is a *refusal if
+// it may be reported to the client's redirect URI. Any other error must never lead the browser away
+// from this service.
+func (a *consents) check(c *fiber.Ctx, q query, find findClient) (r oidc.AuthorizationRequest, err error) {
+	r, err = checkClient(c, q, find)
 	if err != nil {
 		return r, err
 	}
@@ -151,7 +160,7 @@ func (a *consents) check(c *fiber.Ctx, q query) (r oidc.AuthorizationRequest, er
 }
 
 // checkClient finds the client and checks the redirect URI.
-func (a *consents) checkClient(c *fiber.Ctx, q query) (r oidc.AuthorizationRequest, err error) {
+func checkClient(c *fiber.Ctx, q query, find findClient) (r oidc.AuthorizationRequest, err error) {
 	if q.twice == "client_id" || q.twice == "redirect_uri" {
 		return r, oidc.Fail(oidc.InvalidRequest, "The parameter "+q.twice+" was sent twice.")
 	}
@@ -159,7 +168,7 @@ func (a *consents) checkClient(c *fiber.Ctx, q query) (r oidc.AuthorizationReque
 	if id == "" {
 		return r, oidc.Fail(oidc.InvalidRequest, "The parameter client_id is missing.")
 	}
-	r.Client, err = a.deps.Clients.Find(contextOf(c), id)
+	r.Client, err = find(contextOf(c), id)
 	if err != nil {
 		return r, err
 	}
@@ -217,8 +226,8 @@ func (a *consents) checkParameters(r oidc.AuthorizationRequest, q query) *oidc.E
 	return nil
 }
 
-// refuse responds to a request that failed. A browser is sent to the client's redirect URI if err
-// is a *refusal. Otherwise, it gets a page.
+// refuse responds to a request that failed. If err is a *refusal and the person knows the client, a
+// browser is sent to the client's redirect URI. Otherwise, it gets a page.
 func (a *consents) refuse(c *fiber.Ctx, err error) error {
 	if !wantsPage(c) {
 		return a.refuseJSON(c, err)
@@ -228,8 +237,40 @@ func (a *consents) refuse(c *fiber.Ctx, err error) error {
 		return a.showRefusal(c, err)
 	}
 	request.From(c.Context()).Err = err
+	if !a.hasApproved(c, r.request.Client) {
+		return a.showLeaving(c, r)
+	}
 	a.messagePage.SetHeaders(c)
 	return c.Redirect(r.address, http.StatusFound)
+}
+
+// hasApproved reports whether the request has a session of a person who has approved the client for
+// any organization.
+func (a *consents) hasApproved(c *fiber.Ctx, client oidc.Client) bool {
+	p, live, err := signedIn(c)
+	if err != nil || !live || a.deps.Grants == nil {
+		return false
+	}
+	list, err := a.deps.Grants.List(contextOf(c), p)
+	return err == nil && slices.ContainsFunc(list, func(g oidc.Grant) bool {
+		return g.Client.ClientID == client.ClientID
+	})
+}
+
+// showLeaving responds with a page that explains an error and links to the client. Anyone can
+// register a client, so a redirect would let links to this service lead to any site.
+func (a *consents) showLeaving(c *fiber.Ctx, r *refusal) error {
+	to := destination(r.request.RedirectURI)
+	return a.send(c, a.messagePage, http.StatusBadRequest, messageView{
+		frame: frame{Title: "This app cannot connect", Problem: problemOf(r.cause)},
+		Text: "Nothing was shared with the app. The link below reports the problem to " + to +
+			". Follow it only if you trust the app.",
+		Link: template.URL(r.address), LinkText: "Continue to " + to, // oidc.CheckRedirectURI has checked it
+	})
+}
+
+func problemOf(err *oidc.Error) string {
+	return "The app sent a request that this service does not accept: " + err.Message
 }
 
 // refuseJSON responds to a program's request that failed.
@@ -261,7 +302,7 @@ func (a *site) showRefusal(c *fiber.Ctx, err error) error {
 		return a.send(c, a.messagePage, status, view)
 	}
 	request.From(c.Context()).Err = err
-	view.Problem = "The app sent a request that this service does not accept: " + own.Message
+	view.Problem = problemOf(own)
 	view.Text = "Nothing was shared with the app. Start again in the app. If this happens again, contact the app's developer."
 	if own.Code == oidc.InvalidClient {
 		view.Problem = cmp.Or(own.Message, "This service does not know the app.")

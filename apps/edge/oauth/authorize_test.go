@@ -2,7 +2,9 @@ package oauth_test
 
 import (
 	"encoding/json"
+	"html"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -124,6 +126,11 @@ func TestAuthorize_ReportsFaultsToClient(t *testing.T) {
 	narrow := edgetest.Clients()["ccl_public"]
 	narrow.ClientID, narrow.Scopes = "ccl_narrow", oidc.Scopes{oidc.ScopeRead}
 	r.server.SetClient(narrow)
+	for _, client := range []oidc.Client{r.server.Known["ccl_public"], narrow} {
+		g := edgetest.AGrant()
+		g.Client = client
+		r.server.Granted = append(r.server.Granted, g)
+	}
 	for name, c := range map[string]struct{ query, code string }{
 		"no response type":     {query: request("response_type", ""), code: "invalid_request"},
 		"the implicit flow":    {query: request("response_type", "token"), code: "unsupported_response_type"},
@@ -144,11 +151,11 @@ func TestAuthorize_ReportsFaultsToClient(t *testing.T) {
 		"a request's address":  {query: request("request_uri", "https://evil.test/"), code: "request_uri_not_supported"},
 		"state twice":          {query: request() + "&state=x", code: "invalid_request"},
 		"a challenge twice":    {query: request() + "&code_challenge=" + challenge, code: "invalid_request"},
-		"no interaction":       {query: request("prompt", "none"), code: "login_required"},
+		"no interaction":       {query: request("prompt", "none"), code: "consent_required"},
 		"both prompts":         {query: request("prompt", "none consent"), code: "invalid_request"},
 		"first fault counts":   {query: request("response_type", "token", "resource", "https://evil.test/"), code: "unsupported_response_type"},
 	} {
-		a := r.browse(t, "/oauth/authorize?"+c.query, "")
+		a := r.browse(t, "/oauth/authorize?"+c.query, edgetest.UserSession)
 		v := location(t, a, planner)
 		if a.Status != http.StatusFound || v.Get("error") != c.code || v.Get("iss") != edgetest.BaseURL || v.Get("from") != "crier" {
 			t.Errorf("%s: got %d %v, want %s with iss", name, a.Status, v, c.code)
@@ -161,9 +168,31 @@ func TestAuthorize_ReportsFaultsToClient(t *testing.T) {
 		}
 		edgetest.Want(t, r.Call(t, "GET", "/oauth/authorize?"+c.query, ""), 400, `"error":"`+c.code+`"`, `"redirect":"https://planner.test/`)
 	}
-	v := location(t, r.browse(t, "/oauth/authorize?"+request("prompt", "none"), edgetest.UserSession), planner)
-	if v.Get("error") != "consent_required" {
-		t.Errorf("no interaction with a session: got %v", v)
+}
+
+// TestAuthorize_DoesNotRedirectStrangers: anyone can register a client and send a link with a
+// fault to people.
+func TestAuthorize_DoesNotRedirectStrangers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.server.Granted = []oidc.Grant{edgetest.AGrant()} // for another client
+	for name, c := range map[string]struct{ query, session, code string }{
+		"no session":                {query: request("response_type", "token"), code: "unsupported_response_type"},
+		"a session without a grant": {query: request("response_type", "token"), session: edgetest.UserSession, code: "unsupported_response_type"},
+		"impersonating":             {query: request("response_type", "token"), session: edgetest.ImpersonatorSession, code: "unsupported_response_type"},
+		"no interaction":            {query: request("prompt", "none"), code: "login_required"},
+		"no interaction, no grant":  {query: request("prompt", "none"), session: edgetest.UserSession, code: "consent_required"},
+	} {
+		a := r.browse(t, "/oauth/authorize?"+c.query, c.session)
+		m := regexp.MustCompile(`<a href="([^"]*)">Continue to planner.test</a>`).FindStringSubmatch(a.Body)
+		if a.Status != 400 || a.Header.Get("Location") != "" || refresh.MatchString(a.Body) || m == nil {
+			t.Errorf("%s: got %d to %q: %s", name, a.Status, a.Header.Get("Location"), a.Body)
+			continue
+		}
+		v := parameters(t, html.UnescapeString(m[1]), planner)
+		if v.Get("error") != c.code || v.Get("state") != "the state" || v.Get("iss") != edgetest.BaseURL || v.Get("from") != "crier" {
+			t.Errorf("%s: the link has %v, want %s with state and iss", name, v, c.code)
+		}
 	}
 }
 

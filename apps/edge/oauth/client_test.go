@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"crier/oidc"
+	"crier/platform/id"
+	"crier/tenancy"
 	"crier/tests/edgetest"
 )
 
@@ -172,6 +174,36 @@ func TestDevice_LogIn(t *testing.T) {
 	}
 }
 
+// TestDevice_WithoutClientIDIsCommandLine: the stock command line sends an empty body.
+func TestDevice_WithoutClientIDIsCommandLine(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	edgetest.Want(t, r.Call(t, "POST", "/device/code", ""), 200)
+	edgetest.Want(t, r.Call(t, "POST", "/device/code", `{"client_id":"ccl_static"}`, "Content-Type", "application/json"), 200)
+	if want := []string{"ccl_public", "ccl_static"}; !slices.Equal(r.server.Started, want) {
+		t.Errorf("the log-ins are by %q, want %q", r.server.Started, want)
+	}
+	if len(r.server.Registered) != 1 {
+		t.Fatalf("registered %+v, want one client", r.server.Registered)
+	}
+	m := r.server.Registered[0]
+	if m.Name != "Command line" || m.Auth != "none" || !slices.Equal(m.RedirectURIs, []string{"http://127.0.0.1/"}) {
+		t.Errorf("registered %+v", m)
+	}
+}
+
+// TestDevice_ClientIsNotVerified: a device can send the id of any client.
+func TestDevice_ClientIsNotVerified(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.server.DeviceClient = "https://writer.test/client.json"
+	a := r.submit(t, "/device", edgetest.UserSession, url.Values{"userCode": {edgetest.UserCode}})
+	edgetest.Want(t, a, 200, "Let Writer use your account?", "not verified")
+	if strings.Contains(a.Body, "described by") {
+		t.Errorf("the page calls the client verified: %s", a.Body)
+	}
+}
+
 func TestAppsPage_ListsAndRevokes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -192,6 +224,25 @@ func TestAppsPage_ListsAndRevokes(t *testing.T) {
 		t.Errorf("got %d to %q: %s", a.Status, a.Header.Get("Location"), a.Body)
 	}
 	edgetest.Want(t, r.browse(t, "/oauth/apps", edgetest.UserSession), 200, "No app can act for you")
+}
+
+// TestAppsPage_ListsEachGrantOnce: the port returns the grants of all organizations, including
+// those that the person has lost access to.
+func TestAppsPage_ListsEachGrantOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	here, elsewhere := edgetest.AGrant(), edgetest.AGrant()
+	elsewhere.Org, elsewhere.OrgName = id.New[tenancy.OrgTag](), "Elsewhere"
+	r.server.Granted = []oidc.Grant{here, elsewhere}
+	a := r.browse(t, "/oauth/apps", edgetest.UserSession)
+	edgetest.Want(t, a, 200, "For <bdi>Acme</bdi>", "For <bdi>Elsewhere</bdi>")
+	if got := strings.Count(a.Body, "<article>"); got != 2 {
+		t.Errorf("the page has %d apps, want 2: %s", got, a.Body)
+	}
+	fields := url.Values{"grant": {elsewhere.ID.String()}}
+	if a := r.submit(t, "/oauth/apps", edgetest.UserSession, fields); a.Status != 303 || len(r.server.Granted) != 1 {
+		t.Errorf("revoking in another organization: got %d %s", a.Status, a.Body)
+	}
 }
 
 func TestGrants_ListedAndRevokedByRoutes(t *testing.T) {

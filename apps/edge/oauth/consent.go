@@ -3,7 +3,9 @@ package oauth
 import (
 	"html/template"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -14,7 +16,8 @@ import (
 	"crier/tenancy"
 )
 
-// maxListed is the maximum number of channels, and of customers, that the consent page lists.
+// maxListed is the maximum number of channels, and of customers, that the consent page lists in
+// addition to those chosen before.
 const maxListed = 200
 
 // consentForm is what the consent page asks for and what the person has entered so far.
@@ -41,6 +44,8 @@ type consentView struct {
 	// MustEnroll means that a new sign-in would let the person approve.
 	MustEnroll bool
 	Others     []orgChoice
+	// Existing means that the person has already approved the client for the organization.
+	Existing bool
 	// Switch leads to the sign-in page, and Apps is the URL where people revoke access.
 	Switch          template.URL
 	Apps            string
@@ -90,6 +95,9 @@ func (a *consents) showConsent(c *fiber.Ctx, status int, p tenancy.Principal, f 
 		return a.showRefusal(c, err)
 	}
 	if view.Blocked == "" {
+		if err := a.addExisting(c, &view, own, &f); err != nil {
+			return a.showRefusal(c, err)
+		}
 		if err := a.addChoices(c, &view, own, f); err != nil {
 			return a.showRefusal(c, err)
 		}
@@ -107,12 +115,61 @@ func newConsentView(p tenancy.Principal, f consentForm) consentView {
 	}
 	if f.device != "" {
 		view.Destination = "the device that shows the code " + f.device
+		view.Verified = "" // a device sends the id of any client, and no redirect URI proves it
 	}
 	if f.answer != nil {
-		view.Write, view.MustAsk, view.Open = f.answer.write, f.answer.mustAsk, true
-		view.PostsPerDay, view.EndsAt = text.Cut(f.answer.postsPerDay, 12), text.Cut(f.answer.endsAt, 32)
+		view.fill(f.answer)
 	}
 	return view
+}
+
+// fill shows an answer in the form's fields.
+func (v *consentView) fill(given *answer) {
+	v.Write, v.MustAsk, v.Open = given.write, given.mustAsk, true
+	v.PostsPerDay, v.EndsAt = text.Cut(given.postsPerDay, 12), text.Cut(given.endsAt, 32)
+}
+
+// addExisting says whether the person has already approved the client for the organization. A form
+// that the person has not filled in yet starts with what they approved, because approving replaces
+// it.
+func (a *consents) addExisting(c *fiber.Ctx, view *consentView, p tenancy.Principal, f *consentForm) error {
+	if a.deps.Grants == nil {
+		return nil
+	}
+	list, err := a.deps.Grants.List(contextOf(c), p)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(g oidc.Grant) bool {
+		return g.Org == p.Org && g.Client.ClientID == f.request.Client.ClientID
+	})
+	if i < 0 {
+		return nil
+	}
+	view.Existing = true
+	if f.answer != nil {
+		return nil
+	}
+	zone, err := a.zoneOf(c, p)
+	if err != nil {
+		return err
+	}
+	f.answer = approved(list[i], zone)
+	view.fill(f.answer)
+	return nil
+}
+
+// approved returns the answer that would make a grant what it is now.
+func approved(g oidc.Grant, zone *time.Location) *answer {
+	l := g.Limits
+	out := &answer{write: g.Scopes.Writes(), mustAsk: l.MustAsk, channels: l.Channels, customers: l.Customers}
+	if l.PostsPerDay > 0 {
+		out.postsPerDay = strconv.Itoa(l.PostsPerDay)
+	}
+	if l.EndsAt != nil {
+		out.endsAt = l.EndsAt.Add(-1).In(zone).Format(time.DateOnly) // access ends after the last day
+	}
+	return out
 }
 
 // addOrganizations adds the name of the chosen organization, and the person's other organizations.
@@ -152,25 +209,38 @@ func (a *consents) addChoices(c *fiber.Ctx, view *consentView, p tenancy.Princip
 	if err != nil {
 		return err
 	}
-	for _, o := range customers[:min(len(customers), maxListed)] {
-		id := o.ID.String()
-		view.Customers = append(view.Customers, choice{ID: id, Name: o.Name, Checked: slices.Contains(chosen.customers, id)})
+	for i, o := range customers {
+		shown := choice{ID: o.ID.String(), Name: o.Name, Checked: slices.Contains(chosen.customers, o.ID.String())}
+		if i < maxListed || shown.Checked {
+			view.Customers = append(view.Customers, shown)
+		}
 	}
+	view.Customers = withMissing(view.Customers, chosen.customers, "A group that no longer exists")
 	channels, err := a.deps.Channels.List(contextOf(c), p, "")
 	if err != nil {
 		return err
 	}
 	view.TooMany = len(channels) > maxListed
-	if view.TooMany {
-		return nil
-	}
 	for _, o := range channels {
 		id := o.ID.String()
-		view.Channels = append(view.Channels, choice{
-			ID: id, Name: o.Name, Detail: o.Connector, Checked: slices.Contains(chosen.channels, id),
-		})
+		shown := choice{ID: id, Name: o.Name, Detail: o.Connector, Checked: slices.Contains(chosen.channels, id)}
+		if !view.TooMany || shown.Checked {
+			view.Channels = append(view.Channels, shown)
+		}
 	}
+	view.Channels = withMissing(view.Channels, chosen.channels, "A channel that no longer exists")
 	return nil
+}
+
+// withMissing adds the chosen ids that are not listed. Without them, the list could become empty,
+// which means no limit.
+func withMissing(listed []choice, chosen []string, name string) []choice {
+	for _, id := range chosen {
+		if !slices.ContainsFunc(listed, func(o choice) bool { return o.ID == id }) {
+			listed = append(listed, choice{ID: id, Name: name, Checked: true})
+		}
+	}
+	return listed
 }
 
 // askAgain shows the consent page again after an answer that was not accepted. It keeps what the

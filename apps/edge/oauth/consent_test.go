@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"crier/apps/edge"
+	"crier/oidc"
 	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/tenancy"
 	"crier/tests/edgetest"
 )
 
@@ -272,6 +275,73 @@ func TestConsent_ChangedClientIsShownAgain(t *testing.T) {
 	if len(r.server.Consents) != 0 || refresh.MatchString(a.Body) {
 		t.Error("a changed client was approved")
 	}
+}
+
+// TestConsent_KeepsExistingLimits: approving replaces the limits of the existing grant, so that the
+// form must not open without them.
+func TestConsent_KeepsExistingLimits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	end := time.Date(2999, 12, 31, 23, 0, 0, 0, time.UTC) // midnight in Vienna
+	g := edgetest.AGrant()
+	g.Client, g.Scopes = r.server.Known["ccl_public"], oidc.Scopes{oidc.ScopeRead}
+	const gone = "018f0000-0000-7000-8000-0000000000aa"
+	channel := r.Thread.Channel.ID.String()
+	g.Limits = oidc.Limits{Channels: []string{channel, gone}, MustAsk: true, PostsPerDay: 3, EndsAt: &end}
+	other := edgetest.AGrant()
+	other.Client, other.Org = g.Client, id.New[tenancy.OrgTag]()
+	r.server.Granted = []oidc.Grant{other, edgetest.AGrant()}
+	const notice = "in all its installations"
+	a := r.browse(t, "/oauth/authorize?"+request(), edgetest.UserSession)
+	if _, fields := form(t, a); strings.Contains(a.Body, notice) || fields.Has("mustAsk") || !fields.Has("write") {
+		t.Errorf("a grant of another organization or client is prefilled: %s", a.Body)
+	}
+	r.server.Granted = append(r.server.Granted, g)
+	a = r.browse(t, "/oauth/authorize?"+request(), edgetest.UserSession)
+	edgetest.Want(t, a, 200, notice, "A channel that no longer exists")
+	action, fields := form(t, a)
+	fields.Set("action", "approve")
+	leadsTo(t, r.submit(t, action, edgetest.UserSession, fields), planner)
+	c := r.server.Consents[0]
+	if l := c.Limits; !l.MustAsk || l.PostsPerDay != 3 || l.EndsAt == nil || !l.EndsAt.Equal(end) ||
+		!slices.Equal(l.Channels, g.Limits.Channels) || c.Scopes.String() != "mcp:read" {
+		t.Errorf("the consent is %+v, want the limits %+v", c, g.Limits)
+	}
+	r.server.Consents = nil
+	fields.Set("postsPerDay", "many")
+	fields.Del("mustAsk")
+	a = r.submit(t, action, edgetest.UserSession, fields)
+	edgetest.Want(t, a, 400, notice, `value="many"`)
+	if _, fields := form(t, a); fields.Has("mustAsk") {
+		t.Error("the form forgets what the person has changed")
+	}
+}
+
+// TestConsent_RefetchesDocument: a client that was taken over may have removed a redirect URI since
+// its document was fetched for the page.
+func TestConsent_RefetchesDocument(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const client, callback = "https://writer.test/client.json", "https://writer.test/callback"
+	action, fields := form(t, r.browse(t, "/oauth/authorize?"+request("client_id", client, "redirect_uri", callback), edgetest.UserSession))
+	fields.Set("action", "approve")
+	fresh := r.server.Known[client]
+	fresh.RedirectURIs = []string{"https://writer.test/elsewhere"}
+	r.server.Documents = map[string]oidc.Client{client: fresh}
+	a := r.submit(t, action, edgetest.UserSession, fields)
+	edgetest.Want(t, a, 400, "cannot connect", "not one that the client has registered")
+	body := `{"client_id":"` + client + `","action":"approve","redirect_uri":"` + callback + `","code_challenge":"` + challenge +
+		`","code_challenge_method":"S256"}`
+	edgetest.Want(t, r.Call(t, "POST", "/oauth/authorize", body, "Content-Type", "application/json", "auth", edgetest.UserSession),
+		400, "not one that the client has registered")
+	if len(r.server.Consents) != 0 || refresh.MatchString(a.Body) {
+		t.Error("a redirect URI that the document no longer has was approved")
+	}
+	fresh.RedirectURIs, fresh.Name = []string{callback}, "Crier itself"
+	r.server.Documents[client] = fresh
+	edgetest.Want(t, r.submit(t, action, edgetest.UserSession, fields), 400, "Let Crier itself use", "out of date")
+	delete(r.server.Documents, client)
+	leadsTo(t, r.submit(t, action, edgetest.UserSession, fields), callback)
 }
 
 func TestConsent_ChoosesOrganization(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 
 // DeviceCodeRequest is the body of POST /device/code. It may be empty.
 type DeviceCodeRequest struct {
-	ClientID string `json:"client_id,omitempty"`
+	ClientID string `json:"client_id,omitempty" doc:"If absent, the client is called Command line."`
 	Scope    string `json:"scope,omitempty"`
 }
 
@@ -44,7 +44,11 @@ func (a *devices) deviceCode(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	d, err := a.deps.Devices.StartDevice(contextOf(c), form["client_id"], oidc.ParseScopes(form["scope"]))
+	client, err := a.deviceClient(c, form["client_id"])
+	if err != nil {
+		return err
+	}
+	d, err := a.deps.Devices.StartDevice(contextOf(c), client, oidc.ParseScopes(form["scope"]))
 	if err != nil {
 		return err
 	}
@@ -53,6 +57,21 @@ func (a *devices) deviceCode(c *fiber.Ctx) error {
 		DeviceCode: d.Code, UserCode: d.UserCode, VerificationURI: a.deps.BaseURL + devicePath,
 		ExpiresIn: int(d.Expires.Seconds()), Interval: int(d.Interval.Seconds()),
 	})
+}
+
+// deviceClient returns the id of the client that starts a log-in. The stock command line sends
+// none, and gets the id of a public client with fixed metadata, which is always the same one.
+func (a *devices) deviceClient(c *fiber.Ctx, sent string) (string, error) {
+	if sent != "" {
+		return sent, nil
+	}
+	if err := available("oauth.deviceClient", a.deps.Clients); err != nil {
+		return "", err
+	}
+	made, err := a.deps.Clients.Register(contextOf(c), oidc.Metadata{
+		Name: "Command line", RedirectURIs: []string{"http://127.0.0.1/"}, Auth: string(oidc.AuthNone),
+	}, request.From(c.Context()).From)
+	return made.ClientID, err
 }
 
 // DeviceTokenRequest is the body of POST /device/token.

@@ -80,7 +80,8 @@ type grantsOutput struct{ Body []GrantRecord }
 
 // ListOwn returns the endpoint that lists the apps that may act for the person.
 func (a *grants) ListOwn() route.Endpoint {
-	return route.JSON(route.Describe("Agents", "List the apps that may act for you in the organization"), a.listOwn)
+	return route.JSON(route.Described(route.Describe("Agents", "List the apps that may act for you"),
+		"The list contains what you have approved in all organizations, newest first."), a.listOwn)
 }
 
 func (a *grants) listOwn(ctx context.Context, _ *struct{}) (*grantsOutput, error) {
@@ -151,8 +152,8 @@ type appsView struct {
 }
 
 type appShown struct {
-	ID, OrgID, Name, Verified, Organization, Can, Created, LastUsed string
-	Limits                                                          []string
+	ID, Name, Verified, Organization, Can, Created, LastUsed string
+	Limits                                                   []string
 }
 
 // AppsPage returns the endpoint of the page that lists the person's apps in all organizations.
@@ -164,7 +165,7 @@ func (a *grants) AppsPage() route.Endpoint {
 // RevokeOnPage returns the endpoint of the page's form.
 func (a *grants) RevokeOnPage() route.Endpoint {
 	d := route.Describe("Agents", "Revoke an app's access with the form of the page", 400, 403, 404, 413, 429)
-	d.RequestBody = formBody("grant", "organization")
+	d.RequestBody = formBody("grant")
 	return route.Raw(d, a.revokeOnPage, page.Answer("The page, if the access could not be revoked."),
 		route.Content(http.StatusSeeOther, "The access has been revoked. The browser returns to the page.", "", nil))
 }
@@ -186,12 +187,10 @@ func (a *grants) revokeOnPage(c *fiber.Ctx) error {
 	if err != nil {
 		return a.showApps(c, http.StatusBadRequest, p, "The form is not valid.")
 	}
-	own, err := a.inOrganization(c, form.Get("organization"))
+	// The person may have lost access to the grant's organization, so it is not entered.
+	err = available("oauth.revokeOnPage", a.deps.Grants)
 	if err == nil {
-		err = available("oauth.revokeOnPage", a.deps.Grants)
-	}
-	if err == nil {
-		err = a.deps.Grants.Revoke(contextOf(c), own, form.Get("grant"))
+		err = a.deps.Grants.Revoke(contextOf(c), p, form.Get("grant"))
 	}
 	if err != nil && !fault.Is(err, fault.NotFound) { // it may have been revoked on another page
 		status, message := page.Problem(c, err)
@@ -209,33 +208,20 @@ func (a *grants) showApps(c *fiber.Ctx, status int, p tenancy.Principal, problem
 	if err := available("oauth.showApps", a.deps.Grants); err != nil {
 		return a.showRefusal(c, err)
 	}
-	all, err := a.deps.Organizations.Organizations(contextOf(c), p)
+	list, err := a.deps.Grants.List(contextOf(c), p)
 	if err != nil {
 		return a.showRefusal(c, err)
 	}
-	for _, o := range all {
-		own, err := a.inOrganization(c, o.ID.String())
-		if fault.Is(err, fault.Forbidden) { // its apps cannot act either
-			continue
-		}
-		if err != nil {
-			return a.showRefusal(c, err)
-		}
-		list, err := a.deps.Grants.List(contextOf(c), own)
-		if err != nil {
-			return a.showRefusal(c, err)
-		}
-		for _, g := range list {
-			view.Apps = append(view.Apps, newAppShown(g, o.Name))
-		}
+	for _, g := range list {
+		view.Apps = append(view.Apps, newAppShown(g))
 	}
 	return a.send(c, a.appsPage, status, view)
 }
 
-func newAppShown(g oidc.Grant, organization string) appShown {
+func newAppShown(g oidc.Grant) appShown {
 	out := appShown{
-		ID: g.ID.String(), OrgID: g.Org.String(), Name: displayName(g.Client), Verified: verifiedHost(g.Client),
-		Organization: organization, Can: "see everything that you can see", Created: g.Created.UTC().Format(page.Time),
+		ID: g.ID.String(), Name: displayName(g.Client), Verified: verifiedHost(g.Client),
+		Organization: g.OrgName, Can: "see everything that you can see", Created: g.Created.UTC().Format(page.Time),
 	}
 	if g.Scopes.Writes() {
 		out.Can = "see, create, change and publish posts"

@@ -16,6 +16,9 @@ type Clients interface {
 	// Find returns the client with the given id. It may have to fetch the client's document. It
 	// returns an oidc.Error with InvalidClient if there is no such client.
 	Find(ctx context.Context, clientID string) (oidc.Client, error)
+	// Refetch is like Find, but always fetches the client's document. For a client without a
+	// document, it equals Find.
+	Refetch(ctx context.Context, clientID string) (oidc.Client, error)
 	// Register stores a client. It returns an oidc.Error with InvalidRedirectURI or
 	// InvalidClientMetadata, or RateLimited if too many clients have registered from the source.
 	Register(ctx context.Context, m oidc.Metadata, from tenancy.Source) (oidc.Registration, error)
@@ -27,14 +30,14 @@ type Grants interface {
 	// the consent's token has been used, and Invalid, which names the field, for limits that are
 	// not valid in the organization.
 	Approve(ctx context.Context, p tenancy.Principal, c oidc.Consent) (code string, err error)
-	// List returns the person's own grants, newest first.
+	// List returns the person's own grants in all organizations, newest first.
 	List(ctx context.Context, p tenancy.Principal) ([]oidc.Grant, error)
 	// ListAll returns all grants of the organization, newest first. Only administrators may call
 	// it.
 	ListAll(ctx context.Context, p tenancy.Principal) ([]oidc.Grant, error)
-	// Revoke ends a grant and all its tokens. People may revoke their own grants, and
-	// administrators may revoke any grant in the organization. It returns NotFound if there is no
-	// such grant.
+	// Revoke ends a grant and all its tokens. People may revoke their own grants in any
+	// organization, and administrators may revoke any grant in theirs. It returns NotFound if there
+	// is no such grant.
 	Revoke(ctx context.Context, p tenancy.Principal, grant string) error
 	// Authenticate returns the principal of an access token, or Unauthenticated. Forbidden means
 	// that the person or the organization has lost access.
