@@ -74,8 +74,8 @@ type CreatePosts struct {
 	Method CreationMethod
 	// IdempotencyKey is empty for a request without one.
 	IdempotencyKey string
-	// ReplayFor is how long a request with the same key gets the stored result. 0 means as long as
-	// the result is stored.
+	// ReplayFor is how long a request with the same key gets the stored result, provided that none
+	// of its posts has been deleted. 0 means as long as the result is stored, even then.
 	ReplayFor time.Duration
 	// RequestHash is the SHA-256 hash of the method, path and body. It distinguishes a repeated
 	// request from a different request with the same key.
