@@ -74,17 +74,17 @@ type CreatePosts struct {
 	Method CreationMethod
 	// IdempotencyKey is empty for a request without one.
 	IdempotencyKey string
-	// ReplayFor is how long a request with the same key gets the stored result. 0 means as long as
-	// the result is stored.
-	ReplayFor time.Duration
+	// ReplayFor is how long a request with the same key gets the stored result, provided that none
+	// of its posts has been deleted. 0 means as long as the result is stored, even then.
+	ReplayFor time.Duration `json:",omitzero"` // like the other omitzero, keeps hashes of older requests
 	// RequestHash is the SHA-256 hash of the method, path and body. It distinguishes a repeated
 	// request from a different request with the same key.
 	RequestHash []byte
 	// NoDuplicates rejects a post if its channel already has a post with the same text that is less
 	// than DuplicateTime away.
-	NoDuplicates bool
+	NoDuplicates bool `json:",omitzero"`
 	// DryRun checks everything but stores nothing.
-	DryRun bool
+	DryRun bool `json:",omitzero"`
 }
 
 // DuplicateTime is the time between two posts that NoDuplicates compares.
@@ -97,7 +97,7 @@ type CreateEntry struct {
 	// Group is the id of an existing group of posts to replace, or empty to create a new post.
 	Group string
 	// Date is the date of this entry, in UTC. The zero time means the date of the command.
-	Date  time.Time
+	Date  time.Time `json:",omitzero"`
 	Parts []CreatePart
 	// Settings is a JSON object, or nil.
 	Settings json.RawMessage

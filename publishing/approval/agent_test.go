@@ -173,6 +173,47 @@ func TestAgent_ApprovalCountsForTheAgentThatAsked(t *testing.T) {
 	}
 }
 
+// The next occurrence must be a draft even if a person deletes the draft that the agent wrote.
+func TestWithdraw_RequestOfAnAgentKeepsTheSeriesHeld(t *testing.T) {
+	t.Parallel()
+	r := newApprovalRig(t)
+	agent := r.agentOf(tenancy.AgentLimits{MustAsk: true})
+	withdraw := func(by tenancy.Principal, a publishing.Approval) {
+		_, err := r.approvals.Withdraw(t.Context(), by, a.ID.String())
+		r.OK(err)
+	}
+	for name, end := range map[string]func(publishing.Approval){
+		"withdrawn by the agent": func(a publishing.Approval) { withdraw(agent, a) },
+		"withdrawn by a person":  func(a publishing.Approval) { withdraw(r.who, a) },
+		"rejected": func(a publishing.Approval) {
+			_, err := r.resolve(a, publishing.ActionReject)
+			r.OK(err)
+		},
+		"expired": func(a publishing.Approval) {
+			r.Tenant(r.who.Org, `update approval set expires_at = now() - interval '1 minute' where id = $1`, a.ID)
+			_, err := r.approvals.SweepApprovals(t.Context())
+			r.OK(err)
+		},
+	} {
+		draft, err := publishtest.CreateAt(t.Context(), r.posts, agent, r.channel, publishing.CreateDraft,
+			time.Now().Add(48*time.Hour), publishing.Repeat{Days: 1})
+		r.OK(err)
+		asked, err := r.approvals.Request(t.Context(), agent, draft.String(), publishing.RequestApproval{})
+		r.OK(err)
+		end(asked)
+		r.OK(r.posts.Delete(t.Context(), r.who, draft.String()))
+		var queued, drafts int
+		r.OK(r.DB.Read(t.Context(), r.who.Org.UUID(), func(b *pgx.Batch) {
+			b.Queue(`select count(id) filter (where state = 'QUEUE'), count(id) filter (where state = 'DRAFT') from post
+				where series_id = (select series_id from post where id = $1) and deleted_at is null`,
+				draft).QueryRow(func(row pgx.Row) error { return row.Scan(&queued, &drafts) })
+		}))
+		if queued != 0 || drafts != 1 {
+			t.Errorf("%s: %d occurrences are queued and %d are drafts, want one draft", name, queued, drafts)
+		}
+	}
+}
+
 func TestAgent_ThatMustAskAsksMembers(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)

@@ -50,6 +50,10 @@ const withdrawn = "The request was withdrawn."
 
 // withdraw ends a request or, if the request was approved, the resulting approval. from is the
 // request's stored status. ended is false if another transaction has changed that status.
+//
+// If an agent made or withdraws the request, the later occurrences of a repeated post still wait
+// for approval. Otherwise, an agent that must ask could withdraw its request, and the next
+// occurrence would be queued without approval.
 func (s *Approvals) withdraw(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, a publishing.Approval, from publishing.ApprovalStatus,
 ) (ended bool, err error) {
@@ -60,8 +64,10 @@ func (s *Approvals) withdraw(
 		}
 		return gone != nil, s.requests.NotifyEnded(ctx, tx, gone, withdrawn)
 	}
-	if err := s.deps.Drafts.FreeSeries(ctx, tx, a.Post); err != nil {
-		return false, err
+	if a.Agent.IsZero() && p.Via != tenancy.ViaAgent { // an agent may have had to ask
+		if err := s.deps.Drafts.FreeSeries(ctx, tx, a.Post); err != nil {
+			return false, err
+		}
 	}
 	return s.requests.end(ctx, tx, a, from, publishing.EventApprovalVoid, tenancy.ActorOf(p), withdrawn)
 }

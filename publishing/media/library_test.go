@@ -130,6 +130,34 @@ func TestUpload_FilesWithTheSameBytesAreStoredOnce(t *testing.T) {
 	}
 }
 
+func TestDelete_RefusesAgentsThatMayNotChangeEveryPost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	media := r.Deps.Media(publishtest.Limits)
+	m := r.Member()
+	for name, c := range map[string]struct {
+		limits  *tenancy.AgentLimits
+		refused bool
+	}{
+		"some channels":  {limits: &tenancy.AgentLimits{Channels: []string{"x"}}, refused: true},
+		"some customers": {limits: &tenancy.AgentLimits{Customers: []string{"x"}}, refused: true},
+		"must ask":       {limits: &tenancy.AgentLimits{MustAsk: true}, refused: true},
+		"posts per day":  {limits: &tenancy.AgentLimits{PostsPerDay: 1}},
+		"no limits":      {},
+	} {
+		x, err := media.Upload(t.Context(), m.Who, "a.png", bytes.NewReader(r.picture(2)))
+		r.OK(err)
+		agent := m.Who
+		agent.Via, agent.Agent = tenancy.ViaAgent, tenancy.Agent{ID: id.New[tenancy.AgentTag](), Write: true, Limits: c.limits}
+		if err := media.Delete(t.Context(), agent, x.ID.String()); fault.Is(err, fault.Forbidden) != c.refused || err != nil && !c.refused {
+			t.Errorf("%s: got %v, want Forbidden to be %t", name, err, c.refused)
+		}
+		if _, err := media.Own(t.Context(), m.Who, x.ID.String()); (err == nil) != c.refused {
+			t.Errorf("%s: reading the file returns %v, want it to be kept: %t", name, err, c.refused)
+		}
+	}
+}
+
 // TestDelete_RaceWithUploadsOfTheSameBytes deletes the only file with certain bytes while files
 // with the same bytes are uploaded.
 func TestDelete_RaceWithUploadsOfTheSameBytes(t *testing.T) {

@@ -59,8 +59,9 @@ const forgetAtOnce = 100
 //
 // Delete returns NotFound if the file does not exist. It returns Conflict while the file belongs to
 // the template of a running series, or to a post that is scheduled, is being sent or has an unknown
-// outcome. If the process crashes after the commit, the file stays deleted, and CollectFiles later
-// finishes the deletion.
+// outcome. It returns Forbidden if the principal is an agent that may not delete files. If the
+// process crashes after the commit, the file stays deleted, and CollectFiles later finishes the
+// deletion.
 //
 // Delete writes no audit entry, because deleting files is routine and posts keep a record of their
 // files.
@@ -69,6 +70,9 @@ func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) 
 	parsed, ok := id.Parse[publishing.MediaTag](medium)
 	if !ok {
 		return noFile(op)
+	}
+	if err := publishing.MayDeleteFiles(op, p); err != nil {
+		return err
 	}
 	ctx = pg.Whole(ctx) // posts on every channel use the library
 	var found []publishing.Medium

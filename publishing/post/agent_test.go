@@ -283,6 +283,28 @@ func TestAllowance_CountsWhatAnAgentQueues(t *testing.T) {
 	r.wantState(draft.Created[0].Post, publishing.StateDraft)
 }
 
+// Later occurrences are not counted, so an agent with a limit could exceed it by repeating posts.
+func TestAllowance_RefusesRepeatedPosts(t *testing.T) {
+	t.Parallel()
+	r := newAgentRig(t, tenancy.AgentLimits{PostsPerDay: 1})
+	for _, kind := range []publishing.CreateType{publishing.CreateNow, publishing.CreateSchedule, publishing.CreateDraft} {
+		cmd := command(kind, entry(r.channel, "again"))
+		cmd.Repeat = publishing.Repeat{Days: 1}
+		_, err := r.posts.Create(t.Context(), r.agent, cmd)
+		if !fault.Is(err, fault.Forbidden) || !strings.Contains(err.Error(), "Omit inter") {
+			t.Errorf("%s: got %v, want Forbidden that names inter", kind, err)
+		}
+	}
+	r.wantStored(0)
+	cmd := command(publishing.CreateSchedule, entry(r.channel, "again"))
+	cmd.Repeat = publishing.Repeat{Days: 1}
+	for name, who := range map[string]tenancy.Principal{"a person": r.who, "no limit": agentOf(r.who, tenancy.AgentLimits{})} {
+		if _, err := r.posts.Create(t.Context(), who, cmd); err != nil {
+			t.Errorf("%s: got %v, want nil", name, err)
+		}
+	}
+}
+
 func TestAllowance_RollsBackWithThePosts(t *testing.T) {
 	t.Parallel()
 	r := newAgentRig(t, tenancy.AgentLimits{PostsPerDay: 1})

@@ -28,7 +28,8 @@ import (
 //   - Conflict, if another request with the same key is still running, if an existing post cannot
 //     be replaced now, or if NoDuplicates is set and a channel already has the same text
 //   - Forbidden, if the principal may not override an approval, or if it is an agent that may not
-//     queue posts, may change only drafts, or has queued as many posts today as it may
+//     queue posts, may not repeat them, may change only drafts, or has queued as many posts today as
+//     it may
 //   - TooLarge, if the checks take longer than a request may take
 //   - Unavailable, if the database cannot be reached
 //
@@ -39,6 +40,11 @@ func (s *Posts) Create(
 ) (publishing.CreateResult, error) {
 	if cmd.Type == publishing.CreateNow || cmd.Type == publishing.CreateSchedule {
 		if err := publishing.MayQueue("publishing.CreatePosts", p); err != nil {
+			return publishing.CreateResult{}, err
+		}
+	}
+	if cmd.Repeat.Days != 0 {
+		if err := publishing.MayRepeat("publishing.CreatePosts", p); err != nil {
 			return publishing.CreateResult{}, err
 		}
 	}

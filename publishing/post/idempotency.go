@@ -37,8 +37,11 @@ func (s *Posts) writeOnce(
 			}
 			continue
 		case poststore.ErrKeyTaken:
-			out, _, err = s.storedAnswer(ctx, p, cmd)
-			return out, nil, err
+			out, found, err := s.storedAnswer(ctx, p, cmd)
+			if err != nil || found {
+				return out, nil, err
+			}
+			continue // its posts have just been deleted, or it has become too old
 		}
 		if cmd.IdempotencyKey != "" {
 			if out, found, _ := s.storedAnswer(ctx, p, cmd); found { // an error counts as not found

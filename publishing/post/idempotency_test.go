@@ -149,3 +149,24 @@ func TestCreate_ResultIsReplayedForALimitedTime(t *testing.T) {
 	}
 	r.wantStored(2)
 }
+
+// With ReplayFor, the result is not returned after one of its posts has been deleted.
+func TestCreate_ResultOfDeletedPostIsNotReplayed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for name, replay := range map[string]time.Duration{"automatic": 10 * time.Minute, "sent": 0} {
+		cmd := keyed(name, "hash", entry(r.channel, "a text"), entry(r.channel, "another text"))
+		cmd.ReplayFor = replay
+		first, err := r.create(cmd)
+		r.OK(err)
+		r.OK(r.posts.Delete(t.Context(), r.who, first.Created[1].Post.String()))
+		second, err := r.create(cmd)
+		if err != nil || second.Replayed != (replay == 0) {
+			t.Errorf("%s: after a post was deleted: got %+v, %v; want new posts: %t", name, second, err, replay > 0)
+		}
+		third, err := r.create(cmd)
+		if err != nil || !third.Replayed || !slices.Equal(third.Created, second.Created) {
+			t.Errorf("%s: after that: got %+v, %v; want the result %+v", name, third, err, second.Created)
+		}
+	}
+}

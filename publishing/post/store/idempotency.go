@@ -14,10 +14,16 @@ import (
 	"crier/tenancy"
 )
 
+// idempotencyDeleted reports whether any post of the stored result i has been deleted.
+const idempotencyDeleted = `exists (
+  select from jsonb_array_elements(i.body) x join post p on p.org_id = i.org_id and p.id = (x ->> 'post')::uuid
+  where p.deleted_at is not null)`
+
 // $2 is the maximum age in seconds; 0 means any age.
 const idempotencyRead = `-- publishing.IdempotencyRead
-select body, request_hash from idempotency
-where key = $1 and ($2::float8 = 0 or created_at > now() - make_interval(secs => $2))`
+select i.body, i.request_hash from idempotency i
+where i.key = $1 and (
+  $2::float8 = 0 or i.created_at > now() - make_interval(secs => $2) and not ` + idempotencyDeleted + `)`
 
 // Remembered is the result stored under an idempotency key.
 type Remembered struct {
@@ -27,8 +33,8 @@ type Remembered struct {
 }
 
 // FindRemembered returns the result stored under an idempotency key. found is false if no result is
-// stored yet. If maxAge is not 0, older results are not found. FindRemembered returns pg.ErrOrgBusy
-// or any Postgres error.
+// stored yet. If maxAge is not 0, FindRemembered also does not find an older result, or one of
+// which any post has been deleted. It returns pg.ErrOrgBusy or any Postgres error.
 func FindRemembered(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key string, requestHash []byte,
 	maxAge time.Duration,
@@ -55,12 +61,12 @@ select pg_try_advisory_xact_lock(hashtextextended($1 || '/' || $2, 0))`
 const idempotencyInsert = `-- publishing.IdempotencyInsert
 insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4) on conflict do nothing`
 
-// idempotencyReplace is like idempotencyInsert, but replaces a result that is older than $5
-// seconds.
+// idempotencyReplace is like idempotencyInsert, but replaces a result that is older than $5 seconds
+// or of which any post has been deleted.
 const idempotencyReplace = `-- publishing.IdempotencyReplace
-insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4)
+insert into idempotency as i (org_id, key, request_hash, body) values ($1, $2, $3, $4)
 on conflict (org_id, key) do update set request_hash = excluded.request_hash, body = excluded.body, created_at = now()
-where idempotency.created_at <= now() - make_interval(secs => $5)`
+where i.created_at <= now() - make_interval(secs => $5) or ` + idempotencyDeleted
 
 var (
 	// ErrKeyBusy means that another transaction is using the key. If that transaction commits, a
@@ -74,7 +80,7 @@ var (
 // Remember locks an idempotency key until the transaction ends, and stores the result under the
 // key. The result becomes visible when the transaction commits. Remember returns ErrKeyBusy if
 // another transaction is using the key, and ErrKeyTaken if a result is already stored under the
-// key. If maxAge is not 0, an older result is replaced.
+// key. If maxAge is not 0, a result that FindRemembered does not find is replaced.
 func Remember(
 	ctx context.Context, tx *db.Tx, key string, requestHash []byte, body json.RawMessage, maxAge time.Duration,
 ) error {
