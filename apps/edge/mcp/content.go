@@ -46,18 +46,19 @@ func settings() *schema {
 // partsOf returns the parts in the form of a command. at is the path of the entry that contains
 // them. It returns a failure for an attachment that is not on this service, because it must be
 // uploaded first.
-func (a postTools) partsOf(at string, sent []part) ([]publishing.CreatePart, error) {
+func (a postTools) partsOf(c *call, at string, sent []part) ([]publishing.CreatePart, error) {
 	out := make([]publishing.CreatePart, 0, len(sent))
 	for i, p := range sent {
 		one := publishing.CreatePart{Content: p.Content, Type: publishing.ContentType(p.Type), Delay: p.Delay}
+		files := argument.Join(at, fmt.Sprintf("postsAndComments.%d.attachments", i))
 		for j, file := range p.Attachments {
-			field := argument.Join(at, fmt.Sprintf("postsAndComments.%d.attachments.%d", i, j))
+			field := fmt.Sprintf("%s.%d", files, j)
 			medium, err := a.mediumOf(field, strings.TrimSpace(file))
 			if err != nil {
 				return nil, err
 			}
-			if j < len(p.AltTexts) {
-				medium.Alt = p.AltTexts[j]
+			if k := c.indices.Index(files, j); k < len(p.AltTexts) {
+				medium.Alt = p.AltTexts[k]
 			}
 			one.Media = append(one.Media, medium)
 		}

@@ -155,7 +155,7 @@ func (a postTools) createCommand(c *call, in createInput) (publishing.CreatePost
 		if err := c.checkDate(at, e); err != nil {
 			return cmd, err
 		}
-		list, err := a.partsOf(at, e.Parts)
+		list, err := a.partsOf(c, at, e.Parts)
 		if err != nil {
 			return cmd, err
 		}

@@ -45,6 +45,8 @@ type call struct {
 	tool *tool
 	p    tenancy.Principal
 	now  time.Time
+	// indices finds the arguments as they were sent.
+	indices argument.Indices
 }
 
 // runner returns a run function for arguments of the type In.
@@ -104,10 +106,11 @@ func (a *API) call(ctx context.Context, c *call, sent json.RawMessage) (*sdk.Cal
 	if route.HasHalfCharacter(string(sent)) {
 		return nil, &failure{Code: argument.CodeInvalid, Message: "The arguments " + route.HalfCharacter + "."}
 	}
-	args, err := argument.Read(c.tool.input, sent)
+	args, indices, err := argument.Read(c.tool.input, sent)
 	if err != nil {
 		return nil, err
 	}
+	c.indices = indices
 	out, err := c.tool.run(ctx, c, args)
 	if err != nil {
 		return nil, err

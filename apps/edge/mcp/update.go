@@ -103,7 +103,7 @@ func (a postTools) edit(
 		Channel: d.Channel.ID.String(), Group: d.Root.Group.String(), Parts: storedParts(d), Settings: values,
 	}
 	if in.Parts != nil {
-		if entry.Parts, err = a.partsOf("", in.Parts); err != nil {
+		if entry.Parts, err = a.partsOf(c, "", in.Parts); err != nil {
 			return out, err
 		}
 	}
