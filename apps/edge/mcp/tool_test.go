@@ -188,8 +188,11 @@ func TestListChannels(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
 	c := s.Thread.Channel
-	s.use(t, "service_list_channels", `{"group":"g1"}`).want(t, `"output":[{"id":"`+c.ID.String()+`","name":"News","platform":"sandbox","display":"news"`,
+	got := s.use(t, "service_list_channels", `{"group":"g1"}`)
+	got.want(t, `"output":[{"id":"`+c.ID.String()+`","name":"News","platform":"sandbox","display":"news"`,
 		`"customer":{"id":"`, `"name":"Acme"}`, `"timezone":"UTC"`, `"localTime":"`, `"now":"`)
+	wantNow(t, asList(got.Structured["output"])[0])
+	wantNow(t, got.Structured)
 	if s.Customer != "g1" {
 		t.Errorf("listed the channels of %q, want g1", s.Customer)
 	}
@@ -324,10 +327,22 @@ func TestTrigger_ConvertsValuesAndNamesInputs(t *testing.T) {
 func TestFindSlot(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
-	s.use(t, "service_find_slot", `{"integrationId":"c1"}`).want(t,
-		`"output":{"date":"2026-01-02T03:04:05.000Z","localDate":"2026-01-02T03:04:05Z","timezone":"UTC","localNow":"`, `"now":"`)
+	got := s.use(t, "service_find_slot", `{"integrationId":"c1"}`)
+	got.want(t, `"output":{"date":"2026-01-02T03:04:05.000Z","localDate":"2026-01-02T03:04:05Z","timezone":"UTC","now":"`, `"localNow":"`)
+	wantNow(t, got.Structured["output"])
+	wantNow(t, got.Structured)
 	s.Fail(fault.New(fault.Conflict, "x", "There are no posting times."))
 	s.use(t, "service_find_slot", `{"integrationId":"c1"}`).wantFailure(t, "conflict", "")
+}
+
+// wantNow fails the test unless an object has the current time in UTC, with milliseconds.
+func wantNow(t *testing.T, object any) {
+	t.Helper()
+	words, _ := object.(map[string]any)["now"].(string)
+	at, err := time.Parse("2006-01-02T15:04:05.000Z", words)
+	if age := time.Since(at); err != nil || age < -time.Minute || age > time.Minute {
+		t.Errorf("got the time %q, want now", words)
+	}
 }
 
 func TestUpload(t *testing.T) {
