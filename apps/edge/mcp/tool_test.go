@@ -434,7 +434,22 @@ func TestStatus_MustAskNamesApproval(t *testing.T) {
 	s.Fail(fault.New(fault.Forbidden, "x", "A person must approve."))
 	s.useAs(t, mustAsk, "service_change_post_status", `{"id":"x","status":"schedule"}`).wantFailure(t, "forbidden", "",
 		`"next":{"tool":"service_request_approval","arguments":{"id":"x"}}`)
-	s.useAs(t, mustAsk, "service_create_post", fmt.Sprintf(
-		`{"socialPost":[{"integrationId":"c1","type":"schedule","date":%q,"postsAndComments":[{"content":"Hi"}]}]}`, ahead(aDay),
-	)).wantFailure(t, "forbidden", "socialPost.0.type", `"allowed":["draft"]`)
+}
+
+func TestCreate_MustAskNamesPostToMakeADraft(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	date := ahead(aDay)
+	draft, schedule, now := entry("c1", "draft", date, ""), entry("c1", "schedule", date, ""), entry("c1", "now", "", "")
+	for posts, field := range map[string]string{
+		schedule: "socialPost.0.type", now: "socialPost.0.type", draft + "," + schedule: "socialPost.1.type",
+		schedule + "," + draft: "socialPost.0.type", "null," + draft + "," + now: "socialPost.2.type",
+	} {
+		s.useAs(t, mustAsk, "service_create_post", `{"socialPost":[`+posts+`]}`).wantFailure(t, "forbidden", field,
+			`"allowed":["draft"]`, "type draft", `"next":{"tool":"service_request_approval"`)
+	}
+	if len(s.Creates) != 0 {
+		t.Errorf("created %+v, want nothing", s.Creates)
+	}
+	s.useAs(t, mustAsk, "service_create_post", `{"socialPost":[`+draft+","+draft+`]}`).want(t)
 }
