@@ -26,6 +26,7 @@ const (
 	toolUpload       = "service_upload_from_url"
 	toolFindSlot     = "service_find_slot"
 	toolAskApproval  = "service_request_approval"
+	toolOverview     = "service_get_overview"
 )
 
 // channelTools are the tools for channels.
