@@ -136,7 +136,7 @@ func (a otherTools) overview() *tool {
 		return s
 	}
 	return &tool{
-		name: "service_get_overview", title: "Get an overview", idempotent: true,
+		name: toolOverview, title: "Get an overview", idempotent: true,
 		description: "Count posts by outcome and channels by state over the last days, and list recent errors. Drafts and " +
 			"scheduled posts after today count too, except in byDay.",
 		input: arguments(properties{

@@ -26,6 +26,7 @@ const (
 	toolUpload       = "service_upload_from_url"
 	toolFindSlot     = "service_find_slot"
 	toolAskApproval  = "service_request_approval"
+	toolOverview     = "service_get_overview"
 )
 
 // channelTools are the tools for channels.
@@ -47,6 +48,7 @@ type channelAnswer struct {
 	Customer      *record.Customer `json:"customer,omitempty"`
 	RefreshNeeded bool             `json:"refreshNeeded"`
 	Timezone      string           `json:"timezone"`
+	Now           string           `json:"now"`
 	LocalTime     string           `json:"localTime"`
 }
 
@@ -54,7 +56,7 @@ func channelOf(c publishing.Channel, now time.Time) channelAnswer {
 	at := momentIn(now, c.Timezone)
 	out := channelAnswer{
 		ID: c.ID.String(), Name: c.Name, Platform: c.Connector, Display: c.Profile, Picture: c.Picture, Disabled: c.Disabled,
-		Type: "social", RefreshNeeded: c.RefreshNeeded, Timezone: at.Zone, LocalTime: at.Local,
+		Type: "social", RefreshNeeded: c.RefreshNeeded, Timezone: at.Zone, Now: at.UTC, LocalTime: at.Local,
 	}
 	if c.Customer != nil {
 		out.Customer = &record.Customer{ID: c.Customer.ID.String(), Name: c.Customer.Name}
@@ -71,7 +73,7 @@ func channelProperties() properties {
 		"disabled": flag("true: publishes nothing."), "type": str("Always social."),
 		"customer":      object("Group of the channel.", properties{"id": str("Group id."), "name": str("Name.")}, "id", "name"),
 		"refreshNeeded": flag("true: nothing is published until a person reconnects the account."),
-		"timezone":      str("Time zone."), "localTime": date("Current time in timezone."),
+		"timezone":      str("Time zone."), "now": date("Current time, UTC."), "localTime": date("Current time in timezone."),
 	}
 }
 

@@ -26,10 +26,10 @@ func parts() *schema {
 	return list("The post, followed by the other parts of its thread or by its comments.", arguments(properties{
 		"content":     content,
 		"contentType": oneOf("Format of content. Detected if absent.", "text", "html"),
-		"attachments": list("Ids or URLs from "+toolUpload+".", str("Id or URL.")).Between(0, publishing.MaxAttachments),
-		"altTexts":    list("Descriptions of the attachments, in the same order.", blankText("Description.")).Between(0, publishing.MaxAttachments),
+		"attachments": list("Ids or URLs from "+toolUpload+".", str("Id or URL of a file.")).Between(0, publishing.MaxAttachments),
+		"altTexts":    list("Descriptions of the attachments, in the same order.", blankText("Description of an attachment.")).Between(0, publishing.MaxAttachments),
 		"delay":       whole("Minutes after the previous part.", 0, publishing.MaxDelay),
-	}).As("A part.")).Between(1, publishing.MaxParts)
+	}).As("A part of the post.")).Between(1, publishing.MaxParts)
 }
 
 func blankText(description string) *schema {
@@ -38,26 +38,30 @@ func blankText(description string) *schema {
 	return s
 }
 
+// settingName describes the key of a setting.
+const settingName = "Name of a setting, such as topic."
+
 // settings returns the schema of a post's settings.
 func settings() *schema {
-	return pairs("Settings of the platform, from " + toolSchema + ".")
+	return pairs("Settings of the platform, from "+toolSchema+".", settingName, "Value that the platform's settings schema allows.")
 }
 
 // partsOf returns the parts in the form of a command. at is the path of the entry that contains
 // them. It returns a failure for an attachment that is not on this service, because it must be
 // uploaded first.
-func (a postTools) partsOf(at string, sent []part) ([]publishing.CreatePart, error) {
+func (a postTools) partsOf(c *call, at string, sent []part) ([]publishing.CreatePart, error) {
 	out := make([]publishing.CreatePart, 0, len(sent))
 	for i, p := range sent {
 		one := publishing.CreatePart{Content: p.Content, Type: publishing.ContentType(p.Type), Delay: p.Delay}
+		files := argument.Join(at, fmt.Sprintf("postsAndComments.%d.attachments", i))
 		for j, file := range p.Attachments {
-			field := argument.Join(at, fmt.Sprintf("postsAndComments.%d.attachments.%d", i, j))
+			field := fmt.Sprintf("%s.%d", files, j)
 			medium, err := a.mediumOf(field, strings.TrimSpace(file))
 			if err != nil {
 				return nil, err
 			}
-			if j < len(p.AltTexts) {
-				medium.Alt = p.AltTexts[j]
+			if k := c.indices.Index(files, j); k < len(p.AltTexts) {
+				medium.Alt = p.AltTexts[k]
 			}
 			one.Media = append(one.Media, medium)
 		}

@@ -100,6 +100,9 @@ func (a postTools) createPost() *tool {
 }
 
 func (a postTools) runCreatePost(ctx context.Context, c *call, in createInput) (answer, error) {
+	if err := c.checkDraftsOnly(in.Posts); err != nil {
+		return answer{}, err
+	}
 	cmd, err := a.createCommand(c, in)
 	if err != nil {
 		return answer{}, err
@@ -109,7 +112,7 @@ func (a postTools) runCreatePost(ctx context.Context, c *call, in createInput) (
 	}
 	made, err := a.deps.Posts.Create(ctx, c.p, cmd)
 	if err != nil {
-		return answer{}, createFailure(c, in, err)
+		return answer{}, createFailure(in, err)
 	}
 	if made.Mismatch {
 		return answer{}, &failure{
@@ -128,6 +131,23 @@ func (a postTools) runCreatePost(ctx context.Context, c *call, in createInput) (
 		out = append(out, one)
 	}
 	return answer{Output: out, Replayed: made.Replayed}, nil
+}
+
+// checkDraftsOnly returns a failure for the first post that is not a draft, if the call's agent may
+// create drafts only. It precedes the check that all posts have the same type, whose failure would
+// suggest a type that is also forbidden.
+func (c *call) checkDraftsOnly(posts []createEntry) error {
+	const draft = string(publishing.CreateDraft)
+	at := slices.IndexFunc(posts, func(e createEntry) bool { return e.Type != draft })
+	if at < 0 || !c.mustAsk() {
+		return nil
+	}
+	return &failure{
+		Code: string(fault.Forbidden), Field: fmt.Sprintf("socialPost.%d.type", at), Allowed: []any{draft},
+		Message: "This app may create drafts only. Send the call again with type draft for every post, then ask for approval of " +
+			"each postId with " + toolAskApproval + ". Nothing was created.",
+		Next: &nextCall{Tool: toolAskApproval, Arguments: map[string]any{}},
+	}
 }
 
 // stateAfter returns the state of a post that was created.
@@ -155,7 +175,7 @@ func (a postTools) createCommand(c *call, in createInput) (publishing.CreatePost
 		if err := c.checkDate(at, e); err != nil {
 			return cmd, err
 		}
-		list, err := a.partsOf(at, e.Parts)
+		list, err := a.partsOf(c, at, e.Parts)
 		if err != nil {
 			return cmd, err
 		}
@@ -247,7 +267,7 @@ func credentialOf(p tenancy.Principal) string {
 func (a postTools) dryRun(ctx context.Context, c *call, in createInput, cmd publishing.CreatePosts) (answer, error) {
 	results, err := a.deps.Posts.Check(ctx, c.p, cmd)
 	if err != nil {
-		return answer{}, createFailure(c, in, err)
+		return answer{}, createFailure(in, err)
 	}
 	valid := true
 	for _, r := range results {
@@ -255,7 +275,7 @@ func (a postTools) dryRun(ctx context.Context, c *call, in createInput, cmd publ
 	}
 	if valid || cmd.Type == publishing.CreateDraft {
 		if _, err := a.deps.Posts.Create(ctx, c.p, cmd); err != nil {
-			return answer{}, createFailure(c, in, err)
+			return answer{}, createFailure(in, err)
 		}
 	}
 	out := make([]createdAnswer, 0, len(results))
@@ -273,7 +293,7 @@ func (a postTools) dryRun(ctx context.Context, c *call, in createInput, cmd publ
 
 // createFailure returns the failure for an error of Create, with the argument to change. Other
 // errors are returned unchanged.
-func createFailure(c *call, in createInput, err error) error {
+func createFailure(in createInput, err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) {
 		return err
@@ -285,11 +305,6 @@ func createFailure(c *call, in createInput, err error) error {
 			Code: string(fault.Conflict), Field: "allowDuplicate", Allowed: []any{true},
 			Message: "A channel already has a post with the same text within a day, or this call contains the text twice. Look for " +
 				"it with " + toolListPosts + ". Send allowDuplicate: true to create the post anyway.",
-		}
-	case f.Kind == fault.Forbidden && c.mustAsk() && in.Posts[0].Type != string(publishing.CreateDraft):
-		return &failure{
-			Code: string(fault.Forbidden), Field: "socialPost.0.type", Allowed: []any{string(publishing.CreateDraft)},
-			Message: "This app may create drafts only. Create a draft, then request approval with " + toolAskApproval + ".",
 		}
 	case at < 0:
 		return err

@@ -116,19 +116,28 @@ func lint(t *testing.T, at string, schema map[string]any, closed bool) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		of, path := members[name].(map[string]any), at+"."+name
-		if words, _ := of["description"].(string); len(words) < 3 || !strings.HasSuffix(words, ".") {
-			t.Errorf("%s has the description %q, want a sentence", path, words)
-		}
+		lintDescription(t, path, of, closed)
 		lint(t, path, of, closed)
 	}
 	if items, ok := schema["items"].(map[string]any); ok {
-		if items["description"] == nil {
-			t.Errorf("%s: its elements have no description", at)
-		}
+		lintDescription(t, at+"[]", items, closed)
 		lint(t, at+"[]", items, closed)
 	}
 	if schema["type"] == "array" && schema["items"] == nil {
 		t.Errorf("%s says nothing about its elements", at)
+	}
+}
+
+// lintDescription checks the description of a property or an element. A word says enough about a
+// member of an answer, but not about an argument.
+func lintDescription(t *testing.T, at string, schema map[string]any, argument bool) {
+	t.Helper()
+	least := len("URL.")
+	if argument {
+		least = len("Post name.")
+	}
+	if words, _ := schema["description"].(string); len(words) < least || !strings.HasSuffix(words, ".") {
+		t.Errorf("%s has the description %q, want a sentence", at, words)
 	}
 }
 

@@ -51,7 +51,7 @@ func internalFailure() *failure {
 func (a *API) failureOf(ctx context.Context, c *call, err error) *failure {
 	var known *failure
 	if errors.As(err, &known) {
-		return known
+		return c.asSent(known)
 	}
 	kind := fault.KindOf(err)
 	if ctx.Err() != nil && kind != fault.Invalid && kind != fault.NotFound {
@@ -77,9 +77,9 @@ func (a *API) failureOf(ctx context.Context, c *call, err error) *failure {
 	case len(f.Items) > 0:
 		out.Message = listed(f.Items, func(x fault.Item) string { return x.Message })
 	case len(f.Fields) > 0:
-		out.Field = c.tool.argumentOf(f.Fields[0].Name)
+		out.Field = c.argumentOf(f.Fields[0].Name)
 		out.Message = listed(f.Fields, func(x fault.Field) string {
-			return c.tool.argumentOf(x.Name) + " " + strings.TrimSuffix(x.Message, ".") + "."
+			return c.argumentOf(x.Name) + " " + strings.TrimSuffix(x.Message, ".") + "."
 		})
 	}
 	if f.More > 0 {
@@ -91,6 +91,19 @@ func (a *API) failureOf(ctx context.Context, c *call, err error) *failure {
 	}
 	return out
 }
+
+// asSent returns a failure whose field and message have the indices of the arguments as they were
+// sent.
+func (c *call) asSent(f *failure) *failure {
+	out := *f
+	if out.Field = c.indices.Sent(f.Field); out.Field != f.Field {
+		out.Message = strings.ReplaceAll(f.Message, f.Field, out.Field)
+	}
+	return &out
+}
+
+// argumentOf returns the argument for a field of a use case's command, as it was sent.
+func (c *call) argumentOf(field string) string { return c.indices.Sent(c.tool.argumentOf(field)) }
 
 // hint is an error together with a way to correct it: the argument to change, or a call.
 type hint struct {

@@ -12,6 +12,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"crier/platform/clock"
+	"crier/platform/limit"
+	"crier/tenancy"
 )
 
 // Path is the path of the endpoint.
@@ -65,7 +67,10 @@ type API struct {
 func New(d Deps) *API {
 	a := &API{deps: d, byName: map[string]*tool{}}
 	a.tools = slices.Concat(channelTools{deps: d}.all(), postTools{deps: d}.all(), otherTools{deps: d}.all())
+	lists, fetches := limit.New[tenancy.OrgID](maxLists), limit.New[tenancy.OrgID](maxFetches)
+	limits := map[string]*orgLimit{toolListPosts: lists, toolOverview: lists, toolUpload: fetches}
 	for _, t := range a.tools {
+		t.limit = limits[t.name]
 		a.byName[t.name] = t
 		if t.olderName != "" {
 			a.byName[t.olderName] = t

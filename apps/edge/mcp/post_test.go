@@ -100,6 +100,31 @@ func TestCreate_ForeignAttachmentNamesUpload(t *testing.T) {
 	}
 }
 
+func TestCreate_NullsOfListsAreDropped(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	s.use(t, "service_create_post", `{"socialPost":[null]}`).wantFailure(t, "invalid_argument", "socialPost", "must have 1 to")
+	s.use(t, "service_create_post", `{"socialPost":[null,`+entry("c1", "schedule", "2020-01-01T00:00:00Z", "")+`]}`).
+		wantFailure(t, "invalid_argument", "socialPost.1.date", `"errors":"socialPost.1.date must be in the future.`)
+	post := func(parts string) string {
+		return `{"socialPost":[null,{"integrationId":"c1","type":"now","settings":[null,{"key":"a","value":1},null],"postsAndComments":` + parts + `}]}`
+	}
+	s.use(t, "service_create_post", post(`[null]`)).wantFailure(t, "invalid_argument", "socialPost.1.postsAndComments")
+	s.use(t, "service_create_post", post(`[null,{"content":"a","attachments":[null,"https://example.com/cat.png"]}]`)).
+		wantFailure(t, "invalid_argument", "socialPost.1.postsAndComments.1.attachments.1", "socialPost.1.postsAndComments.1.attachments.1 is not a file")
+	s.use(t, "service_create_post", post(`[null,{"content":"a","attachments":[null,"m1","m2"],"altTexts":["none",null,"two"]}]`)).want(t)
+	made := s.Creates[len(s.Creates)-1].Entries
+	if len(made) != 1 || len(made[0].Parts) != 1 || string(made[0].Settings) != `{"a":1}` {
+		t.Fatalf("created %+v, want one post with one part and the setting", made)
+	}
+	if media := made[0].Parts[0].Media; len(media) != 2 || media[0].ID != "m1" || media[0].Alt != "" || media[1].Alt != "two" {
+		t.Errorf("attached %+v, want two files with the descriptions in their places", media)
+	}
+	s.Fail(&fault.Error{Kind: fault.Invalid, Message: "m", Fields: []fault.Field{{Name: "entries.0.parts.0.delay", Message: "is too long"}}})
+	s.use(t, "service_create_post", post(`[null,{"content":"a"}]`)).
+		wantFailure(t, "invalid", "socialPost.1.postsAndComments.1.delay", "socialPost.1.postsAndComments.1.delay is too long")
+}
+
 func TestCreate_FaultsOfChannelsNameTheArgument(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)

@@ -57,7 +57,9 @@ func channelID() *schema {
 }
 
 // postID returns the schema of the argument that names a post.
-func postID() *schema { return str("Post id.").From(toolListPosts) }
+func postID() *schema {
+	return str("Post id, from " + toolListPosts + " or " + toolCreatePost + ".").From(toolListPosts)
+}
 
 // cursor returns the schema of the argument that requests the next page.
 func cursor() *schema { return str("nextCursor of the previous result, to continue the list.") }

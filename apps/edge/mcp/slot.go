@@ -1,10 +1,6 @@
 package mcp
 
-import (
-	"context"
-
-	"crier/apps/edge/record"
-)
+import "context"
 
 type slotInput struct {
 	Channel string `json:"integrationId"`
@@ -15,6 +11,7 @@ type slotAnswer struct {
 	Date      string `json:"date"`
 	LocalDate string `json:"localDate"`
 	Timezone  string `json:"timezone"`
+	Now       string `json:"now"`
 	LocalNow  string `json:"localNow"`
 }
 
@@ -26,8 +23,9 @@ func (a otherTools) findSlot() *tool {
 		input: arguments(properties{"integrationId": channelID()}, "integrationId"),
 		output: answers(object("The time.", properties{
 			"date": date("UTC. Send it as the date of a post."), "localDate": date("The same time in timezone."),
-			"timezone": str("Time zone of the channel."), "localNow": date("Current time in timezone."),
-		}, "date", "localDate", "timezone"), properties{"now": date("Current time, UTC.")}),
+			"timezone": str("Time zone of the channel."), "now": date("Current time, UTC."),
+			"localNow": date("Current time in timezone."),
+		}, "date", "localDate", "timezone", "now"), properties{"now": date("Current time, UTC.")}),
 		run: runner(a.runFindSlot),
 	}
 }
@@ -43,7 +41,7 @@ func (a otherTools) runFindSlot(ctx context.Context, c *call, in slotInput) (ans
 	}
 	found, now := momentIn(at, plan.Timezone), momentIn(c.now, plan.Timezone)
 	return answer{
-		Output: slotAnswer{Date: found.UTC, LocalDate: found.Local, Timezone: found.Zone, LocalNow: now.Local},
-		Now:    record.FormatTime(c.now),
+		Output: slotAnswer{Date: found.UTC, LocalDate: found.Local, Timezone: found.Zone, Now: now.UTC, LocalNow: now.Local},
+		Now:    now.UTC,
 	}, nil
 }

@@ -21,7 +21,7 @@ func (a postTools) changeStatus() *tool {
 		description: "draft takes a post out of the queue. schedule queues it for its date; a post whose date has passed is " +
 			"published at once, so set a new date with service_update_post_settings first.",
 		input: arguments(properties{
-			"id": postID(), "status": oneOf("New status.", "draft", "schedule"),
+			"id": postID(), "status": oneOf("New status of the post.", "draft", "schedule"),
 		}, "id", "status"),
 		output: answers(object("The post.", properties{
 			"id": str("Post id."), "state": oneOf("State.", "DRAFT", "QUEUE"),
@@ -57,7 +57,7 @@ func (a postTools) deletePost() *tool {
 		description: "Delete a post or draft with all posts of its group. A published post stays on its platform. For a " +
 			"repeated post, this skips one occurrence. To keep a post but not publish it, make it a draft instead.",
 		input: arguments(properties{
-			"id": postID(), "confirm": {Type: argument.TypeBoolean, Description: "Must be true.", Enum: []any{true}},
+			"id": postID(), "confirm": {Type: argument.TypeBoolean, Description: "Must be true, as a safeguard.", Enum: []any{true}},
 		}, "id", "confirm"),
 		output: answers(object("The post.", properties{"id": str("Post id.")}, "id"), nil),
 		run:    runner(a.runDeletePost),

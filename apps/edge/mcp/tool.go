@@ -29,7 +29,10 @@ type tool struct {
 	// idempotent is set if a second call with the same arguments changes nothing further.
 	idempotent bool
 	// open is set if the tool calls another server, such as a platform.
-	open   bool
+	open bool
+	// limit limits how many of an organization's calls run concurrently. It is nil if there is no
+	// limit other than that on all calls.
+	limit  *orgLimit
 	input  *schema
 	output *schema
 	// run calls the use case. args holds the arguments in the form that input describes. An error
@@ -45,6 +48,8 @@ type call struct {
 	tool *tool
 	p    tenancy.Principal
 	now  time.Time
+	// indices finds the arguments as they were sent.
+	indices argument.Indices
 }
 
 // runner returns a run function for arguments of the type In.
@@ -104,10 +109,16 @@ func (a *API) call(ctx context.Context, c *call, sent json.RawMessage) (*sdk.Cal
 	if route.HasHalfCharacter(string(sent)) {
 		return nil, &failure{Code: argument.CodeInvalid, Message: "The arguments " + route.HalfCharacter + "."}
 	}
-	args, err := argument.Read(c.tool.input, sent)
+	args, indices, err := argument.Read(c.tool.input, sent)
 	if err != nil {
 		return nil, err
 	}
+	c.indices = indices
+	leave, err := c.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	out, err := c.tool.run(ctx, c, args)
 	if err != nil {
 		return nil, err

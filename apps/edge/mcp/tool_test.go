@@ -188,8 +188,11 @@ func TestListChannels(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
 	c := s.Thread.Channel
-	s.use(t, "service_list_channels", `{"group":"g1"}`).want(t, `"output":[{"id":"`+c.ID.String()+`","name":"News","platform":"sandbox","display":"news"`,
+	got := s.use(t, "service_list_channels", `{"group":"g1"}`)
+	got.want(t, `"output":[{"id":"`+c.ID.String()+`","name":"News","platform":"sandbox","display":"news"`,
 		`"customer":{"id":"`, `"name":"Acme"}`, `"timezone":"UTC"`, `"localTime":"`, `"now":"`)
+	wantNow(t, asList(got.Structured["output"])[0])
+	wantNow(t, got.Structured)
 	if s.Customer != "g1" {
 		t.Errorf("listed the channels of %q, want g1", s.Customer)
 	}
@@ -324,10 +327,22 @@ func TestTrigger_ConvertsValuesAndNamesInputs(t *testing.T) {
 func TestFindSlot(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
-	s.use(t, "service_find_slot", `{"integrationId":"c1"}`).want(t,
-		`"output":{"date":"2026-01-02T03:04:05.000Z","localDate":"2026-01-02T03:04:05Z","timezone":"UTC","localNow":"`, `"now":"`)
+	got := s.use(t, "service_find_slot", `{"integrationId":"c1"}`)
+	got.want(t, `"output":{"date":"2026-01-02T03:04:05.000Z","localDate":"2026-01-02T03:04:05Z","timezone":"UTC","now":"`, `"localNow":"`)
+	wantNow(t, got.Structured["output"])
+	wantNow(t, got.Structured)
 	s.Fail(fault.New(fault.Conflict, "x", "There are no posting times."))
 	s.use(t, "service_find_slot", `{"integrationId":"c1"}`).wantFailure(t, "conflict", "")
+}
+
+// wantNow fails the test unless an object has the current time in UTC, with milliseconds.
+func wantNow(t *testing.T, object any) {
+	t.Helper()
+	words, _ := object.(map[string]any)["now"].(string)
+	at, err := time.Parse("2006-01-02T15:04:05.000Z", words)
+	if age := time.Since(at); err != nil || age < -time.Minute || age > time.Minute {
+		t.Errorf("got the time %q, want now", words)
+	}
 }
 
 func TestUpload(t *testing.T) {
@@ -419,7 +434,22 @@ func TestStatus_MustAskNamesApproval(t *testing.T) {
 	s.Fail(fault.New(fault.Forbidden, "x", "A person must approve."))
 	s.useAs(t, mustAsk, "service_change_post_status", `{"id":"x","status":"schedule"}`).wantFailure(t, "forbidden", "",
 		`"next":{"tool":"service_request_approval","arguments":{"id":"x"}}`)
-	s.useAs(t, mustAsk, "service_create_post", fmt.Sprintf(
-		`{"socialPost":[{"integrationId":"c1","type":"schedule","date":%q,"postsAndComments":[{"content":"Hi"}]}]}`, ahead(aDay),
-	)).wantFailure(t, "forbidden", "socialPost.0.type", `"allowed":["draft"]`)
+}
+
+func TestCreate_MustAskNamesPostToMakeADraft(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	date := ahead(aDay)
+	draft, schedule, now := entry("c1", "draft", date, ""), entry("c1", "schedule", date, ""), entry("c1", "now", "", "")
+	for posts, field := range map[string]string{
+		schedule: "socialPost.0.type", now: "socialPost.0.type", draft + "," + schedule: "socialPost.1.type",
+		schedule + "," + draft: "socialPost.0.type", "null," + draft + "," + now: "socialPost.2.type",
+	} {
+		s.useAs(t, mustAsk, "service_create_post", `{"socialPost":[`+posts+`]}`).wantFailure(t, "forbidden", field,
+			`"allowed":["draft"]`, "type draft", `"next":{"tool":"service_request_approval"`)
+	}
+	if len(s.Creates) != 0 {
+		t.Errorf("created %+v, want nothing", s.Creates)
+	}
+	s.useAs(t, mustAsk, "service_create_post", `{"socialPost":[`+draft+","+draft+`]}`).want(t)
 }

@@ -19,10 +19,10 @@ type pair struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// pairs returns the schema of a list of keys and values.
-func pairs(description string) *schema {
+// pairs returns the schema of a list of keys and values. key and value describe their members.
+func pairs(description, key, value string) *schema {
 	s := list(description, arguments(properties{
-		"key": str("Key."), "value": anything("Value."),
+		"key": str(key), "value": anything(value),
 	}, "key", "value").As("A key with its value.")).Between(0, maxPairs)
 	s.Pairs = true
 	return s
@@ -46,7 +46,7 @@ func (a channelTools) triggerTool() *tool {
 		input: arguments(properties{
 			"integrationId": channelID(),
 			"methodName":    str("Name of the tool, from service_get_channel_schema.").From(toolSchema),
-			"dataSchema":    pairs("Inputs of the tool."),
+			"dataSchema":    pairs("Inputs of the tool.", "Key of an input, from dataSchema of the tool.", "Value, of the input's type."),
 			"cursor":        cursor(),
 		}, "integrationId", "methodName"),
 		output: answers(anything("The platform's response, in the tool's own format."), properties{"nextCursor": nextCursor()}),

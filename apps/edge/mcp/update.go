@@ -33,7 +33,7 @@ func (a postTools) updatePost() *tool {
 			"unchanged. postsAndComments replaces all parts. An approved post becomes a draft again when its texts or settings " +
 			"change; the answer then has state DRAFT.",
 		input: arguments(properties{
-			"id": postID(), "settings": pairs("Settings to change. A null value removes a setting."),
+			"id": postID(), "settings": pairs("Settings to change.", settingName, "New value. null removes the setting."),
 			"date": date("New date, with an offset. Must be in the future."), "postsAndComments": parts(),
 		}, "id"),
 		output: answers(object("The post.", withMoment(properties{
@@ -103,7 +103,7 @@ func (a postTools) edit(
 		Channel: d.Channel.ID.String(), Group: d.Root.Group.String(), Parts: storedParts(d), Settings: values,
 	}
 	if in.Parts != nil {
-		if entry.Parts, err = a.partsOf("", in.Parts); err != nil {
+		if entry.Parts, err = a.partsOf(c, "", in.Parts); err != nil {
 			return out, err
 		}
 	}

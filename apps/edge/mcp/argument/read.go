@@ -19,34 +19,66 @@ import (
 // that it describes. It also accepts what models often send instead: null for an absent argument, a
 // string for a number or a flag, JSON in a string, and a single value for a list of one.
 //
+// Null elements of lists are dropped. The indices tell where the other elements stood.
+//
 // It returns a failure that lists all invalid arguments. If any are unknown, the failure lists the
 // allowed ones.
-func Read(s *Schema, sent json.RawMessage) (json.RawMessage, error) {
+func Read(s *Schema, sent json.RawMessage) (json.RawMessage, Indices, error) {
 	var value any = map[string]any{}
 	if len(bytes.TrimSpace(sent)) > 0 {
 		d := json.NewDecoder(bytes.NewReader(sent))
 		d.UseNumber()
 		if err := d.Decode(&value); err != nil {
-			return nil, &Failure{Code: CodeInvalid, Message: "The arguments must be a JSON object."}
+			return nil, nil, &Failure{Code: CodeInvalid, Message: "The arguments must be a JSON object."}
 		}
 	}
 	if value == nil {
 		value = map[string]any{}
 	}
-	r := &reader{}
+	r := &reader{indices: Indices{}}
 	value = r.read(s, "", value)
 	if err := r.err(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	out, err := json.Marshal(value)
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, "argument.Read", "", err)
+		return nil, nil, fault.Wrap(fault.Internal, "argument.Read", "", err)
 	}
-	return out, nil
+	return out, r.indices, nil
+}
+
+// Indices maps the path of a list from which Read dropped elements to the indices of the remaining
+// elements in the list that was sent.
+type Indices map[string][]int
+
+// Sent returns the path that an argument had when it was sent. Example: if Read dropped the first of
+// two posts, Sent("socialPost.0.date") is socialPost.1.date.
+func (x Indices) Sent(path string) string {
+	out := ""
+	for segment := range strings.SplitSeq(path, ".") {
+		i, err := strconv.Atoi(segment)
+		if sent := x[out]; err == nil && i >= 0 && i < len(sent) {
+			segment = strconv.Itoa(sent[i])
+		}
+		out = Join(out, segment)
+	}
+	return out
+}
+
+// Index returns the index that an element of a list had when it was sent. list is the path of the
+// list.
+func (x Indices) Index(list string, i int) int {
+	if sent := x[x.Sent(list)]; i < len(sent) {
+		return sent[i]
+	}
+	return i
 }
 
 // reader collects the faults in the arguments of a call.
-type reader struct{ failures []*Failure }
+type reader struct {
+	failures []*Failure
+	indices  Indices
+}
 
 func (r *reader) add(f Failure) {
 	if len(r.failures) < fault.MaxListed {
@@ -173,18 +205,32 @@ func isAbsent(s *Schema, value any) bool {
 }
 
 func (r *reader) readList(s *Schema, at string, elements []any) any {
-	if len(elements) < s.MinItems || s.MaxItems > 0 && len(elements) > s.MaxItems {
+	if s.Items.Blank { // the list is parallel to another one, so its nulls must keep their places
+		for i, element := range elements {
+			if element == nil {
+				elements[i] = ""
+			}
+		}
+	}
+	var kept []int
+	for i, element := range elements {
+		if element != nil {
+			kept = append(kept, i)
+		}
+	}
+	if len(kept) < s.MinItems || s.MaxItems > 0 && len(kept) > s.MaxItems {
 		r.add(Failure{
 			Code: CodeInvalid, Field: at,
 			Message: fmt.Sprintf("%s must have %d to %d elements.", at, s.MinItems, s.MaxItems),
 		})
 		return []any{}
 	}
-	out := make([]any, 0, len(elements))
-	for i, element := range elements {
-		if element != nil {
-			out = append(out, r.read(s.Items, Join(at, strconv.Itoa(i)), element))
-		}
+	out := make([]any, 0, len(kept))
+	for _, i := range kept {
+		out = append(out, r.read(s.Items, Join(at, strconv.Itoa(i)), elements[i]))
+	}
+	if len(kept) < len(elements) {
+		r.indices[at] = kept
 	}
 	return out
 }

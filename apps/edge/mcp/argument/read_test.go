@@ -16,7 +16,8 @@ func example() *Schema {
 		"on":    {Type: TypeBoolean},
 		"at":    {Type: TypeString, Format: FormatDate},
 		"any":   {},
-		"list":  {Type: TypeArray, Items: &Schema{Type: TypeString}, MaxItems: 2},
+		"list":  {Type: TypeArray, Items: &Schema{Type: TypeString}, MinItems: 1, MaxItems: 2},
+		"alt":   {Type: TypeArray, Items: &Schema{Type: TypeString, Blank: true}},
 		"pairs": {Type: TypeArray, Pairs: true, Items: &Schema{Type: TypeObject, Properties: map[string]*Schema{"key": {Type: TypeString}, "value": {}}}},
 	}}
 }
@@ -28,12 +29,13 @@ func TestRead_TakesWhatModelsSend(t *testing.T) {
 		`{"count":"7"}`: `{"count":7}`, `{"count":7.0}`: `{"count":7}`, `{"on":"false"}`: `{"on":false}`,
 		`{"at":"2026-01-02T03:04:05+01:00"}`: `{"at":"2026-01-02T02:04:05Z"}`, `{"text":5}`: `{"text":"5"}`,
 		`{"list":"x"}`: `{"list":["x"]}`, `{"list":"[\"x\",\"y\"]"}`: `{"list":["x","y"]}`, `{"list":["x",null]}`: `{"list":["x"]}`,
+		`{"list":[null,"x",null,"y"]}`: `{"list":["x","y"]}`, `{"alt":[null,"x"]}`: `{"alt":["","x"]}`, `{"pairs":[null]}`: `{"pairs":[]}`,
 		`{"pairs":{"a":1,"b":null}}`:            `{"pairs":[{"key":"a","value":1},{"key":"b","value":null}]}`,
 		`{"pairs":{"key":"a","value":{"x":1}}}`: `{"pairs":[{"key":"a","value":{"x":1}}]}`,
 		`{"pairs":"{\"a\":1e400}"}`:             `{"pairs":[{"key":"a","value":1e400}]}`,
 		`{"any":[1,"2",null]}`:                  `{"any":[1,"2",null]}`,
 	} {
-		got, err := Read(example(), json.RawMessage(sent))
+		got, _, err := Read(example(), json.RawMessage(sent))
 		if err != nil || string(got) != want {
 			t.Errorf("%s: got %s and %v, want %s", sent, got, err, want)
 		}
@@ -55,15 +57,33 @@ func TestRead_NamesWhatIsWrong(t *testing.T) {
 		`{"at":"2026-01-02"}`:      {CodeInvalid, "at"},
 		`{"list":["a","b","c"]}`:   {CodeInvalid, "list"},
 		`{"list":[["a"]]}`:         {CodeInvalid, "list.0"},
+		`{"list":[null]}`:          {CodeInvalid, "list"},
+		`{"list":[null,["a"]]}`:    {CodeInvalid, "list.1"},
+		`{"pairs":[null,{"k":1}]}`: {CodeUnknown, "pairs.1.k"},
 		`{"pairs":[{"k":1}]}`:      {CodeUnknown, "pairs.0.k"},
 		`{"text":"a\u0000"}`:       {CodeInvalid, "text"},
 		`{"name":"c","count":0}`:   {CodeInvalid, "count"},
 		`{"name":"a","NAME":null}`: {CodeUnknown, "NAME"},
 	} {
-		_, err := Read(example(), json.RawMessage(sent))
+		_, _, err := Read(example(), json.RawMessage(sent))
 		var f *Failure
 		if !errors.As(err, &f) || f.Code != want.code || f.Field != want.field || f.Message == "" {
 			t.Errorf("%s: got %v, want %+v", sent, err, want)
+		}
+	}
+}
+
+func TestIndices_FindWhatWasSent(t *testing.T) {
+	t.Parallel()
+	_, indices, err := Read(example(), json.RawMessage(`{"list":["x",null,"y"],"pairs":[null,{"key":"a","value":null}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"list.0": "list.0", "list.1": "list.2", "list.2": "list.2", "list": "list", "pairs.0.key": "pairs.1.key", "name": "name", "": "",
+	} {
+		if got := indices.Sent(path); got != want {
+			t.Errorf("%q: got %q, want %q", path, got, want)
 		}
 	}
 }
@@ -73,7 +93,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"name":"a","count":"7","pairs":{"a":1},"at":"2026-01-02T03:04:05Z"}`)
 	f.Add(`{"list":"[","pairs":"{\"key\":1}","any":{"a":[1e5]}}`)
 	f.Fuzz(func(t *testing.T, sent string) {
-		got, err := Read(example(), json.RawMessage(sent))
+		got, _, err := Read(example(), json.RawMessage(sent))
 		var known *Failure
 		if err != nil && !errors.As(err, &known) || err == nil && !json.Valid(got) {
 			t.Errorf("%q: got %s and %v", sent, got, err)
