@@ -44,8 +44,8 @@ func MayContinue(op string, p tenancy.Principal) error {
 		"may not do. Leave it to a person, or delete all of its posts with DELETE /posts/group/{group}.")
 }
 
-// MayRepeat returns Forbidden if the principal may not repeat posts: an agent whose posts per day are
-// limited may not, because later occurrences are not counted.
+// MayRepeat returns Forbidden if the principal may not repeat posts: an agent whose posts per day
+// are limited may not, because later occurrences are not counted.
 func MayRepeat(op string, p tenancy.Principal) error {
 	if p.Via != tenancy.ViaAgent || p.Agent.Limits == nil || p.Agent.Limits.PostsPerDay == 0 {
 		return nil

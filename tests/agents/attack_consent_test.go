@@ -249,8 +249,8 @@ func TestAttack_MetadataDocument(t *testing.T) {
 	})
 }
 
-// TestAttack_DocumentFlood checks that a visitor who makes the service fetch many documents does not
-// keep others from connecting.
+// TestAttack_DocumentFlood checks that a visitor who makes the service fetch many documents does
+// not keep others from connecting.
 func TestAttack_DocumentFlood(t *testing.T) {
 	t.Parallel()
 	const redirect = "https://client.example/callback"

@@ -51,8 +51,8 @@ func Read(s *Schema, sent json.RawMessage) (json.RawMessage, Indices, error) {
 // elements in the list that was sent.
 type Indices map[string][]int
 
-// Sent returns the path that an argument had when it was sent. Example: if Read dropped the first of
-// two posts, Sent("socialPost.0.date") is socialPost.1.date.
+// Sent returns the path that an argument had when it was sent. Example: if Read dropped the first
+// of two posts, Sent("socialPost.0.date") is socialPost.1.date.
 func (x Indices) Sent(path string) string {
 	out := ""
 	for segment := range strings.SplitSeq(path, ".") {
