@@ -28,8 +28,8 @@ import (
 //   - Conflict, if another request with the same key is still running, if an existing post cannot
 //     be replaced now, or if NoDuplicates is set and a channel already has the same text
 //   - Forbidden, if the principal may not override an approval, or if it is an agent that may not
-//     queue posts, may not repeat them, may change only drafts, or has queued as many posts today as
-//     it may
+//     queue posts, may not repeat them, may change only drafts, or has queued as many posts today
+//     as it may
 //   - TooLarge, if the checks take longer than a request may take
 //   - Unavailable, if the database cannot be reached
 //
