@@ -184,7 +184,7 @@ func TestConfirm_AgentNeedsItsGrant(t *testing.T) {
 		return r.accounts.DB.InOrgAs(t.Context(), "test", p, func(*tenancydb.OrgTx) error { return nil })
 	}
 	must(t, confirm())
-	r.exec(`update oauth_grant set ends_at = now() - interval '1 second'`)
+	r.exec(`update oauth_grant set ends_at = now() - interval '1 hour'`)
 	if err := confirm(); !fault.Is(err, fault.Unauthenticated) {
 		t.Errorf("after the end of the grant: %v, want Unauthenticated", err)
 	}
