@@ -24,6 +24,7 @@ func twiceCases() map[string]prepare {
 	all := map[string]prepare{}
 	for _, some := range []map[string]prepare{
 		postCases(), contentCases(), webhookCases(), channelCases(), signInCases(), factorCases(), personCases(), organizationCases(),
+		agentCases(),
 	} {
 		for name, c := range some {
 			for route := range strings.SplitSeq(name, " | ") {
