@@ -168,11 +168,11 @@ func (a *apps) rotateAppSecret(ctx context.Context, in *rotateAppInput) (out *ap
 		proof = *in.Body
 	}
 	err = a.proven(ctx, proof, func(ctx context.Context, p tenancy.Principal) error {
-		app, err := a.deps.Apps.App(ctx, p)
+		secret, err := a.deps.Apps.RotateAppSecret(ctx, p)
 		if err != nil {
 			return err
 		}
-		secret, err := a.deps.Apps.RotateAppSecret(ctx, p)
+		app, err := a.deps.Apps.App(ctx, p)
 		out = &appSecretOutput{Body: AppSecretResponse{ClientID: app.ClientID, Secret: secret}}
 		return err
 	})
