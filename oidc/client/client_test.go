@@ -85,7 +85,7 @@ func TestRegister_SamePublicMetadataIsOneClient(t *testing.T) {
 		!slices.Equal(second.RedirectURIs, m.RedirectURIs) || second.IssuedAt.IsZero() {
 		t.Errorf("got %+v and %+v, want one client", first, second)
 	}
-	found, err := r.Find(t.Context(), first.ClientID)
+	found, err := r.Find(t.Context(), first.ClientID, here)
 	if err != nil || found.Name != "Agent" || !found.Public() || !found.MatchRedirect("http://localhost:3/cb") || found.Kind != oidc.ClientRegistered {
 		t.Errorf("got %+v, %v", found, err)
 	}
@@ -165,7 +165,7 @@ func TestPrune(t *testing.T) {
 	register("forgotten")
 	repeated, approved := register("repeated"), register("approved")
 	must(t, r.approve(t, approved.ID))
-	document, err := r.Find(t.Context(), "https://client.example/a.json")
+	document, err := r.Find(t.Context(), "https://client.example/a.json", here)
 	must(t, err)
 	r.now.Store(int64(29 * 24 * time.Hour))
 	register("repeated")
@@ -177,11 +177,11 @@ func TestPrune(t *testing.T) {
 		t.Errorf("after 31 days: got %d, %v; want the forgotten client", n, err)
 	}
 	for _, kept := range []oidc.Client{repeated.Client, approved.Client} {
-		if _, err := r.Find(t.Context(), kept.ClientID); err != nil {
+		if _, err := r.Find(t.Context(), kept.ClientID, here); err != nil {
 			t.Errorf("%s: %v", kept.Name, err)
 		}
 	}
-	if again, err := r.Find(t.Context(), document.ClientID); err != nil || again.ID == document.ID {
+	if again, err := r.Find(t.Context(), document.ClientID, here); err != nil || again.ID == document.ID {
 		t.Errorf("the document: got %+v, %v; want it fetched anew", again, err)
 	}
 }
@@ -230,20 +230,20 @@ func TestFind_FetchesDocumentOncePerDay(t *testing.T) {
 		return valid(address)
 	}})
 	const address = "https://client.example/a.json"
-	first, err := r.Find(t.Context(), address)
+	first, err := r.Find(t.Context(), address, here)
 	if err != nil || first.Name != "Document" || first.Kind != oidc.ClientDocument || !first.Public() || first.ClientID != address {
 		t.Fatalf("got %+v, %v", first, err)
 	}
 	works.Store(false)
 	r.now.Store(int64(24*time.Hour - time.Minute))
-	if again, err := r.Find(t.Context(), address); err != nil || again.ID != first.ID || fetched.Load() != 1 {
+	if again, err := r.Find(t.Context(), address, here); err != nil || again.ID != first.ID || fetched.Load() != 1 {
 		t.Errorf("within a day: got %+v, %v after %d fetches; want the stored client", again, err, fetched.Load())
 	}
 	r.now.Store(int64(24 * time.Hour))
-	_, err = r.Find(t.Context(), address)
+	_, err = r.Find(t.Context(), address, here)
 	wantCode(t, "after a day, if the document cannot be fetched", err, oidc.InvalidClient)
 	works.Store(true)
-	if again, err := r.Find(t.Context(), address); err != nil || again.ID != first.ID || fetched.Load() != 3 {
+	if again, err := r.Find(t.Context(), address, here); err != nil || again.ID != first.ID || fetched.Load() != 3 {
 		t.Errorf("once it can: got %+v, %v after %d fetches; want the same client", again, err, fetched.Load())
 	}
 }
@@ -268,7 +268,7 @@ func TestFind_RefusesBadDocuments(t *testing.T) {
 		},
 	})
 	for _, path := range []string{"/none.json", "/redirect.json", "/huge.json", "/other.json", "/html.json", "/text.json", "/away.json", "/script.json"} {
-		_, err := r.Find(t.Context(), "https://client.example"+path)
+		_, err := r.Find(t.Context(), "https://client.example"+path, here)
 		wantCode(t, path, err, oidc.InvalidClient)
 		if strings.Contains(err.Error(), "10.0.0.1") {
 			t.Errorf("%s: the error reveals an address: %v", path, err)
@@ -292,7 +292,7 @@ func TestFind_RefusesPrivateAddresses(t *testing.T) {
 		server.URL + "/a.json", "https://127.0.0.1/a.json", "https://10.0.0.1/a.json", "https://169.254.169.254/a.json",
 		"https://[::1]/a.json", "https://localhost/a.json", "https://2130706433/a.json",
 	} {
-		_, err := r.Find(t.Context(), address)
+		_, err := r.Find(t.Context(), address, here)
 		wantCode(t, address, err, oidc.InvalidClient)
 	}
 	if asked.Load() != 0 {
@@ -309,17 +309,19 @@ func TestFind_LimitsTheFetch(t *testing.T) {
 		}
 		return nil, context.DeadlineExceeded
 	}))
-	_, err := r.Find(t.Context(), "https://client.example/slow.json")
+	_, err := r.Find(t.Context(), "https://client.example/slow.json", here)
 	wantCode(t, "a slow server", err, oidc.InvalidClient)
 	limited := 0
 	for range 40 {
-		if _, err := r.Find(t.Context(), "https://client.example/slow.json"); fault.Is(err, fault.RateLimited) {
+		if _, err := r.Find(t.Context(), "https://client.example/slow.json", here); fault.Is(err, fault.RateLimited) {
 			limited++
 		}
 	}
 	if limited != 11 {
-		t.Errorf("%d of 41 fetches of a host were refused, want 11", limited)
+		t.Errorf("%d of a visitor's 41 fetches were refused, want 11", limited)
 	}
+	_, err = r.Find(t.Context(), "https://client.example/slow.json", tenancy.Source{Site: "198.51.100.1"})
+	wantCode(t, "another visitor's fetch", err, oidc.InvalidClient)
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -372,7 +374,7 @@ func TestApp(t *testing.T) {
 		t.Errorf("the new secret: %v", err)
 	}
 	must(t, r.DeleteApp(t.Context(), owner))
-	_, err = r.Find(t.Context(), made.ClientID)
+	_, err = r.Find(t.Context(), made.ClientID, here)
 	wantCode(t, "the deleted application", err, oidc.InvalidClient)
 	if err := r.DeleteApp(t.Context(), owner); !fault.Is(err, fault.NotFound) {
 		t.Errorf("deleting it again: %v, want NotFound", err)

@@ -22,14 +22,22 @@ import (
 const (
 	// fetchTimeout limits the fetch of a document, including its body.
 	fetchTimeout = 5 * time.Second
-	// maxHostFetches and maxFetches limit how many documents this process fetches per minute, from
-	// one host and in total. Anyone can make it fetch a document.
-	maxHostFetches = 30
-	maxFetches     = 300
+	// maxVisitorFetches, maxHostFetches and maxFetches limit how many documents this process
+	// fetches per minute: for one visitor's network, from one host and in total. Anyone can make
+	// the service fetch a document, so the limit for visitors is far below the other two: a visitor
+	// who reaches it leaves enough fetches for everyone else.
+	maxVisitorFetches = 30
+	maxHostFetches    = 600
+	maxFetches        = 3000
 )
 
-// refetch fetches a client's document and stores it. Concurrent callers share one fetch.
-func (s *Clients) refetch(ctx context.Context, op, address string) (clientstore.Client, error) {
+// refetch fetches a client's document for a visitor and stores it. Concurrent callers share one
+// fetch.
+func (s *Clients) refetch(ctx context.Context, address string, from tenancy.Source) (clientstore.Client, error) {
+	const op = "oidc.FetchClient"
+	if err := s.countFetch(op, "for "+from.Site, maxVisitorFetches); err != nil {
+		return clientstore.Client{}, err
+	}
 	done := s.fetching.DoChan(address, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*fetchTimeout)
 		defer cancel()
@@ -45,7 +53,14 @@ func (s *Clients) refetch(ctx context.Context, op, address string) (clientstore.
 }
 
 func (s *Clients) fetchAndSave(ctx context.Context, op, address string) (c clientstore.Client, err error) {
-	if err := s.countFetch(op, address); err != nil {
+	u, err := url.Parse(address)
+	if err != nil {
+		return c, fault.Wrap(fault.Internal, op, "", err)
+	}
+	if err := s.countFetch(op, "from "+strings.ToLower(u.Hostname()), maxHostFetches); err != nil {
+		return c, err
+	}
+	if err := s.countFetch(op, "", maxFetches); err != nil {
 		return c, err
 	}
 	m, err := s.fetch(ctx, address)
@@ -66,17 +81,9 @@ func (s *Clients) fetchAndSave(ctx context.Context, op, address string) (c clien
 	return c, err
 }
 
-// countFetch returns RateLimited if too many documents have been fetched.
-func (s *Clients) countFetch(op, address string) error {
-	u, err := url.Parse(address)
-	if err != nil {
-		return fault.Wrap(fault.Internal, op, "", err)
-	}
-	now := s.clock.Now()
-	verdict := s.fetches.Take(strings.ToLower(u.Hostname()), now, maxHostFetches)
-	if verdict.Allowed {
-		verdict = s.fetches.Take("", now, maxFetches)
-	}
+// countFetch returns RateLimited if the limit of fetches per minute has been reached for a key.
+func (s *Clients) countFetch(op, key string, limit int) error {
+	verdict := s.fetches.Take(key, s.clock.Now(), limit)
 	if verdict.Allowed {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	clientstore "crier/oidc/client/store"
 	"crier/platform/pg"
 	"crier/platform/secret"
+	"crier/tenancy"
 	"crier/tenancy/db"
 )
 
@@ -18,34 +19,54 @@ const documentLife = 24 * time.Hour
 // maxClientID is the maximum length of a client id, in bytes.
 const maxClientID = 2048
 
-// Find returns the client with the given id. If the id is the URL of a metadata document that was
-// not fetched within the last day, Find fetches the document and stores it.
+// Find returns the client with the given id, which a visitor sent. If the id is the URL of a
+// metadata document that was not fetched within the last day, Find fetches the document and stores
+// it.
 //
 // Find returns an oidc.Error with InvalidClient if there is no such client or its document cannot
-// be fetched or used, RateLimited if too many documents have been fetched from its host or in
-// total, and Unavailable if the database cannot be reached.
-func (s *Clients) Find(ctx context.Context, clientID string) (oidc.Client, error) {
-	c, err := s.find(ctx, clientID, s.isFresh)
-	return c.Client, err
+// be fetched or used, RateLimited if too many documents have been fetched for the visitor, from the
+// host or in total, and Unavailable if the database cannot be reached.
+func (s *Clients) Find(ctx context.Context, clientID string, from tenancy.Source) (oidc.Client, error) {
+	return s.find(ctx, clientID, from, s.isFresh)
 }
 
 // Refetch is like Find, but fetches a metadata document even if it was fetched within the last day.
-func (s *Clients) Refetch(ctx context.Context, clientID string) (oidc.Client, error) {
-	c, err := s.find(ctx, clientID, func(clientstore.Client) bool { return false })
+func (s *Clients) Refetch(ctx context.Context, clientID string, from tenancy.Source) (oidc.Client, error) {
+	return s.find(ctx, clientID, from, func(clientstore.Client) bool { return false })
+}
+
+// find returns a client. It fetches the client's document if none is stored, or if usable returns
+// false for the stored client.
+func (s *Clients) find(
+	ctx context.Context, clientID string, from tenancy.Source, usable func(clientstore.Client) bool,
+) (oidc.Client, error) {
+	c, found, err := s.stored(ctx, clientID)
+	switch {
+	case err != nil:
+		return oidc.Client{}, err
+	case found && (!oidc.IsDocumentURL(clientID) || usable(c)):
+		return c.Client, nil
+	case !oidc.IsDocumentURL(clientID):
+		return oidc.Client{}, unknownClient()
+	}
+	c, err = s.refetch(ctx, clientID, from)
 	return c.Client, err
 }
 
-// Authenticate is like Find, but also checks the client's secret. For a public client, sent must be
-// "". Authenticate returns an oidc.Error with InvalidClient if the secret is wrong.
+// Authenticate returns the client with the given id if the secret is right. For a public client,
+// sent must be "". Authenticate returns an oidc.Error with InvalidClient if the secret is wrong or
+// the client is not stored, and Unavailable if the database cannot be reached.
 //
-// Authenticate uses a stored document however old it is, so that a client whose document cannot be
-// fetched for a while can still refresh its tokens.
+// Authenticate fetches no document: a client must have asked a person for access first, for which
+// its document was fetched, and a client whose document cannot be fetched for a while can still
+// refresh its tokens.
 func (s *Clients) Authenticate(ctx context.Context, clientID, sent string) (oidc.Client, error) {
-	c, err := s.find(ctx, clientID, func(clientstore.Client) bool { return true })
-	if err != nil {
-		return oidc.Client{}, err
-	}
+	c, found, err := s.stored(ctx, clientID)
 	switch {
+	case err != nil:
+		return oidc.Client{}, err
+	case !found:
+		return oidc.Client{}, unknownClient()
 	case c.Public() && sent != "":
 		return oidc.Client{}, oidc.Fail(oidc.InvalidClient, "This client has no secret.")
 	case !c.Public() && subtle.ConstantTimeCompare(secret.HashToken(sent), c.Secret) != 1:
@@ -54,30 +75,23 @@ func (s *Clients) Authenticate(ctx context.Context, clientID, sent string) (oidc
 	return c.Client, nil
 }
 
-// find returns a stored client. It fetches the client's document if there is none or usable returns
-// false for it.
-func (s *Clients) find(
-	ctx context.Context, clientID string, usable func(clientstore.Client) bool,
-) (clientstore.Client, error) {
-	const op = "oidc.FindClient"
-	unknown := oidc.Fail(oidc.InvalidClient, "There is no such client. It may have to register again.")
-	if clientID == "" || len(clientID) > maxClientID {
-		return clientstore.Client{}, unknown
+// stored returns a stored client, and whether there is one.
+func (s *Clients) stored(ctx context.Context, clientID string) (c clientstore.Client, found bool, err error) {
+	if len(clientID) > maxClientID || !oidc.IsDocumentURL(clientID) && !isIssued(clientID) {
+		return c, false, nil
 	}
-	document := oidc.IsDocumentURL(clientID)
-	if !document && !isIssued(clientID) {
-		return clientstore.Client{}, unknown
-	}
-	c, err := clientstore.Find(ctx, s.db, clientID)
+	c, err = clientstore.Find(ctx, s.db, clientID)
 	switch {
-	case pg.IsNoRows(err) && !document:
-		return clientstore.Client{}, unknown
-	case err != nil && !pg.IsNoRows(err):
-		return clientstore.Client{}, db.Fault(op, err)
-	case !document || err == nil && usable(c):
-		return c, nil
+	case pg.IsNoRows(err):
+		return c, false, nil
+	case err != nil:
+		return c, false, db.Fault("oidc.FindClient", err)
 	}
-	return s.refetch(ctx, op, clientID)
+	return c, true, nil
+}
+
+func unknownClient() error {
+	return oidc.Fail(oidc.InvalidClient, "There is no such client. It may have to register again.")
 }
 
 // isFresh reports whether a client's document was fetched recently enough to be used.

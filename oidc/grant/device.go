@@ -26,19 +26,24 @@ const (
 	pollInterval = 5 * time.Second
 	slowDown     = 5 * time.Second
 	maxPause     = time.Minute
-	// maxStarts is how many log-ins per client this process begins per minute. Anyone can begin
-	// one, and it is stored for oidc.DeviceLife.
-	maxStarts = 600
+	// maxVisitorStarts and maxStarts limit how many log-ins this process begins per minute: for one
+	// visitor's network and in total. Anyone can begin a log-in, and it is stored for
+	// oidc.DeviceLife.
+	maxVisitorStarts = 30
+	maxStarts        = 3000
 	// maxGuesses is how many device codes a person may type per minute.
 	maxGuesses = 10
 )
 
 // StartDevice begins a log-in on a device. It returns an oidc.Error with InvalidClient if there is
 // no such client or it has a secret, which a device cannot keep, or with InvalidScope if it may not
-// ask for the scopes. It returns RateLimited if too many log-ins of the client have begun.
-func (s *Grants) StartDevice(ctx context.Context, clientID string, scopes oidc.Scopes) (out oidc.Device, err error) {
+// ask for the scopes. It returns RateLimited if too many log-ins have begun from the visitor's
+// network or in total.
+func (s *Grants) StartDevice(
+	ctx context.Context, clientID string, scopes oidc.Scopes, from tenancy.Source,
+) (out oidc.Device, err error) {
 	const op = "oidc.StartDevice"
-	c, err := s.clients.Find(ctx, clientID)
+	c, err := s.clients.Find(ctx, clientID, from)
 	if err != nil {
 		return out, err
 	}
@@ -49,7 +54,11 @@ func (s *Grants) StartDevice(ctx context.Context, clientID string, scopes oidc.S
 	if !allowed.Reads() {
 		return out, oidc.Fail(oidc.InvalidScope, "The client may not ask for these scopes.")
 	}
-	if v := s.starts.Take(c.ID, s.clock.Now(), maxStarts); !v.Allowed {
+	v := s.starts.Take("for "+from.Site, s.clock.Now(), maxVisitorStarts)
+	if v.Allowed {
+		v = s.starts.Take("", s.clock.Now(), maxStarts)
+	}
+	if !v.Allowed {
 		return out, &fault.Error{
 			Kind: fault.RateLimited, Op: op, Message: "Too many log-ins have begun; try again soon.", RetryAfter: v.RetryAfter,
 		}

@@ -13,7 +13,7 @@ import (
 
 func (r *rig) device() oidc.Device {
 	r.Helper()
-	d, err := r.Grants.StartDevice(r.Context(), r.client.ClientID, oidc.AllScopes())
+	d, err := r.Grants.StartDevice(r.Context(), r.client.ClientID, oidc.AllScopes(), tenancy.Source{Site: "192.0.2.1"})
 	must(r.T, err)
 	return d
 }
@@ -58,7 +58,7 @@ func TestDevice_LogsIn(t *testing.T) {
 func TestDevice_Refusals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	_, err := r.Grants.StartDevice(t.Context(), "unknown", oidc.AllScopes())
+	_, err := r.Grants.StartDevice(t.Context(), "unknown", oidc.AllScopes(), tenancy.Source{Site: "192.0.2.1"})
 	r.wantCode("an unknown client", err, oidc.InvalidClient)
 	denied, expired := r.device(), r.device()
 	must(t, r.Grants.AnswerDevice(t.Context(), r.owner, denied.UserCode, nil))

@@ -39,8 +39,9 @@ func (c Config) Validate() error {
 
 // Clients finds clients.
 type Clients interface {
-	// Find returns the client with the given client_id, or an oidc.Error with InvalidClient.
-	Find(ctx context.Context, clientID string) (oidc.Client, error)
+	// Find returns the client with the given client_id, which a visitor sent. It returns an
+	// oidc.Error with InvalidClient if there is none, or RateLimited.
+	Find(ctx context.Context, clientID string, from tenancy.Source) (oidc.Client, error)
 	// ByID returns a client, or pgx.ErrNoRows.
 	ByID(ctx context.Context, tx *db.GateTx, client tenancy.AgentID) (oidc.Client, error)
 	// MarkApproved records that a person has approved a client. It returns pgx.ErrNoRows if there
@@ -77,19 +78,19 @@ type Grants struct {
 	catalog Catalog
 	cache   *credential.Cache[grantstore.FoundToken]
 	// guesses counts the device codes that each person has typed, and starts counts device log-ins
-	// by client.
+	// by network.
 	guesses *ratelimit.Windows[tenancy.PersonID]
-	starts  *ratelimit.Windows[tenancy.AgentID]
+	starts  *ratelimit.Windows[string]
 }
 
-// maxCounted is the maximum number of people or clients counted at a time.
+// maxCounted is the maximum number of people or networks counted at a time.
 const maxCounted = 10_000
 
 // New returns a Grants with an empty cache.
 func New(cfg Config, d Deps) *Grants {
 	s := &Grants{
 		cfg: cfg, db: d.DB, clock: d.Clock, clients: d.Clients, catalog: d.Catalog,
-		guesses: ratelimit.NewWindows[tenancy.PersonID](maxCounted), starts: ratelimit.NewWindows[tenancy.AgentID](maxCounted),
+		guesses: ratelimit.NewWindows[tenancy.PersonID](maxCounted), starts: ratelimit.NewWindows[string](maxCounted),
 	}
 	s.cache = credential.NewCache(d.Clock, d.Revocations, func(ctx context.Context, hashes [][]byte) (
 		map[string]grantstore.FoundToken, error) {

@@ -118,7 +118,7 @@ func AGrant() oidc.Grant {
 }
 
 // Find implements the port of clients.
-func (o *OAuthServer) Find(_ context.Context, clientID string) (oidc.Client, error) {
+func (o *OAuthServer) Find(_ context.Context, clientID string, _ tenancy.Source) (oidc.Client, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c, ok := o.Known[clientID]
@@ -129,14 +129,14 @@ func (o *OAuthServer) Find(_ context.Context, clientID string) (oidc.Client, err
 }
 
 // Refetch implements the port of clients.
-func (o *OAuthServer) Refetch(ctx context.Context, clientID string) (oidc.Client, error) {
+func (o *OAuthServer) Refetch(ctx context.Context, clientID string, from tenancy.Source) (oidc.Client, error) {
 	o.mu.Lock()
 	c, ok := o.Documents[clientID]
 	o.mu.Unlock()
 	if ok {
 		return c, nil
 	}
-	return o.Find(ctx, clientID)
+	return o.Find(ctx, clientID, from)
 }
 
 // SetClient changes a client, as a new version of its document would.
@@ -199,7 +199,7 @@ func (o *OAuthServer) RotateAppSecret(context.Context, tenancy.Principal) (strin
 }
 
 // StartDevice implements the port of devices.
-func (o *OAuthServer) StartDevice(_ context.Context, clientID string, scopes oidc.Scopes) (oidc.Device, error) {
+func (o *OAuthServer) StartDevice(_ context.Context, clientID string, scopes oidc.Scopes, _ tenancy.Source) (oidc.Device, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.Started = append(o.Started, clientID)

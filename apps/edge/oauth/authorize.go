@@ -16,6 +16,7 @@ import (
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/oidc"
+	"crier/tenancy"
 )
 
 // Error codes that only authorization responses have.
@@ -141,7 +142,7 @@ func (a *consents) answerAt(r oidc.AuthorizationRequest, v url.Values) string {
 }
 
 // findClient is Clients.Find or Clients.Refetch.
-type findClient func(ctx context.Context, clientID string) (oidc.Client, error)
+type findClient func(ctx context.Context, clientID string, from tenancy.Source) (oidc.Client, error)
 
 // check checks an authorization request of the client that find returns. The error is a *refusal if
 // it may be reported to the client's redirect URI. Any other error must never lead the browser away
@@ -168,7 +169,7 @@ func checkClient(c *fiber.Ctx, q query, find findClient) (r oidc.AuthorizationRe
 	if id == "" {
 		return r, oidc.Fail(oidc.InvalidRequest, "The parameter client_id is missing.")
 	}
-	r.Client, err = find(contextOf(c), id)
+	r.Client, err = find(contextOf(c), id, request.From(c.Context()).From)
 	if err != nil {
 		return r, err
 	}

@@ -48,7 +48,7 @@ func (a *devices) deviceCode(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	d, err := a.deps.Devices.StartDevice(contextOf(c), client, oidc.ParseScopes(form["scope"]))
+	d, err := a.deps.Devices.StartDevice(contextOf(c), client, oidc.ParseScopes(form["scope"]), request.From(c.Context()).From)
 	if err != nil {
 		return err
 	}

@@ -13,12 +13,13 @@ import (
 
 // Clients finds and registers clients.
 type Clients interface {
-	// Find returns the client with the given id. It may have to fetch the client's document. It
-	// returns an oidc.Error with InvalidClient if there is no such client.
-	Find(ctx context.Context, clientID string) (oidc.Client, error)
+	// Find returns the client with the given id, which a visitor sent. It may have to fetch the
+	// client's document. It returns an oidc.Error with InvalidClient if there is no such client, or
+	// RateLimited.
+	Find(ctx context.Context, clientID string, from tenancy.Source) (oidc.Client, error)
 	// Refetch is like Find, but always fetches the client's document. For a client without a
 	// document, it equals Find.
-	Refetch(ctx context.Context, clientID string) (oidc.Client, error)
+	Refetch(ctx context.Context, clientID string, from tenancy.Source) (oidc.Client, error)
 	// Register stores a client. It returns an oidc.Error with InvalidRedirectURI or
 	// InvalidClientMetadata, or RateLimited if too many clients have registered from the source.
 	Register(ctx context.Context, m oidc.Metadata, from tenancy.Source) (oidc.Registration, error)
@@ -63,7 +64,11 @@ type Apps interface {
 
 // Devices logs devices in.
 type Devices interface {
-	StartDevice(ctx context.Context, clientID string, scopes oidc.Scopes) (oidc.Device, error)
+	// StartDevice begins a log-in. It returns an oidc.Error with InvalidClient or InvalidScope, or
+	// RateLimited if too many log-ins have begun from the source.
+	StartDevice(
+		ctx context.Context, clientID string, scopes oidc.Scopes, from tenancy.Source,
+	) (oidc.Device, error)
 	// DeviceRequest returns what the device with the typed code asks for. It returns NotFound if
 	// the code is unknown, answered or expired, and RateLimited after too many codes.
 	DeviceRequest(ctx context.Context, p tenancy.Principal, userCode string) (oidc.AuthorizationRequest, error)
