@@ -70,6 +70,7 @@ func (e *tenantFixture) addAgent(t *testing.T, db *pg.DB) {
 		}
 		for _, token := range []grantstore.NewToken{
 			{Hash: a.refresh, Refresh: true, CreatedAt: now}, {Hash: a.access(), Parent: a.refresh, CreatedAt: now},
+			{Hash: secret.HashToken("successor " + e.org.String()), Refresh: true, Parent: a.refresh, CreatedAt: now},
 		} {
 			if err := grantstore.InsertToken(t.Context(), tx, a.family, token); err != nil {
 				return err

@@ -99,6 +99,12 @@ var whole = map[string]string{
 	"webhook_old_key":   "secrets; never shown",
 	"notification_read": "a time",
 	"notification_seen": "ids of notifications that the person has seen",
+	"oauth_app":         "shows no channel; agents may not read it",
+	"oauth_grant":       "agents may not read grants",
+	"oauth_grant_day":   "counts posts for the limit of a grant; never shown",
+	"oauth_code":        "secrets; never shown",
+	"oauth_family":      "secrets; never shown",
+	"oauth_token":       "secrets; never shown",
 }
 
 const setting = `nullif(current_setting('app.org_id'::text, true), ''::text)`

@@ -385,7 +385,6 @@ var noEffect = map[string]string{
 	"GET /oauth/sign-in/{page}/{provider}":            "there is no such page",
 	"POST /oauth/apps":                                "the body is no form",
 	"POST /device":                                    "the body is no form",
-	"POST /device/code":                               "needs a client",
 	"POST /device/token":                              "needs a code",
 	"GET /user/oauth-app":                             "there is no application yet",
 }
