@@ -23,8 +23,11 @@ func (a *API) checkSource(c *fiber.Ctx) error {
 	}
 	for _, origin := range c.Request().Header.PeekAll(fiber.HeaderOrigin) {
 		if !a.allows(string(origin)) {
-			return fault.New(fault.Forbidden, op,
-				"Pages of this origin may not call the MCP server. The operator can add it to MCP_ORIGINS.")
+			message := "Pages of this origin may not call the MCP server. The operator can add it to MCP_ORIGINS."
+			if a.isLocal() {
+				message = "Pages may call this MCP server only from a loopback address, such as http://localhost:3000."
+			}
+			return fault.New(fault.Forbidden, op, message)
 		}
 	}
 	return nil
