@@ -250,8 +250,10 @@ type Tokens struct {
 type UserInfo struct {
 	Person tenancy.PersonID
 	Email  string
-	Name   string
-	Org    tenancy.OrgID
+	// Verified means that the person has followed a link that was sent to the email address.
+	Verified bool
+	Name     string
+	Org      tenancy.OrgID
 }
 
 // Device is a device log-in that has begun.

@@ -102,7 +102,7 @@ func (s *Grants) UserInfo(ctx context.Context, accessToken string) (oidc.UserInf
 	if err := refusal(op, t); err != nil {
 		return oidc.UserInfo{}, err
 	}
-	return oidc.UserInfo{Person: t.Person, Email: t.Email, Name: t.Name, Org: t.Org}, nil
+	return oidc.UserInfo{Person: t.Person, Email: t.Email, Verified: t.Verified, Name: t.Name, Org: t.Org}, nil
 }
 
 // Introspect describes an access token to a client. A client sees only its own tokens.

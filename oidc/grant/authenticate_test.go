@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"crier/apps/boot"
 	"crier/oidc"
 	"crier/platform/clock"
@@ -217,6 +219,16 @@ func TestUserInfo(t *testing.T) {
 	}
 	if _, err := r.Grants.UserInfo(t.Context(), got.Refresh); !fault.Is(err, fault.Unauthenticated) {
 		t.Errorf("a refresh token: %v, want Unauthenticated", err)
+	}
+	for _, verified := range []bool{true, false} {
+		must(t, r.db.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), `update person set verified = $1 where id = $2`, verified, r.owner.Person)
+			return err
+		}))
+		info, err := r.Grants.UserInfo(t.Context(), r.tokens(r.owner, nil).Access)
+		if err != nil || info.Verified != verified {
+			t.Errorf("an email address that is verified = %t: got %+v, %v", verified, info, err)
+		}
 	}
 }
 

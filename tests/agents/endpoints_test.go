@@ -121,9 +121,10 @@ func TestClients_UserInfo(t *testing.T) {
 	got := p.grant(t, s.native(t), nil)
 	var out struct {
 		Sub, Email string
+		Verified   *bool  `json:"email_verified"`
 		OrgID      string `json:"org_id"`
 	}
-	if err := s.get(t, "/oauth/userinfo", "Authorization", "Bearer "+got.Access).Into(&out); err != nil || out.Email != p.email || out.Sub == "" || out.OrgID != p.principal.Org.String() {
+	if err := s.get(t, "/oauth/userinfo", "Authorization", "Bearer "+got.Access).Into(&out); err != nil || out.Email != p.email || out.Sub == "" || out.OrgID != p.principal.Org.String() || out.Verified == nil {
 		t.Errorf("got %+v, %v, want the person", out, err)
 	}
 	for _, header := range []string{"", "Bearer cra_unknown", "Bearer " + got.Refresh, "Basic x"} {

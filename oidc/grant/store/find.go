@@ -40,8 +40,10 @@ type FoundToken struct {
 	MustAsk       bool     `db:"must_ask"`
 	PostsPerDay   int      `db:"posts_per_day"`
 	// EndsAt is when the grant ends, or nil.
-	EndsAt        *time.Time   `db:"ends_at"`
-	Email         string       `db:"email"`
+	EndsAt *time.Time `db:"ends_at"`
+	Email  string     `db:"email"`
+	// Verified means that the person has followed a link that was sent to the email address.
+	Verified      bool         `db:"verified"`
 	Name          string       `db:"name"`
 	PersonDeleted bool         `db:"person_deleted"`
 	Suspended     bool         `db:"suspended"`

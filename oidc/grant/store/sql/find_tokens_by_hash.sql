@@ -15,7 +15,7 @@ with found as (
   -- The tokens with their grants, people and organizations.
   select t.hash, t.org_id, t.created_at, t.expires_at, f.scopes, f.resource, g.id grant_id, g.client, g.client_id,
     g.client_name, g.person_id, g.scopes granted, g.write_declined, g.channels, g.customers, g.must_ask,
-    g.posts_per_day, g.ends_at, g.used_at, p.email, p.name, p.deleted_at is not null person_deleted,
+    g.posts_per_day, g.ends_at, g.used_at, p.email, p.verified, p.name, p.deleted_at is not null person_deleted,
     o.suspended_at is not null suspended, o.deleted_at is not null org_deleted, o.mfa_required
   from oauth_token t
   join oauth_family f on f.org_id = t.org_id and f.id = t.family_id
@@ -33,7 +33,7 @@ with found as (
 )
 select f.hash, f.org_id, f.created_at, f.expires_at, f.scopes, f.resource, f.grant_id, f.client, f.client_id,
   f.client_name, f.person_id, f.granted, f.write_declined, f.channels::text[] channels,
-  f.customers::text[] customers, f.must_ask, f.posts_per_day, f.ends_at, f.email, f.name,
+  f.customers::text[] customers, f.must_ask, f.posts_per_day, f.ends_at, f.email, f.verified, f.name,
   f.person_deleted, f.suspended, f.org_deleted, m.role, m.disabled,
   f.mfa_required and not exists (
     select from mfa x where x.person_id = f.person_id and x.confirmed_at is not null) unenrolled
