@@ -187,8 +187,8 @@ func mutants() []mutant {
 		{name: "early-201", nodes: 1, count: func(v *verdict) int { return v.Lost }, swaps: []swap{
 			{
 				file: createFile,
-				old:  "	err = s.db.InOrg(ctx, p.Org, func(tx *db.Tx) error {\n		out, due",
-				now:  "	err = s.early(ctx, p.Org, func(tx *db.Tx) error {\n		out, due", count: 1,
+				old:  "	err = s.db.InOrgToWrite(ctx, p, func(tx *db.Tx) error {\n		out, due",
+				now:  "	err = s.early(ctx, p, func(tx *db.Tx) error {\n		out, due", count: 1,
 			},
 			{file: createFile, old: "func holdChannels(", now: earlyAnswer + "\nfunc holdChannels(", count: 1},
 		}},
@@ -210,10 +210,10 @@ func mutants() []mutant {
 }
 
 // earlyAnswer is a function that returns to the caller before the transaction commits.
-const earlyAnswer = `func (s *Posts) early(ctx context.Context, org tenancy.OrgID, fn func(*db.Tx) error) error {
+const earlyAnswer = `func (s *Posts) early(ctx context.Context, p tenancy.Principal, fn func(*db.Tx) error) error {
 	ended := make(chan error, 2)
 	go func() {
-		ended <- s.db.InOrg(context.WithoutCancel(ctx), org, func(tx *db.Tx) error {
+		ended <- s.db.InOrgToWrite(context.WithoutCancel(ctx), p, func(tx *db.Tx) error {
 			err := fn(tx)
 			if err == nil {
 				select {
