@@ -217,16 +217,18 @@ type Consent struct {
 
 // Grant is a person's permission for a client to act for them in one organization.
 type Grant struct {
-	ID       tenancy.GrantID
-	Org      tenancy.OrgID
-	OrgName  string
-	Client   Client
-	Person   tenancy.PersonID
-	Email    string
-	Scopes   Scopes
-	Limits   Limits
-	Created  time.Time
-	LastUsed *time.Time
+	ID      tenancy.GrantID
+	Org     tenancy.OrgID
+	OrgName string
+	Client  Client
+	Person  tenancy.PersonID
+	Email   string
+	Scopes  Scopes
+	// WriteDeclined means that the client asked to write, and the person declined.
+	WriteDeclined bool
+	Limits        Limits
+	Created       time.Time
+	LastUsed      *time.Time
 }
 
 // App is an organization's static application.

@@ -16,9 +16,9 @@ const (
 
 // refusedSchemes are schemes that run code, read files, or open something other than the client.
 var refusedSchemes = []string{
-	"about", "blob", "chrome", "chrome-extension", "content", "data", "edge", "facetime", "feed", "file", "filesystem",
-	"ftp", "ftps", "geo", "gopher", "help", "intent", "jar", "javascript", "ldap", "ldaps", "livescript", "mailto",
-	"market", "mhtml", "mk", "mocha", "moz-extension", "ms-appinstaller", "ms-msdt", "ms-settings", "nfs", "opera",
+	"about", "android-app", "blob", "chrome", "chrome-extension", "cmd", "content", "data", "edge", "facetime", "feed", "file", "filesystem",
+	"ftp", "ftps", "geo", "gopher", "help", "intent", "itms", "itms-apps", "itms-services", "jar", "javascript", "ldap", "ldaps", "livescript", "mailto",
+	"market", "mhtml", "microsoft-edge", "mk", "mocha", "moz-extension", "nfs", "opera", "powershell",
 	"resource", "search", "search-ms", "sftp", "shell", "sip", "sms", "smb", "ssh", "tel", "telnet", "urn", "vbscript",
 	"view-source", "vnc", "webcal", "wiki", "ws", "wss", "wyciwyg", "x-apple-helpbasic", "xmpp",
 }
@@ -77,12 +77,18 @@ func redirectRule(uri string) string {
 		if !slices.Contains(loopback, u.Hostname()) {
 			return "may use http only on localhost, 127.0.0.1 or [::1]"
 		}
-	case slices.Contains(refusedSchemes, u.Scheme):
+	case slices.Contains(refusedSchemes, u.Scheme), isWindowsScheme(u.Scheme):
 		return "must not use the scheme " + u.Scheme
 	case u.Opaque == "" && u.Host == "" && u.Path == "":
 		return "must have something after its scheme"
 	}
 	return ""
+}
+
+// isWindowsScheme reports whether a scheme opens a part of Windows or of an Office program. Examples:
+// ms-settings, ms-word. Applications from the store of Windows use ms-appx-web.
+func isWindowsScheme(scheme string) bool {
+	return strings.HasPrefix(scheme, "ms-") && scheme != "ms-appx-web"
 }
 
 // isNotURI reports whether a character cannot be in a URI. Everything that RFC 3986 does not allow

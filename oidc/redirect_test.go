@@ -36,7 +36,7 @@ func TestCheckRedirectURI(t *testing.T) {
 		"https://client.example/cb#", "https://client.example/cb#x", "com.example.app:/cb#x",
 		"https://user@client.example/cb", "https://user:pass@client.example/cb", "cursor://user@host/cb",
 		"javascript:alert(1)", "JavaScript://client.example/%0aalert(1)", "data:text/html,x", "vbscript:x",
-		"file:///etc/passwd", "blob:https://client.example/x", "intent://x#Intent;end", "about:blank", "ws://localhost/",
+		"file:///etc/passwd", "blob:https://client.example/x", "intent://x#Intent;end", "android-app://com.example", "ms-word:ofe|u|https://x", "ms-officecmd:x", "powershell:x", "microsoft-edge:https://x", "about:blank", "ws://localhost/",
 		"wss://client.example/", "ftp://client.example/", "mailto:a@example.com", "view-source:https://client.example/",
 		"https://client.example\\@evil.example/", "https://client.example/c b", "https://client.example/\x00",
 		"https://client.example/\n", "\thttps://client.example/", "https://client.example/\u202e", "https://bücher.example/",

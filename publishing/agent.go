@@ -44,20 +44,20 @@ func MayContinue(op string, p tenancy.Principal) error {
 		"may not do. Leave it to a person, or delete all of its posts with DELETE /posts/group/{group}.")
 }
 
-// MayRepeat returns Forbidden if the principal may not repeat posts: an agent whose posts per day
-// are limited may not, because later occurrences are not counted.
+// MayRepeat returns Forbidden if the principal may not queue repeated posts: an agent whose posts
+// per day are limited may not, because later occurrences are not counted.
 func MayRepeat(op string, p tenancy.Principal) error {
 	if p.Via != tenancy.ViaAgent || p.Agent.Limits == nil || p.Agent.Limits.PostsPerDay == 0 {
 		return nil
 	}
-	return fault.New(fault.Forbidden, op, "This agent may queue a limited number of posts per day, so it may not repeat "+
-		"posts. Omit inter, or leave the repetition to a person.")
+	return fault.New(fault.Forbidden, op, "This agent may queue a limited number of posts per day, so it may not queue "+
+		"repeated posts, which publish more on later days. Omit inter, or leave this post to a person.")
 }
 
-// MayDeleteFiles returns Forbidden if the principal may not delete files of the library. An agent
-// with access to only some channels, or one that must ask, may not, because posts on every channel
-// use the library.
-func MayDeleteFiles(op string, p tenancy.Principal) error {
+// MayChangeShared returns Forbidden if the principal may not change or delete a file or a tag. An
+// agent with access to only some channels, or one that must ask, may not, because posts on every
+// channel share files and tags. what is "files" or "tags".
+func MayChangeShared(op string, p tenancy.Principal, what string) error {
 	if p.Via != tenancy.ViaAgent || p.Agent.Limits == nil {
 		return nil
 	}
@@ -65,8 +65,8 @@ func MayDeleteFiles(op string, p tenancy.Principal) error {
 	if !l.MustAsk && len(l.Channels) == 0 && len(l.Customers) == 0 {
 		return nil
 	}
-	return fault.New(fault.Forbidden, op, "This agent may not delete files, because posts that it may not change could "+
-		"use them. Leave it to a person.")
+	return fault.New(fault.Forbidden, op, "This agent may not change or delete "+what+", because posts that it may not "+
+		"change could use them. Leave it to a person.")
 }
 
 func onlyDrafts(op string) error {

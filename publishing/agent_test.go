@@ -63,6 +63,27 @@ func TestMayChange_AllowsOnlyDrafts(t *testing.T) {
 	}
 }
 
+func TestMayChangeShared_RefusesAgentsThatMayNotChangeEveryPost(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		p    tenancy.Principal
+		want bool
+	}{
+		"some channels":  {p: agent(&tenancy.AgentLimits{Channels: []string{"x"}}), want: true},
+		"some customers": {p: agent(&tenancy.AgentLimits{Customers: []string{"x"}}), want: true},
+		"must ask":       {p: agent(&tenancy.AgentLimits{MustAsk: true}), want: true},
+		"posts per day":  {p: agent(&tenancy.AgentLimits{PostsPerDay: 1})},
+		"no limits":      {p: agent(nil)},
+		"a session":      {p: tenancy.Principal{Via: tenancy.ViaSession}},
+		"a key":          {p: tenancy.Principal{Via: tenancy.ViaKey}},
+	} {
+		err := MayChangeShared("test", tt.p, "tags")
+		if fault.Is(err, fault.Forbidden) != tt.want || tt.want && !strings.Contains(err.Error(), "tags") {
+			t.Errorf("%s: got %v, want Forbidden to be %t", name, err, tt.want)
+		}
+	}
+}
+
 func TestNoAgent_RefusesOnlyAgents(t *testing.T) {
 	t.Parallel()
 	if err := NoAgent("test", agent(nil), "do this"); !fault.Is(err, fault.Forbidden) {

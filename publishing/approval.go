@@ -198,16 +198,23 @@ func (a Approval) MayResolve(p tenancy.Principal) error {
 }
 
 // MayWithdraw returns nil for the requester and for administrators, including API keys, which have
-// administrator rights. It returns Forbidden for everyone else, and for an agent that may change
-// only drafts if the request has been approved, because the post may be in the queue.
+// administrator rights. It returns Forbidden for everyone else.
+//
+// An agent that may change only drafts may withdraw only requests that it made itself and that
+// nobody has approved, because the post of an approved request may be in the queue.
 func (a Approval) MayWithdraw(p tenancy.Principal) error {
-	if a.Status == ApprovalApproved && MustAsk(p) {
-		return onlyDrafts("publishing.WithdrawApproval")
+	const op = "publishing.WithdrawApproval"
+	switch {
+	case !MustAsk(p):
+	case a.Status == ApprovalApproved:
+		return onlyDrafts(op)
+	case a.Agent != p.Agent.ID:
+		return fault.New(fault.Forbidden, op, "This agent may withdraw only its own requests. Leave this one to a person.")
 	}
 	if p.Role.Manages() || a.Requested(p) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "publishing.WithdrawApproval",
+	return fault.New(fault.Forbidden, op,
 		"Only the person who asked for the approval, or an administrator, can withdraw the request.")
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -322,6 +323,34 @@ func TestFind_LimitsTheFetch(t *testing.T) {
 	}
 	_, err = r.Find(t.Context(), "https://client.example/slow.json", tenancy.Source{Site: "198.51.100.1"})
 	wantCode(t, "another visitor's fetch", err, oidc.InvalidClient)
+}
+
+// Many networks together can use up the fetches of a host, which must not keep people from clients
+// whose documents were fetched before.
+func TestFind_FloodOfNewDocumentsLeavesKnownOnesAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, documents{"/known.json": valid, "/new.json": valid})
+	const host = "https://client.example"
+	if _, err := r.Find(t.Context(), host+"/known.json", here); err != nil {
+		t.Fatal(err)
+	}
+	limited := 0
+	for i := range 700 {
+		from := tenancy.Source{Site: fmt.Sprintf("198.51.100.%d", i%50)}
+		if _, err := r.Find(t.Context(), fmt.Sprintf("%s/nothing/%d", host, i), from); fault.Is(err, fault.RateLimited) {
+			limited++
+		}
+	}
+	if limited == 0 {
+		t.Error("no fetch of the host was refused")
+	}
+	visitor := tenancy.Source{Site: "203.0.113.7"}
+	if _, err := r.Find(t.Context(), host+"/new.json", visitor); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("a new document: got %v, want RateLimited", err)
+	}
+	if _, err := r.Refetch(t.Context(), host+"/known.json", visitor); err != nil {
+		t.Errorf("a known document: got %v, want nil", err)
+	}
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)

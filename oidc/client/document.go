@@ -22,21 +22,28 @@ import (
 const (
 	// fetchTimeout limits the fetch of a document, including its body.
 	fetchTimeout = 5 * time.Second
-	// maxVisitorFetches, maxHostFetches and maxFetches limit how many documents this process
-	// fetches per minute: for one visitor's network, from one host and in total. Anyone can make
-	// the service fetch a document, so the limit for visitors is far below the other two: a visitor
-	// who reaches it leaves enough fetches for everyone else.
+	// maxVisitorFetches limits how many documents this process fetches per minute for one visitor's
+	// network. Anyone can make the service fetch documents that do not exist. To keep them from
+	// blocking clients that are known, maxHostFetches and maxFetches limit only how many documents
+	// are fetched for the first time, per minute from one host and in total.
 	maxVisitorFetches = 30
 	maxHostFetches    = 600
 	maxFetches        = 3000
 )
 
-// refetch fetches a client's document for a visitor and stores it. Concurrent callers share one
-// fetch.
-func (s *Clients) refetch(ctx context.Context, address string, from tenancy.Source) (clientstore.Client, error) {
+// refetch fetches a client's document for a visitor and stores it. known means that it has been
+// stored before. Concurrent callers share one fetch.
+func (s *Clients) refetch(
+	ctx context.Context, address string, from tenancy.Source, known bool,
+) (clientstore.Client, error) {
 	const op = "oidc.FetchClient"
 	if err := s.countFetch(op, "for "+from.Site, maxVisitorFetches); err != nil {
 		return clientstore.Client{}, err
+	}
+	if !known {
+		if err := s.countNew(op, address); err != nil {
+			return clientstore.Client{}, err
+		}
 	}
 	done := s.fetching.DoChan(address, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*fetchTimeout)
@@ -53,16 +60,6 @@ func (s *Clients) refetch(ctx context.Context, address string, from tenancy.Sour
 }
 
 func (s *Clients) fetchAndSave(ctx context.Context, op, address string) (c clientstore.Client, err error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return c, fault.Wrap(fault.Internal, op, "", err)
-	}
-	if err := s.countFetch(op, "from "+strings.ToLower(u.Hostname()), maxHostFetches); err != nil {
-		return c, err
-	}
-	if err := s.countFetch(op, "", maxFetches); err != nil {
-		return c, err
-	}
 	m, err := s.fetch(ctx, address)
 	if err != nil {
 		// The cause could reveal names and addresses in the private network.
@@ -79,6 +76,19 @@ func (s *Clients) fetchAndSave(ctx context.Context, op, address string) (c clien
 		return err
 	})
 	return c, err
+}
+
+// countNew returns RateLimited if too many documents have been fetched for the first time, from the
+// document's host or in total.
+func (s *Clients) countNew(op, address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return fault.Wrap(fault.Internal, op, "", err)
+	}
+	if err := s.countFetch(op, "from "+strings.ToLower(u.Hostname()), maxHostFetches); err != nil {
+		return err
+	}
+	return s.countFetch(op, "", maxFetches)
 }
 
 // countFetch returns RateLimited if the limit of fetches per minute has been reached for a key.

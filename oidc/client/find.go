@@ -49,7 +49,7 @@ func (s *Clients) find(
 	case !oidc.IsDocumentURL(clientID):
 		return oidc.Client{}, unknownClient()
 	}
-	c, err = s.refetch(ctx, clientID, from)
+	c, err = s.refetch(ctx, clientID, from, found)
 	return c.Client, err
 }
 

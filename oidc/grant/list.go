@@ -123,7 +123,7 @@ func grants(rows []grantstore.Grant) []oidc.Grant {
 		out[i] = oidc.Grant{
 			ID: r.ID, Org: r.Org, OrgName: r.OrgName,
 			Client: oidc.Client{ID: r.Client, ClientID: r.ClientID, Kind: r.ClientKind, Name: r.ClientName},
-			Person: r.Person, Email: r.Email, Scopes: oidc.ScopesOf(r.Scopes),
+			Person: r.Person, Email: r.Email, Scopes: oidc.ScopesOf(r.Scopes), WriteDeclined: r.WriteDeclined,
 			Limits: oidc.Limits{
 				Channels: r.Channels, Customers: r.Customers, MustAsk: r.MustAsk, PostsPerDay: r.PostsPerDay,
 				EndsAt: r.EndsAt,

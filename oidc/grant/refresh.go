@@ -84,7 +84,8 @@ func lockToken(ctx context.Context, tx *db.OrgTx, hash []byte) (grantstore.Token
 	return grantstore.ReadToken(ctx, tx, hash)
 }
 
-// rotate replaces any tokens that were issued for a refresh token with new ones.
+// rotate issues new tokens for a refresh token, and voids any refresh token that was issued for it
+// before.
 func (s *Grants) rotate(ctx context.Context, tx *db.OrgTx, op string, hash []byte, t grantstore.Token) (
 	oidc.Tokens, error) {
 	if err := grantstore.VoidSuccessors(ctx, tx, t.Family, hash); err != nil {

@@ -214,6 +214,19 @@ func TestWithdraw_RequestOfAnAgentKeepsTheSeriesHeld(t *testing.T) {
 	}
 }
 
+func TestAgent_ThatMustAskWithdrawsOnlyItsOwnRequests(t *testing.T) {
+	t.Parallel()
+	r := newApprovalRig(t)
+	agent := r.agentOf(tenancy.AgentLimits{MustAsk: true})
+	asked := r.request(r.draft(), false)
+	if _, err := r.approvals.Withdraw(t.Context(), agent, asked.ID.String()); !fault.Is(err, fault.Forbidden) {
+		t.Errorf("a person's request: got %v, want Forbidden", err)
+	}
+	if _, err := r.approvals.Withdraw(t.Context(), r.agentOf(tenancy.AgentLimits{}), asked.ID.String()); err != nil {
+		t.Errorf("an agent that need not ask: got %v, want nil", err)
+	}
+}
+
 func TestAgent_ThatMustAskAsksMembers(t *testing.T) {
 	t.Parallel()
 	r := newApprovalRig(t)

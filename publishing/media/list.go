@@ -71,7 +71,7 @@ func (s *Media) Delete(ctx context.Context, p tenancy.Principal, medium string) 
 	if !ok {
 		return noFile(op)
 	}
-	if err := publishing.MayDeleteFiles(op, p); err != nil {
+	if err := publishing.MayChangeShared(op, p, "files"); err != nil {
 		return err
 	}
 	ctx = pg.Whole(ctx) // posts on every channel use the library

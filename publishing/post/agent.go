@@ -13,9 +13,10 @@ import (
 	"crier/tenancy"
 )
 
-// takeAllowance counts posts that an agent queues in the transaction. It returns Forbidden if the
-// agent may queue no more posts today. For other principals, and for agents without a limit, it
-// does nothing.
+// takeAllowance counts posts that an agent queues in the transaction. Changing a queued post counts
+// too: otherwise, an agent that may queue no more posts could replace the posts of others. It
+// returns Forbidden if the agent may queue no more posts today. For other principals, and for
+// agents without a limit, it does nothing.
 func (s *Posts) takeAllowance(ctx context.Context, tx *db.Tx, p tenancy.Principal, posts int) error {
 	if p.Via != tenancy.ViaAgent || p.Agent.Limits == nil || p.Agent.Limits.PostsPerDay == 0 {
 		return nil
@@ -48,6 +49,20 @@ func (s *Posts) take(ctx context.Context, tx *db.Tx, p tenancy.Principal, posts 
 	over := *f
 	over.Message = strings.TrimSpace(f.Message + " The day ends at " + ends.Format(time.RFC3339) + ".")
 	return &over
+}
+
+// takeChanged is like takeAllowance, but for one stored group that is queued or stays queued. It
+// also returns Forbidden if the post is repeated and the agent may not repeat posts, because the
+// change applies to later occurrences too.
+func (s *Posts) takeChanged(
+	ctx context.Context, tx *db.Tx, op string, p tenancy.Principal, posts []poststore.PostStatus,
+) error {
+	if !rootOf(posts).Series.IsZero() {
+		if err := publishing.MayRepeat(op, p); err != nil {
+			return err
+		}
+	}
+	return s.takeAllowance(ctx, tx, p, 1)
 }
 
 // mayChange returns Forbidden if the principal may not change a locked group.

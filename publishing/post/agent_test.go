@@ -128,7 +128,7 @@ func TestMustAsk_WritesDrafts(t *testing.T) {
 	t.Parallel()
 	for change, refused := range map[string]bool{
 		"edit as draft": false, "edit": false, "settings": false, "unschedule": false, "delete": false, "delete group": false,
-		"schedule": true, "schedule anew": true, "publish anew": true,
+		"schedule": true, "schedule anew": true, "publish anew": true, "release id": true,
 	} {
 		t.Run(change, func(t *testing.T) {
 			t.Parallel()
@@ -269,10 +269,20 @@ func TestAllowance_CountsWhatAnAgentQueues(t *testing.T) {
 	if g.taken() != 3 {
 		t.Errorf("after a draft was scheduled: %d posts were counted, want 3", g.taken())
 	}
+	// Otherwise, the agent could publish more by replacing what is in the queue.
+	for change, do := range r.changes(r.agent, r.get(draft.Created[0].Post)) {
+		switch change {
+		case "edit", "schedule anew", "publish anew", "settings":
+			if err := do(); !fault.Is(err, fault.Forbidden) {
+				t.Errorf("%s a queued post: got %v, want Forbidden", change, err)
+			}
+		}
+	}
+	g.limit++
 	edit := command(publishing.CreateSchedule, entry(r.channel, "edited"))
 	edit.Entries[0].Parts[0].ID = post
-	if _, err := r.posts.Create(t.Context(), r.agent, edit); err != nil || g.taken() != 3 {
-		t.Errorf("an edit of a queued post: got %v and %d posts, want 3", err, g.taken())
+	if _, err := r.posts.Create(t.Context(), r.agent, edit); err != nil || g.taken() != 4 {
+		t.Errorf("an edit of a queued post: got %v and %d posts, want 4", err, g.taken())
 	}
 	_, err = r.posts.ChangeStatus(t.Context(), r.agent, draft.Created[0].Post.String(), publishing.ChangeStatus{To: publishing.CreateDraft})
 	r.OK(err)
@@ -299,8 +309,19 @@ func TestAllowance_RefusesRepeatedPosts(t *testing.T) {
 	cmd := command(publishing.CreateSchedule, entry(r.channel, "again"))
 	cmd.Repeat = publishing.Repeat{Days: 1}
 	for name, who := range map[string]tenancy.Principal{"a person": r.who, "no limit": agentOf(r.who, tenancy.AgentLimits{})} {
-		if _, err := r.posts.Create(t.Context(), who, cmd); err != nil {
+		out, err := r.posts.Create(t.Context(), who, cmd)
+		if err != nil {
 			t.Errorf("%s: got %v, want nil", name, err)
+		}
+		post := r.get(out.Created[0].Post)
+		for _, change := range []string{"edit", "schedule anew", "publish anew"} {
+			if err := r.changes(r.agent, post)[change](); !fault.Is(err, fault.Forbidden) {
+				t.Errorf("%s a repeated post of %s: got %v, want Forbidden", change, name, err)
+			}
+		}
+		r.OK(r.changes(r.who, post)["unschedule"]())
+		if err := r.changes(r.agent, post)["schedule"](); !fault.Is(err, fault.Forbidden) {
+			t.Errorf("schedule a repeated draft of %s: got %v, want Forbidden", name, err)
 		}
 	}
 }

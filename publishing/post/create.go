@@ -149,7 +149,7 @@ func (s *Posts) write(
 				return err
 			}
 		}
-		if err := s.takeAllowance(ctx, tx, p, newlyQueued(plans)); err != nil {
+		if err := s.takePlans(ctx, tx, p, plans); err != nil {
 			return err
 		}
 		for _, pl := range plans {
@@ -175,14 +175,21 @@ func (s *Posts) write(
 // errDryRun rolls back the transaction of a dry run.
 var errDryRun = errors.New("dry run")
 
-// newlyQueued returns how many threads are in the queue that were not in it before.
-func newlyQueued(plans []plan) (n int) {
+// takePlans counts the threads that the plans put into the queue, or change in it.
+func (s *Posts) takePlans(ctx context.Context, tx *db.Tx, p tenancy.Principal, plans []plan) error {
+	added := 0
 	for _, pl := range plans {
-		if pl.posts[0].State == publishing.StateQueue && (pl.old == nil || !queued(pl.old)) {
-			n++
+		switch {
+		case pl.posts[0].State != publishing.StateQueue:
+		case pl.old == nil:
+			added++
+		default:
+			if err := s.takeChanged(ctx, tx, "publishing.CreatePosts", p, pl.old); err != nil {
+				return err
+			}
 		}
 	}
-	return n
+	return s.takeAllowance(ctx, tx, p, added)
 }
 
 // rewrite replaces a plan's existing posts and ends any pending approval request for them. If the

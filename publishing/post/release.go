@@ -81,6 +81,9 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 	if !ok {
 		return publishing.NoPost(op)
 	}
+	if err := publishing.MayQueue(op, p); err != nil {
+		return err
+	}
 	if err := checkRelease(release); err != nil {
 		if _, found := poststore.FindRelease(ctx, s.db, p.Org, parsed); pg.IsNoRows(found) {
 			return publishing.NoPost(op)
@@ -90,9 +93,6 @@ func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, relea
 	err := s.db.InOrgAs(ctx, p, func(tx *db.Tx) error {
 		r, err := poststore.LockRelease(ctx, tx, parsed)
 		if err != nil {
-			return err
-		}
-		if err := publishing.MayChange(op, p, r.State); err != nil {
 			return err
 		}
 		if !isReleaseSettable(r.State, r.ReleaseID) {

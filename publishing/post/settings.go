@@ -20,9 +20,10 @@ import (
 // queue become drafts.
 //
 // It returns NotFound if the post does not exist. It returns Forbidden if the principal may not
-// override the approval, or is an agent that may change only drafts. It returns Invalid if the post
-// is queued and its new settings violate the platform's rules. It returns Conflict if the post is
-// being published, has been published, or may have been published.
+// override the approval, or is an agent that may change only drafts or may queue no more posts
+// today. It returns Invalid if the post is queued and its new settings violate the platform's rules.
+// It returns Conflict if the post is being published, has been published, or may have been
+// published.
 func (s *Posts) ChangeSettings(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeSettings,
 ) (out publishing.SettingsChanged, err error) {
@@ -71,8 +72,13 @@ func (s *Posts) ChangeSettings(
 			return fault.New(fault.Invalid, op, fmt.Sprintf("The settings of all delayed parts together must "+
 				"be smaller than %d bytes.", publishing.MaxAllSettings))
 		}
-		if len(problems) > 0 && queued(posts) {
-			return contentFault(problems)
+		if queued(posts) {
+			if len(problems) > 0 {
+				return contentFault(problems)
+			}
+			if err := s.takeAllowance(ctx, tx, p, 1); err != nil {
+				return err
+			}
 		}
 		root := rootOf(posts)
 		if stored > 0 {

@@ -172,7 +172,7 @@ func (s *Posts) move(
 		return out, err
 	}
 	if to == publishing.StateQueue {
-		if err := s.takeAllowance(ctx, tx, p, 1); err != nil {
+		if err := s.takeChanged(ctx, tx, op, p, posts); err != nil {
 			return out, err
 		}
 	}

@@ -65,6 +65,17 @@ func TestSetPlan(t *testing.T) {
 	set(publishing.SetQueuePlan{Times: every(5), Zone: tenancy.ZoneRequest{Name: "UTC"}}, "UTC", 5)
 }
 
+func TestSetPlan_RefusesAgents(t *testing.T) {
+	t.Parallel()
+	r := newSlotRig(t)
+	agent := r.who
+	agent.Via, agent.Agent = tenancy.ViaAgent, tenancy.Agent{ID: id.New[tenancy.AgentTag](), Write: true}
+	_, err := r.slots.SetPlan(t.Context(), agent, r.channel(), publishing.SetQueuePlan{Times: every(60)})
+	if !fault.Is(err, fault.Forbidden) {
+		t.Errorf("got %v, want Forbidden", err)
+	}
+}
+
 func TestPlan_UnknownChannelIsNotFound(t *testing.T) {
 	t.Parallel()
 	r := newSlotRig(t)

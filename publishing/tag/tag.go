@@ -43,8 +43,9 @@ func (s *Tags) Create(
 }
 
 // Update changes a tag's name and color. The change appears on all posts with the tag. Update
-// returns NotFound if the tag does not exist, Invalid if the name or color is invalid, and Conflict
-// if another tag has the same name.
+// returns NotFound if the tag does not exist, Invalid if the name or color is invalid, Conflict if
+// another tag has the same name, and Forbidden if the principal is an agent that may not change
+// tags.
 func (s *Tags) Update(
 	ctx context.Context, p tenancy.Principal, tag string, cmd publishing.SaveTag,
 ) (publishing.Tag, error) {
@@ -52,6 +53,9 @@ func (s *Tags) Update(
 	parsed, ok := id.Parse[publishing.TagTag](tag)
 	if !ok {
 		return publishing.Tag{}, noTag(op)
+	}
+	if err := publishing.MayChangeShared(op, p, "tags"); err != nil {
+		return publishing.Tag{}, err
 	}
 	cmd, err := cmd.Cleaned()
 	if err != nil {
@@ -63,12 +67,16 @@ func (s *Tags) Update(
 }
 
 // Delete deletes a tag and returns the deleted tag. The tag then no longer appears on posts. Delete
-// returns NotFound if the tag does not exist.
+// returns NotFound if the tag does not exist, and Forbidden if the principal is an agent that may not
+// change tags.
 func (s *Tags) Delete(ctx context.Context, p tenancy.Principal, tag string) (publishing.Tag, error) {
 	const op = "publishing.DeleteTag"
 	parsed, ok := id.Parse[publishing.TagTag](tag)
 	if !ok {
 		return publishing.Tag{}, noTag(op)
+	}
+	if err := publishing.MayChangeShared(op, p, "tags"); err != nil {
+		return publishing.Tag{}, err
 	}
 	return s.change(ctx, p, op, func(tx *db.Tx) (publishing.Tag, error) {
 		return tagstore.Delete(ctx, tx, parsed)

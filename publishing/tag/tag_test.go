@@ -65,6 +65,28 @@ func TestTags_AreListedByName(t *testing.T) {
 	}
 }
 
+// A tag that an agent may not change can stand on posts that the agent may not see.
+func TestTags_AreKeptFromAgentsWithLimits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	tag := r.create("shared")
+	agent := r.who
+	agent.Via = tenancy.ViaAgent
+	agent.Agent = tenancy.Agent{ID: id.New[tenancy.AgentTag](), Write: true, Limits: &tenancy.AgentLimits{MustAsk: true}}
+	if _, err := r.tags.Update(t.Context(), agent, tag.ID.String(), publishing.SaveTag{Name: "theirs", Color: "#000000"}); !fault.Is(err, fault.Forbidden) {
+		t.Errorf("update: got %v, want Forbidden", err)
+	}
+	if _, err := r.tags.Delete(t.Context(), agent, tag.ID.String()); !fault.Is(err, fault.Forbidden) {
+		t.Errorf("delete: got %v, want Forbidden", err)
+	}
+	if _, err := r.tags.Create(t.Context(), agent, publishing.SaveTag{Name: "new", Color: "#000000"}); err != nil {
+		t.Errorf("create: got %v, want nil", err)
+	}
+	if got := fmt.Sprint(r.names()); got != "[new shared]" {
+		t.Errorf("got the tags %s, want [new shared]", got)
+	}
+}
+
 func TestTags_AreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -258,7 +258,7 @@ func (a *consents) limitsOf(c *fiber.Ctx, p tenancy.Principal, given answer) (ou
 	out = oidc.Limits{Channels: given.channels, Customers: given.customers, MustAsk: given.mustAsk}
 	faults.Check(len(out.Channels) <= maxChosen, "channels", "must be at most 1000 channels")
 	faults.Check(len(out.Customers) <= maxChosen, "customers", "must be at most 1000 groups")
-	if sent := strings.TrimSpace(given.postsPerDay); sent != "" && sent != "0" {
+	if sent := strings.TrimSpace(given.postsPerDay); sent != "" {
 		n, err := strconv.Atoi(sent)
 		faults.Check(err == nil && n >= 1 && n <= maxPostsPerDay, "postsPerDay", "must be a number from 1 to 10000")
 		out.PostsPerDay = n
@@ -317,10 +317,14 @@ func answerOf(form url.Values) answer {
 
 // answer returns the answer in a JSON request. The request's scope determines what to grant.
 func (in ApproveOAuthDto) answer() answer {
-	return answer{
+	out := answer{
 		action: in.Action, ticket: in.Ticket, organization: in.Organization, write: true, mustAsk: in.MustAsk,
-		channels: in.Channels, customers: in.Customers, postsPerDay: strconv.Itoa(in.PostsPerDay), endsAt: in.EndsAt,
+		channels: in.Channels, customers: in.Customers, endsAt: in.EndsAt,
 	}
+	if in.PostsPerDay != 0 {
+		out.postsPerDay = strconv.Itoa(in.PostsPerDay)
+	}
+	return out
 }
 
 func invalidField(name, rule string) error {

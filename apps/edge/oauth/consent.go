@@ -159,10 +159,11 @@ func (a *consents) addExisting(c *fiber.Ctx, view *consentView, p tenancy.Princi
 	return nil
 }
 
-// approved returns the answer that would make a grant what it is now.
+// approved returns the answer that would make a grant what it is now. A client that now asks to
+// write for the first time starts with the box checked, as any new client does.
 func approved(g oidc.Grant, zone *time.Location) *answer {
 	l := g.Limits
-	out := &answer{write: g.Scopes.Writes(), mustAsk: l.MustAsk, channels: l.Channels, customers: l.Customers}
+	out := &answer{write: !g.WriteDeclined, mustAsk: l.MustAsk, channels: l.Channels, customers: l.Customers}
 	if l.PostsPerDay > 0 {
 		out.postsPerDay = strconv.Itoa(l.PostsPerDay)
 	}

@@ -155,7 +155,7 @@ func TestConsent_WrongLimitIsShownAtItsField(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for name, change := range map[string][2]string{
-		"no number": {"postsPerDay", "many"}, "a negative number": {"postsPerDay", "-1"}, "a fraction": {"postsPerDay", "1.5"},
+		"no number": {"postsPerDay", "many"}, "no posts": {"postsPerDay", "0"}, "a negative number": {"postsPerDay", "-1"}, "a fraction": {"postsPerDay", "1.5"},
 		"no date": {"endsAt", "soon"}, "the past": {"endsAt", "2001-01-01"}, "no such day": {"endsAt", "2999-02-30"},
 	} {
 		action, fields := r.ask(t, request())
@@ -284,7 +284,7 @@ func TestConsent_KeepsExistingLimits(t *testing.T) {
 	r := newRig(t)
 	end := time.Date(2999, 12, 31, 23, 0, 0, 0, time.UTC) // midnight in Vienna
 	g := edgetest.AGrant()
-	g.Client, g.Scopes = r.server.Known["ccl_public"], oidc.Scopes{oidc.ScopeRead}
+	g.Client, g.Scopes, g.WriteDeclined = r.server.Known["ccl_public"], oidc.Scopes{oidc.ScopeRead}, true
 	const gone = "018f0000-0000-7000-8000-0000000000aa"
 	channel := r.Thread.Channel.ID.String()
 	g.Limits = oidc.Limits{Channels: []string{channel, gone}, MustAsk: true, PostsPerDay: 3, EndsAt: &end}
@@ -314,6 +314,22 @@ func TestConsent_KeepsExistingLimits(t *testing.T) {
 	edgetest.Want(t, a, 400, notice, `value="many"`)
 	if _, fields := form(t, a); fields.Has("mustAsk") {
 		t.Error("the form forgets what the person has changed")
+	}
+}
+
+// TestConsent_ClientAsksToWriteLater: a client that was approved to read asks to write, which its
+// person has not declined.
+func TestConsent_ClientAsksToWriteLater(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	g := edgetest.AGrant()
+	g.Client, g.Scopes, g.Limits = r.server.Known["ccl_public"], oidc.Scopes{oidc.ScopeRead}, oidc.Limits{}
+	r.server.Granted = []oidc.Grant{g}
+	action, fields := form(t, r.browse(t, "/oauth/authorize?"+request(), edgetest.UserSession))
+	fields.Set("action", "approve")
+	leadsTo(t, r.submit(t, action, edgetest.UserSession, fields), planner)
+	if c := r.server.Consents[0]; !c.Scopes.Writes() {
+		t.Errorf("the consent is %+v, want it to write", c)
 	}
 }
 
