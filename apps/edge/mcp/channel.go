@@ -211,7 +211,7 @@ func (a channelTools) channelSchema() *tool {
 			"takes, and the platform's own tools for service_trigger_channel_tool. Send integrationId or platform. Tools " +
 			"are listed only if a channel on the platform is connected.",
 		input: arguments(properties{
-			"integrationId": channelID(), "platform": str("Platform, such as bluesky, instead of integrationId."),
+			"integrationId": channelID(), "platform": str("Platform, such as bluesky, instead of integrationId.").AsWord(),
 			"isPremium": flag("Has no effect."),
 		}),
 		output: answers(object("The rules.", properties{

@@ -26,7 +26,7 @@ func parts() *schema {
 	return list("The post, followed by the other parts of its thread or by its comments.", arguments(properties{
 		"content":     content,
 		"contentType": oneOf("Format of content. Detected if absent.", "text", "html"),
-		"attachments": list("Ids or URLs from "+toolUpload+".", str("Id or URL of a file.")).Between(0, publishing.MaxAttachments),
+		"attachments": list("Ids or URLs from "+toolUpload+".", str("Id or URL of a file.").AsWord()).Between(0, publishing.MaxAttachments),
 		"altTexts":    list("Descriptions of the attachments, in the same order.", blankText("Description of an attachment.")).Between(0, publishing.MaxAttachments),
 		"delay":       whole("Minutes after the previous part.", 0, publishing.MaxDelay),
 	}).As("A part of the post.")).Between(1, publishing.MaxParts)

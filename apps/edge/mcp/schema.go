@@ -62,7 +62,7 @@ func postID() *schema {
 }
 
 // cursor returns the schema of the argument that requests the next page.
-func cursor() *schema { return str("nextCursor of the previous result, to continue the list.") }
+func cursor() *schema { return str("nextCursor of the previous result, to continue the list.").AsWord() }
 
 // answers returns the schema of an answer. beside holds its members other than output.
 func answers(output *schema, beside properties) *schema {

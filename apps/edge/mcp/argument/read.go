@@ -12,6 +12,7 @@ import (
 	"crier/apps/edge/record"
 	"crier/apps/edge/route"
 	"crier/platform/fault"
+	"crier/platform/paste"
 	"crier/publishing"
 )
 
@@ -236,6 +237,9 @@ func (r *reader) readList(s *Schema, at string, elements []any) any {
 }
 
 func (r *reader) readText(s *Schema, at, words string) any {
+	if s.Word || len(s.Enum) > 0 {
+		words = paste.Word(words)
+	}
 	rule := ""
 	switch {
 	case !publishing.Storable(words):

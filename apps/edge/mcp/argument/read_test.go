@@ -16,6 +16,7 @@ func example() *Schema {
 		"on":    {Type: TypeBoolean},
 		"at":    {Type: TypeString, Format: FormatDate},
 		"any":   {},
+		"id":    {Type: TypeString, Word: true},
 		"list":  {Type: TypeArray, Items: &Schema{Type: TypeString}, MinItems: 1, MaxItems: 2},
 		"alt":   {Type: TypeArray, Items: &Schema{Type: TypeString, Blank: true}},
 		"pairs": {Type: TypeArray, Pairs: true, Items: &Schema{Type: TypeObject, Properties: map[string]*Schema{"key": {Type: TypeString}, "value": {}}}},
@@ -30,10 +31,11 @@ func TestRead_TakesWhatModelsSend(t *testing.T) {
 		`{"at":"2026-01-02T03:04:05+01:00"}`: `{"at":"2026-01-02T02:04:05Z"}`, `{"text":5}`: `{"text":"5"}`,
 		`{"list":"x"}`: `{"list":["x"]}`, `{"list":"[\"x\",\"y\"]"}`: `{"list":["x","y"]}`, `{"list":["x",null]}`: `{"list":["x"]}`,
 		`{"list":[null,"x",null,"y"]}`: `{"list":["x","y"]}`, `{"alt":[null,"x"]}`: `{"alt":["","x"]}`, `{"pairs":[null]}`: `{"pairs":[]}`,
-		`{"pairs":{"a":1,"b":null}}`:            `{"pairs":[{"key":"a","value":1},{"key":"b","value":null}]}`,
-		`{"pairs":{"key":"a","value":{"x":1}}}`: `{"pairs":[{"key":"a","value":{"x":1}}]}`,
-		`{"pairs":"{\"a\":1e400}"}`:             `{"pairs":[{"key":"a","value":1e400}]}`,
-		`{"any":[1,"2",null]}`:                  `{"any":[1,"2",null]}`,
+		`{"pairs":{"a":1,"b":null}}`:                       `{"pairs":[{"key":"a","value":1},{"key":"b","value":null}]}`,
+		`{"pairs":{"key":"a","value":{"x":1}}}`:            `{"pairs":[{"key":"a","value":{"x":1}}]}`,
+		`{"pairs":"{\"a\":1e400}"}`:                        `{"pairs":[{"key":"a","value":1e400}]}`,
+		"{\"id\":\" \u200b\u201c018f-a\u2013b\u201d\\n\"}": `{"id":"018f-a-b"}`, `{"name":"\"a\" "}`: `{"name":"a"}`,
+		`{"any":[1,"2",null]}`: `{"any":[1,"2",null]}`,
 	} {
 		got, _, err := Read(example(), json.RawMessage(sent))
 		if err != nil || string(got) != want {

@@ -24,6 +24,9 @@ type Schema struct {
 	Blank bool `json:"-"`
 	// Pairs marks a list of keys and values that may also be sent as an object.
 	Pairs bool `json:"-"`
+	// Word marks a text without white space, such as an id. White space, invisible characters and
+	// quotation marks that were copied with it are removed; see paste.Word.
+	Word bool `json:"-"`
 	// Next names the tool that lists the possible values of an id.
 	Next string `json:"-"`
 }
@@ -65,8 +68,14 @@ func (s *Schema) Standard(value any) *Schema {
 	return s
 }
 
-// From sets the name of the tool that lists the possible values of an id.
+// From describes an id by the tool that lists its possible values.
 func (s *Schema) From(tool string) *Schema {
-	s.Next = tool
+	s.Next, s.Word = tool, true
+	return s
+}
+
+// AsWord sets Word.
+func (s *Schema) AsWord() *Schema {
+	s.Word = true
 	return s
 }
