@@ -50,7 +50,7 @@ func New(d Deps) *API { return &API{deps: d, page: newUnsubscribePage()} }
 
 // People reads and changes a person's own data.
 type People interface {
-	// Self returns the principal's person and organization. If the person has access to no
+	// Self returns the principal's person and organization. If the person has no access to any
 	// organization, the returned organization is the zero value.
 	Self(ctx context.Context, p tenancy.Principal) (tenancy.Person, tenancy.OrganizationOf, error)
 	SetProfile(ctx context.Context, p tenancy.Principal, profile tenancy.Profile) (tenancy.Person, error)
@@ -249,9 +249,9 @@ func (a *API) setProfile(ctx context.Context, in *setProfileInput) (*profileOutp
 	return newProfile(person), nil
 }
 
-// picture returns the picture with the given id, which must be the person's current picture or an
-// image of the organization. For an image, Path is the image's public URL, never a value from the
-// client.
+// picture returns the picture with the given id, which must be the person's current picture or one
+// of the organization's images. For an image, Path is the image's public URL, never a value from
+// the client.
 func (a *API) picture(ctx context.Context, p tenancy.Principal, medium string) (tenancy.Picture, error) {
 	person, _, err := a.deps.Accounts.Self(ctx, p)
 	if err != nil {
