@@ -163,9 +163,9 @@ func (a *API) postAnalytics(ctx context.Context, in *postAnalyticsInput) (*analy
 	return metricsOutput(found.Analytics), nil
 }
 
-// analyticsDays returns the number of days in the window that date describes. date is either the
-// number itself or the window's first day, such as 30 or 2027-03-01. analyticsDays returns Invalid
-// if date is neither, or if it is a day in the future.
+// analyticsDays returns the number of days in the window that date describes. date is either a
+// number of days, such as 30, or the window's first day, such as 2027-03-01. analyticsDays returns
+// Invalid if date is neither, or if it is a day in the future.
 func (a *API) analyticsDays(date string) (int, error) {
 	date = strings.TrimSpace(date)
 	if date == "" {
@@ -230,10 +230,10 @@ func (a *API) Figures() route.Endpoint {
 // figuresSchema returns the schema for the figures of one day: a date, and numbers whose names
 // vary.
 //
-// TypeScript has no type for such an object. If the schema used additionalProperties, the generated
-// code would not compile or would accept no response. The schema uses unevaluatedProperties
-// instead, which validators treat the same way. Code generators ignore it and use only the common
-// names, which the schema lists.
+// TypeScript has no type for this kind of object. If the schema used additionalProperties, the
+// generated code would not compile or would reject every response. The schema uses
+// unevaluatedProperties instead, which validators treat the same way. Code generators ignore it and
+// use only the common names, which the schema lists.
 func figuresSchema() *huma.Schema {
 	s := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"date"},

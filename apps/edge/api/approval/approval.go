@@ -84,7 +84,7 @@ type ApprovalRecord struct {
 }
 
 // Requester is the person who requested approval: the signed-in person, the creator of the API key,
-// or the person on whose behalf an agent did.
+// or the person on whose behalf an agent requested it.
 type Requester struct {
 	ID       string       `json:"id"`
 	Email    *string      `json:"email"`

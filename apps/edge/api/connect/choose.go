@@ -21,8 +21,8 @@ type Connects interface {
 	Choose(
 		ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)
-	// ChooseByState is like Choose, but identifies the caller by the state of the connection
-	// attempt. If platform is not empty, it must be the platform of that attempt.
+	// ChooseByState is like Choose, but identifies the caller by the connection attempt's state. If
+	// platform is not empty, it must be the attempt's platform.
 	ChooseByState(
 		ctx context.Context, platform string, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)
@@ -30,8 +30,8 @@ type Connects interface {
 	// there is none.
 	Started(ctx context.Context, platform, state string) (publishing.ConnectRequest, error)
 	// HoldCode seals cmd, including the platform's code, in a token that the caller keeps until the
-	// person consents. ReleaseCode opens the token and returns the command for Finish. ReleaseCode
-	// returns Invalid if the token is wrong or expired.
+	// person consents. ReleaseCode opens the token and returns the command for Finish. It returns
+	// Invalid if the token is invalid or expired.
 	HoldCode(cmd publishing.FinishConnect) (string, error)
 	ReleaseCode(platform, token string) (publishing.FinishConnect, error)
 	// Disown disconnects a channel at the request of the person who granted access to its account.
@@ -55,7 +55,7 @@ func pagesOf(all []publishing.Candidate) []Page {
 	return out
 }
 
-// ChooseRequest is the request body for choosing the account to connect. One of page, pageId and id
+// ChooseRequest is the request body for choosing the account to connect. One of page, pageId or id
 // is required.
 type ChooseRequest struct {
 	Page   string `json:"page,omitempty" maxLength:"1024" doc:"Id of an account in pages."`
@@ -114,8 +114,8 @@ type chooseByStateInput struct {
 	Body ChooseByStateRequest
 }
 
-// ChooseByState returns the endpoint for choosing the account to connect without a session. The
-// caller must know the state of the connection attempt and choose within an hour.
+// ChooseByState returns the endpoint that lets a caller without a session choose the account to
+// connect. The caller must know the connection attempt's state and choose within an hour.
 func (a *API) ChooseByState() route.Endpoint {
 	d := route.Describe("Connecting channels", "Choose the account for a new channel, without a session",
 		400, 402, 404, 409, 413, 429, 502)

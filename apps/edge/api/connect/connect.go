@@ -64,8 +64,8 @@ type Channels interface {
 	// are being connected or the platform limits requests.
 	//
 	// The caller can use the state again if Finish returns RateLimited or rejects a form. The
-	// number of forms per state is limited. With OAuth, the state is otherwise used up before the
-	// platform is called.
+	// number of forms per state is limited. In all other cases with OAuth, the state is used up
+	// before the platform is called.
 	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)
 }
 

@@ -188,8 +188,8 @@ func decodeImage(n node) publishing.CreateMedium {
 	return out
 }
 
-// hashRequest returns a hash of a request's meaning, by which a repeated request is recognized. The
-// hash does not depend on the order of members, white space, unused members or the mount prefix.
+// hashRequest returns a hash of a request's meaning, which identifies repeated requests. The hash
+// does not depend on the order of members, white space, unused members or the mount prefix.
 func hashRequest(method, path string, meaning ...any) ([]byte, error) {
 	h := sha256.New()
 	h.Write([]byte(method + "\n" + path + "\n"))

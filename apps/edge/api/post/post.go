@@ -94,7 +94,7 @@ func (a *API) deleteGroup(ctx context.Context, in *groupInput) (*record.NamedOut
 // id does not parse. Every method can also return Unavailable and Internal.
 type Posts interface {
 	// Create creates or updates posts and returns one post per entry. If the request is invalid, it
-	// returns Invalid and lists either the wrong fields or one item for each wrong channel. It
+	// returns Invalid and lists either the invalid fields or one item for each invalid channel. It
 	// returns Quota if the organization has reached its limit on posts, and TooLarge if checking
 	// the posts takes too long.
 	//
