@@ -18,7 +18,7 @@ const (
 	EffectSame Effect = "same"
 	// EffectRefused means that the second request is rejected and changes nothing.
 	EffectRefused Effect = "refused"
-	// EffectAgain means that the second request takes effect as well.
+	// EffectAgain means that the second request takes effect again.
 	EffectAgain Effect = "again"
 )
 
