@@ -19,11 +19,11 @@ const (
 	// accessToken requires an access token in the Authorization header, after Bearer. The route's
 	// handler checks the token.
 	accessToken Credential = "access token"
-	// apiKey requires an API key in the Authorization header, or an access token of an agent; see
-	// permitsAgent. The request counts toward the limit of the organization.
+	// apiKey requires an API key in the Authorization header, or an agent's access token; see
+	// permitsAgent. The request counts toward the organization's limit.
 	apiKey Credential = "api key"
 	// agent requires an API key or an access token in the Authorization header, as a bearer token.
-	// The request counts toward the limit of the credential's organization. Errors have the form
+	// The request counts toward the limit of the credential's organization. Errors have the format
 	// that MCP clients understand.
 	agent Credential = "agent"
 	// member requires a session, in the auth header or the auth cookie. The request counts toward
@@ -80,8 +80,8 @@ type rules struct {
 // credentials holds the rules for every credential. A route whose credential is not in the table
 // responds with 500.
 //
-// Route handlers do not check roles. Decisions that depend on more than the caller's role, such as
-// another member's rank, are left to the use cases.
+// Route handlers do not check roles. Use cases make the decisions that depend on more than the
+// caller's role, for example on another member's rank.
 var credentials = map[Credential]rules{
 	none:             {audience: anybody, find: nothing, again: never},
 	signIn:           {audience: anybody, find: sameSite, again: never},

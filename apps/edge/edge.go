@@ -150,8 +150,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	grace := time.AfterFunc(shutdownGrace, ln.forceDeadlines)
 	defer grace.Stop()
-	// The app does not know the listener until it starts accepting connections, so the listener is
-	// closed here too.
+	// The app knows the listener only once it accepts connections, so close the listener here as
+	// well.
 	return errors.Join(ln.Close(), s.app.ShutdownWithContext(ctx))
 }
 

@@ -23,9 +23,10 @@ const (
 	clientBody   = 16 << 10  // a client's metadata with 10 redirect URIs, or a code and its verifier
 )
 
-// The maximum number of bytes of these bodies that this process reads concurrently. Each kind of
-// body has its own limit, so that logins still work when the other limits have been reached. One
-// site can use at most an eighth of a limit. Further bodies wait for up to placeTimeout.
+// These constants limit the total size, in bytes, of the bodies that this process reads
+// concurrently. Each kind of body has its own limit, so that logins still work when the other
+// limits have been reached. One site can use at most an eighth of a limit. Further bodies wait for
+// up to placeTimeout.
 const (
 	loginBodies    = 16 << 20
 	registerBodies = 16 << 20

@@ -125,8 +125,8 @@ type FullEntry struct {
 	UpdatedAt      string     `json:"updatedAt" format:"date-time" doc:"When the post was last changed, including by publishing."`
 }
 
-// Happening is one event in a post's timeline. Event is a publishing.EventKind, Node is the name of
-// the process in timelines, and By is who caused the event.
+// Happening is one event in a post's timeline. Event is a publishing.EventKind. Node is the
+// process's name as timelines show it, and By is who caused the event.
 type Happening struct {
 	At     string  `json:"at" format:"date-time" doc:"When the event happened."`
 	Event  string  `json:"event"`
