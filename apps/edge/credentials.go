@@ -39,18 +39,18 @@ const (
 	// owner requires a session. The person must be the owner of the organization.
 	owner Credential = "owner"
 	// person requires a session but does not check its organization. It also admits a person who
-	// has access to no organization, or who has left the organization named in showorg.
+	// has no access to any organization, or who has left the organization named in showorg.
 	person Credential = "person"
 	// instance is like person but admits only instance administrators. It admits them even while
 	// they are impersonating another person.
 	instance Credential = "instance"
-	// optionalSession is like signIn. If the request has a live session, it also acts for the
-	// session's person. The request does not count toward the session's limit.
+	// optionalSession is like signIn, but a request with a live session acts for the session's
+	// person. The request does not count toward the session's limit.
 	optionalSession Credential = "visitor"
 )
 
 // audience is the kind of client that uses a credential. It determines which limits a route can
-// have, and which security the OpenAPI document gives for the route.
+// have, and which security the OpenAPI document specifies for the route.
 type audience string
 
 const (

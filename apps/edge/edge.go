@@ -100,7 +100,7 @@ func (s *Server) describeService(doc *huma.OpenAPI) {
 }
 
 // buildApp creates the Fiber app with the middleware that all routes share, and mounts the route
-// table. guardBodies runs before the app, so that requests that it rejects never reach a route.
+// table. guardBodies runs before the app, so the requests that it rejects never reach a route.
 func (s *Server) buildApp() {
 	s.app = fiber.New(fiber.Config{
 		Immutable: true, DisableStartupMessage: true, CaseSensitive: true,

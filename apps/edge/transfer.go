@@ -55,8 +55,8 @@ func (t *transfers) EnterOriginal(c *fiber.Ctx) (leave func(), err error) {
 	return t.originals.take(c.UserContext(), c, 1)
 }
 
-// EnterStream waits for one of the slots that the client's address has for playing videos. It
-// returns RateLimited if no slot is free within placeTimeout.
+// EnterStream waits for one of the client address's slots for playing videos. It returns
+// RateLimited if no slot is free within placeTimeout.
 func (t *transfers) EnterStream(c *fiber.Ctx) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(c.UserContext(), placeTimeout)
 	defer cancel()

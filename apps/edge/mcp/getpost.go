@@ -177,7 +177,7 @@ func (p shownPost) shrink() (out shownPost, cut bool, err error) {
 	}
 }
 
-// shrink shortens the text and drops attachments of a part that is larger than mostOfPost.
+// shrink shortens the text and drops attachments if the part is larger than mostOfPost.
 func (p shownPart) shrink() (shownPart, error) {
 	for {
 		data, err := encode(p)

@@ -92,8 +92,8 @@ type shortChannel struct {
 	Picture            string `json:"picture" doc:"URL of the picture; empty if there is none."`
 }
 
-// Item is a post in a list. Its error members are in the item itself, whereas those of a Detail are
-// in its Posts.
+// Item is a post in a list. An Item contains its error members itself, whereas a Detail contains
+// them in its Posts.
 type Item struct {
 	Core
 	Posts       []Entry      `json:"posts" doc:"The post with its parts. The list always has one element."`

@@ -37,7 +37,7 @@ func (g *Guard) Session(c *fiber.Ctx) error {
 	}
 	if err != nil {
 		refused := fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound)
-		// Otherwise, this cookie would cause every later request to be rejected too.
+		// Clear the cookie, because it would cause every later request to be rejected.
 		if refused && c.Cookies(CookiePerson) != "" {
 			g.cookies.Clear(c, CookiePerson)
 		}
@@ -206,7 +206,7 @@ func JSONOnly(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// CheckSignInOrigin rejects unsafe requests from other sites, as Session does, but on routes that
+// CheckSignInOrigin rejects unsafe requests from other sites. Unlike Session, it is for routes that
 // require no session. A request with any cookie is treated as if a browser had sent it.
 func (g *Guard) CheckSignInOrigin(c *fiber.Ctx) error {
 	if err := g.checkOrigin(c, c.Get(fiber.HeaderCookie) != ""); err != nil {

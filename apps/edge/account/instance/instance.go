@@ -56,7 +56,7 @@ type Enterprise interface {
 	//
 	// CreateEnterpriseUser returns
 	//
-	//   - NotFound if the instance does not accept such requests
+	//   - NotFound if the instance does not accept these requests
 	//   - Invalid if the request's signature, age or content is invalid
 	//   - Conflict if the request has been used before, or if the email address already has an
 	//     account

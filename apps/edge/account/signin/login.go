@@ -51,14 +51,14 @@ type Logins interface {
 	// after doing as much work as for a match. It returns RateLimited if too many logins are
 	// running. Many logins from one site barely delay logins from other sites.
 	Login(ctx context.Context, email, password string, from tenancy.Source) (tenancy.SignIn, error)
-	// VerifyMFA completes a sign-in that has reached StepMFA, with a code or a recovery code. It
+	// VerifyMFA uses a code or a recovery code to complete a sign-in that has reached StepMFA. It
 	// returns Unauthenticated for a wrong code, and RateLimited after five wrong codes.
 	VerifyMFA(ctx context.Context, token, code, recovery string, from tenancy.Source) (tenancy.SignIn, error)
 	// BeginEnrollment creates a second factor for a sign-in that has reached StepEnroll. It returns
 	// Unauthenticated if the token has expired.
 	BeginEnrollment(ctx context.Context, token string) (tenancy.Secret, error)
-	// ConfirmEnrollment completes a sign-in that has reached StepEnroll, with the first code from
-	// the new second factor.
+	// ConfirmEnrollment uses the new second factor's first code to complete a sign-in that has
+	// reached StepEnroll.
 	ConfirmEnrollment(ctx context.Context, token, code string, from tenancy.Source) (tenancy.SignIn, error)
 	// Restore completes a sign-in that has reached StepRestore. It restores the account and the
 	// organizations in which the person is the only member.

@@ -76,7 +76,7 @@ func (a *API) beginSignIn(c *fiber.Ctx) error {
 // maxCallback is the maximum length of a callback URL, in bytes.
 const maxCallback = 1000
 
-// checkCallback returns Invalid unless address is empty or is a callback URL of the dashboard or of
+// checkCallback returns Invalid unless address is empty or is a callback URL on the dashboard or on
 // this service.
 func (a *API) checkCallback(address string) error {
 	if address == "" {

@@ -50,7 +50,7 @@ func (a Steps) CheckPassword(ctx context.Context, in LoginUserDto) (tenancy.Sign
 	return signIn, nil
 }
 
-// CheckFactor completes a sign-in that has reached StepMFA, with a code or a recovery code. It
+// CheckFactor uses a code or a recovery code to complete a sign-in that has reached StepMFA. It
 // returns Unauthenticated for a wrong code, and RateLimited after too many attempts.
 func (a Steps) CheckFactor(ctx context.Context, in MFAVerifyRequest) (tenancy.SignIn, error) {
 	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.Factor); err != nil {
@@ -78,8 +78,8 @@ func (a Steps) StartEnrollment(ctx context.Context, token string) (tenancy.Secre
 	return a.deps.Accounts.BeginEnrollment(ctx, token)
 }
 
-// FinishEnrollment completes a sign-in that has reached StepEnroll, with the first code from the
-// new second factor.
+// FinishEnrollment uses the new second factor's first code to complete a sign-in that has reached
+// StepEnroll.
 func (a Steps) FinishEnrollment(ctx context.Context, in MFAEnrollRequest) (tenancy.SignIn, error) {
 	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.Factor); err != nil {
 		return tenancy.SignIn{}, err

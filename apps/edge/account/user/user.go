@@ -34,8 +34,8 @@ type Accounts interface {
 	Unsubscribers
 	// Identities returns the identities that the person can sign in with.
 	Identities(ctx context.Context, p tenancy.Principal) ([]tenancy.Identity, error)
-	// Keys returns the keys that are still valid, newest first, along with each creator's email
-	// address.
+	// Keys returns the keys that are still valid, newest first, along with the email address of
+	// each key's creator.
 	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)
 }
 
@@ -296,7 +296,7 @@ type SetupResponse struct {
 
 type setupOutput struct{ Body SetupResponse }
 
-// Setup returns the endpoint that fills in details that a new account does not have yet.
+// Setup returns the endpoint that fills in details that a new account lacks.
 func (a *API) Setup() route.Endpoint {
 	return route.JSON(route.Described(route.Created("User", "Complete a new account", 400, 413),
 		"Sets values that are still empty: the person's name and, if the owner calls it, the organization's time "+

@@ -45,8 +45,8 @@ type Analytics interface {
 	Channel(ctx context.Context, p tenancy.Principal, q publishing.GetAnalytics) (publishing.Analytics, error)
 	// Post returns a post's statistics for the last q.Days days.
 	Post(ctx context.Context, p tenancy.Principal, q publishing.GetPostAnalytics) (publishing.PostAnalytics, error)
-	// Figures returns a channel's figures for a given day. If none are known for that day, it
-	// returns those of the most recent earlier day that has figures. If there is no such day, the
+	// Figures returns a channel's figures for a given day. If there are none for that day, it
+	// returns the figures for the most recent earlier day that has some. If no such day exists, the
 	// result has a zero Day.
 	Figures(ctx context.Context, p tenancy.Principal, q publishing.GetSamples) (publishing.DaySamples, error)
 }

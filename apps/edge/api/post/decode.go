@@ -19,8 +19,8 @@ import (
 const opCreate = "post.create"
 
 // decodeCreate decodes a POST /posts body. It returns Invalid if the body is not a JSON object, or
-// if any value has the wrong type. In the latter case, the error lists these values as well as the
-// publishing rules that the request breaks. If all types are right, decodeCreate leaves the rules
+// if any value has the wrong type. In the latter case, the error lists these values and the
+// publishing rules that the request breaks. If all types are correct, decodeCreate leaves the rules
 // to the use case.
 //
 // If a list is too long, decodeCreate reads one element more than the limit, so that the rule on

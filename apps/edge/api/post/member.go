@@ -7,8 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// member describes one member of a JSON object: its entry in the OpenAPI document and how it is
-// decoded.
+// member describes how one member of a JSON object is documented and decoded.
 type member[T any] struct {
 	name     string
 	required bool
