@@ -11,8 +11,8 @@ import (
 
 // recordActed returns handlers that record what an instance administrator does while impersonating
 // a member. Before each request to a route that can change something, they add an entry to the
-// organization's audit log. The use case may add another entry. If the handlers cannot add theirs,
-// they reject the request.
+// organization's audit log. If the entry cannot be added, they reject the request. The use case may
+// add an entry of its own.
 func (s *Server) recordActed(r Route) []fiber.Handler {
 	if r.State != Built || !r.Changing() {
 		return nil

@@ -150,8 +150,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	grace := time.AfterFunc(shutdownGrace, ln.forceDeadlines)
 	defer grace.Stop()
-	// The app knows the listener only once it accepts connections, so close the listener here as
-	// well.
+	// The app may not know the listener yet, so close the listener here as well.
 	return errors.Join(ln.Close(), s.app.ShutdownWithContext(ctx))
 }
 

@@ -13,7 +13,7 @@ import (
 	"crier/platform/limit"
 )
 
-// The maximum sizes, in bytes, of bodies that are read without a credential.
+// These constants are the maximum sizes, in bytes, of bodies that are read without a credential.
 const (
 	loginBody    = 4 << 10   // an email address and a password, with each character escaped
 	registerBody = 8 << 10   // the same and two names of 128 characters, or a provider's code

@@ -96,8 +96,8 @@ type buckets struct {
 	InviteAddress addressBucket
 	// sender counts emails to other people's addresses, such as invitations. Each email counts
 	// toward its organization. Across all organizations, it also counts toward the sender's mailbox
-	// and toward the mailbox of the person responsible for the organization. This also limits how
-	// many emails each of the three can send to one email domain.
+	// and toward the mailbox of the person responsible for the organization. The limit therefore
+	// also bounds how many emails a sender can send to one email domain.
 	sender bucket
 	// reviewAddress counts the review-request emails that one address receives from all
 	// organizations. anyMail does not include them, because a reviewer may be asked to review many

@@ -125,7 +125,7 @@ var pageList = []sitePage{
 }
 
 // Pages returns the names of all pages except the console, in navigation order. They include the
-// manual's pages. The name of the reference is empty.
+// manual's pages, and the empty name, which stands for the reference.
 func Pages() (out []string) {
 	for _, p := range pageList {
 		out = append(out, p.Name)

@@ -15,7 +15,7 @@ import (
 	"crier/tenancy"
 )
 
-// The names of tools that other tools refer to.
+// These are the names of tools to which other tools refer.
 const (
 	toolListChannels = "service_list_channels"
 	toolListGroups   = "service_list_groups"

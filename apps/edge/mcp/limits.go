@@ -22,8 +22,8 @@ const (
 // orgLimit counts the calls that each organization is running.
 type orgLimit = limit.PerKey[tenancy.OrgID]
 
-// enter waits for one of the organization's slots for the tool. After a successful enter, the
-// caller must call leave once. enter returns RateLimited if no slot is free within placeTimeout.
+// enter waits for one of the organization's slots for the tool. If enter succeeds, the caller must
+// call leave once. enter returns RateLimited if no slot is free within placeTimeout.
 func (c *call) enter(ctx context.Context) (leave func(), err error) {
 	if c.tool.limit == nil {
 		return func() {}, nil

@@ -42,7 +42,7 @@ type Fault struct {
 	headers http.Header
 }
 
-// ChannelFault is the fault that concerns one channel, in a request that names several.
+// ChannelFault is a fault that concerns only one of the channels in a request.
 type ChannelFault struct {
 	Integration string `json:"integration" doc:"Channel id from the request."`
 	Provider    string `json:"provider" doc:"Platform of the channel."`

@@ -64,7 +64,7 @@ func (g *Guard) Visitor(c *fiber.Ctx) error {
 
 // Confirm authenticates a request a second time, after Session or Visitor has authenticated it. It
 // returns Unauthenticated if the session has ended, and Forbidden if the organization or the
-// impersonator has changed. It also accepts a request without a session that Visitor has let pass.
+// impersonator has changed. It also accepts a request that Visitor let pass without a session.
 func (g *Guard) Confirm(c *fiber.Ctx) error {
 	token := c.Get(CookieAuth, c.Cookies(CookieAuth))
 	before := request.From(c.Context()).Principal

@@ -154,8 +154,8 @@ type Media interface {
 	List(ctx context.Context, p tenancy.Principal, q publishing.ListMedia) (publishing.MediaPage, error)
 	// SetAlt changes a file's alternative text.
 	SetAlt(ctx context.Context, p tenancy.Principal, medium, alt string) (publishing.Medium, error)
-	// Delete deletes a file. It returns Conflict if a post that is queued or being sent uses the
-	// file.
+	// Delete deletes a file. It returns Conflict if the file is used by a post that is queued or
+	// being sent.
 	Delete(ctx context.Context, p tenancy.Principal, medium string) error
 	// Upload reads a file from r and stores it. It detects the type from the content, so filename
 	// may be any text. It returns Invalid if the file is incomplete or its type is not accepted,
