@@ -197,7 +197,8 @@ func openCORS() fiber.Handler {
 }
 
 // checkQuery rejects queries that contain characters that the database cannot store. It does not
-// check the path: an id with such characters cannot be parsed, so its route responds with 404.
+// check the path. An id with one of these characters cannot be parsed, so the route responds with
+// 404.
 func checkQuery(c *fiber.Ctx) error {
 	for name, value := range c.Context().QueryArgs().All() {
 		if !publishing.Storable(string(name)) || !publishing.Storable(string(value)) {

@@ -119,8 +119,8 @@ type buckets struct {
 	// Factor counts requests that verify or enroll a second factor.
 	Factor clientBucket
 	// link counts the uses of a single token, such as the token in an emailed link. linkClient
-	// counts a client's uses of all tokens. Its limit is high, because all guests in one office may
-	// share an address. This limit only has to prevent guessing.
+	// counts a client's uses of all tokens. linkClient's limit only has to prevent guessing. It is
+	// high, because all guests in one office may share an address.
 	link       bucket
 	linkClient clientBucket
 	// Provider counts sign-ins with identity providers.
@@ -214,8 +214,8 @@ func (g *Gate) AdmitSource(ctx context.Context, b clientBucket, from tenancy.Sou
 	return g.Admit(ctx, b.site, from.Site)
 }
 
-// AdmitAddress counts a request by ctx's client for an email to an address, in b and in anyMail. It
-// returns RateLimited if either limit has been reached. The address itself is not stored.
+// AdmitAddress counts, in b and in anyMail, a request from ctx's client for an email to an address.
+// It returns RateLimited if either limit has been reached. The address itself is not stored.
 func (g *Gate) AdmitAddress(ctx context.Context, b addressBucket, email string) error {
 	name := g.mailboxName(email)
 	for _, each := range []addressBucket{b, g.Buckets.anyMail} {

@@ -235,8 +235,8 @@ func (a *consents) addChoices(c *fiber.Ctx, view *consentView, p tenancy.Princip
 	return nil
 }
 
-// withMissing adds the chosen ids that listed lacks. Otherwise, the form could lose all of its ids,
-// and a grant without ids has no limit.
+// withMissing adds the chosen ids that are missing from listed. Otherwise, the form could lose all
+// of its ids, and a grant without ids has no limit.
 func withMissing(listed []choice, chosen []string, name string) []choice {
 	for _, id := range chosen {
 		if !slices.ContainsFunc(listed, func(o choice) bool { return o.ID == id }) {

@@ -36,9 +36,9 @@ func New(d Deps) *API { return &API{deps: d} }
 // sent them.
 //
 // Each method returns NotFound if the channel or the post does not exist or belongs to another
-// organization, and Invalid if the requested days are out of range. It returns RateLimited if too
-// many of the organization's requests are already waiting for platforms, and Upstream if the
-// platform cannot be queried and no statistics are stored. It can also return Unavailable and
+// organization. It returns Invalid if the requested days are out of range. It returns RateLimited
+// if too many of the organization's requests are waiting for platforms. It returns Upstream if no
+// statistics are stored and the platform cannot be queried. It can also return Unavailable and
 // Internal.
 type Analytics interface {
 	// Channel returns a channel's statistics for the last q.Days days.

@@ -59,8 +59,8 @@ type Approvals interface {
 	// published.
 	Withdraw(ctx context.Context, p tenancy.Principal, approval string) (publishing.Approval, error)
 	// Resolve records a member's answer to a request and returns the request. It returns Invalid if
-	// cmd is invalid, Forbidden if the member is the requester, Conflict if the request has already
-	// been answered, and Gone if the request can no longer be answered.
+	// cmd is invalid, and Forbidden if the member is the requester. It returns Conflict if the
+	// request has already been answered, and Gone if the request can no longer be answered.
 	Resolve(
 		ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
 	) (publishing.Approval, error)

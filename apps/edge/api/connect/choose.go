@@ -15,9 +15,10 @@ import (
 // Connects handles OAuth connection attempts that still need the person's consent or a choice of
 // account.
 type Connects interface {
-	// Choose connects the account that a member has chosen. It returns NotFound for an unknown id,
-	// Invalid if the channel is already connected or the account was not offered, and Upstream if
-	// the platform fails. If Choose returns an error, the member can choose again.
+	// Choose connects the account that a member has chosen. It returns NotFound for an unknown id.
+	// It returns Invalid if the channel is already connected or the account was not offered. It
+	// returns Upstream if the platform fails. If Choose returns an error, the member can choose
+	// again.
 	Choose(
 		ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)

@@ -129,8 +129,8 @@ type Posts interface {
 	) (publishing.StatusChanged, error)
 	// ChangeSettings changes the settings that cmd names. The post keeps its state unless it was
 	// approved with different settings. ChangeSettings returns Invalid if a queued post may not
-	// have these settings, Conflict if the post is published or is being published, and Forbidden
-	// if the principal may not override an approval.
+	// have these settings, and Forbidden if the principal may not override an approval. It returns
+	// Conflict if the post is published or is being published.
 	ChangeSettings(
 		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeSettings,
 	) (publishing.SettingsChanged, error)
