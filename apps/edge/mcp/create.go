@@ -257,7 +257,7 @@ func (c *call) identify(cmd *publishing.CreatePosts, in createInput) error {
 	return nil
 }
 
-// credentialOf returns a text that identifies the API key or the grant used for a call.
+// credentialOf returns a string that identifies the API key or the grant used for a call.
 func credentialOf(p tenancy.Principal) string {
 	return string(p.Via) + " " + p.Key.String() + " " + p.Agent.Grant.String()
 }
