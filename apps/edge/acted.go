@@ -10,9 +10,9 @@ import (
 )
 
 // recordActed returns handlers that record what an instance administrator does while impersonating
-// a member. They add an entry to the organization's audit log for every request to a route that can
-// change something, even if the use case adds an entry of its own. The entry is added before the
-// request is carried out. If it cannot be added, the request is rejected.
+// a member. Before each request to a route that can change something, they add an entry to the
+// organization's audit log. If the entry cannot be added, they reject the request. The use case may
+// add an entry of its own.
 func (s *Server) recordActed(r Route) []fiber.Handler {
 	if r.State != Built || !r.Changing() {
 		return nil

@@ -17,7 +17,7 @@ import (
 )
 
 // unknownClient is the name shared by all clients for which a trusted proxy sent no valid address.
-// Together, these clients have the limits of a single client. None of them is trusted as a proxy.
+// Together, these clients share the limits of a single client. None of them is trusted as a proxy.
 const unknownClient = "unknown"
 
 // clients identifies the client that sent each request, even behind trusted proxies. It is safe for
@@ -78,8 +78,8 @@ func networkPrefix(ip netip.Addr, bits int) string {
 
 // clientAddr returns the address of the client that sent the request. It starts with the
 // connection's peer and then reads X-Forwarded-For from the end, until it reaches an address that
-// is not a trusted proxy. Without TRUSTED_PROXIES, this is the peer's address. If clientAddr
-// reaches an entry that is not an address, it returns the zero address.
+// is not a trusted proxy. Without TRUSTED_PROXIES, it returns the peer's address. If it reaches an
+// entry that is not an address, it returns the zero address.
 func (cs *clients) clientAddr(c *fiber.Ctx) netip.Addr {
 	lines := c.Request().Header.PeekAll(fiber.HeaderXForwardedFor)
 	ip, hops, more := request.Peer(c.Context()), string(bytes.Join(lines, []byte(","))), len(lines) > 0
@@ -128,10 +128,10 @@ func (cs *clients) connRules(cfg Config) connRules {
 	return connRules{total: cfg.MaxConns, perClient: cfg.ClientConns, exempt: exempt, log: cs.log}
 }
 
-// warn logs two configuration mistakes, each at most once a minute. In the first, a proxy that is
-// not trusted sends its clients' addresses. In the second, a trusted proxy sends them only in
-// headers that are not read. In both cases, all clients of the proxy share one address and the
-// limits of one client. The request is served as if the header were absent.
+// warn logs two configuration mistakes, each at most once a minute: a proxy that is not trusted
+// sends its clients' addresses, or a trusted proxy sends them only in headers that are not read. In
+// both cases, all of the proxy's clients share one address and the limits of one client. The
+// request is served as if the header were absent.
 func (cs *clients) warn(c *fiber.Ctx) error {
 	if name := request.Forwarding(&c.Request().Header); name != "" {
 		cs.warnUnread(c, name)

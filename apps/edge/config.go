@@ -47,7 +47,7 @@ type Config struct {
 	MaxConns int `env:"MAX_CONNECTIONS, default=16384" doc:"Maximum total number of open connections; further connections are closed immediately."`
 	// ClientConns applies to each IPv4 address and each IPv6 /64 network. A /48 network may have
 	// four times as many connections. TrustedProxies and loopback are exempt. If ClientConns is 0,
-	// there is no limit for any client.
+	// clients are not limited.
 	ClientConns int `env:"CLIENT_MAX_CONNECTIONS, default=256" doc:"Maximum number of open connections per client address; 0: no limit."`
 	// MobileScheme is a URL with the app's own scheme. Example: crier://callback
 	MobileScheme string `env:"MOBILE_APP_SCHEME" doc:"URL that opens the mobile app after a sign-in started there, such as crier://callback."`
@@ -175,8 +175,8 @@ func (c Config) secure() bool {
 
 var appAddress = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[A-Za-z0-9./-]*$`)
 
-// isAppAddress reports whether s is a URL that opens an app. If the browser opened the URL itself,
-// the URL could run a script or pass a sign-in code to a website.
+// isAppAddress reports whether s is a URL that opens an app. It rejects URLs that the browser
+// itself opens, because these URLs could run a script or pass a sign-in code to a website.
 func isAppAddress(s string) bool {
 	scheme, _, _ := strings.Cut(s, ":")
 	browsers := []string{

@@ -15,7 +15,7 @@ const confirmAfter = 500 * time.Millisecond
 
 // startConfirm sets Info.Confirm, which handlers call later to confirm that the request is still
 // permitted. It records the time before the credential is looked up, so that Confirm never
-// underestimates how long ago the lookup was.
+// underestimates the age of the lookup.
 func (s *Server) startConfirm(r Route) fiber.Handler {
 	again := credentials[r.Credential].again(s)
 	return func(c *fiber.Ctx) error {

@@ -19,11 +19,11 @@ const (
 	// accessToken requires an access token in the Authorization header, after Bearer. The route's
 	// handler checks the token.
 	accessToken Credential = "access token"
-	// apiKey requires an API key in the Authorization header, or an access token of an agent; see
-	// permitsAgent. The request counts toward the limit of the organization.
+	// apiKey requires an API key in the Authorization header, or an agent's access token; see
+	// permitsAgent. The request counts toward the organization's limit.
 	apiKey Credential = "api key"
 	// agent requires an API key or an access token in the Authorization header, as a bearer token.
-	// The request counts toward the limit of the credential's organization. Errors have the form
+	// The request counts toward the limit of the credential's organization. Errors have the format
 	// that MCP clients understand.
 	agent Credential = "agent"
 	// member requires a session, in the auth header or the auth cookie. The request counts toward
@@ -39,18 +39,18 @@ const (
 	// owner requires a session. The person must be the owner of the organization.
 	owner Credential = "owner"
 	// person requires a session but does not check its organization. It also admits a person who
-	// has access to no organization, or who has left the organization named in showorg.
+	// has no access to any organization, or who has left the organization named in showorg.
 	person Credential = "person"
 	// instance is like person but admits only instance administrators. It admits them even while
 	// they are impersonating another person.
 	instance Credential = "instance"
-	// optionalSession is like signIn. If the request has a live session, it also acts for the
-	// session's person. The request does not count toward the session's limit.
+	// optionalSession is like signIn, but a request with a live session acts for the session's
+	// person. The request does not count toward the session's limit.
 	optionalSession Credential = "visitor"
 )
 
 // audience is the kind of client that uses a credential. It determines which limits a route can
-// have, and which security the OpenAPI document gives for the route.
+// have, and which security the OpenAPI document specifies for the route.
 type audience string
 
 const (
@@ -80,8 +80,8 @@ type rules struct {
 // credentials holds the rules for every credential. A route whose credential is not in the table
 // responds with 500.
 //
-// Route handlers do not check roles. Decisions that depend on more than the caller's role, such as
-// another member's rank, are left to the use cases.
+// Route handlers do not check roles. Use cases make the decisions that depend on more than the
+// caller's role, for example on another member's rank.
 var credentials = map[Credential]rules{
 	none:             {audience: anybody, find: nothing, again: never},
 	signIn:           {audience: anybody, find: sameSite, again: never},

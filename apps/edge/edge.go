@@ -100,7 +100,7 @@ func (s *Server) describeService(doc *huma.OpenAPI) {
 }
 
 // buildApp creates the Fiber app with the middleware that all routes share, and mounts the route
-// table. guardBodies runs before the app, so that requests that it rejects never reach a route.
+// table. guardBodies runs before the app, so the requests that it rejects never reach a route.
 func (s *Server) buildApp() {
 	s.app = fiber.New(fiber.Config{
 		Immutable: true, DisableStartupMessage: true, CaseSensitive: true,
@@ -150,8 +150,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	grace := time.AfterFunc(shutdownGrace, ln.forceDeadlines)
 	defer grace.Stop()
-	// The app does not know the listener until it starts accepting connections, so the listener is
-	// closed here too.
+	// The app may not know the listener yet, so close the listener here as well.
 	return errors.Join(ln.Close(), s.app.ShutdownWithContext(ctx))
 }
 

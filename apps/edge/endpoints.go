@@ -61,8 +61,9 @@ type Deps struct {
 	// Attempts counts logins across all processes. If it is nil, this process counts its own
 	// logins.
 	Attempts admission.Attempts
-	// Windows counts the requests from sessions, and from clients without a session or an API key,
-	// across all processes. If it is nil, this process counts its own requests.
+	// Windows counts requests across all processes. It counts those from sessions, and those from
+	// clients without a session or an API key. If Windows is nil, this process counts its own
+	// requests.
 	Windows admission.Windows
 	// AccountKey is the HMAC key for account names in logs and in Attempts; see admission.Deps.
 	AccountKey []byte

@@ -84,7 +84,7 @@ var (
 )
 
 // call reads a JSON body of at most BODY_LIMIT bytes and times out after mcp.RequestTime. At most
-// maxCalls requests of an organization run concurrently.
+// maxCalls requests per organization run concurrently.
 var call = Limits{"call", []audience{agents}, func(g *guards) []fiber.Handler { return g.call }}
 
 // Limits for routes with an API key or a session. Concurrent requests are counted per organization.

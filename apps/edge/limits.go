@@ -15,9 +15,9 @@ import (
 	"crier/tenancy"
 )
 
-// The maximum number of requests of each kind that an organization can run concurrently in this
-// process. These limits keep one organization from using up all database connections or memory.
-// Further requests wait for up to placeTimeout.
+// These constants limit how many requests of each kind an organization can run concurrently in this
+// process. They keep one organization from using up all database connections or memory. Further
+// requests wait for up to placeTimeout.
 const (
 	maxWrites  = 4 // requests that create or edit posts
 	maxBodies  = 4 // total size of their bodies, as a multiple of the largest allowed body

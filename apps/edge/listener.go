@@ -20,7 +20,7 @@ const (
 	shutdownGrace = 2 * time.Second
 
 	// lingerTime and lingerBytes limit how long and how much the server reads from a client that
-	// keeps sending after its response. What is read is discarded.
+	// keeps sending after the response. The server discards what it reads.
 	lingerTime  = 2 * time.Second
 	lingerBytes = 64 << 20
 
@@ -53,8 +53,8 @@ type connRules struct {
 	// perClient is the maximum number of open connections for one IPv4 address or one IPv6 /64
 	// network. 0 means no limit per client.
 	perClient int
-	// exempt reports whether connections from an address count only toward total. This applies to
-	// proxies, which have many clients, and to this machine.
+	// exempt reports whether connections from an address count only toward total. It returns true
+	// for proxies, which have many clients, and for this machine.
 	exempt func(netip.Addr) bool
 	log    *slog.Logger
 }

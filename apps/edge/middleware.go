@@ -170,9 +170,8 @@ func (s *Server) secureHeaders(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// cors allows requests with credentials from the dashboard's origins. It skips the OpenAPI
-// documents, whose handlers allow requests without credentials from all origins, the paths that
-// openCORS handles, and the MCP endpoint, which allows other origins.
+// cors allows requests with credentials from the dashboard's origins. It skips paths that allow
+// other origins: the OpenAPI documents, the paths that openCORS handles, and the MCP endpoint.
 func (s *Server) cors() fiber.Handler {
 	return cors.New(cors.Config{
 		Next: func(c *fiber.Ctx) bool { // the router ignores a trailing slash
@@ -187,8 +186,8 @@ func (s *Server) cors() fiber.Handler {
 	})
 }
 
-// openCORS allows requests without cookies from all origins to the endpoints that OAuth clients
-// call, because clients can run in browsers.
+// openCORS lets pages from all origins call the endpoints for OAuth clients without cookies,
+// because a client can run in a browser.
 func openCORS() fiber.Handler {
 	return cors.New(cors.Config{
 		Next:         func(c *fiber.Ctx) bool { return !oauthapi.IsOpen(strings.TrimRight(c.Path(), "/")) },
@@ -198,7 +197,8 @@ func openCORS() fiber.Handler {
 }
 
 // checkQuery rejects queries that contain characters that the database cannot store. It does not
-// check the path: an id with such characters cannot be parsed, so its route responds with 404.
+// check the path. An id with one of these characters cannot be parsed, so the route responds with
+// 404.
 func checkQuery(c *fiber.Ctx) error {
 	for name, value := range c.Context().QueryArgs().All() {
 		if !publishing.Storable(string(name)) || !publishing.Storable(string(value)) {
@@ -215,7 +215,7 @@ const maxBodyValues = 10_000
 
 // readBody returns a handler that reads a whole JSON body, of at most limit bytes, before the next
 // handler runs. It rejects a body with more than maxValues values. If maxValues is 0, the route's
-// handler must limit the number of values. The error is Invalid or TooLarge. A body with a
+// handler must limit the number of values. The handler returns Invalid or TooLarge. A body with a
 // Content-Encoding gets a 415 response.
 func readBody(limit int64, maxValues int) fiber.Handler {
 	return func(c *fiber.Ctx) error {
@@ -270,7 +270,7 @@ func countValues(data []byte) int {
 }
 
 // deadline returns a handler that ends the request's context after d. The time starts when the
-// handler runs, which is after readBody has read the body.
+// handler runs, after readBody has read the body.
 func deadline(d time.Duration) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		ctx, cancel := context.WithTimeout(c.UserContext(), d)
@@ -280,9 +280,9 @@ func deadline(d time.Duration) fiber.Handler {
 	}
 }
 
-// authenticate finds the principal of the API key or the access token in the Authorization header.
-// It returns Unauthenticated if the credential is missing, unknown or revoked, or if a scheme such
-// as Bearer precedes it.
+// authenticate finds the principal for the API key or access token in the Authorization header. It
+// returns Unauthenticated if the credential is missing, unknown or revoked. It also returns
+// Unauthenticated if a scheme such as Bearer precedes the credential.
 func (s *Server) authenticate(c *fiber.Ctx) error {
 	if err := s.authenticateKey(c); err != nil {
 		return err
@@ -325,7 +325,7 @@ func (s *Server) authenticateKey(c *fiber.Ctx) error {
 	return nil
 }
 
-// lookUp returns the principal of an API key or an access token.
+// lookUp returns the principal for an API key or access token.
 func (s *Server) lookUp(ctx context.Context, value string) (tenancy.Principal, error) {
 	if s.deps.OAuth.Grants != nil && strings.HasPrefix(value, oidc.AccessPrefix) {
 		return s.deps.OAuth.Grants.Authenticate(ctx, value)

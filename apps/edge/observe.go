@@ -67,8 +67,8 @@ func (o *observer) observe(c *fiber.Ctx) error {
 }
 
 // logRequest logs and counts a request once its response is ready. The log record contains the
-// fault only if the status is 400 or above. A 503 response without a fault is a normal result, such
-// as that of /health while the process is starting. It is logged as a warning, not as an error.
+// fault only if the status is 400 or above. A 503 response without a fault is a normal result, for
+// example from /health while the process is starting. It is logged as a warning, not as an error.
 func (o *observer) logRequest(c *fiber.Ctx, info *request.Info, took time.Duration) {
 	status, pattern := c.Response().StatusCode(), o.pattern(c)
 	o.took.WithLabelValues(c.Method(), pattern, strconv.Itoa(status)).Observe(took.Seconds())

@@ -13,7 +13,7 @@ import (
 	"crier/platform/limit"
 )
 
-// The maximum sizes, in bytes, of bodies that are read without a credential.
+// These constants are the maximum sizes, in bytes, of bodies that are read without a credential.
 const (
 	loginBody    = 4 << 10   // an email address and a password, with each character escaped
 	registerBody = 8 << 10   // the same and two names of 128 characters, or a provider's code
@@ -23,9 +23,10 @@ const (
 	clientBody   = 16 << 10  // a client's metadata with 10 redirect URIs, or a code and its verifier
 )
 
-// The maximum number of bytes of these bodies that this process reads concurrently. Each kind of
-// body has its own limit, so that logins still work when the other limits have been reached. One
-// site can use at most an eighth of a limit. Further bodies wait for up to placeTimeout.
+// These constants limit the total size, in bytes, of the bodies that this process reads
+// concurrently. Each kind of body has its own limit, so that logins still work when the other
+// limits have been reached. One site can use at most an eighth of a limit. Further bodies wait for
+// up to placeTimeout.
 const (
 	loginBodies    = 16 << 20
 	registerBodies = 16 << 20

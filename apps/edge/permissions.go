@@ -38,7 +38,7 @@ func (r Route) permits(p tenancy.Principal) error {
 	return nil
 }
 
-// permitsAgent returns nil if an agent's access token may be used for a route that also takes API
+// permitsAgent returns nil if an agent's access token may be used for a route that also accepts API
 // keys. The agent's person needs the role that the same endpoint requires in a session. Unless the
 // route only reads, the token also needs the scope mcp:write.
 func (r Route) permitsAgent(p tenancy.Principal) error {

@@ -20,15 +20,15 @@ type Route struct {
 	Operation  string
 	Credential Credential
 	Limits     Limits
-	// Personal marks a route that reveals or changes secrets, or by which a person gives consent.
-	// Requests to the route are rejected while an instance administrator is impersonating the
-	// person.
+	// Personal marks a route that reveals or changes secrets, or through which a person gives
+	// consent. Requests to the route are rejected while an instance administrator is impersonating
+	// the person.
 	Personal bool
 	// KeyOnly marks a route that does not accept an agent's access token.
 	KeyOnly bool
 
-	// twin is the credential for which the route's line has the same endpoint in a session, or
-	// member if there is none; see permitsAgent.
+	// twin is the credential of the session route on the same line of the route table. If the line
+	// has no session route, twin is member. See permitsAgent.
 	twin Credential
 	// changing is set for a GET that changes something; see Changing.
 	changing bool
@@ -50,7 +50,7 @@ const (
 // String returns "METHOD path". Example: GET /public/v1/posts/{id}
 func (r Route) String() string { return r.Method + " " + r.Path }
 
-// line is a line of the route table: an endpoint and one route for each audience that may call it.
+// line is a line of the route table: an endpoint and a route for each audience that may call it.
 type line struct {
 	state     State
 	operation string
@@ -183,7 +183,7 @@ func Routes() []Route { return unstarted("").table }
 // Any error is Internal.
 func OpenAPI() ([]byte, error) { return unstarted(interfaceVersion).document() }
 
-// unstarted returns a server without dependencies, which can only provide the route table and the
+// unstarted returns a server without dependencies, which can provide only the route table and the
 // OpenAPI document.
 func unstarted(version string) *Server {
 	s := &Server{cfg: Config{BaseURL: "http://localhost"}, deps: Deps{Version: version}}

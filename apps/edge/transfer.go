@@ -23,8 +23,8 @@ func newTransfers(cfg Config) *transfers {
 	return &transfers{cfg: cfg, streams: limit.New[string](maxStreams), originals: newOrgLimit(maxOriginals)}
 }
 
-// limitUpload replaces REQUEST_TIMEOUT for the body with a transferLimit, so that an upload may
-// take up to UPLOAD_TIMEOUT as long as it is fast enough. It runs after authentication, so that
+// limitUpload replaces REQUEST_TIMEOUT for the body with a transferLimit. An upload may then take
+// up to UPLOAD_TIMEOUT as long as it is fast enough. limitUpload runs after authentication, so that
 // only authenticated requests get that much time.
 func (t *transfers) limitUpload(c *fiber.Ctx) error {
 	if own, ok := c.Context().Conn().(*conn); ok {
@@ -34,9 +34,9 @@ func (t *transfers) limitUpload(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// BeginDownload replaces REQUEST_TIMEOUT for the response with a transferLimit, so that a response
-// may take up to UPLOAD_TIMEOUT as long as the client reads fast enough. end removes the
-// transferLimit and allows REQUEST_TIMEOUT for the last bytes.
+// BeginDownload replaces REQUEST_TIMEOUT for the response with a transferLimit. A response may then
+// take up to UPLOAD_TIMEOUT as long as the client reads fast enough. end removes the transferLimit
+// and allows REQUEST_TIMEOUT for the last bytes.
 func (t *transfers) BeginDownload(c *fiber.Ctx) (end func() error) {
 	own, ok := c.Context().Conn().(*conn)
 	if !ok {
@@ -55,8 +55,8 @@ func (t *transfers) EnterOriginal(c *fiber.Ctx) (leave func(), err error) {
 	return t.originals.take(c.UserContext(), c, 1)
 }
 
-// EnterStream waits for one of the slots that the client's address has for playing videos. It
-// returns RateLimited if no slot is free within placeTimeout.
+// EnterStream waits for one of the client address's slots for playing videos. It returns
+// RateLimited if no slot is free within placeTimeout.
 func (t *transfers) EnterStream(c *fiber.Ctx) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(c.UserContext(), placeTimeout)
 	defer cancel()

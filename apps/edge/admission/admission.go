@@ -10,8 +10,8 @@ import (
 	"crier/tenancy"
 )
 
-// Senders identifies the mailboxes toward which emails are counted, and the browsers in which a
-// person has signed in before.
+// Senders identifies the mailboxes toward which emails are counted. It also identifies the browsers
+// in which a person has signed in before.
 type Senders interface {
 	// Senders returns hashes of the mailboxes that the principal's emails count toward: the mailbox
 	// of the person responsible for the organization, and the mailbox of the principal's person.
@@ -29,8 +29,8 @@ type Deps struct {
 	// Windows counts requests across all processes. If it is nil, this process counts its own
 	// requests.
 	Windows Windows
-	// AccountKey is the HMAC key from which names are derived: account names in logs, and the names
-	// of accounts, browsers and sessions in Attempts and Windows. It must be the same in all
+	// AccountKey is the HMAC key for account names in logs. It is also the key for the names of
+	// accounts, browsers and sessions in Attempts and Windows. It must be the same in all
 	// processes. If it is empty, a random key is used.
 	AccountKey []byte
 	Accounts   Senders

@@ -17,15 +17,15 @@ type Attempts interface {
 	// Begin counts an attempt under each key and returns 0. If any key still has to wait, Begin
 	// counts nothing and returns the longest remaining wait; see LoginDelays.
 	Begin(ctx context.Context, keys [3]string) (wait time.Duration, err error)
-	// Forgive removes each key's last attempt and the delay that the attempt caused.
+	// Forgive removes each key's most recent attempt and the delay that the attempt caused.
 	Forgive(ctx context.Context, keys [3]string) error
 }
 
 const (
 	// AttemptMemory is how long a key is remembered after its last delay.
 	AttemptMemory = time.Hour
-	// MaxAttempts is the maximum number of keys that are remembered. Beyond that, the keys whose
-	// last attempt is oldest are forgotten first.
+	// MaxAttempts is the maximum number of keys that are remembered. If there are more, the keys
+	// with the oldest last attempts are forgotten first.
 	MaxAttempts = 100_000
 	// SharedAfter is the number of attempts that a site can make on an account before the account's
 	// delays also apply to the site. It lets the owner of an account under attack mistype the
@@ -33,8 +33,9 @@ const (
 	SharedAfter = 3
 )
 
-// LoginDelays returns three lists of delays. A list says how long a key waits after its first
-// attempt, after its second attempt, and so on. Its last delay applies to all further attempts.
+// LoginDelays returns three lists of delays. Each list contains the delays after a key's first
+// attempt, after its second attempt, and so on. A list's last delay applies to all further
+// attempts.
 //
 // The first list applies to a client, across all accounts. The other two lists apply to a site's
 // logins to one account, and the longer of their two delays is used. The second list counts the
@@ -159,8 +160,8 @@ func delayAfter(delays []time.Duration, n int) time.Duration {
 }
 
 // growingDelays returns a list of delays for LoginDelays. The first free-1 attempts cause no delay.
-// The next attempt causes a delay of first, which doubles with each further attempt until it
-// reaches longest.
+// The next attempt causes a delay of first. Each further attempt doubles the delay until it reaches
+// longest.
 func growingDelays(free int, first, longest time.Duration) []time.Duration {
 	delays := make([]time.Duration, free-1)
 	for d := first; d < longest; d *= 2 {

@@ -41,7 +41,7 @@ func (g *Gate) LogFailure(ctx context.Context, what, email string, err error) {
 		"client", request.From(ctx).From.Client, "account", g.accountName(email), "error", err)
 }
 
-// turnTimeout is how long a login waits for other logins by the same client.
+// turnTimeout is how long a login waits for other logins from the same client.
 const turnTimeout = 3 * time.Second
 
 // logins delays logins after failures. It counts failures for each client, for each account, and
@@ -51,14 +51,14 @@ const turnTimeout = 3 * time.Second
 // network. Sites are counted because one subscriber may have a whole /48. Otherwise, each of its
 // 65,536 /64 networks would have its own attempts.
 //
-// After several failures on an account, a site waits longer with each further failure. After three
-// failures, it also has to wait while other sites attack the account. Each of a thousand sites thus
-// gets barely more than three attempts. Failures from other sites never lengthen a delay that has
-// begun.
+// After several failed logins to an account, a site waits longer with each further failure. After
+// three failures, it also has to wait while other sites attack the account. Each of a thousand
+// sites thus gets barely more than three attempts. Failures from other sites never lengthen a delay
+// that has begun.
 //
 // The correct password is accepted immediately from a site with at most two failures on the
-// account. From any other site, it is accepted after the longest delay at the latest, provided that
-// the site does not fail again in the meantime.
+// account. From any other site, it is accepted after the longest delay at the latest, if the site
+// does not fail again before then.
 //
 // A browser in which the person has signed in before is recognized by its cookie. Its logins to
 // that account are counted under separate keys, with the same delays. It can therefore sign in with
@@ -99,9 +99,9 @@ func deviceKeys(device, account string) [3]string {
 	return [3]string{"device " + device, "device account " + pair, "device pair " + pair}
 }
 
-// WaitTurn waits until no other login by the same client is running, so that one client cannot take
-// every slot for hashing passwords. The caller must call release when its login is done. WaitTurn
-// returns RateLimited if turnTimeout passes or ctx ends before then.
+// WaitTurn waits until no other login from the same client is running, so that one client cannot
+// take every slot for hashing passwords. The caller must call release when its login is done.
+// WaitTurn returns RateLimited if turnTimeout passes or ctx ends before then.
 func (l *logins) WaitTurn(ctx context.Context, client string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
@@ -117,8 +117,8 @@ func (l *logins) WaitTurn(ctx context.Context, client string) (release func(), e
 
 // Begin counts a login before it is attempted, so that concurrent logins cannot exceed the limits.
 // If wait is positive, Begin has counted nothing and the login must not be attempted. If wait is
-// zero, the caller must call forgive after the login, unless the login failed because of a wrong
-// address or password.
+// zero, the caller must call forgive after the login, unless the email address or password was
+// wrong.
 //
 // While the shared count is unreachable, this process counts its own logins.
 func (l *logins) Begin(ctx context.Context, keys [3]string) (forgive func(context.Context), wait time.Duration) {

@@ -47,7 +47,7 @@ func (g *Gate) ProveIfSent(
 }
 
 // isWrongProof reports whether err may have been caused by a wrong proof. That is possible only if
-// err is Invalid and does not ask for a missing code. If err names fields, at least one of them
+// err is Invalid and does not request a missing code. If err names fields, at least one of them
 // must also be a field of the proof.
 func isWrongProof(err error) bool {
 	var f *fault.Error

@@ -43,8 +43,8 @@ type windows struct {
 // bucket limits each key's requests.
 type bucket struct {
 	name string
-	// own holds the limit and the length of the window. It also counts the requests while Windows
-	// is missing or fails.
+	// own holds the limit and the window's length. While Windows is missing or fails, own also
+	// counts the requests.
 	own *throttle
 }
 
@@ -74,8 +74,8 @@ type clientBucket struct{ client, site bucket }
 const siteFactor = 4
 
 // addressBucket limits the requests for each email address, both per site and across all sites. The
-// limit across all sites is addressFactor times the limit per site, so that it takes several sites
-// to use up the limit of somebody else's address.
+// limit across all sites is addressFactor times the limit per site, so that a single site cannot
+// use up the limit for somebody else's address.
 type addressBucket struct{ site, all bucket }
 
 const addressFactor = 4
@@ -94,10 +94,10 @@ type buckets struct {
 	ResetAddress  addressBucket
 	ResendAddress addressBucket
 	InviteAddress addressBucket
-	// sender counts emails to other people's addresses, such as invitations. An email counts toward
-	// its organization. It also counts toward the mailbox of the person responsible for the
-	// organization and the mailbox of the sender, across all organizations. The bucket therefore
-	// also limits how many emails each of these can send to one email domain.
+	// sender counts emails to other people's addresses, such as invitations. Each email counts
+	// toward its organization. Across all organizations, it also counts toward the sender's mailbox
+	// and toward the mailbox of the person responsible for the organization. The limit therefore
+	// also bounds how many emails a sender can send to one email domain.
 	sender bucket
 	// reviewAddress counts the review-request emails that one address receives from all
 	// organizations. anyMail does not include them, because a reviewer may be asked to review many
@@ -107,8 +107,9 @@ type buckets struct {
 	// requests with a wrong proof. NewAddressOf counts the same requests per person.
 	NewAddress   addressBucket
 	NewAddressOf bucket
-	// anyMail counts the requests for emails to one address in all buckets of type addressBucket.
-	// Other people can cause these emails. Notices about an account are not counted.
+	// anyMail counts all requests for emails to one address, across the buckets of type
+	// addressBucket. These are the emails that other people can cause. Notices about an account are
+	// not counted.
 	anyMail addressBucket
 	// deviceReset counts the password-reset emails that a known browser may request after
 	// ResetAddress or anyMail has reached its limit. A browser is known if the person has signed in
@@ -118,16 +119,16 @@ type buckets struct {
 	// Factor counts requests that verify or enroll a second factor.
 	Factor clientBucket
 	// link counts the uses of a single token, such as the token in an emailed link. linkClient
-	// counts a client's uses of all tokens. The limit of linkClient is high, because all guests in
-	// one office may share an address. It only has to prevent guessing.
+	// counts a client's uses of all tokens. linkClient's limit only has to prevent guessing. It is
+	// high, because all guests in one office may share an address.
 	link       bucket
 	linkClient clientBucket
 	// Provider counts sign-ins with identity providers.
 	Provider   clientBucket
 	Enterprise clientBucket
 	// Authorize counts requests for the OAuth server's pages, because the service may have to fetch
-	// the description of a client. Token counts requests from clients to the OAuth server. Its
-	// limit is high, because all users of a hosted client share an IP address.
+	// a client's description. Token counts requests from clients to the OAuth server. Token's limit
+	// is high, because all users of a hosted client share an IP address.
 	Authorize clientBucket
 	Token     clientBucket
 	// stream counts the videos played through the service.
@@ -213,8 +214,8 @@ func (g *Gate) AdmitSource(ctx context.Context, b clientBucket, from tenancy.Sou
 	return g.Admit(ctx, b.site, from.Site)
 }
 
-// AdmitAddress counts a request by ctx's client for an email to an address, in b and in anyMail. It
-// returns RateLimited if either limit has been reached. The address itself is not stored.
+// AdmitAddress counts, in b and in anyMail, a request from ctx's client for an email to an address.
+// It returns RateLimited if either limit has been reached. The address itself is not stored.
 func (g *Gate) AdmitAddress(ctx context.Context, b addressBucket, email string) error {
 	name := g.mailboxName(email)
 	for _, each := range []addressBucket{b, g.Buckets.anyMail} {

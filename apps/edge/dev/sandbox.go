@@ -91,9 +91,9 @@ func (a *API) sandboxPage(c *fiber.Ctx) error {
 }
 
 // proxy forwards a request to the given path of the sandbox. It forwards only the request's method,
-// query and Range header. It returns Forbidden if the request's host name is not that of this
-// service. Otherwise, a website whose name resolves to this machine could read the sandbox (DNS
-// rebinding). IP addresses are allowed, because they cannot be rebound.
+// query and Range header. It returns Forbidden if the request's host name belongs to neither this
+// service nor loopback. Otherwise, a website whose name resolves to this machine could read the
+// sandbox (DNS rebinding). IP addresses are allowed, because they cannot be rebound.
 func (a *API) proxy(c *fiber.Ctx, path string) error {
 	if a.sandbox == nil || strings.Contains(path, "..") || strings.ContainsAny(path[1:], "%\\") {
 		return fiber.ErrNotFound

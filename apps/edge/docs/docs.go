@@ -125,7 +125,7 @@ var pageList = []sitePage{
 }
 
 // Pages returns the names of all pages except the console, in navigation order. They include the
-// pages of the manual and the reference, whose name is empty.
+// manual's pages, and the empty name, which stands for the reference.
 func Pages() (out []string) {
 	for _, p := range pageList {
 		out = append(out, p.Name)
@@ -170,8 +170,8 @@ type view struct {
 	operations map[string]operation
 }
 
-// Operation returns the operation with the given id, for pages that show its samples. It returns an
-// error for an unknown id.
+// Operation returns the operation with the given id, for a page that shows the operation's samples.
+// It returns an error for an unknown id.
 func (v view) Operation(id string) (operation, error) {
 	op, ok := v.operations[id]
 	if !ok {

@@ -41,7 +41,7 @@ func (a *API) GetPublicDocument() route.Endpoint {
 		func(site *Site) *page.Asset { return site.PublicDocument })
 }
 
-// documentOf returns the endpoint for a document that pages from any origin may read.
+// documentOf returns the endpoint for a document that pages from any origin can read.
 func (a *API) documentOf(summary string, of func(*Site) *page.Asset) route.Endpoint {
 	d := huma.Operation{Summary: summary, Tags: []string{"Service"}}
 	return route.Raw(d, func(c *fiber.Ctx) error {

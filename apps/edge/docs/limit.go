@@ -21,7 +21,7 @@ type InstanceLimits struct {
 	Deliveries time.Duration
 }
 
-// Limits holds the limits that the documentation shows, other than those that are constants in
+// Limits holds the limits that the documentation shows, except for limits that are constants in
 // other packages.
 type Limits struct {
 	Instance InstanceLimits

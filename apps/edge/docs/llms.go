@@ -11,7 +11,7 @@ import (
 	"crier/apps/edge/route"
 )
 
-// GetLLMs returns the endpoint for /llms.txt, which shows language models where to find things.
+// GetLLMs returns the endpoint for /llms.txt, an overview of the service for language models.
 func (a *API) GetLLMs() route.Endpoint {
 	d := huma.Operation{Summary: "Get an overview for language models", Tags: []string{"Service"}}
 	return route.Raw(d, func(c *fiber.Ctx) error {

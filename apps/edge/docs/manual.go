@@ -52,7 +52,7 @@ func manualPages(folder string, names ...string) (pages []manualPage) {
 	return pages
 }
 
-// titledManual returns the chapters and sets the title of each page.
+// titledManual returns the chapters with the titles of their pages.
 func titledManual() ([]chapter, error) {
 	chapters := manual()
 	for _, c := range chapters {
@@ -122,7 +122,7 @@ func (p manualPage) render(root string, chapters []chapter) (template.HTML, erro
 	return template.HTML(scrollable.Replace(out.String())), nil
 }
 
-// scrollable lets the keyboard scroll what is wider than the window: tables and code. A page's text
+// scrollable lets the keyboard scroll tables and code that are wider than the window. A page's text
 // cannot contain these tags, because goldmark escapes HTML in code and omits it elsewhere.
 var scrollable = strings.NewReplacer(
 	"<table>", `<div class="wide" tabindex="0"><table>`, "</table>", "</table></div>", "<pre>", `<pre tabindex="0">`)

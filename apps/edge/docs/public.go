@@ -14,8 +14,8 @@ const aliasNote = "Every route is also served below /api/public/v1, for clients 
 	"/posts returns {\"posts\": [...]} instead of a plain list."
 
 // publicDocument returns the part of the OpenAPI document that describes the public API: its
-// operations and the schemas that they use. It adds the service's URL and, as tags, the sections of
-// the reference.
+// operations and the schemas that they use. It adds the service's URL and, as tags, the reference's
+// sections.
 func publicDocument(document []byte, base string) ([]byte, error) {
 	var doc map[string]any
 	if err := json.Unmarshal(document, &doc); err != nil {

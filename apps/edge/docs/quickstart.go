@@ -47,8 +47,7 @@ const editedPost = `{
 }`
 
 // quickStart returns the samples for the steps of the quick start, by operation id. The samples
-// need CRIER_API_KEY, CHANNEL_ID and POST_ID in the environment. Nothing else has to be created
-// first.
+// need only CRIER_API_KEY, CHANNEL_ID and POST_ID in the environment.
 func quickStart(operations map[string]operation, base string) (map[string][]sample, error) {
 	create := callOf(operations["create-posts"], base)
 	create.Body, create.Variables = firstPost, []string{"CHANNEL_ID"}

@@ -5,7 +5,7 @@ type repetition struct {
 	// Operation is the id of an operation of the public API.
 	Operation string
 	Effect    Effect
-	// Text is anything else the reader must know. It is "" if the effect says enough.
+	// Text contains anything else the reader must know. It is "" if the effect is sufficient.
 	Text string
 }
 
@@ -18,7 +18,7 @@ const (
 	EffectSame Effect = "same"
 	// EffectRefused means that the second request is rejected and changes nothing.
 	EffectRefused Effect = "refused"
-	// EffectAgain means that the second request takes effect as well.
+	// EffectAgain means that the second request takes effect again.
 	EffectAgain Effect = "again"
 )
 

@@ -75,8 +75,8 @@ func (c call) Insert(text, before, after string) string {
 	return text
 }
 
-// Replace returns text after replacing each quoted variable, including its quotes, with before, the
-// variable and after.
+// Replace returns text in which each quoted variable, including its quotes, has been replaced with
+// before, the variable and after.
 func (c call) Replace(text, before, after string) string {
 	for _, name := range c.Variables {
 		text = strings.ReplaceAll(text, `"`+name+`"`, before+name+after)
@@ -136,7 +136,7 @@ func callOf(o operation, base string) call {
 	return c
 }
 
-// Get reports whether the method is GET, the default of HTTP clients.
+// Get reports whether the method is GET, which HTTP clients use by default.
 func (c call) Get() bool { return c.Method == http.MethodGet }
 
 var jsonToken = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|true|false|null`)

@@ -23,7 +23,7 @@ const (
 	maxBeside = 1_500
 )
 
-// answer is what a tool returns. Output is its data; the other members describe it.
+// answer is a tool's result. Output holds the data. The other members describe the data.
 type answer struct {
 	Output any `json:"output"`
 	// Now is the current time, in UTC.
@@ -32,11 +32,12 @@ type answer struct {
 	NextCursor string `json:"nextCursor,omitempty"`
 	Replayed   bool   `json:"replayed,omitempty"`
 	DryRun     bool   `json:"dryRun,omitempty"`
-	// Truncated means that data was left out that no cursor can retrieve.
+	// Truncated means that some data was omitted and that no cursor can retrieve it.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// result returns the answer as an SDK result, or TooLarge.
+// result returns the answer as an SDK result. It returns TooLarge if the result would exceed
+// maxAnswer bytes.
 func (a answer) result() (*sdk.CallToolResult, error) {
 	data, err := encode(a)
 	if err != nil {
@@ -50,7 +51,8 @@ func (a answer) result() (*sdk.CallToolResult, error) {
 	}, nil
 }
 
-// encode returns v as JSON on one line. Angle brackets stay readable for models.
+// encode returns v as JSON on one line. It does not escape angle brackets, so that models can read
+// them.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -61,8 +63,8 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
-// costOf returns how many bytes the given JSON takes in a result, as text and as structured
-// content, with all special characters escaped.
+// costOf returns the number of bytes that the given JSON occupies in a result, which contains it
+// both as text and as structured content. Special characters count in their escaped form.
 func costOf(data []byte) int {
 	var structured bytes.Buffer
 	json.HTMLEscape(&structured, data)
@@ -73,8 +75,9 @@ func costOf(data []byte) int {
 	return structured.Len() + len(quoted)
 }
 
-// fitting returns how many of the first elements fit into one answer, but at least 1. used is the
-// size of the rest of the answer.
+// fitting returns how many of the elements, starting with the first, fit into one answer. It
+// returns at least 1 unless elements is empty. used is the size, in bytes, of the answer's other
+// content.
 func fitting[T any](elements []T, used int) (n int, err error) {
 	left := maxAnswer - maxBeside - used
 	for i, x := range elements {
@@ -91,11 +94,11 @@ func fitting[T any](elements []T, used int) (n int, err error) {
 
 // position is a place in a list. Clients see only its encoded form.
 type position struct {
-	// Tool is the tool that made the position.
+	// Tool is the name of the tool that returned the position.
 	Tool string `json:"t"`
-	// ID is the id of the last element that was listed, if the elements have ids.
+	// ID is the last listed element's id. It is empty if the elements have no ids.
 	ID string `json:"i,omitempty"`
-	// At is the date of that element.
+	// At is the last listed element's date.
 	At *time.Time `json:"a,omitempty"`
 	// Skip is the number of elements before the position.
 	Skip int `json:"n,omitempty"`
@@ -109,7 +112,8 @@ func (p position) cursor() string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// readCursor returns the position in a cursor, or the beginning if the cursor is empty.
+// readCursor decodes the position in a cursor. If the cursor is empty, readCursor returns the
+// beginning of the list.
 func (c *call) readCursor(sent string) (p position, err error) {
 	if sent == "" {
 		return position{}, nil
@@ -127,8 +131,8 @@ func (c *call) readCursor(sent string) (p position, err error) {
 	return p, nil
 }
 
-// rest returns the elements of a list after the position. If the element at the position is gone,
-// rest skips as many elements as came before it.
+// rest returns the elements of a list after the position. If the position has no id, or if its id
+// is no longer in the list, rest skips the first p.Skip elements.
 func rest[T any](p position, all []T, idOf func(T) string) []T {
 	if p.ID != "" {
 		for i, x := range all {
@@ -140,7 +144,8 @@ func rest[T any](p position, all []T, idOf func(T) string) []T {
 	return all[min(p.Skip, len(all)):]
 }
 
-// page returns the part of a list that starts at a position and fits into one answer.
+// page returns as many elements after the position as fit into one answer, and a cursor for the
+// remaining elements.
 func page[T any](c *call, p position, all []T, idOf func(T) string) (part []T, nextCursor string, err error) {
 	left := rest(p, all, idOf)
 	n, err := fitting(left, 0)
@@ -151,14 +156,14 @@ func page[T any](c *call, p position, all []T, idOf func(T) string) (part []T, n
 	return left[:n], next.cursor(), nil
 }
 
-// moment is a time in an answer: in UTC, and in the time zone of its channel.
+// moment is a time in an answer, both in UTC and in the channel's time zone.
 type moment struct {
 	UTC   string `json:"publishDate"`
 	Local string `json:"localDate"`
 	Zone  string `json:"timezone"`
 }
 
-// momentIn returns a time in a zone. An unknown zone becomes UTC.
+// momentIn returns t in UTC and in the given zone. It treats an unknown zone as UTC.
 func momentIn(t time.Time, zone string) moment {
 	known, err := tenancy.LoadZone(zone)
 	if err != nil {
@@ -167,7 +172,7 @@ func momentIn(t time.Time, zone string) moment {
 	return moment{UTC: record.FormatTime(t), Local: t.In(known).Format(time.RFC3339), Zone: zone}
 }
 
-// excerpt returns at most the first most characters of a text, and whether it cut anything.
+// excerpt truncates a text to most characters. cut reports whether the text was longer.
 func excerpt(words string, most int) (out string, cut bool) {
 	out = text.Cut(words, most)
 	return out, len(out) < len(words)

@@ -9,8 +9,8 @@ import (
 	"crier/publishing"
 )
 
-// approvalAnswer is a request to approve a post, with its answer. It never contains the review
-// link, because anyone with the link can answer.
+// approvalAnswer is a request to approve a post, with the reviewer's answer. It never contains the
+// review link, because anyone with the link can answer.
 type approvalAnswer struct {
 	ID           string `json:"id,omitempty"`
 	PostID       string `json:"postId,omitempty"`

@@ -15,7 +15,7 @@ import (
 	"crier/tenancy"
 )
 
-// The names of tools that other tools refer to.
+// These are the names of tools to which other tools refer.
 const (
 	toolListChannels = "service_list_channels"
 	toolListGroups   = "service_list_groups"
@@ -120,8 +120,8 @@ func (a channelTools) runListChannels(ctx context.Context, c *call, in listChann
 	return answer{Output: part, Now: record.FormatTime(c.now), NextCursor: next}, err
 }
 
-// checkGroup returns a failure if there is no such group. field is the argument that contains its
-// id.
+// checkGroup returns a failure if the group does not exist. field is the argument that contains the
+// group's id.
 func checkGroup(ctx context.Context, channels Channels, p tenancy.Principal, group, field string) error {
 	known, err := channels.Customers(ctx, p)
 	if err != nil {
@@ -245,8 +245,8 @@ func (a channelTools) runChannelSchema(ctx context.Context, c *call, in channelS
 	return answer{Output: out}, nil
 }
 
-// platformOf returns a platform and its tools. Without a connected channel, none of its tools could
-// run, so it returns none.
+// platformOf returns a platform and its tools. If no channel on the platform is connected,
+// platformOf returns no tools, because a tool can run only on a connected channel.
 func (a channelTools) platformOf(
 	ctx context.Context, c *call, in channelSchemaInput,
 ) (connector.Descriptor, []connector.Tool, error) {

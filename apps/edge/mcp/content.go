@@ -10,7 +10,7 @@ import (
 	"crier/publishing"
 )
 
-// part is one part of a post in the arguments of a call.
+// part is one part of a post in a call's arguments.
 type part struct {
 	Content     string   `json:"content"`
 	Type        string   `json:"contentType"`
@@ -19,7 +19,7 @@ type part struct {
 	Delay       int      `json:"delay"`
 }
 
-// parts returns the schema of the parts of a post.
+// parts returns the schema for a post's parts.
 func parts() *schema {
 	content := str("Plain text, or HTML with p, h1 to h3, u, strong, a, ul and li.")
 	content.Blank = true
@@ -41,14 +41,14 @@ func blankText(description string) *schema {
 // settingName describes the key of a setting.
 const settingName = "Name of a setting, such as topic."
 
-// settings returns the schema of a post's settings.
+// settings returns the schema for a post's settings.
 func settings() *schema {
 	return pairs("Settings of the platform, from "+toolSchema+".", settingName, "Value that the platform's settings schema allows.")
 }
 
-// partsOf returns the parts in the form of a command. at is the path of the entry that contains
-// them. It returns a failure for an attachment that is not on this service, because it must be
-// uploaded first.
+// partsOf converts a post's parts to the form that commands use. at is the path of the entry that
+// contains the parts. partsOf returns a failure if an attachment is not on this service, because
+// the file must be uploaded first.
 func (a postTools) partsOf(c *call, at string, sent []part) ([]publishing.CreatePart, error) {
 	out := make([]publishing.CreatePart, 0, len(sent))
 	for i, p := range sent {
@@ -93,7 +93,7 @@ func settingsOf(sent []pair) (json.RawMessage, error) {
 	return mergeSettings(nil, sent)
 }
 
-// mergeSettings returns stored settings with changes. A null value removes a setting.
+// mergeSettings applies changes to stored settings. A null value removes a setting.
 func mergeSettings(stored json.RawMessage, changes []pair) (json.RawMessage, error) {
 	members := map[string]json.RawMessage{}
 	if len(stored) > 0 {
@@ -110,8 +110,7 @@ func mergeSettings(stored json.RawMessage, changes []pair) (json.RawMessage, err
 	return json.Marshal(members)
 }
 
-// storedParts returns the parts of a stored post in the form of a command that changes none of
-// them.
+// storedParts converts a stored post's parts, without changes, to the form that commands use.
 func storedParts(d publishing.PostDetail) []publishing.CreatePart {
 	out := make([]publishing.CreatePart, 0, len(d.Root.Parts))
 	for _, p := range d.Root.Parts {

@@ -17,8 +17,8 @@ import (
 	"crier/tenancy"
 )
 
-// replayTime is how long repeating a call without an idempotency key returns the first result.
-// Models repeat calls whose results were lost.
+// replayTime is how long a repeated call without an idempotency key returns the first call's
+// result. Models repeat a call if its result was lost.
 const replayTime = 10 * time.Minute
 
 type createInput struct {
@@ -37,7 +37,7 @@ type createEntry struct {
 	Settings []pair     `json:"settings"`
 }
 
-// createdAnswer is a post that was created. With a dry run, PostID is empty.
+// createdAnswer describes a created post. In a dry run, PostID is empty.
 type createdAnswer struct {
 	PostID      string `json:"postId,omitempty"`
 	Integration string `json:"integration"`
@@ -54,7 +54,7 @@ type checkAnswer struct {
 	MaximumCharacters int      `json:"maximumCharacters"`
 }
 
-// createFields maps the fields of a CreatePosts command to the arguments of tools.
+// createFields maps the fields of a CreatePosts command to tool arguments.
 var createFields = map[string]string{
 	"entries": "socialPost", "channel": "integrationId", "parts": "postsAndComments", "media": "attachments",
 	"alt": "altTexts",
@@ -133,9 +133,9 @@ func (a postTools) runCreatePost(ctx context.Context, c *call, in createInput) (
 	return answer{Output: out, Replayed: made.Replayed}, nil
 }
 
-// checkDraftsOnly returns a failure for the first post that is not a draft, if the call's agent may
-// create drafts only. It precedes the check that all posts have the same type, whose failure would
-// suggest a type that is also forbidden.
+// checkDraftsOnly returns a failure for the first post that is not a draft if the call's agent may
+// create only drafts. It runs before the check that all posts have the same type. Otherwise, that
+// check could suggest a type that the agent may not use.
 func (c *call) checkDraftsOnly(posts []createEntry) error {
 	const draft = string(publishing.CreateDraft)
 	at := slices.IndexFunc(posts, func(e createEntry) bool { return e.Type != draft })
@@ -150,7 +150,7 @@ func (c *call) checkDraftsOnly(posts []createEntry) error {
 	}
 }
 
-// stateAfter returns the state of a post that was created.
+// stateAfter returns the state of a newly created post.
 func stateAfter(t publishing.CreateType) string {
 	if t == publishing.CreateDraft {
 		return string(publishing.StateDraft)
@@ -193,7 +193,7 @@ func (a postTools) createCommand(c *call, in createInput) (publishing.CreatePost
 	return cmd, c.identify(&cmd, in)
 }
 
-// dateOf returns when a post of a call is due.
+// dateOf returns the time at which one of the call's posts is due.
 func (c *call) dateOf(e createEntry) time.Time {
 	if e.Type == string(publishing.CreateNow) || e.Date == nil {
 		return c.now
@@ -201,8 +201,8 @@ func (c *call) dateOf(e createEntry) time.Time {
 	return *e.Date
 }
 
-// checkDate returns a failure if a post has no date, or one in the past. at is the path of the
-// post.
+// checkDate returns a failure if a post has no date or its date is not in the future. A post that
+// is published immediately needs no date. at is the post's path.
 func (c *call) checkDate(at string, e createEntry) error {
 	if e.Type == string(publishing.CreateNow) {
 		return nil
@@ -216,7 +216,8 @@ func (c *call) checkDate(at string, e createEntry) error {
 	return c.checkAhead(at+".date", e.Channel, *e.Date)
 }
 
-// checkAhead returns a failure if a date is not in the future. channel may be empty.
+// checkAhead returns a failure if a date is not in the future. If channel is not empty, the failure
+// suggests a call that finds a free posting time on that channel.
 func (c *call) checkAhead(field, channel string, at time.Time) error {
 	if at.After(c.now) {
 		return nil
@@ -231,8 +232,8 @@ func (c *call) checkAhead(field, channel string, at time.Time) error {
 	return out
 }
 
-// identify sets the idempotency key of a command and the hash of the call. Without a key, a call is
-// identified by its arguments and its credential, for replayTime.
+// identify sets the command's idempotency key and request hash. For replayTime, a call without a
+// key is identified by its arguments and credential. In a dry run, identify only checks the key.
 func (c *call) identify(cmd *publishing.CreatePosts, in createInput) error {
 	if strings.ContainsFunc(in.Key, func(r rune) bool { return r < '!' || r > '~' }) {
 		return &failure{
@@ -256,14 +257,13 @@ func (c *call) identify(cmd *publishing.CreatePosts, in createInput) error {
 	return nil
 }
 
-// credentialOf identifies the key or the grant with which a call was made.
+// credentialOf returns a string that identifies the API key or the grant used for a call.
 func credentialOf(p tenancy.Principal) string {
 	return string(p.Via) + " " + p.Key.String() + " " + p.Agent.Grant.String()
 }
 
-// dryRun returns what a call would do. Faults in individual posts are part of the answer. Anything
-// else that would stop the call, such as the plan's limit, is a failure, as it would be in the call
-// itself.
+// dryRun returns what a call would do. The answer includes the faults in individual posts. Any
+// other error, such as reaching the plan's limit, leads to the same failure as in a real call.
 func (a postTools) dryRun(ctx context.Context, c *call, in createInput, cmd publishing.CreatePosts) (answer, error) {
 	results, err := a.deps.Posts.Check(ctx, c.p, cmd)
 	if err != nil {
@@ -291,8 +291,8 @@ func (a postTools) dryRun(ctx context.Context, c *call, in createInput, cmd publ
 	return answer{Output: out, DryRun: true}, nil
 }
 
-// createFailure returns the failure for an error of Create, with the argument to change. Other
-// errors are returned unchanged.
+// createFailure converts an error from Create or Check to a failure that names the argument to
+// change. It returns an error that concerns no particular post unchanged.
 func createFailure(in createInput, err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -323,7 +323,7 @@ func createFailure(in createInput, err error) error {
 	return out
 }
 
-// entryOf returns the index of the post that the first fault is about, or -1.
+// entryOf returns the index of the post to which the first fault belongs, or -1 if there is none.
 func entryOf(in createInput, items []fault.Item) int {
 	if len(items) == 0 {
 		return -1
@@ -331,5 +331,5 @@ func entryOf(in createInput, items []fault.Item) int {
 	return slices.IndexFunc(in.Posts, func(e createEntry) bool { return strings.EqualFold(e.Channel, items[0].ID) })
 }
 
-// mustAsk reports whether the call's agent may write drafts only.
+// mustAsk reports whether the call's agent may write only drafts.
 func (c *call) mustAsk() bool { return c.p.Agent.Limits != nil && c.p.Agent.Limits.MustAsk }

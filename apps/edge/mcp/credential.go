@@ -15,15 +15,14 @@ import (
 // tokenPrefix begins every access token.
 const tokenPrefix = "cra_"
 
-// scopes are the scopes that a client needs to use all tools.
+// scopes lists the scopes that a client needs for all tools.
 const scopes = "mcp:read mcp:write"
 
-// keyParam is the path parameter with an API key; see MCP_KEY_IN_PATH.
+// keyParam is the path parameter that contains an API key; see MCP_KEY_IN_PATH.
 const keyParam = "apiKey"
 
-// Authenticate finds the principal of the API key or access token that a request carries as a
-// bearer token. It never reads the query. It returns Unauthenticated if there is no valid
-// credential.
+// Authenticate finds the principal for the request's API key or access token; see sentCredential.
+// It never reads the query. It returns Unauthenticated if there is no valid credential.
 func (a *API) Authenticate(c *fiber.Ctx) error {
 	if err := a.AuthenticateAgain(c); err != nil {
 		return err
@@ -56,8 +55,8 @@ func (a *API) AuthenticateAgain(c *fiber.Ctx) error {
 	return nil
 }
 
-// sentCredential returns the credential in the Authorization header or, on the route that has one,
-// in the path. ok is false if there is none.
+// sentCredential returns the API key in the path or, if the path has none, the bearer token in the
+// Authorization header. ok is false if the request has no credential or repeats the header.
 func sentCredential(c *fiber.Ctx) (credential string, ok bool) {
 	if key := c.Params(keyParam); key != "" {
 		return paste.Word(key), true
@@ -71,8 +70,8 @@ func sentCredential(c *fiber.Ctx) (credential string, ok bool) {
 	return credential, found && strings.EqualFold(scheme, "Bearer") && credential != ""
 }
 
-// challenge returns the WWW-Authenticate header of a 401 response. It points a client to the
-// authorization server.
+// challenge returns the WWW-Authenticate header for a 401 response. The header leads the client to
+// the authorization server.
 func (a *API) challenge(c *fiber.Ctx) string {
 	out := `Bearer resource_metadata="` + a.deps.BaseURL + `/.well-known/oauth-protected-resource/mcp", scope="` + scopes + `"`
 	if c.Get(fiber.HeaderAuthorization) != "" || c.Params(keyParam) != "" {
@@ -81,9 +80,9 @@ func (a *API) challenge(c *fiber.Ctx) string {
 	return out
 }
 
-// mayWrite reports whether the principal's credential may change something.
+// mayWrite reports whether the principal's credential allows changes.
 func mayWrite(p tenancy.Principal) bool { return p.Via != tenancy.ViaAgent || p.Agent.Write }
 
-// asksToWrite reports whether the client must ask its person for permission to write. It returns
+// asksToWrite reports whether the client must ask the person for permission to write. It returns
 // false if the person has already declined.
 func asksToWrite(p tenancy.Principal) bool { return !mayWrite(p) && !p.Agent.WriteDeclined }

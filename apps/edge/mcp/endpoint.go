@@ -16,8 +16,8 @@ import (
 	"crier/platform/fault"
 )
 
-// Guard is the first handler of the endpoint's routes. It rejects requests from pages of other
-// sites and turns the errors of all later handlers into responses that MCP clients understand.
+// Guard is the first handler of the endpoint's routes. It rejects requests from pages on other
+// sites, and converts errors from later handlers to responses that MCP clients understand.
 func (a *API) Guard(c *fiber.Ctx) error {
 	err := a.checkSource(c)
 	if err == nil {
@@ -30,7 +30,8 @@ func (a *API) Guard(c *fiber.Ctx) error {
 }
 
 // refuse responds with a JSON-RPC error that also has the members of the service's other error
-// responses. The status of an error that is not a refusal depends on its kind; see package problem.
+// responses. A refusal specifies its own status. For any other error, the status depends on the
+// error's kind; see package problem.
 func (a *API) refuse(c *fiber.Ctx, err error) error {
 	var routing *fiber.Error
 	info := request.From(c.Context())
@@ -64,8 +65,8 @@ func (a *API) refuse(c *fiber.Ctx, err error) error {
 	return c.Status(r.status).JSON(out)
 }
 
-// rpcRefusal is a JSON-RPC error with the members of a problem.Fault. Fault is nil if the status of
-// the response is 200.
+// rpcRefusal is a JSON-RPC error with the members of a problem.Fault. Fault is nil if the response
+// status is 200.
 type rpcRefusal struct {
 	Version string   `json:"jsonrpc"`
 	ID      rawID    `json:"id"`
@@ -78,7 +79,7 @@ type rpcError struct {
 	Message string `json:"message"`
 }
 
-// rawID is the id of a message as the client sent it. The id of an unknown message is null.
+// rawID is a message's id as the client sent it. If the id is unknown, rawID is encoded as null.
 type rawID []byte
 
 // MarshalJSON implements json.Marshaler. The error is always nil.
@@ -91,7 +92,7 @@ func (id rawID) MarshalJSON() ([]byte, error) {
 
 const tag = "Agents"
 
-// Post returns the endpoint that answers one message of an MCP client.
+// Post returns the endpoint that answers one message from an MCP client.
 func (a *API) Post() route.Endpoint {
 	d := route.Describe(tag, "Send a message to the MCP server", 400, 404, 405, 413, 415)
 	d.Description = "The body is one JSON-RPC message of the Model Context Protocol. The service keeps no sessions and " +
@@ -106,8 +107,8 @@ func (a *API) Post() route.Endpoint {
 		route.Content(http.StatusAccepted, "The message was a notification.", "", nil))
 }
 
-// Refuse returns the endpoint for the methods with which other MCP servers open streams and end
-// sessions. It responds with 405, because this server has neither.
+// Refuse returns the endpoint for the HTTP methods that open streams and end sessions on other MCP
+// servers. The endpoint responds with 405, because this server has neither streams nor sessions.
 func (a *API) Refuse(summary string) route.Endpoint {
 	return route.Raw(route.Describe(tag, summary, 405), func(*fiber.Ctx) error { return fiber.ErrMethodNotAllowed },
 		route.Content(http.StatusMethodNotAllowed, "Always: the service has no streams and no sessions.",
@@ -134,13 +135,13 @@ func (a *API) post(c *fiber.Ctx) error {
 	return a.forward(c, m, body)
 }
 
-// challengeOfScope returns the WWW-Authenticate header that makes a client ask for all scopes.
+// challengeOfScope returns the WWW-Authenticate header that makes a client request all scopes.
 func (a *API) challengeOfScope() string {
 	return `Bearer error="insufficient_scope", scope="` + scopes + `", resource_metadata="` + a.deps.BaseURL +
 		`/.well-known/oauth-protected-resource/mcp"`
 }
 
-// forward lets the SDK answer a message, and sends its response.
+// forward passes a message to the SDK and sends the SDK's response.
 func (a *API) forward(c *fiber.Ctx, m message, body []byte) error {
 	r, err := sdkRequest(c, body)
 	if err != nil {
@@ -169,15 +170,15 @@ func (a *API) forward(c *fiber.Ctx, m message, body []byte) error {
 	return c.Send(w.body.Bytes())
 }
 
-// notForwarded lists the headers that the SDK does not get: it rejects some of their values, and
-// tools need none of them. Clients get JSON whatever their Accept header says.
+// notForwarded lists the headers that are not passed to the SDK. The SDK rejects some of their
+// values, and the tools do not need them. Clients get JSON regardless of their Accept header.
 var notForwarded = map[string]bool{
 	"Accept": true, "Authorization": true, "Content-Type": true, "Cookie": true, "Last-Event-Id": true, "Mcp-Session-Id": true,
 }
 
-// sdkRequest returns the request in the form that the SDK expects. Its context has the request's
-// deadline and values. Unlike the context from Fiber's adaptor, it is not reused for other
-// requests.
+// sdkRequest returns the request in the form that the SDK expects. The result's context has the
+// deadline and the values of the original request. Unlike the context from Fiber's adaptor, it is
+// not reused for other requests.
 func sdkRequest(c *fiber.Ctx, body []byte) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(route.RequestContext(c), http.MethodPost, Path, bytes.NewReader(body))
 	if err != nil {
@@ -193,7 +194,7 @@ func sdkRequest(c *fiber.Ctx, body []byte) (*http.Request, error) {
 	return r, nil
 }
 
-// recorder holds the SDK's response. status is 0 if the SDK set none.
+// recorder holds the SDK's response. status is 0 if the SDK did not set a status.
 type recorder struct {
 	header http.Header
 	status int

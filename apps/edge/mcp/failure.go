@@ -22,7 +22,7 @@ import (
 // failure is what a tool returns instead of a result.
 type failure = argument.Failure
 
-// nextCall is a call of a tool that helps to correct a failure.
+// nextCall is a tool call that helps to correct a failure.
 type nextCall = argument.NextCall
 
 // failed returns the result of a failed call. It has no structured content, because clients check
@@ -46,8 +46,9 @@ func internalFailure() *failure {
 	return &failure{Code: string(fault.Internal), Message: "Internal server error. The call may or may not have had an effect."}
 }
 
-// failureOf returns the failure for an error, with the public API's message. An error that is
-// neither a failure nor a fault is logged and hidden.
+// failureOf converts an error to a failure with the public API's message. If the call has timed
+// out, any fault other than Invalid and NotFound becomes Unavailable. failureOf logs an internal
+// error and hides its cause.
 func (a *API) failureOf(ctx context.Context, c *call, err error) *failure {
 	var known *failure
 	if errors.As(err, &known) {
@@ -92,8 +93,8 @@ func (a *API) failureOf(ctx context.Context, c *call, err error) *failure {
 	return out
 }
 
-// asSent returns a failure whose field and message have the indices of the arguments as they were
-// sent.
+// asSent returns a copy of f. The indices in its field and message are those in the client's
+// request.
 func (c *call) asSent(f *failure) *failure {
 	out := *f
 	if out.Field = c.indices.Sent(f.Field); out.Field != f.Field {
@@ -102,10 +103,11 @@ func (c *call) asSent(f *failure) *failure {
 	return &out
 }
 
-// argumentOf returns the argument for a field of a use case's command, as it was sent.
+// argumentOf returns the path, in the client's request, of the argument for a field of a use case's
+// command.
 func (c *call) argumentOf(field string) string { return c.indices.Sent(c.tool.argumentOf(field)) }
 
-// hint is an error together with a way to correct it: the argument to change, or a call.
+// hint wraps an error with a way to correct it: the argument to change or the tool to call.
 type hint struct {
 	error
 	field string
@@ -114,7 +116,8 @@ type hint struct {
 
 func (h *hint) Unwrap() error { return h.error }
 
-// withNext returns err with the call in next for an error of its kind, if there is one.
+// withNext adds to err the call that next contains for err's kind. If there is none, or if err is
+// already a failure, withNext returns err unchanged.
 func withNext(err error, next map[fault.Kind]*nextCall) error {
 	call := next[fault.KindOf(err)]
 	var known *failure
@@ -124,10 +127,10 @@ func withNext(err error, next map[fault.Kind]*nextCall) error {
 	return &hint{error: err, next: call}
 }
 
-// withField returns err with the argument that caused it.
+// withField adds to err the name of the argument that caused it.
 func withField(err error, field string) error { return &hint{error: err, field: field} }
 
-// listed joins the messages of faults. It leaves out repeated ones.
+// listed joins the faults' messages and omits duplicates.
 func listed[T any](faults []T, message func(T) string) string {
 	var out []string
 	for _, x := range faults {
@@ -140,7 +143,7 @@ func listed[T any](faults []T, message func(T) string) string {
 
 func seconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 
-// argumentOf returns the argument for a field of a use case's command. Example:
+// argumentOf returns the path of the argument for a field of a use case's command. Example:
 // entries.0.parts.1.type becomes socialPost.0.postsAndComments.1.type.
 func (t *tool) argumentOf(field string) string {
 	field = strings.TrimPrefix(field, t.prefix)
@@ -156,8 +159,9 @@ func (t *tool) argumentOf(field string) string {
 	return strings.Join(segments, ".")
 }
 
-// noObject returns the failure for an id that does not exist, if err says so. Otherwise, it returns
-// err. field is the argument with the id, and list is the tool that lists the ids.
+// noObject converts a NotFound error to a failure for an id that does not exist. It returns any
+// other error unchanged. field is the argument that contains the id, and list is the tool that
+// lists the valid ids.
 func noObject(err error, field, list string) error {
 	if !fault.Is(err, fault.NotFound) {
 		return err

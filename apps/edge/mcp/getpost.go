@@ -154,11 +154,11 @@ func (a postTools) runGetPost(ctx context.Context, c *call, in getPostInput) (an
 	return result, nil
 }
 
-// mostOfPost is the maximum size, in bytes, of a post without its parts, and of one part.
+// mostOfPost is the maximum size, in bytes, of a post without its parts, and of a single part.
 const mostOfPost = (maxAnswer - maxBeside) / 2
 
-// shrink returns the post without its oldest events and, if necessary, without its settings, so
-// that there is room for its parts. It sets cut if it leaves anything out.
+// shrink drops the oldest events and, if necessary, the settings of a post that is larger than
+// mostOfPost, so that its parts fit into the answer. cut reports whether anything was dropped.
 func (p shownPost) shrink() (out shownPost, cut bool, err error) {
 	for {
 		data, err := encode(p)
@@ -177,7 +177,7 @@ func (p shownPost) shrink() (out shownPost, cut bool, err error) {
 	}
 }
 
-// shrink returns the part with less text and fewer attachments, if it is too large for an answer.
+// shrink shortens the text and drops attachments if the part is larger than mostOfPost.
 func (p shownPart) shrink() (shownPart, error) {
 	for {
 		data, err := encode(p)
@@ -248,7 +248,7 @@ func outcomeOf(d publishing.PostDetail) string {
 	return "waiting"
 }
 
-// partOf returns a part of a post. A long text is cut.
+// partOf converts a part of a post. It truncates the text to shownContent characters.
 func (a postTools) partOf(p publishing.Part, media map[publishing.MediaID]publishing.Medium) shownPart {
 	out := shownPart{
 		ID: p.ID.String(), ContentType: string(p.Content.Type()), Delay: int(p.Delay.Minutes()), Attachments: []shownFile{},

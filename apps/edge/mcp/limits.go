@@ -9,9 +9,9 @@ import (
 	"crier/tenancy"
 )
 
-// The maximum number of calls of each kind that an organization can run concurrently in this
-// process. They equal the limits on the same requests to the public API but are counted separately.
-// Further calls wait for up to placeTimeout.
+// These constants limit how many calls of each kind an organization can run concurrently in this
+// process. The public API has the same limits, but its requests are counted separately. Further
+// calls wait for up to placeTimeout.
 const (
 	maxLists   = 2 // lists of posts, and reports
 	maxFetches = 2 // uploads from URLs
@@ -22,8 +22,8 @@ const (
 // orgLimit counts the calls that each organization is running.
 type orgLimit = limit.PerKey[tenancy.OrgID]
 
-// enter waits until the call's organization may run one more call of the tool. The caller must call
-// leave once. enter returns RateLimited if there is no free slot within placeTimeout.
+// enter waits for one of the organization's slots for the tool. If enter succeeds, the caller must
+// call leave once. enter returns RateLimited if no slot is free within placeTimeout.
 func (c *call) enter(ctx context.Context) (leave func(), err error) {
 	if c.tool.limit == nil {
 		return func() {}, nil

@@ -10,7 +10,7 @@ import (
 	"crier/platform/fault"
 )
 
-// The error codes of JSON-RPC. codeRefused is for errors that HTTP statuses describe.
+// These are JSON-RPC error codes. codeRefused stands for errors that the HTTP status describes.
 const (
 	codeParse          = -32700
 	codeInvalidRequest = -32600
@@ -19,15 +19,16 @@ const (
 	codeRefused        = -32000
 )
 
-// statelessVersion is the first protocol version without a handshake. Its clients expect 404 for an
-// unknown method.
+// statelessVersion is the first protocol version without a handshake. From this version on, clients
+// expect 404 for an unknown method.
 const statelessVersion = "2026-07-28"
 
-// methods lists the methods that the server supports. All others belong to capabilities that it
-// does not have.
+// methods lists the methods that the server supports. Other methods require capabilities that the
+// server does not have.
 var methods = []string{"initialize", "ping", "server/discover", "tools/list", "tools/call"}
 
-// maxID is the maximum length of a message's id, in bytes, because responses repeat it.
+// maxID is the maximum length of a message's id, in bytes. It is limited because responses repeat
+// the id.
 const maxID = 256
 
 // message is a JSON-RPC message from a client.
@@ -39,7 +40,7 @@ type message struct {
 	tool string
 }
 
-// refusal is an error with the status and the JSON-RPC code of its response.
+// refusal is an error with the HTTP status and the JSON-RPC code for the response.
 type refusal struct {
 	status, code int
 	// id is the id of the message, or nil if it is unknown.
@@ -59,9 +60,9 @@ func invalidMessage(code int, text string) error {
 	}
 }
 
-// readMessage reads the part of a message that decides whether the SDK gets it. It returns a
-// refusal if the body is not exactly one message. An array is rejected, because it could hold
-// thousands of calls that count as one request.
+// readMessage reads what is needed to decide whether to pass a message to the SDK. It returns a
+// refusal if the body is not exactly one message or the id is too long. An array is rejected,
+// because it could hold thousands of calls that would count as one request.
 func readMessage(body []byte) (m message, err error) {
 	trimmed := strings.TrimSpace(string(body[:min(len(body), 64)]))
 	if strings.HasPrefix(trimmed, "[") {
@@ -77,7 +78,7 @@ func readMessage(body []byte) (m message, err error) {
 	if len(m.id) > maxID {
 		return message{}, invalidMessage(codeInvalidRequest, "The id of a message must have at most 256 bytes.")
 	}
-	// A value of another type is left to the SDK, whose error names it.
+	// Leave a method of the wrong type to the SDK, which reports it.
 	_ = json.Unmarshal(members["method"], &m.method)
 	if m.method != "tools/call" {
 		return m, nil
@@ -88,9 +89,10 @@ func readMessage(body []byte) (m message, err error) {
 	return m, nil
 }
 
-// checkMethod returns a refusal for a call of a method that the server does not have. version is
-// the protocol version that the client sent. Older clients get an ordinary response, because they
-// do not read the body of a 404. No client may open a stream that is held forever.
+// checkMethod returns a refusal for a method that the server does not support. version is the
+// protocol version that the client sent. Older clients get status 200, because they do not read the
+// body of a 404 response. subscriptions/listen, which would open a permanent stream, always gets
+// 404.
 func (m message) checkMethod(version string) error {
 	if m.id == nil || m.method == "" || slices.Contains(methods, m.method) {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"crier/publishing"
 )
 
-// Limits on texts in answers, in characters or bytes.
+// These constants limit the texts and lists in answers.
 const (
 	listedContent  = 1_000 // characters of a post in a list
 	shownContent   = 4_000 // characters of a part

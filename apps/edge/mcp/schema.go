@@ -7,7 +7,8 @@ type schema = argument.Schema
 
 type properties map[string]*schema
 
-// arguments returns the schema of a tool's arguments. Arguments that it does not list are rejected.
+// arguments returns the schema for a tool's arguments. The schema rejects arguments that it does
+// not list.
 func arguments(p properties, required ...string) *schema {
 	return &schema{Type: argument.TypeObject, Properties: p, Required: required, Closed: &argument.Closed{}}
 }
@@ -64,7 +65,7 @@ func postID() *schema {
 // cursor returns the schema of the argument that requests the next page.
 func cursor() *schema { return str("nextCursor of the previous result, to continue the list.").AsWord() }
 
-// answers returns the schema of an answer. beside holds its members other than output.
+// answers returns the schema for an answer. beside holds the answer's members other than output.
 func answers(output *schema, beside properties) *schema {
 	p := properties{"output": output}
 	for name, s := range beside {
@@ -75,7 +76,7 @@ func answers(output *schema, beside properties) *schema {
 
 func nextCursor() *schema { return str("Send it as cursor to get the rest. Absent at the end.") }
 
-// withMoment adds the properties of a moment to those of an object.
+// withMoment adds a moment's properties to p.
 func withMoment(p properties) properties {
 	p["publishDate"] = date("UTC.")
 	p["localDate"] = date("The same time in timezone.")

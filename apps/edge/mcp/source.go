@@ -13,9 +13,9 @@ import (
 	"crier/platform/fault"
 )
 
-// checkSource rejects requests that a page of another site sends. Without this check, a page could
-// reach a service on its visitor's machine through its own host name, made to resolve to a loopback
-// address.
+// checkSource rejects requests from pages on other sites. Without this check, a page could reach a
+// service on the visitor's machine by making its own host name resolve to a loopback address (DNS
+// rebinding).
 func (a *API) checkSource(c *fiber.Ctx) error {
 	const op = "mcp.checkSource"
 	if a.isLocal() && !isLoopback(string(c.Request().Host())) {
@@ -33,7 +33,7 @@ func (a *API) checkSource(c *fiber.Ctx) error {
 	return nil
 }
 
-// allows reports whether pages of an origin may call the endpoint.
+// allows reports whether pages from an origin may call the endpoint.
 func (a *API) allows(origin string) bool {
 	if a.isLocal() {
 		u, err := url.Parse(origin)
@@ -42,7 +42,7 @@ func (a *API) allows(origin string) bool {
 	return slices.Contains(a.deps.Origins, strings.ToLower(origin))
 }
 
-// isLocal reports whether BaseURL is a loopback address.
+// isLocal reports whether BaseURL's host is localhost or a loopback address.
 func (a *API) isLocal() bool {
 	u, err := url.Parse(a.deps.BaseURL)
 	return err == nil && request.IsLoopback(u.Hostname())
@@ -56,13 +56,14 @@ func isLoopback(host string) bool {
 	return request.IsLoopback(strings.ToLower(strings.Trim(host, "[]")))
 }
 
-// Serves reports whether a path is one of the endpoint's. Its CORS headers come from CORS.
+// Serves reports whether a path belongs to the endpoint. For these paths, API.CORS sets the CORS
+// headers.
 func Serves(path string) bool {
 	return path == Path || strings.HasPrefix(path, Path+"/")
 }
 
-// CORS returns a handler that lets the pages of allowed origins call the endpoint. Requests never
-// carry the browser's credentials.
+// CORS returns a handler that lets pages from allowed origins call the endpoint. Browsers send
+// these requests without credentials.
 func (a *API) CORS() fiber.Handler {
 	return cors.New(cors.Config{
 		Next:             func(c *fiber.Ctx) bool { return !Serves(c.Path()) },

@@ -22,7 +22,7 @@ type tool struct {
 	olderName   string
 	title       string
 	description string
-	// writes is set if the tool changes something. Its callers need the scope mcp:write.
+	// writes is set if the tool changes something. Agents need the scope mcp:write to call it.
 	writes bool
 	// destroys is set if the tool deletes or publishes something, which cannot be undone.
 	destroys bool
@@ -30,15 +30,15 @@ type tool struct {
 	idempotent bool
 	// open is set if the tool calls another server, such as a platform.
 	open bool
-	// limit limits how many of an organization's calls run concurrently. It is nil if there is no
-	// limit other than that on all calls.
+	// limit limits how many of an organization's calls run concurrently. If it is nil, only the
+	// limit on all calls applies.
 	limit  *orgLimit
 	input  *schema
 	output *schema
-	// run calls the use case. args holds the arguments in the form that input describes. An error
+	// run calls the use case. args holds the arguments in the form that input describes. Any error
 	// is a failure or a fault.
 	run func(ctx context.Context, c *call, args json.RawMessage) (answer, error)
-	// prefix and fields relate the fields of a use case's command to arguments; see argumentOf.
+	// prefix and fields map the fields of a use case's command to arguments; see argumentOf.
 	prefix string
 	fields map[string]string
 }
@@ -48,11 +48,11 @@ type call struct {
 	tool *tool
 	p    tenancy.Principal
 	now  time.Time
-	// indices finds the arguments as they were sent.
+	// indices maps the arguments to their positions in the client's request.
 	indices argument.Indices
 }
 
-// runner returns a run function for arguments of the type In.
+// runner returns a run function that decodes the arguments into an In and calls fn.
 func runner[In any](fn func(ctx context.Context, c *call, in In) (answer, error)) func(
 	context.Context, *call, json.RawMessage,
 ) (answer, error) {
@@ -76,9 +76,9 @@ func (t *tool) definition() *sdk.Tool {
 	}
 }
 
-// handler returns the tool's handler. Every error, even a panic, becomes a result that the model
-// can read, because the SDK runs handlers in its own goroutine, where a panic would end the
-// process.
+// handler returns the tool's handler. It converts every error to a result that the model can read.
+// It also recovers from panics, because the SDK runs handlers in their own goroutines, where a
+// panic would end the process.
 func (a *API) handler(t *tool) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (res *sdk.CallToolResult, err error) {
 		ctx, cancel := context.WithTimeout(ctx, callTime)

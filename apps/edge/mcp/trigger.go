@@ -19,7 +19,7 @@ type pair struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// pairs returns the schema of a list of keys and values. key and value describe their members.
+// pairs returns the schema for a list of key-value pairs. key and value describe a pair's members.
 func pairs(description, key, value string) *schema {
 	s := list(description, arguments(properties{
 		"key": str(key), "value": anything(value),
@@ -76,7 +76,7 @@ func (a channelTools) runTrigger(ctx context.Context, c *call, in triggerInput) 
 	if json.Unmarshal(out, &elements) != nil {
 		return answer{Output: out}, nil
 	}
-	// Platforms may respond differently each time, so the cursor holds only the number of elements.
+	// A platform's response can differ each time, so the cursor holds only the number of elements.
 	part, next, err := page(c, at, elements, func(json.RawMessage) string { return "" })
 	if part == nil {
 		part = []json.RawMessage{}
@@ -84,8 +84,8 @@ func (a channelTools) runTrigger(ctx context.Context, c *call, in triggerInput) 
 	return answer{Output: part, NextCursor: next}, err
 }
 
-// toolData returns the data for a platform's tool. It returns a failure if the platform has no such
-// tool, or if the tool has no such input.
+// toolData returns the data for a platform's tool. It returns a failure if the platform does not
+// have the tool, or if the tool does not have one of the inputs.
 func toolData(in triggerInput, tools []connector.Tool) (map[string]any, error) {
 	next := &nextCall{Tool: toolSchema, Arguments: map[string]any{"integrationId": in.Channel}}
 	at := slices.IndexFunc(tools, func(t connector.Tool) bool { return t.Name == in.Method })
@@ -118,8 +118,8 @@ func toolData(in triggerInput, tools []connector.Tool) (map[string]any, error) {
 	return data, nil
 }
 
-// asType converts a string to the type that a platform's tool expects, if it represents such a
-// value.
+// asType converts a string to the number or boolean that a platform's tool expects, and a number to
+// a string. It returns any other value unchanged.
 func asType(kind string, value any) any {
 	words, isText := value.(string)
 	switch {

@@ -91,7 +91,7 @@ func (a postTools) changeSettings(ctx context.Context, c *call, in updateInput) 
 	return a.deps.Posts.ChangeSettings(ctx, c.p, in.ID, publishing.ChangeSettings{Settings: data})
 }
 
-// edit resubmits a post with the changes of a call. The post keeps its state.
+// edit resubmits a post with the call's changes. The post keeps its state.
 func (a postTools) edit(
 	ctx context.Context, c *call, in updateInput, d publishing.PostDetail,
 ) (out publishing.SettingsChanged, err error) {
@@ -124,7 +124,7 @@ func (a postTools) edit(
 	return out, nil
 }
 
-// updateFailure adds to the error of a change a hint that helps to correct it.
+// updateFailure adds to err a call that helps to correct the change.
 func updateFailure(in updateInput, d publishing.PostDetail, err error) error {
 	return withNext(err, map[fault.Kind]*nextCall{
 		fault.Invalid:  {Tool: toolSchema, Arguments: map[string]any{"integrationId": d.Channel.ID.String()}},

@@ -57,7 +57,7 @@ func (a *API) GetHealth() route.Endpoint {
 		route.Answer[HealthResponse](http.StatusServiceUnavailable, "A check failed, or the service is about to stop."))
 }
 
-// HealthResponse is the response of GET /health. While the service is draining, Status is draining,
+// HealthResponse is the response to GET /health. While the service is draining, Status is draining,
 // regardless of the checks.
 type HealthResponse struct {
 	Status  string            `json:"status" enum:"ok,unavailable,draining"`

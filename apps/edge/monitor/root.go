@@ -29,8 +29,8 @@ func (a *API) Root() route.Endpoint {
 var tokenForm = regexp.MustCompile(`^[0-9A-Za-z]{43}$`)
 
 // root responds that the service is running. Older invitation links lead here, with the token in
-// the query. For such a link, root redirects to the dashboard with the token in the fragment, as in
-// current links, and sets a cookie. The browser's next sign-in then offers the invitation.
+// the query. For these links, root redirects to the dashboard with the token in the fragment, as in
+// current links. It also sets a cookie, so that the browser's next sign-in offers the invitation.
 func (a *API) root(c *fiber.Ctx) error {
 	token := c.Query(session.CookieInvite)
 	if !tokenForm.MatchString(token) {

@@ -22,8 +22,8 @@ var TrackedKinds = []string{
 // TrackRequest is the body of POST /public/t and POST /user/t.
 type TrackRequest struct {
 	Kind int `json:"tt" minimum:"0" maximum:"4" doc:"0: view, 1: registration, 2: checkout started, 3: trial started, 4: purchase."`
-	// Click and Additional are ignored. They accept any value, because clients of other services
-	// send them.
+	// Click and Additional are ignored. They accept any value, because clients written for other
+	// services send them.
 	Click      any `json:"fbclid,omitempty" doc:"Ignored."`
 	Additional any `json:"additional,omitempty" doc:"Ignored."`
 }

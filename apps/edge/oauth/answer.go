@@ -28,7 +28,7 @@ const (
 	actionDeny    = "deny"
 )
 
-// maxChosen is the maximum number of channels, and of customers, that a grant can be limited to.
+// maxChosen is the maximum number of channels, and of customers, to which a grant can be limited.
 const maxChosen = 1000
 
 // ApproveOAuthDto is the body of POST /oauth/authorize: the authorization request and the person's
@@ -50,7 +50,7 @@ type ApproveOAuthDto struct {
 	MustAsk      bool     `json:"mustAsk,omitempty" doc:"Whether the client may only write drafts."`
 	PostsPerDay  int      `json:"postsPerDay,omitempty" doc:"Maximum number of posts that the client may queue per day; 0 means no limit."`
 	EndsAt       string   `json:"endsAt,omitempty" doc:"Last day of access, in the organization's time zone. Example: 2027-01-31"`
-	// Ticket is optional, because pages of other sites cannot send JSON.
+	// Ticket is optional in a JSON request, because pages on other sites cannot send JSON.
 	Ticket string `json:"ticket,omitempty" doc:"Token of the consent page, if the request comes from there."`
 }
 
@@ -65,11 +65,11 @@ type answer struct {
 	write, mustAsk               bool
 	channels, customers          []string
 	postsPerDay, endsAt          string
-	// byForm means that the answer came from the page, which needs a ticket.
+	// byForm is set if the answer came from the page's form and therefore requires a ticket.
 	byForm bool
 }
 
-// AnswerAuthorize returns the endpoint that takes a person's answer to an authorization request.
+// AnswerAuthorize returns the endpoint that accepts a person's answer to an authorization request.
 func (a *consents) AnswerAuthorize() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Approve or deny an authorization request",
 		400, 401, 403, 409, 413, 429, 502),
@@ -95,7 +95,8 @@ func (a *consents) answerAuthorize(c *fiber.Ctx) error {
 	return a.answerForm(c)
 }
 
-// answerJSON handles the answer of a program that shows its own page, such as the dashboard.
+// answerJSON handles an answer from a program that shows its own consent page, such as the
+// dashboard.
 func (a *consents) answerJSON(c *fiber.Ctx) error {
 	var in ApproveOAuthDto
 	if err := json.Unmarshal(request.From(c.Context()).Body.Loaded(), &in); err != nil {
@@ -141,7 +142,7 @@ func (a *consents) answerJSON(c *fiber.Ctx) error {
 	return c.Status(http.StatusCreated).JSON(ApproveResponse{Redirect: address})
 }
 
-// answerForm handles the form of the consent page.
+// answerForm handles a submission of the consent page's form.
 func (a *consents) answerForm(c *fiber.Ctx) error {
 	form, err := readForm(c)
 	q, ok := parseQuery(string(c.Context().URI().QueryString()))
@@ -172,7 +173,7 @@ func (a *consents) answerForm(c *fiber.Ctx) error {
 	if err != nil {
 		return a.askAgain(c, p, shown, err)
 	}
-	// The document is fetched only now, so that nobody without a session can cause fetches.
+	// Refetch the document only now, so that a request without a session cannot cause a refetch.
 	r, err = a.check(c, q, a.deps.Clients.Refetch)
 	if err != nil {
 		return a.refuseForm(c, err)
@@ -203,7 +204,7 @@ func (a *consents) denied(r oidc.AuthorizationRequest) string {
 	return a.redirected(r, oidc.Fail(oidc.AccessDenied, "The person denied access.")).address
 }
 
-// approve stores the person's consent. It returns the redirect URI with the code.
+// approve stores the person's consent and returns the redirect URI with the code.
 func (a *consents) approve(c *fiber.Ctx, p tenancy.Principal, r oidc.AuthorizationRequest, given answer) (
 	address string, err error) {
 	consent, err := a.consentOf(c, p, r, given, "")
@@ -217,8 +218,8 @@ func (a *consents) approve(c *fiber.Ctx, p tenancy.Principal, r oidc.Authorizati
 	return a.answerAt(r, url.Values{"code": {code}}), nil
 }
 
-// consentOf returns the consent that an answer represents. It returns Invalid if the page's token
-// or a limit is invalid. device is the code that the person typed, or "".
+// consentOf returns the consent that an answer represents. It returns Invalid if the ticket or a
+// limit is invalid. device is the code that the person typed, or "" if no device requests access.
 func (a *consents) consentOf(
 	c *fiber.Ctx, p tenancy.Principal, r oidc.AuthorizationRequest, given answer, device string,
 ) (out oidc.Consent, err error) {
@@ -240,7 +241,7 @@ func (a *consents) consentOf(
 	return out, err
 }
 
-// readOnly returns the scopes without the one that lets a client change something.
+// readOnly returns the read scope and, if all contains it, the offline scope.
 func readOnly(all oidc.Scopes) oidc.Scopes {
 	out := oidc.Scopes{oidc.ScopeRead}
 	for _, s := range all {
@@ -251,8 +252,8 @@ func readOnly(all oidc.Scopes) oidc.Scopes {
 	return out
 }
 
-// limitsOf returns the limits that an answer sets. If any are invalid, it returns Invalid, which
-// names the fields.
+// limitsOf returns the limits that an answer sets. If any of them are invalid, it returns an
+// Invalid fault that names the fields.
 func (a *consents) limitsOf(c *fiber.Ctx, p tenancy.Principal, given answer) (out oidc.Limits, err error) {
 	var faults tenancy.Inputs
 	out = oidc.Limits{Channels: given.channels, Customers: given.customers, MustAsk: given.mustAsk}
@@ -306,7 +307,7 @@ func (a *consents) zoneOf(c *fiber.Ctx, p tenancy.Principal) (*time.Location, er
 	return zone, nil
 }
 
-// answerOf returns the answer in the submitted form.
+// answerOf returns the answer from a submitted form.
 func answerOf(form url.Values) answer {
 	return answer{
 		action: form.Get("action"), ticket: form.Get("ticket"), organization: form.Get("organization"),
@@ -315,7 +316,7 @@ func answerOf(form url.Values) answer {
 	}
 }
 
-// answer returns the answer in a JSON request. The request's scope determines what to grant.
+// answer returns the answer from a JSON request. The request's scope determines what to grant.
 func (in ApproveOAuthDto) answer() answer {
 	out := answer{
 		action: in.Action, ticket: in.Ticket, organization: in.Organization, write: true, mustAsk: in.MustAsk,

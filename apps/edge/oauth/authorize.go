@@ -27,7 +27,7 @@ const (
 	requestURINotSupported oidc.Code = "request_uri_not_supported"
 )
 
-// Authorize returns the endpoint at which clients ask for access. Browsers get the sign-in page or
+// Authorize returns the endpoint at which clients request access. Browsers get the sign-in page or
 // the consent page. Programs get a description of the client.
 func (a *consents) Authorize() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Ask a person for access", 400, 403, 429, 502),
@@ -51,7 +51,7 @@ type AuthorizationRecord struct {
 	Scope string       `json:"scope" doc:"The scopes that the client would get."`
 }
 
-// AuthorizeApp is a client as people see it.
+// AuthorizeApp describes a client to the person.
 type AuthorizeApp struct {
 	Name        string  `json:"name"`
 	Description string  `json:"description"`
@@ -103,8 +103,8 @@ func (a *consents) authorize(c *fiber.Ctx) error {
 	})
 }
 
-// silentError returns the error for a client that forbids interaction, because people are always
-// asked.
+// silentError returns the error for a client that forbids interaction. Access always requires the
+// person's consent. live reports whether somebody is signed in.
 func silentError(live bool) *oidc.Error {
 	if live {
 		return oidc.Fail(consentRequired, "People are asked for consent every time.")
@@ -116,7 +116,7 @@ func tooLong() error {
 	return oidc.Fail(oidc.InvalidRequest, "The query is malformed or too long.")
 }
 
-// refusal is an error that is reported to the client's redirect URI.
+// refusal is an error to report to the client's redirect URI.
 type refusal struct {
 	cause   *oidc.Error
 	request oidc.AuthorizationRequest
@@ -132,7 +132,7 @@ func (a *consents) redirected(r oidc.AuthorizationRequest, cause *oidc.Error) *r
 	return &refusal{cause: cause, request: r, address: a.answerAt(r, v)}
 }
 
-// answerAt returns the redirect URI with the parameters in v, state and iss (RFC 9207).
+// answerAt returns the redirect URI with the parameters in v, and with state and iss (RFC 9207).
 func (a *consents) answerAt(r oidc.AuthorizationRequest, v url.Values) string {
 	if r.State != "" {
 		v.Set("state", r.State)
@@ -144,9 +144,9 @@ func (a *consents) answerAt(r oidc.AuthorizationRequest, v url.Values) string {
 // findClient is Clients.Find or Clients.Refetch.
 type findClient func(ctx context.Context, clientID string, from tenancy.Source) (oidc.Client, error)
 
-// check checks an authorization request of the client that find returns. The error is a *refusal if
-// it may be reported to the client's redirect URI. Any other error must never lead the browser away
-// from this service.
+// check checks an authorization request, whose client it looks up with find. The error is a
+// *refusal if it may be reported to the client's redirect URI. After any other error, the browser
+// must stay on this service.
 func (a *consents) check(c *fiber.Ctx, q query, find findClient) (r oidc.AuthorizationRequest, err error) {
 	r, err = checkClient(c, q, find)
 	if err != nil {
@@ -183,11 +183,11 @@ func checkClient(c *fiber.Ctx, q query, find findClient) (r oidc.AuthorizationRe
 	case !r.Client.MatchRedirect(r.RedirectURI):
 		return r, oidc.Fail(oidc.InvalidRequest, "The redirect_uri is not one that the client has registered.")
 	}
-	// The pages link to the URI without filtering it again.
+	// Check the URI here, because the pages link to it without another check.
 	return r, oidc.CheckRedirectURI(r.RedirectURI)
 }
 
-// checkParameters checks everything except the client and its redirect URI, and returns the first
+// checkParameters checks everything except the client and its redirect URI. It returns the first
 // fault, or nil.
 func (a *consents) checkParameters(r oidc.AuthorizationRequest, q query) *oidc.Error {
 	mayOmit := r.Client.Kind == oidc.ClientStatic && !r.Client.Public()
@@ -227,8 +227,9 @@ func (a *consents) checkParameters(r oidc.AuthorizationRequest, q query) *oidc.E
 	return nil
 }
 
-// refuse responds to a request that failed. If err is a *refusal and the person knows the client, a
-// browser is sent to the client's redirect URI. Otherwise, it gets a page.
+// refuse responds to a failed request. If err is a *refusal and the person has approved the client
+// before, a browser is redirected to the client's redirect URI. Otherwise, a browser gets a page.
+// Programs get JSON.
 func (a *consents) refuse(c *fiber.Ctx, err error) error {
 	if !wantsPage(c) {
 		return a.refuseJSON(c, err)
@@ -245,8 +246,8 @@ func (a *consents) refuse(c *fiber.Ctx, err error) error {
 	return c.Redirect(r.address, http.StatusFound)
 }
 
-// hasApproved reports whether the request has a session of a person who has approved the client for
-// any organization.
+// hasApproved reports whether the request's session belongs to a person who has approved the client
+// for any organization.
 func (a *consents) hasApproved(c *fiber.Ctx, client oidc.Client) bool {
 	p, live, err := signedIn(c)
 	if err != nil || !live || a.deps.Grants == nil {
@@ -258,8 +259,9 @@ func (a *consents) hasApproved(c *fiber.Ctx, client oidc.Client) bool {
 	})
 }
 
-// showLeaving responds with a page that explains an error and links to the client. Anyone can
-// register a client, so a redirect would let links to this service lead to any site.
+// showLeaving responds with a page that explains an error and links to the client. It does not
+// redirect. Otherwise, links to this service could lead to any site, because anyone can register a
+// client.
 func (a *consents) showLeaving(c *fiber.Ctx, r *refusal) error {
 	to := destination(r.request.RedirectURI)
 	return a.send(c, a.messagePage, http.StatusBadRequest, messageView{
@@ -274,7 +276,7 @@ func problemOf(err *oidc.Error) string {
 	return "The app sent a request that this service does not accept: " + err.Message
 }
 
-// refuseJSON responds to a program's request that failed.
+// refuseJSON responds to a program's failed request. It returns err if err is not an OAuth error.
 func (a *consents) refuseJSON(c *fiber.Ctx, err error) error {
 	var body any
 	var toClient *refusal

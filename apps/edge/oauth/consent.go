@@ -17,21 +17,22 @@ import (
 )
 
 // maxListed is the maximum number of channels, and of customers, that the consent page lists in
-// addition to those chosen before.
+// addition to those chosen before. If there are more channels, the page lists only those chosen
+// before.
 const maxListed = 200
 
-// consentForm is what the consent page asks for and what the person has entered so far.
+// consentForm holds the request that the consent page shows and what the person has entered so far.
 type consentForm struct {
 	request oidc.AuthorizationRequest
 	query   query
-	// device is the code that the person typed, if a device asks for access.
+	// device is the code that the person typed, or empty if no device requests access.
 	device string
-	// answer is nil if the page is shown for the first time.
+	// answer is nil when the page is first shown.
 	answer  *answer
 	problem string
 	errors  map[string]string
-	// organization is the id of the organization that the person chose, or empty if they have not
-	// chosen one.
+	// organization is the id of the organization that the person chose, or empty if the person has
+	// not chosen one.
 	organization string
 }
 
@@ -41,12 +42,13 @@ type consentView struct {
 	Person, Organization                string
 	// Blocked explains why the person cannot approve for the organization.
 	Blocked string
-	// MustEnroll means that a new sign-in would let the person approve.
+	// MustEnroll is set if a new sign-in would let the person approve.
 	MustEnroll bool
 	Others     []orgChoice
-	// Existing means that the person has already approved the client for the organization.
+	// Existing is set if the person has already approved the client for the organization.
 	Existing bool
-	// Switch leads to the sign-in page, and Apps is the URL where people revoke access.
+	// Switch is the URL for signing in again, and Apps is the URL of the page on which people
+	// revoke access.
 	Switch          template.URL
 	Apps            string
 	Action          template.URL
@@ -123,15 +125,15 @@ func newConsentView(p tenancy.Principal, f consentForm) consentView {
 	return view
 }
 
-// fill shows an answer in the form's fields.
+// fill sets the form's fields from an answer.
 func (v *consentView) fill(given *answer) {
 	v.Write, v.MustAsk, v.Open = given.write, given.mustAsk, true
 	v.PostsPerDay, v.EndsAt = text.Cut(given.postsPerDay, 12), text.Cut(given.endsAt, 32)
 }
 
-// addExisting says whether the person has already approved the client for the organization. A form
-// that the person has not filled in yet starts with what they approved, because approving replaces
-// it.
+// addExisting sets Existing if the person has already approved the client for the organization. It
+// then also fills in a new form with the existing grant's values, because approving the form would
+// replace the grant.
 func (a *consents) addExisting(c *fiber.Ctx, view *consentView, p tenancy.Principal, f *consentForm) error {
 	if a.deps.Grants == nil {
 		return nil
@@ -173,7 +175,8 @@ func approved(g oidc.Grant, zone *time.Location) *answer {
 	return out
 }
 
-// addOrganizations adds the name of the chosen organization, and the person's other organizations.
+// addOrganizations adds the chosen organization's name. Unless a device requests access, it also
+// adds links to the other organizations that the person can choose.
 func (a *consents) addOrganizations(c *fiber.Ctx, view *consentView, p tenancy.Principal, f consentForm) error {
 	all, err := a.deps.Organizations.Organizations(contextOf(c), p)
 	if err != nil {
@@ -233,8 +236,8 @@ func (a *consents) addChoices(c *fiber.Ctx, view *consentView, p tenancy.Princip
 	return nil
 }
 
-// withMissing adds the chosen ids that are not listed. Without them, the list could become empty,
-// which means no limit.
+// withMissing adds the chosen ids that are missing from listed. Otherwise, the form could lose all
+// of its ids, and a grant without ids has no limit.
 func withMissing(listed []choice, chosen []string, name string) []choice {
 	for _, id := range chosen {
 		if !slices.ContainsFunc(listed, func(o choice) bool { return o.ID == id }) {
@@ -244,7 +247,7 @@ func withMissing(listed []choice, chosen []string, name string) []choice {
 	return listed
 }
 
-// askAgain shows the consent page again after an answer that was not accepted. It keeps what the
+// askAgain shows the consent page again after an answer was rejected. The page keeps what the
 // person entered.
 func (a *consents) askAgain(c *fiber.Ctx, p tenancy.Principal, f consentForm, err error) error {
 	if _, ok := asOAuth(err); ok { // such as a client that has been deleted
@@ -259,7 +262,7 @@ func (a *consents) askAgain(c *fiber.Ctx, p tenancy.Principal, f consentForm, er
 	return a.showConsent(c, status, p, f)
 }
 
-// showUsed responds to the second answer of a consent page.
+// showUsed responds to a second answer from the same consent page.
 func (a *consents) showUsed(c *fiber.Ctx, err error) error {
 	status, _ := page.Problem(c, err)
 	return a.send(c, a.messagePage, status, messageView{

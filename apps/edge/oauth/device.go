@@ -17,7 +17,7 @@ import (
 	"crier/tenancy"
 )
 
-// DeviceCodeRequest is the body of POST /device/code. It may be empty.
+// DeviceCodeRequest is the body of POST /device/code. The body may be empty.
 type DeviceCodeRequest struct {
 	ClientID string `json:"client_id,omitempty" doc:"If absent, the client is called Command line."`
 	Scope    string `json:"scope,omitempty"`
@@ -32,7 +32,7 @@ type DeviceCodeResponse struct {
 	Interval        int    `json:"interval" doc:"Minimum number of seconds between requests for the token."`
 }
 
-// DeviceCode returns the endpoint at which a device starts a log-in.
+// DeviceCode returns the endpoint at which a device starts to log in.
 func (a *devices) DeviceCode() route.Endpoint {
 	return route.Raw(route.Describe("OAuth server", "Start a device log-in"), a.deviceCode,
 		route.RequestBody[DeviceCodeRequest](), alsoForm[DeviceCodeRequest](), optionalBody,
@@ -59,8 +59,9 @@ func (a *devices) deviceCode(c *fiber.Ctx) error {
 	})
 }
 
-// deviceClient returns the id of the client that starts a log-in. The stock command line sends
-// none, and gets the id of a public client with fixed metadata, which is always the same one.
+// deviceClient returns sent, the id of the client that starts a log-in. If sent is empty, as with
+// the stock command line, deviceClient returns the id of a public client with fixed metadata. That
+// id is always the same.
 func (a *devices) deviceClient(c *fiber.Ctx, sent string) (string, error) {
 	if sent != "" {
 		return sent, nil
@@ -79,7 +80,8 @@ type DeviceTokenRequest struct {
 	DeviceCode string `json:"device_code"`
 }
 
-// DeviceTokenResponse is the response to POST /device/token once the person has approved.
+// DeviceTokenResponse is the response to POST /device/token once the person has approved the
+// log-in.
 type DeviceTokenResponse struct {
 	AccessToken    string `json:"access_token"`
 	TokenType      string `json:"token_type"`
@@ -90,7 +92,7 @@ type DeviceTokenResponse struct {
 	OrganizationID string `json:"organization_id"`
 }
 
-// DeviceToken returns the endpoint at which a device asks whether the person has approved.
+// DeviceToken returns the endpoint that a device polls for its token.
 func (a *devices) DeviceToken() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Get the token of a device log-in"),
 		"400 authorization_pending means that the person has not answered yet, and slow_down that the device polls too "+
@@ -140,7 +142,7 @@ func (a *devices) deviceForm(c *fiber.Ctx) (map[string]string, error) {
 	return out, nil
 }
 
-// deviceView is the page on which a person types a device's code.
+// deviceView is the data for the page on which a person types a device's code.
 type deviceView struct {
 	frame
 	Person, UserCode string
@@ -149,13 +151,14 @@ type deviceView struct {
 	Errors           map[string]string
 }
 
-// DevicePage returns the endpoint of the page on which a person types a device's code.
+// DevicePage returns the endpoint for the page on which a person types a device's code.
 func (a *devices) DevicePage() route.Endpoint {
 	return route.Raw(route.Describe("OAuth server", "Get the page for a device's code", 403, 429), a.getDevice,
 		page.Answer("The page, or the sign-in page."))
 }
 
-// AnswerDevicePage returns the endpoint of the page's forms: first the code, then the answer.
+// AnswerDevicePage returns the endpoint for the device page's forms. The first form submits the
+// code, and the second submits the person's answer.
 func (a *devices) AnswerDevicePage() route.Endpoint {
 	d := route.Describe("OAuth server", "Approve or deny a device log-in", 400, 403, 404, 409, 413, 429)
 	d.RequestBody = formBody("userCode", "organization", "action", "ticket")
@@ -170,8 +173,8 @@ func (a *devices) getDevice(c *fiber.Ctx) error {
 	return a.showDevice(c, http.StatusOK, p, deviceView{})
 }
 
-// pageVisitor returns the person who uses a page. If nobody is signed in, it responds with the
-// sign-in page, and done is true.
+// pageVisitor returns the principal of the person who opens a page. If nobody is signed in, or if
+// the principal is rejected, pageVisitor responds to the request, and done is true.
 func (a *site) pageVisitor(c *fiber.Ctx, name string) (p tenancy.Principal, done bool, err error) {
 	p, live, err := signedIn(c)
 	switch {
@@ -265,8 +268,8 @@ func (a *devices) retryDevice(c *fiber.Ctx, p tenancy.Principal, code string, er
 	return a.showDevice(c, status, p, view)
 }
 
-// cleanUserCode returns a code as the device shows it. People may omit the hyphen, or type
-// lowercase letters and spaces. Example: "bcdf ghjk" becomes BCDF-GHJK
+// cleanUserCode returns a code in the form that the device shows. The person may omit the hyphen,
+// and may type spaces and lowercase letters. Example: "bcdf ghjk" becomes BCDF-GHJK
 func cleanUserCode(typed string) string {
 	letters := strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

@@ -19,8 +19,8 @@ type Failure struct {
 	Description string `json:"error_description,omitempty" doc:"What went wrong, for the developer of the client."`
 }
 
-// AnswerErrors is a guard for the routes that clients call. It responds to errors of later handlers
-// in the form of RFC 6749.
+// AnswerErrors is a guard for the routes that clients call. It responds to errors from later
+// handlers in the format of RFC 6749.
 func AnswerErrors(c *fiber.Ctx) error {
 	err := c.Next()
 	if err == nil {
@@ -29,7 +29,7 @@ func AnswerErrors(c *fiber.Ctx) error {
 	return sendFailure(c, err)
 }
 
-// sendFailure responds with an error in the form of RFC 6749.
+// sendFailure responds with an error in the format of RFC 6749.
 func sendFailure(c *fiber.Ctx, err error) error {
 	request.From(c.Context()).Err = err
 	status, code, message, wait := failureOf(err)
@@ -43,7 +43,8 @@ func sendFailure(c *fiber.Ctx, err error) error {
 	return c.Status(status).JSON(Failure{Error: string(code), Description: message})
 }
 
-// failureOf returns the status, the code and the message for an error, and the seconds to wait.
+// failureOf returns an error's status, code and message, and the number of seconds to wait before a
+// retry.
 func failureOf(err error) (status int, code oidc.Code, message string, wait int) {
 	var own *oidc.Error
 	if errors.As(err, &own) {

@@ -127,7 +127,7 @@ func (a *grants) RevokeOwn() route.Endpoint {
 		"All of the app's tokens for you stop working at once."), a.revoke)
 }
 
-// RevokeAny returns the endpoint with which an administrator ends an app's access for a member.
+// RevokeAny returns the endpoint that lets an administrator end an app's access for a member.
 func (a *grants) RevokeAny() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Agents", "Revoke an app's access for a member", 404),
 		"All of the app's tokens for the member stop working at once."), a.revoke)
@@ -143,7 +143,7 @@ func (a *grants) revoke(ctx context.Context, in *record.PathID) (*record.IDOutpu
 	return &record.IDOutput{Body: record.IDResponse(*in)}, nil
 }
 
-// appsView is the page where people see and revoke what they have approved.
+// appsView is the data for the page on which people see and revoke what they have approved.
 type appsView struct {
 	frame
 	Person string
@@ -156,13 +156,13 @@ type appShown struct {
 	Limits                                                   []string
 }
 
-// AppsPage returns the endpoint of the page that lists the person's apps in all organizations.
+// AppsPage returns the endpoint for the page that lists the person's apps in all organizations.
 func (a *grants) AppsPage() route.Endpoint {
 	return route.Raw(route.Describe("Agents", "Get the page that lists your apps", 403, 429), a.getApps,
 		page.Answer("The page, or the sign-in page."))
 }
 
-// RevokeOnPage returns the endpoint of the page's form.
+// RevokeOnPage returns the endpoint to which the page's form is submitted.
 func (a *grants) RevokeOnPage() route.Endpoint {
 	d := route.Describe("Agents", "Revoke an app's access with the form of the page", 400, 403, 404, 413, 429)
 	d.RequestBody = formBody("grant")
@@ -187,7 +187,8 @@ func (a *grants) revokeOnPage(c *fiber.Ctx) error {
 	if err != nil {
 		return a.showApps(c, http.StatusBadRequest, p, "The form is not valid.")
 	}
-	// The person may have lost access to the grant's organization, so it is not entered.
+	// Do not require access to the grant's organization, because the person may have lost that
+	// access.
 	err = available("oauth.revokeOnPage", a.deps.Grants)
 	if err == nil {
 		err = a.deps.Grants.Revoke(contextOf(c), p, form.Get("grant"))

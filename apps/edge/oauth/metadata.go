@@ -11,10 +11,10 @@ import (
 	"crier/oidc"
 )
 
-// metadataAge is how long caches may keep the metadata.
+// metadataAge is the Cache-Control header for metadata.
 const metadataAge = "public, max-age=3600"
 
-// ServerMetadata describes the authorization server (RFC 8414). It lists only what works.
+// ServerMetadata describes the authorization server (RFC 8414). It lists only supported features.
 type ServerMetadata struct {
 	Issuer               string   `json:"issuer"`
 	Authorization        string   `json:"authorization_endpoint"`
@@ -77,7 +77,8 @@ func (a *clients) ResourceMetadata() route.Endpoint {
 		sendMetadata(m), route.Answer[ResourceMetadata](http.StatusOK, "The metadata of RFC 9728."))
 }
 
-// sendMetadata returns a handler that responds with a document that pages of all sites may read.
+// sendMetadata returns a handler that responds with m as JSON. Pages on any site can read the
+// response.
 func sendMetadata(m any) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		c.Set(fiber.HeaderAccessControlAllowOrigin, "*")
@@ -86,13 +87,13 @@ func sendMetadata(m any) fiber.Handler {
 	}
 }
 
-// openPaths lists the endpoints that programs in browsers may call from all origins.
+// openPaths lists the endpoints that pages from any origin may call.
 var openPaths = []string{
 	"/oauth/token", "/oauth/register", "/oauth/introspect", "/oauth/revoke", "/oauth/userinfo", "/device/code",
 	"/device/token",
 }
 
-// IsOpen reports whether pages of all origins may call the endpoint with a path.
+// IsOpen reports whether pages from any origin may call the endpoint at a path.
 func IsOpen(path string) bool {
 	return slices.Contains(openPaths, path) || strings.HasPrefix(path, "/.well-known/oauth-")
 }

@@ -49,7 +49,7 @@ type site struct {
 	messagePage, signInPage, consentPage, devicePage, appsPage *page.Page
 }
 
-// Each of these types has the endpoints for one noun.
+// Each of these types provides the endpoints for one noun.
 type (
 	consents struct{ *site }
 	signIns  struct{ *site }
@@ -92,17 +92,17 @@ func (a *site) audienceURL() string { return oidc.Resource(a.deps.BaseURL) }
 // asOAuth returns the OAuth error in err, if there is one.
 func asOAuth(err error) (own *oidc.Error, ok bool) { return own, errors.As(err, &own) }
 
-// contextOf returns the request's context with its record.
+// contextOf returns the request's user context with the request's Info attached.
 func contextOf(c *fiber.Ctx) context.Context {
 	return request.Attach(c.UserContext(), request.From(c.Context()))
 }
 
-// wantsPage reports whether a request comes from a browser that shows a page to a person.
+// wantsPage reports whether the client accepts HTML, as browsers do.
 func wantsPage(c *fiber.Ctx) bool {
 	return strings.Contains(strings.ToLower(c.Get(fiber.HeaderAccept)), fiber.MIMETextHTML)
 }
 
-// available returns NotBuilt if a port is nil.
+// available returns NotBuilt if any of the ports is nil.
 func available(op string, ports ...any) error {
 	for _, p := range ports {
 		if p == nil {
@@ -112,8 +112,8 @@ func available(op string, ports ...any) error {
 	return nil
 }
 
-// signedIn returns the request's principal if there is a live session. Nobody can use the OAuth
-// server's pages while impersonating a person.
+// signedIn returns the request's principal. ok is false if there is no live session. signedIn
+// returns Forbidden during impersonation, because only the person can use the OAuth server's pages.
 func signedIn(c *fiber.Ctx) (p tenancy.Principal, ok bool, err error) {
 	p = request.Principal(c.Context())
 	if !p.Impersonator.IsZero() {
@@ -123,8 +123,8 @@ func signedIn(c *fiber.Ctx) (p tenancy.Principal, ok bool, err error) {
 	return p, !p.Session.IsZero(), nil
 }
 
-// inOrganization returns the principal of the request's session in an organization. It returns
-// Forbidden if the person may not use the organization.
+// inOrganization returns the session's principal in the given organization, or in the current
+// organization if org is empty. It returns Forbidden if the person may not use the organization.
 func (a *site) inOrganization(c *fiber.Ctx, org string) (tenancy.Principal, error) {
 	const op = "oauth.inOrganization"
 	info := request.From(c.Context())

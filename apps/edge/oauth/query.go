@@ -8,15 +8,16 @@ import (
 	"crier/oidc"
 )
 
-// The maximum lengths, in bytes, of an authorization request: of its whole query, and of one
-// parameter. The pages repeat the query in the URLs of their forms.
+// maxQuery and maxParameter are the maximum lengths, in bytes, of an authorization request's query
+// and of each parameter. The query's length is limited because pages repeat the query in their
+// forms' URLs.
 const (
 	maxQuery     = 6 << 10
 	maxParameter = 2 << 10
 )
 
-// organizationParameter names the organization that the person has chosen on the consent page. It
-// is the only parameter that clients do not send.
+// organizationParameter contains the id of the organization that the person has chosen on the
+// consent page. It is the only known parameter that clients do not send.
 const organizationParameter = "organization"
 
 // known lists the parameters of an authorization request. All other parameters are ignored, as RFC
@@ -29,7 +30,8 @@ var known = []string{
 // query holds the parameters of an authorization request as the client sent them.
 type query struct {
 	values url.Values
-	// twice is the first parameter that was sent more than once, or "". Only resource may be.
+	// twice is the first parameter that was sent more than once, or "". Only resource may be
+	// repeated.
 	twice string
 }
 
@@ -88,7 +90,7 @@ func (q query) with(name, value string) query {
 	return out
 }
 
-// prompts reports whether the client asks for a kind of interaction.
+// prompts reports whether the client requests the given kind of interaction.
 func (q query) prompts(kind string) bool {
 	return slices.Contains(strings.Fields(q.get("prompt")), kind)
 }
@@ -110,7 +112,7 @@ func (in ApproveOAuthDto) query() (query, bool) {
 	return newQuery(v)
 }
 
-// grantable returns the scopes that a client asks for and may have.
+// grantable returns the requested scopes that the client may have.
 func grantable(c oidc.Client, sent string) oidc.Scopes {
 	asked := oidc.ParseScopes(sent)
 	if len(c.Scopes) == 0 {

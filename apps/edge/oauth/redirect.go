@@ -17,7 +17,7 @@ func withParameters(uri string, parameters url.Values) string {
 	return uri + separator + parameters.Encode()
 }
 
-// destination returns a description, for people, of where a redirect URI leads.
+// destination returns a human-readable description of where a redirect URI leads.
 func destination(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil {

@@ -84,7 +84,7 @@ func newRegisteredClient(made oidc.Registration) RegisteredClient {
 	return out
 }
 
-// failures describes error responses in the form of RFC 6749.
+// failures describes error responses in the format of RFC 6749.
 func failures(statuses ...int) route.Detail {
 	return func(schemas huma.Registry, op *huma.Operation) {
 		for _, status := range append(statuses, http.StatusInternalServerError) {

@@ -33,13 +33,14 @@ const (
 
 var pagePaths = map[string]string{pageAuthorize: authorizePath, pageApps: appsPath, pageDevice: devicePath}
 
-// target is the page to which a sign-in returns. Only authorizePath has a query.
+// target is the page to which a sign-in returns. Only pageAuthorize has a query.
 type target struct {
 	page  string
 	query query
 }
 
-// parseTarget returns the page with a name, and the query that the request carries for it.
+// parseTarget returns the page with the given name. For pageAuthorize, it parses the query from
+// raw. ok is false if there is no such page or the query is invalid.
 func parseTarget(name, raw string) (to target, ok bool) {
 	if pagePaths[name] == "" {
 		return target{}, false
@@ -56,25 +57,26 @@ func parseTarget(name, raw string) (to target, ok bool) {
 type signInView struct {
 	frame
 	to target
-	// Client is the name of the client that the person will be asked about, or "".
+	// Client is the name of the client that requests access, or "" if there is none.
 	Client string
 	// Step is password, factor, enroll or restore.
 	Step   string
 	Notice string
 	Action template.URL
-	// Again is the URL where the sign-in starts over.
+	// Again is the URL at which the sign-in starts over.
 	Again       template.URL
 	Email, Code string
 	// Unconfirmed offers to resend a registration's link.
 	Unconfirmed bool
 	// Token proves that the earlier steps have been completed.
 	Token string
-	// Secret and SecretURL are the secret of a new second factor. SecretLink is the same URL.
+	// Secret and SecretURL hold a new second factor's secret, as text and as a URL. SecretLink is
+	// the same URL as a link.
 	Secret, SecretURL string
 	SecretLink        template.URL
 	Until             string
 	Providers         []providerLink
-	// Errors holds a message for each field that is wrong.
+	// Errors holds a message for each invalid field.
 	Errors map[string]string
 }
 
@@ -88,7 +90,7 @@ var stepTitles = map[string]string{
 	"restore": "Your account is being deleted",
 }
 
-// showSignIn responds with the sign-in page. An empty step means password.
+// showSignIn responds with the sign-in page. If view.Step is empty, the page asks for the password.
 func (a *site) showSignIn(c *fiber.Ctx, status int, view signInView) error {
 	if view.Step == "" {
 		view.Step = "password"
@@ -108,8 +110,8 @@ func (a *site) showSignIn(c *fiber.Ctx, status int, view signInView) error {
 	return a.send(c, a.signInPage, status, view)
 }
 
-// SignIn returns the endpoint of the sign-in page's form. It has the same limits as the endpoints
-// below /auth.
+// SignIn returns the endpoint to which the sign-in page's form is submitted. It has the same rate
+// limits as the endpoints below /auth.
 func (a *signIns) SignIn() route.Endpoint {
 	d := route.Describe("OAuth server", "Sign in with the form on a page", 400, 401, 403, 404, 413, 429)
 	d.Parameters = []*huma.Param{page.PathParam("page", "Page to return to: authorize, apps or device.")}
@@ -151,8 +153,8 @@ func (a *signIns) signIn(c *fiber.Ctx) error {
 	return a.signedInTo(c, view, s)
 }
 
-// checkFactor checks what the person entered: a code if it consists of at most 8 digits, otherwise
-// a recovery code.
+// checkFactor checks the code that the person entered. Up to 8 digits are a code from the second
+// factor. Anything else is a recovery code.
 func (a *signIns) checkFactor(c *fiber.Ctx, view signInView) (tenancy.SignIn, error) {
 	code := strings.Join(strings.Fields(view.Code), "")
 	in := signin.MFAVerifyRequest{Token: cut(view.Token, 512), Code: code}
@@ -172,8 +174,8 @@ func (a *signIns) resend(c *fiber.Ctx, view signInView) error {
 	return a.showSignIn(c, http.StatusOK, view)
 }
 
-// retrySignIn shows a step again, with the error next to its field and with what the person
-// entered, except for the password.
+// retrySignIn shows a step again, with the error next to the field that caused it. The form keeps
+// what the person entered, except for the password.
 func (a *signIns) retrySignIn(c *fiber.Ctx, view signInView, err error) error {
 	status, message := page.Problem(c, err)
 	view.Errors = fieldErrors(err)
@@ -194,7 +196,8 @@ func (a *signIns) retrySignIn(c *fiber.Ctx, view signInView, err error) error {
 	return a.showSignIn(c, status, view)
 }
 
-// signedInTo continues after a step: with the next step, or at the page that asked for the sign-in.
+// signedInTo shows the next step of a sign-in. If the sign-in is complete, signedInTo returns to
+// the page that required it.
 func (a *signIns) signedInTo(c *fiber.Ctx, view signInView, s tenancy.SignIn) error {
 	next := signInView{to: view.to, Token: s.Token}
 	switch s.Step {
@@ -219,8 +222,8 @@ func (a *signIns) signedInTo(c *fiber.Ctx, view signInView, s tenancy.SignIn) er
 	return a.showSignIn(c, http.StatusOK, next)
 }
 
-// completeSignIn sets the session and returns to the page that asked for it. New recovery codes are
-// shown first.
+// completeSignIn sets the session cookie and redirects to the page that required the sign-in. If
+// there are new recovery codes, it instead shows the codes with a link to that page.
 func (a *signIns) completeSignIn(c *fiber.Ctx, to target, s tenancy.SignIn) error {
 	headers, err := a.deps.SignIn.Complete(contextOf(c), s, signin.BrowserCookies{
 		Auth: c.Cookies(session.CookieAuth), Person: c.Cookies(session.CookiePerson),
@@ -278,7 +281,8 @@ func (a *signIns) BeginProvider() route.Endpoint {
 const (
 	// cookieReturn holds the page to which a sign-in with an identity provider returns.
 	cookieReturn = "oauth_return"
-	// maxReturn is the maximum size of its value. Browsers accept about 4,096 bytes.
+	// maxReturn is the maximum length of the cookie's value, in bytes. Browsers accept cookies of
+	// about 4,096 bytes.
 	maxReturn = 3800
 )
 
@@ -305,14 +309,15 @@ func (a *signIns) beginProvider(c *fiber.Ctx) error {
 	return c.Redirect(address, http.StatusFound)
 }
 
-// packReturn returns the value of the cookie that says where a sign-in returns. It works only for
-// the sign-in with the given state.
+// packReturn returns a value for cookieReturn. The value is valid only for the sign-in with the
+// given state.
 func (a *signIns) packReturn(state, provider string, to target) string {
 	packed := base64.RawURLEncoding.EncodeToString([]byte(provider + "\n" + to.page + "\n" + to.query.encode()))
 	return a.deps.Gate.NameOf("sign-in return", state+"\x00"+packed) + "." + packed
 }
 
-// unpackReturn reverses packReturn. ok is false if the value is for another sign-in.
+// unpackReturn reverses packReturn. ok is false if the value is invalid or belongs to a different
+// sign-in.
 func (a *signIns) unpackReturn(state, value string) (provider string, to target, ok bool) {
 	signature, packed, _ := strings.Cut(value, ".")
 	want := a.deps.Gate.NameOf("sign-in return", state+"\x00"+packed)
@@ -368,7 +373,7 @@ func (a *signIns) failProvider(c *fiber.Ctx, to target, err error) error {
 	return a.showSignIn(c, status, signInView{to: to, frame: frame{Problem: message}})
 }
 
-// cut returns s, or "" if s has more than n bytes, because no longer value can match.
+// cut returns s, or "" if s has more than n bytes. No valid value is longer than n bytes.
 func cut(s string, n int) string {
 	if len(s) > n {
 		return ""

@@ -12,15 +12,16 @@ import (
 	"crier/tenancy"
 )
 
-// ticketLife is how long a person may look at the consent page before they answer.
+// ticketLife is how long a consent page can be answered after it is shown.
 const ticketLife = time.Hour
 
-// nonceLength is the number of random characters in a ticket. It gives more than 128 bits.
+// nonceLength is the number of random characters in a ticket. They hold more than 128 bits of
+// randomness.
 const nonceLength = 22
 
-// newTicket returns a single-use token for a consent page. It works only in the session in which
-// the page was shown, for the same organization and the same request. Grants.Approve rejects a
-// second use.
+// newTicket returns a single-use token for a consent page. The token is valid only in the session
+// in which the page was shown, for the same organization and the same request. Grants.Approve
+// rejects a second use.
 func (a *consents) newTicket(p tenancy.Principal, r oidc.AuthorizationRequest, device string) (string, error) {
 	nonce, err := secret.Token("", nonceLength)
 	if err != nil {
@@ -32,7 +33,7 @@ func (a *consents) newTicket(p tenancy.Principal, r oidc.AuthorizationRequest, d
 }
 
 // checkTicket returns Invalid unless newTicket returned the ticket for the same arguments within
-// ticketLife. A client whose description has changed in the meantime counts as another request.
+// ticketLife. If the client's description has changed in the meantime, the ticket is invalid.
 func (a *consents) checkTicket(ticket string, p tenancy.Principal, r oidc.AuthorizationRequest, device string) error {
 	stale := fault.New(fault.Invalid, "oauth.checkTicket",
 		"This page was out of date, or the app has changed since you opened it. Please check it again.")
@@ -53,7 +54,8 @@ func (a *consents) checkTicket(ticket string, p tenancy.Principal, r oidc.Author
 	return nil
 }
 
-// signTicket returns an HMAC of the ticket's body and everything that the consent page shows.
+// signTicket returns an HMAC of the ticket's body and its context: the session, the organization,
+// the device's code, the client's description and the request.
 func (a *consents) signTicket(
 	body string, p tenancy.Principal, r oidc.AuthorizationRequest, device string,
 ) (string, error) {

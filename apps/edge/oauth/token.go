@@ -69,7 +69,7 @@ type McpRevokeDto struct {
 	ClientSecret string `json:"client_secret,omitempty"`
 }
 
-// Token returns the endpoint where clients get tokens.
+// Token returns the endpoint from which clients get tokens.
 func (a *clients) Token() route.Endpoint {
 	d := route.Described(route.Describe("OAuth server", "Get tokens for a code or a refresh token"),
 		"Clients authenticate with HTTP Basic, with client_secret in the body or, if they are public, with client_id "+
@@ -79,7 +79,7 @@ func (a *clients) Token() route.Endpoint {
 		route.Answer[TokenResponse](http.StatusOK, "The tokens."), failures(400, 401, 413, 429))
 }
 
-// Introspect returns the endpoint that describes a token to the client that it belongs to.
+// Introspect returns the endpoint that describes a token to the client that owns it.
 func (a *clients) Introspect() route.Endpoint {
 	d := route.Describe("OAuth server", "Describe a token")
 	d.Parameters = []*huma.Param{{
@@ -91,7 +91,7 @@ func (a *clients) Introspect() route.Endpoint {
 		failures(400, 401, 413, 429))
 }
 
-// Revoke returns the endpoint with which a client ends a token.
+// Revoke returns the endpoint that revokes a client's token.
 func (a *clients) Revoke() route.Endpoint {
 	return route.Raw(route.Describe("OAuth server", "Revoke a token"), a.serveTokens,
 		route.RequestBody[McpRevokeDto](), alsoForm[McpRevokeDto](),
@@ -99,7 +99,7 @@ func (a *clients) Revoke() route.Endpoint {
 		failures(400, 401, 413, 429))
 }
 
-// alsoForm allows the request body, whose schema is T, to be a form too.
+// alsoForm documents that the request body, whose schema is T, can also be a form.
 func alsoForm[T any]() route.Detail {
 	return func(_ huma.Registry, op *huma.Operation) {
 		op.RequestBody.Content[fiber.MIMEApplicationForm] = op.RequestBody.Content[fiber.MIMEApplicationJSON]
@@ -138,7 +138,7 @@ func (a *clients) serveTokens(c *fiber.Ctx) error {
 }
 
 // clientForm returns the body of a client's request, which is a form or a JSON object, as a form.
-// It returns InvalidRequest if a parameter was sent twice.
+// It returns InvalidRequest if the body is malformed or repeats a parameter that must be unique.
 func clientForm(c *fiber.Ctx) (url.Values, error) {
 	data := request.From(c.Context()).Body.Loaded()
 	kind, _, _ := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
@@ -157,7 +157,7 @@ func clientForm(c *fiber.Ctx) (url.Values, error) {
 	return form, nil
 }
 
-// jsonForm converts a JSON object to a form. Members that are null count as absent.
+// jsonForm converts a JSON object to a form. Null members count as absent.
 func jsonForm(data []byte) (url.Values, error) {
 	var members map[string]any
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -203,7 +203,7 @@ func scalar(value any) (text string, present, ok bool) {
 	return "", false, false
 }
 
-// responseWriter keeps the response of the token server, which is short.
+// responseWriter buffers the token server's response, which is short.
 type responseWriter struct {
 	header http.Header
 	status int
@@ -223,7 +223,8 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 	return w.body.Write(p)
 }
 
-// send copies the response to c. The edge sets the headers for caches and other sites itself.
+// send copies the response to c, except for the CORS, Content-Length and Vary headers, which the
+// edge sets itself.
 func (w *responseWriter) send(c *fiber.Ctx) {
 	w.WriteHeader(http.StatusOK)
 	for name, values := range w.header {

@@ -41,7 +41,7 @@ const style = `:root{color-scheme:light dark;--ink:#1d2328;--quiet:#56616b;--gro
 // frame holds what all pages show.
 type frame struct {
 	Title string
-	// Problem explains an error. It is shown at the top.
+	// Problem explains an error. It appears at the top of the page.
 	Problem string
 	// Refresh is a URL that the page redirects to immediately. It may have an app's own scheme.
 	Refresh template.URL
@@ -58,8 +58,8 @@ type messageView struct {
 	Codes []string
 }
 
-// send responds with a page. A browser names its origin when it submits a form only if the page
-// allows it to.
+// send responds with a page. The page's referrer policy lets browsers send the Origin header when
+// they submit its forms.
 func (a *site) send(c *fiber.Ctx, p *page.Page, status int, view any) error {
 	if err := p.Send(c, status, view); err != nil {
 		return err
@@ -68,8 +68,8 @@ func (a *site) send(c *fiber.Ctx, p *page.Page, status int, view any) error {
 	return nil
 }
 
-// leadOn responds to a form with a page that leads to a client. It does not redirect, because
-// Chromium blocks a redirect to an origin to which the page may not submit forms.
+// leadOn responds to a form with a page that forwards the browser to a client. It does not
+// redirect, because Chromium blocks redirects to an origin to which the page may not submit forms.
 func (a *site) leadOn(c *fiber.Ctx, title, address string) error {
 	to := template.URL(address) // oidc.CheckRedirectURI has checked it
 	return a.messagePage.Send(c, http.StatusOK, messageView{
@@ -78,7 +78,7 @@ func (a *site) leadOn(c *fiber.Ctx, title, address string) error {
 	})
 }
 
-// path returns the URL of a page for forms and redirects. It never leads to another host.
+// path returns the URL of a page for forms and redirects. The URL never leads to another host.
 func (a *site) path(path string, q query) string {
 	prefix := ""
 	if u, err := url.Parse(a.deps.BaseURL); err == nil {
@@ -93,11 +93,11 @@ func (a *site) path(path string, q query) string {
 // link is path for a template.
 func (a *site) link(path string, q query) template.URL { return template.URL(a.path(path, q)) }
 
-// maxName is the maximum number of bytes of a client's name that a page shows.
+// maxName is the maximum length, in bytes, of a client's name on a page.
 const maxName = 120
 
-// displayName returns a client's name as a single line without characters that could change how the
-// page reads.
+// displayName returns a client's name as a single line. The line contains no characters that could
+// change how the page reads.
 func displayName(c oidc.Client) string {
 	return cmp.Or(text.Line(c.Name, maxName), verifiedHost(c), "An app without a name")
 }

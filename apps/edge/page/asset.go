@@ -23,8 +23,9 @@ type Kind struct {
 	// Policy is the asset's Content-Security-Policy; see the function Policy. If it is empty, the
 	// service's default policy applies.
 	Policy string
-	// Immutable means that the asset's URL changes whenever its content changes. Browsers cache
-	// such an asset for a year. Before using any other cached asset, they check for a new version.
+	// Immutable means that the asset's URL changes whenever its content changes. Browsers cache an
+	// immutable asset for a year. Before using any other cached asset, they check for a new
+	// version.
 	Immutable bool
 }
 

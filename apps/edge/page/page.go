@@ -95,8 +95,8 @@ func (p *Page) render(view any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// SetForeignHeaders sets the headers for a page or file that another server produced. It keeps the
-// Content-Security-Policy of that server. If there is none, the content is sandboxed and may load
+// SetForeignHeaders sets the headers for a page or file that another server produced. It keeps that
+// server's Content-Security-Policy. If there is none, the content is sandboxed and may load
 // nothing.
 func SetForeignHeaders(c *fiber.Ctx) {
 	if c.GetRespHeader(fiber.HeaderContentSecurityPolicy) == "" {

@@ -20,7 +20,7 @@ import (
 	"crier/platform/fault"
 )
 
-// Fault is the body of every error response. Msg is always one sentence. If fields are wrong,
+// Fault is the body of every error response. Msg is always one sentence. If fields are invalid,
 // Message is a list with "<field> <rule>" for each field; otherwise it is the same sentence as Msg.
 type Fault struct {
 	StatusCode int            `json:"statusCode" doc:"HTTP status code."`
@@ -42,7 +42,7 @@ type Fault struct {
 	headers http.Header
 }
 
-// ChannelFault is the fault of one channel in a request that names several.
+// ChannelFault is a fault that concerns only one of the channels in a request.
 type ChannelFault struct {
 	Integration string `json:"integration" doc:"Channel id from the request."`
 	Provider    string `json:"provider" doc:"Platform of the channel."`

@@ -14,7 +14,7 @@ type Actor struct {
 	For  *Name  `json:"for,omitempty"`
 }
 
-// Name is a person with their current name.
+// Name holds a person's id and current name.
 type Name struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`

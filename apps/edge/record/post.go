@@ -92,8 +92,8 @@ type shortChannel struct {
 	Picture            string `json:"picture" doc:"URL of the picture; empty if there is none."`
 }
 
-// Item is a post in a list. Its error members are in the item itself, whereas those of a Detail are
-// in its Posts.
+// Item is a post in a list. An Item contains its error members itself, whereas a Detail contains
+// them in its Posts.
 type Item struct {
 	Core
 	Posts       []Entry      `json:"posts" doc:"The post with its parts. The list always has one element."`
@@ -125,8 +125,8 @@ type FullEntry struct {
 	UpdatedAt      string     `json:"updatedAt" format:"date-time" doc:"When the post was last changed, including by publishing."`
 }
 
-// Happening is one event in a post's timeline. Event is a publishing.EventKind, Node is the name of
-// the process in timelines, and By is who caused the event.
+// Happening is one event in a post's timeline. Event is a publishing.EventKind. Node is the
+// process's name as timelines show it, and By is who caused the event.
 type Happening struct {
 	At     string  `json:"at" format:"date-time" doc:"When the event happened."`
 	Event  string  `json:"event"`

@@ -7,8 +7,8 @@ import (
 	"crier/tenancy"
 )
 
-// ActFor sets the request's principal. If an agent's grant is limited to some channels, the rest of
-// the request sees only those channels and what belongs to them.
+// ActFor sets the request's principal. If an agent's grant is limited to some channels, later steps
+// of the request can use only these channels and their data.
 func ActFor(c *fiber.Ctx, p tenancy.Principal) {
 	info := From(c.Context())
 	p.From = info.From

@@ -22,9 +22,9 @@ type Info struct {
 	// Err is the error that the response reports, for the log.
 	Err  error
 	Body *Body
-	// Confirm returns an error if the request's credential was looked up a while ago and no longer
-	// permits the request. A handler that reads the body itself must call Confirm after the body
-	// has ended and before it changes anything.
+	// Confirm returns an error if the request's credential no longer permits the request. It trusts
+	// a credential that was looked up moments ago. A handler that reads the body itself must call
+	// Confirm after the body has ended and before it changes anything.
 	Confirm func() error
 }
 
@@ -41,8 +41,8 @@ func Attach(ctx context.Context, info *Info) context.Context {
 	return context.WithValue(ctx, infoKey{}, info)
 }
 
-// From returns the record of the request that ctx belongs to, or an empty record if ctx belongs to
-// none.
+// From returns the record of the request that ctx belongs to. If ctx belongs to no request, From
+// returns an empty record.
 func From(ctx context.Context) *Info {
 	if info, ok := ctx.Value(infoKey{}).(*Info); ok {
 		return info

@@ -108,7 +108,7 @@ func (o operationContext) AppendHeader(name, value string) { o.c.Response().Head
 func (o operationContext) BodyWriter() io.Writer { return o.c.Context() }
 
 // Body returns a huma body function that responds with 200 and the given content type. pieces holds
-// the encoded data. The pieces are not copied and must not be changed afterwards.
+// the encoded data. The pieces are not copied and must not be changed afterward.
 func Body(contentType string, pieces net.Buffers) func(huma.Context) {
 	return func(ctx huma.Context) {
 		ctx.SetStatus(http.StatusOK)

@@ -82,8 +82,8 @@ func NotBuilt() Endpoint {
 	}}
 }
 
-// operation returns the description of the line's endpoint. It adds the line's values first and the
-// endpoint's details after that.
+// operation returns the description of the line's endpoint. It adds the line's values first, and
+// then the endpoint's details.
 func (t *Table) operation(l Line) huma.Operation {
 	op := l.Endpoint.Description
 	op.Method, op.Path, op.OperationID = l.Method, l.Path, l.Operation

@@ -13,7 +13,7 @@ import (
 const MaxPage = 1_000_000
 
 // OptionalInt is an optional whole number in a query, kept as it was sent. huma does not parse it,
-// so that the fault for a wrong number can name the bounds.
+// so that the fault for an invalid number can name the bounds.
 type OptionalInt struct {
 	Text  string
 	IsSet bool

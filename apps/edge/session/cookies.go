@@ -25,8 +25,8 @@ const (
 )
 
 // hostPrefix is a prefix for the names of cookies. Browsers accept a cookie with this prefix only
-// over https, only from the host itself, and only without a Domain. A cookie without the prefix
-// could be planted by another host in the same domain.
+// over https, only from the host itself, and only without a Domain. Another host in the same domain
+// could set a cookie without the prefix.
 const hostPrefix = "__Host-"
 
 // guarded returns the names of the cookies whose values the service trusts, provided that it has
@@ -39,7 +39,7 @@ func guarded() []string { return []string{CookieAuth, CookiePerson, CookieState,
 // prefix, GuardCookies removes it, because another host may have planted it.
 //
 // The auth cookie without the prefix is kept, however, because clients used it before the prefix
-// existed. If it was planted, the next sign-in ends its session.
+// existed. If another host planted it, the next sign-in ends its session.
 func (g *Guard) GuardCookies(c *fiber.Ctx) error {
 	if !g.cookies.Secure {
 		return c.Next()

@@ -18,8 +18,8 @@ type Sessions interface {
 	// If the person is an instance administrator and impersonate is the id of a membership, the
 	// principal impersonates that member. Session returns Unauthenticated if the token is unknown.
 	Session(ctx context.Context, token, organization, impersonate string, from tenancy.Source) (tenancy.Principal, error)
-	// Logout ends a session and records that the session's impersonation, if any, has ended. An
-	// unknown token is not an error.
+	// Logout ends a session and records the end of any impersonation in that session. An unknown
+	// token is not an error.
 	Logout(ctx context.Context, token string, from tenancy.Source) error
 }
 

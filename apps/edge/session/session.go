@@ -37,7 +37,7 @@ func (g *Guard) Session(c *fiber.Ctx) error {
 	}
 	if err != nil {
 		refused := fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound)
-		// Otherwise, this cookie would cause every later request to be rejected too.
+		// Clear the cookie, because it would cause every later request to be rejected.
 		if refused && c.Cookies(CookiePerson) != "" {
 			g.cookies.Clear(c, CookiePerson)
 		}
@@ -64,7 +64,7 @@ func (g *Guard) Visitor(c *fiber.Ctx) error {
 
 // Confirm authenticates a request a second time, after Session or Visitor has authenticated it. It
 // returns Unauthenticated if the session has ended, and Forbidden if the organization or the
-// impersonator has changed. A request that Visitor passed on without a session passes here too.
+// impersonator has changed. It also accepts a request that Visitor let pass without a session.
 func (g *Guard) Confirm(c *fiber.Ctx) error {
 	token := c.Get(CookieAuth, c.Cookies(CookieAuth))
 	before := request.From(c.Context()).Principal
@@ -85,8 +85,8 @@ func (g *Guard) Confirm(c *fiber.Ctx) error {
 }
 
 // authenticate sets the request's principal from a session token. It returns any error from
-// Sessions.Session. It also returns Forbidden if an unsafe request asks for impersonation and the
-// person is not an instance administrator.
+// Sessions.Session. It also returns Forbidden if an unsafe request names a member to impersonate
+// and the person is not an instance administrator.
 func (g *Guard) authenticate(c *fiber.Ctx, token string) error {
 	ctx, cancel := context.WithTimeout(c.UserContext(), g.cfg.Timeout)
 	defer cancel()
@@ -109,7 +109,7 @@ func (g *Guard) authenticate(c *fiber.Ctx, token string) error {
 func chosenOrg(c *fiber.Ctx) string { return c.Get(CookieOrg, c.Cookies(CookieOrg)) }
 
 // Member rejects an unsafe request if showorg names an organization that the person does not belong
-// to, because Session has then chosen a different organization. A rejection clears the showorg
+// to. In that case, Session has chosen a different organization. A rejection clears the showorg
 // cookie, so that the next request uses the person's first organization.
 //
 // During impersonation, the member's organization is used and showorg is ignored.
@@ -121,7 +121,7 @@ func (g *Guard) Member(c *fiber.Ctx) error {
 }
 
 // Chosen is like Member but also checks requests with safe methods. It is for routes that change
-// something in response to such a request, such as the GET request that starts connecting a
+// something in response to a safe request, such as the GET request that starts connecting a
 // channel.
 func (g *Guard) Chosen(c *fiber.Ctx) error {
 	chosen, p := chosenOrg(c), request.From(c.Context()).Principal
@@ -206,7 +206,7 @@ func JSONOnly(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// CheckSignInOrigin rejects unsafe requests from other sites, as Session does, but on routes that
+// CheckSignInOrigin rejects unsafe requests from other sites. Unlike Session, it is for routes that
 // require no session. A request with any cookie is treated as if a browser had sent it.
 func (g *Guard) CheckSignInOrigin(c *fiber.Ctx) error {
 	if err := g.checkOrigin(c, c.Get(fiber.HeaderCookie) != ""); err != nil {

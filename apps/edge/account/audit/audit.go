@@ -123,8 +123,8 @@ func newAuditRecord(e tenancy.AuditEvent) AuditRecord {
 	return out
 }
 
-// auditQuery builds a query from the query parameters, which it reads with get. If any parameter is
-// invalid, it returns Invalid and lists all invalid parameters.
+// auditQuery builds a query from the query parameters, which it reads with get. If any parameters
+// are invalid, it returns an Invalid fault that lists them.
 func auditQuery(get func(name string, fallback ...string) string) (tenancy.AuditQuery, error) {
 	var faults tenancy.Inputs
 	date := func(name string) (at time.Time) {

@@ -34,7 +34,7 @@ type Deletions interface {
 	// DeleteOrganization requests the organization's deletion. Only the owner may call it.
 	DeleteOrganization(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) error
 	// RestoreOrganization undoes DeleteOrganization. Only the owner may call it. It returns
-	// NotFound if the caller owns no organization with this id that can be restored.
+	// NotFound if the caller owns no restorable organization with this id.
 	RestoreOrganization(ctx context.Context, p tenancy.Principal, org string) error
 }
 

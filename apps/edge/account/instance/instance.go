@@ -56,7 +56,7 @@ type Enterprise interface {
 	//
 	// CreateEnterpriseUser returns
 	//
-	//   - NotFound if the instance does not accept such requests
+	//   - NotFound if the instance does not accept these requests
 	//   - Invalid if the request's signature, age or content is invalid
 	//   - Conflict if the request has been used before, or if the email address already has an
 	//     account
@@ -138,7 +138,7 @@ func (a *API) impersonate(ctx context.Context, in *record.IDInput) (*session.Coo
 	return &session.CookiesOutput{Cookies: a.deps.Cookies.Cookie(session.CookiePerson, in.Body.ID, session.PersonLife)}, nil
 }
 
-// EnterpriseRequest is the body of requests from the company that runs the instance.
+// EnterpriseRequest is the body of a request from the company that runs the instance.
 type EnterpriseRequest struct {
 	Params string `json:"params" minLength:"1" maxLength:"8192"`
 }

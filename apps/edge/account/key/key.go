@@ -27,8 +27,8 @@ func New(d Deps) *API { return &API{deps: d} }
 
 // Keys manages API keys. A full key is returned only once, when it is created.
 type Keys interface {
-	// Keys returns the keys that are still valid, newest first, along with each creator's email
-	// address.
+	// Keys returns the keys that are still valid, newest first, along with the email address of
+	// each key's creator.
 	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)
 	// CreateKey requires a proof unless the person has signed in within the last ten minutes. It
 	// returns the full key and the key's record. If the proof is missing or wrong, it returns
@@ -40,8 +40,8 @@ type Keys interface {
 	// replaces the oldest key, or creates the first key if there is none. The old key keeps working
 	// for overlap hours. RotateKey requires the same sign-in or proof as CreateKey.
 	//
-	// RotateKey returns Conflict if the key has already been replaced. If key is "", it also
-	// returns Conflict if the oldest key was created by a rotation within the last ten minutes.
+	// RotateKey returns Conflict if the key has already been replaced. It also returns Conflict if
+	// key is "" and the oldest key was created by a rotation within the last ten minutes.
 	RotateKey(ctx context.Context, p tenancy.Principal, key string, overlap int, proof tenancy.Proof) (
 		tenancy.Rotation, error)
 }

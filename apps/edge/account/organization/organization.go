@@ -33,8 +33,8 @@ type Organizations interface {
 	// the person owns it.
 	Organizations(ctx context.Context, p tenancy.Principal) ([]tenancy.OrganizationOf, error)
 	// CreateOrganization creates an organization that the person owns. It returns Conflict if the
-	// person has too many organizations, RateLimited if the person has created too many within 24
-	// hours, and Quota if the person has created too many on the default plan.
+	// person has too many organizations, and RateLimited if the person has created too many within
+	// 24 hours. It returns Quota if the person has created too many on the default plan.
 	CreateOrganization(ctx context.Context, p tenancy.Principal, name string) (tenancy.Organization, error)
 	// ChooseOrganization checks whether the person can switch to the organization. It returns
 	// Forbidden if the person is not a member.

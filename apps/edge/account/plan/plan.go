@@ -19,7 +19,7 @@ type Deps struct {
 
 // Accounts looks up a request's organization.
 type Accounts interface {
-	// Self returns the principal's person and organization. If the person has access to no
+	// Self returns the principal's person and organization. If the person has no access to any
 	// organization, the returned organization is the zero value.
 	Self(ctx context.Context, p tenancy.Principal) (tenancy.Person, tenancy.OrganizationOf, error)
 }

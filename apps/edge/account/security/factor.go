@@ -83,7 +83,8 @@ type MFACodeRequest struct {
 
 type mfaCodeInput struct{ Body MFACodeRequest }
 
-// MFAEnabledResponse is the response to enabling a second factor or replacing its recovery codes.
+// MFAEnabledResponse is the response to a request that enables a second factor or replaces its
+// recovery codes.
 type MFAEnabledResponse struct {
 	Enabled       bool     `json:"enabled" doc:"Always true."`
 	RecoveryCodes []string `json:"recoveryCodes" doc:"Recovery codes, returned only in this response. Each works once in place of a code."`

@@ -46,8 +46,8 @@ func (a *API) identities(ctx context.Context, _ *struct{}) (*identitiesOutput, e
 	return out, nil
 }
 
-// UnlinkIdentity returns the endpoint that removes an identity. After that, the person can no
-// longer sign in with that identity.
+// UnlinkIdentity returns the endpoint that removes an identity, so that the person can no longer
+// sign in with it.
 func (a *API) UnlinkIdentity() route.Endpoint {
 	return route.JSON(route.Described(route.Describe("Security", "Unlink an identity", 404, 409),
 		"409 means that you would have no other way to sign in. Set a password first."), a.unlinkIdentity)

@@ -19,7 +19,7 @@ type SessionLists interface {
 	EndSessions(ctx context.Context, p tenancy.Principal, session string) (int, error)
 }
 
-// SessionRecord is one of the person's live sessions.
+// SessionRecord describes a live session.
 type SessionRecord struct {
 	ID        string `json:"id"`
 	Current   bool   `json:"current" doc:"Whether this is the session that made the request."`

@@ -9,7 +9,7 @@ import (
 	"crier/tenancy"
 )
 
-// Offers looks up the invitation that is stored in a browser for its next sign-in.
+// Offers looks up the invitation that a browser has stored for its next sign-in.
 type Offers interface {
 	// Offer returns the organization and role that the invitation offers the person. ok is false if
 	// the person cannot use the invitation or is already a member of the organization.
@@ -106,11 +106,12 @@ func (a *API) signInAnswer(ctx context.Context, s tenancy.SignIn, b BrowserCooki
 	return h, step, err
 }
 
-// offer looks up the browser's invitation for the person who has signed in. It does not join the
-// organization, because anybody can send a link that stores an invitation in a browser.
+// offer looks up the browser's invitation for the person who has signed in. It does not add the
+// person to the organization, because anybody can send a link that stores an invitation in a
+// browser.
 //
-// If the person cannot use the invitation, offer deletes its cookie and returns nil. If the lookup
-// fails, offer returns nil but keeps the cookie for the next sign-in.
+// If the person cannot use the invitation, offer deletes the invitation's cookie and returns nil.
+// If the lookup fails, offer returns nil but keeps the cookie for the next sign-in.
 func (a *API) offer(ctx context.Context, live, token string, h *SignInHeaders) *InvitationOffer {
 	p, err := a.deps.Accounts.Session(ctx, live, "", "", request.From(ctx).From)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // Deps holds the dependencies of an API.
 type Deps struct {
 	// Origins lists the origins of BASE_URL, FRONTEND_URL and MAIN_URL. Identity providers may
-	// redirect to these origins only.
+	// redirect only to these origins.
 	Origins []string
 	// MobileScheme is the URL that opens the mobile app, or empty if there is no app. Example:
 	// crier://callback
@@ -47,21 +47,21 @@ func New(d Deps) *API { return &API{deps: d} }
 
 // Logins performs the steps of a sign-in.
 type Logins interface {
-	// Login checks an email address and a password. If they do not match, Login does as much work
-	// as for a match and then returns Invalid. It returns RateLimited if too many logins are
+	// Login checks an email address and a password. If they do not match, Login returns Invalid
+	// after doing as much work as for a match. It returns RateLimited if too many logins are
 	// running. Many logins from one site barely delay logins from other sites.
 	Login(ctx context.Context, email, password string, from tenancy.Source) (tenancy.SignIn, error)
-	// VerifyMFA completes a sign-in that has reached StepMFA, with a code or a recovery code. It
+	// VerifyMFA uses a code or a recovery code to complete a sign-in that has reached StepMFA. It
 	// returns Unauthenticated for a wrong code, and RateLimited after five wrong codes.
 	VerifyMFA(ctx context.Context, token, code, recovery string, from tenancy.Source) (tenancy.SignIn, error)
 	// BeginEnrollment creates a second factor for a sign-in that has reached StepEnroll. It returns
 	// Unauthenticated if the token has expired.
 	BeginEnrollment(ctx context.Context, token string) (tenancy.Secret, error)
-	// ConfirmEnrollment completes a sign-in that has reached StepEnroll, with the first code from
-	// the new second factor.
+	// ConfirmEnrollment uses the new second factor's first code to complete a sign-in that has
+	// reached StepEnroll.
 	ConfirmEnrollment(ctx context.Context, token, code string, from tenancy.Source) (tenancy.SignIn, error)
-	// Restore completes a sign-in that has reached StepRestore. It restores the account, and the
-	// organizations whose only member is the person.
+	// Restore completes a sign-in that has reached StepRestore. It restores the account and the
+	// organizations in which the person is the only member.
 	Restore(ctx context.Context, token string, from tenancy.Source) (tenancy.SignIn, error)
 }
 

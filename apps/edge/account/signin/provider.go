@@ -76,7 +76,7 @@ func (a *API) beginSignIn(c *fiber.Ctx) error {
 // maxCallback is the maximum length of a callback URL, in bytes.
 const maxCallback = 1000
 
-// checkCallback returns Invalid unless address is empty or is a callback URL of the dashboard or of
+// checkCallback returns Invalid unless address is empty or is a callback URL on the dashboard or on
 // this service.
 func (a *API) checkCallback(address string) error {
 	if address == "" {
@@ -92,7 +92,7 @@ func (a *API) checkCallback(address string) error {
 }
 
 // ProviderCallback is the body of POST /auth/oauth/{provider}/exists. It contains the parameters of
-// the provider's redirect and the redirect URL with which the sign-in started.
+// the provider's redirect, and the redirect URL that was set when the sign-in began.
 type ProviderCallback struct {
 	Code        string `json:"code" minLength:"1" maxLength:"4096"`
 	State       string `json:"state" minLength:"1" maxLength:"512"`

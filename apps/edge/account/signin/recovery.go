@@ -76,7 +76,8 @@ func (a *API) forgotReturn(ctx context.Context, in *forgotReturnInput) (*forgotR
 	return &forgotReturnOutput{Body: ForgotReturnResponse{Reset: reset}}, nil
 }
 
-// TokenRequest is the request body for routes that take a token from a link or from a sign-in step.
+// TokenRequest is the request body for routes that accept a token from a link or from a sign-in
+// step.
 type TokenRequest struct {
 	Token string `json:"token" minLength:"1" maxLength:"512"`
 }

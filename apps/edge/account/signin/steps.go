@@ -11,8 +11,8 @@ import (
 	"crier/tenancy"
 )
 
-// Steps performs the steps of a sign-in, with the limits that apply to them. The endpoints of an
-// API and the sign-in pages call them. ctx must belong to the request; see request.Attach.
+// Steps performs the steps of a sign-in and enforces their limits. An API's endpoints and the
+// sign-in pages call its methods. ctx must belong to the request; see request.Attach.
 type Steps struct{ deps Deps }
 
 // Steps returns the steps that the endpoints perform.
@@ -50,7 +50,7 @@ func (a Steps) CheckPassword(ctx context.Context, in LoginUserDto) (tenancy.Sign
 	return signIn, nil
 }
 
-// CheckFactor completes a sign-in that has reached StepMFA, with a code or a recovery code. It
+// CheckFactor uses a code or a recovery code to complete a sign-in that has reached StepMFA. It
 // returns Unauthenticated for a wrong code, and RateLimited after too many attempts.
 func (a Steps) CheckFactor(ctx context.Context, in MFAVerifyRequest) (tenancy.SignIn, error) {
 	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.Factor); err != nil {
@@ -78,8 +78,8 @@ func (a Steps) StartEnrollment(ctx context.Context, token string) (tenancy.Secre
 	return a.deps.Accounts.BeginEnrollment(ctx, token)
 }
 
-// FinishEnrollment completes a sign-in that has reached StepEnroll, with the first code from the
-// new second factor.
+// FinishEnrollment uses the new second factor's first code to complete a sign-in that has reached
+// StepEnroll.
 func (a Steps) FinishEnrollment(ctx context.Context, in MFAEnrollRequest) (tenancy.SignIn, error) {
 	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.Factor); err != nil {
 		return tenancy.SignIn{}, err
@@ -102,7 +102,7 @@ func (a Steps) ResendLink(ctx context.Context, email string) error {
 	return a.deps.Gate.MailTo(ctx, a.deps.Gate.Buckets.ResendAddress, none, email, a.deps.Accounts.ResendActivation)
 }
 
-// StartProvider begins a sign-in with an identity provider, which redirects to callback afterwards.
+// StartProvider begins a sign-in with an identity provider, which redirects to callback afterward.
 // It returns the provider's URL and the state to store in the browser.
 func (a Steps) StartProvider(ctx context.Context, provider, callback string) (address, state string, err error) {
 	if err := a.deps.Gate.AdmitClient(ctx, a.deps.Gate.Buckets.Provider); err != nil {

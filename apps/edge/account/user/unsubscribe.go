@@ -31,8 +31,8 @@ type UnsubscribeResponse struct {
 }
 
 // UnsubscribePage returns the endpoint for the page that an unsubscribe link opens. Opening the
-// page does not unsubscribe the person, because some programs open the links in emails to check
-// them. Submitting the page's form does.
+// page does not unsubscribe the person, because some programs check emails by opening their links.
+// Submitting the page's form does.
 func (a *API) UnsubscribePage() route.Endpoint {
 	return route.Raw(describeUnsubscribe("Get the unsubscribe page", 404), a.unsubscribePage,
 		page.Answer("The page."))

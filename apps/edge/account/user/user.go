@@ -34,8 +34,8 @@ type Accounts interface {
 	Unsubscribers
 	// Identities returns the identities that the person can sign in with.
 	Identities(ctx context.Context, p tenancy.Principal) ([]tenancy.Identity, error)
-	// Keys returns the keys that are still valid, newest first, along with each creator's email
-	// address.
+	// Keys returns the keys that are still valid, newest first, along with the email address of
+	// each key's creator.
 	Keys(ctx context.Context, p tenancy.Principal) ([]tenancy.KeyOf, error)
 }
 
@@ -50,7 +50,7 @@ func New(d Deps) *API { return &API{deps: d, page: newUnsubscribePage()} }
 
 // People reads and changes a person's own data.
 type People interface {
-	// Self returns the principal's person and organization. If the person has access to no
+	// Self returns the principal's person and organization. If the person has no access to any
 	// organization, the returned organization is the zero value.
 	Self(ctx context.Context, p tenancy.Principal) (tenancy.Person, tenancy.OrganizationOf, error)
 	SetProfile(ctx context.Context, p tenancy.Principal, profile tenancy.Profile) (tenancy.Person, error)
@@ -249,9 +249,9 @@ func (a *API) setProfile(ctx context.Context, in *setProfileInput) (*profileOutp
 	return newProfile(person), nil
 }
 
-// picture returns the picture with the given id, which must be the person's current picture or an
-// image of the organization. For an image, Path is the image's public URL, never a value from the
-// client.
+// picture returns the picture with the given id, which must be the person's current picture or one
+// of the organization's images. For an image, Path is the image's public URL, never a value from
+// the client.
 func (a *API) picture(ctx context.Context, p tenancy.Principal, medium string) (tenancy.Picture, error) {
 	person, _, err := a.deps.Accounts.Self(ctx, p)
 	if err != nil {
@@ -296,7 +296,7 @@ type SetupResponse struct {
 
 type setupOutput struct{ Body SetupResponse }
 
-// Setup returns the endpoint that fills in details that a new account does not have yet.
+// Setup returns the endpoint that fills in details that a new account lacks.
 func (a *API) Setup() route.Endpoint {
 	return route.JSON(route.Described(route.Created("User", "Complete a new account", 400, 413),
 		"Sets values that are still empty: the person's name and, if the owner calls it, the organization's time "+

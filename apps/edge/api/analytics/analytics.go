@@ -36,17 +36,17 @@ func New(d Deps) *API { return &API{deps: d} }
 // sent them.
 //
 // Each method returns NotFound if the channel or the post does not exist or belongs to another
-// organization, and Invalid if the requested days are out of range. It returns RateLimited if too
-// many of the organization's requests are already waiting for platforms, and Upstream if the
-// platform cannot be queried and no statistics are stored. It can also return Unavailable and
+// organization. It returns Invalid if the requested days are out of range. It returns RateLimited
+// if too many of the organization's requests are waiting for platforms. It returns Upstream if no
+// statistics are stored and the platform cannot be queried. It can also return Unavailable and
 // Internal.
 type Analytics interface {
 	// Channel returns a channel's statistics for the last q.Days days.
 	Channel(ctx context.Context, p tenancy.Principal, q publishing.GetAnalytics) (publishing.Analytics, error)
 	// Post returns a post's statistics for the last q.Days days.
 	Post(ctx context.Context, p tenancy.Principal, q publishing.GetPostAnalytics) (publishing.PostAnalytics, error)
-	// Figures returns a channel's figures for a given day. If none are known for that day, it
-	// returns those of the most recent earlier day that has figures. If there is no such day, the
+	// Figures returns a channel's figures for a given day. If there are none for that day, it
+	// returns the figures for the most recent earlier day that has some. If no such day exists, the
 	// result has a zero Day.
 	Figures(ctx context.Context, p tenancy.Principal, q publishing.GetSamples) (publishing.DaySamples, error)
 }
@@ -163,9 +163,9 @@ func (a *API) postAnalytics(ctx context.Context, in *postAnalyticsInput) (*analy
 	return metricsOutput(found.Analytics), nil
 }
 
-// analyticsDays returns the number of days in the window that date describes. date is either the
-// number itself or the window's first day, such as 30 or 2027-03-01. analyticsDays returns Invalid
-// if date is neither, or if it is a day in the future.
+// analyticsDays returns the number of days in the window that date describes. date is either a
+// number of days, such as 30, or the window's first day, such as 2027-03-01. analyticsDays returns
+// Invalid if date is neither, or if it is a day in the future.
 func (a *API) analyticsDays(date string) (int, error) {
 	date = strings.TrimSpace(date)
 	if date == "" {
@@ -230,10 +230,10 @@ func (a *API) Figures() route.Endpoint {
 // figuresSchema returns the schema for the figures of one day: a date, and numbers whose names
 // vary.
 //
-// TypeScript has no type for such an object. If the schema used additionalProperties, the generated
-// code would not compile or would accept no response. The schema uses unevaluatedProperties
-// instead, which validators treat the same way. Code generators ignore it and use only the common
-// names, which the schema lists.
+// TypeScript has no type for this kind of object. If the schema used additionalProperties, the
+// generated code would not compile or would reject every response. The schema uses
+// unevaluatedProperties instead, which validators treat the same way. Code generators ignore it and
+// use only the common names, which the schema lists.
 func figuresSchema() *huma.Schema {
 	s := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"date"},

@@ -68,7 +68,7 @@ type RecentError struct {
 	Date          string `json:"date" format:"date-time" doc:"When the post was due."`
 }
 
-// Report is the response of Overview and CustomerReport.
+// Report is the response from Overview and CustomerReport.
 type Report struct {
 	Days         int              `json:"days" doc:"Number of days in the report, including today."`
 	From         string           `json:"from" format:"date-time" doc:"Start of the first day."`

@@ -59,8 +59,8 @@ type Approvals interface {
 	// published.
 	Withdraw(ctx context.Context, p tenancy.Principal, approval string) (publishing.Approval, error)
 	// Resolve records a member's answer to a request and returns the request. It returns Invalid if
-	// cmd is invalid, Forbidden if the member is the requester, Conflict if the request has already
-	// been answered, and Gone if the request can no longer be answered.
+	// cmd is invalid, and Forbidden if the member is the requester. It returns Conflict if the
+	// request has already been answered, and Gone if the request can no longer be answered.
 	Resolve(
 		ctx context.Context, p tenancy.Principal, approval string, cmd publishing.ResolveApproval,
 	) (publishing.Approval, error)
@@ -84,7 +84,7 @@ type ApprovalRecord struct {
 }
 
 // Requester is the person who requested approval: the signed-in person, the creator of the API key,
-// or the person on whose behalf an agent did.
+// or the person on whose behalf an agent requested it.
 type Requester struct {
 	ID       string       `json:"id"`
 	Email    *string      `json:"email"`

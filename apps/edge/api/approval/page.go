@@ -70,7 +70,7 @@ func newReviewPage() *page.Page {
 	return page.New(reviewFiles, "page.html", page.Images(page.Self), page.Style(reviewStyle), page.Forms(page.Self))
 }
 
-// ReviewPage returns the endpoint of the page that shows an approval request to a guest. The page
+// ReviewPage returns the endpoint for the page that shows an approval request to a guest. The page
 // works without JavaScript.
 func (a *API) ReviewPage() route.Endpoint {
 	d := route.Describe("Approvals", "Get the review page", 404, 410, 429)
@@ -140,7 +140,7 @@ func (a *API) answerRefused(c *fiber.Ctx, err error, form url.Values) error {
 }
 
 // sendReview responds with the page. If r is not empty, the page shows r. If err is not nil, the
-// page explains it.
+// page explains err.
 func (a *API) sendReview(c *fiber.Ctx, r publishing.Review, err error, form url.Values) error {
 	view := reviewView{Title: "Review a post", Name: form.Get("reviewerName"), Text: form.Get("note")}
 	status, message := page.Problem(c, err)

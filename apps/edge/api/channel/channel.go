@@ -87,7 +87,7 @@ func (a *API) IsConnected() route.Endpoint {
 	})
 }
 
-// Connected is the response of GET /is-connected. The value is always true, because a request with
+// Connected is the response to GET /is-connected. The value is always true, because a request with
 // an invalid key is rejected with 401.
 type Connected struct {
 	Connected bool `json:"connected" doc:"Always true, because an invalid key returns 401."`

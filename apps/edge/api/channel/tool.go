@@ -168,7 +168,7 @@ type Tools interface {
 	// Platform returns the platform's descriptor and tools.
 	Platform(ctx context.Context, p tenancy.Principal, channel string) (connector.Descriptor, []connector.Tool, error)
 	// Trigger runs a tool and returns its output. It returns NotFound if Platform does not list the
-	// tool, Invalid if the data is wrong, Unauthenticated if the channel must be reconnected, and
-	// Upstream if the platform fails.
+	// tool, and Invalid if the data is invalid. It returns Unauthenticated if the channel must be
+	// reconnected, and Upstream if the platform fails.
 	Trigger(ctx context.Context, p tenancy.Principal, cmd publishing.TriggerTool) (json.RawMessage, error)
 }

@@ -20,8 +20,8 @@ import (
 var callbackFiles embed.FS
 
 // newCallbackPage returns the page that platforms redirect the browser to. The page works without
-// JavaScript. Submitting one of its forms may redirect the browser only to the page's own origin
-// and to origins.
+// JavaScript. After a form is submitted, the browser may be redirected only to the page's own
+// origin and to the given origins.
 func newCallbackPage(origins []string) *page.Page {
 	return page.New(callbackFiles, "callback.html", page.Forms(append([]string{page.Self}, origins...)...))
 }
@@ -46,12 +46,12 @@ func newButton(name string, query url.Values) callbackButton {
 	return callbackButton{Name: name, Query: template.URL(query.Encode())}
 }
 
-// ConnectCallback returns the endpoint of the page that platforms redirect the browser to. If a
+// ConnectCallback returns the endpoint for the page that platforms redirect the browser to. If a
 // member of the organization is signed in, the endpoint redeems the platform's code. It then shows
 // the result or the accounts to choose from.
 //
-// Anyone else must consent first. The platform's own page says that Crier wants access, but not
-// which organization it wants access for.
+// Anyone else must consent first. The platform's own page says that Crier wants access, but does
+// not name the organization.
 func (a *API) ConnectCallback() route.Endpoint {
 	d := route.Describe("Connecting channels", "Finish connecting a channel in the browser", 400, 402, 409, 429, 502)
 	d.Description = "Platforms redirect the browser to this URL. It is registered with each platform as <base " +
@@ -114,7 +114,7 @@ func (a *API) connectCallback(c *fiber.Ctx) error {
 }
 
 // askConsent responds with a page that names the organization and has a button for consent. The
-// code is not redeemed until the person presses the button.
+// code is redeemed only after the person presses the button.
 func (a *API) askConsent(c *fiber.Ctx, asked publishing.ConnectRequest, cmd publishing.FinishConnect) error {
 	token, err := a.deps.Connects.HoldCode(cmd)
 	if err != nil {

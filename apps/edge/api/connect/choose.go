@@ -15,14 +15,15 @@ import (
 // Connects handles OAuth connection attempts that still need the person's consent or a choice of
 // account.
 type Connects interface {
-	// Choose connects the account that a member has chosen. It returns NotFound for an unknown id,
-	// Invalid if the channel is already connected or the account was not offered, and Upstream if
-	// the platform fails. If Choose returns an error, the member can choose again.
+	// Choose connects the account that a member has chosen. It returns NotFound for an unknown id.
+	// It returns Invalid if the channel is already connected or the account was not offered. It
+	// returns Upstream if the platform fails. If Choose returns an error, the member can choose
+	// again.
 	Choose(
 		ctx context.Context, p tenancy.Principal, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)
-	// ChooseByState is like Choose, but identifies the caller by the state of the connection
-	// attempt. If platform is not empty, it must be the platform of that attempt.
+	// ChooseByState is like Choose, but identifies the caller by the connection attempt's state. If
+	// platform is not empty, it must be the attempt's platform.
 	ChooseByState(
 		ctx context.Context, platform string, cmd publishing.ChooseAccount,
 	) (publishing.ChannelConnected, error)
@@ -30,8 +31,8 @@ type Connects interface {
 	// there is none.
 	Started(ctx context.Context, platform, state string) (publishing.ConnectRequest, error)
 	// HoldCode seals cmd, including the platform's code, in a token that the caller keeps until the
-	// person consents. ReleaseCode opens the token and returns the command for Finish. ReleaseCode
-	// returns Invalid if the token is wrong or expired.
+	// person consents. ReleaseCode opens the token and returns the command for Finish. It returns
+	// Invalid if the token is invalid or expired.
 	HoldCode(cmd publishing.FinishConnect) (string, error)
 	ReleaseCode(platform, token string) (publishing.FinishConnect, error)
 	// Disown disconnects a channel at the request of the person who granted access to its account.
@@ -55,7 +56,7 @@ func pagesOf(all []publishing.Candidate) []Page {
 	return out
 }
 
-// ChooseRequest is the request body for choosing the account to connect. One of page, pageId and id
+// ChooseRequest is the request body for choosing the account to connect. One of page, pageId or id
 // is required.
 type ChooseRequest struct {
 	Page   string `json:"page,omitempty" maxLength:"1024" doc:"Id of an account in pages."`
@@ -114,8 +115,8 @@ type chooseByStateInput struct {
 	Body ChooseByStateRequest
 }
 
-// ChooseByState returns the endpoint for choosing the account to connect without a session. The
-// caller must know the state of the connection attempt and choose within an hour.
+// ChooseByState returns the endpoint that lets a caller without a session choose the account to
+// connect. The caller must know the connection attempt's state and choose within an hour.
 func (a *API) ChooseByState() route.Endpoint {
 	d := route.Describe("Connecting channels", "Choose the account for a new channel, without a session",
 		400, 402, 404, 409, 413, 429, 502)

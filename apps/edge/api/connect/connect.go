@@ -59,13 +59,13 @@ type Channels interface {
 	// channels, unless a channel is being reconnected.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
 	// Finish completes the connection that Begin started. The state identifies the principal.
-	// Finish returns Invalid if the state, the form or a credential is not accepted, and Quota or
-	// Conflict if a limit on channels has been reached. It returns RateLimited if too many channels
-	// are being connected or the platform limits requests.
+	// Finish returns Invalid if the state, the form or a credential is not accepted. It returns
+	// Quota or Conflict if a limit on channels has been reached. It returns RateLimited if too many
+	// channels are being connected or the platform limits requests.
 	//
 	// The caller can use the state again if Finish returns RateLimited or rejects a form. The
-	// number of forms per state is limited. With OAuth, the state is otherwise used up before the
-	// platform is called.
+	// number of forms per state is limited. In all other cases with OAuth, the state is used up
+	// before the platform is called.
 	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)
 }
 

@@ -59,13 +59,13 @@ type Connectors interface {
 	// Platforms returns the platforms of this instance.
 	Platforms(ctx context.Context, p tenancy.Principal) ([]publishing.Platform, error)
 	// Begin starts connecting a channel and returns the URL at which a person grants access. It
-	// returns Invalid if the platform is unknown, has no application or is connected with a form,
-	// or if the channel to reconnect does not exist. It returns Quota if the organization has
-	// reached its limit on channels, unless a channel is being reconnected.
+	// returns Invalid if the platform is unknown, has no application or is connected with a form.
+	// It also returns Invalid if the channel to reconnect does not exist. It returns Quota if the
+	// organization has reached its limit on channels, unless a channel is being reconnected.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
-	// Authorize is like Begin, but returns NotFound for an unknown platform. If an existing channel
-	// on the platform works, Authorize returns an empty URL, unless force is true or cmd reconnects
-	// a channel.
+	// Authorize is like Begin, but returns NotFound for an unknown platform. It returns an empty
+	// URL if an existing channel on the platform works. It ignores existing channels if force is
+	// true or cmd reconnects a channel.
 	Authorize(
 		ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect, force bool,
 	) (publishing.Authorized, error)

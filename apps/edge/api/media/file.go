@@ -141,7 +141,8 @@ func (a *API) download(c *fiber.Ctx, part io.Reader, f io.Closer) fileSection {
 	}}
 }
 
-// closeFile closes a file that will not be sent. If that fails, closeFile returns Internal.
+// closeFile closes a file that will not be sent. If the file cannot be closed, closeFile returns
+// Internal.
 func closeFile(f io.Closer) error {
 	if err := f.Close(); err != nil {
 		return fault.Wrap(fault.Internal, "media.file", "", err)

@@ -154,12 +154,12 @@ type Media interface {
 	List(ctx context.Context, p tenancy.Principal, q publishing.ListMedia) (publishing.MediaPage, error)
 	// SetAlt changes a file's alternative text.
 	SetAlt(ctx context.Context, p tenancy.Principal, medium, alt string) (publishing.Medium, error)
-	// Delete deletes a file. It returns Conflict if a post that is queued or being sent uses the
-	// file.
+	// Delete deletes a file. It returns Conflict if the file is used by a post that is queued or
+	// being sent.
 	Delete(ctx context.Context, p tenancy.Principal, medium string) error
 	// Upload reads a file from r and stores it. It detects the type from the content, so filename
-	// may be any text. It returns Invalid if the file is incomplete or its type is not accepted,
-	// and TooLarge if the file exceeds its size limit or the organization's remaining storage.
+	// may be any text. It returns Invalid if the file is incomplete or its type is not accepted. It
+	// returns TooLarge if the file exceeds its size limit or the organization's remaining storage.
 	//
 	// A rejected file is not stored. After a crash, either the file is recorded or the stored bytes
 	// are never served.
@@ -179,8 +179,8 @@ type Files interface {
 	OwnFile(address string) (key, file string, ours bool)
 	// Stream opens a video on another server. requested is the value of a Range header. ctx limits
 	// the whole transfer, even after Stream has returned. Stream returns Invalid if the URL is not
-	// public or does not lead to a video, Upstream if the server does not respond or does not have
-	// the video, and Loop if there are too many redirects.
+	// public or does not lead to a video, and Loop if there are too many redirects. It returns
+	// Upstream if the server does not respond or does not have the video.
 	Stream(ctx context.Context, address, requested string) (publishing.VideoStream, error)
 }
 

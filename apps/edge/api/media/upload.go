@@ -109,9 +109,9 @@ func (f *formFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// uploadHead is the maximum number of bytes before the file's content, and again after it. It is
-// limited because the headers of a part are kept in memory. uploadedName is the maximum length of
-// the file name, in bytes.
+// uploadHead is the maximum number of bytes before the file's content, and also the maximum number
+// after the content. The limit is needed because the headers of a part are kept in memory.
+// uploadedName is the maximum length of the file name, in bytes.
 const (
 	uploadHead   = 64 << 10
 	uploadedName = 1 << 10
@@ -189,8 +189,8 @@ func (f *uploadForm) next(tooLong string) (*multipart.Part, error) {
 	}
 }
 
-// headReader reads at most left more bytes while found is false. After that, it sets refused and
-// returns an error.
+// headReader reads at most left more bytes as long as found is false. Beyond that, it sets refused
+// and returns an error.
 type headReader struct {
 	io.Reader
 	left           int

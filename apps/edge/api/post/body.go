@@ -83,7 +83,7 @@ var createMembers = membersOf(
 	member[publishing.CreatePosts]{name: "order", schema: text, doc: "Not used."},
 )
 
-// CreateTag is the documented form of a post's tag. A plain string is accepted too.
+// CreateTag is the documented form of a post's tag. A plain string is also accepted.
 type CreateTag struct{}
 
 // TransformSchema implements huma.SchemaTransformer. It reverses the order of the required members,

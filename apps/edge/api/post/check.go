@@ -128,8 +128,8 @@ func checkResult(r publishing.Checked) CheckResult {
 }
 
 // decodeCheck decodes a POST /posts/check body. If the body has no type, its posts are checked as
-// if they were to be scheduled. If the body has no date either, they are checked as if they were to
-// be scheduled for now. decodeCheck returns Invalid in the same cases as decodeCreate.
+// if they were to be scheduled. If it also has no date, the check assumes the current time.
+// decodeCheck returns Invalid in the same cases as decodeCreate.
 func decodeCheck(body []byte, now time.Time) (publishing.CreatePosts, error) {
 	n, err := parse(body, "post.check")
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 const opCreate = "post.create"
 
 // decodeCreate decodes a POST /posts body. It returns Invalid if the body is not a JSON object, or
-// if any value has the wrong type. In the latter case, the error lists these values as well as the
-// publishing rules that the request breaks. If all types are right, decodeCreate leaves the rules
+// if any value has the wrong type. In the latter case, the error lists these values and the
+// publishing rules that the request breaks. If all types are correct, decodeCreate leaves the rules
 // to the use case.
 //
 // If a list is too long, decodeCreate reads one element more than the limit, so that the rule on
@@ -188,8 +188,8 @@ func decodeImage(n node) publishing.CreateMedium {
 	return out
 }
 
-// hashRequest returns a hash of a request's meaning, by which a repeated request is recognized. The
-// hash does not depend on the order of members, white space, unused members or the mount prefix.
+// hashRequest returns a hash of a request's meaning, which identifies repeated requests. The hash
+// does not depend on the order of members, white space, unused members or the mount prefix.
 func hashRequest(method, path string, meaning ...any) ([]byte, error) {
 	h := sha256.New()
 	h.Write([]byte(method + "\n" + path + "\n"))

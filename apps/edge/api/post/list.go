@@ -159,7 +159,7 @@ const (
 // escapes and later occurrences, the response can be many times larger than the stored posts.
 //
 // The response is returned in pieces. A single growing buffer would be copied each time it grows
-// and would need three times the memory.
+// and would need three times as much memory.
 func (a *API) items(threads []publishing.Thread, format string, enveloped bool) (net.Buffers, error) {
 	before, after := "[", "]"
 	if enveloped {

@@ -7,13 +7,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// member describes one member of a JSON object: its entry in the OpenAPI document and how it is
-// decoded.
+// member describes how one member of a JSON object is documented and decoded.
 type member[T any] struct {
 	name     string
 	required bool
-	// schema returns the member's schema for the OpenAPI document. The description is not part of
-	// it; see doc.
+	// schema returns the member's schema for the OpenAPI document. The schema does not include the
+	// description; see doc.
 	schema func(huma.Registry) *huma.Schema
 	doc    string
 	// decode stores the member's value in into. If the member is absent, n is a null node. If
@@ -21,8 +20,8 @@ type member[T any] struct {
 	decode func(n node, into *T)
 }
 
-// members lists the members of a JSON object that is decoded into a T. Their faults are listed in
-// the same order. The OpenAPI document and the decoder use the same list.
+// members lists the members of a JSON object that is decoded into a T. Faults are listed in the
+// same order. The OpenAPI document and the decoder use the same list.
 type members[T any] struct {
 	list []member[T]
 	// read holds the members that have a decode function, and names holds their names.

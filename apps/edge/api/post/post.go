@@ -94,7 +94,7 @@ func (a *API) deleteGroup(ctx context.Context, in *groupInput) (*record.NamedOut
 // id does not parse. Every method can also return Unavailable and Internal.
 type Posts interface {
 	// Create creates or updates posts and returns one post per entry. If the request is invalid, it
-	// returns Invalid and lists either the wrong fields or one item for each wrong channel. It
+	// returns Invalid and lists either the invalid fields or one item for each invalid channel. It
 	// returns Quota if the organization has reached its limit on posts, and TooLarge if checking
 	// the posts takes too long.
 	//
@@ -129,8 +129,8 @@ type Posts interface {
 	) (publishing.StatusChanged, error)
 	// ChangeSettings changes the settings that cmd names. The post keeps its state unless it was
 	// approved with different settings. ChangeSettings returns Invalid if a queued post may not
-	// have these settings, Conflict if the post is published or is being published, and Forbidden
-	// if the principal may not override an approval.
+	// have these settings, and Forbidden if the principal may not override an approval. It returns
+	// Conflict if the post is published or is being published.
 	ChangeSettings(
 		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeSettings,
 	) (publishing.SettingsChanged, error)

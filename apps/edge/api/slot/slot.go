@@ -27,11 +27,11 @@ func New(d Deps) *API { return &API{deps: d} }
 // Slots finds free posting times and manages queue plans. Methods return NotFound if the channel
 // does not exist or belongs to another organization, or if its id does not parse.
 type Slots interface {
-	// Find returns a channel's first free posting time and holds it for the duration
-	// publishing.SlotHold. It returns Conflict if no posting time is free.
+	// Find returns a channel's first free posting time and holds it for publishing.SlotHold. It
+	// returns Conflict if no posting time is free.
 	Find(ctx context.Context, p tenancy.Principal, channel string) (time.Time, error)
-	// FindAny searches the posting times of all channels for the first one at which no channel has
-	// a post, and holds it for all channels. It returns Conflict if there is no such time.
+	// FindAny finds the first of all channels' posting times at which no channel has a post. It
+	// holds that time for all channels. It returns Conflict if there is no such time.
 	FindAny(ctx context.Context, p tenancy.Principal) (time.Time, error)
 	// Plan returns a channel's queue plan.
 	Plan(ctx context.Context, p tenancy.Principal, channel string) (publishing.ChannelPlan, error)
@@ -136,7 +136,7 @@ func (a *API) SetQueuePlan() route.Endpoint {
 	})
 }
 
-// SetTimes returns the endpoint with which older clients replace a channel's posting times. These
+// SetTimes returns the endpoint that older clients use to replace a channel's posting times. These
 // clients send times as minutes after midnight UTC.
 func (a *API) SetTimes() route.Endpoint {
 	d := route.Describe("Posting times", "Set a channel's posting times in UTC", 400, 404, 413)

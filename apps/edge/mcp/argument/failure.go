@@ -6,19 +6,20 @@ import (
 	"crier/platform/text"
 )
 
-// The codes of failures in arguments. For a failed use case, the code is the kind of its fault.
+// These codes describe invalid arguments. If a use case fails, the code is the fault's kind
+// instead.
 const (
 	CodeUnknown = "unknown_argument"
 	CodeMissing = "missing_argument"
 	CodeInvalid = "invalid_argument"
 )
 
-// Failure is what a tool returns instead of a result. It lets a program correct the call: Field is
-// the argument to change, Allowed lists the values it may have, and Next is a call that helps. For
-// an unknown argument, Allowed lists the names of all arguments.
+// Failure is what a tool returns instead of a result. It tells a program how to correct the call.
+// Field is the argument to change, Allowed lists its valid values, and Next is a call that helps.
+// If the argument is unknown, Allowed lists the names of all arguments instead.
 type Failure struct {
-	// Message contains only the service's own sentences. It never contains stored texts, because a
-	// model could mistake what people wrote for the service's words.
+	// Message contains only the service's own sentences. It never contains stored text, because a
+	// model could mistake a user's text for the service's own.
 	Message    string    `json:"errors"`
 	Code       string    `json:"code"`
 	Field      string    `json:"field,omitempty"`
@@ -36,7 +37,7 @@ type NextCall struct {
 // Error implements error.
 func (f *Failure) Error() string { return f.Code + ": " + f.Message }
 
-// maxName is the maximum length, in bytes, of a name from a client in a message.
+// maxName is the maximum length, in bytes, of a client's name in a message.
 const maxName = 100
 
 // CutName shortens a name that a client sent.

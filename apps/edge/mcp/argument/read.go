@@ -16,14 +16,15 @@ import (
 	"crier/publishing"
 )
 
-// Read checks the arguments of a call against their schema and returns them in exactly the form
-// that it describes. It also accepts what models often send instead: null for an absent argument, a
-// string for a number or a flag, JSON in a string, and a single value for a list of one.
+// Read checks a call's arguments against their schema and returns them in exactly the form that the
+// schema describes. It also accepts variations that models often send: null for an absent argument,
+// a string for a number or a flag, JSON in a string, and a single value for a list of one.
 //
-// Null elements of lists are dropped. The indices tell where the other elements stood.
+// Read drops null elements from lists and returns the original indices of the remaining elements.
+// If the elements may be blank, Read replaces null with an empty string instead.
 //
-// It returns a failure that lists all invalid arguments. If any are unknown, the failure lists the
-// allowed ones.
+// If any arguments are invalid, Read returns a Failure. Its message lists at most fault.MaxListed
+// invalid arguments. Its other fields describe the first of these arguments.
 func Read(s *Schema, sent json.RawMessage) (json.RawMessage, Indices, error) {
 	var value any = map[string]any{}
 	if len(bytes.TrimSpace(sent)) > 0 {
@@ -48,11 +49,11 @@ func Read(s *Schema, sent json.RawMessage) (json.RawMessage, Indices, error) {
 	return out, r.indices, nil
 }
 
-// Indices maps the path of a list from which Read dropped elements to the indices of the remaining
-// elements in the list that was sent.
+// Indices maps the path of each list from which Read dropped elements to the original indices of
+// the remaining elements.
 type Indices map[string][]int
 
-// Sent returns the path that an argument had when it was sent. Example: if Read dropped the first
+// Sent returns the path of an argument in the client's request. Example: if Read dropped the first
 // of two posts, Sent("socialPost.0.date") is socialPost.1.date.
 func (x Indices) Sent(path string) string {
 	out := ""
@@ -66,8 +67,7 @@ func (x Indices) Sent(path string) string {
 	return out
 }
 
-// Index returns the index that an element of a list had when it was sent. list is the path of the
-// list.
+// Index returns the index of a list element in the client's request. list is the list's path.
 func (x Indices) Index(list string, i int) int {
 	if sent := x[x.Sent(list)]; i < len(sent) {
 		return sent[i]
@@ -75,7 +75,7 @@ func (x Indices) Index(list string, i int) int {
 	return i
 }
 
-// reader collects the faults in the arguments of a call.
+// reader collects the faults in a call's arguments.
 type reader struct {
 	failures []*Failure
 	indices  Indices
@@ -87,8 +87,8 @@ func (r *reader) add(f Failure) {
 	}
 }
 
-// err returns one failure for all faults, or nil. Its field, allowed values and next call are those
-// of the first fault.
+// err combines all faults into one failure, or returns nil if there are none. The field, the
+// allowed values and the next call come from the first fault.
 func (r *reader) err() error {
 	if len(r.failures) == 0 {
 		return nil
@@ -100,8 +100,8 @@ func (r *reader) err() error {
 	return &out
 }
 
-// read returns a value in the form that s describes. at is its path. If the value does not fit,
-// read adds a fault.
+// read converts a value to the form that s describes. at is the value's path. If the value does not
+// match s, read adds a fault.
 func (r *reader) read(s *Schema, at string, value any) any {
 	value = lenient(s, value)
 	ok := true
@@ -135,7 +135,7 @@ func (r *reader) read(s *Schema, at string, value any) any {
 	return value
 }
 
-// wrongType adds a fault for a value of another type.
+// wrongType adds a fault for a value whose type does not match s.
 func (r *reader) wrongType(s *Schema, at string) {
 	what := map[string]string{
 		TypeObject: "an object", TypeArray: "a list", TypeString: "a text", TypeInteger: "a whole number",
@@ -148,7 +148,7 @@ func (r *reader) wrongType(s *Schema, at string) {
 	r.add(f)
 }
 
-// named returns the name of an argument for a message.
+// named returns the argument's name as it appears in a message.
 func named(at string) string {
 	if at == "" {
 		return "The arguments"
@@ -184,8 +184,8 @@ func (r *reader) readObject(s *Schema, at string, members map[string]any) any {
 	return out
 }
 
-// unknownArgument returns the failure for an argument that does not exist. The message repeats the
-// client's name for it, shortened.
+// unknownArgument returns the failure for an argument that does not exist. The message quotes the
+// argument's path, which is truncated if it is too long.
 func unknownArgument(path string, allowed []string) Failure {
 	values := make([]any, len(allowed))
 	for i, name := range allowed {
@@ -198,8 +198,9 @@ func unknownArgument(path string, allowed []string) Failure {
 	return Failure{Code: CodeUnknown, Field: CutName(path), Message: message, Allowed: values}
 }
 
-// isAbsent reports whether a value counts as absent: null, or a blank string unless the schema has
-// Blank set. The value of a setting may be null, which removes the setting.
+// isAbsent reports whether a value counts as absent. Null counts as absent, and so does a blank
+// string unless the schema has Blank set. Neither counts as absent if the schema has no type,
+// because null removes a setting.
 func isAbsent(s *Schema, value any) bool {
 	words, isText := value.(string)
 	return value == nil && s.Type != "" || isText && s.Type != "" && !s.Blank && strings.TrimSpace(words) == ""
@@ -257,8 +258,8 @@ func (r *reader) readText(s *Schema, at, words string) any {
 	return words
 }
 
-// readDate returns a date in UTC. A date without an offset is rejected, because a model would mean
-// local time, but the service would read UTC.
+// readDate returns a date in UTC. It rejects a date without an offset, because a model would mean
+// local time, whereas the service would interpret the date as UTC.
 func (r *reader) readDate(at, words string) any {
 	t, rule := record.DateOrRule(words)
 	if rule == "" && !record.HasOffset(words) {
@@ -285,7 +286,7 @@ func (r *reader) readNumber(s *Schema, at string, n json.Number) any {
 	return whole
 }
 
-// lenient converts a value to the type of s if it has only one possible meaning.
+// lenient converts a value to s's type if the value has only one possible meaning.
 func lenient(s *Schema, value any) any {
 	words, isText := value.(string)
 	words = strings.TrimSpace(words)
@@ -319,7 +320,8 @@ func IsNumber(words string) bool {
 	return words != "" && words[0] != '"' && json.Unmarshal([]byte(words), &n) == nil
 }
 
-// decodeText returns the JSON value in a string, or otherwise if there is none.
+// decodeText returns the JSON object or array in a string. If the string contains neither,
+// decodeText returns otherwise.
 func decodeText(words string, otherwise any) any {
 	d := json.NewDecoder(strings.NewReader(words))
 	d.UseNumber()
@@ -336,14 +338,15 @@ func decodeText(words string, otherwise any) any {
 	return otherwise
 }
 
-// isPair reports whether an object is a single key with its value.
+// isPair reports whether an object is a single pair, which has the members key and value. The value
+// may be missing if there are no other members.
 func isPair(members map[string]any) bool {
 	_, key := members["key"]
 	_, value := members["value"]
 	return key && (value || len(members) == 1)
 }
 
-// pairsOf returns the members of an object as a list of keys and values.
+// pairsOf converts an object to a list of key-value pairs, sorted by key.
 func pairsOf(members map[string]any) any {
 	out := []any{}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
@@ -352,7 +355,7 @@ func pairsOf(members map[string]any) any {
 	return out
 }
 
-// Join returns the path of a member or an element.
+// Join appends a member's name or an element's index to the path at.
 func Join(at, name string) string {
 	if at == "" {
 		return name

@@ -1,9 +1,9 @@
 // Package argument describes the arguments of tools to models, and reads what models send.
 package argument
 
-// Schema is a JSON Schema of the kind that all MCP clients understand: without references, and
-// without alternatives at the top level. The same schema describes arguments to a model and checks
-// them; see Read.
+// Schema is a JSON Schema that all MCP clients understand: it has no references, and no
+// alternatives at the top level. The same schema describes the arguments to a model and tells Read
+// how to check them.
 type Schema struct {
 	Type        string             `json:"type,omitempty"`
 	Format      string             `json:"format,omitempty"`
@@ -20,9 +20,9 @@ type Schema struct {
 	MaxLength   int                `json:"maxLength,omitempty"`
 	Closed      *Closed            `json:"additionalProperties,omitempty"`
 
-	// Blank keeps an empty string, which otherwise counts as absent.
+	// Blank allows an empty string, which would otherwise count as absent.
 	Blank bool `json:"-"`
-	// Pairs marks a list of keys and values that may also be sent as an object.
+	// Pairs marks a list of key-value pairs that can also be sent as an object.
 	Pairs bool `json:"-"`
 	// Word marks a text without white space, such as an id. White space, invisible characters and
 	// quotation marks that were copied with it are removed; see paste.Word.
@@ -31,7 +31,7 @@ type Schema struct {
 	Next string `json:"-"`
 }
 
-// Closed is the value of additionalProperties in schemas of arguments.
+// Closed is the value of additionalProperties in argument schemas.
 type Closed struct{}
 
 // MarshalJSON implements json.Marshaler. The error is always nil.
@@ -50,7 +50,7 @@ const (
 // FormatDate is the format of a date.
 const FormatDate = "date-time"
 
-// Between sets the number of elements of a list.
+// Between sets the minimum and maximum number of elements in a list.
 func (s *Schema) Between(least, most int) *Schema {
 	s.MinItems, s.MaxItems = least, most
 	return s
