@@ -6,7 +6,7 @@ import (
 )
 
 // MustAsk reports whether the principal is an agent that may create, change and delete only drafts.
-// A draft leaves that state only when a person approves or schedules it.
+// Only a person can approve or schedule its drafts.
 func MustAsk(p tenancy.Principal) bool {
 	return p.Via == tenancy.ViaAgent && p.Agent.Limits != nil && p.Agent.Limits.MustAsk
 }
@@ -34,8 +34,8 @@ func MayChange(op string, p tenancy.Principal, states ...State) error {
 	return nil
 }
 
-// MayContinue returns Forbidden if the principal may not do something after which a repeated post
-// could be scheduled without a person.
+// MayContinue returns Forbidden if the principal may not let a repeated post be scheduled without a
+// person's involvement.
 func MayContinue(op string, p tenancy.Principal) error {
 	if !MustAsk(p) {
 		return nil
@@ -44,8 +44,8 @@ func MayContinue(op string, p tenancy.Principal) error {
 		"may not do. Leave it to a person, or delete all of its posts with DELETE /posts/group/{group}.")
 }
 
-// MayRepeat returns Forbidden if the principal may not repeat posts: an agent whose posts per day
-// are limited may not, because later occurrences are not counted.
+// MayRepeat returns Forbidden if the principal may not repeat posts. An agent with a daily post
+// limit may not, because later occurrences do not count toward that limit.
 func MayRepeat(op string, p tenancy.Principal) error {
 	if p.Via != tenancy.ViaAgent || p.Agent.Limits == nil || p.Agent.Limits.PostsPerDay == 0 {
 		return nil
@@ -54,9 +54,9 @@ func MayRepeat(op string, p tenancy.Principal) error {
 		"posts. Omit inter, or leave the repetition to a person.")
 }
 
-// MayDeleteFiles returns Forbidden if the principal may not delete files of the library. An agent
-// with access to only some channels, or one that must ask, may not, because posts on every channel
-// use the library.
+// MayDeleteFiles returns Forbidden if the principal may not delete files from the library. Posts on
+// every channel use the library, so an agent that must ask or can access only some channels may not
+// delete its files.
 func MayDeleteFiles(op string, p tenancy.Principal) error {
 	if p.Via != tenancy.ViaAgent || p.Agent.Limits == nil {
 		return nil
@@ -74,11 +74,11 @@ func onlyDrafts(op string) error {
 		"create another one as a draft and "+askForApproval)
 }
 
-// askForApproval names the way to get a draft scheduled, both in the API and by a tool.
+// askForApproval tells an agent how to request approval for a draft.
 const askForApproval = "request approval with POST /posts/{id}/request-approval (tool service_request_approval)."
 
-// NoAgent returns Forbidden if the principal is an agent. what completes the sentence "An agent may
-// not ...". Example: connect or disconnect channels
+// NoAgent returns Forbidden if the principal is an agent. The argument what completes the sentence
+// "An agent may not ...". Example: connect or disconnect channels
 func NoAgent(op string, p tenancy.Principal, what string) error {
 	if p.Via != tenancy.ViaAgent {
 		return nil

@@ -70,7 +70,7 @@ const (
 func (g Grade) Valid() bool { return len(g) == 1 && g >= GradeIdempotent && g <= GradeOpaque }
 
 // Deduplicates reports whether a publication that was not found on the platform may be sent again
-// at once, using the same key.
+// immediately with the same key.
 func (g Grade) Deduplicates() bool { return g == GradeIdempotent || g == GradeTrackable }
 
 // Askable reports whether the platform can be queried for a publication's outcome.

@@ -124,8 +124,8 @@ func (s Series) Advance(stored []StoredOccurrence, now time.Time) Progress {
 	}
 }
 
-// SeriesRef identifies a series. It includes the organization, because EndedSeries searches all
-// organizations, whereas Advance works within a single one.
+// SeriesRef identifies a series and its organization. The organization is needed because
+// EndedSeries searches all organizations, whereas Advance works within a single one.
 type SeriesRef struct {
 	Org    tenancy.OrgID `db:"org_id"`
 	Series SeriesID      `db:"id"`

@@ -100,8 +100,8 @@ func DefaultQueueTimes(zoneChosen bool) []QueueTime {
 // first.
 func (p QueuePlan) Between(after, until time.Time) (slots []time.Time) {
 	const day = 24 * time.Hour
-	// If a wall-clock time is read as UTC, it differs from the actual instant by less than two
-	// days: by the zone's offset plus at most one skipped day.
+	// A wall-clock time read as UTC differs from the actual instant by less than two days: by the
+	// zone's offset plus at most one skipped day.
 	last := until.Add(2 * day)
 	for date := after.UTC().Add(-2 * day).Truncate(day); !date.After(last); date = date.Add(day) {
 		for _, t := range p.Times {
@@ -209,7 +209,7 @@ type SetQueuePlan struct {
 	Times []QueueTime
 	// Zone is the channel's new time zone. The zero value keeps the current zone.
 	Zone tenancy.ZoneRequest
-	// UTC means that each Minute counts from 00:00 UTC, and may fall on the day before or after the
+	// UTC means that each Minute counts from 00:00 UTC and may fall on the day before or after the
 	// given day. The times are converted to wall-clock times using the current UTC offset of the
 	// channel's zone.
 	UTC bool
