@@ -56,8 +56,9 @@ const SnapshotRate = 4
 // their latest posts. Each channel is due at its own time of day. TakeSnapshots returns the number
 // of channels read, even if it also returns an error. It returns only database errors.
 //
-// A failing server or a slow organization delays only its own channels, by an hour. The more often
-// a channel fails, the longer it waits, and channels with fewer failures go first.
+// Channels on a failing server or in a slow organization are postponed by an hour. Other channels
+// are not delayed. A channel that fails more often waits longer, and channels with fewer failures
+// go first.
 //
 // If ctx ends or the process crashes, channels that were taken but not read are due again an hour
 // later. Only one process should call TakeSnapshots at a time, because the rate limit applies per
@@ -258,12 +259,12 @@ func (s *snapshotVisit) notRead(
 	return analyticsstore.SnapshotFailed(ctx, s.db, a.Channel.Org, channel, failureOf(now, err))
 }
 
-// ask waits for a turn at the server and then reads the days since the last read. It updates the
-// credential in r to the one that it used, because a refresh may have replaced the previous one.
+// ask waits for a turn at the server and then reads the days since the last read. It stores the
+// credential that it used in r, because a refresh may have replaced the previous credential.
 //
 // ask returns errNoTurn if ctx ends before the turn comes. The wait can take minutes, so ask checks
-// the channel again afterward and returns errInactive if the channel may no longer be read. If a
-// connector panics, ask returns an error, because the sweep runs in its own goroutines.
+// the channel again afterward and returns errInactive if the channel may no longer be read. The
+// sweep runs in its own goroutines, so ask converts a panic in a connector to an error.
 func (s *snapshotVisit) ask(
 	ctx context.Context, server *serverQueue, r *reading,
 ) (days []publishing.DaySamples, err error) {

@@ -131,7 +131,7 @@ func queueForget(b *pgx.Batch, all ...InsightOf) {
 	}
 }
 
-// SaveInsights stores the given statistics, which were read at the time now, in one transaction.
+// SaveInsights stores the given statistics in one transaction. The time now is when they were read.
 // New figures replace stored figures for the same day and label. SaveInsights ignores channels and
 // posts that no longer exist, and posts that have been published again since they were read.
 func SaveInsights(ctx context.Context, s *db.DB, org tenancy.OrgID, now time.Time, all []ReadInsight) error {
@@ -176,8 +176,8 @@ type InsightFailure struct {
 }
 
 // SnapshotFailed is like InsightFailed, but for a channel's snapshot. The channel is due again 2
-// hours after a first failure, 3 hours after a second failure in a row, and 4 hours after any
-// further one, but never before f.Again.
+// hours after a first failure, 3 hours after a second consecutive failure, and 4 hours after any
+// further failure. It is never due before f.Again.
 func SnapshotFailed(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, f InsightFailure,
 ) error {
@@ -238,8 +238,8 @@ const releasedPost = `-- publishing.ReleasedPost
 select ` + releasedColumns + `
 where p.id = $1 and p.deleted_at is null`
 
-// FindReleased returns a post with its platform id and URL. It returns pgx.ErrNoRows if there is no
-// such post or it is deleted.
+// FindReleased returns a post with its platform id and URL. It returns pgx.ErrNoRows if the post
+// does not exist or is deleted.
 func FindReleased(ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID) (out Released, err error) {
 	var found []Released
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
@@ -274,7 +274,7 @@ type DueSnapshot struct {
 // SnapshotBatch selects the channels that SnapshotsDue takes.
 type SnapshotBatch struct {
 	Platforms []string
-	// OfOrg, OfServer and Total limit how many channels are taken per organization, per server, and
+	// OfOrg, OfServer and Total limit how many channels are taken per organization, per server and
 	// in total.
 	OfOrg, OfServer, Total int
 	Now                    time.Time
@@ -283,8 +283,8 @@ type SnapshotBatch struct {
 }
 
 // SnapshotsDue takes and returns channels on q.Platforms whose snapshots are due. Channels with
-// fewer failures are taken first and, among channels with the same number of failures, those that
-// have been due longest. No call returns a taken channel again before q.Again, unless SaveInsights,
+// fewer failures are taken first. Among channels with the same number of failures, those that have
+// been due longest are taken first. Taken channels are due again at q.Again, unless SaveInsights,
 // SnapshotFailed or PutOffSnapshot sets a different time.
 func SnapshotsDue(ctx context.Context, d *db.DB, q SnapshotBatch) (out []DueSnapshot, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
