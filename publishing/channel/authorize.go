@@ -29,9 +29,10 @@ func (s *Channels) redirectURI(platform string) string {
 	return strings.TrimRight(s.cfg.BaseURL, "/") + CallbackPath + platform
 }
 
-// Authorize starts an OAuth connection attempt for a client of the public API. It returns an empty
-// URL if the organization already has a working channel on the platform, unless force is true or
-// cmd names a channel to reconnect. It returns the same errors as Begin.
+// Authorize starts an OAuth connection attempt for a client of the public API. If the organization
+// already has a working channel on the platform, it returns an empty URL instead. It always starts
+// an attempt if force is true or cmd names a channel to reconnect. It returns the same errors as
+// Begin.
 func (s *Channels) Authorize(
 	ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect, force bool,
 ) (publishing.Authorized, error) {
@@ -183,7 +184,7 @@ func (s *Channels) appOf(
 }
 
 // oauthFault returns the fault for a failed OAuth call. The fault is Upstream if the platform did
-// not respond. In that case, the person cannot fix anything and can only start over.
+// not respond, because the person can only start over.
 func oauthFault(op string, err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {

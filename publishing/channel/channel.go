@@ -59,7 +59,7 @@ type Deps struct {
 	Posts   Posts
 	Notices Notices
 	// Disowned emails the administrators after the person who granted access has disconnected a
-	// channel. If it is nil, no email is sent.
+	// channel. If Disowned is nil, no email is sent.
 	Disowned func(ctx context.Context, d publishing.Disowned)
 }
 

@@ -88,12 +88,12 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 	return state, pg.Fault(op, channelstore.SaveState(ctx, s.db, secret.HashToken(state), st))
 }
 
-// noAgent returns Forbidden for agents. Their person connects and disconnects channels.
+// noAgent returns Forbidden if an agent tries to connect or disconnect a channel.
 func noAgent(op string, p tenancy.Principal) error {
 	return publishing.NoAgent(op, p, "connect or disconnect channels")
 }
 
-// mayConnect returns Quota if the plan allows no more channels. This tells the person early, before
+// mayConnect returns Quota if the plan allows no more channels. The check informs the person before
 // the platform is called. The authoritative check happens when the channel is stored.
 func (s *Channels) mayConnect(ctx context.Context, org tenancy.OrgID, op string) error {
 	if s.deps.Quota == nil {
@@ -333,8 +333,8 @@ func orEmpty(data json.RawMessage) json.RawMessage {
 }
 
 // formFields cleans pasted values with package paste and replaces empty values with the fields'
-// defaults. A password is left unchanged unless its field is a Word. formFields returns Invalid for
-// a value that cannot be stored.
+// defaults. A password is cleaned only if its field is a Word. formFields returns Invalid for a
+// value that cannot be stored.
 func formFields(d connector.Descriptor, sent map[string]string) (map[string]string, error) {
 	fields := maps.Clone(sent)
 	if fields == nil {
