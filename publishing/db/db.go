@@ -24,8 +24,8 @@ import (
 // the scheduler, and reads and writes the rows of all organizations.
 type DB struct {
 	*pg.DB
-	// Node is this process's name. Timelines show it to tell where a post was written, changed or
-	// paused. It is empty in tests.
+	// Node is this process's name. Timelines show which process wrote, changed or paused a post.
+	// Node is empty in tests.
 	Node string
 	// Authority confirms principals. If it is nil, as in tests, everything is allowed.
 	Authority Authority
@@ -104,10 +104,10 @@ func (d *DB) InOrgAs(ctx context.Context, p tenancy.Principal, fn func(*Tx) erro
 	})
 }
 
-// InOrgToWrite is like InOrgAs for an agent and like InOrg for every other principal. Commands that
-// only write posts or hold slots use it. They are the most frequent commands, and they create
-// nothing that could act on its own later. An agent is confirmed anyway, so that nothing is written
-// once its grant has been revoked.
+// InOrgToWrite is like InOrgAs for an agent and like InOrg for every other principal. It is for
+// commands that only write posts or hold slots. These are the most frequent commands, and they
+// create nothing that could act on its own later. An agent is confirmed anyway, so that nothing is
+// written once its grant has been revoked.
 func (d *DB) InOrgToWrite(ctx context.Context, p tenancy.Principal, fn func(*Tx) error) error {
 	if p.Via == tenancy.ViaAgent {
 		return d.InOrgAs(ctx, p, fn)
