@@ -141,7 +141,7 @@ func (s *Notifications) channelName(n publishing.ListedNotification) string {
 	return fmt.Sprintf("“%s” (%s)", name, platform)
 }
 
-// Add stores a notification in tx, the transaction that makes the change to report.
+// Add stores a notification in the same transaction as the change it reports.
 func (s *Notifications) Add(ctx context.Context, tx *db.Tx, n publishing.Notification) error {
 	return notificationstore.AddNotification(ctx, tx, n)
 }
