@@ -14,7 +14,7 @@ type (
 	Derived = picturesstore.DerivedPicture
 )
 
-// The states of a Derived that is not ready.
+// The states of a Derived picture that is not ready.
 const (
 	Pending = picturesstore.PicturePending
 	Failed  = picturesstore.PictureFailed

@@ -209,8 +209,8 @@ const pictureFail = `-- publishing.PictureFail
 update derived_picture set state = 'failed', unfinished = 0, error = $5
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// FailPicture ends an attempt and marks the picture as failed. reason is a sentence for users. The
-// results are the same as those of KeepPicture.
+// FailPicture ends an attempt and marks the picture as failed. reason is a sentence for users.
+// FailPicture returns the same results as KeepPicture.
 func FailPicture(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, reason string,
 ) (bool, error) {
@@ -224,8 +224,8 @@ where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 
 
 // ReturnPicture ends an attempt that failed for a transient reason. The picture can be taken again
 // after the given time. If unfinished is true, the attempt counts toward PictureLimits.Unfinished.
-// reason is a sentence for users, or empty if nothing failed. The results are the same as those of
-// KeepPicture.
+// reason is a sentence for users, or empty if nothing failed. ReturnPicture returns the same
+// results as KeepPicture.
 func ReturnPicture(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, after time.Duration, unfinished bool,
 	reason string,
@@ -266,8 +266,9 @@ type PendingPicture struct {
 	PictureKey
 }
 
-// PendingPictures returns pictures that can be taken, for organizations in the given shards. The
-// limit per organization is most, and the total limit is all. Any error is a Postgres error.
+// PendingPictures returns pictures that can be taken, for organizations in the given shards. It
+// returns at most most pictures per organization and at most all pictures in total. Any error is a
+// Postgres error.
 func PendingPictures(
 	ctx context.Context, d *db.DB, shards []int16, most, all int,
 ) (out []PendingPicture, err error) {
