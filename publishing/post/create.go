@@ -26,10 +26,9 @@ import (
 //   - Invalid, listing the problems for every channel
 //   - Quota, if the plan does not allow that many posts in the date's billing month
 //   - Conflict, if another request with the same key is still running, if an existing post cannot
-//     be replaced now, or if NoDuplicates is set and a channel already has the same text
-//   - Forbidden, if the principal may not override an approval, or if it is an agent that may not
-//     queue posts, may not repeat them, may change only drafts, or has queued as many posts today
-//     as it may
+//     be replaced now, or if NoDuplicates is set and a post is a duplicate
+//   - Forbidden, if the principal may not override an approval, or is an agent that may not queue
+//     posts, may not repeat posts, may change only drafts, or has reached its daily limit
 //   - TooLarge, if the checks take longer than a request may take
 //   - Unavailable, if the database cannot be reached
 //
@@ -175,7 +174,7 @@ func (s *Posts) write(
 // errDryRun rolls back the transaction of a dry run.
 var errDryRun = errors.New("dry run")
 
-// newlyQueued returns how many threads are in the queue that were not in it before.
+// newlyQueued returns how many threads the plans add to the queue.
 func newlyQueued(plans []plan) (n int) {
 	for _, pl := range plans {
 		if pl.posts[0].State == publishing.StateQueue && (pl.old == nil || !queued(pl.old)) {

@@ -150,8 +150,8 @@ select count(*) from post p where p.group_id = $1 and p.deleted_at is null`
 
 // LockGroup locks a group's posts until the transaction ends. It returns the posts ordered by id,
 // without deleted posts. If there is no such group, it returns no posts. It also returns none if
-// the transaction is narrowed and some of the group's posts are hidden, so that no group is changed
-// in part.
+// the transaction is narrowed and some of the group's posts are hidden. Otherwise, the group could
+// be changed only in part.
 //
 // If another transaction holds a lock on one of the posts for too long, LockGroup returns a
 // Postgres error for which pg.IsLocked returns true.

@@ -83,8 +83,8 @@ func (s projectedSeries) next(after int, from time.Time) (number int, at time.Ti
 	return number, s.At(number), number <= maxNumber && s.Has(number)
 }
 
-// occurrence returns a projected occurrence without its settings and parts. Those are copied from
-// the template, which is in ThreadData.
+// occurrence returns a projected occurrence without its settings and parts. Settings and parts are
+// copied from the template, which is in ThreadData.
 func (s projectedSeries) occurrence(number int, at time.Time) publishing.Post {
 	p := s.post()
 	p.ID = publishing.Occurrence(id.FromUUID[publishing.PostTag](s.ID.UUID()), number)
