@@ -58,12 +58,13 @@ func (r Rule) Has(number int) bool {
 	return at.Year() <= lastYear && (r.Until == nil || !at.After(*r.Until))
 }
 
-// FirstAfter returns the number of the first occurrence after t, but at least Base. The occurrence
-// may be past the end of the recurrence. The cost does not depend on how far t is from the anchor.
+// FirstAfter returns the number of the first occurrence after t. The number is at least Base. The
+// occurrence may be past the end of the recurrence. The cost does not depend on how far t is from
+// the anchor.
 func (r Rule) FirstAfter(t time.Time) int {
 	const day = 24 * 60 * 60
-	// If a wall-clock time is read as UTC, it differs from the actual instant by less than two
-	// days: by the zone's offset plus at most one skipped day.
+	// A wall-clock time read as UTC differs from the actual instant by less than two days: by the
+	// zone's offset plus at most one skipped day.
 	estimate := (t.Unix()-r.Anchor.Unix())/(int64(r.Days)*day) - 3
 	number := r.Base + int(max(estimate, 0))
 	for !r.At(number).After(t) {
