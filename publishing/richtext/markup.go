@@ -90,8 +90,8 @@ func escape(sent string) string {
 	return out.String()
 }
 
-// tag is a piece of text that has the form of a tag, whatever its name. For a comment, a doctype or
-// a processing instruction, name is empty.
+// tag is a piece of text that has the form of a tag, with any name. For a comment, a doctype or a
+// processing instruction, name is empty.
 type tag struct {
 	start, end int
 	name       string // lower case
