@@ -41,7 +41,7 @@ type Deps struct {
 type Refresher struct {
 	deps Deps
 	db   *db.DB
-	// uses limits the concurrent calls to Use per organization.
+	// uses limits each organization's concurrent calls to Use.
 	uses *limit.PerKey[tenancy.OrgID]
 }
 
@@ -155,7 +155,7 @@ func (k *Refresher) adopt(c *Channel, state accessstore.RefreshState) error {
 }
 
 // failed ends a refresh that returned no credential. Unless the platform rejected the refresh,
-// failed records that the platform may have replaced the credential anyway.
+// failed records that the platform may have replaced the credential.
 func (k *Refresher) failed(ctx context.Context, c *Channel, state accessstore.RefreshState, err error) error {
 	kind := connector.KindOf(err, false)
 	k.end(ctx, c, state, kind == connector.KindTransient || kind == connector.KindUnknown)
@@ -207,8 +207,9 @@ func (k *Refresher) keep(ctx context.Context, c *Channel, fresh connector.Refres
 	}
 }
 
-// replaced handles a swap that did nothing because the stored credential was not the expected one.
-// The stored credential may be the new one, written by an earlier attempt whose response was lost.
+// replaced handles a swap that changed nothing because the stored credential was not the expected
+// one. The stored credential may already be the new one, if an earlier attempt stored it but its
+// response was lost.
 func (k *Refresher) replaced(ctx context.Context, c *Channel, sealed []byte) error {
 	now, err := accessstore.ChannelAccess(ctx, k.db, c.Org, c.ID)
 	if err != nil {
@@ -220,9 +221,9 @@ func (k *Refresher) replaced(ctx context.Context, c *Channel, sealed []byte) err
 	return k.adopt(c, accessstore.RefreshState{Credential: now.Credential})
 }
 
-// RefreshAt returns when to refresh a credential that expires at the given time, or nil if the
-// credential is not refreshed ahead of time. A short-lived credential is refreshed halfway through
-// its lifetime. Otherwise, it would be refreshed constantly.
+// RefreshAt returns the time at which to refresh a credential that expires at the given time, or
+// nil if the credential is not refreshed ahead of time. A short-lived credential is refreshed
+// halfway through its lifetime. Otherwise, it would be refreshed constantly.
 func RefreshAt(lead time.Duration, now, expires time.Time) *time.Time {
 	if lead <= 0 || expires.IsZero() {
 		return nil
@@ -284,8 +285,8 @@ func (k *Refresher) Open(a db.Access) (*Channel, error) {
 // channel must be reconnected, Use flags the channel. If the channel is already flagged, Use does
 // not call fn.
 //
-// Use returns the error from the last call, or RateLimited if two other calls for the organization
-// are still in progress after a second.
+// Use returns the error from the last call. If two other calls for the organization are still in
+// progress after a one-second wait, it returns RateLimited.
 func (k *Refresher) Use(ctx context.Context, a db.Access, fn func(context.Context, *Channel) error) error {
 	leave, err := k.enter(ctx, a.Channel.Org)
 	if err != nil {

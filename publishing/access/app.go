@@ -25,9 +25,9 @@ func (k *Refresher) App(
 	return connector.App{}, publishing.AppNone, nil
 }
 
-// AppWith returns the organization's or the instance's application with the given client id, or the
-// zero App if that application no longer exists. Existing channels need it because a channel keeps
-// using the application it was connected through.
+// AppWith returns the application with the given client id, which belongs to the organization or
+// the instance. If there is no such application, AppWith returns the zero App. Call AppWith for
+// existing channels, which keep using the application they were connected through.
 func (k *Refresher) AppWith(ctx context.Context, org tenancy.OrgID, family, clientID string) (connector.App, error) {
 	own, err := k.ownApp(ctx, org, family)
 	if err != nil || own.ClientID == clientID {

@@ -186,9 +186,9 @@ from due d
 where c.id = d.id and d.of_platform <= $1 and c.refresh_at <= now() and c.deleted_at is null and not c.refresh_needed
 returning c.org_id, c.id, c.connector`
 
-// RefreshDue returns channels whose credentials are due for a refresh. It returns at most each
-// channels per platform, choosing those that have been due longest. All calls skip the returned
-// channels for the duration rest.
+// RefreshDue returns channels whose credentials are due for a refresh. For each platform, it
+// chooses the channels that have been due longest. The argument each limits their number per
+// platform. All calls skip the returned channels for the duration rest.
 func RefreshDue(ctx context.Context, d *db.DB, each int, rest time.Duration) (out []DueRefresh, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(refreshDue, each, rest.Milliseconds()).Query(db.Into(&out, pgx.RowToStructByName[DueRefresh]))
