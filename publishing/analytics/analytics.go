@@ -143,9 +143,10 @@ func (s *Analytics) known(
 	return s.statistics(ctx, org, of, stored, w)
 }
 
-// Figures returns a channel's known figures for a UTC day. If none are known for that day, it
-// returns the figures for the last known day before it, or zero if there is none. Figures returns
-// the same errors as Channel. It also returns Invalid if q.Day is zero or in the future.
+// Figures returns a channel's known figures for a UTC day. If none are known, it returns the
+// figures for the most recent earlier day with known figures, or zero if there is no such day.
+// Figures returns the same errors as Channel. It also returns Invalid if q.Day is zero or in the
+// future.
 func (s *Analytics) Figures(
 	ctx context.Context, p tenancy.Principal, q publishing.GetSamples,
 ) (publishing.DaySamples, error) {
@@ -192,7 +193,7 @@ func checkWindow(op string, days int) error {
 // window, which has the same length.
 type insightWindow struct{ earlier, first, last time.Time }
 
-// window returns the window of the given number of days ending today.
+// window returns a window of the given number of days that ends today.
 func (s *Analytics) window(days int) insightWindow {
 	last := publishing.DayOf(s.deps.Clock.Now())
 	return insightWindow{earlier: last.AddDate(0, 0, 1-2*days), first: last.AddDate(0, 0, 1-days), last: last}

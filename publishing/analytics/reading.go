@@ -293,7 +293,7 @@ func publicOf(err error) string {
 }
 
 // upstreamFault returns the fault for figures that cannot be read. The fault is never
-// Unauthenticated, because the caller's own access is fine.
+// Unauthenticated, because the caller of the API is authenticated.
 func upstreamFault(op string, err error) error {
 	if fault.Is(err, fault.RateLimited) {
 		return err

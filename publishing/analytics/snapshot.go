@@ -48,8 +48,8 @@ const (
 )
 
 // SnapshotRate is how many reads per second TakeSnapshots starts for each server. See also
-// requestRate. The lowest documented per-client limit is that of Bluesky servers: 3,000 calls in
-// five minutes.
+// requestRate. Bluesky servers have the lowest documented limit per client: 3,000 calls in five
+// minutes.
 const SnapshotRate = 4
 
 // TakeSnapshots reads and stores the statistics of all channels whose daily snapshot is due, and of
@@ -108,7 +108,7 @@ type snapshotSweep struct {
 
 	mu   sync.Mutex // protects the fields below
 	done int
-	over bool // no more channels are begun
+	over bool // no more channels are read
 }
 
 func (s *snapshotSweep) isOver() bool {
@@ -259,8 +259,8 @@ func (s *snapshotVisit) notRead(
 	return analyticsstore.SnapshotFailed(ctx, s.db, a.Channel.Org, channel, failureOf(now, err))
 }
 
-// ask waits for a turn at the server and then reads the days since the last read. It stores the
-// credential that it used in r, because a refresh may have replaced the previous credential.
+// ask waits for a turn at the server and then reads the days since the last read. It updates r with
+// the credential it used, because a refresh may have replaced the previous credential.
 //
 // ask returns errNoTurn if ctx ends before the turn comes. The wait can take minutes, so ask checks
 // the channel again afterward and returns errInactive if the channel may no longer be read. The
@@ -297,9 +297,9 @@ func (s *snapshotVisit) ask(
 	return days, err
 }
 
-// nextSnapshot returns when the channel's next snapshot after now is due. Each channel has a fixed
-// time of day, so that calls to a platform are spread over the day. A late snapshot, even one after
-// midnight, does not delay later snapshots.
+// nextSnapshot returns the time at which the channel's next snapshot after now is due. Each channel
+// has a fixed time of day, so that calls to a platform are spread over the day. A late snapshot,
+// even one after midnight, does not delay later snapshots.
 func nextSnapshot(channel publishing.ChannelID, now time.Time) time.Time {
 	raw := channel.UUID()
 	spread := uint64(24*time.Hour - snapshotRest)

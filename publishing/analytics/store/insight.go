@@ -39,7 +39,7 @@ type Insight struct {
 	// ReadAt is when the platform was last read, or nil if it never was.
 	ReadAt *time.Time `db:"read_at"`
 	// TriedAt is when a read was last attempted. Problem is a human-readable sentence explaining
-	// why reads have failed since ReadAt. It is empty if none has failed since then.
+	// why reads have failed since ReadAt. It is empty if no read has failed since then.
 	TriedAt *time.Time `db:"tried_at"`
 	Problem string     `db:"problem"`
 	// Empty is true if the last response had no figures, for example because the platform no longer
@@ -112,7 +112,7 @@ type ReadInsight struct {
 	Days []publishing.DaySamples
 }
 
-// insightForget deletes statistics that were stored under an earlier platform id of a post.
+// insightForget deletes statistics that were stored under a post's earlier platform id.
 const insightForget = `-- publishing.InsightForget
 delete from insight i using unnest($1::uuid[], $2::text[]) u(post, release)
 where i.subject = u.post and i.release <> u.release
@@ -131,9 +131,10 @@ func queueForget(b *pgx.Batch, all ...InsightOf) {
 	}
 }
 
-// SaveInsights stores the given statistics in one transaction. The time now is when they were read.
-// New figures replace stored figures for the same day and label. SaveInsights ignores channels and
-// posts that no longer exist, and posts that have been published again since they were read.
+// SaveInsights stores the given statistics in one transaction. now is the time at which they were
+// read. New figures replace stored figures for the same day and label. SaveInsights ignores
+// channels and posts that no longer exist, and posts that have been published again since they were
+// read.
 func SaveInsights(ctx context.Context, s *db.DB, org tenancy.OrgID, now time.Time, all []ReadInsight) error {
 	return s.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		subjects := make([]InsightOf, len(all))
@@ -319,7 +320,7 @@ func ChannelActive(
 	return active, err
 }
 
-// SnapshotSource holds what is needed to take a channel's snapshot.
+// SnapshotSource holds the data needed to take a channel's snapshot.
 type SnapshotSource struct {
 	Access db.Access
 	// Active is false if the organization has no access.
@@ -337,7 +338,7 @@ where p.channel_id = $1 and p.publish_date >= $2 and p.state = 'PUBLISHED' and p
   and p.deleted_at is null and p.release_id <> $3
 order by p.publish_date desc, p.id desc limit $4`
 
-// FindSnapshotSource returns what is needed to take a channel's snapshot, including the latest
+// FindSnapshotSource returns the data needed to take a channel's snapshot, including the latest
 // posts published since the given time. posts is the maximum number of posts. FindSnapshotSource
 // returns pgx.ErrNoRows if the channel is disconnected.
 func FindSnapshotSource(
