@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// ReviewMailTask is the kind of the tasks that SendReviewMail handles.
+	// ReviewMailTask is the kind of task that SendReviewMail handles.
 	ReviewMailTask = "review-mail"
-	// ReviewEndedTask is the kind of the tasks that SendReviewEnded handles.
+	// ReviewEndedTask is the kind of task that SendReviewEnded handles.
 	ReviewEndedTask = "review-ended-mail"
 )
 

@@ -59,7 +59,7 @@ func approvalNotification(a publishing.Approval) (n publishing.Notification, ok 
 }
 
 // endedNotifications returns the notifications about an approval that has ended: one for the
-// requester and one for the member who approved. Guests get no notifications.
+// requester and one for the approving member. Guests get no notifications.
 func endedNotifications(a publishing.Approval, reason string) (out []publishing.Notification) {
 	answer := publishing.AnswerVoid
 	mailAt := a.ResolvedAt.Add(publishing.IncidentMailDelay)

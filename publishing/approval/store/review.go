@@ -44,8 +44,8 @@ select a.org_id, not exists (
 from approval a join organization o on o.id = a.org_id
 where a.token_hash = $1 and o.deleted_at is null and o.suspended_at is null`
 
-// ErrLinkEnded means that a request's emailed link stopped working. Either the requester or a
-// member to whom the link was emailed is no longer a member.
+// ErrLinkEnded means that a request's emailed link stopped working because the requester or a
+// recipient is no longer a member.
 var ErrLinkEnded = errors.New("the review link ended because a membership did")
 
 // Reviewed returns the request whose emailed link has a token with the given hash, and the
