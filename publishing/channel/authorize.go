@@ -183,8 +183,8 @@ func (s *Channels) appOf(
 	return app, nil
 }
 
-// oauthFault returns the fault for a failed OAuth call. The fault is Upstream if the platform did
-// not respond, because the person can only start over.
+// oauthFault returns the fault for a failed OAuth call. If the platform did not respond, the fault
+// is Upstream. The person can only start over in that case.
 func oauthFault(op string, err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -198,8 +198,8 @@ func oauthFault(op string, err error) error {
 	}
 }
 
-// storeCandidates stores the accounts from which the person can choose. If there is only one,
-// storeCandidates selects that account immediately. If a channel is being reconnected, it selects
+// storeCandidates stores the accounts from which the person can choose. If there is only one
+// account, storeCandidates selects it immediately. If a channel is being reconnected, it selects
 // the channel's account.
 func (s *Channels) storeCandidates(
 	ctx context.Context, c connector.Connector, st channelstore.ConnectState, cmd publishing.FinishConnect,

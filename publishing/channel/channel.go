@@ -27,7 +27,7 @@ import (
 type Config struct {
 	// BaseURL is this instance's public URL.
 	BaseURL string
-	// PlatformTimeout limits one sign-in to a platform, including all its calls.
+	// PlatformTimeout limits the duration of one sign-in to a platform, including all of its calls.
 	PlatformTimeout time.Duration
 	// MaxChannels limits an organization's connected channels. An account that is already connected
 	// can always be reconnected.

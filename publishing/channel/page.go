@@ -59,7 +59,7 @@ type heldCode struct {
 
 // HoldCode seals the code of an OAuth connection attempt in a token for ReleaseCode. It uses up
 // neither the state nor the code. The person who started the attempt knows the state, but only the
-// browser to which the platform redirected knows the code.
+// browser that the platform redirected knows the code.
 func (s *Channels) HoldCode(cmd publishing.FinishConnect) (string, error) {
 	token, err := s.sealToken(codeBound, heldCode{
 		Connector: cmd.Connector, State: cmd.State, Code: cmd.Code, Until: s.deps.Clock.Now().Add(codeLife),
