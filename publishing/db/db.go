@@ -61,8 +61,8 @@ type Tx struct {
 }
 
 // Whole runs fn with all of the organization's rows visible, even if the transaction is narrowed.
-// Use it to count rows and to check what must be unique in the organization. ctx must be the
-// context that the transaction was begun with. See pg.AsWhole.
+// Use it to count rows and to check that values are unique in the organization. ctx must be the
+// context with which the transaction was begun. See pg.AsWhole.
 func (t *Tx) Whole(ctx context.Context, fn func(ctx context.Context) error) error {
 	return pg.AsWhole(ctx, t.Tx, fn)
 }
@@ -106,8 +106,8 @@ func (d *DB) InOrgAs(ctx context.Context, p tenancy.Principal, fn func(*Tx) erro
 
 // InOrgToWrite is like InOrgAs for an agent and like InOrg for every other principal. It is for
 // commands that only write posts or hold slots. These are the most frequent commands, and they
-// create nothing that could act on its own later. An agent is confirmed anyway, so that nothing is
-// written once its grant has been revoked.
+// create nothing that could act on its own later. Agents are still confirmed, so that nothing is
+// written once an agent's grant has been revoked.
 func (d *DB) InOrgToWrite(ctx context.Context, p tenancy.Principal, fn func(*Tx) error) error {
 	if p.Via == tenancy.ViaAgent {
 		return d.InOrgAs(ctx, p, fn)
