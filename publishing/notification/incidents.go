@@ -38,8 +38,8 @@ func incidentKeyOf(kind publishing.NotificationKind, channel publishing.ChannelI
 }
 
 // incidents adds events to one organization's incidents. The caller loads the incidents to which
-// the events may belong, adds the events in order, and stores the changes. It is not safe for
-// concurrent use.
+// the events may belong, adds the events in order, and stores the changes. An incidents value is
+// not safe for concurrent use.
 type incidents struct {
 	org           tenancy.OrgID
 	now, activity time.Time
@@ -229,7 +229,7 @@ func (s *incidents) reopen(key incidentKey) *publishing.Notification {
 	return n
 }
 
-// nextMailAt returns when to queue the emails about a reopened incident.
+// nextMailAt returns the time at which to queue the emails about a reopened incident.
 func (s *incidents) nextMailAt(n *publishing.Notification) *time.Time {
 	at := s.mailAt(n.Kind, s.now)
 	if n.MailedAt == nil {
@@ -246,8 +246,8 @@ func (s *incidents) isOver(n publishing.Notification) bool {
 	return !n.Kind.IsDaily() && n.Kind != publishing.NotifyReconnect && s.now.Sub(n.LastAt) > publishing.IncidentSilence
 }
 
-// mailAt returns when to queue the emails about an incident. began is the time of the incident's
-// first event.
+// mailAt returns the time at which to queue the emails about an incident. began is the time of the
+// incident's first event.
 func (s *incidents) mailAt(kind publishing.NotificationKind, began time.Time) *time.Time {
 	at := s.now.Add(publishing.IncidentMailDelay)
 	if kind == publishing.NotifyPublished {
@@ -277,8 +277,9 @@ func (s *incidents) close(channel publishing.ChannelID, kinds ...publishing.Noti
 	}
 }
 
-// isHarmless returns true if no post has failed since the last email was queued. If no email has
-// been queued, it returns true if no post has failed at all.
+// isHarmless reports whether an incident that ends needs no more emails. A reopened incident whose
+// new emails have not been queued yet is harmless if no post has failed since the reopening. Any
+// other incident is harmless only if it is a reconnect incident without failed posts.
 func isHarmless(n *publishing.Notification) bool {
 	if n.Reopened > 0 && n.MailedPosts == nil {
 		return n.Posts == n.EarlierPosts

@@ -111,8 +111,8 @@ func (s *Notifications) describe(list []publishing.ListedNotification) {
 	}
 }
 
-// sentence returns a notification's text. Names and reasons come from outside, so sentence
-// truncates them and removes line breaks and control characters.
+// sentence returns a notification's text. Names and reasons come from outside the service, so
+// sentence truncates them and removes line breaks and control characters.
 func (s *Notifications) sentence(n publishing.ListedNotification) string {
 	what := n.Report().What(s.channelName(n))
 	if n.Reason == nil {
