@@ -94,8 +94,8 @@ func pictureArrays(keys []PictureKey) (media [][16]byte, specs []string) {
 	return media, specs
 }
 
-// WantPictures returns the requested pictures. It first inserts, as pending, any that do not exist
-// yet. Any error is a Postgres error. If an image has no row, the error is a foreign key violation.
+// WantPictures returns the requested pictures. It first inserts any missing pictures as pending.
+// Any error is a Postgres error. If an image has no row, the error is a foreign key violation.
 func WantPictures(ctx context.Context, tx *db.Tx, keys []PictureKey) (all []DerivedPicture, err error) {
 	b := &pgx.Batch{}
 	queueWant(b, tx.Org, keys)
@@ -266,8 +266,8 @@ type PendingPicture struct {
 	PictureKey
 }
 
-// PendingPictures returns pictures that can be taken, for organizations in the given shards. It
-// returns at most most pictures per organization and at most all pictures in total. Any error is a
+// PendingPictures returns pictures that can be taken, for organizations in the given shards. most
+// limits the pictures per organization, and all limits the pictures in total. Any error is a
 // Postgres error.
 func PendingPictures(
 	ctx context.Context, d *db.DB, shards []int16, most, all int,
