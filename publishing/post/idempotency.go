@@ -17,9 +17,9 @@ import (
 	"crier/tenancy"
 )
 
-// writeOnce writes the posts and returns when the first queued post is due, or nil if no post is
-// queued. If another process is writing under the same key, writeOnce waits for at most keyWait and
-// then returns that process's result.
+// writeOnce writes the posts and returns the time at which the first queued post is due, or nil if
+// no post is queued. If another process is writing under the same key, writeOnce waits for at most
+// keyWait and then returns that process's result.
 //
 // If the write fails for any other reason, the same request may already have succeeded in another
 // process. In that case, writeOnce returns the result from that process.
@@ -53,7 +53,7 @@ func (s *Posts) writeOnce(
 }
 
 const (
-	keyWait = 5 * time.Second        // how long a request waits for another one with the same key
+	keyWait = 5 * time.Second        // how long a request waits for another request with the key
 	keyPoll = 100 * time.Millisecond // how often it checks whether the other request has ended
 )
 

@@ -22,10 +22,10 @@ type Allowance interface {
 	// already locked channels, posts and, if the plan limits posts, the organization. Afterward, it
 	// locks only notifications.
 	//
-	// The principal's Agent has the ID, Grant and Name. If a person's approval queues an agent's
-	// post, the principal is the agent that requested the approval, and its Agent.Limits is nil.
-	// Take must therefore read the limit from the stored grant. It returns nil if the grant has no
-	// limit or no longer exists.
+	// Only the ID, Grant and Name of the principal's Agent are always set. If a person's approval
+	// queues an agent's post, the principal is the agent that requested the approval, and its
+	// Agent.Limits is nil. Take must therefore read the limit from the stored grant. It returns nil
+	// if the grant has no limit or no longer exists.
 	//
 	// posts is the number of threads and is at least 1. day is the current day in the
 	// organization's time zone. Example: 2027-03-01. The fault's message is one sentence that

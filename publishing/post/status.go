@@ -190,7 +190,8 @@ func checkStored(
 	return quota.Check(ctx, op, at, n-stored)
 }
 
-// queued reports whether all posts are waiting to be published and none of them may have been sent.
+// queued reports whether all posts are waiting to be published. It returns false if any of them may
+// already have been sent.
 func queued(posts []poststore.PostStatus) bool {
 	for _, p := range posts {
 		if p.OutcomeUnknown || p.State != publishing.StateQueue && p.State != publishing.StateWaiting {

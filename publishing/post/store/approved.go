@@ -124,8 +124,8 @@ where p.group_id = s.template
   where p.group_id = s.group_id and p.deleted_at is null)`
 
 // MarkTemplate marks the template of the series to which a root belongs. It does nothing if the
-// template's content differs from that of the root's group, or if the post is not repeated. It
-// returns any Postgres error.
+// content of the template differs from the content of the root's group, or if the post is not
+// repeated. It returns any Postgres error.
 func MarkTemplate(ctx context.Context, tx *db.Tx, root publishing.PostID, mark TemplateMark) error {
 	_, err := tx.Exec(ctx, templateMark, root, mark)
 	return err

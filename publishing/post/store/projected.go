@@ -65,8 +65,8 @@ func collectProjected(out *[]projectedSeries) func(pgx.Rows) error {
 	}
 }
 
-// next returns the first projected occurrence that has a number greater than after and is not due
-// before from. Projected occurrences are in the future and have no row. If there is no such
+// next returns the first projected occurrence that has a number greater than after and is due at or
+// after from. Projected occurrences are in the future and have no row. If there is no such
 // occurrence, ok is false.
 func (s projectedSeries) next(after int, from time.Time) (number int, at time.Time, ok bool) {
 	number = max(after, s.Number, s.Rule.Base) + 1
