@@ -109,8 +109,8 @@ var markup = regexp.MustCompile(
 		`<(/?)([a-zA-Z][a-zA-Z0-9]*(?:[:-][a-zA-Z0-9]+)*)(?:[ \t\r\n\f/](?:[^<>"']|"[^"]*"|'[^']*')*)?>`)
 
 func tagsOf(content string) (out []tag) {
-	// Unterminated comments are replaced before the search, because searching for the end of each
-	// of them would take quadratic time.
+	// Unterminated comments are replaced before the search, because searching for each comment's
+	// end would take quadratic time.
 	open := strings.LastIndex(content, "-->") + 1
 	searched := content[:open] + strings.ReplaceAll(content[open:], "<!--", "<!  ")
 	for _, m := range markup.FindAllStringSubmatchIndex(searched, -1) {
