@@ -34,7 +34,7 @@ func (s *Slots) Plan(ctx context.Context, p tenancy.Principal, channel string) (
 // also replaces the channel's time zone. Posts that are already scheduled keep their times. SetPlan
 // returns Invalid if a time is invalid, and NotFound if the channel does not exist.
 //
-// It writes no audit entry, because the posting times are visible in the channel.
+// SetPlan writes no audit entry, because the posting times are visible in the channel.
 func (s *Slots) SetPlan(
 	ctx context.Context, p tenancy.Principal, channel string, cmd publishing.SetQueuePlan,
 ) (publishing.ChannelPlan, error) {
