@@ -27,7 +27,7 @@ func MayChange(op string, p tenancy.Principal, states ...State) error {
 		return nil
 	}
 	for _, s := range states {
-		if s != StateDraft && s != StateWaiting { // a follower waits, and its thread is a draft or not
+		if s != StateDraft && s != StateWaiting { // a follower of a draft is waiting, too
 			return onlyDrafts(op)
 		}
 	}
@@ -55,8 +55,8 @@ func MayRepeat(op string, p tenancy.Principal) error {
 }
 
 // MayDeleteFiles returns Forbidden if the principal may not delete files from the library. Posts on
-// every channel use the library, so an agent that must ask or can access only some channels may not
-// delete its files.
+// every channel use these files, so an agent that must ask, or that can access only some channels,
+// may not delete them.
 func MayDeleteFiles(op string, p tenancy.Principal) error {
 	if p.Via != tenancy.ViaAgent || p.Agent.Limits == nil {
 		return nil

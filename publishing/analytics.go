@@ -30,8 +30,8 @@ type GetAnalytics struct {
 	Channel string
 	// Days is the length of the window, from 1 to MaxAnalyticsDays. Today is its last day.
 	Days int
-	// If Refresh is set, values more than a minute old are read again. Otherwise, values are read
-	// again only if they are more than an hour old.
+	// Refresh requests a new read of values that are more than a minute old. Otherwise, values are
+	// read again only if they are more than an hour old.
 	Refresh bool
 }
 
@@ -143,7 +143,7 @@ func collectValues(all map[string]values, at time.Time, known map[string]float64
 	}
 }
 
-// points returns the known values of the days from first to last.
+// points returns the known values for the days from first to last.
 func (v values) points(first, last time.Time) []MetricPoint {
 	var out []MetricPoint
 	for at := first; !at.After(last); at = at.Add(day) {

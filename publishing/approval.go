@@ -93,8 +93,8 @@ type Approval struct {
 	// ResolvedAt is nil while the request is pending.
 	ResolvedAt *time.Time
 	// ReviewURL is a review link for the member who reads the approval. The member can pass it on
-	// to a guest, who can then answer the request. It is "" if the member may not see a link.
-	// Example: https://crier.example/review/{token}
+	// to a guest, who can then answer the request. ReviewURL is "" if the member may not see a
+	// link. Example: https://crier.example/review/{token}
 	ReviewURL string
 }
 
@@ -134,7 +134,7 @@ func (a Approval) Requester(org tenancy.OrgID) tenancy.Principal {
 //
 //   - the API key that made the request,
 //   - the person who made the request, directly or through one of their API keys, even while
-//     that person is impersonating somebody,
+//     that person is impersonating someone else,
 //   - a person whose email address belongs to the same mailbox as the requester's, and
 //   - the instance administrator who impersonated a member to make the request.
 func (a Approval) Requested(p tenancy.Principal) bool {
@@ -197,9 +197,9 @@ func (a Approval) MayResolve(p tenancy.Principal) error {
 	return nil
 }
 
-// MayWithdraw returns nil for the requester and for administrators. API keys have administrator
-// rights. It returns Forbidden for everyone else. If the request has been approved, it also returns
-// Forbidden for an agent that may change only drafts, because the post may be in the queue.
+// MayWithdraw returns nil for the requester and for administrators, including API keys. It returns
+// Forbidden for everyone else. If the request has been approved, it also returns Forbidden for an
+// agent that may change only drafts, because the post may be in the queue.
 func (a Approval) MayWithdraw(p tenancy.Principal) error {
 	if a.Status == ApprovalApproved && MustAsk(p) {
 		return onlyDrafts("publishing.WithdrawApproval")

@@ -77,7 +77,7 @@ type CreatePosts struct {
 	// ReplayFor is how long a repeated request with the same key returns the stored result. The
 	// result is not returned if any of its posts has been deleted. If ReplayFor is 0, the result is
 	// returned for as long as it is stored, even after posts have been deleted.
-	ReplayFor time.Duration `json:",omitzero"` // like the other omitzero, keeps hashes of older requests
+	ReplayFor time.Duration `json:",omitzero"` // like the other omitzero, keeps the hashes of older requests
 	// RequestHash is the SHA-256 hash of the method, path and body. It distinguishes a repeated
 	// request from a different request with the same key.
 	RequestHash []byte

@@ -129,7 +129,7 @@ const (
 	// MaxNotifications is the maximum number of notifications kept per organization. Older ones are
 	// deleted.
 	MaxNotifications = 10_000
-	// MaxNotificationPage is the number of the last page, counting from 0.
+	// MaxNotificationPage is the number of the last page. Page numbers start at 0.
 	MaxNotificationPage = MaxNotifications/NotificationsPerPage - 1
 )
 
@@ -194,7 +194,7 @@ func IncidentEventKinds() []IncidentEventKind {
 
 const (
 	// IncidentMailDelay is the delay between the start of an incident and the queuing of its
-	// emails. Because of the delay, the emails cover the events that follow immediately.
+	// emails. The delay lets the emails cover the events that follow immediately.
 	IncidentMailDelay = 30 * time.Second
 	// IncidentSilence is how long an incident about failed or missed posts stays open after the
 	// last event.

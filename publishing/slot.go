@@ -123,8 +123,8 @@ func sortedOnce(slots []time.Time) []time.Time {
 	return slices.CompactFunc(slots, time.Time.Equal)
 }
 
-// Next returns the first n slots later than after. It returns fewer if there are fewer within
-// SlotsAhead.
+// Next returns the first n slots later than after. It returns fewer if the period SlotsAhead
+// contains fewer than n slots.
 func (p QueuePlan) Next(after time.Time, n int) (slots []time.Time) {
 	for span := 8 * 24 * time.Hour; span < 2*SlotsAhead && len(slots) < n; span *= 2 {
 		slots = p.Between(after, after.Add(min(span, SlotsAhead)))
@@ -181,7 +181,7 @@ func FreeSlot(
 }
 
 // mergedByZone merges the plans into one plan per time zone, which lists each time of day only
-// once. This saves work, because most channels of an organization have the same times.
+// once. This saves work, because most of an organization's channels have the same times.
 func mergedByZone(plans []QueuePlan) (merged []QueuePlan) {
 	days := map[string]map[int]Weekdays{}
 	zones := map[string]*time.Location{}
@@ -271,6 +271,7 @@ type ChannelPlan struct {
 	// Timezone is the channel's time zone, in the format that tenancy.LoadZone accepts.
 	Timezone string
 	Times    []QueueTime
-	// Next holds the plan's next slots, including taken ones. It has at most NextSlots elements.
+	// Next holds the plan's upcoming slots, including taken ones. It has at most NextSlots
+	// elements.
 	Next []time.Time
 }
