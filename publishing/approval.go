@@ -225,7 +225,7 @@ func (a Approval) MaySchedule(p tenancy.Principal, now time.Time) error {
 type ApprovalEffect struct {
 	// Void means that the post's approval ended because the content changed.
 	Void bool
-	// Draft means that the post became a draft instead of being queued because the new content is
+	// Draft means that the post became a draft instead of being queued, because the new content is
 	// not approved.
 	Draft bool
 	// OverriddenBy is the email address of the administrator responsible for overriding the

@@ -56,8 +56,8 @@ type PauseResult struct {
 	// InFlight is the number of posts whose call to the platform had already begun. These calls are
 	// not stopped.
 	InFlight int
-	// Missed is the number of posts that were marked as missed when publishing resumed because they
-	// had been held back for too long.
+	// Missed is the number of posts that had been held back for too long and were marked as missed
+	// when publishing resumed.
 	Missed int
 	// Posts holds the first MaxHeldShown scheduled posts by due time, without their parts.
 	Posts []Post

@@ -10,9 +10,9 @@ import (
 // forgetSize is the maximum number of organizations that ForgetReviewer fetches at once.
 const forgetSize = 200
 
-// ForgetReviewer removes the email address of a person who is being purged from all organizations'
-// approval requests. It returns Unavailable if the database cannot be reached. After a crash or an
-// error, the next call continues where this one stopped.
+// ForgetReviewer removes an email address from all organizations' approval requests. It is called
+// when the person with this address is purged. It returns Unavailable if the database cannot be
+// reached. After a crash or an error, the next call continues where this one stopped.
 func (s *Approvals) ForgetReviewer(ctx context.Context, email string) error {
 	const op = "publishing.ForgetReviewer"
 	for {

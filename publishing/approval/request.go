@@ -111,7 +111,7 @@ func (s *Approvals) Request(
 	return made, db.PostFault(op, err)
 }
 
-// notMember returns the fault for an agent that must ask and named a reviewer outside the
+// notMember returns the fault for an agent that must ask but has named a reviewer outside the
 // organization. Without this rule, the agent could email the link to an address that it can read.
 func notMember(op string) error {
 	var faults fault.List

@@ -53,7 +53,7 @@ func (s *Posts) writeOnce(
 }
 
 const (
-	keyWait = 5 * time.Second        // how long a request waits for another request with the key
+	keyWait = 5 * time.Second        // how long a request waits for another with the same key
 	keyPoll = 100 * time.Millisecond // how often it checks whether the other request has ended
 )
 

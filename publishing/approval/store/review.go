@@ -19,9 +19,9 @@ join organization o on o.id = m.org_id
 join approval a on a.org_id = m.org_id and a.id = $1
 where m.person_id = $2 and not m.disabled and u.deleted_at is null and o.deleted_at is null and o.suspended_at is null`
 
-// Shared returns the request whose link the member sharer passed on, and the request's
-// organization. It returns the request even if the post was deleted. It returns pgx.ErrNoRows if
-// there is no such request, the organization has no access, or sharer is no longer a member.
+// Shared returns the request whose link a member passed on, and the request's organization. sharer
+// is that member. Shared returns the request even if the post was deleted. It returns pgx.ErrNoRows
+// if there is no such request, the organization has no access, or sharer is no longer a member.
 func Shared(
 	ctx context.Context, d *db.DB, approval publishing.ApprovalID, sharer tenancy.PersonID,
 ) (a StoredApproval, org tenancy.OrgID, err error) {
