@@ -6,7 +6,7 @@ import (
 )
 
 // MustAsk reports whether the principal is an agent that may create, change and delete only drafts.
-// A draft leaves that state only when a person approves or schedules it.
+// Only a person can approve or schedule its drafts.
 func MustAsk(p tenancy.Principal) bool {
 	return p.Via == tenancy.ViaAgent && p.Agent.Limits != nil && p.Agent.Limits.MustAsk
 }
@@ -27,15 +27,15 @@ func MayChange(op string, p tenancy.Principal, states ...State) error {
 		return nil
 	}
 	for _, s := range states {
-		if s != StateDraft && s != StateWaiting { // a follower waits, and its thread is a draft or not
+		if s != StateDraft && s != StateWaiting { // a follower of a draft is waiting, too
 			return onlyDrafts(op)
 		}
 	}
 	return nil
 }
 
-// MayContinue returns Forbidden if the principal may not do something after which a repeated post
-// could be scheduled without a person.
+// MayContinue returns Forbidden if the principal may not let a repeated post be scheduled without a
+// person's involvement.
 func MayContinue(op string, p tenancy.Principal) error {
 	if !MustAsk(p) {
 		return nil
@@ -74,11 +74,11 @@ func onlyDrafts(op string) error {
 		"create another one as a draft and "+askForApproval)
 }
 
-// askForApproval names the way to get a draft scheduled, both in the API and by a tool.
+// askForApproval tells an agent how to request approval for a draft.
 const askForApproval = "request approval with POST /posts/{id}/request-approval (tool service_request_approval)."
 
-// NoAgent returns Forbidden if the principal is an agent. what completes the sentence "An agent may
-// not ...". Example: connect or disconnect channels
+// NoAgent returns Forbidden if the principal is an agent. The argument what completes the sentence
+// "An agent may not ...". Example: connect or disconnect channels
 func NoAgent(op string, p tenancy.Principal, what string) error {
 	if p.Via != tenancy.ViaAgent {
 		return nil

@@ -12,8 +12,8 @@ import (
 const (
 	// MaxAnalyticsDays is the longest window that can be requested.
 	MaxAnalyticsDays = 366
-	// AnalyticsHistory is the number of days before today to read from a platform if nothing is
-	// stored yet. It covers a three-month window and the three months before it.
+	// AnalyticsHistory is the number of past days to read from a platform if nothing is stored yet.
+	// It covers a three-month window and the three months before it.
 	AnalyticsHistory = 180
 )
 
@@ -30,8 +30,8 @@ type GetAnalytics struct {
 	Channel string
 	// Days is the length of the window, from 1 to MaxAnalyticsDays. Today is its last day.
 	Days int
-	// Refresh rereads values that are more than a minute old. If Refresh is not set, values are
-	// reread only once they are more than an hour old.
+	// Refresh requests a new read of values that are more than a minute old. Otherwise, values are
+	// read again only if they are more than an hour old.
 	Refresh bool
 }
 
@@ -61,7 +61,7 @@ type Analytics struct {
 // PostAnalytics holds the statistics of a post.
 type PostAnalytics struct {
 	Analytics
-	// Missing is true if the platform published the post without returning an id; see
+	// Missing is true if the platform published the post without returning an id. See
 	// ReleaseMissing.
 	Missing bool
 }
@@ -72,7 +72,7 @@ type Metric struct {
 	Label string
 	// Points holds the days of the window that have a known value, earliest first.
 	Points []MetricPoint
-	// Change is in percent; see Metrics for how it is calculated.
+	// Change is in percent. See Metrics for how it is calculated.
 	Change float64
 }
 
@@ -96,8 +96,8 @@ type DaySamples struct {
 }
 
 // Metrics returns the statistics for the days from first to last, inclusive. Both arguments must be
-// midnight in UTC. figures must hold all known values for these days and for an equally long period
-// before them.
+// midnight in UTC. The figures must include all known values for these days and for the preceding
+// period of equal length.
 //
 // For a count, the change compares the window's known whole days with the same days of the previous
 // window. It is 0 if a value for any of those earlier days is unknown. For a level, the change
@@ -143,7 +143,7 @@ func collectValues(all map[string]values, at time.Time, known map[string]float64
 	}
 }
 
-// points returns the known values of the days from first to last.
+// points returns the known values for the days from first to last.
 func (v values) points(first, last time.Time) []MetricPoint {
 	var out []MetricPoint
 	for at := first; !at.After(last); at = at.Add(day) {
@@ -155,8 +155,8 @@ func (v values) points(first, last time.Time) []MetricPoint {
 }
 
 // changeOfCount compares two sums and returns the change in percent. One sum covers the whole days
-// in points; the other covers the same days, shifted back by the duration earlier. It returns 0 if
-// the value of any shifted day is unknown.
+// in points. The other covers the same days shifted back by earlier. changeOfCount returns 0 if the
+// value for any shifted day is unknown.
 func (v values) changeOfCount(points []MetricPoint, earlier time.Duration, whole map[time.Time]bool) float64 {
 	var before, now float64
 	for _, p := range points {
@@ -184,8 +184,8 @@ func percent(from, to float64) float64 {
 	return math.Round(min(max(change, -maxChange), maxChange)*100) / 100
 }
 
-// Latest returns the values of the given day. If none are known, it returns the values of the most
-// recent earlier day with known values. It returns false if there is no such day.
+// Latest returns the values for the given day or, if none are known, for the most recent earlier
+// day with known values. It returns false if there is no such day.
 func Latest(figures []DaySamples, at time.Time) (DaySamples, bool) {
 	var out DaySamples
 	for _, f := range figures {

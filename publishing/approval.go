@@ -77,8 +77,8 @@ type Approval struct {
 	// or zero if the request was made without impersonation.
 	Impersonator tenancy.PersonID
 	// Agent is the agent that made the request on behalf of Person, or zero if no agent did. Grant
-	// is the permission that it had, which may have been revoked since. AgentName is its name at
-	// that time.
+	// is the agent's grant, which may have been revoked since. AgentName is the agent's name at the
+	// time of the request.
 	Agent     tenancy.AgentID
 	Grant     tenancy.GrantID
 	AgentName string
@@ -93,8 +93,8 @@ type Approval struct {
 	// ResolvedAt is nil while the request is pending.
 	ResolvedAt *time.Time
 	// ReviewURL is a review link for the member who reads the approval. The member can pass it on
-	// to a guest, who can then answer the request. It is "" if the member may not see a link.
-	// Example: https://crier.example/review/{token}
+	// to a guest, who can then answer the request. ReviewURL is "" if the member may not see a
+	// link. Example: https://crier.example/review/{token}
 	ReviewURL string
 }
 
@@ -129,12 +129,12 @@ func (a Approval) Requester(org tenancy.OrgID) tenancy.Principal {
 	return tenancy.Principal{Org: org, Person: a.Person, Via: tenancy.ViaAgent, Agent: agent}
 }
 
-// Requested reports whether the principal made the request, or an agent on the principal's behalf.
-// It returns true for:
+// Requested reports whether the request was made by the principal, or by an agent on the
+// principal's behalf. It returns true for:
 //
 //   - the API key that made the request,
 //   - the person who made the request, directly or through one of their API keys, even while
-//     that person is impersonating somebody,
+//     that person is impersonating someone else,
 //   - a person whose email address belongs to the same mailbox as the requester's, and
 //   - the instance administrator who impersonated a member to make the request.
 func (a Approval) Requested(p tenancy.Principal) bool {
@@ -230,10 +230,10 @@ func (a Approval) MaySchedule(p tenancy.Principal, now time.Time) error {
 
 // ApprovalEffect describes how a change to a post affects the post's approval.
 type ApprovalEffect struct {
-	// Void means that the post was approved, but the approval ended because the content changed.
+	// Void means that the post's approval ended because the content changed.
 	Void bool
-	// Draft means that the post became a draft instead of being queued, because nobody has approved
-	// the new content.
+	// Draft means that the post became a draft instead of being queued, because the new content is
+	// not approved.
 	Draft bool
 	// OverriddenBy is the email address of the administrator responsible for overriding the
 	// approval, or "" if the approval was not overridden.
@@ -241,7 +241,7 @@ type ApprovalEffect struct {
 }
 
 // MayOverride returns nil if the principal may publish content that differs from the approved
-// content. Administrators may do so, and so may API keys, which have administrator rights.
+// content. Administrators may do so. So may API keys, because they have administrator rights.
 // MayOverride returns Forbidden for everyone else, including impersonating instance administrators.
 //
 // Rejecting keys would gain nothing, because the holder of a key can also withdraw an approval or
@@ -370,7 +370,7 @@ func (a DraftAnswer) Schedules() bool { return a.Status == ApprovalApproved && a
 // ListApprovals requests an organization's approval requests, newest first. Requests for deleted
 // posts are not listed.
 type ListApprovals struct {
-	// Status selects one of the statuses that clients see; empty selects all.
+	// Status is one of the statuses that clients see, or "" for all of them.
 	Status string
 	// Before is an approval id as sent by the client. Only older approvals are returned. If Before
 	// is "", the list starts with the newest approval.

@@ -24,7 +24,7 @@ type Channel struct {
 	Picture string
 	// AccountID is the account's id on its platform.
 	AccountID string
-	// Account is the data about the account that the connector stores.
+	// Account is the connector's stored data about the account.
 	Account       json.RawMessage
 	Grade         Grade
 	Customer      *Customer
@@ -70,7 +70,7 @@ const (
 func (g Grade) Valid() bool { return len(g) == 1 && g >= GradeIdempotent && g <= GradeOpaque }
 
 // Deduplicates reports whether a publication that was not found on the platform may be sent again
-// at once, using the same key.
+// immediately with the same key.
 func (g Grade) Deduplicates() bool { return g == GradeIdempotent || g == GradeTrackable }
 
 // Askable reports whether the platform can be queried for a publication's outcome.
@@ -80,7 +80,7 @@ func (g Grade) Askable() bool { return g != GradeOpaque }
 type TriggerTool struct {
 	Channel string
 	Name    string
-	// Data holds strings, numbers (float64) and booleans. Members not declared by the tool are
-	// ignored.
+	// Data holds strings, numbers (float64) and booleans, keyed by field. Fields not declared by
+	// the tool are ignored.
 	Data map[string]any
 }

@@ -72,22 +72,23 @@ type CreatePosts struct {
 	// tags. Unknown names are ignored.
 	Tags   []string
 	Method CreationMethod
-	// IdempotencyKey is empty for a request without one.
+	// IdempotencyKey is the key sent by the client, or "" if there is none.
 	IdempotencyKey string
-	// ReplayFor is how long a request with the same key gets the stored result, provided that none
-	// of its posts has been deleted. 0 means as long as the result is stored, even then.
-	ReplayFor time.Duration `json:",omitzero"` // like the other omitzero, keeps hashes of older requests
+	// ReplayFor is how long a repeated request with the same key returns the stored result. The
+	// result is not returned if any of its posts has been deleted. If ReplayFor is 0, the result is
+	// returned for as long as it is stored, even after posts have been deleted.
+	ReplayFor time.Duration `json:",omitzero"` // like the other omitzero, keeps the hashes of older requests
 	// RequestHash is the SHA-256 hash of the method, path and body. It distinguishes a repeated
 	// request from a different request with the same key.
 	RequestHash []byte
-	// NoDuplicates rejects a post if its channel already has a post with the same text that is less
-	// than DuplicateTime away.
+	// NoDuplicates rejects a post if its channel has another post with the same text, and the two
+	// posts are less than DuplicateTime apart.
 	NoDuplicates bool `json:",omitzero"`
 	// DryRun checks everything but stores nothing.
 	DryRun bool `json:",omitzero"`
 }
 
-// DuplicateTime is the time between two posts that NoDuplicates compares.
+// DuplicateTime is the minimum time between two posts with the same text if NoDuplicates is set.
 const DuplicateTime = 24 * time.Hour
 
 // CreateEntry requests a post on one channel.
@@ -278,7 +279,7 @@ func (c ChangeStatus) Validate() error {
 type ChangeSettings struct {
 	// Settings is a JSON object with the members to change. Members set to null are removed.
 	Settings json.RawMessage
-	// Override lets an administrator keep the post in the queue although its new settings differ
+	// Override lets an administrator keep the post in the queue even if its new settings differ
 	// from the approved settings; see MayOverride.
 	Override bool
 }
@@ -316,7 +317,7 @@ func settingsRule(settings json.RawMessage) string {
 type Checked struct {
 	// ID is the channel id as sent by the client.
 	ID string
-	// Connector and Name are those of the channel. They are empty if the channel does not exist.
+	// Connector and Name describe the channel. They are empty if the channel does not exist.
 	Connector string
 	Name      string
 	// Zone is the channel's time zone. It is empty if the channel does not exist.

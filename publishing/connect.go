@@ -43,14 +43,14 @@ type Candidate struct {
 	Picture string `json:"picture,omitempty"`
 }
 
-// ConnectRequest describes a connection attempt that has started but not finished. It shows who is
-// requesting access to an account, and for which organization.
+// ConnectRequest describes an unfinished connection attempt. It identifies who is requesting access
+// to an account, and for which organization.
 type ConnectRequest struct {
 	Org tenancy.OrgID
 	// Organization and Platform are names.
 	Organization, Platform string
-	// By identifies who started the attempt. It holds the name that this person or key had at that
-	// time.
+	// By identifies the person or key that started the attempt. It holds the name that the person
+	// or key had at that time.
 	By tenancy.Principal
 	// KeyName is the name of the API key in By. KeyCreator is the email address of the member who
 	// created that key. Both are empty if no API key was used.
@@ -58,12 +58,12 @@ type ConnectRequest struct {
 	// Candidates are the accounts to choose from. The list is empty until the platform's
 	// authorization code has been redeemed.
 	Candidates []Candidate
-	// ReturnURL is the return URL given to BeginConnect.
+	// ReturnURL is copied from BeginConnect.
 	ReturnURL string
 }
 
-// FinishConnect carries the data returned by the user or the platform. Refresh has no effect,
-// because the stored attempt already names the channel to reconnect.
+// FinishConnect carries the data sent by the user or the platform. Refresh has no effect, because
+// the stored attempt already identifies the channel to reconnect.
 type FinishConnect struct {
 	Connector string
 	State     string
@@ -78,8 +78,8 @@ type FinishConnect struct {
 	// Zone is the time zone of a new channel. The zero value means the organization's zone.
 	Zone    tenancy.ZoneRequest
 	Refresh string
-	// OwnState makes FinishConnect issue a new state for choosing the account. Whoever started the
-	// attempt does not know the new state.
+	// OwnState requests a new state for choosing the account. Whoever started the attempt does not
+	// know the new state.
 	OwnState bool
 }
 
@@ -101,8 +101,8 @@ type ChannelConnected struct {
 	DisownUntil time.Time
 }
 
-// Disowned is the result of disowning a channel. The person who granted access to the account does
-// this to revoke that access.
+// Disowned is the result of disowning a channel. The person who granted access to an account can
+// disown its channel to revoke that access.
 type Disowned struct {
 	Org tenancy.OrgID `db:"-"`
 	// Organization and Channel are names. Connector is the identifier of the platform.

@@ -71,7 +71,8 @@ const (
 	maxExponent = 30
 )
 
-// shortNumber reports whether a JSON number is short, both as written and without an exponent.
+// shortNumber reports whether a JSON number is short, both as written and with its exponent
+// expanded.
 func shortNumber(number string) bool {
 	if len(number) > maxDigits {
 		return false

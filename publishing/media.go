@@ -49,7 +49,8 @@ type Medium struct {
 	OriginalName string
 	// Alt is the alternative text used for attachments that have no alternative text of their own.
 	Alt string
-	// CreatedAt comes from the clock of the process that stored the upload.
+	// CreatedAt is when the upload was stored, according to the clock of the process that stored
+	// it.
 	CreatedAt time.Time
 }
 

@@ -74,7 +74,7 @@ type Notification struct {
 	// Posts is the number of posts that the notification covers.
 	Posts     int       `db:"posts"`
 	CreatedAt time.Time `db:"created_at"`
-	// LastAt is the time of the last event. Transactions that commit later have later times.
+	// LastAt is the time of the last event. A transaction that commits later has a later time.
 	LastAt time.Time `db:"last_at"`
 	// ClosedAt is when the incident ended, or nil while it is open.
 	ClosedAt *time.Time `db:"closed_at"`
@@ -86,8 +86,8 @@ type Notification struct {
 	MailedPosts *int `db:"mailed_posts"`
 	// MailedAt is when the emails were last queued, or nil if they never were.
 	MailedAt *time.Time `db:"mailed_at"`
-	// Reopened counts how often the incident recurred after emails about it had been queued.
-	// EarlierPosts is the value that MailedPosts had before the last such recurrence.
+	// Reopened is how often the incident recurred after emails about it had been queued.
+	// EarlierPosts is the value of MailedPosts before the last such recurrence.
 	Reopened     int `db:"reopened"`
 	EarlierPosts int `db:"earlier_posts"`
 }
@@ -106,9 +106,8 @@ type ListedNotification struct {
 	// Words is the beginning of the post's text, or "" if there is no post. It is loaded only for
 	// emails.
 	Words string `db:"-"`
-	// AskedBy is the person who requested the approval. It is zero for other kinds of
-	// notifications, and if the requester is unknown. Waits is true while the request is
-	// unanswered.
+	// AskedBy is the person who requested the approval. It is zero if the requester is unknown, and
+	// for other kinds of notifications. Waits is true while the request is unanswered.
 	AskedBy tenancy.PersonID `db:"asked_by"`
 	Waits   bool             `db:"waits"`
 	// Content is the notification's text: one human-readable sentence without markup.
@@ -130,7 +129,7 @@ const (
 	// MaxNotifications is the maximum number of notifications kept per organization. Older ones are
 	// deleted.
 	MaxNotifications = 10_000
-	// MaxNotificationPage is the number of the last page, counting from 0.
+	// MaxNotificationPage is the number of the last page. Page numbers start at 0.
 	MaxNotificationPage = MaxNotifications/NotificationsPerPage - 1
 )
 
@@ -194,13 +193,13 @@ func IncidentEventKinds() []IncidentEventKind {
 }
 
 const (
-	// IncidentMailDelay is how long to wait between the start of an incident and queuing its
-	// emails. The emails then also cover the events that follow immediately.
+	// IncidentMailDelay is the delay between the start of an incident and the queuing of its
+	// emails. The delay lets the emails cover the events that follow immediately.
 	IncidentMailDelay = 30 * time.Second
 	// IncidentSilence is how long an incident about failed or missed posts stays open after the
 	// last event.
 	IncidentSilence = 24 * time.Hour
-	// IncidentReopening is how long after its end a channel incident can be reopened by another
+	// IncidentReopening is how long after a channel incident ends it can be reopened by another
 	// event of the same kind. It is also the minimum time between emails about an incident and
 	// emails about its recurrence.
 	IncidentReopening = time.Hour

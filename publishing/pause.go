@@ -26,8 +26,8 @@ func (s PauseScope) Valid() bool {
 }
 
 // SetPause pauses or resumes publishing for a channel, a customer or the whole organization. A
-// channel publishes only while none of the three is paused and the operator has not stopped the
-// organization.
+// channel does not publish while it, its customer or its organization is paused, or while the
+// operator has stopped publishing for the organization.
 type SetPause struct {
 	Scope PauseScope
 	// ID is the id of the channel or customer, as sent by the client. It is ignored if Scope is
@@ -36,8 +36,8 @@ type SetPause struct {
 	Paused bool
 }
 
-// Validate returns an Invalid fault if the scope is unknown, or is PauseInstance, which members
-// cannot set.
+// Validate returns an Invalid fault if the scope is unknown or is PauseInstance. Members cannot set
+// PauseInstance.
 func (s SetPause) Validate() error {
 	if s.Scope.Valid() && s.Scope != PauseInstance {
 		return nil
@@ -56,8 +56,8 @@ type PauseResult struct {
 	// InFlight is the number of posts whose call to the platform had already begun. These calls are
 	// not stopped.
 	InFlight int
-	// Missed is the number of posts that were marked as missed when publishing resumed, because
-	// they had been held back for too long.
+	// Missed is the number of posts that had been held back for too long and were marked as missed
+	// when publishing resumed.
 	Missed int
 	// Posts holds the first MaxHeldShown scheduled posts by due time, without their parts.
 	Posts []Post
@@ -74,18 +74,18 @@ type QueueStats struct {
 	Overdue int
 	// Oldest is how long the oldest of the Due posts has been waiting.
 	Oldest time.Duration
-	// Waiting is the number of due posts that must wait for another post on the same channel, for a
-	// back-off to end, or for the gap between two posts.
+	// Waiting is the number of due posts that must wait for another post on the same channel, for
+	// the minimum gap between two posts, or for a back-off to end.
 	Waiting int
-	// Held is the number of due posts that are held back by a pause, or because their channel must
+	// Held is the number of due posts that are held back by a pause or because their channel must
 	// be reconnected.
 	Held int
-	// Publishing is the number of posts that are claimed by a process that is sending them.
+	// Publishing is the number of posts that processes have claimed and are sending.
 	Publishing int
 	// Unknown is the number of posts whose outcome is unknown and whose platform is still being
 	// queried.
 	Unknown int
-	// Next is when the next post is due. It is nil if there is no such post, or if Next was not
+	// Next is when the next post is due. It is nil if no post is scheduled, or if Next was not
 	// requested.
 	Next *time.Time
 }

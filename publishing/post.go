@@ -129,8 +129,8 @@ const (
 	EventReturned    EventKind = "returned" // to the queue, through no fault of the post
 	EventUnknown     EventKind = "unknown"  // the outcome of the call is unknown
 	EventReconciled  EventKind = "looked"   // the platform was queried but could not tell the outcome
-	// EventPublishedTwice means that the post is on the platform twice: an abandoned publication
-	// was found there in addition to a second one.
+	// EventPublishedTwice means that the post is on the platform twice. An abandoned publication
+	// was found there in addition to a later one.
 	EventPublishedTwice EventKind = "published_twice"
 	EventSetAside       EventKind = "set_aside" // claims failed; its channel is skipped for a while
 	EventDelayed        EventKind = "delayed"   // writing the next occurrence failed; it is retried
@@ -164,15 +164,16 @@ type Event struct {
 	At   time.Time
 	Kind EventKind
 	Node *string
-	// By describes who acted; see tenancy.ParseActor. It is nil if the service itself did.
+	// By describes who acted; see tenancy.ParseActor. It is nil if the service itself acted.
 	By     *string
 	Reason *string
-	// KeyName and PersonName are the current names of the key and the person in By, or empty.
+	// KeyName and PersonName are the current names of the key and the person in By. They are empty
+	// if unknown.
 	KeyName    string `db:"key_name"`
 	PersonName string `db:"person_name"`
 }
 
-// Actor returns who caused the event, or nil if the service itself did.
+// Actor returns who caused the event, or nil if the service itself caused it.
 func (e Event) Actor() *tenancy.Actor {
 	if e.By == nil {
 		return nil
@@ -192,8 +193,7 @@ func (e Event) Actor() *tenancy.Actor {
 // CreationMethod identifies the kind of client that created a post.
 type CreationMethod string
 
-// Creation methods. At present, only MethodAPI and MethodCLI are used. The column has no CHECK
-// constraint.
+// Creation methods. Only MethodAPI and MethodCLI are in use. The column has no CHECK constraint.
 const (
 	MethodAPI      CreationMethod = "API"
 	MethodCLI      CreationMethod = "CLI"
@@ -203,8 +203,8 @@ const (
 	MethodUnknown  CreationMethod = "UNKNOWN"
 )
 
-// MethodFromClient returns the creation method for a name sent by a public client. The result is
-// MethodCLI for "CLI", and MethodAPI for any other name.
+// MethodFromClient returns the creation method for a name sent by a public client. It returns
+// MethodCLI for "CLI" and MethodAPI for any other name.
 func MethodFromClient(s string) CreationMethod {
 	if s == string(MethodCLI) {
 		return MethodCLI
@@ -212,14 +212,14 @@ func MethodFromClient(s string) CreationMethod {
 	return MethodAPI
 }
 
-// Customer is a group of channels, such as those of an agency's client.
+// Customer is a group of channels, such as the channels of an agency's client.
 type Customer struct {
 	ID   CustomerID
 	Name string
 }
 
-// ReleaseMissing is the release id of a post that was published, but for which the platform
-// returned no id. The value is part of the public API.
+// ReleaseMissing is the release id of a post that was published without the platform returning an
+// id. The value is part of the public API.
 const ReleaseMissing = "missing"
 
 // RemoteItem is an item that has been published on a platform.

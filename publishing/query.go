@@ -17,7 +17,7 @@ type ListPosts struct {
 
 // Page requests one page of all posts, regardless of date.
 type Page struct {
-	// Number is the number of the page; the first is 0.
+	// Number is the page number, starting at 0.
 	Number int
 	// Limit is the number of posts on each page, from 1 to MaxPageLimit.
 	Limit int
@@ -30,11 +30,11 @@ const (
 	MaxRange         = 366 * 24 * time.Hour
 	// MaxListed is the maximum number of posts in a response for a date range.
 	MaxListed = 10_000
-	// CountAhead limits how many of the posts after a page are counted.
+	// CountAhead is the maximum number of posts that are counted beyond a page.
 	CountAhead = 10_000
-	// MaxListedBytes limits the size of the posts in one response. The size is that of the stored
-	// texts, plus ListedPart for each part, image and follower. The stored settings have a separate
-	// limit of the same size.
+	// MaxListedBytes limits the size of the posts in one response. The size is the total length of
+	// the stored texts, plus ListedPart for each part, image and follower. The stored settings have
+	// a separate limit of the same size.
 	MaxListedBytes = 8 << 20
 	// ListedPart is in bytes.
 	ListedPart = 128
@@ -46,7 +46,7 @@ type Thread struct {
 	Root      Post
 	Followers []Post
 	Channel   Channel
-	// Tags holds the root's tags in the root's order, without deleted ones.
+	// Tags holds the root's tags in order, without deleted tags.
 	Tags []Tag
 	// Media holds the media of all parts.
 	Media map[MediaID]Medium
@@ -76,7 +76,7 @@ func (t Thread) Effective() Post {
 // false.
 type ThreadPage struct {
 	Threads []Thread
-	// Total is the number of posts on all pages. At most CountAhead posts after this page are
+	// Total is the number of posts on all pages. At most CountAhead posts beyond this page are
 	// counted. Total is 0 for a date range.
 	Total   int
 	HasMore bool

@@ -19,7 +19,7 @@ type GetReport struct {
 	Customer string
 }
 
-// Report counts threads by state, as determined by Thread.Effective. Each thread counts on its
+// Report counts threads by state, as determined by Thread.Effective. Each thread is counted on its
 // publish date.
 type Report struct {
 	// From is the start of the first day of the window, in the organization's time zone. To is the
@@ -27,8 +27,8 @@ type Report struct {
 	From, To time.Time
 	// Customer is nil if the report covers the whole organization.
 	Customer *Customer
-	// Posts counts the threads in the window, and also the drafts and scheduled posts on all later
-	// days.
+	// Posts counts the threads in the window. It also includes the drafts and scheduled posts on
+	// all later days.
 	Posts    PostCounts
 	Channels ChannelCounts
 	// Platforms are sorted by identifier.

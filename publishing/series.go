@@ -77,8 +77,8 @@ type Progress struct {
 // stays current. After that, it is succeeded by the next occurrence that is either stored and open,
 // or not stored yet and due after now. Past occurrences that are not stored are skipped.
 //
-// stored holds the stored occurrences from the current one on, sorted by number. Advance is a pure
-// function, so repeating a call after a crash returns the same result.
+// stored holds the stored occurrences, sorted by number and starting with the current one. Advance
+// is a pure function, so repeating a call after a crash returns the same result.
 func (s Series) Advance(stored []StoredOccurrence, now time.Time) Progress {
 	p := Progress{Number: s.Number, Failures: s.Failures}
 	state := OccurrencePassedBy // a current occurrence without a row was skipped
@@ -124,8 +124,8 @@ func (s Series) Advance(stored []StoredOccurrence, now time.Time) Progress {
 	}
 }
 
-// SeriesRef identifies a series. It includes the organization, because EndedSeries searches all
-// organizations, whereas Advance works within a single one.
+// SeriesRef identifies a series and its organization. The organization is needed because
+// EndedSeries searches all organizations, whereas Advance works within a single one.
 type SeriesRef struct {
 	Org    tenancy.OrgID `db:"org_id"`
 	Series SeriesID      `db:"id"`

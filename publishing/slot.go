@@ -100,8 +100,8 @@ func DefaultQueueTimes(zoneChosen bool) []QueueTime {
 // first.
 func (p QueuePlan) Between(after, until time.Time) (slots []time.Time) {
 	const day = 24 * time.Hour
-	// If a wall-clock time is read as UTC, it differs from the actual instant by less than two
-	// days: by the zone's offset plus at most one skipped day.
+	// A wall-clock time read as UTC differs from the actual instant by less than two days: by the
+	// zone's offset plus at most one skipped day.
 	last := until.Add(2 * day)
 	for date := after.UTC().Add(-2 * day).Truncate(day); !date.After(last); date = date.Add(day) {
 		for _, t := range p.Times {
@@ -123,8 +123,8 @@ func sortedOnce(slots []time.Time) []time.Time {
 	return slices.CompactFunc(slots, time.Time.Equal)
 }
 
-// Next returns the first n slots later than after. It returns fewer if there are fewer within
-// SlotsAhead.
+// Next returns the first n slots later than after. It returns fewer if the period SlotsAhead
+// contains fewer than n slots.
 func (p QueuePlan) Next(after time.Time, n int) (slots []time.Time) {
 	for span := 8 * 24 * time.Hour; span < 2*SlotsAhead && len(slots) < n; span *= 2 {
 		slots = p.Between(after, after.Add(min(span, SlotsAhead)))
@@ -181,7 +181,7 @@ func FreeSlot(
 }
 
 // mergedByZone merges the plans into one plan per time zone, which lists each time of day only
-// once. This saves work, because most channels of an organization have the same times.
+// once. This saves work, because most of an organization's channels have the same times.
 func mergedByZone(plans []QueuePlan) (merged []QueuePlan) {
 	days := map[string]map[int]Weekdays{}
 	zones := map[string]*time.Location{}
@@ -209,7 +209,7 @@ type SetQueuePlan struct {
 	Times []QueueTime
 	// Zone is the channel's new time zone. The zero value keeps the current zone.
 	Zone tenancy.ZoneRequest
-	// UTC means that each Minute counts from 00:00 UTC, and may fall on the day before or after the
+	// UTC means that each Minute counts from 00:00 UTC and may fall on the day before or after the
 	// given day. The times are converted to wall-clock times using the current UTC offset of the
 	// channel's zone.
 	UTC bool
@@ -271,6 +271,7 @@ type ChannelPlan struct {
 	// Timezone is the channel's time zone, in the format that tenancy.LoadZone accepts.
 	Timezone string
 	Times    []QueueTime
-	// Next holds the plan's next slots, including taken ones. It has at most NextSlots elements.
+	// Next holds the plan's upcoming slots, including taken ones. It has at most NextSlots
+	// elements.
 	Next []time.Time
 }

@@ -10,9 +10,9 @@ import (
 // PartialPublishMessage returns the error message for a thread that failed midway. The message
 // lists the parts that were published, so that nobody publishes them again by hand.
 //
-// failed is the position of the part that was not published, and reason explains why it was not.
-// Positions count from 0, but the message counts from 1. If no part was published, the message is
-// just reason.
+// failed is the position of the part that was not published, and reason explains why. Positions
+// count from 0, but the message counts from 1. If no part was published, the message is just
+// reason.
 func PartialPublishMessage(published []int, failed int, reason string) string {
 	if len(published) == 0 {
 		return reason

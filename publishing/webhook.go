@@ -27,8 +27,8 @@ type (
 	DeliveryID = id.ID[DeliveryTag]
 )
 
-// WebhookEvent is a kind of event that is sent to endpoints. A CHECK constraint on the table
-// webhook_event lists the same values, except WebhookTest.
+// WebhookEvent is a kind of event that is sent to endpoints. A CHECK constraint on the
+// webhook_event table lists the same values, except WebhookTest.
 type WebhookEvent string
 
 // Webhook events. Each change to a thread's state that clients can see is one event.
@@ -133,8 +133,8 @@ const MaxWebhookAttempts = len(webhookWaits) + 1
 
 // WebhookWait returns how long to wait after the given number of failed attempts. It returns false
 // if there are no more attempts. chance is a number from 0 to 1 that varies the wait by up to 20%
-// in either direction. asked is the endpoint's Retry-After. The wait is at least that long, or at
-// least one day if Retry-After is longer than a day.
+// in either direction. asked is the endpoint's Retry-After. The wait is never shorter than asked or
+// one day, whichever is less.
 func WebhookWait(failed int, chance float64, asked time.Duration) (time.Duration, bool) {
 	if failed < 1 || failed > len(webhookWaits) {
 		return 0, false
@@ -239,8 +239,8 @@ type SetWebhook struct {
 }
 
 // Validate returns an Invalid fault that lists every problem detectable without the database.
-// isOpen reports whether the operator has allowed a URL's address, so that the URL may use plain
-// http.
+// isOpen reports whether the operator has allowed a URL's host and port. Only then may the URL use
+// plain http.
 func (c SetWebhook) Validate(isNew bool, isOpen func(*url.URL) bool) error {
 	var faults fault.List
 	if c.Name == nil && isNew {

@@ -41,7 +41,7 @@ type Deps struct {
 type Refresher struct {
 	deps Deps
 	db   *db.DB
-	// uses limits the concurrent calls to Use per organization.
+	// uses limits each organization's concurrent calls to Use.
 	uses *limit.PerKey[tenancy.OrgID]
 }
 
@@ -94,7 +94,8 @@ func (k *Refresher) Refresh(ctx context.Context, c *Channel) (destination string
 	if !ok {
 		return "", reauth("The platform no longer accepts this channel's credentials; reconnect the channel.")
 	}
-	// The credential must be stored even if the channel has been hidden from the caller meanwhile.
+	// The credential must be stored even if the channel has been hidden from the caller in the
+	// meantime.
 	ctx, cancel := context.WithTimeout(pg.Whole(context.WithoutCancel(ctx)), k.deps.Timeout)
 	defer cancel()
 	state, err := k.begin(ctx, c)
@@ -116,8 +117,8 @@ func (k *Refresher) Refresh(ctx context.Context, c *Channel) (destination string
 	return fresh.Destination, k.keep(ctx, c, fresh)
 }
 
-// begin waits until no other refresh of the channel is running. If the credential has been replaced
-// in the meantime, or the channel must be reconnected, Begun is false in the returned state.
+// begin waits until no other refresh of the channel is running. Begun is false in the returned
+// state if the credential has been replaced in the meantime or the channel must be reconnected.
 func (k *Refresher) begin(ctx context.Context, c *Channel) (accessstore.RefreshState, error) {
 	for {
 		state, err := accessstore.BeginRefresh(ctx, k.db, c.Org, c.ID, c.Sealed, k.deps.Timeout+storeGrace)
@@ -136,8 +137,8 @@ func (k *Refresher) begin(ctx context.Context, c *Channel) (accessstore.RefreshS
 	}
 }
 
-// adopt switches to the credential that another process has stored. If no other process has stored
-// one, adopt returns an error saying that the channel must be reconnected.
+// adopt switches to the credential that another process has stored. If there is none, adopt returns
+// an error saying that the channel must be reconnected.
 func (k *Refresher) adopt(c *Channel, state accessstore.RefreshState) error {
 	if string(state.Credential) == string(c.Sealed) {
 		return reauth(state.Reason)
@@ -154,7 +155,7 @@ func (k *Refresher) adopt(c *Channel, state accessstore.RefreshState) error {
 }
 
 // failed ends a refresh that returned no credential. Unless the platform rejected the refresh,
-// failed records that the platform may have replaced the credential anyway.
+// failed records that the platform may have replaced the credential.
 func (k *Refresher) failed(ctx context.Context, c *Channel, state accessstore.RefreshState, err error) error {
 	kind := connector.KindOf(err, false)
 	k.end(ctx, c, state, kind == connector.KindTransient || kind == connector.KindUnknown)
@@ -206,8 +207,9 @@ func (k *Refresher) keep(ctx context.Context, c *Channel, fresh connector.Refres
 	}
 }
 
-// replaced handles a swap that did nothing because the stored credential was not the expected one.
-// The stored credential may be the new one, written by an earlier attempt whose response was lost.
+// replaced handles a swap that changed nothing because the stored credential was not the expected
+// one. The stored credential may already be the new one, if an earlier attempt stored it but its
+// response was lost.
 func (k *Refresher) replaced(ctx context.Context, c *Channel, sealed []byte) error {
 	now, err := accessstore.ChannelAccess(ctx, k.db, c.Org, c.ID)
 	if err != nil {
@@ -219,9 +221,9 @@ func (k *Refresher) replaced(ctx context.Context, c *Channel, sealed []byte) err
 	return k.adopt(c, accessstore.RefreshState{Credential: now.Credential})
 }
 
-// RefreshAt returns when to refresh a credential that expires at the given time, or nil if the
-// credential is not refreshed ahead of time. A short-lived credential is refreshed halfway through
-// its lifetime, to avoid refreshing it constantly.
+// RefreshAt returns the time at which to refresh a credential that expires at the given time, or
+// nil if the credential is not refreshed ahead of time. A short-lived credential is refreshed
+// halfway through its lifetime. Otherwise, it would be refreshed constantly.
 func RefreshAt(lead time.Duration, now, expires time.Time) *time.Time {
 	if lead <= 0 || expires.IsZero() {
 		return nil
@@ -279,11 +281,12 @@ func (k *Refresher) Open(a db.Access) (*Channel, error) {
 }
 
 // Use calls a platform for a channel. It calls fn and, if the platform rejects the credential,
-// calls fn once more with a new credential, so fn must be repeatable. If the channel must be
-// reconnected, Use flags the channel. If the channel is already flagged, fn is not called at all.
+// calls fn once more with a new credential. It must therefore be safe to call fn twice. If the
+// channel must be reconnected, Use flags the channel. If the channel is already flagged, Use does
+// not call fn.
 //
-// Use returns the error from the last call, or RateLimited if two other calls for the organization
-// are still in progress after a second.
+// Use returns the error from the last call. If two other calls for the organization are still in
+// progress after a one-second wait, it returns RateLimited.
 func (k *Refresher) Use(ctx context.Context, a db.Access, fn func(context.Context, *Channel) error) error {
 	leave, err := k.enter(ctx, a.Channel.Org)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // App returns the OAuth application to use for an organization's new channels. This is the
-// organization's own application or, if it has none, the instance's. App returns any database
-// error. It also returns an error if the application's secret cannot be decrypted.
+// organization's own application or, if it has none, the instance's application. App returns an
+// error if the database fails or the application's secret cannot be decrypted.
 func (k *Refresher) App(
 	ctx context.Context, org tenancy.OrgID, family string,
 ) (connector.App, publishing.AppSource, error) {
@@ -25,9 +25,9 @@ func (k *Refresher) App(
 	return connector.App{}, publishing.AppNone, nil
 }
 
-// AppWith returns the application with the given client id. The application belongs to the
-// organization or to the instance. If it no longer exists, AppWith returns the zero App. A channel
-// keeps using the application that it was connected through.
+// AppWith returns the application with the given client id, which belongs to the organization or
+// the instance. If there is no such application, AppWith returns the zero App. Call AppWith for
+// existing channels, which keep using the application they were connected through.
 func (k *Refresher) AppWith(ctx context.Context, org tenancy.OrgID, family, clientID string) (connector.App, error) {
 	own, err := k.ownApp(ctx, org, family)
 	if err != nil || own.ClientID == clientID {

@@ -28,9 +28,9 @@ const (
 // that received a new credential. Several processes may sweep at the same time. After a crash, the
 // next sweep continues where this one stopped.
 //
-// An unresponsive platform delays only its own channels. A channel that a platform rejects, for
-// example because it does not accept the organization's application, does not delay the platform's
-// other channels. A channel whose refresh fails is retried after ten minutes.
+// An unresponsive platform delays only its own channels. If a platform rejects one channel, for
+// example because of the organization's application, the platform's other channels are not delayed.
+// A channel whose refresh fails is retried after ten minutes.
 func (k *Refresher) Sweep(ctx context.Context) (int, error) {
 	due, err := accessstore.RefreshDue(ctx, k.db, sweepEach, sweepRest)
 	if err != nil {

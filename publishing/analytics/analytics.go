@@ -55,12 +55,12 @@ func New(cfg Config, deps Deps) *Analytics {
 	return &Analytics{cfg: cfg, deps: deps, db: deps.DB, wait: insightWait, requests: newRequestQueue()}
 }
 
-// Channel returns a channel's statistics for the last q.Days days in UTC. If the stored figures are
-// less than an hour old, Channel returns them. Otherwise, it queries the platform. If the query
-// fails, it returns the stored figures.
+// Channel returns a channel's statistics for the last q.Days days in UTC. It returns stored figures
+// if they are less than an hour old. Otherwise, it queries the platform. If the query fails, it
+// returns the stored figures.
 //
-// If all stored figures are older than the window, the window is moved to end with the last day
-// that has figures. It is not moved if the platform responded that it has no figures.
+// If all stored figures are older than the window, the window is moved to end on the last day with
+// figures. It is not moved if the platform's last response contained no figures.
 //
 // If the platform does not offer statistics, the result is empty. Channel returns NotFound if there
 // is no such channel, and Invalid if the number of days is out of range.
@@ -143,9 +143,10 @@ func (s *Analytics) known(
 	return s.statistics(ctx, org, of, stored, w)
 }
 
-// Figures returns a channel's known figures for a UTC day. If none are known for that day, it
-// returns the figures for the last known day before it, or zero if there is none. Figures returns
-// the same errors as Channel. It also returns Invalid if q.Day is zero or in the future.
+// Figures returns a channel's known figures for a UTC day. If none are known, it returns the
+// figures for the most recent earlier day with known figures, or zero if there is no such day.
+// Figures returns the same errors as Channel. It also returns Invalid if q.Day is zero or in the
+// future.
 func (s *Analytics) Figures(
 	ctx context.Context, p tenancy.Principal, q publishing.GetSamples,
 ) (publishing.DaySamples, error) {
@@ -168,7 +169,8 @@ func (s *Analytics) Figures(
 	return out, nil
 }
 
-// checkDay returns "" if figures for the day can be requested, and otherwise an explanation.
+// checkDay returns "" if figures for the day can be requested. Otherwise, it returns an
+// explanation.
 func checkDay(at, today time.Time) string {
 	switch {
 	case at.IsZero():
@@ -191,15 +193,15 @@ func checkWindow(op string, days int) error {
 // window, which has the same length.
 type insightWindow struct{ earlier, first, last time.Time }
 
-// window returns the window of the given number of days ending today.
+// window returns a window of the given number of days that ends today.
 func (s *Analytics) window(days int) insightWindow {
 	last := publishing.DayOf(s.deps.Clock.Now())
 	return insightWindow{earlier: last.AddDate(0, 0, 1-2*days), first: last.AddDate(0, 0, 1-days), last: last}
 }
 
-// statistics returns the metrics for a window. If no figures in the window are known, because the
-// platform does not respond or reports figures late, the window is moved to end with the last known
-// day. It is not moved if the platform's last response had no figures.
+// statistics returns the metrics for a window. A platform may not respond, or may report figures
+// late. If the window has no known figures as a result, it is moved to end on the last day with
+// known figures. It is not moved if the platform's last response contained no figures.
 func (s *Analytics) statistics(
 	ctx context.Context, org tenancy.OrgID, of analyticsstore.InsightOf, stored analyticsstore.Insight, w insightWindow,
 ) (publishing.Analytics, error) {
@@ -218,7 +220,7 @@ func (s *Analytics) statistics(
 	return out, nil
 }
 
-// endingOn returns a window of equal length that ends on the given day.
+// endingOn returns a window of the same length that ends on the given day.
 func (w insightWindow) endingOn(day time.Time) insightWindow {
 	moved := w.last.Sub(day)
 	return insightWindow{earlier: w.earlier.Add(-moved), first: w.first.Add(-moved), last: day}

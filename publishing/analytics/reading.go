@@ -19,13 +19,14 @@ import (
 )
 
 const (
-	// insightAge is the age up to which stored figures are returned without querying the platform.
+	// insightAge is the maximum age of stored figures that are returned without querying the
+	// platform.
 	insightAge = time.Hour
 	// insightPause is how long to wait after a failure before the platform is queried again. If the
 	// caller requests a refresh, figures older than insightPause are read again.
 	insightPause = time.Minute
-	// insightOverlap is how many days before the last known day are read again. Platforms report or
-	// complete some of a day's figures several days late.
+	// insightOverlap is how many days before the last known day are read again. Platforms can
+	// report or complete a day's figures several days late.
 	insightOverlap = 7
 	// insightWait is how long a request waits for the platform if it can fall back on stored
 	// figures. insightTurn is how long a read waits for its turn. insightTime is how long the
@@ -33,7 +34,7 @@ const (
 	insightWait = 5 * time.Second
 	insightTurn = 8 * time.Second
 	insightTime = 20 * time.Second
-	// insightAgain is the longest wait that a platform can impose.
+	// insightAgain limits how long a platform can make the service wait before the next query.
 	insightAgain = 24 * time.Hour
 	maxProblem   = 1000 // bytes, see analyticsstore.InsightFailure
 	// storeTime is the time limit for storing a failure. A failure is stored even if the request
@@ -292,7 +293,7 @@ func publicOf(err error) string {
 }
 
 // upstreamFault returns the fault for figures that cannot be read. The fault is never
-// Unauthenticated, because the caller's own access is fine.
+// Unauthenticated, because the caller of the API is authenticated.
 func upstreamFault(op string, err error) error {
 	if fault.Is(err, fault.RateLimited) {
 		return err

@@ -15,12 +15,12 @@ const (
 	// organizations' requests together. requestBurst is how many of these reads it can start at
 	// once. A read takes one call, or three if the credential is refreshed.
 	//
-	// Three processes at requestRate plus one at SnapshotRate make as many calls as a Bluesky
-	// server accepts from one client.
+	// Together, three processes at requestRate and one at SnapshotRate make as many calls as a
+	// Bluesky server accepts from one client.
 	requestRate  = 2
 	requestBurst = 20
 	// requestsAtServer limits an organization's concurrent reads from one server. requestsOfOrg
-	// limits its reads across all servers, including reads that are still waiting.
+	// limits an organization's reads across all servers, including reads that are still waiting.
 	requestsAtServer = 4
 	requestsOfOrg    = 200
 )

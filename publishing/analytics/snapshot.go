@@ -48,16 +48,17 @@ const (
 )
 
 // SnapshotRate is how many reads per second TakeSnapshots starts for each server. See also
-// requestRate. The lowest documented per-client limit is that of Bluesky servers: 3,000 calls in
-// five minutes.
+// requestRate. Bluesky servers have the lowest documented limit per client: 3,000 calls in five
+// minutes.
 const SnapshotRate = 4
 
 // TakeSnapshots reads and stores the statistics of all channels whose daily snapshot is due, and of
 // their latest posts. Each channel is due at its own time of day. TakeSnapshots returns the number
 // of channels read, even if it also returns an error. It returns only database errors.
 //
-// A failing server or a slow organization delays only its own channels, by an hour. The more often
-// a channel fails, the longer it waits, and channels with fewer failures go first.
+// Channels on a failing server or in a slow organization are postponed by an hour. Other channels
+// are not delayed. A channel that fails more often waits longer, and channels with fewer failures
+// go first.
 //
 // If ctx ends or the process crashes, channels that were taken but not read are due again an hour
 // later. Only one process should call TakeSnapshots at a time, because the rate limit applies per
@@ -107,7 +108,7 @@ type snapshotSweep struct {
 
 	mu   sync.Mutex // protects the fields below
 	done int
-	over bool // no more channels are begun
+	over bool // no more channels are read
 }
 
 func (s *snapshotSweep) isOver() bool {
@@ -258,12 +259,12 @@ func (s *snapshotVisit) notRead(
 	return analyticsstore.SnapshotFailed(ctx, s.db, a.Channel.Org, channel, failureOf(now, err))
 }
 
-// ask waits for a turn at the server and then reads the days since the last read. It updates the
-// credential in r to the one that it used, because a refresh may have replaced the previous one.
+// ask waits for a turn at the server and then reads the days since the last read. It updates r with
+// the credential it used, because a refresh may have replaced the previous credential.
 //
 // ask returns errNoTurn if ctx ends before the turn comes. The wait can take minutes, so ask checks
-// the channel again afterward and returns errInactive if the channel may no longer be read. If a
-// connector panics, ask returns an error, because the sweep runs in its own goroutines.
+// the channel again afterward and returns errInactive if the channel may no longer be read. The
+// sweep runs in its own goroutines, so ask converts a panic in a connector to an error.
 func (s *snapshotVisit) ask(
 	ctx context.Context, server *serverQueue, r *reading,
 ) (days []publishing.DaySamples, err error) {
@@ -296,9 +297,9 @@ func (s *snapshotVisit) ask(
 	return days, err
 }
 
-// nextSnapshot returns when the channel's next snapshot after now is due. Each channel has a fixed
-// time of day, so that calls to a platform are spread over the day. A late snapshot, even one after
-// midnight, does not delay later snapshots.
+// nextSnapshot returns the time at which the channel's next snapshot after now is due. Each channel
+// has a fixed time of day, so that calls to a platform are spread over the day. A late snapshot,
+// even one after midnight, does not delay later snapshots.
 func nextSnapshot(channel publishing.ChannelID, now time.Time) time.Time {
 	raw := channel.UUID()
 	spread := uint64(24*time.Hour - snapshotRest)

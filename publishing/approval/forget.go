@@ -7,12 +7,12 @@ import (
 	approvalstore "crier/publishing/approval/store"
 )
 
-// forgetSize is the maximum number of organizations that one search by ForgetReviewer returns.
+// forgetSize is the maximum number of organizations that ForgetReviewer fetches at once.
 const forgetSize = 200
 
-// ForgetReviewer removes an email address from all organizations' approval requests, because the
-// person it belongs to is being purged. It returns Unavailable if the database cannot be reached.
-// After a crash or an error, the next call continues where this one stopped.
+// ForgetReviewer removes an email address from all organizations' approval requests. It is called
+// when the person with this address is purged. It returns Unavailable if the database cannot be
+// reached. After a crash or an error, the next call continues where this one stopped.
 func (s *Approvals) ForgetReviewer(ctx context.Context, email string) error {
 	const op = "publishing.ForgetReviewer"
 	for {

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// ReviewMailTask is the kind of the tasks that SendReviewMail handles.
+	// ReviewMailTask is the kind of task that SendReviewMail handles.
 	ReviewMailTask = "review-mail"
-	// ReviewEndedTask is the kind of the tasks that SendReviewEnded handles.
+	// ReviewEndedTask is the kind of task that SendReviewEnded handles.
 	ReviewEndedTask = "review-ended-mail"
 )
 
@@ -43,9 +43,9 @@ func (s *Approvals) SendReviewMail(
 	return s.sendReview(ctx, op, org, stored, false)
 }
 
-// SendReviewEnded emails the guest who approved a post that the approval no longer applies. It
-// sends nothing if the guest's address is unknown or has been removed. It returns the same errors
-// as SendReviewMail. After a crash, the email may be sent twice.
+// SendReviewEnded tells a guest by email that the approval they gave no longer applies. It sends
+// nothing if the guest's address is unknown or has been removed. It returns the same errors as
+// SendReviewMail. After a crash, the email may be sent twice.
 func (s *Approvals) SendReviewEnded(
 	ctx context.Context, org tenancy.OrgID, approval publishing.ApprovalID,
 ) error {

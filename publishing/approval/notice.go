@@ -25,7 +25,8 @@ func notifyApproval(ctx context.Context, tx *db.Tx, to Notices, a publishing.App
 
 // approvalNotification returns the notification about a request or its answer. All members see the
 // notification about a request, but only the requester sees the one about an answer. ok is false if
-// nobody needs to be notified: the requester gave the answer, or the request ended without one.
+// nobody needs to be notified because the requester gave the answer or the request ended without an
+// answer.
 func approvalNotification(a publishing.Approval) (n publishing.Notification, ok bool) {
 	answers := map[publishing.ApprovalStatus]publishing.ApprovalAnswer{
 		publishing.ApprovalPending: publishing.AnswerPending, publishing.ApprovalApproved: publishing.AnswerApproved,
@@ -58,7 +59,7 @@ func approvalNotification(a publishing.Approval) (n publishing.Notification, ok 
 }
 
 // endedNotifications returns the notifications about an approval that has ended: one for the
-// requester and one for the member who approved. Guests get no notifications.
+// requester and one for the approving member. Guests get no notifications.
 func endedNotifications(a publishing.Approval, reason string) (out []publishing.Notification) {
 	answer := publishing.AnswerVoid
 	mailAt := a.ResolvedAt.Add(publishing.IncidentMailDelay)

@@ -39,7 +39,8 @@ type Drafts interface {
 	// requested approval. It does nothing if the draft is not repeated.
 	HoldSeries(ctx context.Context, tx *db.Tx, root publishing.PostID) error
 	// FreeSeries undoes HoldSeries, so that the later occurrences need no approval. It must not be
-	// called for an agent's request, because the series was perhaps held before.
+	// called for an agent's request, because the series may already have been held before that
+	// request.
 	FreeSeries(ctx context.Context, tx *db.Tx, root publishing.PostID) error
 	// Recheck checks the post against its platform's rules as if the post were new, and returns the
 	// post. It returns NotFound if the post does not exist, and Invalid if the post breaks a rule.

@@ -86,8 +86,8 @@ func (s *Approvals) List(
 	return out, nil
 }
 
-// find returns the request with the given id, in the form sent by the client. If there is no such
-// request, it returns NotFound.
+// find returns the request with the given id, which is in the form sent by the client. If there is
+// no such request, it returns NotFound.
 func (s *Approvals) find(
 	ctx context.Context, op string, org tenancy.OrgID, approval string,
 ) (approvalstore.StoredApproval, error) {

@@ -6,8 +6,8 @@ import (
 	"crier/publishing"
 )
 
-// approvalBody is the "approval" field of a webhook body. It has the same fields as in the API,
-// except for the link.
+// approvalBody is the "approval" field of a webhook body. It has the same fields as an approval in
+// the API, except for the link.
 type approvalBody struct {
 	ID           string                    `json:"id"`
 	PostID       string                    `json:"postId"`
@@ -28,7 +28,7 @@ type requesterBody struct {
 	ID       string  `json:"id"`
 	Email    *string `json:"email"`
 	Operator bool    `json:"operator,omitempty"`
-	// Agent is the agent that made the request on behalf of the person, if any.
+	// Agent is the agent that made the request on the person's behalf, or nil if no agent did.
 	Agent *agentBody `json:"agent,omitempty"`
 }
 
@@ -57,8 +57,8 @@ func approvalData(a publishing.Approval) approvalBody {
 	return out
 }
 
-// voidData is like approvalData, but for an approval that has ended. The API shows such an approval
-// as NONE, but the webhook reports it as VOID.
+// voidData is like approvalData, but for an approval that has ended. The API shows an ended
+// approval as NONE, but the webhook reports it as VOID.
 func voidData(a publishing.Approval) approvalBody {
 	out := approvalData(a)
 	out.Status = publishing.ApprovalVoid

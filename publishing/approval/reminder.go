@@ -14,9 +14,9 @@ const (
 	reminderPause = 12 * time.Hour
 )
 
-// remindAt returns when to remind the reviewer of a request. This is a day before the post is
-// published or the request expires, whichever comes first. If that is too soon after the request,
-// remindAt returns nil.
+// remindAt returns the time at which to remind the reviewer of a request. This is a day before the
+// post is published or the request expires, whichever comes first. If that is too soon after the
+// request, remindAt returns nil.
 func remindAt(requested, publishDate time.Time) *time.Time {
 	last := requested.Add(publishing.ApprovalLife)
 	if publishDate.After(requested) && publishDate.Before(last) {
@@ -29,7 +29,8 @@ func remindAt(requested, publishDate time.Time) *time.Time {
 	return &at
 }
 
-// isReminder reports whether an email that is sent now about the request is a reminder.
+// isReminder reports whether an email about the request is a reminder if it is sent at the time
+// now.
 func isReminder(a publishing.Approval, now time.Time) bool {
 	return !now.Before(a.RequestedAt.Add(reminderPause))
 }

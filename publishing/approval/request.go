@@ -111,18 +111,18 @@ func (s *Approvals) Request(
 	return made, db.PostFault(op, err)
 }
 
-// notMember returns the fault for an agent that must ask and names a reviewer outside the
-// organization. Such an agent could otherwise mail the link to an address that it reads.
+// notMember returns the fault for an agent that must ask but has named a reviewer outside the
+// organization. Without this rule, the agent could email the link to an address that it can read.
 func notMember(op string) error {
 	var faults fault.List
 	faults.Add("reviewerEmail", "must be the address of a member: this agent must ask somebody in the organization")
 	return faults.Err(op, "The request is not valid.")
 }
 
-// maxAgentName is the longest name of an agent that is stored with its requests, in bytes.
+// maxAgentName is the maximum length of an agent's name as stored with a request, in bytes.
 const maxAgentName = 200
 
-// checkReviewer returns the members who use the mailbox that the link will be emailed to, and sets
+// checkReviewer returns the members who use the mailbox to which the link will be emailed, and sets
 // a.PersonEmail. It returns Invalid if the requester is the reviewer. It also returns Invalid if
 // the requester is no longer a member, because the emailed link would not work. It returns
 // RateLimited if too many reviewers were emailed within the last hour.

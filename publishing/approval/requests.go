@@ -145,8 +145,8 @@ func (r *Requests) NotifyEnded(ctx context.Context, tx *db.Tx, ended *publishing
 	return nil
 }
 
-// expireBefore ends a post's request if it is stored as pending but has expired, so that a new
-// request can be made.
+// expireBefore ends a request that is stored as pending but has expired, so that a new request can
+// be made for the post.
 func (r *Requests) expireBefore(
 	ctx context.Context, tx *db.Tx, post publishing.PostID, now time.Time,
 ) error {
@@ -161,8 +161,8 @@ func (r *Requests) expireBefore(
 	return err
 }
 
-// end stores a request's new status and its events, provided that the stored status still equals
-// from. ended is false if another transaction has changed the status.
+// end stores a request's new status and its events if the stored status still equals from. ended is
+// false if another transaction has changed the status.
 func (r *Requests) end(
 	ctx context.Context, tx *db.Tx, a publishing.Approval, from publishing.ApprovalStatus,
 	event publishing.EventKind, by, reason string,

@@ -58,8 +58,8 @@ func (s *Approvals) ResolveByToken(
 }
 
 // resolve stores a reviewer's answer. If several answers arrive at the same time, one is stored and
-// the other callers get Conflict. If a member passed the link on to a guest, sharer is that
-// member's email address; otherwise it is "".
+// the other callers get Conflict. sharer is the email address of the member who passed the link on
+// to a guest, or "" if no member did.
 func (s *Approvals) resolve(
 	ctx context.Context, p tenancy.Principal, a publishing.Approval, cmd publishing.ResolveApproval,
 ) (answer publishing.Approval, sharer string, err error) {

@@ -30,8 +30,8 @@ import (
 // The tokens of all of a request's links are derived from one secret. The secret is stored in
 // sealed form and is not part of any token.
 
-// reviewSecretLength is the length of a secret in characters. 43 base62 characters hold 256 random
-// bits.
+// reviewSecretLength is the length of a secret in characters. At least 43 base62 characters are
+// needed for 256 random bits.
 const reviewSecretLength = 44
 
 // reviewLink holds a new request's sealed secret and the hash of the emailed link's token.

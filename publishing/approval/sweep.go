@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// approvalsAtOnce is the maximum number of requests that one search returns.
+	// approvalsAtOnce is the maximum number of requests that SweepApprovals fetches at once.
 	approvalsAtOnce = 200
 	// approvalWait is the maximum time the sweep waits for one of an organization's database
 	// connections.

@@ -53,8 +53,8 @@ func (s *Apps) App(ctx context.Context, p tenancy.Principal, family string) (pub
 	return s.describeApp(ctx, p, f)
 }
 
-// SetApp sets the organization's application for a family. It replaces any previous application of
-// the organization, and takes precedence over the instance's application.
+// SetApp sets the organization's application for a family. It replaces the organization's previous
+// application, and takes precedence over the instance's application.
 //
 // SetApp returns the number of channels that were connected with the previous application. These
 // channels publish until their access ends and must then be reconnected. Channels that were
@@ -168,8 +168,8 @@ func (s *Apps) describeApp(
 }
 
 // Platforms returns this instance's platforms, ordered by identifier, and reports whether accounts
-// on each one can be connected. A platform with a form always accepts accounts. An OAuth platform
-// needs an application.
+// on each platform can be connected. A platform with a form always accepts accounts. An OAuth
+// platform needs an application.
 func (s *Apps) Platforms(ctx context.Context, p tenancy.Principal) ([]publishing.Platform, error) {
 	apps, err := s.Apps(ctx, p)
 	if err != nil {

@@ -29,9 +29,10 @@ func (s *Channels) redirectURI(platform string) string {
 	return strings.TrimRight(s.cfg.BaseURL, "/") + CallbackPath + platform
 }
 
-// Authorize starts an OAuth connection attempt for a client of the public API. It returns an empty
-// URL if the organization already has a working channel on the platform, unless force is true or
-// cmd names a channel to reconnect. It returns the same errors as Begin.
+// Authorize starts an OAuth connection attempt for a client of the public API. If the organization
+// already has a working channel on the platform, it returns an empty URL instead. It always starts
+// an attempt if force is true or cmd names a channel to reconnect. It returns the same errors as
+// Begin.
 func (s *Channels) Authorize(
 	ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect, force bool,
 ) (publishing.Authorized, error) {
@@ -182,8 +183,8 @@ func (s *Channels) appOf(
 	return app, nil
 }
 
-// oauthFault returns the fault for a failed OAuth call. The fault is Upstream if the platform did
-// not respond. In that case, the person cannot fix anything and can only start over.
+// oauthFault returns the fault for a failed OAuth call. If the platform did not respond, the fault
+// is Upstream. The person can only start over in that case.
 func oauthFault(op string, err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -197,8 +198,8 @@ func oauthFault(op string, err error) error {
 	}
 }
 
-// storeCandidates stores the accounts from which the person can choose. If there is only one,
-// storeCandidates selects that account immediately. If a channel is being reconnected, it selects
+// storeCandidates stores the accounts from which the person can choose. If there is only one
+// account, storeCandidates selects it immediately. If a channel is being reconnected, it selects
 // the channel's account.
 func (s *Channels) storeCandidates(
 	ctx context.Context, c connector.Connector, st channelstore.ConnectState, cmd publishing.FinishConnect,

@@ -27,7 +27,7 @@ import (
 type Config struct {
 	// BaseURL is this instance's public URL.
 	BaseURL string
-	// PlatformTimeout limits one sign-in to a platform, including all its calls.
+	// PlatformTimeout limits the duration of one sign-in to a platform, including all of its calls.
 	PlatformTimeout time.Duration
 	// MaxChannels limits an organization's connected channels. An account that is already connected
 	// can always be reconnected.
@@ -59,7 +59,7 @@ type Deps struct {
 	Posts   Posts
 	Notices Notices
 	// Disowned emails the administrators after the person who granted access has disconnected a
-	// channel. If it is nil, no email is sent.
+	// channel. If Disowned is nil, no email is sent.
 	Disowned func(ctx context.Context, d publishing.Disowned)
 }
 

@@ -29,8 +29,8 @@ const (
 	stateLife = time.Hour
 	// pendingLife is how long the account can be chosen after an OAuth sign-in.
 	pendingLife = 24 * time.Hour
-	// maxTries limits the form submissions with one state, because each submission calls the
-	// platform.
+	// maxTries limits how often a form can be submitted with one state, because each submission
+	// calls the platform.
 	maxTries = 10
 	// connectsAtOnce limits an organization's concurrent connection attempts in one process.
 	connectsAtOnce = 4
@@ -88,13 +88,14 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 	return state, pg.Fault(op, channelstore.SaveState(ctx, s.db, secret.HashToken(state), st))
 }
 
-// noAgent returns Forbidden for agents. Their person connects and disconnects channels.
+// noAgent returns Forbidden if an agent tries to connect or disconnect a channel.
 func noAgent(op string, p tenancy.Principal) error {
 	return publishing.NoAgent(op, p, "connect or disconnect channels")
 }
 
-// mayConnect returns Quota if the plan allows no more channels. This tells the person early, before
-// the platform is called. The authoritative check happens when the channel is stored.
+// mayConnect returns Quota if the plan allows no more channels. It runs before the platform is
+// called, so that the person learns about the limit early. The authoritative check happens when the
+// channel is stored.
 func (s *Channels) mayConnect(ctx context.Context, org tenancy.OrgID, op string) error {
 	if s.deps.Quota == nil {
 		return nil
@@ -284,7 +285,8 @@ func (s *Channels) checkChannels(ctx context.Context, tx *db.Tx, op string, pres
 	return nil
 }
 
-// refreshAt returns when a new channel's credential must be refreshed, or nil for never.
+// refreshAt returns the time at which a new channel's credential must be refreshed, or nil for
+// never.
 func (s *Channels) refreshAt(platform string, got connector.Connected) *time.Time {
 	c, ok := s.deps.Connectors.Get(platform)
 	if !ok {
@@ -333,8 +335,8 @@ func orEmpty(data json.RawMessage) json.RawMessage {
 }
 
 // formFields cleans pasted values with package paste and replaces empty values with the fields'
-// defaults. A password is left unchanged unless its field is a Word. formFields returns Invalid for
-// a value that cannot be stored.
+// defaults. A password is cleaned only if its field is declared as a Word. formFields returns
+// Invalid for a value that cannot be stored.
 func formFields(d connector.Descriptor, sent map[string]string) (map[string]string, error) {
 	fields := maps.Clone(sent)
 	if fields == nil {

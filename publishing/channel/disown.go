@@ -13,8 +13,8 @@ import (
 	"crier/tenancy"
 )
 
-// disownLife is how long after a channel is connected the person who granted access can disconnect
-// it.
+// disownLife is how long the person who granted access can disconnect a channel after it is
+// connected.
 const disownLife = 7 * 24 * time.Hour
 
 // disownBound is the context to which the Keyring binds Disown tokens.

@@ -7,7 +7,7 @@ import (
 	"crier/publishing/db"
 )
 
-// Posts ends the posts of a channel that is being disconnected.
+// Posts ends the series and deletes the unfinished posts of a channel that is being disconnected.
 type Posts interface {
 	// EndOfChannel ends the series of a locked channel and deletes its unfinished posts. A post
 	// that is being sent is marked as deleted, but its sender still finishes it. EndOfChannel

@@ -102,8 +102,8 @@ func (s *Tools) tool(platform, name string) (connector.ToolBox, connector.Tool, 
 // maxToolText is the maximum length of a string in a tool's data, in bytes.
 const maxToolText = 4096
 
-// toolData returns the members of data that a tool declares. It returns Invalid if a required
-// member is missing or a member has the wrong type.
+// toolData returns the fields of data that a tool declares. It returns Invalid if a required field
+// is missing or a field has the wrong type.
 func toolData(tool connector.Tool, data map[string]any) (map[string]any, error) {
 	var faults fault.List
 	out := map[string]any{}

@@ -10,8 +10,8 @@ import (
 // The columns of each result are listed in only one place. Most rows are structs with db tags.
 // Columns returns their select list, and pgx.RowToStructByName reads the rows.
 //
-// For statements that run for every post, a method or function pairs column names with fields, and
-// Collect scans the rows without reflection.
+// For statements that run for every post, a function pairs column names with fields, and Collect
+// scans the rows without reflection.
 
 // Columns returns the select list for rows of type T. By default, a field selects the column named
 // in its db tag from the given table. A field with an sql tag selects the expression in that tag

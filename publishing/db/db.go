@@ -24,8 +24,8 @@ import (
 // the scheduler, and reads and writes the rows of all organizations.
 type DB struct {
 	*pg.DB
-	// Node is this process's name. Timelines show it to tell where a post was written, changed or
-	// paused. It is empty in tests.
+	// Node is this process's name. Timelines show which process wrote, changed or paused a post.
+	// Node is empty in tests.
 	Node string
 	// Authority confirms principals. If it is nil, as in tests, everything is allowed.
 	Authority Authority
@@ -61,8 +61,8 @@ type Tx struct {
 }
 
 // Whole runs fn with all of the organization's rows visible, even if the transaction is narrowed.
-// Use it to count rows and to check what must be unique in the organization. ctx must be the
-// context that the transaction was begun with. See pg.AsWhole.
+// Use it to count rows and to check that values are unique in the organization. ctx must be the
+// context with which the transaction was begun. See pg.AsWhole.
 func (t *Tx) Whole(ctx context.Context, fn func(ctx context.Context) error) error {
 	return pg.AsWhole(ctx, t.Tx, fn)
 }
@@ -104,10 +104,10 @@ func (d *DB) InOrgAs(ctx context.Context, p tenancy.Principal, fn func(*Tx) erro
 	})
 }
 
-// InOrgToWrite is like InOrgAs for an agent and like InOrg for every other principal. Commands that
-// only write posts or hold slots use it. They are the most frequent commands, and they create
-// nothing that could act on its own later. An agent is confirmed anyway, so that nothing is written
-// once its grant has been revoked.
+// InOrgToWrite is like InOrgAs for an agent and like InOrg for every other principal. It is for
+// commands that only write posts or hold slots. These are the most frequent commands, and they
+// create nothing that could act on its own later. Agents are still confirmed, so that nothing is
+// written once an agent's grant has been revoked.
 func (d *DB) InOrgToWrite(ctx context.Context, p tenancy.Principal, fn func(*Tx) error) error {
 	if p.Via == tenancy.ViaAgent {
 		return d.InOrgAs(ctx, p, fn)

@@ -17,8 +17,8 @@ select from organization where id = $1 for no key update`
 // organization's resources, or that derives channel flags from pauses, must take this lock first.
 // found is false if the organization does not exist.
 //
-// The lock is a separate statement. The next statement therefore sees everything that was committed
-// while this one waited for the lock.
+// The lock is a separate statement, so that the next statement sees everything that was committed
+// during the wait for the lock.
 func LockOrganization(ctx context.Context, tx *Tx) (found bool, err error) {
 	tag, err := tx.Exec(ctx, organizationLock, tx.Org)
 	return tag.RowsAffected() == 1, err
@@ -36,8 +36,8 @@ func OrganizationZone(ctx context.Context, d *DB, org tenancy.OrgID) (zone strin
 	return zone, err
 }
 
-// OrganizationToday returns the current day in the organization's time zone, and when it ends. If
-// this server does not know the zone, it uses UTC. Example: 2027-03-01
+// OrganizationToday returns the current day in the organization's time zone, and the time at which
+// that day ends. If this server does not know the zone, it uses UTC. Example: 2027-03-01
 func OrganizationToday(ctx context.Context, tx *Tx, now time.Time) (day string, ends time.Time, err error) {
 	var name string
 	if err := tx.QueryRow(ctx, organizationZone, tx.Org).Scan(&name); err != nil {

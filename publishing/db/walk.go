@@ -39,10 +39,10 @@ type Walk struct {
 // NewWalk returns a Walk that starts at the first organization.
 func NewWalk(rules WalkRules) *Walk { return &Walk{rules: rules} }
 
-// Page visits the organizations that find returns. find must return at most limit organizations,
-// the ones that come after the given organization in a fixed order. If an error ends the page, the
-// next page begins after the organization that caused the error. more is true if find returned a
-// full page or a visit returned true, because there may be more work.
+// Page visits the organizations that find returns. find must return at most limit organizations
+// that follow the given organization in a fixed order. If an error ends the page, the next page
+// begins after the organization that caused the error. more is true if find returned a full page or
+// a visit returned true, because there may be more work.
 func (w *Walk) Page(
 	ctx context.Context,
 	find func(ctx context.Context, after tenancy.OrgID, limit int) ([]tenancy.OrgID, error),
@@ -71,8 +71,8 @@ func (w *Walk) Page(
 	return more, err
 }
 
-// Visit calls visit for those of the given organizations that are in this process's shards. It
-// handles errors as described for Walk.
+// Visit calls visit for each given organization in this process's shards. It handles errors as
+// described for Walk.
 func (w *Walk) Visit(
 	ctx context.Context, orgs []tenancy.OrgID, visit func(ctx context.Context, org tenancy.OrgID) error,
 ) error {

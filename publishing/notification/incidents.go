@@ -12,8 +12,8 @@ import (
 
 const (
 	// publishedMailDelay is how long after midnight UTC the first emails about the previous day's
-	// posts are queued. The emails are staggered by shard: each shard's emails are queued
-	// publishedMailStep after those of the previous shard.
+	// posts are queued. The emails are staggered by shard. Each shard's emails are queued
+	// publishedMailStep after the previous shard's emails.
 	publishedMailDelay = 5 * time.Minute
 	publishedMailStep  = 10 * time.Second
 )
@@ -38,8 +38,8 @@ func incidentKeyOf(kind publishing.NotificationKind, channel publishing.ChannelI
 }
 
 // incidents adds events to one organization's incidents. The caller loads the incidents to which
-// the events may belong, adds the events in order, and stores the changes. It is not safe for
-// concurrent use.
+// the events may belong, adds the events in order, and stores the changes. An incidents value is
+// not safe for concurrent use.
 type incidents struct {
 	org           tenancy.OrgID
 	now, activity time.Time
@@ -76,10 +76,10 @@ func newIncidents(org tenancy.OrgID, known []publishing.Notification, now, activ
 
 // add adds an event to its incident.
 //
-// An incident of failed or missed posts ends when the channel publishes again, when it is
-// reconnected, or after IncidentSilence. While a channel must be reconnected, its failed and missed
-// posts are added to the reconnect incident instead. That incident ends only when the channel is
-// reconnected. Unknown outcomes and published posts are counted per day, in UTC.
+// An incident about failed or missed posts ends when the channel publishes again, when the channel
+// is reconnected, or after IncidentSilence. While a channel must be reconnected, its failed and
+// missed posts are added to the reconnect incident instead. That incident ends only when the
+// channel is reconnected. Unknown outcomes and published posts are counted per day, in UTC.
 func (s *incidents) add(e notificationstore.IncidentEvent) {
 	switch e.Kind {
 	case publishing.EventPostPublished:
@@ -103,7 +103,7 @@ func (s *incidents) add(e notificationstore.IncidentEvent) {
 	}
 }
 
-// publish adds a post to the day's published posts.
+// publish adds a post to the notification about the day's published posts.
 func (s *incidents) publish(e notificationstore.IncidentEvent) {
 	n := s.count(publishing.NotifyPublished, e)
 	if n.Channel != e.Channel {
@@ -118,9 +118,9 @@ func (s *incidents) publish(e notificationstore.IncidentEvent) {
 	s.published = append(s.published, notificationstore.ChannelPosts{Notification: n.ID, Channel: e.Channel, Posts: 1})
 }
 
-// refuse begins an incident for a channel that must be reconnected. The channel's open incidents of
-// failed and missed posts are merged into that incident if an email about them is still to be
-// queued, and closed otherwise.
+// refuse begins an incident for a channel that must be reconnected. It merges the channel's open
+// incidents about failed and missed posts into the new incident if their emails are still to be
+// queued. Otherwise, it closes them.
 func (s *incidents) refuse(e notificationstore.IncidentEvent) {
 	n := s.current(publishing.NotifyReconnect, e)
 	n.Reason = e.Reason
@@ -169,9 +169,9 @@ func (s *incidents) count(kind publishing.NotificationKind, e notificationstore.
 	return n
 }
 
-// mailPosts schedules another email about a channel that must be reconnected. The email is for
-// members who want emails only about posts. It is scheduled only if no post had failed when the
-// first emails were queued, because those did not go to these members. After a reopening, only
+// mailPosts schedules another email about a channel that must be reconnected, for members who want
+// emails only about posts. These members are emailed only after a post has failed. If a post had
+// already failed when the first emails were queued, mailPosts does nothing. After a reopening, only
 // later failures count.
 func (s *incidents) mailPosts(n *publishing.Notification) {
 	if n.Kind != publishing.NotifyReconnect || n.MailedPosts == nil || n.MailAt != nil {
@@ -229,7 +229,7 @@ func (s *incidents) reopen(key incidentKey) *publishing.Notification {
 	return n
 }
 
-// nextMailAt returns when to queue the emails about a reopened incident.
+// nextMailAt returns the time at which to queue the emails about a reopened incident.
 func (s *incidents) nextMailAt(n *publishing.Notification) *time.Time {
 	at := s.mailAt(n.Kind, s.now)
 	if n.MailedAt == nil {
@@ -241,14 +241,13 @@ func (s *incidents) nextMailAt(n *publishing.Notification) *time.Time {
 	return at
 }
 
-// isOver reports whether an open incident has been silent for so long that it takes no further
-// events.
+// isOver reports whether an open incident has been silent for too long to accept further events.
 func (s *incidents) isOver(n publishing.Notification) bool {
 	return !n.Kind.IsDaily() && n.Kind != publishing.NotifyReconnect && s.now.Sub(n.LastAt) > publishing.IncidentSilence
 }
 
-// mailAt returns when to queue the emails about an incident. began is the time of the incident's
-// first event.
+// mailAt returns the time at which to queue the emails about an incident. began is the time of the
+// incident's first event.
 func (s *incidents) mailAt(kind publishing.NotificationKind, began time.Time) *time.Time {
 	at := s.now.Add(publishing.IncidentMailDelay)
 	if kind == publishing.NotifyPublished {
@@ -278,8 +277,9 @@ func (s *incidents) close(channel publishing.ChannelID, kinds ...publishing.Noti
 	}
 }
 
-// isHarmless returns true if no post has failed since the last email was queued. If no email has
-// been queued, it returns true if no post has failed at all.
+// isHarmless reports whether an incident that ends needs no more emails. A reopened incident whose
+// new emails have not been queued yet is harmless if no post has failed since the reopening. Any
+// other incident is harmless only if it is a reconnect incident without failed posts.
 func isHarmless(n *publishing.Notification) bool {
 	if n.Reopened > 0 && n.MailedPosts == nil {
 		return n.Posts == n.EarlierPosts

@@ -111,8 +111,8 @@ func (s *Notifications) describe(list []publishing.ListedNotification) {
 	}
 }
 
-// sentence returns a notification's text. Names and reasons come from outside, so sentence
-// truncates them and removes line breaks and control characters.
+// sentence returns a notification's text. Names and reasons come from outside the service, so
+// sentence truncates them and removes line breaks and control characters.
 func (s *Notifications) sentence(n publishing.ListedNotification) string {
 	what := n.Report().What(s.channelName(n))
 	if n.Reason == nil {
@@ -141,7 +141,7 @@ func (s *Notifications) channelName(n publishing.ListedNotification) string {
 	return fmt.Sprintf("“%s” (%s)", name, platform)
 }
 
-// Add stores a notification in tx, the transaction that makes the change to report.
+// Add stores a notification in the same transaction as the change it reports.
 func (s *Notifications) Add(ctx context.Context, tx *db.Tx, n publishing.Notification) error {
 	return notificationstore.AddNotification(ctx, tx, n)
 }

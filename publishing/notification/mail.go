@@ -110,8 +110,8 @@ func (n *Notifier) incidentReport(org tenancy.OrgID, d publishing.ListedNotifica
 
 // approvalReports returns the reports about an approval. A pending request is reported to everyone
 // who can answer it, except the person who made it. Once the request has been answered or has
-// ended, only the answer or the end is reported. That report goes to the person to whom the
-// notification is addressed, if there is one.
+// ended, only that outcome is reported, and only to the person to whom the notification is
+// addressed. Without an addressee, there is no report.
 func (n *Notifier) approvalReports(org tenancy.OrgID, d publishing.ListedNotification) []tenancy.Report {
 	r := n.incidentReport(org, d)
 	switch {

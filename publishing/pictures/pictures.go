@@ -32,7 +32,7 @@ const (
 	// pictureSlack is how early a periodic search may begin, so that a search runs on every tick of
 	// the loop.
 	pictureSlack = time.Second
-	// pictureErrorPause is the pause after an error that would affect the next picture too.
+	// pictureErrorPause is the pause after an error that would also affect the next picture.
 	pictureErrorPause = time.Second
 	// pictureLimit is the time limit for converting one picture.
 	pictureLimit = time.Minute
@@ -52,9 +52,9 @@ const (
 	maxPictureBackoff = 5 * time.Minute
 )
 
-// Maker converts pictures in the background, independently of requests and of the sending of posts.
-// It converts one picture at a time in this process and serves organizations in turn. It is safe
-// for concurrent use. Add and Await also work on a nil Maker.
+// Maker converts pictures in the background, independently of requests and publishing. It converts
+// one picture at a time in this process and serves organizations in turn. It is safe for concurrent
+// use. Add and Await also work on a nil Maker.
 //
 // The rows in the database are authoritative; the Maker keeps only their ids in memory. After a
 // crash, the picture is attempted again once the lease of the interrupted attempt has expired.
@@ -131,8 +131,8 @@ func (p *Maker) Stop(ctx context.Context) error {
 	return lifecycle.Wait(ctx, &p.ending)
 }
 
-// Add queues pictures that are pending in the database. Before Start it does nothing; the process
-// that owns the organization's shard finds the pictures by searching.
+// Add queues pictures that are pending in the database. It does nothing before Start is called. The
+// process that owns the organization's shard finds the pictures by searching.
 func (p *Maker) Add(org tenancy.OrgID, keys []picturesstore.PictureKey) {
 	if p == nil || len(keys) == 0 {
 		return
@@ -264,7 +264,8 @@ func (p *Maker) search(ctx context.Context) {
 }
 
 // makePicture converts one picture, unless another process owns the picture, and notifies the posts
-// that are waiting for it. It returns an error only if the error would affect the next picture too.
+// that are waiting for it. It returns an error only if the error would also affect the next
+// picture.
 func (p *Maker) makePicture(ctx context.Context, job pictureJob) error {
 	defer p.notify(job)
 	taking, cancel := context.WithTimeout(ctx, storeTime)

@@ -18,8 +18,8 @@ type Stats struct {
 	// Searched is the time since the last successful search of the database, or 0 before the first
 	// one.
 	Searched time.Duration
-	// Made, Failed and Returned count the attempts since Start that produced a picture, failed
-	// permanently, or failed and will be retried.
+	// Made, Failed and Returned count attempts since Start: attempts that produced a picture, that
+	// failed permanently, and that failed and will be retried.
 	Made, Failed, Returned int64
 }
 

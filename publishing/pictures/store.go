@@ -14,7 +14,7 @@ type (
 	Derived = picturesstore.DerivedPicture
 )
 
-// The states of a Derived that is not ready.
+// The states of a Derived picture that is not ready.
 const (
 	Pending = picturesstore.PicturePending
 	Failed  = picturesstore.PictureFailed
@@ -25,8 +25,8 @@ func Find(ctx context.Context, d *db.DB, org tenancy.OrgID, keys []Key) ([]Deriv
 	return picturesstore.Pictures(ctx, d, org, keys)
 }
 
-// Want returns the requested pictures. It first inserts, as pending, any that do not exist yet. Any
-// error is a Postgres error. If an image has no row, the error is a foreign key violation.
+// Want returns the requested pictures. It first inserts any missing pictures as pending. Any error
+// is a Postgres error. If an image has no row, the error is a foreign key violation.
 func Want(ctx context.Context, tx *db.Tx, keys []Key) ([]Derived, error) {
 	return picturesstore.WantPictures(ctx, tx, keys)
 }

@@ -24,8 +24,8 @@ func (s *Posts) takeAllowance(ctx context.Context, tx *db.Tx, p tenancy.Principa
 	return s.take(ctx, tx, p, posts)
 }
 
-// takeApproved is like takeAllowance, but for a post that a person's approval queues. It counts for
-// the agent that requested the approval, if an agent did.
+// takeApproved is like takeAllowance, but for a post that a person's approval queues. The post
+// counts for the agent that requested the approval. If no agent did, takeApproved does nothing.
 func (s *Posts) takeApproved(ctx context.Context, tx *db.Tx, a publishing.Approval) error {
 	if a.Agent.IsZero() {
 		return nil
@@ -95,8 +95,8 @@ func mayDelete(
 }
 
 // mayEndSeries returns Forbidden if the principal may not end the series of a locked group. An
-// agent that must ask may end a series only while its current occurrence is the given draft,
-// because nothing of it is scheduled then.
+// agent that must ask may end a series only while the given draft is its current occurrence,
+// because no occurrence is scheduled then.
 func mayEndSeries(
 	ctx context.Context, tx *db.Tx, op string, p tenancy.Principal, root poststore.PostStatus,
 ) error {

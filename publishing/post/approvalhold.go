@@ -114,9 +114,9 @@ func (s *Posts) holdSchedule(
 }
 
 // overrideApproval allows a locked group to be published without approval, and records this in the
-// audit log. It returns the email address of the administrator responsible for the override, who is
-// either the person or the creator of the API key. If there is no such administrator, it returns
-// Forbidden.
+// audit log. It returns the email address of the administrator responsible for the override: the
+// person who is signed in or the API key's creator. It returns Forbidden in the same cases as
+// Approvals.MayOverride.
 func (s *Posts) overrideApproval(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal, group publishing.GroupID, root publishing.PostID,
 ) (email string, err error) {

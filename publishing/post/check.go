@@ -32,8 +32,8 @@ type checked struct {
 	parts    []checkedPart
 	group    string             // existing group, as sent
 	tags     []publishing.TagID // set by makePlans
-	// problems holds the problems that checkEntry finds before it applies the platform's rules:
-	// missing files and texts that are too long.
+	// problems holds the problems that checkEntry finds: missing files and texts that are too long.
+	// They are found before the platform's rules are applied.
 	problems []connector.Problem
 	// badSettings is set by checkEntry if the settings violate one of the platform's rules.
 	badSettings bool
@@ -274,9 +274,9 @@ func (s *checker) media(ctx context.Context, m publishing.Medium, alt string) co
 	})
 }
 
-// listed returns the problems that checkEntry found earlier, followed by those in rules for the
-// same part. The result is ordered by part. settings is true if any of the problems concerns the
-// settings.
+// listed merges the problems that checkEntry found earlier with those in rules, ordered by part.
+// For each part, the earlier problems come first. settings is true if any of the problems concerns
+// the settings.
 func (e checked) listed(rules []connector.Problem) (out []fault.Item, settings bool) {
 	all := slices.Concat(e.problems, rules)
 	slices.SortStableFunc(all, func(a, b connector.Problem) int { return cmp.Compare(a.Part, b.Part) })
@@ -290,8 +290,8 @@ func (e checked) listed(rules []connector.Problem) (out []fault.Item, settings b
 // empty reports whether a part has neither visible text nor a file that was found.
 func (p checkedPart) empty() bool { return publishing.Blank(p.plain) && len(p.media) == 0 }
 
-// problemOf returns a problem that concerns one part. If the entry has several parts, the message
-// names the part.
+// problemOf returns a problem with one part. If the entry has several parts, the message names the
+// part.
 func problemOf(c publishing.Channel, part, parts int, message string) fault.Item {
 	if parts > 1 {
 		message = fmt.Sprintf("Part %d: %s", part+1, message)

@@ -16,8 +16,8 @@ import (
 )
 
 // Create creates a post for each entry or, if the entry names an existing post, replaces that post.
-// Either all entries are written or none. If a result is already stored under the Idempotency-Key,
-// Create writes nothing and returns that result with Replayed set.
+// Either all entries are written or none are. If a result is already stored under the
+// Idempotency-Key, Create writes nothing and returns that result with Replayed set.
 //
 // With DryRun, Create returns the same results and errors but writes nothing.
 //
@@ -26,15 +26,15 @@ import (
 //   - Invalid, listing the problems for every channel
 //   - Quota, if the plan does not allow that many posts in the date's billing month
 //   - Conflict, if another request with the same key is still running, if an existing post cannot
-//     be replaced now, or if NoDuplicates is set and a channel already has the same text
-//   - Forbidden, if the principal may not override an approval, or if it is an agent that may not
-//     queue posts, may not repeat them, may change only drafts, or has queued as many posts today
-//     as it may
+//     be replaced now, or if NoDuplicates is set and a post is a duplicate
+//   - Forbidden, if the principal may not override an approval, or is an agent that may not queue
+//     posts, may not repeat posts, may change only drafts, or has reached its daily limit
 //   - TooLarge, if the checks take longer than a request may take
 //   - Unavailable, if the database cannot be reached
 //
-// If Create returns Unavailable, the posts may have been created anyway, because the connection may
-// have been lost during the commit. Repeating the request with the same key creates them only once.
+// If Create returns Unavailable, the posts may still have been created, because the connection may
+// have been lost during the commit. Repeating the request with the same key does not create them
+// twice.
 func (s *Posts) Create(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) (publishing.CreateResult, error) {
@@ -224,7 +224,7 @@ func (s *Posts) rewrite(
 	return err
 }
 
-// datesOf returns when the post of each entry will be published.
+// datesOf returns the time at which each entry's post will be published.
 func (s *Posts) datesOf(cmd publishing.CreatePosts) (out []time.Time) {
 	now := s.deps.Clock.Now()
 	for _, e := range cmd.Entries {
@@ -240,9 +240,9 @@ func (s *Posts) datesOf(cmd publishing.CreatePosts) (out []time.Time) {
 	return out
 }
 
-// goesOut returns when a post with the given publish date will be published: on that date or, if
-// the date is in the past, now. The quota counts the post in the billing month of the returned
-// time.
+// goesOut returns the time at which a post with the given publish date will be published: on that
+// date or, if the date is in the past, now. The quota counts the post in the billing month of the
+// returned time.
 func (s *Posts) goesOut(date time.Time) time.Time {
 	if now := s.deps.Clock.Now(); date.Before(now) {
 		return now
@@ -388,8 +388,8 @@ func keptID(part checkedPart, index int, root publishing.PostID) (publishing.Par
 	return id.Parse[publishing.PartTag](part.id)
 }
 
-// firstDue returns when the first queued post is due. The zero time means now. If no post is
-// queued, firstDue returns nil.
+// firstDue returns the time at which the first queued post is due. The zero time means now. If no
+// post is queued, firstDue returns nil.
 func firstDue(plans []plan) (first *time.Time) {
 	for _, pl := range plans {
 		root := pl.posts[0]

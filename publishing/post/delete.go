@@ -12,7 +12,7 @@ import (
 )
 
 // Delete deletes a post's thread. Parts that have been published stay on the platform, and a post
-// that is being published at the moment may still appear there. It returns NotFound if there is no
+// that is currently being published may still appear there. Delete returns NotFound if there is no
 // such post, and Forbidden if the principal is an agent that may delete only drafts.
 //
 // If the post is repeated, only this occurrence is skipped. Delete tries to store the next
@@ -44,8 +44,8 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 
 // DeleteGroup deletes all posts in a group. If the post is repeated, its series ends. The other
 // stored occurrences that have not ended yet are deleted too, and no further occurrences follow.
-// DeleteGroup returns NotFound if there is no such group. It returns Forbidden if the principal is
-// an agent that may delete only drafts, and the group or its series has other posts to delete.
+// DeleteGroup returns NotFound if there is no such group. It returns Forbidden for an agent that
+// may delete only drafts if the group or its series contains other posts to delete.
 func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error {
 	const op = "publishing.DeleteGroup"
 	parsed, ok := id.Parse[publishing.GroupTag](group)

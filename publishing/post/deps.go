@@ -31,12 +31,12 @@ type Deps struct {
 	// Waker wakes an organization's actor after a post has been written.
 	Waker publishing.Waker
 	Log   *slog.Logger
-	// Pictures makes smaller versions of pictures in this process. It is nil if other processes do
-	// that.
+	// Pictures makes smaller versions of pictures in this process. It is nil if other processes
+	// make them.
 	Pictures *pictures.Maker
 	// Quota limits the number of posts per organization. It is nil on an instance without plans.
 	Quota db.Quota
-	// Allowance limits the number of posts per agent and day. If it is nil, agents are not limited.
+	// Allowance limits the number of posts per agent per day. If it is nil, agents are not limited.
 	Allowance Allowance
 	Approvals Approvals
 }

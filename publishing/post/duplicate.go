@@ -11,13 +11,13 @@ import (
 	"crier/tenancy"
 )
 
-// refuseDuplicates returns Conflict if cmd.NoDuplicates is set and the channel of a new post has a
-// post with the same first part that is less than publishing.DuplicateTime away, or if the command
-// itself has two such posts. The fault has an item for each of them. Posts without text are not
-// compared, and neither are failed ones.
+// refuseDuplicates returns Conflict if cmd.NoDuplicates is set and a new post duplicates a stored
+// post or an earlier post in the command. Duplicates are on the same channel, have the same text in
+// the first part, and are less than publishing.DuplicateTime apart. The fault has an item for each
+// duplicate in the command. Posts without text and failed posts are not compared.
 //
-// It runs before the transaction, so two commands at the same time can both pass. That is good
-// enough, because it guards against clients that repeat themselves.
+// It runs before the transaction, so two concurrent commands can both pass. This is acceptable,
+// because the check only guards against clients that repeat themselves.
 func (s *Posts) refuseDuplicates(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
 ) error {

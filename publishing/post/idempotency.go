@@ -17,9 +17,9 @@ import (
 	"crier/tenancy"
 )
 
-// writeOnce writes the posts and returns when the first queued post is due, or nil if no post is
-// queued. If another process is writing under the same key, writeOnce waits for at most keyWait and
-// then returns that process's result.
+// writeOnce writes the posts and returns the time at which the first queued post is due, or nil if
+// no post is queued. If another process is writing under the same key, writeOnce waits for at most
+// keyWait and then returns that process's result.
 //
 // If the write fails for any other reason, the same request may already have succeeded in another
 // process. In that case, writeOnce returns the result from that process.
@@ -53,7 +53,7 @@ func (s *Posts) writeOnce(
 }
 
 const (
-	keyWait = 5 * time.Second        // how long a request waits for another one with the same key
+	keyWait = 5 * time.Second        // how long a request waits for another with the same key
 	keyPoll = 100 * time.Millisecond // how often it checks whether the other request has ended
 )
 
@@ -110,9 +110,9 @@ type answer struct {
 	Draft   bool                 `json:"draft,omitempty"`
 }
 
-// storedAnswer returns the result that is already stored under a request's idempotency key. If the
-// request that stored the result was different, Mismatch is set in the result. It returns Conflict
-// if that result is about channels that the principal may not see.
+// storedAnswer returns the result that is already stored under a request's idempotency key.
+// Mismatch is set in the result if a different request stored it. storedAnswer returns Conflict if
+// that result is about channels that the principal may not see.
 func (s *Posts) storedAnswer(
 	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
 ) (out publishing.CreateResult, found bool, err error) {
@@ -152,8 +152,8 @@ func (s *Posts) showsAnswers(ctx context.Context, p tenancy.Principal, answers [
 }
 
 // hiddenAnswer returns the error for a stored result that the principal may not see. If the request
-// is the one that stored the result, the request itself names hidden channels, and hiddenAnswer
-// returns nil: checking the request then reports them like channels that do not exist.
+// equals the one that stored the result, it names the hidden channels itself, and hiddenAnswer
+// returns nil. The checks then report the hidden channels as if they did not exist.
 func hiddenAnswer(op string, mismatch bool, err error) error {
 	if err != nil || !mismatch {
 		return pg.Fault(op, err)

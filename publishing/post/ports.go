@@ -11,24 +11,26 @@ import (
 
 // Allowance limits how many posts an agent may queue per day.
 type Allowance interface {
-	// Take counts posts that an agent queues, and returns Forbidden if they exceed the limit of the
-	// agent's grant for that day. Nothing is counted then.
+	// Take counts posts that an agent queues. If they exceed the daily limit of the agent's grant,
+	// Take counts nothing and returns Forbidden.
 	//
 	// Take is called in the transaction that queues the posts and runs as pg.Tenant in the
-	// principal's organization. If the transaction is rolled back, the posts are not counted. Take
-	// locks the count of the grant and the day until the transaction ends, so that parallel
-	// transactions together never exceed the limit. It must lock nothing else. The transaction has
-	// locked the organization (if its plan limits posts), channels and posts before, and locks only
-	// notifications afterward.
+	// principal's organization. If the transaction is rolled back, the posts are not counted.
 	//
-	// The principal's Agent has the ID, Grant and Name. If a person's approval queues the post of
-	// an agent, the principal is the agent that requested the approval, and its Agent.Limits is
-	// nil. Take must therefore read the limit from the stored grant. It returns nil if the grant
-	// has no limit or no longer exists.
+	// Take locks the grant's count for the day until the transaction ends, so that concurrent
+	// transactions together cannot exceed the limit. It must lock nothing else. The transaction has
+	// already locked channels, posts and, if the plan limits posts, the organization. Afterward, it
+	// locks only notifications.
 	//
-	// posts is the number of threads, and at least 1. day is the current day in the organization's
-	// time zone. Example: 2027-03-01. The message of the fault is one sentence with the limit and
-	// the day; the caller adds when the day ends. Take returns Postgres errors unchanged.
+	// Only the ID, Grant and Name of the principal's Agent are always set. If a person's approval
+	// queues an agent's post, the principal is the agent that requested the approval, and its
+	// Agent.Limits is nil. Take must therefore read the limit from the stored grant. It returns nil
+	// if the grant has no limit or no longer exists.
+	//
+	// posts is the number of threads and is at least 1. day is the current day in the
+	// organization's time zone. Example: 2027-03-01. The fault's message is one sentence that
+	// states the limit and the day. The caller adds when the day ends. Take returns Postgres errors
+	// unchanged.
 	Take(ctx context.Context, q pg.Querier, p tenancy.Principal, posts int, day string) error
 }
 
@@ -38,9 +40,9 @@ type Approvals interface {
 	// StatusOf returns the status of a post's newest approval request, as shown to clients. It
 	// returns pg.ErrOrgBusy or any Postgres error.
 	StatusOf(ctx context.Context, org tenancy.OrgID, post publishing.PostID) (publishing.ApprovalStatus, error)
-	// VoidPending ends the pending approval request, if any, for a post that is about to change.
-	// schedule is set if the change also queues the post. While a request is pending, only
-	// administrators may queue the post. If anyone else tries to, VoidPending returns Conflict.
+	// VoidPending ends any pending approval request for a post that is about to change. schedule is
+	// set if the change also queues the post. While a request is pending, only administrators may
+	// queue the post. If anyone else tries to queue it, VoidPending returns Conflict.
 	VoidPending(
 		ctx context.Context, tx *db.Tx, p tenancy.Principal, post publishing.PostID, reason string, schedule bool,
 	) error
@@ -50,18 +52,18 @@ type Approvals interface {
 	// EndInForce ends the approval under which a post may be published. It returns that approval,
 	// or nil if there is none.
 	//
-	// If the approval was given to a different occurrence of the same series, it ends only for this
-	// post, and only if this post was in the queue. It then stays in force for the other
-	// occurrences.
+	// If the approval was given to a different occurrence of the same series, it stays in force for
+	// the other occurrences. It ends for this post only if this post was in the queue.
 	EndInForce(
 		ctx context.Context, tx *db.Tx, p tenancy.Principal, root publishing.PostID, inQueue bool, reason string,
 	) (*publishing.Approval, error)
 	// MayOverride returns the email address of the administrator who is responsible if the
-	// principal overrides an approval. That is either the person or the creator of the API key. If
-	// there is no such administrator, MayOverride returns Forbidden.
+	// principal overrides an approval: the person who is signed in or the API key's creator.
+	// MayOverride returns Forbidden if the principal may not override approvals, or if this person
+	// is not an administrator.
 	MayOverride(ctx context.Context, tx *db.Tx, p tenancy.Principal) (email string, err error)
-	// NotifyEnded notifies the requester and the member who approved that an approval has ended. It
-	// does nothing if ended is nil. Call it at the end of a transaction, because it locks the
+	// NotifyEnded tells the requester and the approving member that an approval has ended. It does
+	// nothing if ended is nil. Call it at the end of a transaction, because it locks the
 	// organization's notifications.
 	NotifyEnded(ctx context.Context, tx *db.Tx, ended *publishing.Approval, reason string) error
 }

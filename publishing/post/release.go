@@ -17,9 +17,9 @@ import (
 // maxRecent is the maximum number of recent items requested from a platform.
 const maxRecent = 50
 
-// Missing helps to find a post that was published although the platform returned no id. It returns
-// the items recently published on the post's channel. It returns no items for any other post, or if
-// the platform cannot list recent items.
+// Missing helps find a post that was published without the platform returning an id. It returns the
+// items recently published on the post's channel. It returns no items for any other post, or if the
+// platform cannot list recent items.
 //
 // It returns NotFound if the post does not exist, Unauthenticated if the channel must be
 // reconnected, and Upstream if the platform fails.
@@ -74,7 +74,7 @@ func (s *Posts) Missing(ctx context.Context, p tenancy.Principal, post string) (
 // if the principal is an agent that may change only drafts. It returns Conflict if the post already
 // has an id, is scheduled, or is being published.
 //
-// It writes no audit entry, because the change is recorded in the post's timeline.
+// SetRelease writes no audit entry, because the change is recorded in the post's timeline.
 func (s *Posts) SetRelease(ctx context.Context, p tenancy.Principal, post, release string) error {
 	const op = "publishing.SetRelease"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -124,9 +124,9 @@ func checkRelease(release string) error {
 	}
 }
 
-// isReleaseSettable reports whether users may set a post's release id. They may if no id is known
-// and the post is neither scheduled nor being published. A post with an id counts as published, so
-// it can be queued only with republish.
+// isReleaseSettable reports whether users may set a post's release id. The id can be set if none is
+// known and the post is neither scheduled nor being published. A post with an id counts as
+// published, so it can be queued only with republish.
 func isReleaseSettable(state publishing.State, release *string) bool {
 	switch state {
 	case publishing.StateQueue, publishing.StateWaiting, publishing.StatePublishing, publishing.StateUnknown:

@@ -73,9 +73,9 @@ func (s *Posts) replaceSeries(
 		if old.Series.IsZero() {
 			continue
 		}
-		// If the current occurrence has just ended, the next one must be stored first. Invalid
-		// means that the time zone is unknown. It is ignored, because this change replaces the time
-		// zone.
+		// If the current occurrence has just ended, the next occurrence must be stored first.
+		// Invalid means that the time zone is unknown. This error is ignored, because the change
+		// replaces the time zone.
 		if _, err := poststore.Advance(ctx, tx, old.Series, true, quota); err != nil && !fault.Is(err, fault.Invalid) {
 			return err
 		}

@@ -92,7 +92,7 @@ func replaced(
 }
 
 // keptState returns the state of a post after an update. A queued post stays queued. Any other post
-// becomes a draft, so that a failed post is not published unless someone asks for it.
+// becomes a draft. A failed post is therefore published only if a user schedules it again.
 func keptState(s publishing.State) publishing.State {
 	if s == publishing.StateQueue {
 		return s

@@ -28,7 +28,7 @@ import (
 //
 // It returns Forbidden if Override is set but the principal may not override the approval. It also
 // returns Forbidden if the principal is an agent that may not queue posts, may change only drafts,
-// or has queued as many posts today as it may.
+// or has reached its daily limit.
 func (s *Posts) ChangeStatus(
 	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeStatus,
 ) (publishing.StatusChanged, error) {
@@ -95,10 +95,9 @@ type movement struct {
 // approval request ends.
 //
 // It returns NotFound if the post no longer exists. It returns Invalid if the post's channel or one
-// of its files no longer exists, Quota if the plan allows no more posts, and Forbidden if the
-// principal is an agent that may not do this. It returns Conflict if
-// the post's state does not allow the move, or if the principal may not make it because of the
-// approval.
+// of its files no longer exists, and Quota if the plan allows no more posts. It returns Conflict if
+// the post's state or approval does not allow the move. It returns Forbidden if the principal may
+// not move the post or may not override its approval.
 func (s *Posts) move(
 	ctx context.Context, tx *db.Tx, p tenancy.Principal,
 	post publishing.PostID, to publishing.State, cmd publishing.ChangeStatus,
@@ -191,7 +190,8 @@ func checkStored(
 	return quota.Check(ctx, op, at, n-stored)
 }
 
-// queued reports whether all posts are waiting to be published and none of them may have been sent.
+// queued reports whether all posts are waiting to be published. It returns false if any of them may
+// already have been sent.
 func queued(posts []poststore.PostStatus) bool {
 	for _, p := range posts {
 		if p.OutcomeUnknown || p.State != publishing.StateQueue && p.State != publishing.StateWaiting {

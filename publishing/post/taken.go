@@ -19,7 +19,7 @@ func (s *Posts) TakenMinutes(
 		taken, err = poststore.TakenMinutes(ctx, tx, channel, from, until)
 		return err
 	}
-	if channel.IsZero() { // posts of every channel take the time, those of hidden channels too
+	if channel.IsZero() { // posts on every channel take the time, even on hidden channels
 		err = tx.Whole(ctx, read)
 	} else {
 		err = read(ctx)

@@ -15,19 +15,19 @@ import (
 
 // Retention configures how long rows are kept after they are no longer needed; 0 means forever.
 type Retention struct {
-	// Keys is how long idempotency keys are kept, counted from when the posts created with the key
+	// Keys is how long idempotency keys are kept, measured from when the posts created with the key
 	// ended or last changed.
 	Keys time.Duration `env:"IDEMPOTENCY_KEY_RETENTION, default=720h" doc:"How long an Idempotency-Key is kept; 0s: forever."`
-	// Events is how long a post's timeline is kept, counted from when the post ended.
+	// Events is how long a post's timeline is kept, measured from when the post ended.
 	Events time.Duration `env:"EVENT_RETENTION, default=4320h" doc:"How long a post's timeline is kept; 0s: forever."`
 	// Deleted is how long a deleted post is kept, measured from its deletion. The default is longer
 	// than a billing month, because a month's quota counts the posts published in that month.
 	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=768h" doc:"How long a deleted post is kept; 0s: forever."`
-	// Deliveries is counted from the event.
+	// Deliveries is measured from the event.
 	Deliveries time.Duration `env:"WEBHOOK_RETENTION, default=720h" doc:"How long a webhook delivery is kept; 0s: forever."`
-	// Figures is how long daily metrics are kept, counted from the day that they describe.
+	// Figures is how long daily metrics are kept, measured from the day that they describe.
 	Figures time.Duration `env:"ANALYTICS_RETENTION, default=17568h" doc:"How long daily metrics are kept; 0s: forever."`
-	// Notifications is how long a notification is kept, counted from its incident's last event.
+	// Notifications is how long a notification is kept, measured from its incident's last event.
 	Notifications time.Duration `env:"NOTIFICATION_RETENTION, default=2160h" doc:"How long a notification is kept; 0s: forever."`
 }
 
@@ -57,7 +57,7 @@ func (r Retention) Validate() error {
 // processes, so that no process is still signing with a secret that has been deleted.
 const secretRetention = time.Hour
 
-// minRetention is longer than clients keep repeating a request, and longer than an outcome can be
+// minRetention is longer than a client keeps retrying a request, and longer than an outcome can be
 // delayed.
 const minRetention = 24 * time.Hour
 

@@ -40,9 +40,9 @@ func WallClock(at time.Time, zone *time.Location) time.Time {
 	return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), l.Nanosecond(), time.UTC)
 }
 
-// At returns when the occurrence with the given number is due, even if the recurrence ends before
-// that occurrence. The time never decreases as the number grows. Two numbers have the same time
-// only if the zone skips a whole day, as Samoa did.
+// At returns the time at which the occurrence with the given number is due, even if the recurrence
+// ends earlier. The time never decreases as the number grows. Two numbers have the same time only
+// if the zone skips a whole day, as Samoa did.
 func (r Rule) At(number int) time.Time {
 	return Instant(r.Anchor.AddDate(0, 0, (number-r.Base)*r.Days), r.Zone)
 }
@@ -58,12 +58,13 @@ func (r Rule) Has(number int) bool {
 	return at.Year() <= lastYear && (r.Until == nil || !at.After(*r.Until))
 }
 
-// FirstAfter returns the number of the first occurrence after t, but at least Base. The occurrence
-// may be past the end of the recurrence. The cost does not depend on how far t is from the anchor.
+// FirstAfter returns the number of the first occurrence after t. The number is at least Base. The
+// occurrence may be past the end of the recurrence. The cost does not depend on how far t is from
+// the anchor.
 func (r Rule) FirstAfter(t time.Time) int {
 	const day = 24 * 60 * 60
-	// If a wall-clock time is read as UTC, it differs from the actual instant by less than two
-	// days: by the zone's offset plus at most one skipped day.
+	// A wall-clock time read as UTC differs from the actual instant by less than two days: by the
+	// zone's offset plus at most one skipped day.
 	estimate := (t.Unix()-r.Anchor.Unix())/(int64(r.Days)*day) - 3
 	number := r.Base + int(max(estimate, 0))
 	for !r.At(number).After(t) {
@@ -84,7 +85,7 @@ func Instant(wall time.Time, zone *time.Location) time.Time {
 	if OffsetAt(first, zone) != before && OffsetAt(second, zone) == after {
 		return second // after the change
 	}
-	return first // before it, or skipped by it
+	return first // before the change, or skipped by it
 }
 
 // OffsetAt returns how far clocks in the zone are ahead of UTC at the given instant.

@@ -52,7 +52,7 @@ func (r *reader) plainItems(n *html.Node, l look) {
 	}
 }
 
-// stray reads a child of a list that is rendered without a marker.
+// stray reads a list's child that is rendered without a marker.
 func (r *reader) stray(n *html.Node, l look) {
 	if n.DataAtom != atom.Li {
 		r.node(n, l)

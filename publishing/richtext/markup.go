@@ -90,8 +90,8 @@ func escape(sent string) string {
 	return out.String()
 }
 
-// tag is a piece of text that has the form of a tag, whatever its name. For a comment, a doctype or
-// a processing instruction, name is empty.
+// tag is a piece of text that has the form of a tag, with any name. For a comment, a doctype or a
+// processing instruction, name is empty.
 type tag struct {
 	start, end int
 	name       string // lower case
@@ -109,8 +109,8 @@ var markup = regexp.MustCompile(
 		`<(/?)([a-zA-Z][a-zA-Z0-9]*(?:[:-][a-zA-Z0-9]+)*)(?:[ \t\r\n\f/](?:[^<>"']|"[^"]*"|'[^']*')*)?>`)
 
 func tagsOf(content string) (out []tag) {
-	// Unterminated comments are replaced before the search, because searching for the end of each
-	// of them would take quadratic time.
+	// Unterminated comments are replaced before the search, because searching for each comment's
+	// end would take quadratic time.
 	open := strings.LastIndex(content, "-->") + 1
 	searched := content[:open] + strings.ReplaceAll(content[open:], "<!--", "<!  ")
 	for _, m := range markup.FindAllStringSubmatchIndex(searched, -1) {

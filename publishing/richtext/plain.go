@@ -27,7 +27,8 @@ type plainWriter struct {
 	strings.Builder
 }
 
-// blocks writes all blocks. first is the prefix of the first line; rest is that of all others.
+// blocks writes all blocks. first is the prefix of the first line, and rest is the prefix of all
+// other lines.
 func (w *plainWriter) blocks(all []Block, first, rest string) {
 	for _, b := range all {
 		if b.Kind.IsList() {

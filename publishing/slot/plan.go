@@ -35,7 +35,7 @@ func (s *Slots) Plan(ctx context.Context, p tenancy.Principal, channel string) (
 // returns Invalid if a time is invalid, NotFound if the channel does not exist, and Forbidden if the
 // principal is an agent.
 //
-// It writes no audit entry, because the posting times are visible in the channel.
+// SetPlan writes no audit entry, because the posting times are visible in the channel.
 func (s *Slots) SetPlan(
 	ctx context.Context, p tenancy.Principal, channel string, cmd publishing.SetQueuePlan,
 ) (publishing.ChannelPlan, error) {

@@ -132,9 +132,9 @@ taken as (
 select b.begun, (select refreshing from taken) as run, b.interrupted, b.credential, b.app_id,
   b.refresh_needed, b.refresh_problem from before b`
 
-// BeginRefresh begins a refresh of a channel that has the given sealed credential, unless another
-// refresh is running. No other refresh can begin until this one has ended or hold has passed.
-// BeginRefresh returns pgx.ErrNoRows if the channel is disconnected.
+// BeginRefresh begins a refresh of a channel with the given sealed credential, unless another
+// refresh is running. It excludes other refreshes until this one ends or the duration hold has
+// passed. BeginRefresh returns pgx.ErrNoRows if the channel is disconnected.
 func BeginRefresh(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, credential []byte,
 	hold time.Duration,
@@ -159,9 +159,9 @@ update channel set
 where id = $1 and credential = $2 and refreshing = $3`
 
 // EndRefresh ends a refresh that produced no new credential, so that another refresh can begin. run
-// identifies the refresh. lost is true if the platform may have replaced the credential; the next
-// refresh then treats this one as interrupted. EndRefresh does nothing if this refresh exceeded its
-// hold and another one has begun.
+// identifies the refresh. lost is true if the platform may have replaced the credential. In that
+// case, the next refresh treats this one as interrupted. EndRefresh does nothing if this refresh
+// exceeded its hold and another refresh has begun.
 func EndRefresh(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, run *uuid.UUID,
 	credential []byte, lost bool,
@@ -169,7 +169,7 @@ func EndRefresh(
 	return d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(refreshEnd, channel, credential, run, lost) })
 }
 
-// DueRefresh is a channel whose credential expires soon.
+// DueRefresh is a channel whose credential is due for a refresh.
 type DueRefresh struct {
 	Org       tenancy.OrgID        `db:"org_id"`
 	Channel   publishing.ChannelID `db:"id"`
@@ -186,9 +186,9 @@ from due d
 where c.id = d.id and d.of_platform <= $1 and c.refresh_at <= now() and c.deleted_at is null and not c.refresh_needed
 returning c.org_id, c.id, c.connector`
 
-// RefreshDue returns channels whose credentials are due to be refreshed. each is the maximum number
-// of channels per platform. The channels that have been due longest are chosen. No call returns a
-// channel again until rest has passed.
+// RefreshDue returns channels whose credentials are due for a refresh. For each platform, it
+// chooses the channels that have been due longest. The argument each limits their number per
+// platform. All calls skip the returned channels for the duration rest.
 func RefreshDue(ctx context.Context, d *db.DB, each int, rest time.Duration) (out []DueRefresh, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(refreshDue, each, rest.Milliseconds()).Query(db.Into(&out, pgx.RowToStructByName[DueRefresh]))

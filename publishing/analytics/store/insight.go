@@ -39,7 +39,7 @@ type Insight struct {
 	// ReadAt is when the platform was last read, or nil if it never was.
 	ReadAt *time.Time `db:"read_at"`
 	// TriedAt is when a read was last attempted. Problem is a human-readable sentence explaining
-	// why reads have failed since ReadAt. It is empty if none has failed since then.
+	// why reads have failed since ReadAt. It is empty if no read has failed since then.
 	TriedAt *time.Time `db:"tried_at"`
 	Problem string     `db:"problem"`
 	// Empty is true if the last response had no figures, for example because the platform no longer
@@ -112,7 +112,7 @@ type ReadInsight struct {
 	Days []publishing.DaySamples
 }
 
-// insightForget deletes statistics that were stored under an earlier platform id of a post.
+// insightForget deletes statistics that were stored under a post's earlier platform id.
 const insightForget = `-- publishing.InsightForget
 delete from insight i using unnest($1::uuid[], $2::text[]) u(post, release)
 where i.subject = u.post and i.release <> u.release
@@ -131,9 +131,10 @@ func queueForget(b *pgx.Batch, all ...InsightOf) {
 	}
 }
 
-// SaveInsights stores the given statistics, which were read at the time now, in one transaction.
-// New figures replace stored figures for the same day and label. SaveInsights ignores channels and
-// posts that no longer exist, and posts that have been published again since they were read.
+// SaveInsights stores the given statistics in one transaction. now is the time at which they were
+// read. New figures replace stored figures for the same day and label. SaveInsights ignores
+// channels and posts that no longer exist, and posts that have been published again since they were
+// read.
 func SaveInsights(ctx context.Context, s *db.DB, org tenancy.OrgID, now time.Time, all []ReadInsight) error {
 	return s.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		subjects := make([]InsightOf, len(all))
@@ -176,8 +177,8 @@ type InsightFailure struct {
 }
 
 // SnapshotFailed is like InsightFailed, but for a channel's snapshot. The channel is due again 2
-// hours after a first failure, 3 hours after a second failure in a row, and 4 hours after any
-// further one, but never before f.Again.
+// hours after a first failure, 3 hours after a second consecutive failure, and 4 hours after any
+// further failure. It is never due before f.Again.
 func SnapshotFailed(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channel publishing.ChannelID, f InsightFailure,
 ) error {
@@ -238,8 +239,8 @@ const releasedPost = `-- publishing.ReleasedPost
 select ` + releasedColumns + `
 where p.id = $1 and p.deleted_at is null`
 
-// FindReleased returns a post with its platform id and URL. It returns pgx.ErrNoRows if there is no
-// such post or it is deleted.
+// FindReleased returns a post with its platform id and URL. It returns pgx.ErrNoRows if the post
+// does not exist or is deleted.
 func FindReleased(ctx context.Context, d *db.DB, org tenancy.OrgID, post publishing.PostID) (out Released, err error) {
 	var found []Released
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
@@ -274,7 +275,7 @@ type DueSnapshot struct {
 // SnapshotBatch selects the channels that SnapshotsDue takes.
 type SnapshotBatch struct {
 	Platforms []string
-	// OfOrg, OfServer and Total limit how many channels are taken per organization, per server, and
+	// OfOrg, OfServer and Total limit how many channels are taken per organization, per server and
 	// in total.
 	OfOrg, OfServer, Total int
 	Now                    time.Time
@@ -283,8 +284,8 @@ type SnapshotBatch struct {
 }
 
 // SnapshotsDue takes and returns channels on q.Platforms whose snapshots are due. Channels with
-// fewer failures are taken first and, among channels with the same number of failures, those that
-// have been due longest. No call returns a taken channel again before q.Again, unless SaveInsights,
+// fewer failures are taken first. Among channels with the same number of failures, those that have
+// been due longest are taken first. Taken channels are due again at q.Again, unless SaveInsights,
 // SnapshotFailed or PutOffSnapshot sets a different time.
 func SnapshotsDue(ctx context.Context, d *db.DB, q SnapshotBatch) (out []DueSnapshot, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
@@ -319,7 +320,7 @@ func ChannelActive(
 	return active, err
 }
 
-// SnapshotSource holds what is needed to take a channel's snapshot.
+// SnapshotSource holds the data needed to take a channel's snapshot.
 type SnapshotSource struct {
 	Access db.Access
 	// Active is false if the organization has no access.
@@ -337,7 +338,7 @@ where p.channel_id = $1 and p.publish_date >= $2 and p.state = 'PUBLISHED' and p
   and p.deleted_at is null and p.release_id <> $3
 order by p.publish_date desc, p.id desc limit $4`
 
-// FindSnapshotSource returns what is needed to take a channel's snapshot, including the latest
+// FindSnapshotSource returns the data needed to take a channel's snapshot, including the latest
 // posts published since the given time. posts is the maximum number of posts. FindSnapshotSource
 // returns pgx.ErrNoRows if the channel is disconnected.
 func FindSnapshotSource(

@@ -37,8 +37,7 @@ order by p.publish_date desc, p.id desc limit $4`
 const customerByID = `-- publishing.CustomerByID
 select c.id, c.name from customer c where c.id = $1`
 
-// PostCount counts threads by state. A thread's state is the one that publishing.Thread.Effective
-// returns.
+// PostCount counts threads by state, as determined by publishing.Thread.Effective.
 type PostCount struct {
 	// Day is the index of the day, starting at 0. It is nil for the total over all days. For
 	// threads after the last day, it equals the number of days.

@@ -176,9 +176,9 @@ update approval set status = $3, reviewer_note = coalesce($4, reviewer_note), re
   resolved_by = coalesce($6, resolved_by), resolved_at = coalesce($7, now()), remind_at = null
 where id = $1 and status = $2 and ($3 not in ('APPROVED', 'REJECTED') or expires_at > coalesce($7, now()))`
 
-// EndApproval stores a request's new status and answer, provided that the stored status still
-// equals from. ended is false if another transaction has changed the status, or if the request
-// expired before the answer came.
+// EndApproval stores a request's new status and answer if the stored status still equals from.
+// ended is false if another transaction has changed the status, or if the request expired before it
+// was answered.
 func EndApproval(
 	ctx context.Context, tx *db.Tx, a publishing.Approval, from publishing.ApprovalStatus,
 ) (ended bool, err error) {

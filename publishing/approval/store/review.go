@@ -19,9 +19,9 @@ join organization o on o.id = m.org_id
 join approval a on a.org_id = m.org_id and a.id = $1
 where m.person_id = $2 and not m.disabled and u.deleted_at is null and o.deleted_at is null and o.suspended_at is null`
 
-// Shared returns the request whose link the member sharer passed on, and the request's
-// organization. It returns the request even if the post was deleted. It returns pgx.ErrNoRows if
-// there is no such request, the organization has no access, or sharer is no longer a member.
+// Shared returns the request whose link a member passed on, and the request's organization. sharer
+// is that member. Shared returns the request even if the post was deleted. It returns pgx.ErrNoRows
+// if there is no such request, the organization has no access, or sharer is no longer a member.
 func Shared(
 	ctx context.Context, d *db.DB, approval publishing.ApprovalID, sharer tenancy.PersonID,
 ) (a StoredApproval, org tenancy.OrgID, err error) {
@@ -44,8 +44,8 @@ select a.org_id, not exists (
 from approval a join organization o on o.id = a.org_id
 where a.token_hash = $1 and o.deleted_at is null and o.suspended_at is null`
 
-// ErrLinkEnded means that a request's emailed link stopped working because the requester, or a
-// member the link was emailed to, is no longer a member.
+// ErrLinkEnded means that a request's emailed link stopped working because the requester or a
+// recipient is no longer a member.
 var ErrLinkEnded = errors.New("the review link ended because a membership did")
 
 // Reviewed returns the request whose emailed link has a token with the given hash, and the
@@ -97,7 +97,7 @@ const reviewAbout = `-- publishing.ReviewAbout
 select o.name, o.timezone, coalesce((select u.name from person u where u.id = $2), '')
 from organization o where o.id = $1`
 
-// ReviewAbout holds the details that an email to a reviewer gives about an organization.
+// ReviewAbout holds the organization's details for an email to a reviewer.
 type ReviewAbout struct {
 	Organization, Timezone string
 	// Requester is the requester's name. It is "" if the requester has no name or is a former
@@ -105,8 +105,8 @@ type ReviewAbout struct {
 	Requester string
 }
 
-// FindReviewAbout returns the details that an email to a reviewer gives about an organization. It
-// returns pgx.ErrNoRows if the organization does not exist.
+// FindReviewAbout returns the organization's details for an email to a reviewer. It returns
+// pgx.ErrNoRows if the organization does not exist.
 func FindReviewAbout(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, requester tenancy.PersonID,
 ) (out ReviewAbout, err error) {

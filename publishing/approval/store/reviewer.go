@@ -24,8 +24,8 @@ func LockReviewMails(ctx context.Context, tx *db.Tx) error {
 const reviewMails = `-- publishing.ReviewMails
 select count(*) from approval a where a.reviewer_email is not null and a.requested_at > $1`
 
-// ReviewMails counts the organization's requests with a reviewer's address that were made since the
-// given time. The caller must have called LockReviewMails.
+// ReviewMails returns how many of the organization's requests since the given time have a
+// reviewer's address. The caller must have called LockReviewMails.
 func ReviewMails(ctx context.Context, tx *db.Tx, since time.Time) (n int, err error) {
 	err = tx.Whole(ctx, func(ctx context.Context) error { return tx.QueryRow(ctx, reviewMails, since).Scan(&n) })
 	return n, err

@@ -25,8 +25,9 @@ where a.status = 'PENDING' and least(a.expires_at, a.remind_at) <= $3
   and (least(a.expires_at, a.remind_at), a.id) > ($1, $2)
 order by least(a.expires_at, a.remind_at), a.id limit $4`
 
-// ApprovalsDue returns at most limit requests of all organizations that are due at the time now. It
-// returns requests in the order in which they become due, starting after the given one.
+// ApprovalsDue returns at most limit requests, across all organizations, that are due at the time
+// now. The requests are ordered by the time at which they became due, starting after the given
+// request.
 func ApprovalsDue(
 	ctx context.Context, d *db.DB, after DueApproval, now time.Time, limit int,
 ) (out []DueApproval, err error) {

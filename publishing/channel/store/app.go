@@ -11,8 +11,8 @@ import (
 )
 
 // appChannels counts the channels that lose their application. These are the channels connected
-// with the stored application, unless its client id equals $3, the new client id. appChannels reads
-// the row as it was before the statement changes it.
+// with the stored application, unless that application's client id equals $3, the new client id.
+// The query sees the row as it is before the statement changes it.
 const appChannels = `(
   select count(*) from channel c join platform_app o on o.org_id = c.org_id and o.family = $2 and o.client_id = c.app_id
   where c.deleted_at is null and c.connector = any($1) and c.app_id <> $3)`

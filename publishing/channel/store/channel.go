@@ -103,7 +103,7 @@ func Disown(
 	return found.Disowned, err
 }
 
-// channelsPresent takes two text parameters: $1 is the connector and $2 is the account_id.
+// $1 is the connector, and $2 is the account_id.
 const channelsPresent = `-- publishing.ChannelsPresent
 select (select count(*) from channel where deleted_at is null),
   exists (select from channel where connector = $1 and account_id = $2 and deleted_at is null)`

@@ -120,8 +120,8 @@ where s.hash = $1 and s.connector = $2 and s.expires_at > now() and s.tries < $3
 returning ` + stateColumns
 
 // TryState counts a form submission and returns the connect state, which may belong to any
-// organization. It counts at most the given number of submissions and returns pgx.ErrNoRows for any
-// further one. It also returns pgx.ErrNoRows in the same cases as UseState.
+// organization. After the given number of submissions, it returns pgx.ErrNoRows. It also returns
+// pgx.ErrNoRows in the same cases as UseState.
 func TryState(
 	ctx context.Context, d *db.DB, hash []byte, connector string, most int,
 ) (st ConnectState, err error) {

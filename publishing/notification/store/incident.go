@@ -104,7 +104,7 @@ type IncidentEvent struct {
 	// Post is zero for an event that concerns only the channel.
 	Post publishing.PostID `db:"post_id"`
 	// Code and Reason say why the post failed, or why the channel must be reconnected. Reason is
-	// shown to people.
+	// shown to users.
 	Code   *string `db:"code"`
 	Reason *string `db:"reason"`
 }
@@ -173,8 +173,8 @@ where n.org_id = $1 and n.id = any (array(
 order by n.id for no key update nowait`
 
 // OpenIncidents locks and returns the channels' incidents that are open or that ended after the
-// given time. It also returns the channels' incidents of unknown outcomes and the organization's
-// incidents of published posts, if they began on or after the UTC day that contains since.
+// given time. It also returns the channels' incidents about unknown outcomes and the organization's
+// notifications about published posts, if they began on or after the UTC day that contains since.
 //
 // If another transaction has locked one of these incidents, OpenIncidents returns an error for
 // which pg.IsLocked is true.

@@ -15,7 +15,7 @@ import (
 
 // shownWith lists the columns of publishing.ListedNotification that are not in the notification
 // table. The channel's current name is shown even if the channel has been disconnected. For an
-// approval, the channel is that of the approval's post.
+// approval, the channel is the post's channel.
 const shownWith = `coalesce(c.name, '') as channel_name, coalesce(c.connector, '') as connector,
   coalesce(c.picture, '') as channel_picture, p.publish_date as post_date, a.requested_by as asked_by,
   coalesce(a.status = 'PENDING', false) as waits`
@@ -50,8 +50,8 @@ func Notifications(
 	return out, err
 }
 
-// readUntil is the time up to which a person has read everything. If there is no row, this is when
-// the person became a member.
+// readUntil is the time up to which a person has read everything. If there is no row, it is the
+// time at which the person became a member.
 const readUntil = `coalesce((select r.read_at from notification_read r where r.org_id = $1 and r.person_id = $2),
   (select m.created_at from member m where m.org_id = $1 and m.person_id = $2), 'epoch'::timestamptz)`
 
@@ -149,7 +149,7 @@ where n.org_id = $1 and n.mail_at <= $2 and n.kind <> 'published' order by n.mai
 const excerptOf = 2000
 
 // IncidentMails returns the incidents whose emails are due, with the first words of their posts. It
-// leaves out incidents of published posts.
+// leaves out notifications about published posts.
 func IncidentMails(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, now time.Time, limit int,
 ) (out []publishing.ListedNotification, err error) {
@@ -192,8 +192,8 @@ type PublishedOn struct {
 	AllPosts  int                       `db:"all_posts"`
 }
 
-// PublishedMails finds the oldest day whose emails are due. It returns the channels that published
-// the most posts on that day, at most limit.
+// PublishedMails finds the oldest day whose emails are due. It returns at most limit channels,
+// choosing those that published the most posts on that day.
 func PublishedMails(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, now time.Time, limit int,
 ) (out []PublishedOn, err error) {
@@ -203,9 +203,10 @@ func PublishedMails(
 	return out, err
 }
 
-// mailsQueued skips rows that another transaction has locked. Their reports are sent to the mailer
-// again later, and the mailer ignores them. An email stays due if the first post failed after the
-// email about the channel was queued, or if the incident has been reopened in the meantime.
+// mailsQueued skips rows that another transaction has locked. Their reports are passed to the
+// mailer again later, and the mailer ignores them. An email stays due if the first post failed
+// after the email about the channel was queued, or if the incident has been reopened in the
+// meantime.
 const mailsQueued = `-- publishing.MailsQueued
 update notification n set mailed_posts = x.posts, mailed_at = $5,
   mail_at = case when n.kind = 'reconnect' and x.posts = n.earlier_posts and n.posts > x.posts then n.mail_at end
@@ -237,7 +238,7 @@ delete from notification_posts p using queued q where p.org_id = $1 and p.notifi
 
 // PublishedQueued records that the emails about a notification's published posts were queued at the
 // given time. If another transaction has locked the notification, PublishedQueued does nothing. The
-// report is then sent to the mailer again later, and the mailer ignores it.
+// report is then passed to the mailer again later, and the mailer ignores it.
 func PublishedQueued(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, of publishing.NotificationID, at time.Time,
 ) error {

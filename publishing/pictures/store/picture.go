@@ -94,8 +94,8 @@ func pictureArrays(keys []PictureKey) (media [][16]byte, specs []string) {
 	return media, specs
 }
 
-// WantPictures returns the requested pictures. It first inserts, as pending, any that do not exist
-// yet. Any error is a Postgres error. If an image has no row, the error is a foreign key violation.
+// WantPictures returns the requested pictures. It first inserts any missing pictures as pending.
+// Any error is a Postgres error. If an image has no row, the error is a foreign key violation.
 func WantPictures(ctx context.Context, tx *db.Tx, keys []PictureKey) (all []DerivedPicture, err error) {
 	b := &pgx.Batch{}
 	queueWant(b, tx.Org, keys)
@@ -209,8 +209,8 @@ const pictureFail = `-- publishing.PictureFail
 update derived_picture set state = 'failed', unfinished = 0, error = $5
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// FailPicture ends an attempt and marks the picture as failed. reason is a sentence for users. The
-// results are the same as those of KeepPicture.
+// FailPicture ends an attempt and marks the picture as failed. reason is a sentence for users.
+// FailPicture returns the same results as KeepPicture.
 func FailPicture(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, reason string,
 ) (bool, error) {
@@ -224,8 +224,8 @@ where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 
 
 // ReturnPicture ends an attempt that failed for a transient reason. The picture can be taken again
 // after the given time. If unfinished is true, the attempt counts toward PictureLimits.Unfinished.
-// reason is a sentence for users, or empty if nothing failed. The results are the same as those of
-// KeepPicture.
+// reason is a sentence for users, or empty if nothing failed. ReturnPicture returns the same
+// results as KeepPicture.
 func ReturnPicture(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key PictureKey, attempt int, after time.Duration, unfinished bool,
 	reason string,
@@ -266,8 +266,9 @@ type PendingPicture struct {
 	PictureKey
 }
 
-// PendingPictures returns pictures that can be taken, for organizations in the given shards. The
-// limit per organization is most, and the total limit is all. Any error is a Postgres error.
+// PendingPictures returns pictures that can be taken, for organizations in the given shards. most
+// limits the pictures per organization, and all limits the pictures in total. Any error is a
+// Postgres error.
 func PendingPictures(
 	ctx context.Context, d *db.DB, shards []int16, most, all int,
 ) (out []PendingPicture, err error) {

@@ -19,7 +19,7 @@ const postDigest = `sha256(convert_to(jsonb_build_array(p.channel_id, p.delay_mi
     where t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true)) order by a.position)
   from part a where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true))::text, 'UTF8'))`
 
-// postPlace is the position that the first part of the post p has in the group.
+// postPlace is the position of post p's first part in the group.
 const postPlace = `(select min(a.position) from part a
   where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true)`
 
@@ -124,8 +124,8 @@ where p.group_id = s.template
   where p.group_id = s.group_id and p.deleted_at is null)`
 
 // MarkTemplate marks the template of the series to which a root belongs. It does nothing if the
-// template's content differs from that of the root's group, or if the post is not repeated. It
-// returns any Postgres error.
+// content of the template differs from the content of the root's group, or if the post is not
+// repeated. It returns any Postgres error.
 func MarkTemplate(ctx context.Context, tx *db.Tx, root publishing.PostID, mark TemplateMark) error {
 	_, err := tx.Exec(ctx, templateMark, root, mark)
 	return err
@@ -148,9 +148,9 @@ select s.stopped_at is not null or exists (
   select from post t where t.org_id = s.org_id and t.group_id = s.template and t.approved = '\x')
 from series s where s.id = $1`
 
-// IsSeriesHeld reports whether the series queues no further occurrences by itself: it has stopped,
-// or its template waits for approval, so that later occurrences become drafts. It returns
-// pgx.ErrNoRows if the series does not exist.
+// IsSeriesHeld reports whether the series has stopped or its template is waiting for approval.
+// While the template waits, later occurrences become drafts instead of being queued. IsSeriesHeld
+// returns pgx.ErrNoRows if the series does not exist.
 func IsSeriesHeld(ctx context.Context, tx *db.Tx, series publishing.SeriesID) (held bool, err error) {
 	return held, tx.QueryRow(ctx, seriesHeld, series).Scan(&held)
 }

@@ -43,9 +43,9 @@ where p.after_post is null and p.deleted_at is null and p.state <> 'ERROR'
   and p.publish_date > $1 and p.publish_date < $2 and p.channel_id = any($3) and a.content = any($4)
 limit 1000`
 
-// Find returns stored posts on any of the channels with any of the texts, dated in the whole range
-// of the search. It leaves out failed posts, and returns at most 1000. It returns pg.ErrOrgBusy or
-// any Postgres error.
+// Find returns at most 1000 stored posts that have any of the texts, are on any of the channels,
+// and are dated within the search's overall range. It leaves out failed posts. It returns
+// pg.ErrOrgBusy or any Postgres error.
 func (q *SameText) Find(ctx context.Context, d *db.DB, org tenancy.OrgID) (out []TextOfPost, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(sameText, q.from, q.to, q.channels, q.texts).Query(db.Into(&out, pgx.RowToStructByName[TextOfPost]))

@@ -33,8 +33,8 @@ type Remembered struct {
 }
 
 // FindRemembered returns the result stored under an idempotency key. found is false if no result is
-// stored yet. If maxAge is not 0, FindRemembered also does not find an older result, or one of
-// which any post has been deleted. It returns pg.ErrOrgBusy or any Postgres error.
+// stored yet. If maxAge is not 0, found is also false if the result is older than maxAge or any of
+// its posts has been deleted. FindRemembered returns pg.ErrOrgBusy or any Postgres error.
 func FindRemembered(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, key string, requestHash []byte,
 	maxAge time.Duration,
@@ -62,7 +62,7 @@ const idempotencyInsert = `-- publishing.IdempotencyInsert
 insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4) on conflict do nothing`
 
 // idempotencyReplace is like idempotencyInsert, but replaces a result that is older than $5 seconds
-// or of which any post has been deleted.
+// or has a deleted post.
 const idempotencyReplace = `-- publishing.IdempotencyReplace
 insert into idempotency as i (org_id, key, request_hash, body) values ($1, $2, $3, $4)
 on conflict (org_id, key) do update set request_hash = excluded.request_hash, body = excluded.body, created_at = now()
@@ -80,7 +80,7 @@ var (
 // Remember locks an idempotency key until the transaction ends, and stores the result under the
 // key. The result becomes visible when the transaction commits. Remember returns ErrKeyBusy if
 // another transaction is using the key, and ErrKeyTaken if a result is already stored under the
-// key. If maxAge is not 0, a result that FindRemembered does not find is replaced.
+// key. If maxAge is not 0, Remember replaces a stored result that FindRemembered would not return.
 func Remember(
 	ctx context.Context, tx *db.Tx, key string, requestHash []byte, body json.RawMessage, maxAge time.Duration,
 ) error {

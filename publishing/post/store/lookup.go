@@ -18,8 +18,8 @@ where c.deleted_at is null and c.id = any($1)`
 const channelsVisible = `-- publishing.ChannelsVisible
 select count(*) from channel c where c.id = any ($1)`
 
-// CountChannels returns how many of the given channels exist and are visible, disconnected ones
-// included. It returns pg.ErrOrgBusy or any Postgres error.
+// CountChannels returns how many of the given channels exist and are visible, including
+// disconnected channels. It returns pg.ErrOrgBusy or any Postgres error.
 func CountChannels(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, channels []publishing.ChannelID,
 ) (n int, err error) {
@@ -29,7 +29,7 @@ func CountChannels(
 	return n, err
 }
 
-// Known holds the channels and media that are named by a create command and exist.
+// Known holds the existing channels and media that a create command names.
 type Known struct {
 	Channels []publishing.Channel
 	Media    []publishing.Medium

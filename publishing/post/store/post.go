@@ -150,8 +150,8 @@ select count(*) from post p where p.group_id = $1 and p.deleted_at is null`
 
 // LockGroup locks a group's posts until the transaction ends. It returns the posts ordered by id,
 // without deleted posts. If there is no such group, it returns no posts. It also returns none if
-// the transaction is narrowed and some of the group's posts are hidden, so that no group is changed
-// in part.
+// the transaction is narrowed and some of the group's posts are hidden, so that no change covers
+// only part of a group.
 //
 // If another transaction holds a lock on one of the posts for too long, LockGroup returns a
 // Postgres error for which pg.IsLocked returns true.
@@ -237,8 +237,8 @@ var movePostsFile string
 
 var movePosts = db.Expand(movePostsFile, "postReset", postReset)
 
-// Move moves all posts of a locked group to DRAFT or QUEUE. It returns when the root is due. If the
-// root is queued, its followers are set to WAITING.
+// Move moves all posts of a locked group to DRAFT or QUEUE. It returns the time at which the root
+// is due. If the root is queued, its followers are set to WAITING.
 //
 // If keepUnknown is set, a post that may have been sent stays marked as such. Otherwise, the mark
 // is removed, and the caller accepts that the post may be published twice. If Move returns a

@@ -65,8 +65,8 @@ func collectProjected(out *[]projectedSeries) func(pgx.Rows) error {
 	}
 }
 
-// next returns the first projected occurrence that has a number greater than after and is not due
-// before from. Projected occurrences are in the future and have no row. If there is no such
+// next returns the first projected occurrence that has a number greater than after and is due at or
+// after from. Projected occurrences are in the future and have no row. If there is no such
 // occurrence, ok is false.
 func (s projectedSeries) next(after int, from time.Time) (number int, at time.Time, ok bool) {
 	number = max(after, s.Number, s.Rule.Base) + 1
@@ -83,8 +83,8 @@ func (s projectedSeries) next(after int, from time.Time) (number int, at time.Ti
 	return number, s.At(number), number <= maxNumber && s.Has(number)
 }
 
-// occurrence returns a projected occurrence without its settings and parts. Those are copied from
-// the template, which is in ThreadData.
+// occurrence returns a projected occurrence without its settings and parts. Settings and parts are
+// copied from the template, which is in ThreadData.
 func (s projectedSeries) occurrence(number int, at time.Time) publishing.Post {
 	p := s.post()
 	p.ID = publishing.Occurrence(id.FromUUID[publishing.PostTag](s.ID.UUID()), number)

@@ -55,8 +55,8 @@ where m.state in ('PUBLISHING', 'UNKNOWN', 'PUBLISHED') or m.state = 'QUEUE' and
     select from publication x where x.post_id = any (array[m.id]) and x.number = m.republish and x.phase = 'done'))`
 
 // Count returns the number of threads in the billing month that contains at. It counts threads that
-// are queued, being sent or published. A thread that was published several times counts once for
-// each time. at must not be in the past. If the plan does not limit posts, Count returns 0.
+// are queued, being sent or published. A thread that was published several times counts once per
+// publication. at must not be in the past. If the plan does not limit posts, Count returns 0.
 func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
 	if q.tx == nil {
 		return 0, nil
@@ -68,8 +68,8 @@ func (q PostQuota) Count(ctx context.Context, at time.Time) (n int, err error) {
 	return n, err
 }
 
-// Months returns one of the times in each billing month. If the plan does not limit posts, it
-// returns none.
+// Months returns one of the given times for each billing month. If the plan does not limit posts,
+// it returns none.
 func (q PostQuota) Months(times []time.Time) (out []time.Time) {
 	if q.tx == nil {
 		return nil

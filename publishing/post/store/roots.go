@@ -37,8 +37,8 @@ func Roots(
 ) ([]publishing.Post, error) {
 	var rows []publishing.Post
 	var series []projectedSeries
-	// Series are read first. An occurrence stored between the two reads is then found twice, not
-	// missed.
+	// Series are read first, so that an occurrence stored between the two reads is found twice
+	// instead of being missed.
 	err := readWithin(ctx, d, org, func(b *pgx.Batch, most *budget) {
 		b.Queue(
 			findSeriesInRange, q.Start, q.End.UTC(), customer, limit, publishing.ChannelID{},
@@ -116,8 +116,8 @@ func Root(
 	return out, err
 }
 
-// ErrTooMuch means that a read would return more than publishing.MaxListedBytes, or that there are
-// too many series.
+// ErrTooMuch means that the result of a read would exceed publishing.MaxListedBytes, or that there
+// are too many series.
 var ErrTooMuch = errors.New("the list contains too many bytes")
 
 // budget limits how many more bytes of user content a read may return.
@@ -127,7 +127,7 @@ type budget struct {
 }
 
 // take deducts a number of bytes from the budget. If the budget is exceeded, take returns
-// ErrTooMuch and cancels the read, because Postgres would otherwise send the remaining rows too.
+// ErrTooMuch and cancels the read. Otherwise, Postgres would send the remaining rows.
 func (b *budget) take(bytes int) error {
 	b.left -= bytes
 	if b.left < 0 {

@@ -143,8 +143,8 @@ func numberOf(of, first uuid.UUID) int {
 	return int(binary.BigEndian.Uint32(of[12:]) ^ binary.BigEndian.Uint32(first[12:]))
 }
 
-// maxNumber is the largest occurrence number allowed in an id. It suffices for more than 2000 years
-// of daily posts.
+// maxNumber is the largest occurrence number allowed in an id. It is enough for more than 2000
+// years of daily posts.
 const maxNumber = 1 << 20
 
 // Materialize inserts a projected occurrence and returns its group and series. named is the id of

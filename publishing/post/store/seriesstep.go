@@ -24,9 +24,9 @@ import (
 var findEndedSeries string
 
 // EndedSeries returns series in the lease's shards whose current occurrence has ended, or that have
-// stopped since they were last advanced. It returns at most limit series. Organizations take turns;
-// within an organization, the series that have waited longest come first. Series that were set
-// aside are not returned until it is time to retry them.
+// stopped since they were last advanced. It returns at most limit series. Organizations take turns.
+// Within an organization, the series that have waited longest come first. A series that was set
+// aside is skipped until it is due for a retry.
 //
 // If the lease is stale, EndedSeries returns no series. It returns any Postgres error.
 func EndedSeries(ctx context.Context, d *db.DB, l dispatch.Lease, limit int) (out []publishing.SeriesRef, err error) {

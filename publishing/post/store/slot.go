@@ -45,8 +45,8 @@ func TakenMinutes(
 		statement = allTaken
 	}
 	b := &pgx.Batch{}
-	// Series are read first. An occurrence stored between the two reads is then found twice, not
-	// missed.
+	// Series are read first, so that an occurrence stored between the two reads is found twice
+	// instead of being missed.
 	b.Queue(findSeriesInRange, from, until.UTC(), publishing.CustomerID{}, publishing.MaxListed, channel).
 		Query(collectProjected(&series))
 	b.Queue(statement, from, until, channel).Query(db.Into(&times, pgx.RowTo[time.Time]))

@@ -173,10 +173,11 @@ func attachmentBytes(r db.AttachmentRow) int {
 // uuidForm matches the text of an id.
 const uuidForm = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
 
-// eventsOf finds the ids in the descriptions that tenancy.ActorOf and GuestActor return. It does
-// so before it joins, so that the joins use the keys: row-level security keeps other conditions on
-// people from using an index. What follows an agent's person, and what precedes the member who
-// passed a link on, is a name that may contain anything.
+// eventsOf extracts the ids from the descriptions that tenancy.ActorOf and GuestActor return. It
+// extracts the ids before joining, so that the joins use the tables' keys. Under row-level
+// security, no other condition on the person table can use an index. The names in a description can
+// contain any text. An agent's name follows its person, and a guest's name precedes the member who
+// passed the link on.
 const eventsOf = `-- publishing.EventsOf
 select n.at, n.event as kind, n.node, n.by, n.reason, coalesce(k.name, '') as key_name,
   coalesce(nullif(u.name, ''), u.email, '') as person_name

@@ -33,8 +33,8 @@ const (
 	PurgeDeliveries Purgeable = "webhook-deliveries"
 	PurgeWebhooks   Purgeable = "webhooks"
 	// PurgeNotifications are notifications, and PurgeIncidentEvents are incident events that have
-	// not been counted yet. All posts and channels must be deleted before these rows, because posts
-	// and channels create events. Nothing else deletes events that are created later.
+	// not been counted yet. All posts and channels must be deleted before these rows. Deleting
+	// posts and channels creates events, and nothing deletes events that are created later.
 	PurgeNotifications  Purgeable = "notifications"
 	PurgeIncidentEvents Purgeable = "incident-events"
 	// PurgeSeries are series. All posts must be deleted first.
@@ -87,7 +87,7 @@ select id::text from channel where org_id = $1 and id > ` + beforeAll + ` order 
 	findOwnedCustomers = `-- publishing.FindOwnedCustomers
 select id::text from customer where org_id = $1 and id > ` + beforeAll + ` order by id limit $3`
 
-	// Here, all rows of a subject share one key.
+	// Here, all of a subject's rows share one key.
 	findOwnedPauses = `-- publishing.FindOwnedPauses
 select subject::text from pause where org_id = $1 and subject > ` + beforeAll + `
 group by subject order by subject limit $3`
@@ -163,7 +163,7 @@ func Purge(ctx context.Context, d *db.DB, org tenancy.OrgID, kind Purgeable, key
 	return purge(ctx, d, org, sql, org, keys)
 }
 
-// purge executes a statement as the organization and returns the number of affected rows.
+// purge executes a statement for the organization and returns the number of affected rows.
 func purge(ctx context.Context, d *db.DB, org tenancy.OrgID, sql string, args ...any) (n int, err error) {
 	err = d.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {

@@ -32,21 +32,21 @@ const (
 	PruneSecrets Prunable = "webhook-secrets"
 	// PruneFigures are the daily metrics of channels and posts.
 	PruneFigures Prunable = "analytics"
-	// PruneNotifications are the notifications in the bell.
+	// PruneNotifications are the notifications that the web app lists.
 	PruneNotifications Prunable = "notifications"
 )
 
 // OldRow identifies a row that is old enough to be deleted. Of and ID are parts of the row's key.
 type OldRow struct {
-	// At is the time from which the row's age is counted.
+	// At is the time from which the row's age is measured.
 	At time.Time `db:"at"`
 	// Of is the row's organization or, for an event, its post.
 	Of uuid.UUID `db:"of"`
 	ID string    `db:"id"`
 }
 
-// These statements find old rows only by their time, starting after the row given by $2 and $3.
-// Whether a row may be deleted is tested by the statement that deletes it. If the test itself fails
+// These statements find old rows only by their time, starting after the row given by $2 and $3. The
+// statement that deletes a row checks whether it may be deleted. If that check fails with an error
 // for one row, the other rows can still be deleted. Each statement reads in index order, because
 // any number of rows can have the same time.
 //
@@ -183,8 +183,8 @@ delete from notification n using old where n.org_id = any (array[old.org_id]) an
 // rows that are newer than age, still needed, or locked by another transaction. If Postgres rejects
 // the deletion of one row, Prune deletes nothing and returns the error; see batch.Sweep.
 //
-// A deleted post is pruned together with its group. The result then counts all posts of the groups,
-// so it can exceed the number of given rows.
+// A deleted post is pruned together with its group. In that case, the result counts all posts in
+// the groups, so it can exceed the number of given rows.
 func Prune(ctx context.Context, d *db.DB, kind Prunable, age time.Duration, rows []OldRow) (n int, err error) {
 	sql := map[Prunable]string{
 		PruneKeys: pruneKeys, PruneEvents: pruneEvents, PruneDeleted: pruneDeleted, PruneConnects: pruneConnects,

@@ -26,7 +26,8 @@ var tagColumns = db.Columns[publishing.Tag]("t")
 var tagsList = `-- publishing.Tags
 select ` + tagColumns + ` from tag t order by lower(t.name), t.id`
 
-// List returns an organization's tags, sorted by name. There are at most publishing.MaxTags.
+// List returns an organization's tags, sorted by name. An organization has at most
+// publishing.MaxTags tags.
 func List(ctx context.Context, d *db.DB, org tenancy.OrgID) (out []publishing.Tag, err error) {
 	err = d.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(tagsList).Query(db.Into(&out, pgx.RowToStructByName[publishing.Tag]))
