@@ -8,8 +8,8 @@ import (
 	clusterstore "crier/actors/cluster/store"
 )
 
-// maxHandover limits how many shards a process gives away in one step, so that the new owners do
-// not have to start too many organizations' actors at once.
+// maxHandover limits how many shards a process gives away in one step. Without this limit, the new
+// owners might have to start too many organizations' actors at once.
 const maxHandover = 64
 
 // preferredOwner returns the worker that should own a shard, or uuid.Nil if there are no workers.
@@ -38,8 +38,8 @@ func weight(shard int16, node uuid.UUID) uint64 {
 	return h ^ h>>31
 }
 
-// workers returns the ids of the nodes that can own shards, which are the nodes with RoleWorker
-// that are not leaving.
+// workers returns the ids of the nodes that can own shards. These nodes have RoleWorker and are not
+// leaving.
 func workers(nodes []clusterstore.Node) (out []uuid.UUID) {
 	for _, n := range nodes {
 		if !n.Leaving && slices.Contains(n.Roles, RoleWorker) {
@@ -50,8 +50,8 @@ func workers(nodes []clusterstore.Node) (out []uuid.UUID) {
 }
 
 // plan returns the shards that the node me should take and the shards that it should give away. The
-// node takes a shard without a live owner if it is the shard's preferred owner. It gives away
-// shards whose preferred owner is a different node, but at most maxHandover of them.
+// node takes a shard without a live owner if it is the shard's preferred owner. It gives away at
+// most maxHandover shards whose preferred owner is a different node.
 func plan(me uuid.UUID, nodes []clusterstore.Node, shards []clusterstore.Shard) (take, give []int16) {
 	able := workers(nodes)
 	alive := map[uuid.UUID]bool{}

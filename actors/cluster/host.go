@@ -39,8 +39,8 @@ type Host struct {
 	moved  atomic.Int64
 }
 
-// Kind describes the actors that a host runs. Its functions are called concurrently, and may be
-// called while the Host holds a lock, so they must not call the Host.
+// Kind describes the actors that a host runs. Its functions are called concurrently. They must not
+// call the Host, because the Host may hold a lock while it calls them.
 type Kind struct {
 	// Name is part of the router's name. It must be the same in all processes. Example: "org"
 	Name string
@@ -190,8 +190,8 @@ func (h *Host) Address() string {
 
 // Request sends a message to an identity's actor, starting the actor if necessary, and waits at
 // most budget for the response. If the actor has moved or stopped, or if the connection to it was
-// lost, Request tries once more. Any error is ErrSilent or ErrNowhere. If Request returns
-// ErrSilent, the message may have arrived anyway.
+// lost, Request retries once. Any error is ErrSilent or ErrNowhere. If Request returns ErrSilent,
+// the message may have arrived anyway.
 func (h *Host) Request(identity string, message any, budget time.Duration) (any, error) {
 	end := clock.System{}.Now().Add(budget)
 	for tries := 1; ; tries++ {
@@ -246,9 +246,9 @@ func (h *Host) Send(identity string, message any) {
 }
 
 // find returns the actor to which messages for an identity must be sent. If this process owns the
-// identity, that is the identity's actor. If another process owns the identity, it is that
-// process's router, and find also returns the header that the router needs. find returns nil if no
-// process owns the identity or this host is closed.
+// identity, find returns the identity's actor. If another process owns the identity, find returns
+// that process's router and the header that the router needs. find returns nil if no process owns
+// the identity or this host is closed.
 func (h *Host) find(identity string) (*actor.PID, map[string]string) {
 	address, here := h.lookup.where(identity)
 	switch {
@@ -272,8 +272,8 @@ func (h *Host) SendLocal(identity string, message any) {
 // is the owner's address, or empty if no process owns the identity.
 func (h *Host) Where(identity string) (address string, here bool) { return h.lookup.where(identity) }
 
-// Moves returns how many requests were answered with Kind.Moved. A request that is tried twice may
-// be counted twice.
+// Moves returns how many requests were answered with Kind.Moved. A retried request can be counted
+// twice.
 func (h *Host) Moves() int64 { return h.moved.Load() }
 
 // forwardFor is how long an actor keeps running after it has left or retired, so that it can

@@ -61,8 +61,8 @@ type Member struct {
 }
 
 // Join makes this process a member of the cluster and starts its heartbeat, which runs until Leave
-// is called. address is the address at which other processes reach this process's actors. It is
-// empty if they cannot reach them. Join returns an error if Postgres does not respond.
+// is called. address is the address at which other processes reach this process's actors, or empty
+// if they cannot. Join returns an error if Postgres does not respond.
 //
 // A process that ends without calling Leave keeps its shards until its lease expires or the next
 // process with the same Home joins.
@@ -264,7 +264,7 @@ func hasOther(a, b []int16) bool {
 	return slices.ContainsFunc(a, func(s int16) bool { return !slices.Contains(b, s) })
 }
 
-// Release permanently gives back every shard and waits until Postgres has recorded this. The
+// Release permanently gives back every shard and waits until Postgres has recorded the change. The
 // process remains a member, because it may still have posts in flight. If ctx ends first, Release
 // returns ctx's error, and the heartbeat keeps trying to give back the shards.
 func (m *Member) Release(ctx context.Context) error {

@@ -59,9 +59,9 @@ func (o *Owners) Place(shard int16) (address string, here bool) {
 func (o *Owners) LiveCount() int { return int(o.live.Load()) }
 
 // Suspend makes this process give back every shard and take none until Resume is called. It does
-// not wait. Lease is empty immediately, Deps.Lost is called soon afterward, and other members take
-// the shards once Postgres is reachable. If there are no other members, the shards have no owner
-// until Resume is called.
+// not wait until the shards have been given back. Lease is empty immediately, Deps.Lost is called
+// soon afterward, and other members take the shards once Postgres is reachable. If there are no
+// other members, the shards have no owner until Resume is called.
 //
 // The process remains a member and continues its heartbeat. reason is logged.
 func (o *Owners) Suspend(reason string) {
@@ -73,7 +73,7 @@ func (o *Owners) Suspend(reason string) {
 }
 
 // Resume ends a suspension. The process takes its share of the shards during the next few
-// heartbeats. Resume does not wait for that.
+// heartbeats. Resume does not wait for these shards.
 func (o *Owners) Resume() {
 	if !o.suspended.Swap(false) {
 		return
@@ -90,8 +90,8 @@ func (o *Owners) wakeUp() {
 	}
 }
 
-// set replaces the owners. before lists the shards that this process owned until now, and after
-// lists the shards that it owns from now on. Both include shards that a suspended process has not
+// set replaces the owners. before lists the shards that this process owned before the call, and
+// after lists the shards that it owns now. Both include shards that a suspended process has not
 // given back yet.
 func (o *Owners) set(owners map[int16]owner) (before, after []int16) {
 	next := &dispatch.Lease{Holder: o.id}

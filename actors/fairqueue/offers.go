@@ -8,7 +8,7 @@ import (
 
 // Offers is a queue of offers. A process's actors add the offers, and its worker takes them in
 // turn. It is safe for concurrent use. Offers are kept only in memory: if the process ends, they
-// are lost, and the next sweep makes them again.
+// are lost, and the actors make new ones after the next sweep.
 type Offers struct {
 	ready chan struct{}
 
@@ -34,7 +34,7 @@ func (o *Offers) Offer(org tenancy.OrgID, permits int) {
 // receive are reported with a single value.
 func (o *Offers) Ready() <-chan struct{} { return o.ready }
 
-// Take calls Queue.Take. It is called by the worker's claim loop.
+// Take gives out permits as Queue.Take does. The worker's claim loop calls it.
 func (o *Offers) Take(free, width int) []Grant {
 	o.mu.Lock()
 	defer o.mu.Unlock()

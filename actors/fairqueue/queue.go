@@ -1,5 +1,5 @@
 // Package fairqueue shares permits fairly among organizations. Organizations that have work take
-// turns, no matter how much work each of them has.
+// turns, regardless of how much work each has.
 package fairqueue
 
 import "crier/tenancy"
@@ -35,8 +35,8 @@ type Grant struct {
 }
 
 // Take gives at most free permits to at most width organizations at the front of the queue, and
-// removes these organizations from the queue. It gives one permit to each of them in order, and
-// then one more to each, until all have as many as they want or no permit is left.
+// removes these organizations from the queue. Each of these organizations in turn is given one
+// permit at a time, until all have as many as they want or no permit is left.
 func (q *Queue) Take(free, width int) []Grant {
 	n := min(free, width, len(q.queue))
 	grants := make([]Grant, n)
@@ -62,5 +62,5 @@ func (q *Queue) Take(free, width int) []Grant {
 	return grants
 }
 
-// Len returns the number of organizations in the queue, no matter how many permits they want.
+// Len returns the number of organizations in the queue, not the number of permits they want.
 func (q *Queue) Len() int { return len(q.queue) }

@@ -123,7 +123,7 @@ func (o *organization) Receive(ctx actor.Context) {
 }
 
 // forward handles a message that arrives after this activation has left. It responds to a request
-// with Moved, so that the client tries again, and forwards a Wake to the current activation.
+// with Moved, so that the client retries, and forwards a Wake to the current activation.
 func (o *organization) forward(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *AdmitRequest:

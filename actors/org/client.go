@@ -223,8 +223,8 @@ func (c *Client) markUnanswered(organization tenancy.OrgID, address string, aske
 }
 
 func (c *Client) setPeer(address string, p peer) {
-	// Most peers are processes that no longer exist. Forgetting one that still exists has an effect
-	// for only a second.
+	// Most peers are processes that no longer exist. Forgetting a live process has an effect for at
+	// most a second.
 	if len(c.peers) >= maxPeers {
 		clear(c.peers)
 	}
@@ -243,9 +243,9 @@ func (c *Client) mayWarn() bool {
 	return true
 }
 
-// Wake makes the timer of the organization's actor fire at the time due, by the database clock,
-// unless it fires earlier anyway. Wake starts the actor if necessary and does not wait for it. The
-// sweep handles posts that are due in more than 90 seconds, and posts whose Wake was lost.
+// Wake sets the timer of the organization's actor to fire no later than due, a time on the database
+// clock. Wake starts the actor if necessary and does not wait for it. The sweep handles posts that
+// are due in more than 90 seconds, and posts whose Wake was lost.
 func (c *Client) Wake(_ context.Context, organization tenancy.OrgID, due time.Time) {
 	if due.Sub(c.clock.Now().Add(c.Skew())) <= horizon {
 		c.host.Send(organization.String(), &Wake{DueUnixUs: due.UnixMicro()})
@@ -275,7 +275,7 @@ func (c *Client) Done(organization tenancy.OrgID, posts int, waits bool) {
 }
 
 // SetNow updates the clock skew. now is the database's time, as read by a statement. asked is the
-// time at which the statement was sent, by this process's clock.
+// time at which the statement was sent, according to this process's clock.
 func (c *Client) SetNow(now, asked time.Time) { c.skew.Store(int64(now.Sub(asked))) }
 
 // Skew returns the difference between the database clock and this process's clock, or 0 before

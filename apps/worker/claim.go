@@ -125,7 +125,7 @@ func (w *Worker) claimOnce(ctx context.Context, x span, free int) (dispatch.Clai
 	return round, err
 }
 
-// lostClaimAge is how long a claim whose response was lost may still commit. It is longer than the
+// lostClaimAge is how long a claim whose response was lost can still commit. It is longer than the
 // server's statement timeout.
 const lostClaimAge = 20 * time.Second
 
@@ -133,7 +133,7 @@ const lostClaimAge = 20 * time.Second
 // oldest are forgotten, and their posts are reaped when the claims expire.
 const maxLostClaims = 1000
 
-// giveBack requeues the posts of claims whose response was lost.
+// giveBack requeues the posts from claims whose responses were lost.
 func (w *Worker) giveBack(ctx context.Context, lease dispatch.Lease) error {
 	w.mu.Lock()
 	lost := slices.Clone(w.lostClaims)
@@ -159,7 +159,7 @@ func (w *Worker) giveBack(ctx context.Context, lease dispatch.Lease) error {
 
 // How long an organization must wait after a failed claim before it makes another offer. aloneWait
 // applies if the claim was for a single organization with a reduced window. It leaves at least half
-// of the claim loop's time to the other organizations.
+// of the claim loop's time for the other organizations.
 const (
 	refusedWait = time.Second
 	aloneWait   = 5 * time.Second

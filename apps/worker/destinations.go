@@ -15,8 +15,8 @@ import (
 // are waiting for a permit. It is safe for concurrent use.
 //
 // A destination gets a permit only while it holds fewer permits than are free. A single server that
-// hangs thus ties up at most half of all permits, and n such servers leave 1/(n+1) of all permits
-// free. The claim statement applies this rule to the counts that busy returns.
+// hangs therefore ties up at most half of all permits, and n such servers leave 1/(n+1) of all
+// permits free. The claim statement applies this rule to the counts that busy returns.
 type destinations struct {
 	wake  func(tenancy.OrgID)
 	free  func() int // the number of free permits

@@ -53,7 +53,8 @@ type pendingOutcome struct {
 //     outcomes wait.
 //   - An outcome that the database rejects is set aside and retried every minute.
 //   - An outcome whose rows are locked by another transaction is retried without delaying others.
-//   - An outcome whose statement times out is also retried, but most of the time is left to others.
+//   - An outcome whose statement times out is also retried, but other outcomes get most of the
+//     batcher's time.
 func (w *Worker) newFinish() *batch.Batcher[*pendingOutcome] {
 	return batch.New(batch.Rules[*pendingOutcome]{
 		MaxItems: finishBatch, MaxWaiting: finishBound, Gather: finishGather, Timeout: storeTimeout,
@@ -70,7 +71,7 @@ func (w *Worker) newFinish() *batch.Batcher[*pendingOutcome] {
 
 // onePerPost splits outcomes into now, which has one outcome per post, and rest. A statement must
 // not contain two outcomes for the same post. A post has two outcomes if both its sender and a
-// reconciliation have ended. If one of the two is a success, it is in now.
+// reconciliation have ended. If one of the two is a success, now contains the success.
 func onePerPost(all []*pendingOutcome) (now, rest []*pendingOutcome) {
 	at := map[publishing.PostID]int{}
 	for _, e := range all {
@@ -112,8 +113,8 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 		}
 	}
 	over := map[tenancy.OrgID]int{}
-	// claims holds the organizations that have something to claim besides the posts that they are
-	// queued for.
+	// claims holds the organizations that have something to claim besides the posts for which they
+	// are queued.
 	claims := map[tenancy.OrgID]bool{}
 	for _, e := range some {
 		f := found[e.Post]

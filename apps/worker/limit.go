@@ -18,7 +18,7 @@ import (
 )
 
 // Rate limits how many posts all processes together send to a platform. It allows a burst of Posts
-// posts. After that, it allows Posts more in every period of Per, evenly spaced.
+// posts. After that, it allows Posts posts every Per, evenly spaced.
 type Rate struct {
 	// Posts is at least 1.
 	Posts int
@@ -55,11 +55,11 @@ func (r *Rates) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Bucket enforces rates that several processes share. redis.Client implements it.
+// Bucket enforces rate limits that are shared across processes. redis.Client implements it.
 type Bucket interface {
-	// Take takes up to n tokens of the named rate. It returns how many tokens it took and how long
-	// it is until the next token is available. If Take returns an error, it may have taken some
-	// tokens anyway.
+	// Take takes up to n tokens of the named rate. It returns how many tokens it took and the time
+	// until the next token is available. If Take returns an error, it may have taken some tokens
+	// anyway.
 	Take(
 		ctx context.Context, name string, posts int, per time.Duration, n int,
 	) (got int, wait time.Duration, err error)
@@ -70,7 +70,7 @@ type Bucket interface {
 // Organizations that get no token are queued, and are woken once tokens have been taken for them.
 // If a wake-up is lost, the sweep wakes the organization.
 type limits struct {
-	// bucket is nil if the processes share no rates.
+	// bucket is nil if the processes share no rate limits.
 	bucket Bucket
 	wake   func(tenancy.OrgID)
 	// free returns the number of permits that no post holds.
@@ -112,10 +112,10 @@ const (
 	// unusedPause is how long a token may remain unused before another organization is woken to use
 	// it.
 	unusedPause = 200 * time.Millisecond
-	// maxTokens is the maximum number of tokens that a process may have at a time.
+	// maxTokens is the maximum number of tokens that a process may hold at a time.
 	maxTokens = 64
 	// tokenLife is how long a token can be used. The limit prevents old tokens from being used
-	// together with those of a later period.
+	// together with tokens from a later period.
 	tokenLife = 2 * time.Second
 )
 

@@ -117,7 +117,7 @@ func (m *Metrics) registerGauges(w *Worker) {
 	})
 }
 
-// queued records the result of a sweep, which is when each organization next has a post due on a
+// queued records a sweep's result: the time at which each organization next has a post due on a
 // free channel.
 func (m *Metrics) queued(next map[tenancy.OrgID]time.Time, now time.Time) {
 	m.waiting.Set(float64(len(next)))

@@ -8,9 +8,9 @@ import (
 )
 
 // spans limits how many channels the next claim may visit for an organization whose recent claims
-// timed out. An organization or a row that takes too long is thus soon claimed on its own and in
-// smaller windows, while the other organizations are still claimed together. Only the claim loop
-// uses spans.
+// timed out. An organization or a row that takes too long is therefore soon claimed separately and
+// in smaller windows. The other organizations are still claimed together. Only the claim loop uses
+// spans.
 type spans map[tenancy.OrgID]int
 
 const (
@@ -53,8 +53,8 @@ func (s spans) of(org tenancy.OrgID) int {
 }
 
 // done updates the limits after a claim. If the claim timed out, the next claims for its
-// organizations visit an eighth as many channels. Each claim that finishes in time doubles the
-// limits of its organizations.
+// organizations visit an eighth as many channels. Each claim that finishes in time doubles its
+// organizations' limits.
 func (s spans) done(x span, inTime bool) {
 	for _, want := range x.wants {
 		switch most, limited := s[want.Org]; {

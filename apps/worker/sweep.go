@@ -109,7 +109,7 @@ func (w *Worker) writeOccurrences(ctx context.Context, lease dispatch.Lease) err
 	return err
 }
 
-// wakeRound records when all organizations of a lease were last woken.
+// wakeRound records when all organizations covered by a lease were last woken.
 type wakeRound struct {
 	lease      dispatch.Lease
 	began, end time.Time

@@ -27,9 +27,8 @@ type hang struct {
 }
 
 // watch suspends this process in the cluster while one of its loops hangs, so that other processes
-// publish for its organizations. It acts only if two checks in a row find that a loop hangs,
-// because after the operating system has paused the process, all work briefly appears to have taken
-// too long.
+// publish for its organizations. It acts only if two consecutive checks find a hanging loop. After
+// the operating system has paused the process, all work briefly appears to have taken too long.
 func (w *Worker) watch(context.Context) (more bool, err error) {
 	hangs := ""
 	for name, d := range w.watchdogs() {
@@ -58,8 +57,8 @@ func (w *Worker) watchdogs() iter.Seq2[string, *lifecycle.Watchdog] {
 	}
 }
 
-// Check returns an error that names a hanging loop and says how long the loop has hung. It is a
-// health check of the process; unlike watch, it reports a hang at once.
+// Check returns an error that names a hanging loop and says how long the loop has hung. It serves
+// as the process's health check. Unlike watch, it reports a hang at once.
 func (w *Worker) Check(context.Context) error {
 	for name, d := range w.watchdogs() {
 		if d.Hangs() {

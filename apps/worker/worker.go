@@ -23,8 +23,8 @@ import (
 // Config configures a Worker. MaxReconcileRest has no environment variable: boot derives it from
 // the reconcile window.
 type Config struct {
-	// MaxReconcileRest limits how long an unresponsive platform is left alone before it is queried
-	// again about unknown outcomes.
+	// MaxReconcileRest is the longest wait before an unresponsive platform is queried again about
+	// unknown outcomes.
 	MaxReconcileRest time.Duration
 
 	// MaxInFlight is the maximum number of posts in flight. A single destination gets at most half
@@ -32,7 +32,7 @@ type Config struct {
 	MaxInFlight int `env:"MAX_IN_FLIGHT, default=4096" doc:"Maximum number of posts that a process sends at the same time."`
 	// SweepInterval limits how long a post that no timer covers can go unnoticed.
 	SweepInterval time.Duration `env:"SWEEP_INTERVAL, default=5s" doc:"How often the worker searches for posts that no timer covers."`
-	// DrainTimeout limits how long Stop waits for posts in flight, counted from Drain.
+	// DrainTimeout limits how long Stop waits for posts in flight, measured from the call to Drain.
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long a stopping process waits for posts in flight."`
 	// Rates apply to all processes together. The processes share them through Redis; without Redis,
 	// each process limits itself to its share.
@@ -79,7 +79,7 @@ type Claimer interface {
 	Claim(
 		ctx context.Context, l dispatch.Lease, wants []dispatch.Want, window int, limits dispatch.ClaimLimits,
 	) (result dispatch.ClaimResult, unanswered []int64, err error)
-	// GiveBack returns the posts of unanswered claims to the queue. It may be repeated after an
+	// GiveBack returns the posts of unanswered claims to the queue. It can be called again after an
 	// error.
 	GiveBack(ctx context.Context, l dispatch.Lease, unanswered []int64) error
 	// Load reads what is needed to send the claimed posts. If a post cannot be read, unreadable
@@ -94,21 +94,21 @@ type Claimer interface {
 type Publisher interface {
 	// Send sends a claimed post and returns its outcome, which the caller stores with Finish. To
 	// wait for d without holding a permit, Send calls yield. If yield returns an error, Send must
-	// not continue but return an outcome.
+	// stop and return an outcome.
 	Send(
 		ctx context.Context, w dispatch.Work, yield func(ctx context.Context, d time.Duration) error,
 	) dispatch.Outcome
 	// Finish stores outcomes in one statement. If it returns an error for which pg.IsAway returns
-	// true, the outcomes may have been stored anyway, and Finish may be repeated. If it returns any
-	// other Postgres error, no outcome was stored.
+	// true, the outcomes may have been stored anyway, and Finish can be called again. If it returns
+	// any other Postgres error, no outcome was stored.
 	Finish(ctx context.Context, outcomes []dispatch.Outcome) ([]dispatch.Finished, error)
-	// SetAside records in a post's timeline that the post's outcome cannot be stored, and why. It
+	// SetAside adds a timeline event that explains why a post's outcome cannot be stored. It
 	// returns any database error.
 	SetAside(ctx context.Context, o dispatch.Outcome, cause error) error
 }
 
-// Maintainer takes care of posts that are late, have an unknown outcome or are not covered by a
-// timer; see scheduler.Sender.
+// Maintainer handles posts that are late, have an unknown outcome or are not covered by a timer;
+// see scheduler.Sender.
 type Maintainer interface {
 	// Maintain abandons posts that are late, stuck or orphaned, and ends the claims of dead
 	// processes. It returns all errors, joined.
@@ -127,9 +127,9 @@ type Maintainer interface {
 	// unanswered is an error that explains why the destination did not respond. It is nil if the
 	// destination responded or was not queried.
 	Reconcile(ctx context.Context, u scheduler.Unknown) (out dispatch.Outcome, unanswered error)
-	// Sweep returns the organizations that have a post due within the horizon, and when the first
-	// such post of each is due. now is the database's time, or zero if nothing is due. Any error
-	// comes from the database.
+	// Sweep returns the organizations that have a post due within the horizon, together with the
+	// time at which each organization's first such post is due. now is the database's time, or zero
+	// if nothing is due. Any error comes from the database.
 	Sweep(
 		ctx context.Context, l dispatch.Lease, horizon time.Duration,
 	) (next map[tenancy.OrgID]time.Time, now time.Time, err error)
@@ -153,7 +153,7 @@ type Deps struct {
 	Suspend func(reason string)
 	// Resume takes the organizations back once no loop hangs.
 	Resume func()
-	// Bucket is nil if the processes share no rates.
+	// Bucket is nil if the processes share no rate limits.
 	Bucket  Bucket
 	Clock   clock.Clock
 	Log     *slog.Logger
@@ -314,7 +314,7 @@ func (w *Worker) release(n int) {
 	}
 }
 
-// freePermits may return a negative number, because takePermit does not wait for a free permit.
+// freePermits can return a negative number, because takePermit does not wait for a free permit.
 func (w *Worker) freePermits() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -372,8 +372,8 @@ func (w *Worker) send(ctx context.Context, c dispatch.Claimed, work dispatch.Wor
 	w.finishClaim(c, out)
 }
 
-// finishClaim queues the outcome and then releases the permit. In this order, a full queue of
-// outcomes also stops claiming.
+// finishClaim queues the outcome and then releases the permit. Because of this order, a full queue
+// of outcomes also stops claiming.
 func (w *Worker) finishClaim(c dispatch.Claimed, out dispatch.Outcome) {
 	defer w.sending.Done()
 	w.finish.Add(&pendingOutcome{Outcome: out, posts: 1, destination: c.Destination})

@@ -36,8 +36,8 @@ type Family struct {
 	Name string
 }
 
-// App holds the credentials of this service's application on a platform. The zero value means that
-// no application is registered.
+// App holds the credentials of the application that this service has registered with a platform.
+// The zero value means that no application is registered.
 type App struct {
 	ClientID string
 	Secret   string
@@ -73,7 +73,7 @@ type Authorized struct {
 	// Connected is the account, if the platform offers no choice. It is nil if there are
 	// Candidates.
 	Connected *Connected
-	// Candidates are the accounts, such as pages, that can be passed to Select. Any beyond
+	// Candidates are the accounts, such as pages, that can be passed to Select. Candidates beyond
 	// maxCandidates are ignored.
 	Candidates []Candidate
 	// Credential is the credential to pass to Select. It is at most 16 KB. The engine stores it
@@ -90,8 +90,8 @@ type Candidate struct {
 	Picture string `json:"picture,omitempty"`
 }
 
-// ToolBox is a connector that offers tools: small platform queries that help users write a post,
-// such as a board search. Only the tools returned by Tools can be called.
+// ToolBox is a connector that offers tools. A tool is a small platform query, such as a board
+// search, that helps users write a post. Only the tools returned by Tools can be called.
 type ToolBox interface {
 	// Tools returns the list of tools. The list never changes.
 	Tools() []Tool

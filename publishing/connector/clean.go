@@ -31,7 +31,7 @@ const (
 
 // cleanURL returns an http or https URL unchanged. It returns "" for any other URL, because a link
 // with another scheme might run code on the page that shows it. It also returns "" for a URL that
-// text.Line would change, because a truncated URL leads elsewhere.
+// text.Line would change, because a truncated URL leads to a different page.
 func cleanURL(address string) string {
 	if text.Line(address, maxURL) != address {
 		return ""
@@ -65,7 +65,7 @@ func CleanRef(ref Ref) Ref {
 // long, Public 1,024 and Raw 4,096. After is between 0 and 30 days. During a commit, an invalid
 // kind becomes KindUnknown. Outside a commit, KindUnknown or an invalid kind becomes KindTransient.
 //
-// The text of Err is truncated to 8 KB. So is the text of an error that is not an *Error. The
+// cleanError truncates the text of Err, or the text of an error that is not an *Error, to 8 KB. The
 // result wraps the original error.
 func cleanError(err error, committing bool) error {
 	var e *Error
@@ -142,8 +142,8 @@ var (
 // numbers that jsonb cannot store with null. It keeps other control characters, because JSON
 // escapes them and because a Handle may contain text that is hashed later.
 //
-// It returns an error if raw is not JSON, is larger than 8 KB or is nested more than 64 levels
-// deep.
+// cleanJSON returns an error if raw is not JSON, is larger than 8 KB or is nested more than 64
+// levels deep.
 func cleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		return nil, nil

@@ -65,14 +65,14 @@ type Refresher interface {
 type Refreshed struct {
 	// Credential is the new credential. The engine stores it encrypted.
 	Credential json.RawMessage
-	// Destination is the new value of Account.Destination, because an account can move to another
-	// server. If it is empty, the stored value stays unchanged.
+	// Destination replaces Account.Destination, because an account can move to another server. If
+	// it is empty, the stored value stays unchanged.
 	Destination string
 	// ExpiresAt is the time at which the new credential expires, according to the Session's clock.
 	// It is zero if unknown.
 	ExpiresAt time.Time
-	// Name, Profile and Picture are the current values for the Account, because people rename their
-	// accounts. If one is empty, the stored value stays unchanged.
+	// Name, Profile and Picture replace the Account's values, because users can rename their
+	// accounts. If a field is empty, the stored value stays unchanged.
 	Name, Profile, Picture string
 }
 
@@ -82,13 +82,13 @@ type Refreshed struct {
 // URL. Reconcile receives the original images.
 type Deriver interface {
 	// Derived returns the spec of the picture to send in place of m. needed is false if the
-	// platform accepts m unchanged. Derived looks only at m's type, size and dimensions. Validate
-	// must reject every image for which no picture can meet the Spec.
+	// platform accepts m unchanged. The result depends only on m's type, size and dimensions.
+	// Validate must reject every image for which no picture can meet the Spec.
 	Derived(m Media) (spec picture.Spec, needed bool)
 }
 
 // Descriptor holds the properties and limits of a platform. They are the same for all accounts.
-// Validate also applies the limits of the individual account.
+// Validate also applies each account's own limits.
 type Descriptor struct {
 	// ID is the platform's lower-case identifier, as used in the API. Example: bluesky
 	ID string
@@ -156,9 +156,11 @@ type MediaRules struct {
 	MaxVideos int
 	// Mixed is true if a part may have both images and videos.
 	Mixed bool
-	// MaxImageBytes limits one image; 0 means that only Crier's own upload limit applies.
+	// MaxImageBytes limits the size of one image; 0 means that only Crier's own upload limit
+	// applies.
 	MaxImageBytes int64
-	// MaxVideoBytes limits one video; 0 means that only Crier's own upload limit applies.
+	// MaxVideoBytes limits the size of one video; 0 means that only Crier's own upload limit
+	// applies.
 	MaxVideoBytes int64
 }
 
@@ -273,7 +275,8 @@ type Item struct {
 	// Handle is the Handle from the last call to Prepare. It is at most 8 KB, and is nil before the
 	// first call.
 	Handle json.RawMessage
-	// Committing is the time just before the first call to Commit. Reconcile can rely on it.
+	// Committing is the time just before the first call to Commit. It is always set when Reconcile
+	// is called.
 	Committing time.Time
 }
 

@@ -54,7 +54,7 @@ const (
 // also replaces an invalid Kind, and a KindUnknown that does not come from Commit.
 type Error struct {
 	Kind Kind
-	// After is how long the platform asked Crier to wait before retrying. It is used only with
+	// After is the wait that the platform requested before a retry. It is used only with
 	// KindTransient. If it is 0, the engine chooses the delay.
 	After time.Duration
 	// Status is the HTTP status; 0 if there was no response.
@@ -184,7 +184,7 @@ func fromOther(status int, committing bool) (Kind, string) {
 }
 
 // WrongAddress returns true if err describes a response that the platform's servers would not send.
-// If a user typed the address, the address is probably wrong.
+// In that case, an address typed by a user is probably wrong.
 func WrongAddress(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) || e.Author != ByOther || e.Status >= 500 {

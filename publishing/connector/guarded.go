@@ -21,7 +21,7 @@ func guard(c Connector) Connector {
 	return g
 }
 
-// guarded is a connector that cleans the results of c. It implements Connector and Deriver.
+// guarded is a connector that cleans c's results. It implements Connector and Deriver.
 type guarded struct {
 	c          Connector
 	descriptor Descriptor
@@ -111,9 +111,9 @@ func (g guarded) Prepare(ctx context.Context, s *Session, item Item) (step Step,
 // Commit returns a reference that can be stored. It returns KindUnknown if the connector panics,
 // because the connector may already have made the call.
 //
-// If the account's grade de-duplicates, Commit may reuse a connection. An unknown outcome is then
-// harmless, because the item can be reconciled and sent again under the same key. For all other
-// accounts, each call opens a new connection.
+// If the account's grade guarantees deduplication, Commit may reuse a connection. An unknown
+// outcome is then harmless, because the item can be reconciled and sent again under the same key.
+// For all other accounts, each call opens a new connection.
 func (g guarded) Commit(ctx context.Context, s *Session, item Item) (ref Ref, err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -10,7 +10,8 @@ import (
 	"crier/publishing"
 )
 
-// Length returns the length of text in the unit. It counts code points if the unit is unknown.
+// Length returns the length of text in the given unit. It counts code points if the unit is
+// unknown.
 func Length(text string, unit Unit) int {
 	switch unit {
 	case Graphemes:
@@ -32,9 +33,9 @@ func Length(text string, unit Unit) int {
 	}
 }
 
-// Check applies the rules declared in a descriptor and returns every problem. The problems of one
-// part are in the order empty, media, length. If maxLength is not 0, it overrides the descriptor's
-// limit.
+// Check applies the rules declared in a descriptor and returns every problem. Each part's problems
+// are in this order: empty part, media, length. If maxLength is not 0, it overrides the
+// descriptor's limit.
 func Check(d Descriptor, draft Draft, maxLength int) []Problem {
 	if maxLength == 0 {
 		maxLength = d.MaxLength

@@ -7,7 +7,7 @@ import (
 
 // Registry holds this instance's connectors, keyed by platform identifier. The connectors that it
 // returns are guarded: panics become errors, and all text from a platform is cleaned and truncated.
-// It is safe for concurrent use.
+// A Registry is safe for concurrent use.
 type Registry struct{ byID map[string]Connector }
 
 // NewRegistry returns a registry that contains the given connectors. It returns an error if two of

@@ -17,18 +17,17 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrCoding means that a file is not encoded in the way that the response's Content-Encoding header
-// declares.
+// ErrCoding means that a file is not encoded as the response's Content-Encoding header declares.
 var ErrCoding = errors.New("the content coding cannot be decoded")
 
 const (
 	// maxCodings is the maximum number of content codings that are decoded per response. Each
-	// coding multiplies the work that a server can cause with the bytes it sends.
+	// coding multiplies the work that a server can cause with every byte it sends.
 	maxCodings = 1
 	// zstdWindow is the largest zstd window, in bytes, that HTTP allows (RFC 9659).
 	zstdWindow = 8 << 20
 	// codingSlack is how many bytes a server may send in addition to twice the number of decoded
-	// bytes. A server that sends more is only trying to keep the connection open.
+	// bytes. A server that sends more is assumed to be keeping the connection open on purpose.
 	codingSlack = 1 << 20
 )
 
@@ -63,8 +62,8 @@ func contentCodings(h http.Header) (codings []string) {
 	return codings
 }
 
-// decoders maps each content coding to a function that returns a decoding reader. The argument of
-// the function is a reader of the encoded body.
+// decoders maps each content coding to a function that returns a decoding reader. The function's
+// argument is a reader of the encoded body.
 var decoders = map[string]func(*bufio.Reader) (io.Reader, error){
 	"gzip": newGzip, "x-gzip": newGzip,
 	"deflate": func(r *bufio.Reader) (io.Reader, error) {
@@ -134,7 +133,7 @@ func (d *decodedBody) open() (io.Reader, error) {
 }
 
 // fault returns the error to report for a decoder error. If reading the source failed, it returns
-// the source's error, because that error caused the decoder's. Otherwise, it returns ErrCoding.
+// the source's error, which caused the decoder error. Otherwise, it returns ErrCoding.
 func (d *decodedBody) fault(err error) error {
 	switch {
 	case err == nil, errors.Is(err, io.EOF):
@@ -148,7 +147,7 @@ func (d *decodedBody) fault(err error) error {
 func (d *decodedBody) Close() error {
 	var errs []error
 	for _, c := range d.closers {
-		// the caller may not have read the file to its end
+		// the caller might have stopped reading before the end of the file
 		if err := c.Close(); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 			errs = append(errs, err)
 		}

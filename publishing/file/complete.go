@@ -14,8 +14,9 @@ import (
 )
 
 // completeReader reads an image. It returns fault.Invalid if the image ends before its end marker,
-// or if a checksum is wrong. The latter happens after an unfinished download into a preallocated
-// file. Bytes after the end marker are allowed, because phones append videos to images.
+// or if a checksum is wrong. A checksum is wrong, for example, after an unfinished download into a
+// preallocated file. Bytes after the end marker are allowed, because phones append videos to
+// images.
 type completeReader struct {
 	r      io.Reader
 	kind   Kind
@@ -130,8 +131,8 @@ func isChunk(kind string) bool {
 }
 
 // isNeeded reports whether a PNG chunk must have a correct checksum. It returns true if a decoder
-// cannot do without the chunk, or if the chunk is published with the picture. Old programs write
-// wrong checksums into other chunks, such as comments.
+// cannot do without the chunk, or if the chunk is published with the picture. Some old programs
+// write wrong checksums into other chunks, such as comments.
 func isNeeded(kind string) bool { return kind[0]&0x20 == 0 || metadata.KeepsChunk(kind) }
 
 // jpegMarker parses a marker, which consists of 0xFF and a code. The marker may be at the start of

@@ -100,10 +100,10 @@ func FileName(u *url.URL, answer http.Header) string {
 	return name
 }
 
-// Fetch requests a file, follows redirects, and returns the last response, whatever its status. The
-// response's Request is set. If the response is the whole file, its body is decoded according to
-// its Content-Encoding. The transport must not follow redirects itself, and must reject non-public
-// addresses when it connects.
+// Fetch requests a file, follows redirects, and returns the last response, regardless of its
+// status. The response's Request is set. If the response contains the whole file, its body is
+// decoded according to its Content-Encoding. The transport must not follow redirects itself, and
+// must reject non-public addresses when it connects.
 //
 // The caller must close the body. Each read from the body waits at most 30 seconds, and ctx limits
 // the whole fetch. If the file is not encoded as declared, reads return an error that matches

@@ -34,13 +34,13 @@ type Kind struct {
 	Ext         string
 	ContentType string
 	Video       bool
-	// Width and Height are the dimensions in pixels of the image as displayed, with any EXIF
-	// rotation applied. They are 0 for a video.
+	// Width and Height are the image's dimensions in pixels after any EXIF rotation. They are 0 for
+	// a video.
 	Width, Height int
 }
 
 // MaxPixels is the maximum number of pixels (width times height) of an image. The limit is needed
-// because a tiny file can declare an image so large that decoding it exhausts any program's memory.
+// because a tiny file can declare an image so large that decoding it exhausts memory.
 const MaxPixels = 100_000_000
 
 // maxAfterSize is how many bytes of an image are read after its dimensions are known, to find the
@@ -55,9 +55,9 @@ const sniffLen = 3 << 10 // bytes from which the type is detected
 // For a video, it checks only the type; VideoProbe checks everything else.
 //
 // Sniff returns fault.Invalid if the file is empty, cannot be decoded, or has an unsupported type.
-// It does the same if an image has more than MaxPixels pixels, or if the extension in name
-// contradicts the type. A name without a known extension is not checked. Sniff returns errors from
-// r unchanged.
+// It also returns fault.Invalid if an image has more than MaxPixels pixels, or if the extension in
+// name contradicts the type. A name without a known extension is not checked. Sniff returns errors
+// from r unchanged.
 func Sniff(name string, r io.Reader, limits Limits) (Kind, io.Reader, error) {
 	first, err := io.ReadAll(io.LimitReader(r, sniffLen))
 	if err != nil {
@@ -144,8 +144,8 @@ func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 			c.Width, c.Height, MaxPixels/1_000_000))
 	}
 	k.Width, k.Height = c.Width, c.Height
-	// If picture.Inspect cannot parse a header that image.DecodeConfig could, the stored dimensions
-	// are kept.
+	// If picture.Inspect cannot parse a header that image.DecodeConfig could parse, the stored
+	// dimensions are kept.
 	header := io.MultiReader(bytes.NewReader(seen.Bytes()), io.LimitReader(source, maxAfterSize))
 	if h, err := picture.Inspect(header); err == nil {
 		k.Width, k.Height = h.Width, h.Height

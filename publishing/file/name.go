@@ -17,7 +17,7 @@ const (
 	maxName = 100
 	// extension is the length in bytes of a stored file's extension, including the dot.
 	extension = len(".png")
-	// unnamed is the file name that is used if nothing of the original name can be kept.
+	// unnamed is the file name that is used if no part of the original name can be kept.
 	unnamed = "file"
 )
 
@@ -26,7 +26,7 @@ const (
 // script, in NFC. Spaces and punctuation become dashes. Control and formatting characters are
 // removed. Example: `C:\x\My cat.jpg` becomes My-cat
 //
-// With an extension, the name has at most 100 bytes. A longer name is truncated between
+// Together with an extension, the name has at most 100 bytes. A longer name is truncated between
 // user-perceived characters. If nothing is left of the name, or if the name is reserved for a
 // Windows device, Name returns "file".
 func Name(original string) string {
@@ -102,7 +102,7 @@ func cutName(s string, n int) string {
 	return s[:end]
 }
 
-// isDevice reports whether Windows treats a file with this name as a device, whatever its
+// isDevice reports whether Windows treats a file with this name as a device, regardless of its
 // extension.
 func isDevice(name string) bool {
 	name = strings.ToUpper(name)

@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// Foreign is the cause of the error for a file of an unsupported type.
+// Foreign is the cause of an error about an unsupported file type.
 type Foreign struct {
 	// Type is the media type of the file. Example: image/webp
 	Type string

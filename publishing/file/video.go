@@ -107,8 +107,8 @@ func (v *VideoProbe) box(head []byte) {
 }
 
 // body handles the body of a box. It enters a box that contains other boxes, reads the beginning of
-// a known box, and skips all others. A box is assumed to end no later than the box that encloses
-// it.
+// a known box, and skips every other box. A box is assumed to end no later than the box that
+// encloses it.
 func (v *VideoProbe) body(kind string, size, header uint64) {
 	if size < header {
 		v.ended = true

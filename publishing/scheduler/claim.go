@@ -20,7 +20,7 @@ func (s *Sender) claimRules(window int) schedulerstore.ClaimRules {
 }
 
 // Warmup executes the scheduler's large statements with empty input on every idle connection, so
-// that Postgres caches their plans. Callers may ignore the error, because everything also works
+// that Postgres caches their plans. Callers can ignore the error, because the statements also work
 // without cached plans.
 func (s *Sender) Warmup(ctx context.Context) error { return schedulerstore.Plan(ctx, s.db) }
 
@@ -28,8 +28,8 @@ func (s *Sender) Warmup(ctx context.Context) error { return schedulerstore.Plan(
 // Postgres rejects.
 const claimSplits = 64
 
-// Claim claims due posts of the organizations in wants. For each organization, it visits at most
-// window channels. The result also says when each organization next has a post due.
+// Claim claims due posts for the organizations in wants. For each organization, it visits at most
+// window channels. The result also contains the time at which each organization's next post is due.
 //
 // If Postgres rejects the statement because of one channel's rows, Claim still claims the other
 // posts. To find that channel, it repeatedly halves the list of organizations until one is left,
@@ -37,12 +37,12 @@ const claimSplits = 64
 // Postgres still rejects the claim, Claim sets the channel aside for a while.
 //
 // If Claim returns an error, unanswered holds the numbers of the statements that may have claimed
-// posts although no response arrived. Pass these numbers to GiveBack. They include the number of a
-// statement that timed out. After a timeout, the next claim should visit fewer channels.
+// posts although no response arrived. Pass these numbers to GiveBack. A timed-out statement's
+// number is included. After a timeout, the next claim should visit fewer channels.
 func (s *Sender) Claim(
 	ctx context.Context, l dispatch.Lease, wants []dispatch.Want, window int, limits dispatch.ClaimLimits,
 ) (result dispatch.ClaimResult, unanswered []int64, err error) {
-	// The posts claimed by each statement reduce the limits for the next one.
+	// Copy the limits, because each statement's claims reduce them for the next statement.
 	limits.Platforms, limits.Busy = maps.Clone(limits.Platforms), maps.Clone(limits.Busy)
 	if limits.Busy == nil {
 		limits.Busy = map[string]int{}
@@ -92,8 +92,8 @@ func (c *claimCall) claim(ctx context.Context, wants []dispatch.Want, window int
 }
 
 // claimChannels retries a rejected claim for an organization, with one half of the channel window
-// at a time. Once only one channel is left, claimChannels repairs that channel's hold. If this does
-// not help, it sets the channel aside.
+// at a time. Once only one channel is left, claimChannels repairs that channel's hold. If Postgres
+// still rejects the claim, claimChannels sets the channel aside.
 func (c *claimCall) claimChannels(ctx context.Context, w dispatch.Want, window int, cause error) error {
 	if window > 1 {
 		return c.claimHalves(ctx, w, window)
@@ -149,8 +149,8 @@ func (c *claimCall) claimHalves(ctx context.Context, w dispatch.Want, window int
 }
 
 // GiveBack puts the posts claimed by unanswered statements back into the queue, and wakes their
-// organizations. It can be called again after an error. If a post is not put back, its claim lasts
-// until it expires.
+// organizations. It can be called again after an error. A post that is not put back stays claimed
+// until its claim expires.
 func (s *Sender) GiveBack(ctx context.Context, l dispatch.Lease, unanswered []int64) error {
 	orgs, err := schedulerstore.GiveBack(ctx, s.db, l, unanswered, s.db.Node)
 	for _, org := range orgs {
@@ -164,11 +164,11 @@ const (
 	// duration.
 	maxLoads = 4096
 	loadTime = 4 * time.Second
-	// loadsTime limits the duration of a call to Load. It is shorter than the claims on the loaded
-	// posts.
+	// loadsTime limits the duration of a call to Load. The claims on the posts last longer than
+	// loadsTime.
 	loadsTime = 20 * time.Second
 	// loadMisses is the number of consecutive statements that may fail before Load leaves the
-	// remaining posts to the next call.
+	// remaining posts for the next call.
 	loadMisses = 4
 	// loadRetry is how long to wait before retrying a post that could not be loaded in time, even
 	// when it was the only post in the statement.
@@ -176,12 +176,12 @@ const (
 )
 
 // Load reads everything needed to send the claimed posts. A post that is no longer claimed is in
-// neither map. If another process has since claimed a post, its Work has that process's token. If a
-// post cannot be read, unreadable holds its outcome; the other posts are not affected.
+// neither map. If another process has since claimed a post, the post's Work has that process's
+// token. If a post cannot be read, unreadable holds its outcome; the other posts are not affected.
 //
 // If Load returns an error, the database is slow or cannot be reached, and the posts in neither map
-// were not loaded. After such an error, statements load fewer posts each. The posts are read in
-// random order, so that a slow post is not always read together with the same other posts.
+// were not loaded. After this error, each statement loads fewer posts. The posts are read in random
+// order, so that a slow post is not always read together with the same other posts.
 func (s *Sender) Load(
 	ctx context.Context, claimed []dispatch.Claimed,
 ) (works map[publishing.PostID]dispatch.Work, unreadable map[publishing.PostID]dispatch.Outcome, err error) {

@@ -19,15 +19,15 @@ const (
 	maxRefused = 1000
 )
 
-// endPause ends a pause or a stop. Before that, it abandons the posts that have been held back for
-// too long. If there are many, they are abandoned in a series of short transactions. The posts that
-// then remain are abandoned in the same transaction that deletes the pause.
+// endPause abandons the posts that have been held back for too long, and then ends a pause or a
+// stop. If there are many such posts, it abandons most of them in a series of short transactions,
+// and the rest in the transaction that deletes the pause.
 //
 // If there is an error or a crash before that transaction commits, the pause stays in force and no
 // paused post is claimed. The next call continues where this one stopped.
 //
-// If the database rejects the change that abandons a post, the post is logged and stays in the
-// queue, so that it does not block the others. The function in must run fn in a transaction for the
+// If the database rejects the change that abandons a post, endPause logs the post and leaves it in
+// the queue. The other posts are not affected. The function in must run fn in a transaction for the
 // organization. fn returns true if it has ended the pause and the pause's subject exists.
 //
 // missed is the number of posts abandoned by this call, including followers. It is valid even if
@@ -93,8 +93,8 @@ func (s *Queue) giveUpKeptBack(
 	return len(posts), missed, nil
 }
 
-// isPostError reports whether err may have been caused by one of the posts. A lock held by another
-// transaction is not such an error, because the lock will be released.
+// isPostError reports whether err may have been caused by one of the posts. It returns false for a
+// lock held by another transaction, because the lock will be released.
 func isPostError(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && pg.IsRowError(err) && !pg.IsLocked(err)
 }

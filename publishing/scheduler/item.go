@@ -29,8 +29,8 @@ func (r *run) item(ctx context.Context, i int) connector.Item {
 	return item
 }
 
-// claimDateAfter is how late a post must be to be dated with the time of its claim instead of its
-// due time.
+// claimDateAfter is how late a post must be for its date to be the time of its first claim instead
+// of its due time.
 const claimDateAfter = 2 * time.Minute
 
 // createdAt returns the creation time to send to the platform. Usually, this is the due time, which
@@ -57,8 +57,8 @@ func refOf(x dispatch.Publication) *connector.Ref {
 	return &ref
 }
 
-// encodeRef encodes a reference for storage. If the encoding fails, encodeRef returns {}. This
-// loses little, because the release id is stored separately.
+// encodeRef encodes a reference for storage. If the encoding fails, encodeRef returns {}. Little is
+// lost, because the release id is stored separately.
 func encodeRef(ref connector.Ref) json.RawMessage {
 	out, err := json.Marshal(ref)
 	if err != nil {

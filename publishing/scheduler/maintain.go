@@ -41,8 +41,8 @@ type setAsidePosts struct {
 	until map[publishing.PostID]time.Time
 }
 
-// SetAsides returns how many rows have been set aside since the process started. Rows are set aside
-// if Postgres rejects them.
+// SetAsides returns how many rows have been set aside since the process started. A row is set aside
+// when Postgres rejects a change to it.
 func (s *Sender) SetAsides() int64 { return s.setAsides.count.Load() }
 
 func (a *setAsidePosts) add(post publishing.PostID, until time.Time) {
@@ -83,8 +83,8 @@ func (s *Sender) setPostAside(ctx context.Context, what string) func(publishing.
 type Maintained struct {
 	// Expired is the number of posts that were abandoned because they were late, stuck or orphaned.
 	Expired int
-	// Reaped is the number of claims that were ended because they had expired or their process no
-	// longer existed.
+	// Reaped is the number of claims that were ended. A claim is ended if it has expired or its
+	// process no longer exists.
 	Reaped int
 	// More is set if Maintain should be called again soon.
 	More bool
@@ -94,8 +94,8 @@ type Maintained struct {
 // MAX_LATENESS late, stuck in preparation, or orphaned. It ends claims that have expired or whose
 // process no longer exists.
 //
-// If one kind of work fails, the other kinds are still done. If Postgres rejects the change to one
-// post, the other posts are not affected. Maintain returns all errors, joined.
+// If one kind of work fails, Maintain still does the other kinds. If Postgres rejects the change to
+// one post, the other posts are not affected. Maintain returns all errors, joined.
 func (s *Sender) Maintain(ctx context.Context, l dispatch.Lease) (m Maintained, err error) {
 	type step struct {
 		kind  schedulerstore.Upkeep
@@ -169,7 +169,7 @@ func (s *Sender) upkeep(
 
 func isRefusedOrLocked(err error) bool { return pg.IsRefused(err) || pg.IsLocked(err) }
 
-// Sweep returns the time at which the first post of each organization in the lease's shards is due.
+// Sweep returns the time at which each organization in the lease's shards first has a post due.
 // Organizations with no post due within the horizon are not included. Sweep also returns the
 // database's time. It returns any database error.
 func (s *Sender) Sweep(

@@ -17,8 +17,7 @@ const (
 	// markTries limits the number of attempts.
 	markPause = 50 * time.Millisecond
 	markTries = 60
-	// markSpare is an age limit: a claim younger than markSpare is not renewed when its call is
-	// marked.
+	// markSpare is the age below which a claim is not renewed when its call is marked.
 	markSpare = claimGrace / 2
 )
 

@@ -25,8 +25,8 @@ const (
 // Series gives the scheduler access to repeated posts. The scheduler decides only when a series'
 // next occurrence is written.
 type Series interface {
-	// Ended returns series in the lease's shards whose current occurrence has ended. It returns at
-	// most limit series.
+	// Ended returns at most limit series in the lease's shards. The current occurrence of each of
+	// these series has ended.
 	Ended(ctx context.Context, l dispatch.Lease, limit int) ([]publishing.SeriesRef, error)
 	// Advance writes a series' next occurrence and reports whether it wrote one. If another
 	// transaction has locked the series, it does nothing. It returns Invalid if the time zone is
@@ -94,9 +94,8 @@ func (s *Sender) OccurrencesWritten() int64 { return s.occurrencesWritten.Load()
 // occurrence could not be written.
 func (s *Sender) SeriesSetAside() int64 { return s.seriesSetAside.Load() }
 
-// setSeriesAside postpones a series. It returns an error if the postponement could not be stored,
-// either because the database cannot be reached or because all connections of the organization are
-// in use.
+// setSeriesAside postpones a series. It returns an error if the postponement could not be stored.
+// In that case, the database cannot be reached or all of the organization's connections are in use.
 func (s *Sender) setSeriesAside(ctx context.Context, of publishing.SeriesRef, cause error) error {
 	reason := "The next occurrence could not be written; Crier will try again."
 	if f := (*fault.Error)(nil); errors.As(cause, &f) && f.Kind == fault.Invalid {

@@ -34,8 +34,8 @@ func WithoutTexts(o dispatch.Outcome) dispatch.Outcome {
 	return o
 }
 
-// SetAside adds an event to a post's timeline that explains why the outcome cannot be stored. It
-// returns any database error.
+// SetAside adds a timeline event that explains why a post's outcome cannot be stored. It returns
+// any database error.
 func (s *Sender) SetAside(ctx context.Context, o dispatch.Outcome, cause error) error {
 	s.setAsides.count.Add(1)
 	reason := "The database refuses the outcome of this post (" + string(o.Result) + "): " + pg.Reason(cause)
@@ -43,15 +43,15 @@ func (s *Sender) SetAside(ctx context.Context, o dispatch.Outcome, cause error) 
 }
 
 // Requeued returns the outcome for a claimed post that was not sent. The post returns to the queue
-// and is not tried again for at least a second.
+// and is not retried for at least a second.
 func Requeued(c dispatch.Claimed) dispatch.Outcome {
 	return dispatch.Outcome{
 		Org: c.Org, Post: c.Post, Token: c.Token, Result: dispatch.ResultRetry, After: time.Second,
 	}
 }
 
-// outcome returns the outcome for part x, with no Result yet. It includes the release of the first
-// part and, if part x is published, the release of part x.
+// outcome returns the outcome for part x, with Result unset. It includes the first part's release
+// and, if part x is published, that part's release.
 func (r *run) outcome(x dispatch.Publication) dispatch.Outcome {
 	out := dispatch.Outcome{Org: r.work.Org, Post: r.work.Post, Token: r.work.Token, Publication: x.ID}
 	if x.Phase == dispatch.PhaseDone {

@@ -30,11 +30,11 @@ func NewQueue(cfg Config, deps Deps) *Queue {
 // returns what is held back and, when resuming, how many posts were abandoned as missed.
 //
 // When resuming, Pause first abandons the missed posts. If there are many, this takes several
-// transactions. If ctx ends before they are done, the pause stays in force and the next call
-// continues.
+// transactions. If ctx ends before they have all committed, the pause stays in force and the next
+// call continues.
 //
 // Only a principal who manages the organization and sees all of its channels may pause or resume
-// the whole organization; for anyone else, Pause returns Forbidden. It returns NotFound if the
+// the whole organization. For anyone else, Pause returns Forbidden. It returns NotFound if the
 // customer or channel does not exist, or if the principal does not see all channels of the
 // customer.
 //

@@ -14,7 +14,7 @@ import (
 )
 
 // pictureRecheck is how long a post waits for a picture before the picture's state is read again.
-// This is necessary because another process may be making the picture.
+// The state must be read again because another process may be making the picture.
 const pictureRecheck = 10 * time.Second
 
 // pictureTime limits the duration of each statement that reads or stores pictures.
@@ -95,8 +95,8 @@ func (r *run) findPictures(
 }
 
 // storedPictures reads the pictures with the given keys. If it finds fewer pictures than keys, it
-// requests the missing ones. Fewer are found if the post is older than the connector's rule for
-// pictures, or if the post contains the same image twice.
+// requests the missing ones. It finds fewer if the post is older than the connector's picture rule,
+// or contains the same image twice.
 func (r *run) storedPictures(
 	ctx context.Context, keys []pictures.Key,
 ) ([]pictures.Derived, error) {

@@ -30,8 +30,8 @@ type Unknown struct {
 	// SkipPlatform is set if the platform must not be queried. This is the case if the destination
 	// is resting and RECONCILE_WINDOW has passed.
 	SkipPlatform bool
-	// Unreadable is set if the stored post cannot be read. In that case, Work's only set fields are
-	// Org, Post, Token and Committing.
+	// Unreadable is set if the stored post cannot be read. In that case, only Org, Post, Token and
+	// Committing are set in Work.
 	Unreadable bool
 }
 
@@ -39,9 +39,9 @@ type Unknown struct {
 // to refresh the credential.
 func (s *Sender) reconcileHold() time.Duration { return 2*s.cfg.PlatformTimeout + claimGrace }
 
-// ClaimUnknown claims posts with an unknown outcome whose platform is due to be queried. It also
-// loads the data needed for the query. Before it claims a post, it calls admit. If admit returns
-// false, the post is left for later.
+// ClaimUnknown claims posts that have an unknown outcome and whose platform is due to be queried.
+// It also loads the data needed for the query. Before it claims a post, it calls admit. If admit
+// returns false, the post is left for later.
 //
 // For a resting destination, ClaimUnknown claims only the posts that will end without a query. It
 // does not call admit for these posts.
@@ -160,8 +160,8 @@ func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out dispatch.Outcome
 }
 
 // askPlatform calls Reconcile on the connector. If the platform rejects the credential, askPlatform
-// refreshes the credential and tries again, but only once. It returns an error if the destination
-// did not respond.
+// refreshes the credential and retries once. It returns an error if the destination did not
+// respond.
 func (r *run) askPlatform(ctx context.Context, i int) (connector.Verdict, error) {
 	ctx = outbound.WithOwner(ctx, r.work.Org.String())
 	for {
@@ -257,13 +257,13 @@ func ReconcileDelay(u Unknown, cfg Config) time.Duration {
 }
 
 // resend returns the outcome for a post that is sent again. If the sending process ended during the
-// call, the post is sent again at once. If this happens repeatedly, the wait grows. After
-// schedulerstore.MaxReaps such processes in a row, the post is abandoned. If the call itself ended,
-// the post is sent again after the usual back-off for a failure.
+// call, the post is sent again at once, or after a growing wait if this has happened repeatedly.
+// After schedulerstore.MaxReaps such processes in a row, the post is abandoned. If the call itself
+// ended, the post is sent again after the usual back-off for a failure.
 //
-// Sending the post again is harmless even if it has not been proven absent, because the platform
+// Sending the post again is harmless even without proof of its absence, because the platform
 // recognizes the publication's key. A post that would otherwise be abandoned stays unknown while
-// its absence may still be proven.
+// its absence can still be proven.
 func (r *run) resend(u Unknown, x dispatch.Publication, found connector.Outcome) dispatch.Outcome {
 	out := r.outcome(x)
 	out.Result, out.Proven = dispatch.ResultRetry, ProvesAbsence(found, u, r.cfg)
@@ -301,7 +301,7 @@ func (s *Sender) laterOrGiveUp(u Unknown) dispatch.Outcome {
 	return out
 }
 
-// giveUp returns out with the result changed to an error, which says that the post may have been
+// giveUp returns out with the result changed to an error that says the post may have been
 // published.
 func giveUp(w dispatch.Work, out dispatch.Outcome) dispatch.Outcome {
 	out.Result, out.Code = dispatch.ResultError, publishing.CodeOutcomeUnknown

@@ -97,7 +97,7 @@ func (s *Sender) retryWrite(ctx context.Context, write func(context.Context) (bo
 }
 
 // sendPart prepares and sends one part. If the call was marked, the part's phase and the returned
-// error together show whether the part is published, not published or unknown.
+// error together show whether the part was published, was not published, or has an unknown outcome.
 func (r *run) sendPart(ctx context.Context, i int) (connector.Ref, error) {
 	for {
 		ctx, err := r.prepareAndMark(ctx, i)
@@ -212,8 +212,8 @@ func (r *run) prepareOnce(ctx context.Context, i int) (connector.Step, error) {
 	return r.connector.Prepare(ctx, r.session, r.item(ctx, i))
 }
 
-// waitForPlatform waits for the duration d while the platform is processing media. Before that, it
-// renews the claim for d plus a claim's usual duration. It holds no permit during the wait.
+// waitForPlatform waits for the duration d while the platform is processing media. Before waiting,
+// it renews the claim for d plus a claim's usual duration. It holds no permit during the wait.
 func (r *run) waitForPlatform(ctx context.Context, x *dispatch.Publication, d time.Duration) error {
 	kept, err := schedulerstore.SaveHandle(ctx, r.db, r.work.Post, r.work.Token, x.ID, x.Handle, d+r.claimHold())
 	if err != nil || !kept {

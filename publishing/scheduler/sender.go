@@ -48,7 +48,7 @@ type Config struct {
 	// PrepareTimeout limits how long the preparation of a post may take, even if the claim is
 	// renewed.
 	PrepareTimeout time.Duration `env:"PREPARE_TIMEOUT, default=6h" doc:"Time limit for preparing a post, for example uploading its files."`
-	// FollowerTimeout starts when the predecessor of a follower has ended.
+	// FollowerTimeout starts when a follower's predecessor has ended.
 	FollowerTimeout time.Duration `env:"FOLLOWER_TIMEOUT, default=1h" doc:"How long a delayed part can keep waiting if the part before it ended without releasing it."`
 	// PauseMaxAge is the maximum time from a post's due time to the end of a pause. Older posts end
 	// as missed; the others are published one by one. If PauseMaxAge is 0, all posts that became
@@ -90,8 +90,8 @@ type Deps struct {
 	Clock  clock.Clock
 	Waker  publishing.Waker
 	Log    *slog.Logger
-	// Pictures makes smaller versions of pictures in this process. It is nil if other processes do
-	// that.
+	// Pictures makes smaller versions of pictures in this process. It is nil if other processes
+	// make them.
 	Pictures *pictures.Maker
 	// Series writes the occurrences of repeated posts.
 	Series Series

@@ -11,9 +11,9 @@ import (
 )
 
 // Stop stops publishing for an organization until Resume is called. The organization's members
-// cannot change this. Once Stop has returned nil, no call begins for any of the organization's
-// posts, even on a channel that is connected later. Stop revokes the claims that have not reached
-// their call. Calls in progress run to completion.
+// cannot override the stop. Once Stop has returned nil, no call begins for any of the
+// organization's posts, even on a channel that is connected later. Stop revokes the claims that
+// have not reached their call. Calls in progress run to completion.
 //
 // Only the instance itself stops an organization. It does so when the organization is suspended or
 // its deletion is requested. by identifies who stopped the organization, as shown in timelines.
@@ -46,9 +46,9 @@ func (s *Queue) Stop(ctx context.Context, org tenancy.OrgID, by string) error {
 // if the organization does not exist, is not stopped, is suspended, or is marked for deletion.
 //
 // catchUp says what happens to the posts that became due during the stop. If it is set, as after a
-// suspension, these posts are published one by one, except those that are more than
-// Config.PauseMaxAge late. If it is not set, as after a canceled deletion, all of these posts end
-// as missed. by identifies who resumed publishing, as shown in timelines.
+// suspension, these posts are published one by one. Posts that are more than Config.PauseMaxAge
+// late are abandoned instead. If it is not set, as after a canceled deletion, all posts that became
+// due during the stop end as missed. by identifies who resumed publishing, as shown in timelines.
 //
 // If there are many missed posts, they are abandoned in a series of short transactions. The last
 // transaction ends the stop. If there is an error or a crash before that, or if ctx ends, the
@@ -74,8 +74,8 @@ func (s *Queue) Resume(ctx context.Context, org tenancy.OrgID, by string, catchU
 	return db.Fault("publishing.Resume", err)
 }
 
-// Stopped returns those of the given organizations that are stopped. It returns Unavailable if the
-// database cannot be reached.
+// Stopped returns the given organizations that are stopped. It returns Unavailable if the database
+// cannot be reached.
 func (s *Queue) Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error) {
 	stopped, err := schedulerstore.Stopped(ctx, s.db, orgs)
 	return stopped, db.Fault("publishing.Stopped", err)

@@ -13,7 +13,7 @@ import (
 	webhookstore "crier/publishing/webhook/store"
 )
 
-// post is the only element of the JSON array that is sent.
+// post is the only element of a body's JSON array.
 type post struct {
 	ID          string                 `json:"id"`
 	Event       string                 `json:"event"`
@@ -47,8 +47,8 @@ type customer struct {
 	Name string `json:"name"`
 }
 
-// maxText is the maximum size, in bytes, of each text in a body except the content. Such a text can
-// be long. For example, an error can quote the response of a platform's server.
+// maxText is the maximum size, in bytes, of each text in a body except the content. The limit is
+// needed because an error, for example, can quote a long response from a platform.
 const maxText = 2000
 
 // render returns an event's body, which is at most publishing.MaxWebhookBody bytes long. If the

@@ -39,10 +39,10 @@ type answer struct {
 	problem string
 	excerpt string
 	took    time.Duration
-	// after is the wait that the endpoint requested by sending status 429 or 503 with a Retry-After
-	// header. It is 0 if the endpoint requested none.
+	// after is the wait that the endpoint requested with status 429 or 503 and a Retry-After
+	// header. It is 0 if the endpoint did not request a wait.
 	after time.Duration
-	// cause is the error to log. Before it is logged, withoutURL removes the URL from it.
+	// cause is the error to log. withoutURL must first remove the URL.
 	cause error
 }
 
@@ -121,8 +121,9 @@ func explain(err error) string {
 	return "The connection to the endpoint failed."
 }
 
-// withoutURL removes the URL from err: if err contains a *url.Error, it returns the error that the
-// *url.Error wraps. The URL must not be logged, because receivers put secrets into URL paths.
+// withoutURL returns err without the URL. If err contains a *url.Error, the result is the error
+// that the *url.Error wraps. The URL must not be logged, because receivers put secrets into URL
+// paths.
 func withoutURL(err error) error {
 	for failed := (*url.Error)(nil); errors.As(err, &failed); {
 		err = failed.Err

@@ -37,7 +37,7 @@ const (
 	// hold is how long a process has the exclusive right to send to an endpoint. It is longer than
 	// a turn.
 	hold = TaskTimeout
-	// errorPause is how long an endpoint waits after a database error.
+	// errorPause is how long an endpoint is skipped after a database error.
 	errorPause = time.Minute
 	// saveTimeout is the time limit for storing an attempt. It applies even while the process is
 	// stopping.
@@ -76,7 +76,7 @@ func (d *Deliverer) Deliver(ctx context.Context, org tenancy.OrgID, webhook publ
 			"webhook", webhook, "error", err)
 		notBefore, err = now.Add(inactiveFor), nil
 	case err != nil:
-		// Wait, to avoid repeating a call over and over.
+		// Wait so that the same call is not repeated over and over.
 		notBefore = r.deps.Clock.Now().Add(errorPause)
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
@@ -97,9 +97,9 @@ type run struct {
 	webhookstore.WebhookTurn
 	org     tenancy.OrgID
 	webhook publishing.WebhookID
-	// began is when the turn began, by clock.Boot. No call begins after drainTime has passed.
-	// Therefore, even if the endpoint responds slowly, the turn ends within TaskTimeout and every
-	// attempt is stored.
+	// began is the clock.Boot reading at the start of the turn. No call begins after drainTime has
+	// passed. Therefore, even if the endpoint responds slowly, the turn ends within TaskTimeout and
+	// every attempt is stored.
 	began time.Duration
 
 	mu sync.Mutex
@@ -171,8 +171,9 @@ func (r *run) isOver(ctx context.Context) bool {
 	return r.failing || r.slowed || r.err != nil || ctx.Err() != nil || clock.Boot()-r.began >= drainTime
 }
 
-// attempt sends one delivery once, if it must still be sent, and stores the outcome. If ctx ends
-// during the call, the outcome is not stored, and the delivery is sent again.
+// attempt sends a delivery once and stores the outcome. It sends nothing if the delivery must no
+// longer be sent. If ctx ends during the call, the outcome is not stored, and the delivery is sent
+// again.
 func (r *run) attempt(ctx context.Context, one webhookstore.DueDelivery) {
 	failpoint.At(failpoint.WebhookSending, one.ID.String())
 	now := r.deps.Clock.Now()

@@ -19,8 +19,8 @@ const (
 	// turnsPerRound is how many organizations get a turn in one round when more endpoints are due
 	// than one round considers.
 	turnsPerRound = 1000
-	// inactiveFor is how long an endpoint is left alone if its organization is suspended or
-	// deleted, or if its secret cannot be decrypted.
+	// inactiveFor is how long an endpoint is skipped if its organization is suspended or deleted,
+	// or if its secret cannot be decrypted.
 	inactiveFor = time.Hour
 )
 

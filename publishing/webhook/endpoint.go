@@ -36,8 +36,8 @@ func (c Config) Validate() error {
 }
 
 // Webhooks manages organizations' webhook endpoints. It is safe for concurrent use. Its methods
-// return Forbidden for agents: an endpoint receives events about every channel and continues to
-// receive them after the agent's grant has ended.
+// return Forbidden for agents, because an endpoint receives events about every channel, even after
+// an agent's grant has ended.
 type Webhooks struct {
 	cfg    Config
 	deps   Deps
@@ -201,7 +201,7 @@ func chooseChannels(
 // and otherwise the same errors as RotateSecret.
 //
 // Once Update has returned, no new call to the previous URL is made. If Update has disabled the
-// endpoint, no new call is made at all. A call in flight is not stopped.
+// endpoint, no new call is made to any URL. A call in flight is not stopped.
 func (s *Webhooks) Update(
 	ctx context.Context, p tenancy.Principal, webhook string, cmd publishing.SetWebhook,
 ) (w publishing.Webhook, err error) {
@@ -244,10 +244,10 @@ func (s *Webhooks) Update(
 	return w, err
 }
 
-// rotate replaces the secret of a locked endpoint with given, or with a random secret if given is
-// nil. It returns the endpoint and the secret. If the endpoint already has the given secret, for
-// example because a request was repeated, nothing changes. rotate returns Conflict if too many
-// earlier secrets still sign deliveries.
+// rotate replaces the secret of a locked endpoint with the secret in given, or with a random secret
+// if given is nil. It returns the endpoint and the secret. If the endpoint already has the given
+// secret, for example because a request was repeated, nothing changes. rotate returns Conflict if
+// too many earlier secrets still sign deliveries.
 func (s *Webhooks) rotate(
 	ctx context.Context, tx *db.Tx, org tenancy.OrgID, w publishing.Webhook, given *string,
 ) (_ publishing.Webhook, shown string, err error) {
@@ -261,7 +261,7 @@ func (s *Webhooks) rotate(
 	}
 	shown = publishing.FormatWebhookSecret(key)
 	current, err := s.deps.Keyring.Open(stored, org.String())
-	// If the stored key cannot be decrypted because its encryption key is lost, it is replaced.
+	// If its encryption key is lost, the stored key cannot be decrypted and is replaced.
 	if err == nil && hmac.Equal(current, key) {
 		return w, shown, nil
 	}
@@ -332,10 +332,10 @@ func (s *Webhooks) Delete(ctx context.Context, p tenancy.Principal, webhook stri
 	return w, err
 }
 
-// RotateSecret replaces an endpoint's secret with given, or with a random secret if given is nil.
-// It returns the endpoint and the new secret, which is not shown again. Every later call is signed
-// with the new secret. Until the last time in the endpoint's PreviousUntil, calls are also signed
-// with the previous secret. Earlier secrets keep their own end times.
+// RotateSecret replaces an endpoint's secret with the secret in given, or with a random secret if
+// given is nil. It returns the endpoint and the new secret, which is not shown again. Every later
+// call is signed with the new secret. Until the last time in the endpoint's PreviousUntil, calls
+// are also signed with the previous secret. Earlier secrets keep their own end times.
 //
 // RotateSecret returns NotFound if the endpoint does not exist, Invalid if the given secret is
 // invalid, and Conflict if too many earlier secrets still sign deliveries.

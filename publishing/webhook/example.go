@@ -44,8 +44,8 @@ func NewExample() (Example, error) {
 	return Example{Secret: publishing.FormatWebhookSecret(key), Header: c.headers(), Body: body}, nil
 }
 
-// exampleID returns an example id for the documentation. last is its last byte, by which the
-// example ids differ.
+// exampleID returns an example id for the documentation. last is its last byte, which distinguishes
+// the example ids.
 func exampleID[T any](last byte) id.ID[T] {
 	return id.FromUUID[T](uuid.UUID{
 		0x01, 0x93, 0xb2, 0xc4, 0x7d, 0x10, 0x7a, 0x31, 0x9c, 0x55, 0x2f, 0x0e, 0x6b, 0x1a, 0x4d, last,

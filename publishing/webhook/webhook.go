@@ -2,8 +2,8 @@
 //
 // An event is a row that is written in the same transaction as the change it reports. The
 // Deliverer's loop turns events into deliveries, whose bodies are rendered once, and adds a task
-// for each endpoint that has something to send. Each task sends the deliveries of one endpoint.
-// After a crash, the next run continues with the remaining work. A delivery may then be sent twice
+// for each endpoint that has something to send. Each task sends one endpoint's deliveries. After a
+// crash, the next run continues with the remaining work. As a result, a delivery can be sent twice
 // with the same id.
 package webhook
 
@@ -23,9 +23,9 @@ import (
 	"crier/tenancy"
 )
 
-// The kinds of tasks that Deliver handles. Endpoints that have never succeeded, whose last attempt
-// failed, or that respond slowly are served by separate workers, so that other endpoints do not
-// have to wait for them.
+// The kinds of tasks that Deliver handles. Separate workers serve endpoints that have never
+// succeeded, that failed on their last attempt, or that respond slowly. Other endpoints do not have
+// to wait for them.
 const (
 	TaskHealthy = "webhook"
 	TaskAside   = "webhook-aside"
@@ -33,16 +33,16 @@ const (
 
 // Workers is how many tasks of each kind a process runs concurrently. Tasks spend most of their
 // time waiting for a response. Workers is a multiple of the limit per creator, so that no single
-// person delays the others.
+// creator delays the others.
 const Workers = 4 * perCreator
 
 // TaskTimeout is the time limit for a single run of Deliver.
 const TaskTimeout = drainTime + publishing.WebhookTimeout + 15*time.Second
 
 const (
-	// perOrg limits how many endpoints of one organization are in progress at a time. perCreator
-	// limits the endpoints of all organizations that one person created, taken together. Working
-	// endpoints and endpoints set aside are counted separately.
+	// perOrg limits how many endpoints of one organization are in progress at a time. perCreator is
+	// the total limit for all organizations that one person created. Working endpoints and
+	// endpoints set aside are counted separately.
 	perOrg     = 4
 	perCreator = 16
 	// pollInterval is how often the loop queries the database for events and due endpoints.

@@ -208,7 +208,8 @@ func (s *Store) renewOnce(ctx context.Context, leaving bool) (Renewal, error) {
 type Shard struct {
 	// Shard is the shard's number, from 0 to 255; see tenancy.Shard.
 	Shard int16 `db:"shard"`
-	// Owner is the id of a node, which may not be live. It is zero if the shard has no owner.
+	// Owner is the id of a node, which might no longer be live. It is zero if the shard has no
+	// owner.
 	Owner uuid.UUID `db:"owner"`
 }
 

@@ -55,7 +55,7 @@ func openJournal(path string, log *slog.Logger, apply func(record, span) error) 
 }
 
 // lockFault returns the fault for a failure to lock the file. If another process holds the lock,
-// the message says everything, so the fault has no cause.
+// the fault has no cause, because its message is a sufficient explanation.
 func lockFault(path string, err error) error {
 	const op = "sandbox.openJournal"
 	if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -107,7 +107,8 @@ var (
 	userForm      = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,19}$`)
 )
 
-// oauth provides the OAuth endpoints and the control routes that tests use to set them up.
+// oauth provides the OAuth endpoints and the control routes through which tests add applications
+// and users and revoke access.
 type oauth struct{ *Platform }
 
 // authorize serves the consent page. If the application is unknown or the redirect URL is not
@@ -242,7 +243,7 @@ func (p oauth) grantCode(req authorization, user string, allowed []string) (stri
 }
 
 // addPages creates a user's pages, which are accounts without a password. If the user already has
-// pages, it does nothing unless again is true. The caller must hold p.mu.
+// pages, it adds more only if again is true. The caller must hold p.mu.
 func (p oauth) addPages(user string, names []string, again bool) error {
 	if len(p.state.pages[user]) > 0 && !again {
 		return nil

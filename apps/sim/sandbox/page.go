@@ -58,7 +58,7 @@ func (v pagePost) Stamp() string { return v.CreatedAt.UTC().Format(time.RFC3339)
 
 func (m postMedia) Video() bool { return m.Type == "video/mp4" }
 
-// pages serves the pages for people and the files that the pages use.
+// pages serves the HTML pages and the files that these pages use.
 type pages struct{ *Platform }
 
 func (p pages) servePage(w http.ResponseWriter, r *http.Request) {
@@ -158,7 +158,7 @@ func (p pages) serveStyle(w http.ResponseWriter, _ *http.Request) {
 }
 
 // serveMedia serves an uploaded file with its detected content type. The headers prevent browsers
-// from interpreting it as anything else.
+// from interpreting the file as any other type.
 func (p pages) serveMedia(w http.ResponseWriter, r *http.Request) {
 	sum := r.PathValue("sha256")
 	p.mu.Lock()

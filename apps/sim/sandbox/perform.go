@@ -47,7 +47,8 @@ func (p *Platform) applyBefore(c *call, f *scripted) (a answer, act bool) {
 }
 
 // slow waits for a fault's delay and reports whether to carry out the request. As on a real
-// platform, a request is carried out even if its client has disconnected. Only Close prevents that.
+// platform, a request is carried out even if its client has disconnected. It is skipped only if the
+// Platform is closed during the delay.
 func (p *Platform) slow(f *scripted) bool {
 	wait := time.NewTimer(time.Duration(f.Millis) * time.Millisecond)
 	defer wait.Stop()

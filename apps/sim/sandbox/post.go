@@ -41,7 +41,7 @@ type createdView struct {
 	CreatedAt time.Time `json:"createdAt"`
 }
 
-// characters returns the number of grapheme clusters in text, which people perceive as characters.
+// characters returns the number of grapheme clusters in text, which users perceive as characters.
 func characters(text string) (n int) {
 	for all := graphemes.FromString(text); all.Next(); {
 		n++

@@ -131,8 +131,8 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// shutdownTime is how long Serve waits for running requests before it returns. It is longer than
-// the five seconds that net/http waits for the first request on a connection, because clients open
+// shutdownTime is how long Serve waits for running requests before it returns. It must exceed the
+// five seconds that net/http waits for the first request on a connection, because clients can open
 // connections that they never use.
 const shutdownTime = 15 * time.Second
 

@@ -128,8 +128,8 @@ func (v *rule) matches(c *call, who string) bool {
 		(v.Action != actExpireToken || c.account != nil || c.grant != nil)
 }
 
-// due adds the request to the count of every fault that matches it. It returns the first matching
-// fault that applies to the request, or nil.
+// due increments the count of every fault that matches the request. It returns the first of these
+// faults that applies, or nil.
 func (s *script) due(c *call, who string) *scripted {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +233,7 @@ func (p *Platform) clearFaults(c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, nil
 }
 
-// listAllPosts returns all published posts, oldest first, including those of accounts that cannot
+// listAllPosts returns all published posts, oldest first, including posts by accounts that cannot
 // be read back. Tests compare the result with what a connector reported.
 func (p *Platform) listAllPosts(c *call) (answer, error) {
 	q, err := query(c.r, "account")

@@ -14,8 +14,8 @@ import (
 	"crier/platform/id"
 )
 
-// grade says what an account guarantees about repeated posts. Connectors use the same letters for
-// their grades.
+// grade describes what an account guarantees about repeated posts. Connectors use the same letters
+// for their grades.
 type grade string
 
 const (
@@ -236,7 +236,7 @@ func hashToken(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// authenticate sets the account and token hash of a call from the call's access token.
+// authenticate sets a call's account and token hash based on its access token.
 func (p *Platform) authenticate(c *call, e endpoint) error {
 	scheme, token, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {

@@ -198,7 +198,7 @@ func (s *state) mediumOf(ref string) *medium {
 	return s.media[v]
 }
 
-// entryOf returns the post with the id ref. It returns nil if the post does not exist or it was
+// entryOf returns the post with the id ref. It returns nil if the post does not exist or was
 // deleted.
 func (s *state) entryOf(ref string) *entry {
 	v, _ := id.Parse[post](ref)

@@ -64,7 +64,7 @@ func findFacets(in string) []facet {
 }
 
 // facetAt returns the mention, hashtag or cashtag that starts at byte i. before is the visible
-// character that precedes it.
+// character that precedes byte i.
 func facetAt(text string, i int, before rune) (facet, bool) {
 	switch text[i] {
 	case '@':
@@ -125,7 +125,8 @@ func tagAt(text string, i, word int, before rune) (facet, bool) {
 	return facet{Start: i, End: word + len(tag), Tag: tag}, true
 }
 
-// cashtagPattern matches a stock symbol, such as $TSLA, and the character after it, if any.
+// cashtagPattern matches a stock symbol, such as $TSLA, that is followed by white space,
+// punctuation or the end of the text.
 var cashtagPattern = regexp.MustCompile(`^(\$[A-Za-z][A-Za-z0-9]{0,4})(?:[\s\p{Cf}\p{Pe}\p{Pf}.,;:!?"']|$)`)
 
 // cashtagAt returns the cashtag at byte i as a tag in upper case, including the $.

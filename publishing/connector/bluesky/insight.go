@@ -67,7 +67,7 @@ type level struct {
 
 // levels returns a series for each value that is present, with a single point for today. If the
 // range ended less than a minute ago, the point is assigned to the last day of the range, because
-// midnight has passed since the call began. Otherwise, if today is outside the range, levels
+// midnight must have passed since the call began. Otherwise, if today is outside the range, levels
 // returns nil.
 func levels(now, since, until time.Time, all []level) []connector.Series {
 	today := now.UTC().Truncate(24 * time.Hour)

@@ -178,7 +178,7 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	if err != nil {
 		return connector.Ref{}, err
 	}
-	// On a reused connection, an unsolicited response may arrive before the real one.
+	// On a reused connection, an unsolicited response can arrive before the real one.
 	if answer.CID == "" || !strings.HasSuffix(answer.URI, "/"+collection+"/"+rkey) {
 		err := errors.New("the response to a new record names no CID, or another record")
 		return connector.Ref{}, badAnswer(http.StatusOK, err, true)

@@ -185,8 +185,8 @@ func serverOf(answer session) string {
 	return ""
 }
 
-// refusedSignIn rewords the public message of an error for a rejected sign-in, because the usual
-// message does not suit the connect form.
+// refusedSignIn rewords the public message for a rejected sign-in, because the usual message does
+// not suit the connect form.
 func refusedSignIn(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -198,8 +198,8 @@ func refusedSignIn(err error) error {
 	return e
 }
 
-// tooLarge rewords the public message of an error if the server rejected a request as too large.
-// The usual message mentions a post, but the connect form has none.
+// tooLarge rewords an error's public message if the server rejected a request as too large. The
+// usual message mentions a post, but the connect form has none.
 func tooLarge(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {

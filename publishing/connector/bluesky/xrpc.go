@@ -63,7 +63,7 @@ func (cl client) query(ctx context.Context, method string, query url.Values, out
 	return cl.read(resp, err, out, false)
 }
 
-// call makes a call that can be repeated. If body is nil, no body is sent.
+// call sends a request that can be repeated. If body is nil, no body is sent.
 func (cl client) call(ctx context.Context, method, contentType string, body []byte, out any) error {
 	req, err := cl.post(ctx, method, contentType, body)
 	if err != nil {
@@ -89,8 +89,8 @@ func (cl client) stream(
 	return cl.read(resp, err, out, false)
 }
 
-// commit makes an irreversible call. If there is no response, it returns KindUnknown unless nothing
-// was sent.
+// commit makes an irreversible call. If there is no response but data may have been sent, it
+// returns KindUnknown.
 func (cl client) commit(ctx context.Context, method string, body []byte, out any) error {
 	req, err := cl.post(ctx, method, "application/json", body)
 	if err != nil {

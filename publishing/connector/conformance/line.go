@@ -21,7 +21,7 @@ const maxAnswer = 4 << 20 // bytes of a response that a fault replaces
 var errBroken = errors.New("the suite broke the connection")
 
 // Line is a connector.HTTP that injects faults and counts calls. Calls without a fault go through a
-// guarded client. It implements Faults and is safe for concurrent use.
+// guarded client. Line implements Faults and is safe for concurrent use.
 type Line struct {
 	client *outbound.Client
 
@@ -130,8 +130,8 @@ func (l *Line) nextCall(write bool) Fault {
 	return l.call
 }
 
-// send calls a function, through, to send the request, and applies the fault to the response. If
-// the fault strikes before the platform acts, send does not call the function.
+// send calls through, which sends the request, and applies the fault to the response. If the fault
+// strikes before the platform acts, send does not call through.
 func (l *Line) send(
 	req *http.Request, fault Fault, through func(*http.Request) (*http.Response, error),
 ) (*http.Response, error) {
@@ -158,8 +158,8 @@ func (l *Line) send(
 	return fault.answer(req)
 }
 
-// answer returns the response or the error that replaces the platform's own. The body contains the
-// access token, as on some platforms, so that the suite detects connectors that report a body
+// answer returns the response or the error that replaces the platform's own. As on some platforms,
+// the body contains the access token, so that the suite detects connectors that report a body
 // unchanged.
 func (f Fault) answer(req *http.Request) (*http.Response, error) {
 	words := "broken, said " + req.Header.Get("Authorization")

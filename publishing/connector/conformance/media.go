@@ -104,8 +104,8 @@ func film(shade uint8) []byte {
 	return slices.Concat(box("ftyp", brand), box("mdat", bytes.Repeat([]byte{shade}, 64)))
 }
 
-// sameMedia checks that the platform shows the alternative texts of media, in order. If the
-// platform exposes the bytes, it also checks the hashes.
+// sameMedia checks that the platform shows the media's alternative texts, in order. If the platform
+// exposes the bytes, it also checks the hashes.
 func (r *rig) sameMedia(seen Seen, media []connector.Media) {
 	r.t.Helper()
 	var alts, sums []string

@@ -50,8 +50,8 @@ type Suite struct {
 	// Rendered returns an item's text in the form in which Published returns it. If Rendered is
 	// nil, Published must return the text that was sent.
 	Rendered func(connector.Item) string
-	// Samples maps a content type to the bytes that replace the generated ones. A content type is
-	// image/png, image/jpeg or video/mp4.
+	// Samples maps content types to files that replace the generated ones. The content types are
+	// image/png, image/jpeg and video/mp4.
 	Samples map[string][]byte
 	// Settings is included in every Item and Draft.
 	Settings json.RawMessage
@@ -64,7 +64,7 @@ type Suite struct {
 	shared *sharedAccount
 }
 
-// Seen is a post that exists on the platform, whatever the connector reports.
+// Seen is a post that actually exists on the platform, regardless of what the connector reports.
 type Seen struct {
 	// ID equals Ref.ID.
 	ID   string
@@ -76,7 +76,7 @@ type Seen struct {
 	MediaSHA256 []string
 	// Parent is the ID of the post that this one replies to, or "".
 	Parent string
-	// Root is the ID of the first post of the thread. It is "" for the first post itself, and on
+	// Root is the ID of the thread's first post. It is "" for the first post itself, and on
 	// platforms whose posts do not record a root.
 	Root string
 }

@@ -34,7 +34,7 @@ type Link struct {
 // Find departs from UTS #58 in two ways. The characters < > " and ` end a link, because no URL
 // contains them. Wide punctuation and non-ASCII quotation marks also end a link if the host, or the
 // text after the host, has been ASCII so far. The second rule is needed because Chinese and
-// Japanese put no space after a link.
+// Japanese text has no space after a link.
 func Find(in string) []Link {
 	var out []Link
 	before := ' '
@@ -203,7 +203,7 @@ const (
 // inLocal returns true for a character that can precede the @ of an email address.
 func inLocal(r rune) bool { return wordRune(r) || strings.ContainsRune(".!$%&'*+=^`{|}~-", r) }
 
-// lengthOf returns the number of bytes before the first character that is not in the set.
+// lengthOf returns the number of bytes before the first character for which in returns false.
 func lengthOf(text string, in func(rune) bool) int {
 	if n := strings.IndexFunc(text, func(r rune) bool { return !in(r) }); n >= 0 {
 		return n

@@ -52,7 +52,7 @@ func (e event) canonical() []byte {
 
 func (e event) hash() [32]byte { return sha256.Sum256(e.canonical()) }
 
-// signed returns the event with PubKey, ID and Sig set. Equal events get equal signatures.
+// signed returns the event with PubKey, ID and Sig set. Equal events have equal signatures.
 func (e event) signed(key *btcec.PrivateKey) (event, error) {
 	e.PubKey = publicKey(key)
 	hash := e.hash()

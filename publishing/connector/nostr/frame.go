@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Limits on the arrays that are parsed. They keep the memory used for a message in proportion to
-// its size. NIP-01 messages have at most four elements. Our own notes have at most 77 tags, each
-// with at most six values.
+// Limits on the arrays that are parsed. They keep the memory used for a message proportional to its
+// size. NIP-01 messages have at most four elements. Our own notes have at most 77 tags, each with
+// at most six values.
 const (
 	maxElements = 8
 	maxTags     = 2000

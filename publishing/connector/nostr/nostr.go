@@ -24,8 +24,7 @@ const (
 	connectTimeout = 8 * time.Second // a user is waiting for Connect
 )
 
-// Connector is the Nostr connector. It holds no state. The grade of its accounts is
-// GradeIdempotent.
+// Connector is the Nostr connector. It holds no state. Its accounts have GradeIdempotent.
 type Connector struct{}
 
 // New returns a Nostr connector. A channel's key and relays are in its credential.

@@ -190,13 +190,13 @@ func nevent(e event, relays []string) (string, error) {
 }
 
 // handle holds the prepared event. If the event is too large to be stored, handle holds only the
-// event's ID. In that case, the event is built again and its ID is compared.
+// event's ID. In that case, the event is built again and must have this ID.
 type handle struct {
 	ID    string `json:"id"`
 	Event *event `json:"event,omitempty"`
 }
 
-// prepare returns the handle for an item, of at most maxHandle bytes.
+// prepare returns an item's handle, which is at most maxHandle bytes long.
 func (w signer) prepare(item connector.Item) (json.RawMessage, error) {
 	e, err := w.note(item)
 	if err != nil {

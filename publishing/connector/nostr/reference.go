@@ -14,8 +14,8 @@ import (
 	"crier/publishing/connector/links"
 )
 
-// maxReferences is the maximum number of references in a note that get tags, because relays reject
-// notes with too many tags.
+// maxReferences limits how many references in a note are tagged, because relays reject notes with
+// too many tags.
 const maxReferences = 50
 
 // reference is the target of a NIP-19 identifier: an event, the address of a replaceable event, or

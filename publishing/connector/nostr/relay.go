@@ -28,7 +28,7 @@ var errRefused = errors.New("the relay refused the query")
 // askAll queries all relays concurrently and returns the results in the order of relays. The
 // function one queries a single relay. Once enough returns true for any result, the remaining calls
 // get a grace period, after which their context is canceled. If a call panics, askAll uses the
-// value returned by failed as its result. A panic does not affect the other calls.
+// value returned by failed as that call's result. A panic does not affect the other calls.
 func askAll[T any](ctx context.Context, relays []string, one func(context.Context, string) T, enough func(T) bool,
 	failed func(url string, err error) T) []T {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)

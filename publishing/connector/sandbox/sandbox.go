@@ -153,8 +153,8 @@ func (c *Connector) service(typed string) (string, error) {
 	return u.String(), nil
 }
 
-// refusedForm rewords the public message of an error if the sandbox rejected the form. It returns
-// any other error unchanged.
+// refusedForm rewords an error's public message if the sandbox rejected the form. It returns any
+// other error unchanged.
 func refusedForm(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {

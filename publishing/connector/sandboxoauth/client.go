@@ -150,7 +150,7 @@ func (cl client) do(ctx context.Context, method, path, contentType string, body 
 }
 
 // refusal returns the error for an unsuccessful response. The body may be in the API's error format
-// or in the format of RFC 6749.
+// or the RFC 6749 format.
 func refusal(resp *http.Response, raw []byte) *connector.Error {
 	var view struct {
 		Error       json.RawMessage `json:"error"`

@@ -3,8 +3,7 @@
 // without any of this data. Pictures are not re-encoded.
 //
 // The package defines what stays, not what is removed. The parts that a decoder needs, the color
-// profile and the orientation stay. Everything else is removed, including data that nobody has
-// anticipated.
+// profile and the orientation stay. Everything else is removed, including unknown kinds of data.
 package metadata
 
 import (
@@ -16,11 +15,11 @@ import (
 
 // Edit replaces bytes of a file.
 type Edit struct {
-	// At is the position in the file. Cut is the number of bytes to remove there.
+	// At is the position in the file. Cut is the number of bytes to remove at that position.
 	At, Cut int64
 	// Put is inserted where the bytes were removed.
 	Put []byte
-	// Zero means that each removed byte is replaced with a zero. Put is then empty.
+	// Zero means that each removed byte is replaced with a zero. In that case, Put is empty.
 	Zero bool
 }
 
@@ -32,8 +31,8 @@ func (x Edit) continues(y Edit) bool {
 	return y.At+y.Cut == x.At && y.Zero == x.Zero && len(x.Put) == 0
 }
 
-// Grows returns the number of bytes by which the edits make a file longer. The result is negative
-// for nearly all files.
+// Grows returns how many bytes longer the edits make a file. The result is negative for nearly all
+// files.
 func (e Edits) Grows() (n int64) {
 	for _, x := range e {
 		n += int64(len(x.Put))

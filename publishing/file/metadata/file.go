@@ -56,7 +56,7 @@ type piece struct {
 	// at is where the piece begins in the edited file.
 	at, length int64
 	// from is where the piece begins in the stored file. It is -1 if the piece does not come from
-	// there.
+	// the stored file.
 	from int64
 	put  []byte
 }
@@ -113,8 +113,8 @@ func (f *edited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readFile reads bytes of the stored file, starting at from. If the stored file ends there,
-// readFile returns io.ErrUnexpectedEOF, because no piece may extend past the end.
+// readFile reads bytes of the stored file, starting at from. If the file ends at or before from,
+// readFile returns io.ErrUnexpectedEOF, because no piece may extend past the end of the file.
 func (f *edited) readFile(p []byte, from int64) (int, error) {
 	if err := f.moveTo(from); err != nil {
 		return 0, err

@@ -25,7 +25,7 @@ type jpegFormat struct {
 	// scan means that bytes between segments are scan data. If scan is false, decoders skip such
 	// bytes.
 	scan bool
-	// gap is where the bytes that decoders skip begin; -1 if there are none.
+	// gap is the start of a range that decoders skip; -1 if there is none.
 	gap    int64
 	turned bool
 }

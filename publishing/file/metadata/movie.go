@@ -338,8 +338,8 @@ const (
 	videoFormat      = formatCompressor + compressorSize + 4
 )
 
-// cleanFormats removes the names of encoders and vendors from a track's formats. It also removes
-// the boxes that do not describe a format.
+// cleanFormats removes encoder and vendor names from a track's formats. It also removes the boxes
+// that do not describe a format.
 func (m movie) cleanFormats(body span) error {
 	for c := range m.boxes(span{from: body.from + listHead, to: body.to}) {
 		if c.kind == "" && c.to == 0 {

@@ -7,8 +7,8 @@ import (
 	"crier/publishing/file/picture"
 )
 
-// pngChunks are the chunks that stay: those needed to show the pixels in the right colors, and
-// those of an animation.
+// pngChunks are the chunks that stay. They are needed to show the pixels in the right colors or to
+// play an animation.
 var pngChunks = map[string]bool{
 	"IHDR": true, "PLTE": true, "IDAT": true, "tRNS": true, "acTL": true, "fcTL": true, "fdAT": true, "cHRM": true,
 	"gAMA": true, "iCCP": true, "sBIT": true, "sRGB": true, "bKGD": true, "pHYs": true, "cICP": true, "mDCV": true,

@@ -58,8 +58,8 @@ func (s *samples) append(to []span, x span) []span {
 	return append(to, x)
 }
 
-// gaps returns Edits that zero the bytes in media boxes that belong to no sample. size is the size
-// of the file.
+// gaps returns Edits that zero the bytes outside of samples in the media boxes. size is the size of
+// the file.
 func (s *samples) gaps(size int64) ([]Edit, error) {
 	if s.many {
 		return nil, fault.New(
@@ -123,7 +123,7 @@ func (t table) word(at int) int64 { return int64(binary.BigEndian.Uint32(t[at:])
 // flag reports whether one of the table's flags is set.
 func (t table) flag(bit uint32) bool { return binary.BigEndian.Uint32(t)&bit != 0 }
 
-// readSamples records the samples in a movie or fragment box that belong to the tracks that stay.
+// readSamples records the samples of the tracks that stay, as listed in a movie or fragment box.
 func (m movie) readSamples(parent string, in span) error {
 	switch parent {
 	case "moov":
@@ -340,8 +340,8 @@ func (m movie) readFragment(traf span, base int64) (end int64, err error) {
 	return end, nil
 }
 
-// run returns where the samples of a run begin, and their total size. If the run does not specify
-// the size of its samples, usual is the size of each sample.
+// run returns where a run's samples begin, and their total size. If the run does not specify sample
+// sizes, each sample has the size usual.
 func (t table) run(base, end, usual int64) (from, size int64, err error) {
 	const hasOffset, hasFlags, hasDuration, hasSize, hasSampleFlags, hasTime = 0x1, 0x4, 0x100, 0x200, 0x400, 0x800
 	if len(t) < 8 {

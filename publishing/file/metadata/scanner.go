@@ -8,8 +8,8 @@ import (
 	"crier/platform/fault"
 )
 
-// Scanner finds metadata in a file as the file's bytes are written to it. It holds in memory at
-// most one segment of a picture or the movie box of a video.
+// Scanner finds metadata in a file as the file's bytes are written to it. It buffers at most one
+// segment of a picture, or a video's movie box.
 type Scanner struct {
 	walker
 	format interface {
@@ -38,8 +38,8 @@ func NewScanner(ext string) (*Scanner, error) {
 }
 
 // Edits returns the edits to make to the file that was written. It returns fault.Invalid if a
-// video's boxes cannot be read, are too large or are too numerous. It does the same if the file has
-// metadata in too many places.
+// video's boxes cannot be read, are too large or are too numerous. It also returns fault.Invalid if
+// the file has metadata in too many places.
 func (s *Scanner) Edits() (Edits, error) {
 	edits, err := s.format.finish(s.at)
 	if err != nil {
@@ -58,8 +58,8 @@ func (s *Scanner) Edits() (Edits, error) {
 	return all, nil
 }
 
-// walker parses a file step by step. It passes to each step the bytes that the step expects, and
-// skips the rest of the file.
+// walker parses a file step by step. It passes each step the bytes that the step expects, and skips
+// the rest of the file.
 type walker struct {
 	// at is the number of bytes consumed so far.
 	at    int64
@@ -90,7 +90,7 @@ func (w *walker) zero(at, n int64) {
 	}
 }
 
-// add appends an Edit. If the Edit continues the last one, add merges the two. After more than
+// add appends an Edit. If the Edit continues the previous one, add merges the two. After more than
 // maxEdits edits, the rest of the file is not parsed; see Scanner.Edits.
 func (w *walker) add(x Edit) {
 	if last := len(w.edits) - 1; last >= 0 && x.continues(w.edits[last]) {

@@ -16,7 +16,7 @@ import (
 type Header struct {
 	// Format is jpeg, png or gif.
 	Format string
-	// Width and Height are the dimensions in pixels of the image as displayed.
+	// Width and Height are the displayed image's dimensions in pixels.
 	Width, Height int
 	// Orientation is the EXIF orientation, from 1 to 8. It is 1 if the file does not specify one.
 	Orientation int
@@ -84,9 +84,9 @@ func inspectPNG(b *bufio.Reader) (Header, error) {
 	case color.Gray16Model, color.RGBA64Model, color.NRGBA64Model:
 		perPixel, h.costly = 8, true
 	}
-	// The decoder allocates two rows in addition to those of the image. Two columns are added for
-	// images that are one pixel wide, because the first scaling step leaves half of their pixels.
-	// For other images, it leaves only a quarter.
+	// The decoder allocates two more rows than the image has. The two extra columns account for
+	// images that are one pixel wide, in which the first scaling step leaves half of the pixels
+	// instead of a quarter.
 	h.decoded = perPixel * (int64(c.Width) + 2) * (int64(c.Height) + 2)
 	if interlaced {
 		h.decoded *= 2 // the seven passes together have as many pixels as the image

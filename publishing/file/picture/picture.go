@@ -18,7 +18,7 @@ import (
 const (
 	// MaxPixels is the maximum number of pixels (width times height) of an image that Fit decodes.
 	MaxPixels = 40_000_000
-	// MaxPNGPixels is the maximum number of pixels of a PNG. It is lower than MaxPixels, because
+	// MaxPNGPixels is the maximum number of pixels in a PNG. It is lower than MaxPixels, because
 	// the PNG decoder usually allocates four bytes per pixel.
 	MaxPNGPixels = 33_500_000
 	// MaxDecoded is the maximum number of bytes that the decoder may allocate for an image. A
@@ -26,8 +26,8 @@ const (
 	// is not interlaced, has 8 bits per channel, and is at most 20 times as long as it is wide.
 	MaxDecoded = 128 << 20
 
-	// largeDecoded is the decoded size, in bytes, from which an image counts as large. The memory
-	// of a large image is returned to the operating system immediately.
+	// largeDecoded is the decoded size, in bytes, at which an image counts as large. The memory of
+	// a large image is returned to the operating system immediately.
 	largeDecoded = 16 << 20
 	// smallestSide is the minimum length, in pixels, to which the longer side is reduced. An image
 	// that would have to be even smaller to fit is rejected.
@@ -88,7 +88,7 @@ func (r *Refusal) Unwrap() error { return r.Err }
 //
 // A large image takes up to MaxDecoded bytes plus about 40 MB of memory, so the caller must limit
 // concurrent calls. Fit runs the garbage collector before and after a large image. Otherwise,
-// several large images would stay in the memory of a process that rarely collects garbage.
+// several large images would remain in memory in a process that rarely collects garbage.
 func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	src := &source{ctx: ctx, r: r}
 	defer func() {

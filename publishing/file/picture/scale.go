@@ -73,8 +73,8 @@ func reduce(ctx context.Context, img *image.RGBA, size image.Point) (*image.RGBA
 }
 
 // halve draws an image on a white background with each side halved, but no smaller than size. A
-// step must not do more than halve the sides: ApproxBiLinear interpolates between four pixels, so
-// otherwise some pixels of the source would not contribute.
+// step must not reduce the sides any further, because ApproxBiLinear interpolates between only four
+// pixels and would skip some pixels of the source.
 func halve(src image.Image, size image.Point) *image.RGBA {
 	from := src.Bounds()
 	dst := image.NewRGBA(image.Rect(0, 0, max(size.X, (from.Dx()+1)/2), max(size.Y, (from.Dy()+1)/2)))

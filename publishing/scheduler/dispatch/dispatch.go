@@ -22,7 +22,7 @@ type Lease struct {
 	Shards []int16
 }
 
-// Want is a request to claim posts of one organization.
+// Want is a request to claim one organization's posts.
 type Want struct {
 	Org tenancy.OrgID
 	// Permits is the maximum number of posts to claim.
@@ -36,7 +36,7 @@ type Want struct {
 // cost of claims for organizations with thousands of channels.
 const ClaimWindow = 256
 
-// ClaimLimits holds limits that apply to all posts in the process together.
+// ClaimLimits holds limits on the total number of posts in a process, across all organizations.
 type ClaimLimits struct {
 	// Platforms holds the number of posts that may still be claimed for each platform. A platform
 	// that is not in the map has no limit.
@@ -53,8 +53,8 @@ type ClaimLimits struct {
 // NoClaimLimits returns the limits for a process that is not sending any posts.
 func NoClaimLimits() ClaimLimits { return ClaimLimits{Free: math.MaxInt32} }
 
-// Claimed is a post claimed by one process. The process may send the post as long as Token is the
-// claim token in the post's row.
+// Claimed is a post claimed by one process. The process may send the post as long as Token matches
+// the claim token in the post's row.
 type Claimed struct {
 	Org       tenancy.OrgID
 	Post      publishing.PostID
@@ -63,22 +63,22 @@ type Claimed struct {
 	// Destination is the target of the post's calls, formatted as a ClaimLimits.Busy key.
 	Destination string
 	Token       uuid.UUID
-	// Attempt counts the claims of this post, including this one. It starts at 1.
+	// Attempt is how many times this post has been claimed, including this claim. It starts at 1.
 	Attempt int
-	// Due is when the post was due to be published. This may be long ago.
+	// Due is when the post was due to be published. The time can be far in the past.
 	Due time.Time
 }
 
 // ClaimResult is the result of one claim, or of several merged by Add.
 type ClaimResult struct {
 	Claimed []Claimed
-	// Next holds the next time at which each organization has a post due. Only channels that were
-	// visited and are free are considered. Organizations without such a post are not in the map.
+	// Next holds the next time at which each organization has a post due. Only free channels that
+	// were visited are considered. Organizations without such a post are not in the map.
 	Next map[tenancy.OrgID]time.Time
 	// More holds the last visited channel for each organization that may have further channels.
 	More map[tenancy.OrgID]publishing.ChannelID
-	// AtLimit lists, for each organization, the platforms and destinations that are at their limit
-	// although posts are due. Next does not include those posts.
+	// AtLimit lists, for each organization, the platforms and destinations that have due posts but
+	// have reached their limit. Next does not include those posts.
 	AtLimit map[tenancy.OrgID][]string
 	// Now is the database's time.
 	Now time.Time
@@ -110,8 +110,8 @@ func (r *ClaimResult) Add(other ClaimResult) {
 	}
 }
 
-// Phase says how far the send of one part has progressed. A CHECK constraint in the database lists
-// the same values.
+// Phase is the stage that the send of one part has reached. A CHECK constraint in the database
+// lists the same values.
 type Phase string
 
 const (
@@ -141,12 +141,12 @@ type Publication struct {
 	// calls, and "" before the first call. Example: bsky.social
 	SentTo string
 	Phase  Phase
-	// Handle is the handle returned by the connector's last Prepare.
+	// Handle is the handle that the connector's Prepare last returned.
 	Handle    json.RawMessage
 	ReleaseID *string
 	URL       *string
-	// Ref is the connector's reference to the published part. Later parts refer to it, for example
-	// when they reply.
+	// Ref is the connector's reference to the published part. Later parts use the reference, for
+	// example to reply to this part.
 	Ref     json.RawMessage
 	Content publishing.Content
 	Media   []AttachedMedium
@@ -165,10 +165,10 @@ type Work struct {
 	Group publishing.GroupID
 	// Token is the claim token.
 	Token uuid.UUID
-	// Attempt counts the claims of this post, including this one. It starts at 1.
+	// Attempt is how many times this post has been claimed, including this claim. It starts at 1.
 	Attempt int
-	// Failing is how long the post has been failing. It is the time since the first of the current
-	// consecutive transient failures, or zero if there are none.
+	// Failing is the time since the first of the current consecutive transient failures, or zero if
+	// there are none.
 	Failing time.Duration
 	// Due is when the post was due to be published. A retry does not change it.
 	Due      time.Time
@@ -192,15 +192,15 @@ type Work struct {
 	CallEnded bool
 	// ReconcileAttempts is how many times the platform has been queried about the unknown outcome.
 	ReconcileAttempts int
-	// Reaps is the number of consecutive claims that were ended because they had expired or their
-	// process no longer existed.
+	// Reaps is the number of consecutive claims that were reaped. A claim is reaped if it has
+	// expired or its process no longer exists.
 	Reaps int
-	// MaybeSent is set if, before this claim, a call for the current part may have reached the
-	// platform.
+	// MaybeSent is set if a call for the current part may have reached the platform before this
+	// claim.
 	MaybeSent bool
 }
 
-// Result says how a claim ended, or how the reconciliation of an unknown outcome ended.
+// Result describes how a claim, or the reconciliation of an unknown outcome, ended.
 type Result string
 
 const (
@@ -211,7 +211,7 @@ const (
 	// ResultError means that the post was abandoned.
 	ResultError Result = "error"
 	// ResultRetry means that nothing was sent and the post returns to the queue. If
-	// Outcome.Publication is zero, this does not count as a failure.
+	// Outcome.Publication is zero, the retry does not count as a failure.
 	ResultRetry Result = "retry"
 	// ResultUnknown means that the platform may have published the part.
 	ResultUnknown Result = "unknown"
@@ -220,8 +220,8 @@ const (
 	ResultLater Result = "later"
 )
 
-// Outcome describes how a post's claim ended. Publication identifies the part that the outcome is
-// about. It is zero if no part was reached.
+// Outcome describes how a post's claim ended. Publication identifies the part that the outcome
+// concerns, and is zero if no part was reached.
 type Outcome struct {
 	Org    tenancy.OrgID
 	Post   publishing.PostID
@@ -238,7 +238,7 @@ type Outcome struct {
 	// anything.
 	Proven      bool
 	Publication publishing.PublicationID
-	// ReleaseID, ReleaseURL and Ref are those of the part identified by Publication.
+	// ReleaseID, ReleaseURL and Ref belong to the part identified by Publication.
 	ReleaseID  string
 	ReleaseURL string
 	Ref        json.RawMessage

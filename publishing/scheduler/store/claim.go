@@ -30,7 +30,7 @@ type ClaimRules struct {
 var claim string
 
 // Claim claims due posts, at most one per channel. It returns the claimed posts, and the time at
-// which each organization has more posts due. If the lease is stale, it claims nothing. number
+// which each organization's next post is due. If the lease is stale, it claims nothing. number
 // identifies the statement within the process. After an error, pass number to GiveBack, because the
 // statement may have claimed posts.
 func Claim(
@@ -55,8 +55,8 @@ func Claim(
 	return r, err
 }
 
-// claimRow is a row returned by claim.sql. It holds either a claimed post or, without a post, what
-// else is due for an organization.
+// claimRow is a row returned by claim.sql. It holds either a claimed post or, if Post is zero, an
+// organization's entries in the result's maps.
 type claimRow struct {
 	dispatch.Claimed
 	connector, destination *string
@@ -114,8 +114,8 @@ func platformLimits(l dispatch.ClaimLimits) (names []string, most []int32, spent
 	return names, most, spent
 }
 
-// fullDestinations returns the destinations that hold at least as many permits as are free. They do
-// not get any more permits.
+// fullDestinations returns the destinations that hold at least as many permits as are free. These
+// destinations receive no more permits.
 func fullDestinations(l dispatch.ClaimLimits) (out []string) {
 	for name, n := range l.Busy {
 		if n >= l.Free {

@@ -14,7 +14,7 @@ import (
 )
 
 // MaxGiveUp limits the number of posts that EndPause abandons in its transaction. Callers of
-// GiveUpKeptBack must not exceed this limit either. GiveUpKeptBack does not check this.
+// GiveUpKeptBack must not exceed this limit either. GiveUpKeptBack does not enforce the limit.
 const MaxGiveUp = 1000
 
 // PauseEnd describes which pause ends and what happens to the posts. If Scope is

@@ -21,9 +21,10 @@ var finish string
 // Finish stores outcomes in one statement and returns what changed. It matches outcomes with posts
 // by claim token. There must be at most one outcome per post.
 //
-// If a post is missing from done, or has no State there, its claim was lost. Even then, a success
-// is stored for the part. If Postgres rejects one outcome, no outcome is stored; see batch.Isolate.
-// After an error, Finish can be called again with the same outcomes.
+// If a post is missing from done, or has no State there, its claim was lost. Even then, Finish
+// records that the part was published if the outcome says so. If Postgres rejects one outcome, no
+// outcome is stored; see batch.Isolate. After an error, Finish can be called again with the same
+// outcomes.
 func Finish(
 	ctx context.Context, d *db.DB, outcomes []dispatch.Outcome, lateGap time.Duration, node string,
 ) (done []dispatch.Finished, err error) {
@@ -110,10 +111,10 @@ type ClaimedUnknown struct {
 	Now time.Time `db:"now"`
 }
 
-// ClaimUnknown claims those of the given posts whose outcome is still unknown and due for a query.
-// It returns the claimed posts. No other process claims them for the duration hold. Posts locked by
-// another transaction are skipped. After a Postgres error, posts may have been claimed; FindUnknown
-// finds them again once hold has passed.
+// ClaimUnknown claims and returns the given posts that still have an unknown outcome and are due
+// for a query. No other process claims them for the duration hold. Posts locked by another
+// transaction are skipped. After a Postgres error, posts may have been claimed; FindUnknown returns
+// these posts again once hold has passed.
 func ClaimUnknown(
 	ctx context.Context, d *db.DB, posts []publishing.PostID, hold time.Duration,
 ) (out []ClaimedUnknown, err error) {

@@ -17,8 +17,8 @@ import (
 //go:embed sql/load_work.sql
 var loadWork string
 
-// Load returns those of the given posts that are claimed, with all the data needed to send them. It
-// never returns an incomplete post. If there is an error, it returns no posts.
+// Load returns the given posts that are claimed, with all the data needed to send them. It never
+// returns an incomplete post. If there is an error, it returns no posts.
 func Load(ctx context.Context, d *db.DB, posts []publishing.PostID) (out []dispatch.Work, err error) {
 	var rows []workRow
 	err = d.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
@@ -55,7 +55,7 @@ type workRow struct {
 	committing  *time.Time
 	publication dispatch.Publication
 	marked      *time.Time
-	// attached is set if the part has media. They are then read by workMedia.
+	// attached is set if the part has media. workMedia then reads them.
 	attached bool
 }
 

@@ -25,7 +25,7 @@ const (
 	UpkeepReap Upkeep = "reap"
 	// UpkeepExpire abandons queued posts that are too late to be published.
 	UpkeepExpire Upkeep = "expire"
-	// UpkeepStuck abandons posts whose claims are extended again and again but do not reach the
+	// UpkeepStuck abandons posts whose claims are extended repeatedly but do not reach the
 	// irreversible call.
 	UpkeepStuck Upkeep = "stuck"
 	// UpkeepOrphans abandons followers whose predecessor has ended.
@@ -33,11 +33,11 @@ const (
 )
 
 // MaxUpkeep is the largest limit that callers may pass to Find. It is therefore also the largest
-// number of posts that they may pass to Do. Neither function checks this.
+// number of posts that they may pass to Do. Neither function enforces the limit.
 const MaxUpkeep = 1000
 
-// held selects the shards in $1 that are owned by the process $2. It selects none if the lease of
-// that process has expired.
+// held selects the shards in $1 that are owned by the process $2. It selects none if that process's
+// lease has expired.
 const held = `select s.shard from shard s
   where s.shard = any ($1::smallint[]) and s.owner = $2
     and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())`
@@ -144,8 +144,7 @@ insert into post_event (org_id, post_id, event, node, reason)
 select p.org_id, p.id, 'set_aside', $2, $3
 from unnest(array[$1::uuid]) u(id) join post p on p.id = any (array[u.id]) and (p.shard >= 0) is true`
 
-// SetAside adds an event to a post's timeline that explains why Postgres rejects changes to the
-// post.
+// SetAside adds a timeline event that explains why Postgres rejects changes to a post.
 func SetAside(ctx context.Context, d *db.DB, post publishing.PostID, node, reason string) error {
 	return d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) { b.Queue(setAside, post, node, reason) })
 }

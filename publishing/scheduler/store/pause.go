@@ -21,8 +21,8 @@ const reached = `select c.id from channel c
     and ($1 in ('organization', 'instance') or $1 = 'customer' and c.customer_id = $2
       or $1 = 'channel' and c.id = $2)`
 
-// subjectKnown does not know a customer of whom a narrowed transaction sees only single channels: a
-// pause applies to all channels of its subject.
+// subjectKnown reports whether the subject exists. In a transaction limited to certain channels, a
+// customer counts only if all of its channels are visible, because a pause covers all of them.
 const subjectKnown = `-- publishing.SubjectKnown
 select $1 in ('organization', 'instance') or exists (select 1 from customer where $1 = 'customer' and id = $2
     and (coalesce(current_setting('app.channels', true), '') = ''
@@ -92,9 +92,9 @@ func lockPauses(ctx context.Context, tx *db.Tx, scope publishing.PauseScope, sub
 const stoppedOrgs = `-- publishing.StoppedOrgs
 select org_id from pause where org_id = any ($1::uuid[]) and subject = org_id and scope = 'instance'`
 
-// Stopped returns those of the given organizations that are stopped, in no particular order. It
-// uses the scheduler's role, which can see the stops of all organizations but no other pauses. It
-// returns any Postgres error.
+// Stopped returns the given organizations that are stopped, in no particular order. It uses the
+// scheduler's role, which can see the stops of all organizations but no other pauses. It returns
+// any Postgres error.
 func Stopped(ctx context.Context, d *db.DB, orgs []tenancy.OrgID) (stopped []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(stoppedOrgs, db.UUIDs(orgs)).Query(db.Into(&stopped, pgx.RowTo[tenancy.OrgID]))
@@ -105,12 +105,12 @@ func Stopped(ctx context.Context, d *db.DB, orgs []tenancy.OrgID) (stopped []ten
 //go:embed sql/revoke_paused_claims.sql
 var revokePausedClaims string
 
-// Revoke ends the claims that a pause covers, except for claims whose calls have already begun. If
-// the pause has been deleted, Revoke does nothing. Once its transaction commits, no call begins for
-// a post that the pause covers. If Revoke returns a Postgres error, no claim was ended.
+// Revoke ends the claims on posts that a pause covers, except for claims whose calls have already
+// begun. If the pause has been deleted, Revoke does nothing. Once its transaction commits, no call
+// begins for a post that the pause covers. If Revoke returns a Postgres error, no claim was ended.
 //
 // Revoke must not run in the same transaction as Pause. Pause locks rows in channel_queue, and
-// posts must be locked before such rows.
+// posts must be locked before those rows.
 func Revoke(ctx context.Context, tx *db.Tx, scope publishing.PauseScope, subject any, by string) error {
 	_, err := tx.Exec(ctx, revokePausedClaims, scope, subject, by, tx.Node)
 	return err

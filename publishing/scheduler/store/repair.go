@@ -41,10 +41,9 @@ from (
   from channel_queue c where c.org_id = $1 and c.channel_id > $2 order by c.channel_id limit 1) h
 where q.channel_id = any (array[h.channel_id]) and h.id is not null and q.busy_post is distinct from h.id`
 
-// RepairHold looks at one channel: the organization's first channel after the given one, in id
-// order. If a post of that channel is claimed, RepairHold makes the post hold the channel. It
-// reports whether it changed the channel. If it returns a Postgres error, do not rely on the
-// result.
+// RepairHold checks the organization's first channel after the given one, in id order. If a post on
+// that channel is claimed, RepairHold makes the post hold the channel. It reports whether it
+// changed the channel. If it returns a Postgres error, do not rely on the result.
 func RepairHold(ctx context.Context, d *db.DB, org tenancy.OrgID, after publishing.ChannelID) (bool, error) {
 	return clockRow(ctx, d, holdRepair, org, after.UUID())
 }
@@ -52,10 +51,10 @@ func RepairHold(ctx context.Context, d *db.DB, org tenancy.OrgID, after publishi
 //go:embed sql/set_aside_channel.sql
 var setAsideChannel string
 
-// SetAsideChannel sets one channel aside: the organization's first channel after the given one, in
-// id order. It prevents claims on that channel for the duration pause, adds reason to the timeline
-// of the first post in the channel's queue, and returns the channel. It returns pgx.ErrNoRows if
-// there is no such channel.
+// SetAsideChannel sets aside the organization's first channel after the given one, in id order. It
+// prevents claims on that channel for the duration pause, adds reason to the timeline of the first
+// post in the channel's queue, and returns the channel. It returns pgx.ErrNoRows if there is no
+// such channel.
 func SetAsideChannel(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, after publishing.ChannelID, pause time.Duration, reason,
 	node string,

@@ -65,8 +65,8 @@ type Mark struct {
 	Handle json.RawMessage
 }
 
-// markRow is a row returned by mark_committing.sql. It stands for a stored mark or, if busy is set,
-// for a mark that was not stored because another transaction has locked the post.
+// markRow is a row returned by mark_committing.sql. It represents a stored mark or, if busy is set,
+// a mark that was not stored because another transaction has locked the post.
 type markRow struct {
 	token uuid.UUID
 	busy  bool
@@ -125,7 +125,7 @@ var savePartDone string
 // because the claim is lost, the post is deleted, or the part has been published under a different
 // release id.
 //
-// If PartDone returns false, the sender must finish the post with what it knows. The part is
+// If PartDone returns false, the sender must stop and pass the outcome to Finish. The part is
 // recorded as published even then.
 //
 // After a Postgres error, repeat the call until it succeeds or the claim ends, because a published

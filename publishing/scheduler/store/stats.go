@@ -25,9 +25,9 @@ select min(f.due) from generate_series(0, 255) s(shard) cross join lateral (
   where p.state = 'QUEUE' and p.deleted_at is null and p.shard = s.shard and p.due > now()
   order by p.due limit 1) f`
 
-// QueueStats counts the posts of all organizations that are due or being published. If connector is
-// not "", QueueStats counts only the posts on that connector's channels, and does not determine
-// when the next post is due. If QueueStats returns a Postgres error, the numbers are incomplete.
+// QueueStats counts all organizations' posts that are due or being published. If connector is not
+// "", QueueStats counts only the posts on that connector's channels, and does not determine when
+// the next post is due. If QueueStats returns a Postgres error, the numbers are incomplete.
 func QueueStats(ctx context.Context, d *db.DB, connector string) (f publishing.QueueStats, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(countQueue, connector, publishing.OverdueAfter.Milliseconds()).QueryRow(func(row pgx.Row) error {

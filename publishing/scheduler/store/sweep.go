@@ -20,7 +20,8 @@ var sweep string
 var sweepChannels string
 
 // sweepPosts is the number of due posts at which a sweep stops reading posts and searches channel
-// by channel instead, because an organization may schedule any number of posts for the same time.
+// by channel instead. The threshold is needed because an organization can schedule any number of
+// posts for the same time.
 //
 // With 100,000 channels, reading 500,000 due posts takes 0.6 seconds, and reading 2,000,000 takes 2
 // to 3 seconds. Searching channel by channel takes 0.3 seconds, even if nothing is due.
@@ -49,10 +50,10 @@ func sweepUnless(
 	return next, now, err
 }
 
-// sweepRow is an organization for which the statement has read due posts.
+// sweepRow is the result for one organization with due posts.
 type sweepRow struct {
 	org tenancy.OrgID
-	// at is nil if all channels of the organization that have due posts are busy, paused or parked.
+	// at is nil if every channel with due posts is busy, paused or parked.
 	at  *time.Time
 	now time.Time
 	// posts is the number of due posts that the statement has read for the organization.

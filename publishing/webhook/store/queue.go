@@ -47,7 +47,7 @@ select o.org_id from org o where o.org_id is not null limit $2`
 
 // WebhookOrgs returns the organizations that have events for which no deliveries have been written.
 // They are ordered by id, starting after the given organization. If after is zero, the result
-// starts with the first one.
+// starts with the first organization.
 func WebhookOrgs(ctx context.Context, d *db.DB, after tenancy.OrgID, limit int) (out []tenancy.OrgID, err error) {
 	err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(webhookOrgs, pgtype.UUID{Bytes: after.UUID(), Valid: true}, limit).
@@ -180,8 +180,8 @@ type WebhookShares struct {
 const dueFirst = 1000
 
 // DueWebhooks returns at most limit endpoints that have something to send and no task, without
-// exceeding shares. No matter how many endpoints are due, it considers only the dueFirst endpoints
-// that have been due the longest, and the endpoints of the organizations in turns.
+// exceeding shares. It considers only the dueFirst endpoints that have been due the longest, and
+// the endpoints of the organizations listed in turns.
 func DueWebhooks(
 	ctx context.Context, d *db.DB, now time.Time, shares WebhookShares, turns []tenancy.OrgID, limit int,
 ) (out []DueWebhook, err error) {

@@ -20,8 +20,8 @@ type WebhookTurn struct {
 	// is unknown.
 	Creator uuid.UUID `db:"creator"`
 	Failing bool      `db:"failing"`
-	// Aside is set for an endpoint that is served by separate workers because it is failing or slow
-	// or has never succeeded.
+	// Aside is set for an endpoint that is served by separate workers because it is failing, is
+	// slow, or has never succeeded.
 	Aside bool `db:"aside"`
 }
 
@@ -94,9 +94,10 @@ join organization o on o.id = d.org_id
 where d.webhook_id = $1 and d.id = $2 and d.state = 'pending' and d.attempts = $3
   and (w.disabled_at is null or d.event = 'webhook.test') and o.suspended_at is null and o.deleted_at is null`
 
-// DeliveryTarget returns a delivery's current target. It returns false if the delivery must not be
-// sent. That is the case if the endpoint was deleted or disabled, if the organization is suspended
-// or deleted, or if the delivery was abandoned or sent after the caller read it.
+// DeliveryTarget returns a delivery's current target. It returns false if the endpoint was deleted
+// or disabled, or if the organization is suspended or deleted. It also returns false if the
+// delivery was abandoned or sent after the caller read it. In all of these cases, the delivery must
+// not be sent.
 func DeliveryTarget(
 	ctx context.Context, s *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, d DueDelivery, now time.Time,
 ) (target WebhookTarget, found bool, err error) {
@@ -128,7 +129,7 @@ type AttemptResult struct {
 	Error string
 	// IsTest is set for a test delivery, which says nothing about the endpoint's health.
 	IsTest bool
-	// SlowUntil is set if the call was slow. The endpoint counts as slow until then.
+	// SlowUntil is set if the call was slow. The endpoint counts as slow until this time.
 	SlowUntil *time.Time
 	// NotBefore is the end of the pause that the endpoint requested, or nil if it requested none.
 	NotBefore *time.Time
@@ -205,9 +206,9 @@ where w.id = $1`
 const webhookHold = `-- publishing.WebhookHold
 select from webhook w where w.id = $1 for no key update`
 
-// EndWebhook releases an endpoint so that other processes can send to it. It stores when the next
-// delivery is due. This is no earlier than notBefore or the end of a pause that the endpoint
-// requested.
+// EndWebhook releases an endpoint so that other processes can send to it. It stores the time at
+// which the next delivery is due, which is no earlier than notBefore or the end of a pause that the
+// endpoint requested.
 func EndWebhook(
 	ctx context.Context, d *db.DB, org tenancy.OrgID, webhook publishing.WebhookID, notBefore time.Time,
 ) error {

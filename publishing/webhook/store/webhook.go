@@ -104,8 +104,8 @@ delete from webhook where created_by = $1 or $1 = any (known_to) returning id, n
 const webhookKnownTo = `-- publishing.WebhookKnownTo
 update webhook set known_to = array_append(known_to, $2) where id = $1 and not $2 = any (known_to)`
 
-// WebhookKnownTo records that a person chose the URL or a secret of an endpoint. It does nothing
-// for the zero person.
+// WebhookKnownTo records that a person chose an endpoint's URL or one of its secrets. It does
+// nothing if person is zero.
 func WebhookKnownTo(ctx context.Context, tx *db.Tx, webhook publishing.WebhookID, person tenancy.PersonID) error {
 	if person.IsZero() {
 		return nil
