@@ -20,19 +20,19 @@ import (
 )
 
 const (
-	// fetchTimeout limits the fetch of a document, including its body.
+	// fetchTimeout limits how long fetching a document may take, including its body.
 	fetchTimeout = 5 * time.Second
 	// maxVisitorFetches, maxHostFetches and maxFetches limit how many documents this process
-	// fetches per minute: for one visitor's network, from one host and in total. Anyone can make
-	// the service fetch a document, so the limit for visitors is far below the other two: a visitor
-	// who reaches it leaves enough fetches for everyone else.
+	// fetches per minute for one visitor's network, from one host and in total. Anyone can make the
+	// service fetch a document, so the limit per visitor is far below the other two. A visitor who
+	// reaches it leaves enough fetches for everyone else.
 	maxVisitorFetches = 30
 	maxHostFetches    = 600
 	maxFetches        = 3000
 )
 
-// refetch fetches a client's document for a visitor and stores it. Concurrent callers share one
-// fetch.
+// refetch fetches a client's document for a visitor and stores it. Concurrent calls for the same
+// document share one fetch.
 func (s *Clients) refetch(ctx context.Context, address string, from tenancy.Source) (clientstore.Client, error) {
 	const op = "oidc.FetchClient"
 	if err := s.countFetch(op, "for "+from.Site, maxVisitorFetches); err != nil {
@@ -81,7 +81,8 @@ func (s *Clients) fetchAndSave(ctx context.Context, op, address string) (c clien
 	return c, err
 }
 
-// countFetch returns RateLimited if the limit of fetches per minute has been reached for a key.
+// countFetch counts a fetch under key. It returns RateLimited if key has reached limit fetches per
+// minute.
 func (s *Clients) countFetch(op, key string, limit int) error {
 	verdict := s.fetches.Take(key, s.clock.Now(), limit)
 	if verdict.Allowed {
@@ -93,7 +94,7 @@ func (s *Clients) countFetch(op, key string, limit int) error {
 	}
 }
 
-// fetch returns the document at a URL. It follows no redirects.
+// fetch returns the document at a URL. It does not follow redirects.
 func (s *Clients) fetch(ctx context.Context, address string) (m oidc.Metadata, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
