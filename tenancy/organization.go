@@ -87,7 +87,7 @@ type EndedReview struct {
 // losing administrator rights.
 type Maker struct {
 	Person PersonID
-	// Revoke means that the person's API keys and webhooks are deleted.
+	// Revoke means that the person's API keys and webhooks must be deleted.
 	Revoke bool
 	// Leaves means that the person is leaving or has left the organization. Otherwise, the person
 	// stays as a USER.

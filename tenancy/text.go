@@ -15,12 +15,13 @@ import (
 func Storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 // CleanName removes surrounding spaces from the name of a person, an organization or a key. If the
-// name breaks a rule, CleanName returns the rule. Example: must be 3 to 128 characters
+// name breaks a rule, CleanName returns a description of the rule. Example: must be 3 to 128
+// characters
 //
-// A name must have from least to most characters. Unless it is empty, at least one of them must be
-// visible. A name must not contain control characters, line separators, characters without a width,
-// or characters that change the text direction. Zero-width joiners and non-joiners are allowed
-// because scripts and emoji need them, but they do not count toward least.
+// A name must have from least to most characters. Unless the name is empty, at least one character
+// must be visible. A name must not contain control characters, line separators, characters without
+// a width, or characters that change the text direction. Zero-width joiners and non-joiners are
+// allowed because scripts and emoji need them, but they do not count toward least.
 func CleanName(name string, least, most int) (clean, rule string) {
 	clean = strings.TrimSpace(name)
 	if !utf8.ValidString(clean) || strings.ContainsFunc(clean, isHidden) {

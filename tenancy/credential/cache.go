@@ -36,7 +36,7 @@ type Credential interface {
 	Of() tenancy.OrgID
 }
 
-// Personal is a Credential that acts for a person and stops working with the person's rights.
+// Personal is a Credential that acts for a person and depends on the person's rights.
 type Personal interface {
 	// OfPerson returns the person that the credential acts for.
 	OfPerson() tenancy.PersonID
@@ -62,8 +62,8 @@ type Cache[V Credential] struct {
 	epoch uint64
 }
 
-// NewCache returns an empty Cache that looks up credentials with find. In a process that does not
-// receive revocations, r is nil.
+// NewCache returns an empty Cache that looks up credentials with find. r is nil in a process that
+// does not receive revocations.
 func NewCache[V Credential](c clock.Clock, r Revocations, find Find[V]) *Cache[V] {
 	return &Cache[V]{
 		clock: c, revocations: r, lookUps: NewLookups(find),
@@ -166,7 +166,7 @@ func (c *Cache[V]) forgetPerson(person tenancy.PersonID) {
 	})
 }
 
-// ForgetAll empties the cache. It is called when revocations may have been missed.
+// ForgetAll empties the cache. It is called when this process may have missed revocations.
 func (c *Cache[V]) ForgetAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -123,8 +123,8 @@ func (l *Lookups[V]) run() {
 }
 
 // lookUp completes all lookups in a batch and returns the number of credentials found. If one
-// lookup makes the statement fail, that lookup gets the error, and the others are retried without
-// it.
+// lookup makes the statement fail, lookUp returns the error for that lookup and retries the others
+// without it.
 func (l *Lookups[V]) lookUp(all []*lookUp[V]) (found int) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()

@@ -99,8 +99,8 @@ func Listen(ctx context.Context, d *db.DB, log *slog.Logger, l *Listening, cache
 
 // listen receives the revocations made by all processes on a dedicated connection. It calls started
 // once no further revocation can be missed, and then calls received for each revocation. It calls
-// alive after each response from the server, which is at least every four seconds. The calls never
-// overlap. listen returns the error that ended the connection, or ctx.Err().
+// alive after each response from the server. Responses arrive at least every four seconds. The
+// calls never overlap. listen returns the error that ended the connection, or ctx.Err().
 func listen(ctx context.Context, d *db.DB, started func(), received func(string), alive func()) error {
 	c, err := openListener(ctx, d)
 	if err != nil {

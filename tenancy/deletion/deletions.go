@@ -60,7 +60,7 @@ type Deletions struct {
 	// purgeOrgs and purgePeople keep the position at which the next Purge continues.
 	purgeOrgs   *batch.Sweep[tenancy.OrgID]
 	purgePeople *batch.Sweep[tenancy.PersonID]
-	// purgeShare is set to the constant of the same name, except in tests.
+	// purgeShare is set to the package constant of the same name. Tests can change it.
 	purgeShare time.Duration
 }
 

@@ -51,7 +51,7 @@ func (s *Deletions) DeleteOrganization(ctx context.Context, p tenancy.Principal,
 
 // RestoreOrganization undoes the deletion of an organization. Posts that became due in the meantime
 // are marked as missed. RestoreOrganization returns fault.NotFound if the person does not own the
-// organization, if the organization is not marked for deletion, or if it is too late.
+// organization, if the organization is not marked for deletion, or if it can no longer be restored.
 func (s *Deletions) RestoreOrganization(ctx context.Context, p tenancy.Principal, org string) error {
 	const op = "tenancy.RestoreOrganization"
 	if err := db.RejectImpersonator(op, p); err != nil {

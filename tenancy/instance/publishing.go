@@ -24,7 +24,7 @@ const PublishingTask = db.PublishingTask
 const maxSyncs = 5
 
 const (
-	// syncPage is the number of organizations that are compared at once.
+	// syncPage is the number of organizations that SyncAllPublishing examines at a time.
 	syncPage = 500
 	// syncShare limits how long a run spends on one organization. A later run tries that
 	// organization again.

@@ -15,7 +15,7 @@ import (
 // If the password is wrong or the address is unknown, Login returns fault.Invalid. In both cases,
 // the message and the amount of work are the same.
 //
-// Logins are grouped by site, which is the client's network. The sites take turns at hashing
+// Logins are grouped by site, which is the client's network. The sites take turns hashing
 // passwords, so that many logins from one site hardly delay logins from other sites. Login returns
 // fault.RateLimited if too many logins from the site are waiting, or if this login has waited for 3
 // seconds.

@@ -62,17 +62,17 @@ func (s *Logins) BeginSignIn(ctx context.Context, provider, redirectURI string, 
 	})
 }
 
-// FinishSignIn completes the sign-in that a state belongs to, and uses up the state. It returns
-// fault.Invalid if the provider rejects the sign-in or if the state is not valid. A state is valid
-// only once, until it expires, and only for the browser and the provider that the sign-in began
-// with. If the person has no account, the result contains a claim to register with.
+// FinishSignIn completes the sign-in that a state belongs to, and consumes the state. It returns
+// fault.Invalid if the provider rejects the sign-in or the state is not valid. A state is valid
+// once, until it expires, for the browser and the provider with which the sign-in began. If the
+// person has no account, the result contains a claim to register with.
 //
 // If the sign-in was started with a session, p must have a live session of the same person, and
 // FinishSignIn links the identity to that person's account. It returns fault.Forbidden unless both
 // have the same verified address, and fault.Conflict if the identity belongs to another person.
 //
-// Without a session, it returns fault.Conflict if the verified address belongs to an account that
-// does not have the identity.
+// If the sign-in was started without a session, FinishSignIn returns fault.Conflict if the verified
+// address belongs to an account that does not have the identity.
 func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.Callback, p tenancy.Principal) (
 	out tenancy.ProviderSignIn, err error) {
 	const op = "tenancy.FinishSignIn"
@@ -107,7 +107,7 @@ func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.C
 	return out, db.AccountFault(op, err)
 }
 
-// takeState uses up the state of a callback and checks that the state belongs to this browser.
+// takeState consumes the state of a callback and checks that the state belongs to this browser.
 func (s *Logins) takeState(ctx context.Context, op, provider string, cb tenancy.Callback, p tenancy.Principal) (
 	state loginstore.SignInState, err error) {
 	refused := fault.New(fault.Invalid, op, "This sign-in was not started in this browser, or has expired; start again.")

@@ -78,7 +78,8 @@ func (s *Mails) unused(ctx context.Context, tx *db.GateTx, list []tenancy.Report
 
 // mailReports queues an email with the notice's reports to a member. If the member has already been
 // sent tenancy.MaxReportMails such emails in the current tenancy.ReportWindow, the email is held
-// until the next window. While it is held, further reports about the organization are added to it.
+// until the next window. While an email about problems or approvals is held, further reports of the
+// same sort about the organization are added to it.
 //
 // Emails that contain only published posts and approvals have their own limit, so they never delay
 // an email about a problem. If the member's account no longer exists, mailReports queues nothing.

@@ -56,8 +56,8 @@ func (s *Members) SetRole(ctx context.Context, p tenancy.Principal, member strin
 	return made, err
 }
 
-// mayChangeRole checks SetRole's input. If the organization would change owners, it also checks
-// that the principal is the owner, and checks the proof.
+// mayChangeRole checks SetRole's input. If the change would transfer ownership, it also checks that
+// the principal is the owner and that the proof is valid.
 func (s *Members) mayChangeRole(ctx context.Context, op string, p tenancy.Principal, change tenancy.RoleChange) error {
 	var in tenancy.Inputs
 	in.Check(change.Role.Valid(), "role", "must be USER, ADMIN or SUPERADMIN")

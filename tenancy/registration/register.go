@@ -193,7 +193,7 @@ func (s *Registrations) createAccount(ctx context.Context, op string, c credenti
 }
 
 // makeAccount does the work of createAccount in the given transaction. If there is an invitation,
-// makeAccount uses it up.
+// makeAccount accepts it for the person.
 func (s *Registrations) makeAccount(ctx context.Context, tx *db.GateTx, op string, c credential.Confirmation,
 	verified bool, from tenancy.Source) (out tenancy.SignIn, err error) {
 	if err := s.checkAdmission(ctx, tx, op, c, true); err != nil {

@@ -29,9 +29,9 @@ func FindOldSessions(
 	return out, err
 }
 
-// PruneSessions deletes, in one statement, those of the given sessions that expired more than age
-// ago. It returns the number of deleted sessions. It skips sessions that another transaction has
-// locked. If it returns an error, no sessions have been deleted.
+// PruneSessions deletes the given sessions that expired more than age ago, all in one statement. It
+// returns the number of deleted sessions. It skips sessions that another transaction has locked. If
+// it returns an error, no sessions have been deleted.
 func PruneSessions(ctx context.Context, d *db.DB, age time.Duration, sessions []OldSession) (n int, err error) {
 	ids := make([][16]byte, len(sessions))
 	for i, x := range sessions {
@@ -58,9 +58,9 @@ func FindExpired(
 	return rows, err
 }
 
-// PruneExpired deletes, in one statement, those of the given rows that are still expired. It
-// returns the number of deleted rows. If Postgres rejects one row, PruneExpired deletes no rows and
-// returns the error; see batch.Sweep.
+// PruneExpired deletes the given rows that are still expired, all in one statement. It returns the
+// number of deleted rows. If Postgres rejects one row, PruneExpired deletes no rows and returns the
+// error; see batch.Sweep.
 func PruneExpired(ctx context.Context, d *db.DB, kind Expirable, now time.Time, rows []ExpiredRow) (n int, err error) {
 	keys, of := make([]string, len(rows)), make([]*uuid.UUID, len(rows))
 	for i, r := range rows {

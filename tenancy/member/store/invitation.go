@@ -9,8 +9,8 @@ import (
 )
 
 // InvitationByHash returns the invitation that a link belongs to. It returns pgx.ErrNoRows if there
-// is none or if it cannot be used now. An invitation cannot be used if its creator no longer
-// manages the organization.
+// is no such invitation or if it cannot be used now. An invitation cannot be used if its creator no
+// longer manages the organization.
 func InvitationByHash(ctx context.Context, tx *db.GateTx, hash []byte, now time.Time) (OpenInvitation, error) {
 	return db.One[OpenInvitation](ctx, tx, invitationByHash, hash, now)
 }
