@@ -1,4 +1,5 @@
-// Package billing defines an instance's plans, their limits, and which plan each organization has.
+// Package billing defines an instance's plans and their limits, and assigns a plan to each
+// organization.
 package billing
 
 import (

@@ -1,6 +1,6 @@
 package oidc
 
-// Code is an error code of RFC 6749, 7591, 8628 or 8707.
+// Code is an error code from RFC 6749, 7591, 8628 or 8707.
 type Code string
 
 // The error codes.

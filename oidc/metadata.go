@@ -25,7 +25,7 @@ func GrantTypes() []string { return []string{"authorization_code", "refresh_toke
 // ResponseTypes returns the supported response types.
 func ResponseTypes() []string { return []string{"code"} }
 
-// AuthMethods returns the supported methods of client authentication.
+// AuthMethods returns the supported client authentication methods.
 func AuthMethods() []AuthMethod { return []AuthMethod{AuthPost, AuthBasic, AuthNone} }
 
 // Registrant returns the client that a registration describes, without ids. It returns an Error

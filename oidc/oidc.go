@@ -42,8 +42,8 @@ const (
 // Scope is a permission that a client can request.
 type Scope string
 
-// The scopes. ScopeWrite implies ScopeRead. ScopeOffline has no effect: whether a client gets a
-// refresh token does not depend on it.
+// The scopes. ScopeWrite implies ScopeRead. ScopeOffline has no effect on whether a client receives
+// a refresh token.
 const (
 	ScopeRead    Scope = "mcp:read"
 	ScopeWrite   Scope = "mcp:write"

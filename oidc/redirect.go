@@ -23,7 +23,8 @@ var refusedSchemes = []string{
 	"view-source", "vnc", "webcal", "wiki", "ws", "wss", "wyciwyg", "x-apple-helpbasic", "xmpp",
 }
 
-// loopback lists the hosts that an http redirect URI may have. They are the person's own machine.
+// loopback lists the hosts that an http redirect URI may have. All of them refer to the person's
+// own machine.
 var loopback = []string{"localhost", "127.0.0.1", "::1"}
 
 // CheckRedirectURIs returns an Error with InvalidRedirectURI unless uris has 1 to MaxRedirectURIs
@@ -103,8 +104,8 @@ func isNotHost(r rune) bool {
 }
 
 // MatchRedirect reports whether an authorization request may use a redirect URI. The URI must
-// exactly match one that the client registered. Only the port of a loopback http URI may differ,
-// because such a client listens on any free port (RFC 8252).
+// exactly match one that the client registered. Only the port of an http URI on the person's own
+// machine may differ, because a client on that machine listens on any free port (RFC 8252).
 func (c Client) MatchRedirect(sent string) bool {
 	if slices.Contains(c.RedirectURIs, sent) {
 		return true

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Resource returns the audience of every token: the MCP endpoint of the service.
+// Resource returns the audience of every token: the URL of the service's MCP endpoint.
 func Resource(base string) string { return strings.TrimSuffix(base, "/") + "/mcp" }
 
 // CheckResource returns the audience for a request with the given resource parameters (RFC 8707).
@@ -23,8 +23,8 @@ func CheckResource(base string, sent ...string) (string, error) {
 	return Resource(base), nil
 }
 
-// normalized returns a URL with its host in lower case and without a trailing slash. It returns
-// false for a string that cannot be a resource's URL.
+// normalized returns a URL with its scheme and host in lower case and without a trailing slash. It
+// returns false for a string that cannot be a resource's URL.
 func normalized(resource string) (string, bool) {
 	u, err := url.Parse(resource)
 	if err != nil || u.Host == "" || u.User != nil || u.Opaque != "" || strings.ContainsAny(resource, "?#") {

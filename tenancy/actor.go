@@ -68,9 +68,9 @@ func ActorOf(p Principal) string {
 	return agent
 }
 
-// GuestActor returns a description of a guest who answered an approval request, for the post's
-// timeline. name is nil if the guest entered none. sharer is the member who passed the link on, or
-// zero if the link was emailed.
+// GuestActor returns the timeline description of a guest who answered an approval request. name is
+// nil if the guest entered none. sharer is the member who passed the link on, or zero if the link
+// was emailed.
 func GuestActor(name *string, sharer PersonID) string {
 	guest := "a guest"
 	if name != nil {

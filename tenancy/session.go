@@ -88,7 +88,7 @@ type Registration struct {
 	Organization string
 	// Invitation is an invitation's token, or "".
 	Invitation string
-	// Provider is the Claim of a ProviderSignIn, or "". A claim replaces Email and Password.
+	// Provider is the Claim from a ProviderSignIn, or "". A claim replaces Email and Password.
 	Provider string
 	From     Source
 }

@@ -48,8 +48,8 @@ func isHidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) || isFiller(r)
 }
 
-// isShape reports whether a character is visible on its own. A combining mark is not, because it
-// only changes another character.
+// isShape reports whether a character is visible on its own. A combining mark is not visible on its
+// own, because it only changes another character.
 func isShape(r rune) bool {
 	const emptyBraille = '\u2800'
 	return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && r != emptyBraille

@@ -81,8 +81,8 @@ func (s *Clients) fetchAndSave(ctx context.Context, op, address string) (c clien
 	return c, err
 }
 
-// countFetch counts a fetch under key. It returns RateLimited if key has reached limit fetches per
-// minute.
+// countFetch counts a fetch under key. It returns RateLimited if limit fetches have already been
+// counted under key in the current minute.
 func (s *Clients) countFetch(op, key string, limit int) error {
 	verdict := s.fetches.Take(key, s.clock.Now(), limit)
 	if verdict.Allowed {

@@ -58,7 +58,8 @@ func (s *Clients) find(
 // no such client is stored. It returns Unavailable if the database cannot be reached.
 //
 // Authenticate fetches no document. A client's document was already fetched when the client
-// requested access, and a client can refresh its tokens even while its document cannot be fetched.
+// requested access. This way, a client can refresh its tokens even while its document cannot be
+// fetched.
 func (s *Clients) Authenticate(ctx context.Context, clientID, sent string) (oidc.Client, error) {
 	c, found, err := s.stored(ctx, clientID)
 	switch {

@@ -20,8 +20,8 @@ const (
 
 // Prune deletes registered clients that nobody has approved and that last registered more than 30
 // days ago. It also deletes metadata documents that have no grants and were last fetched or
-// approved more than two days ago. They can be fetched again. Prune returns the number of deleted
-// clients.
+// approved more than two days ago. These documents can be fetched again. Prune returns the number
+// of deleted clients.
 func (s *Clients) Prune(ctx context.Context) (total int, err error) {
 	const op = "oidc.PruneClients"
 	if err := s.db.CheckClock(ctx, op); err != nil {

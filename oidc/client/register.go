@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// tokenLength is the number of random base62 characters after a prefix. They have 256 bits of
-	// entropy.
+	// tokenLength is the number of random base62 characters after a prefix. Together, they have 256
+	// bits of entropy.
 	tokenLength = 43
 	// maxRegistrations is how many clients one network may register per minute. The limit is high
 	// because a hosted client may register once per user from only a few addresses.
 	maxRegistrations = 120
-	// maxUnapproved is the maximum number of unapproved clients that one network may register per
-	// day. Registering the same public client again does not count.
+	// maxUnapproved is how many clients one network may register per day, not counting approved
+	// clients. Registering the same public client again does not count.
 	maxUnapproved = 2000
 )
 

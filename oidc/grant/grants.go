@@ -104,8 +104,8 @@ func New(cfg Config, d Deps) *Grants {
 // Cached returns the cache of access tokens, so that the caller can remove revoked tokens from it.
 func (s *Grants) Cached() credential.Revocable { return s.cache }
 
-// tokenLength is the number of random base62 characters after a prefix. They have 256 bits of
-// entropy.
+// tokenLength is the number of random base62 characters after a prefix. Together, they have 256
+// bits of entropy.
 const tokenLength = 43
 
 func newToken(op, prefix string) (plain string, hash []byte, err error) {

@@ -16,7 +16,7 @@ import (
 const maxGrants = 1000
 
 // List returns the principal's own grants in all organizations, newest first, up to 1000. It leaves
-// out organizations that are scheduled for deletion.
+// out grants in organizations that are scheduled for deletion.
 func (s *Grants) List(ctx context.Context, p tenancy.Principal) ([]oidc.Grant, error) {
 	const op = "oidc.Grants"
 	if err := bySession(op, p); err != nil {

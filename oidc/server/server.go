@@ -146,7 +146,7 @@ func (s *server) Introspect(ctx context.Context, r *op.Request[op.IntrospectionR
 }
 
 // introspection is the introspection endpoint's response. For an inactive token, it contains only
-// active.
+// the active field.
 type introspection struct {
 	Active    bool   `json:"active"`
 	Scope     string `json:"scope,omitempty"`

@@ -140,8 +140,9 @@ func (c *Cache[V]) ForgetOrgs(orgs ...tenancy.OrgID) {
 }
 
 // ForgetRevoked removes revoked credentials from the cache. revoked is a payload of
-// db.RevocationChannel. For an organization, all of its credentials are removed. For a person, all
-// Personal credentials that act for the person are removed.
+// db.RevocationChannel. If it names an organization, ForgetRevoked removes all of the
+// organization's credentials. If it names a person, ForgetRevoked removes all Personal credentials
+// that act for the person.
 func (c *Cache[V]) ForgetRevoked(revoked string) {
 	if of, ok := strings.CutPrefix(revoked, db.PersonRevocation); ok {
 		if person, ok := id.Parse[tenancy.PersonTag](of); ok {

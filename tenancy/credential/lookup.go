@@ -32,9 +32,8 @@ type Find[V any] func(ctx context.Context, hashes [][]byte) (map[string]V, error
 // Lookups also limits the load that guessing credentials can cause. Only one statement runs at a
 // time, and while no credentials are found, at most one statement runs per MissPause.
 //
-// Looking up a valid credential takes at most as long as the running statement, one pause, and the
-// lookup's own statement. It can take longer if at least maxLookups other lookups are queued ahead
-// of it.
+// The lookup of a valid credential waits at most for the running statement, one pause and its own
+// statement. It can wait longer if at least maxLookups other lookups are ahead of it in the queue.
 type Lookups[V any] struct {
 	find Find[V]
 

@@ -292,8 +292,8 @@ func (d *DB) InPerson(ctx context.Context, op string, p tenancy.Principal,
 	})
 }
 
-// confirmMember returns an error that explains why a principal may no longer act, or nil if it may.
-// m and err are the results of ConfirmMember.
+// confirmMember returns an error that explains why a principal may no longer act. It returns nil if
+// the principal may still act. m and err are the results of ConfirmMember.
 func confirmMember(p tenancy.Principal, m ConfirmedMember, err error) error {
 	const op = "tenancy.Confirm"
 	switch {

@@ -33,7 +33,7 @@ func (d *DB) Time(ctx context.Context, op string) (time.Time, error) {
 }
 
 // MaxSkew is the maximum allowed difference between the database's clock and the clock of a process
-// that purges.
+// that purges rows.
 const MaxSkew = 5 * time.Minute
 
 // CheckClock returns fault.Unavailable if this process's clock differs from the database's clock by

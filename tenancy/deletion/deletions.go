@@ -1,5 +1,5 @@
-// Package deletion implements the deletion of accounts and organizations. A deletion is first
-// requested and can then be undone for some time. After that, the data is purged.
+// Package deletion implements the deletion of accounts and organizations. A requested deletion can
+// be undone for a limited time. After that, the data is purged.
 package deletion
 
 import (

@@ -98,8 +98,8 @@ func (s *Deletions) RestoreOrganization(ctx context.Context, p tenancy.Principal
 }
 
 // graceIsOver reports whether it is too late to undo a deletion. now must be the database's time.
-// If a process's clock were used and it ran slow, a deletion could be undone after the purge had
-// begun; see dueBefore.
+// With a slow process clock instead, a deletion could be undone after the purge had begun; see
+// dueBefore.
 func (s *Deletions) graceIsOver(deletedAt *time.Time, now time.Time) bool {
 	return !now.Before(deletedAt.Add(s.cfg.DeleteGrace))
 }

@@ -63,13 +63,14 @@ func (s *Logins) BeginSignIn(ctx context.Context, provider, redirectURI string, 
 }
 
 // FinishSignIn completes the sign-in that a state belongs to, and consumes the state. It returns
-// fault.Invalid if the provider rejects the sign-in or the state is not valid. A state is valid
-// once, until it expires, for the browser and the provider with which the sign-in began. If the
-// person has no account, the result contains a claim to register with.
+// fault.Invalid if the provider rejects the sign-in or the state is not valid. A state can be used
+// once, before it expires, with the browser and the provider of its sign-in. If the person has no
+// account, the result contains a claim to register with.
 //
 // If the sign-in was started with a session, p must have a live session of the same person, and
-// FinishSignIn links the identity to that person's account. It returns fault.Forbidden unless both
-// have the same verified address, and fault.Conflict if the identity belongs to another person.
+// FinishSignIn links the identity to that person's account. It returns fault.Forbidden unless the
+// identity and the account have the same verified address. It returns fault.Conflict if the
+// identity belongs to another person.
 //
 // If the sign-in was started without a session, FinishSignIn returns fault.Conflict if the verified
 // address belongs to an account that does not have the identity.

@@ -23,10 +23,10 @@ const (
 	heldMargin = time.Minute
 )
 
-// QueueReports queues emails with the reports to the active members of an organization. Each member
-// who wants at least one of the reports gets a single email. The emails are queued one page of
-// members at a time: QueueReports adds a task to the second queue, and that task queues the emails
-// for the first page and adds a task for the next page.
+// QueueReports queues emails about the reports to the active members of an organization. Each
+// member who wants at least one of the reports receives a single email. QueueReports itself only
+// adds a task to the second queue. That task queues the emails for the first page of members and
+// adds a task for the next page.
 //
 // QueueReports skips reports whose ids have been queued before, so a caller can safely retry after
 // a crash or an error. On an instance that sends no email, it does nothing.
@@ -76,7 +76,7 @@ func (s *Mails) unused(ctx context.Context, tx *db.GateTx, list []tenancy.Report
 	}), nil
 }
 
-// mailReports queues an email with the notice's reports to a member. If the member has already been
+// mailReports queues an email to a member with the notice's reports. If the member has already been
 // sent tenancy.MaxReportMails such emails in the current tenancy.ReportWindow, the email is held
 // until the next window. While an email about problems or approvals is held, further reports of the
 // same sort about the organization are added to it.

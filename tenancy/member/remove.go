@@ -25,10 +25,10 @@ import (
 // approval requests. These are the links emailed to the person, and the links for requests that the
 // person made. The latter may have been emailed to another address of the same person.
 //
-// A principal without a second factor that the organization requires can leave but cannot remove
-// others. RemoveMember returns fault.Forbidden if the member is the owner, or if the principal
-// tries to remove somebody whom they do not outrank. It returns fault.NotFound if there is no such
-// member.
+// If the organization requires a second factor and the principal has none, the principal can leave
+// but cannot remove others. RemoveMember returns fault.Forbidden if the member is the owner, or if
+// the principal tries to remove somebody whom they do not outrank. It returns fault.NotFound if
+// there is no such member.
 //
 // A person who has already left can still be removed while anything that they created remains.
 // Otherwise, a member could keep a key by leaving first.

@@ -13,7 +13,7 @@ import (
 
 // SetRole changes the role of a member of the principal's organization. If the new role is
 // RoleSuperAdmin, the member becomes the owner and the principal becomes an administrator. Only the
-// owner can hand over the organization in this way, and change.Proof is required.
+// owner can transfer ownership in this way, and change.Proof is required.
 //
 // If the new role does not manage the organization, SetRole revokes the invitations that the member
 // sent. It returns those invitations together with the keys, webhooks and provider credentials that

@@ -44,8 +44,9 @@ func (s *Organizations) Audit(ctx context.Context, p tenancy.Principal, q tenanc
 }
 
 const (
-	// auditsAtOnce is how many audit log queries run concurrently across all organizations.
-	// auditsWaiting is how many queries per organization can wait, each for at most auditWait.
+	// auditsAtOnce is how many audit log queries can run concurrently across all organizations.
+	// auditsWaiting is how many queries per organization can wait. Each query waits for at most
+	// auditWait.
 	auditsAtOnce, auditsWaiting = 2, 4
 	auditWait                   = 10 * time.Second
 )

@@ -14,9 +14,9 @@ import (
 )
 
 // ChangeAddress emails links to the old and the new email address of the principal's person. The
-// address changes once both links have been followed. ChangeAddress returns the same result if the
-// new address is already in use. In that case, however, the new address receives an email without a
-// link, so the change never completes.
+// address changes once both links have been followed. If the new address is already in use, the
+// result is the same. However, the email to the new address then contains no link, so the change
+// never completes.
 //
 // On an instance that sends no email, the address changes at once and is not verified.
 // ChangeAddress then returns true, or fault.Conflict if the new address is already in use.

@@ -146,8 +146,8 @@ func SplitCode(text string) (code, recovery string) {
 	return text, ""
 }
 
-// OfInput converts a refusal from CheckCode or CheckEither for a request that already has a
-// session. In such a request, a wrong code is invalid input rather than a failed sign-in.
+// OfInput converts a refusal from CheckCode or CheckEither to the error for a request that already
+// has a session. In such a request, a wrong code is invalid input rather than a failed sign-in.
 func OfInput(op string, refusal error) error {
 	if fault.Is(refusal, fault.Unauthenticated) {
 		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "The code is wrong or has already been used.",

@@ -191,9 +191,9 @@ delete from oauth_client c where c.id = any (array(
   order by o.seen_at, o.id limit $3))
 and (c.kind = 'registered' and c.approved_at is null and c.seen_at < $1 or c.kind = 'document' and c.seen_at < $2)`
 
-// Prune deletes registered clients that nobody has approved and that last registered before never.
-// It also deletes documents that have no grants and were last fetched or approved before unused. It
-// deletes at most limit clients and returns how many it deleted.
+// Prune deletes registered clients that nobody has approved and that last registered before the
+// time in never. It also deletes documents that have no grants and were last fetched or approved
+// before the time in unused. It deletes at most limit clients and returns how many it deleted.
 func Prune(ctx context.Context, d *db.DB, never, unused time.Time, limit int) (n int, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(clientsPrune, never, unused, limit).Exec(db.Written(&n))

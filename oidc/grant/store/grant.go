@@ -94,7 +94,7 @@ select ` + grantColumns + ` from oauth_grant g join organization o on o.id = g.o
 join person p on p.id = g.person_id where g.person_id = $1 order by g.created_at desc, g.id desc limit $2`
 
 // GrantsOf returns a person's grants in all organizations, newest first, up to limit. It leaves out
-// organizations that are scheduled for deletion.
+// grants in organizations that are scheduled for deletion.
 func GrantsOf(ctx context.Context, d *db.DB, person tenancy.PersonID, limit int) (out []Grant, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(grantsOfPerson, person, limit).Query(func(rows pgx.Rows) (err error) {
@@ -115,8 +115,9 @@ where (select g.posts_per_day = 0 or g.posts_per_day >= d.posts + excluded.posts
 returning d.posts`
 
 // TakePosts counts posts that are queued under a grant on a day. If they exceed what the grant
-// allows, or if the grant no longer exists, it returns pgx.ErrNoRows and counts nothing. It locks
-// the day's row until the end of the transaction, which must be in the grant's organization.
+// allows, or if the grant no longer exists, TakePosts returns pgx.ErrNoRows and counts nothing. It
+// locks the day's row until the end of the transaction. The transaction must be in the grant's
+// organization.
 func TakePosts(ctx context.Context, q pg.Querier, grant tenancy.GrantID, day string, posts int) (total int, err error) {
 	err = q.QueryRow(ctx, postsTake, grant, day, posts).Scan(&total)
 	return total, err

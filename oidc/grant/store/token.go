@@ -58,7 +58,7 @@ func LockFamily(ctx context.Context, tx *db.OrgTx, hash []byte) error {
 	return db.Change(ctx, tx, familyLock, hash)
 }
 
-// Token is a token of a family that LockFamily has locked.
+// Token is a token in a family that LockFamily has locked.
 type Token struct {
 	Family    oidc.FamilyID   `db:"family_id"`
 	Grant     tenancy.GrantID `db:"grant_id"`
