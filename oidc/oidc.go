@@ -1,5 +1,5 @@
-// Package oidc defines the types and rules of the OAuth server, through which people let agents act
-// for them: clients, scopes, consents, grants and tokens. It does no I/O.
+// Package oidc defines the types and rules of the OAuth server: clients, scopes, consents, grants
+// and tokens. People use the server to let agents act for them. The package does no I/O.
 package oidc
 
 import (

@@ -20,7 +20,7 @@ const (
 	SignInStateLife = 10 * time.Minute
 	// ResetLife is how long a password reset link works.
 	ResetLife = 20 * time.Minute
-	// ConfirmationLife is how long a link that confirms a registration or an address change works.
+	// ConfirmationLife is how long links for registrations and address changes work.
 	ConfirmationLife = 24 * time.Hour
 	// InvitationLife is how long an invitation works.
 	InvitationLife = 48 * time.Hour

@@ -107,8 +107,8 @@ func CleanEmail(email string) (string, bool) {
 }
 
 // foldsToASCII reports whether a text contains a non-ASCII letter whose lower-case form is ASCII,
-// such as the Kelvin sign. Converting such an address to lower case would produce the address of a
-// different mailbox.
+// such as the Kelvin sign. Converting an email address with this letter to lower case would produce
+// the address of a different mailbox.
 func foldsToASCII(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return r >= utf8.RuneSelf && strings.ToLower(string(r))[0] < utf8.RuneSelf

@@ -24,8 +24,8 @@ const (
 	fetchTimeout = 5 * time.Second
 	// maxVisitorFetches, maxHostFetches and maxFetches limit how many documents this process
 	// fetches per minute for one visitor's network, from one host and in total. Anyone can make the
-	// service fetch a document, so the limit per visitor is far below the other two. A visitor who
-	// reaches it leaves enough fetches for everyone else.
+	// service fetch a document, so the limit per visitor is far below the other two limits. A
+	// visitor who reaches it leaves enough fetches for everyone else.
 	maxVisitorFetches = 30
 	maxHostFetches    = 600
 	maxFetches        = 3000

@@ -103,7 +103,7 @@ func (s *Clients) isFresh(c clientstore.Client) bool {
 	return age > -documentLife && age < documentLife
 }
 
-// isIssued reports whether a client id has the form of the ids that the server issues.
+// isIssued reports whether a client id has the format of the client ids that the server issues.
 func isIssued(clientID string) bool {
 	if len(clientID) != len(oidc.ClientPrefix)+tokenLength || clientID[:len(oidc.ClientPrefix)] != oidc.ClientPrefix {
 		return false

@@ -147,7 +147,7 @@ func describe(c oidc.Consent) string {
 	return strings.Join(parts, "; ")
 }
 
-// checkConsent checks that the principal may give the consent and that its limits are valid. It
+// checkConsent checks that the principal may consent and that the consent's limits are valid. It
 // removes scopes that the client did not request.
 func (s *Grants) checkConsent(ctx context.Context, op string, p tenancy.Principal, c *oidc.Consent) error {
 	if err := bySession(op, p); err != nil {

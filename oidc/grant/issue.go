@@ -38,8 +38,8 @@ func (s *Grants) begin(ctx context.Context, tx *db.OrgTx, op string, i issuing) 
 	return family.ID, out, err
 }
 
-// issue issues an access token and, unless i is long-lived, a refresh token. It stores both in the
-// family.
+// issue issues an access token and, unless i.longLived is set, a refresh token. It stores both in
+// the family.
 func (s *Grants) issue(ctx context.Context, tx *db.OrgTx, op string, family oidc.FamilyID, i issuing) (
 	out oidc.Tokens, err error) {
 	now := s.clock.Now()

@@ -15,8 +15,8 @@ import (
 // A client that did not receive the response can send the same refresh token again, as long as it
 // has not used a newer one. Each time, the refresh token from the previous response is voided, so
 // that only one newer token works. If the same token is sent after a newer one was used, one of the
-// two must have been stolen, and the family is revoked. The family is also revoked if a voided
-// refresh token is used.
+// two tokens must have been stolen, and the family is revoked. The family is also revoked if a
+// voided refresh token is used.
 //
 // Refresh returns an oidc.Error with InvalidGrant if the token is unknown, expired, revoked or
 // issued to another client. It returns the same error if the grant has ended or the person has left

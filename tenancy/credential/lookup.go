@@ -93,8 +93,8 @@ func (l *Lookups[V]) enqueue(hash string) *list.Element {
 }
 
 // leave removes a caller from a lookup. If the lookup is still queued and has no callers left,
-// leave removes it from the queue. This way, a database that becomes reachable again does not have
-// to handle lookups that nobody is waiting for.
+// leave removes it from the queue. A database that becomes reachable again then handles no lookups
+// that nobody is waiting for.
 func (l *Lookups[V]) leave(e *list.Element) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +122,7 @@ func (l *Lookups[V]) run() {
 }
 
 // lookUp completes all lookups in a batch and returns the number of credentials found. If one
-// lookup makes the statement fail, lookUp returns the error for that lookup and retries the others
+// lookup makes the statement fail, that lookup receives the error, and the others are retried
 // without it.
 func (l *Lookups[V]) lookUp(all []*lookUp[V]) (found int) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)

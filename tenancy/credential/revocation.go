@@ -14,7 +14,7 @@ import (
 	"crier/tenancy/db"
 )
 
-// Revocations reports whether this process is receiving key revocations; see Listen.
+// Revocations reports whether this process is receiving credential revocations; see Listen.
 type Revocations interface {
 	// Healthy reports whether revocations are being received. After the connection is lost, Healthy
 	// returns false within five seconds.

@@ -68,8 +68,8 @@ func (s *Deletions) markAccount(ctx context.Context, tx *db.GateTx, op string, p
 }
 
 // markOwned marks for deletion all organizations that a person owns, and returns the newly marked
-// ones. It returns Invalid if one of these has other members. It counts the members after marking,
-// because nobody can join a marked organization.
+// ones. It returns Invalid if a newly marked organization has other members. It counts the members
+// after marking, because nobody can join a marked organization.
 func (s *Deletions) markOwned(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID,
 	now time.Time) (marked []tenancy.OrgID, err error) {
 	owned, err := deletionstore.OwnedOrganizations(ctx, tx, person)

@@ -39,7 +39,7 @@ func isItsOwn(error) bool { return true }
 //
 // If an organization takes longer than its share of a call, a later call continues with it. If the
 // time for all organizations runs out, the next call in this process begins after the last
-// organization that got its share.
+// organization that received its share.
 //
 // Purge deletes nothing and returns an error if the process's clock is wrong; see CheckClock.
 func (s *Deletions) Purge(ctx context.Context) (int, error) {

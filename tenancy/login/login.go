@@ -41,9 +41,9 @@ func (s *Logins) Login(ctx context.Context, email, password string, from tenancy
 }
 
 // signIn begins a session, or the next sign-in step, for a person whose password matched. If the
-// password has been replaced since the comparison, it counts as wrong. Otherwise, a session begun
-// with the old password could survive a password reset. An account whose deletion can no longer be
-// undone is treated like an unknown address.
+// person's password has changed since the comparison, signIn treats the given password as wrong.
+// Otherwise, a session begun with the old password could survive a password reset. An account whose
+// deletion can no longer be undone is treated like an unknown address.
 func (s *Logins) signIn(ctx context.Context, op string, compared tenancy.Person, from tenancy.Source) (
 	out tenancy.SignIn, err error) {
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {

@@ -108,7 +108,7 @@ func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.C
 	return out, db.AccountFault(op, err)
 }
 
-// takeState consumes the state of a callback and checks that the state belongs to this browser.
+// takeState consumes a callback's state and checks that the state belongs to this browser.
 func (s *Logins) takeState(ctx context.Context, op, provider string, cb tenancy.Callback, p tenancy.Principal) (
 	state loginstore.SignInState, err error) {
 	refused := fault.New(fault.Invalid, op, "This sign-in was not started in this browser, or has expired; start again.")

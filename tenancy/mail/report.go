@@ -18,8 +18,9 @@ const (
 	// reportMemory is how long report ids are remembered. No caller keeps retrying a report for
 	// that long.
 	reportMemory = 14 * 24 * time.Hour
-	// heldMargin is the period before a held email's send time in which no more reports are added
-	// to the email. Without this margin, a report could be added while the email is being sent.
+	// heldMargin is the period before a held email's send time during which no more reports are
+	// added to the email. Without this margin, a report could be added while the email is being
+	// sent.
 	heldMargin = time.Minute
 )
 
@@ -78,8 +79,8 @@ func (s *Mails) unused(ctx context.Context, tx *db.GateTx, list []tenancy.Report
 
 // mailReports queues an email to a member with the notice's reports. If the member has already been
 // sent tenancy.MaxReportMails such emails in the current tenancy.ReportWindow, the email is held
-// until the next window. While an email about problems or approvals is held, further reports of the
-// same sort about the organization are added to it.
+// until the next window. While an email about problems or approvals is held, further reports of
+// that type about the organization are added to it.
 //
 // Emails that contain only published posts and approvals have their own limit, so they never delay
 // an email about a problem. If the member's account no longer exists, mailReports queues nothing.

@@ -18,7 +18,7 @@ import (
 	"crier/platform/text"
 )
 
-// Instance describes the installation of the service that the messages are about.
+// Instance describes the installation of the service that sends the messages.
 type Instance struct {
 	// Name is what the service calls itself in the messages.
 	Name string

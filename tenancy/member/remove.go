@@ -23,7 +23,8 @@ import (
 //
 // RemoveMember always revokes the review links with which the person could still respond to
 // approval requests. These are the links emailed to the person, and the links for requests that the
-// person made. The latter may have been emailed to another address of the same person.
+// person made. Links for the person's own requests may have been emailed to another of the person's
+// addresses.
 //
 // If the organization requires a second factor and the principal has none, the principal can leave
 // but cannot remove others. RemoveMember returns fault.Forbidden if the member is the owner, or if

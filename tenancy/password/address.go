@@ -14,9 +14,9 @@ import (
 )
 
 // ChangeAddress emails links to the old and the new email address of the principal's person. The
-// address changes once both links have been followed. If the new address is already in use, the
-// result is the same. However, the email to the new address then contains no link, so the change
-// never completes.
+// address changes once both links have been followed. ChangeAddress does not reveal whether the new
+// address is already in use. If it is in use, the email to it contains no link, so the change never
+// completes.
 //
 // On an instance that sends no email, the address changes at once and is not verified.
 // ChangeAddress then returns true, or fault.Conflict if the new address is already in use.

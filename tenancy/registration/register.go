@@ -122,7 +122,7 @@ func (s *Registrations) newRegistration(ctx context.Context, op string, r tenanc
 	return c, false, err
 }
 
-// admit returns an error if the instance does not accept a registration. If the person registers
+// admit returns an error if the instance does not accept the registration. If the person registers
 // with an identity provider, admit adds the identity to c. verified reports whether the provider
 // has verified the email address.
 func (s *Registrations) admit(ctx context.Context, op string, r tenancy.Registration, c *credential.Confirmation) (

@@ -17,7 +17,7 @@ import (
 const skew = 5 * time.Minute
 
 // algorithms lists the signature algorithms accepted in an id_token. Only the issuer can create
-// such signatures. HS256 is excluded, because anybody with the client secret can create an HS256
+// these signatures. HS256 is excluded, because anybody with the client secret can create an HS256
 // signature.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,

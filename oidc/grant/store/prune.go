@@ -74,7 +74,7 @@ type OldRow struct {
 	ID  uuid.UUID `db:"id"`
 }
 
-// empty holds the statements for a kind of row.
+// empty holds the statements that find and prune one kind of row.
 type empty struct{ find, prune string }
 
 var empties = map[Empty]empty{
@@ -113,7 +113,7 @@ func FindOld(ctx context.Context, d *db.DB, kind Empty, after OldRow, limit int)
 	return out, err
 }
 
-// PruneEmpty deletes those of the given rows that are empty, and returns how many it deleted.
+// PruneEmpty deletes the given rows that are empty, and returns how many it deleted.
 func PruneEmpty(ctx context.Context, d *db.DB, kind Empty, rows []OldRow) (n int, err error) {
 	orgs, ids := make([]uuid.UUID, len(rows)), make([]uuid.UUID, len(rows))
 	for i, r := range rows {

@@ -96,8 +96,8 @@ with old as (
 )
 delete from session s using old where s.id = old.id`
 
-// Expirable is a kind of row that is deleted after it has expired. FindExpired finds such rows, and
-// PruneExpired deletes them.
+// Expirable is a kind of row that is deleted after it has expired. FindExpired finds these rows,
+// and PruneExpired deletes them.
 type Expirable string
 
 // The kinds of rows that expire. Emails expire a week after they were queued.
@@ -124,7 +124,7 @@ type ExpiredRow struct {
 	Of  *uuid.UUID `db:"of"`
 }
 
-// expirable holds the statements for a kind of row.
+// expirable holds the statements that find and prune one kind of row.
 type expirable struct{ find, prune string }
 
 // byHash and byID return the statements for a table that has a hash or an id as its key. The find
