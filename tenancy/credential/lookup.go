@@ -93,8 +93,8 @@ func (l *Lookups[V]) enqueue(hash string) *list.Element {
 }
 
 // leave removes a caller from a lookup. If the lookup is still queued and has no callers left,
-// leave removes it from the queue. A database that becomes reachable again then handles no lookups
-// that nobody is waiting for.
+// leave removes it from the queue. Otherwise, a database that becomes reachable again would have to
+// handle lookups that nobody is waiting for.
 func (l *Lookups[V]) leave(e *list.Element) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,7 @@ type Revocations interface {
 
 const (
 	// lostAfter is the time since the database's last response after which the connection is
-	// considered lost. It is the interval between checks plus the time limit for a check, with some
+	// considered lost. It is the interval between checks plus the time limit for a check plus some
 	// slack.
 	lostAfter   = 2*revocationPing + revocationPing/4
 	listenAgain = 250 * time.Millisecond

@@ -166,9 +166,9 @@ func ConfirmAgent(
 // already taken effect, or waits and then sees what the transaction wrote. Confirm must run as
 // pg.Gate.
 //
-// For a person without a session, Confirm checks only the membership. An example is a person who
-// began an operation that is completed through a link. For a guest, Confirm checks the organization
-// and, if a member passed the link on, that member's membership. The caller must look up the link
+// A person may have no session, for example because an operation is completed through a link. In
+// that case, Confirm checks only the membership. For a guest, Confirm checks the organization and,
+// if a member passed the link on, that member's membership. The caller must look up the link
 // itself. For the operator, Confirm checks nothing.
 //
 // Confirm returns fault.Unauthenticated if the session or the grant has ended or the key no longer

@@ -28,8 +28,7 @@ const sealedFor = "sign-in state"
 
 // BeginSignIn begins a sign-in at an identity provider. It returns the provider's URL to open in
 // the browser, and the state to store in a browser cookie. If redirectURI is empty, the provider
-// redirects to the dashboard. BeginSignIn returns fault.NotFound if the instance does not have the
-// provider.
+// redirects to the dashboard. BeginSignIn returns fault.NotFound if the provider is not configured.
 //
 // If p has a session, FinishSignIn will link the identity to the session's person. If p is the zero
 // Principal, FinishSignIn will sign the person in.

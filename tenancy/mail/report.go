@@ -24,7 +24,7 @@ const (
 	heldMargin = time.Minute
 )
 
-// QueueReports queues emails about the reports to the active members of an organization. Each
+// QueueReports queues the reports to be emailed to the active members of an organization. Each
 // member who wants at least one of the reports receives a single email. QueueReports itself only
 // adds a task to the second queue. That task queues the emails for the first page of members and
 // adds a task for the next page.

@@ -17,9 +17,9 @@ import (
 // From their next request on, the member has no access in any process. RemoveMember also revokes
 // the invitations that the member sent.
 //
-// Keys and webhooks that the member created belong to the organization. RemoveMember returns those
-// that still work, because the member may know their secrets. If revoke is set, it also deletes
-// them. Only a principal who manages the organization can set revoke.
+// Keys and webhooks that the member created belong to the organization. RemoveMember returns the
+// keys and webhooks that still work, because the member may know their secrets. If revoke is set,
+// it also deletes them. Only a principal who manages the organization can set revoke.
 //
 // RemoveMember always revokes the review links with which the person could still respond to
 // approval requests. These are the links emailed to the person, and the links for requests that the

@@ -61,9 +61,10 @@ func (s *Passwords) ChangeAddress(ctx context.Context, p tenancy.Principal, emai
 	})
 }
 
-// ConfirmAddress records that one of the two links for an address change was followed. If both have
-// now been followed, it changes the address and returns true. It returns NotFound if the link is no
-// longer valid, and Conflict if another account has taken the new address in the meantime.
+// ConfirmAddress records that one of the two links for an address change was followed. If both
+// links have now been followed, it changes the address and returns true. It returns NotFound if the
+// link is no longer valid, and Conflict if another account has taken the new address in the
+// meantime.
 func (s *Passwords) ConfirmAddress(ctx context.Context, token string, from tenancy.Source) (done bool, err error) {
 	const op = "tenancy.ConfirmAddress"
 	hash, now := credential.HashPasted(token), s.clock.Now()

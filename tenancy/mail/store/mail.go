@@ -120,7 +120,7 @@ const mailSetData = `-- tenancy.MailSetData
 update mail set data = $2 where id = $1`
 
 // reportCount starts a new window if the current window has ended or is full. If the current window
-// is full, the new window begins when the current one ends, which is in the future.
+// is full, the new window begins only when the current one ends.
 const reportCount = `-- tenancy.ReportCount
 update person set reports = case when reports_since + $3 > $2 and reports < $4 then reports + 1 else 1 end,
   reports_since = case when reports_since + $3 <= $2 then $2 when reports < $4 then reports_since
