@@ -1,4 +1,5 @@
-// Package billing defines an instance's plans, their limits, and which plan each organization has.
+// Package billing defines an instance's plans and their limits, and assigns a plan to each
+// organization.
 package billing
 
 import (
@@ -29,7 +30,7 @@ const (
 // Tiers returns all tiers, smallest first.
 func Tiers() []Tier { return []Tier{TierFree, TierStandard, TierTeam, TierPro, TierUltimate} }
 
-// Plan is what one tier allows and costs. Each limit is a number or tenancy.Unlimited.
+// Plan holds a tier's limits and prices. Each limit is a number or tenancy.Unlimited.
 type Plan struct {
 	Tier     Tier
 	Channels int
@@ -42,8 +43,8 @@ type Plan struct {
 	YearPrice  int
 }
 
-// Catalogue holds an instance's plans. The zero Catalogue is for an instance without plans, where
-// nothing is limited.
+// Catalogue holds an instance's plans. The zero Catalogue represents an instance without plans,
+// which has no limits.
 type Catalogue struct {
 	// Plans are in the order of Tiers.
 	Plans []Plan
@@ -86,7 +87,7 @@ func (p Plan) Limits() tenancy.Limits {
 	}
 }
 
-// file is the content of a plan file, which is JSON.
+// file is the JSON content of a plan file.
 type file struct {
 	Default       Tier              `json:"default"`
 	Plans         map[Tier]filePlan `json:"plans"`
@@ -102,7 +103,7 @@ type filePlan struct {
 	YearPrice  int       `json:"yearPrice"`
 }
 
-// fileLimit is a number, or null for no limit. It must be present in the file.
+// fileLimit is a limit in a plan file: a number, or null for no limit. Every limit must be present.
 type fileLimit struct {
 	written bool
 	most    int
@@ -121,7 +122,7 @@ func (l *fileLimit) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Parse returns the catalogue in a plan file. Its errors tell the operator where in the file the
+// Parse parses a plan file. Its errors are meant for the operator and say where in the file the
 // problem is.
 func Parse(raw []byte) (Catalogue, error) {
 	var f file

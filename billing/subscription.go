@@ -11,6 +11,6 @@ import (
 type Subscription struct {
 	Org  tenancy.OrgID
 	Plan Plan
-	// CreatedAt is when the subscription began. Its billing months are counted from then.
+	// CreatedAt is when the subscription and its first billing month began.
 	CreatedAt time.Time
 }

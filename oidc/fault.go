@@ -1,6 +1,6 @@
 package oidc
 
-// Code is an error code of RFC 6749, 7591, 8628 or 8707.
+// Code is an error code from RFC 6749, 7591, 8628 or 8707.
 type Code string
 
 // The error codes.
@@ -22,11 +22,11 @@ const (
 	ExpiredToken            Code = "expired_token"
 )
 
-// Error is an error that OAuth endpoints return in the form of their RFC. Errors that are not about
-// the request, such as a database that cannot be reached, are faults.
+// Error is an error that OAuth endpoints return in the format that the relevant RFC defines. Errors
+// that the request did not cause, such as an unreachable database, are faults.
 type Error struct {
 	Code Code
-	// Message is for the developer of the client. It contains no secrets.
+	// Message is written for the client's developer. It contains no secrets.
 	Message string
 }
 

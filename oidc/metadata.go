@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// MaxMetadata is the maximum size of a registration, in bytes.
+	// MaxMetadata is the maximum size of a registration request, in bytes.
 	MaxMetadata = 16 << 10
 	// MaxDocument is the maximum size of a client's metadata document, in bytes.
 	MaxDocument = 64 << 10
@@ -25,13 +25,13 @@ func GrantTypes() []string { return []string{"authorization_code", "refresh_toke
 // ResponseTypes returns the supported response types.
 func ResponseTypes() []string { return []string{"code"} }
 
-// AuthMethods returns the supported methods of client authentication.
+// AuthMethods returns the supported client authentication methods.
 func AuthMethods() []AuthMethod { return []AuthMethod{AuthPost, AuthBasic, AuthNone} }
 
 // Registrant returns the client that a registration describes, without ids. It returns an Error
-// with InvalidRedirectURI or InvalidClientMetadata if the server cannot serve the client.
+// with InvalidRedirectURI or InvalidClientMetadata if the metadata is invalid or not supported.
 //
-// The defaults are those of RFC 7591: a client that names no authentication method gets a secret.
+// The defaults follow RFC 7591, so a client that specifies no authentication method gets a secret.
 func (m Metadata) Registrant() (Client, error) {
 	c := Client{Kind: ClientRegistered, Auth: AuthMethod(m.Auth)}
 	if m.Auth == "" {
@@ -41,8 +41,8 @@ func (m Metadata) Registrant() (Client, error) {
 }
 
 // Documented returns the client that the document at a URL describes, without an id. It returns an
-// Error with InvalidClient if the document does not belong to the URL or the server cannot serve
-// the client.
+// Error with InvalidClient if the document's client_id is not the URL, or if the metadata is
+// invalid or not supported.
 func (m Metadata) Documented(address string) (Client, error) {
 	if m.ClientID != address {
 		return Client{}, Fail(InvalidClient, "The client_id in the metadata document is not the document's own URL.")
@@ -65,7 +65,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// client fills in what the metadata says about a client.
+// client validates the metadata and returns c with the metadata's fields.
 func (m Metadata) client(c Client) (Client, error) {
 	refuse := func(message string) (Client, error) { return Client{}, Fail(InvalidClientMetadata, message) }
 	if err := CheckRedirectURIs(m.RedirectURIs); err != nil {
@@ -96,7 +96,7 @@ func (m Metadata) client(c Client) (Client, error) {
 // characters or characters that change the direction of the text.
 func CleanName(name string) string { return text.Cut(text.Line(name, 4*maxName), maxName) }
 
-// nameless returns a name for a client that gives none: the host that receives its codes.
+// nameless returns a name for a client without one: the scheme and host of its first redirect URI.
 func nameless(c Client) string {
 	if u, err := url.Parse(c.RedirectURIs[0]); err == nil {
 		return text.Cut(u.Scheme+"://"+u.Host, maxName)
@@ -104,7 +104,7 @@ func nameless(c Client) string {
 	return "Unnamed application"
 }
 
-// webURI returns uri if it is a valid http or https URL, or "".
+// webURI returns uri if it is a valid http or https URL, and "" otherwise.
 func webURI(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || len(uri) > maxURI || strings.ContainsFunc(uri, isNotURI) || u.User != nil || u.Hostname() == "" ||
@@ -114,9 +114,9 @@ func webURI(uri string) string {
 	return uri
 }
 
-// Fingerprint returns a hash that is equal for public clients with the same metadata. The order of
-// the redirect URIs and the ports of URIs on the person's own machine are ignored, because clients
-// that register each time they start listen on a different port each time.
+// Fingerprint returns a hash that is equal for public clients with the same metadata. It ignores
+// the order of the redirect URIs and the ports of loopback URIs, because some clients register at
+// each start and listen on a different port each time.
 func (c Client) Fingerprint() []byte {
 	uris := make([]string, len(c.RedirectURIs))
 	for i, uri := range c.RedirectURIs {

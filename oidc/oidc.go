@@ -1,5 +1,5 @@
-// Package oidc defines the types and rules of the OAuth server, through which people let agents act
-// for them: clients, scopes, consents, grants and tokens. It does no I/O.
+// Package oidc defines the types and rules of the OAuth server: clients, scopes, consents, grants
+// and tokens. People use the server to let agents act for them. The package does no I/O.
 package oidc
 
 import (
@@ -17,8 +17,9 @@ type FamilyTag struct{}
 // FamilyID identifies a family of tokens: all tokens that descend from one code or device code.
 type FamilyID = id.ID[FamilyTag]
 
-// The prefixes of what the server issues. After the prefix come 43 random base62 characters. Only
-// the SHA-256 of a code, token or secret is stored.
+// The prefixes of the ids, secrets, codes and tokens that the server issues. Each prefix is
+// followed by 43 random base62 characters. Only the SHA-256 hash of a code, token or secret is
+// stored.
 const (
 	CodePrefix    = "crc_"
 	AccessPrefix  = "cra_"
@@ -28,21 +29,21 @@ const (
 	DevicePrefix  = "crd_"
 )
 
-// Lifetimes. The lifetime of an access token is a setting.
+// Fixed lifetimes. The lifetime of access tokens is a setting.
 const (
 	// CodeLife is how long a client has to exchange a code.
 	CodeLife = time.Minute
-	// RefreshIdle is how long an unused refresh token works.
+	// RefreshIdle is how long a refresh token works after it was issued.
 	RefreshIdle = 30 * 24 * time.Hour
 	// DeviceLife is how long a person has to type in a device's code.
 	DeviceLife = 15 * time.Minute
 )
 
-// Scope is a permission that a client asks for.
+// Scope is a permission that a client can request.
 type Scope string
 
-// The scopes. ScopeWrite implies ScopeRead. ScopeOffline has no effect: whether a client gets a
-// refresh token does not depend on it.
+// The scopes. ScopeWrite implies ScopeRead. ScopeOffline has no effect on whether a client receives
+// a refresh token.
 const (
 	ScopeRead    Scope = "mcp:read"
 	ScopeWrite   Scope = "mcp:write"
@@ -70,22 +71,22 @@ func ParseScopes(list string) Scopes {
 // Reads reports whether the scopes let a client read.
 func (s Scopes) Reads() bool { return slices.Contains(s, ScopeRead) || s.Writes() }
 
-// Writes reports whether the scopes let a client change something.
+// Writes reports whether the scopes let a client make changes.
 func (s Scopes) Writes() bool { return slices.Contains(s, ScopeWrite) }
 
-// Within returns the scopes that are also in other. ScopeWrite in other includes ScopeRead.
+// Within returns the scopes in s that other allows. ScopeWrite in other also allows ScopeRead.
 func (s Scopes) Within(other Scopes) Scopes {
 	return slices.DeleteFunc(slices.Clone(s), func(x Scope) bool {
 		return !slices.Contains(other, x) && !(x == ScopeRead && other.Writes())
 	})
 }
 
-// ScopesOf returns the known scopes among stored names.
+// ScopesOf converts stored names to scopes. It ignores unknown names.
 func ScopesOf(names []string) Scopes {
 	return slices.DeleteFunc(AllScopes(), func(s Scope) bool { return !slices.Contains(names, string(s)) })
 }
 
-// Names returns the scopes as text, for storing.
+// Names returns the scopes as strings, in the form in which they are stored.
 func (s Scopes) Names() []string {
 	names := make([]string, len(s))
 	for i, x := range s {
@@ -113,43 +114,43 @@ const (
 // AuthMethod is how a client authenticates at the token endpoint.
 type AuthMethod string
 
-// The methods. The oauth_client table has a CHECK constraint with the same values.
+// The authentication methods. The oauth_client table has a CHECK constraint with the same values.
 const (
 	AuthNone  AuthMethod = "none"
 	AuthBasic AuthMethod = "client_secret_basic"
 	AuthPost  AuthMethod = "client_secret_post"
 )
 
-// Client is a program that can ask people for access.
+// Client is a program that can request access from people.
 type Client struct {
 	ID tenancy.AgentID
 	// ClientID is the client_id in requests. Examples: ccl_… and https://client.example/oauth.json
 	ClientID string
 	Kind     ClientKind
-	// Name is what the client calls itself. It is shown to people and proves nothing.
+	// Name is the name that the client chose. It is shown to people but not verified.
 	Name string
 	// URI is the client's home page, or empty.
 	URI          string
 	RedirectURIs []string
 	Auth         AuthMethod
-	// Scopes are what the client may ask for.
+	// Scopes holds the scopes that the client may request.
 	Scopes Scopes
-	// Org is the organization of a ClientStatic; zero for other kinds.
+	// Org is the organization that a ClientStatic belongs to. It is zero for other kinds.
 	Org tenancy.OrgID
-	// LongLived means that access tokens do not expire, for programs that cannot refresh them. Only
-	// a ClientStatic can have it.
+	// LongLived means that access tokens expire only with their grant. It is for programs that
+	// cannot refresh tokens. Only a ClientStatic can be long-lived.
 	LongLived bool
 }
 
 // Public reports whether the client has no secret.
 func (c Client) Public() bool { return c.Auth == AuthNone }
 
-// NeedsChallenge reports whether the client must send an S256 code challenge. Only an
-// organization's own application, which has a secret, may omit it. Only such an application may
-// omit the redirect URI too.
+// NeedsChallenge reports whether the client must send an S256 code challenge and a redirect URI.
+// Only a ClientStatic with a secret may omit them.
 func (c Client) NeedsChallenge() bool { return c.Kind != ClientStatic || c.Public() }
 
-// Metadata is what a client says about itself when it registers (RFC 7591) or in its document.
+// Metadata is a client's description of itself, from a registration (RFC 7591) or a metadata
+// document.
 type Metadata struct {
 	// ClientID is set in documents only.
 	ClientID      string   `json:"client_id,omitempty"`
@@ -162,23 +163,23 @@ type Metadata struct {
 	GrantTypes    []string `json:"grant_types,omitempty"`
 	ResponseTypes []string `json:"response_types,omitempty"`
 	Scope         string   `json:"scope,omitempty"`
-	// ApplicationType is not used: the redirect rules are the same for all types.
+	// ApplicationType is ignored, because the redirect rules are the same for all types.
 	ApplicationType string `json:"application_type,omitempty"`
 }
 
 // Registration is a client that has just registered.
 type Registration struct {
 	Client
-	// Secret is shown only now. It is empty for a public client.
+	// Secret is returned only at registration. It is empty for a public client.
 	Secret   string
 	IssuedAt time.Time
 }
 
-// AuthorizationRequest is what a client asks a person for, after it has been checked.
+// AuthorizationRequest is a client's request for a person's consent. It has already been validated.
 type AuthorizationRequest struct {
 	Client Client
-	// RedirectURI is where the answer goes. RedirectSent is false if the client did not send it;
-	// only a ClientStatic may omit it.
+	// RedirectURI is where the browser is redirected with the answer. RedirectSent is false if the
+	// client omitted it from the request, which only a ClientStatic with a secret may do.
 	RedirectURI  string
 	RedirectSent bool
 	State        string
@@ -189,14 +190,14 @@ type AuthorizationRequest struct {
 	Resource string
 }
 
-// Limits restricts what an agent may do further than its person's role does. The zero Limits
-// restricts nothing.
+// Limits restricts an agent more than its person's role does. The zero Limits adds no restrictions.
 type Limits struct {
 	// Channels and Customers hold ids. If both are empty, the agent may use all channels.
 	// Otherwise, it may use only these channels and the channels of these customers.
 	Channels  []string
 	Customers []string
-	// MustAsk restricts the agent to drafts. A person must approve each one before it is published.
+	// MustAsk restricts the agent to drafts. A person must approve each draft before it is
+	// published.
 	MustAsk bool
 	// PostsPerDay is how many posts the agent may queue per day, in the organization's time zone. 0
 	// means no limit.
@@ -276,8 +277,8 @@ type CodeRequest struct {
 	Verifier    string
 }
 
-// Introspection describes an access token (RFC 7662). The zero Introspection is a token that does
-// not work, or that the caller may not see.
+// Introspection describes an access token (RFC 7662). The zero Introspection describes a token that
+// is not valid or that the caller may not see.
 type Introspection struct {
 	Active   bool
 	Scopes   Scopes

@@ -6,13 +6,14 @@ import (
 	"encoding/base64"
 )
 
-// IsChallenge reports whether a text can be an S256 code challenge: a SHA-256 hash in base64url.
+// IsChallenge reports whether challenge has the form of an S256 code challenge: a SHA-256 hash in
+// base64url.
 func IsChallenge(challenge string) bool {
 	hash, err := base64.RawURLEncoding.Strict().DecodeString(challenge)
 	return err == nil && len(hash) == sha256.Size
 }
 
-// Verify reports whether a code verifier belongs to an S256 code challenge (RFC 7636).
+// Verify reports whether a code verifier matches an S256 code challenge (RFC 7636).
 func Verify(challenge, verifier string) bool {
 	const shortest, longest = 43, 128
 	if len(verifier) < shortest || len(verifier) > longest {

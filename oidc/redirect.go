@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// MaxRedirectURIs is the maximum number of redirect URIs of a client.
+	// MaxRedirectURIs is the maximum number of redirect URIs per client.
 	MaxRedirectURIs = 10
-	// maxURI is the maximum length of a URI of a client, in bytes.
+	// maxURI is the maximum length of a client's URI, in bytes.
 	maxURI = 2048
 )
 
-// refusedSchemes are schemes that run code, read files, or open something other than the client.
+// refusedSchemes lists schemes that run code, read files, or open something other than the client.
 var refusedSchemes = []string{
 	"about", "android-app", "blob", "chrome", "chrome-extension", "cmd", "content", "data", "edge", "facetime", "feed", "file", "filesystem",
 	"ftp", "ftps", "geo", "gopher", "help", "intent", "itms", "itms-apps", "itms-services", "jar", "javascript", "ldap", "ldaps", "livescript", "mailto",
@@ -23,11 +23,12 @@ var refusedSchemes = []string{
 	"view-source", "vnc", "webcal", "wiki", "ws", "wss", "wyciwyg", "x-apple-helpbasic", "xmpp",
 }
 
-// loopback lists the hosts to which a client on the person's own machine may be redirected by http.
+// loopback lists the hosts that an http redirect URI may have. All of them refer to the person's
+// own machine.
 var loopback = []string{"localhost", "127.0.0.1", "::1"}
 
-// CheckRedirectURIs returns an Error with InvalidRedirectURI unless a client may have the redirect
-// URIs. There must be 1 to MaxRedirectURIs.
+// CheckRedirectURIs returns an Error with InvalidRedirectURI unless uris has 1 to MaxRedirectURIs
+// entries that a client may use.
 func CheckRedirectURIs(uris []string) error {
 	if len(uris) == 0 || len(uris) > MaxRedirectURIs {
 		return Fail(InvalidRedirectURI, fmt.Sprintf("redirect_uris must have 1 to %d entries.", MaxRedirectURIs))
@@ -40,11 +41,12 @@ func CheckRedirectURIs(uris []string) error {
 	return nil
 }
 
-// CheckRedirectURI returns an Error with InvalidRedirectURI unless a client may have the redirect
+// CheckRedirectURI returns an Error with InvalidRedirectURI unless a client may use the redirect
 // URI.
 //
-// Allowed are https, http on the person's own machine (localhost, 127.0.0.1 or [::1]), and private
-// schemes, which open an application. Examples: cursor://host/path, com.example.app:/callback
+// A redirect URI may use https, or http on the person's own machine (localhost, 127.0.0.1 or
+// [::1]). It may also use a private scheme, which opens an application. Examples:
+// cursor://host/path, com.example.app:/callback
 func CheckRedirectURI(uri string) error {
 	rule := redirectRule(uri)
 	if rule == "" {
@@ -101,15 +103,15 @@ func isNotURI(r rune) bool {
 	return !strings.ContainsRune("-._~:/?#[]@!$&'()*+,;=%", r)
 }
 
-// isNotHost reports whether a character cannot be in a host name or an IP address, such as the
-// asterisk of a pattern.
+// isNotHost reports whether a character is invalid in a host name or an IP address, such as the
+// asterisk in a pattern.
 func isNotHost(r rune) bool {
 	return isNotURI(r) || strings.ContainsRune("_~/?#[]@!$&'()*+,;=%", r)
 }
 
-// MatchRedirect reports whether an authorization request may use a redirect URI. The URI must equal
-// one of the client's, character by character. Only the port of an http URI on the person's own
-// machine may differ, because such a client listens on whatever port it gets (RFC 8252).
+// MatchRedirect reports whether an authorization request may use a redirect URI. The URI must
+// exactly match one that the client registered. Only the port of an http URI on the person's own
+// machine may differ, because a client on that machine listens on any free port (RFC 8252).
 func (c Client) MatchRedirect(sent string) bool {
 	if slices.Contains(c.RedirectURIs, sent) {
 		return true

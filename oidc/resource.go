@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// Resource returns the audience of every token: the MCP endpoint of the service.
+// Resource returns the audience of every token: the URL of the service's MCP endpoint.
 func Resource(base string) string { return strings.TrimSuffix(base, "/") + "/mcp" }
 
-// CheckResource returns the audience for the resource parameters of a request (RFC 8707). A
-// parameter may name the MCP endpoint or the service. A trailing slash and the case of the host are
-// ignored. CheckResource returns an Error with InvalidTarget for any other resource.
+// CheckResource returns the audience for a request with the given resource parameters (RFC 8707).
+// Each parameter must be the URL of the MCP endpoint or of the service. The case of the host and a
+// trailing slash are ignored. CheckResource returns an Error with InvalidTarget for any other
+// resource.
 func CheckResource(base string, sent ...string) (string, error) {
 	for _, resource := range sent {
 		got, ok := normalized(resource)
@@ -22,8 +23,8 @@ func CheckResource(base string, sent ...string) (string, error) {
 	return Resource(base), nil
 }
 
-// normalized returns a URL with its scheme and host in lowercase and without a trailing slash. It
-// returns false for a URL that no resource can have.
+// normalized returns a URL with its scheme and host in lower case and without a trailing slash. It
+// returns false for a string that cannot be a resource's URL.
 func normalized(resource string) (string, bool) {
 	u, err := url.Parse(resource)
 	if err != nil || u.Host == "" || u.User != nil || u.Opaque != "" || strings.ContainsAny(resource, "?#") {

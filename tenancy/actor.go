@@ -7,7 +7,7 @@ import (
 	"crier/platform/text"
 )
 
-// ActorKind is the kind of whoever caused an event in a post's timeline.
+// ActorKind is the kind of actor that caused an event in a post's timeline.
 type ActorKind string
 
 // The kinds of actors.
@@ -20,7 +20,7 @@ const (
 	ActorOperator ActorKind = "operator"
 	// ActorGuest is the holder of a review link.
 	ActorGuest ActorKind = "guest"
-	// ActorInstance is the operator of the instance, or the service itself.
+	// ActorInstance is the instance operator or the service itself.
 	ActorInstance ActorKind = "instance"
 )
 
@@ -29,13 +29,14 @@ func ActorKinds() []ActorKind {
 	return []ActorKind{ActorPerson, ActorKey, ActorAgent, ActorOperator, ActorGuest, ActorInstance}
 }
 
-// Actor is whoever caused an event in a post's timeline.
+// Actor identifies who caused an event in a post's timeline.
 type Actor struct {
 	Kind ActorKind
 	// ID is the id of the person, the key or the agent. It is empty for the other kinds.
 	ID string
-	// Name is the agent's name at that time, the name that a guest entered, or the current name of
-	// the person or key. It is empty if it is not known, for example because the person has left.
+	// Name is the agent's name at the time of the event, the name that a guest entered, or the
+	// current name of the person or key. It is empty if the name is unknown, for example because
+	// the person has left.
 	Name string
 	// Person is the person for whom an agent or an operator acted, or the member who passed a
 	// review link on to a guest. PersonName is that person's current name.
@@ -43,12 +44,13 @@ type Actor struct {
 	PersonName string
 }
 
-// maxActorName is the longest name of an agent in a timeline, in bytes.
+// maxActorName is the maximum length of an agent's name in a timeline, in bytes.
 const maxActorName = 200
 
-// ActorOf returns a description of the principal, as stored in a post's timeline. ParseActor reads
-// it. Examples: "operator for person 0192f0c1-…" and "agent 0192f0c2-… for person 0192f0c1-…:
-// Planner". The description contains no email addresses, because timelines outlive accounts.
+// ActorOf returns a description of the principal for a post's timeline. ParseActor parses the
+// description. Examples: "operator for person 0192f0c1-…" and "agent 0192f0c2-… for person
+// 0192f0c1-…: Planner". The description contains no email addresses, because timelines outlive
+// accounts.
 func ActorOf(p Principal) string {
 	if p.Via == ViaKey {
 		return "key " + p.Key.String()
@@ -66,9 +68,9 @@ func ActorOf(p Principal) string {
 	return agent
 }
 
-// GuestActor returns a description of a guest who answered an approval request, as stored in a
-// post's timeline. name is nil if the guest entered none. sharer is the member who passed the link
-// on, or zero if the link was mailed.
+// GuestActor returns the timeline description of a guest who answered an approval request. name is
+// nil if the guest entered none. sharer is the member who passed the link on, or zero if the link
+// was emailed.
 func GuestActor(name *string, sharer PersonID) string {
 	guest := "a guest"
 	if name != nil {
@@ -87,8 +89,8 @@ const idForm = `([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`
 var actorForm = regexp.MustCompile(`(?s)^(?:(person|key|agent|operator)(?: ` + idForm + `)?(?: for person ` + idForm +
 	`(?:: (.*))?)?|(?:a )?(guest)(?: (.*?))??(?: with the link of person ` + idForm + `)?)$`)
 
-// ParseActor returns the actor with the description from a timeline. The current names of people
-// and keys are not part of it. Any other text describes the operator of the instance.
+// ParseActor parses a description from a timeline. For people and keys, the result contains the id
+// but not the name. Any other text describes the instance operator or the service itself.
 func ParseActor(by string) Actor {
 	m := actorForm.FindStringSubmatch(by)
 	if m == nil {

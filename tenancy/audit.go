@@ -57,8 +57,8 @@ const (
 )
 
 const (
-	// ActionChannelDisowned is recorded when the person who granted access to a channel's account
-	// disconnects the channel.
+	// ActionChannelDisowned is recorded when a channel is disconnected by the person who granted
+	// access to the channel's account.
 	ActionChannelDisowned Action = "channel.disowned"
 	// ActionImpersonatedRequest is recorded when an instance administrator makes a mutating request
 	// while impersonating a person. The subject consists of the request's method, its operation id

@@ -11,13 +11,13 @@ import (
 // Unlimited is a limit that is never reached.
 const Unlimited = math.MaxInt
 
-// Limits holds what an organization's plan allows. Each limit is a number or Unlimited.
+// Limits holds the limits of an organization's plan. Each limit is a number or Unlimited.
 type Limits struct {
 	// Plan is the plan's name. Example: FREE
 	Plan string
 	// Channels limits connected channels, including disabled ones.
 	Channels int
-	// Posts limits the posts in one billing month; see Month.
+	// Posts limits the number of posts per billing month; see Month.
 	Posts int
 	// Webhooks limits webhooks, including disabled ones.
 	Webhooks int
@@ -70,8 +70,8 @@ const (
 
 // OverLimit returns the Quota fault for an organization that has reached a limit of its plan.
 // current is the number of items that the organization has, and allowed is the number that the plan
-// allows. advice is the beginning of a sentence that ends with "or choose a larger plan." Example:
-// Delete one first,
+// allows. advice begins a sentence that OverLimit completes with "or choose a larger plan."
+// Example: Delete one first,
 func (l Limits) OverLimit(op string, name LimitName, current, allowed int, advice string) error {
 	what := string(name)
 	if name == LimitPosts {

@@ -77,7 +77,8 @@ func (m CreatedBy) IsEmpty() bool {
 	return len(m.Keys)+len(m.Webhooks)+len(m.Invitations)+len(m.Apps)+len(m.Reviews) == 0
 }
 
-// EndedReview identifies an approval request whose emailed link has stopped working, and its post.
+// EndedReview identifies an approval request and its post. The request's emailed link has stopped
+// working.
 type EndedReview struct {
 	ID   string `db:"id"`
 	Post string `db:"post_id"`
@@ -87,10 +88,10 @@ type EndedReview struct {
 // losing administrator rights.
 type Maker struct {
 	Person PersonID
-	// Revoke means that the person's API keys and webhooks are deleted.
+	// Revoke means that the person's API keys and webhooks must be deleted.
 	Revoke bool
 	// Leaves means that the person is leaving or has left the organization. Otherwise, the person
-	// stays as a USER.
+	// remains a member with RoleUser.
 	Leaves bool
 }
 
@@ -113,7 +114,7 @@ type RoleChange struct {
 	Revoke bool
 }
 
-// Offer describes an invitation to someone who can accept it.
+// Offer describes an invitation for a person who can accept it.
 type Offer struct {
 	// Organization is the organization's name.
 	Organization string

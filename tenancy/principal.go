@@ -76,13 +76,13 @@ type Agent struct {
 	Grant GrantID
 	// Name is the agent's name in the audit log.
 	Name string
-	// Write means that the agent may change something. Every agent may read.
+	// Write means that the agent may make changes. Every agent may read.
 	Write bool
-	// WriteDeclined means that the agent asked to write, and its person allowed it to read only. It
-	// is never set together with Write.
+	// WriteDeclined means that the agent requested write access but its person allowed only
+	// reading. It is never set together with Write.
 	WriteDeclined bool
-	// Limits restricts the agent further than its person's role does. It is nil if the person set
-	// no limits.
+	// Limits restricts the agent more than its person's role does. It is nil if the person set no
+	// limits.
 	Limits *AgentLimits
 }
 
@@ -91,7 +91,8 @@ type AgentLimits struct {
 	// Channels and Customers hold ids. If both are empty, the agent may use all channels.
 	// Otherwise, it may use only these channels and the channels of these customers.
 	Channels, Customers []string
-	// MustAsk restricts the agent to drafts. A person must approve each one before it is published.
+	// MustAsk restricts the agent to drafts. A person must approve each draft before it is
+	// published.
 	MustAsk bool
 	// PostsPerDay is the maximum number of posts that the agent may queue per day, in the
 	// organization's time zone. 0 means no limit.

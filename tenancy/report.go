@@ -25,8 +25,8 @@ func ReportKinds() []ReportKind {
 	return []ReportKind{ReportReconnect, ReportFailed, ReportMissed, ReportUnknown, ReportPublished, ReportApproval}
 }
 
-// Report is the content of an email to those members of an organization who want emails of this
-// kind. It is stored as JSON with the queued emails. The names in a Report were chosen by tenants.
+// Report is the content of an email to the members of an organization who want emails of this kind.
+// It is stored as JSON with the queued emails. The names in a Report were chosen by tenants.
 type Report struct {
 	// ID identifies the report. A second report with the same id is not queued.
 	ID   string     `json:"id"`

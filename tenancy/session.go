@@ -20,7 +20,7 @@ const (
 	SignInStateLife = 10 * time.Minute
 	// ResetLife is how long a password reset link works.
 	ResetLife = 20 * time.Minute
-	// ConfirmationLife is how long a link that confirms a registration or an address change works.
+	// ConfirmationLife is how long links for registrations and address changes work.
 	ConfirmationLife = 24 * time.Hour
 	// InvitationLife is how long an invitation works.
 	InvitationLife = 48 * time.Hour
@@ -88,7 +88,7 @@ type Registration struct {
 	Organization string
 	// Invitation is an invitation's token, or "".
 	Invitation string
-	// Provider is the Claim of a ProviderSignIn, or "". A claim replaces Email and Password.
+	// Provider is the Claim from a ProviderSignIn, or "". A claim replaces Email and Password.
 	Provider string
 	From     Source
 }

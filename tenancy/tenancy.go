@@ -43,7 +43,7 @@ type (
 	GrantID = id.ID[GrantTag]
 )
 
-// Shards is the number of shards among which organizations are distributed. It must never change,
+// Shards is the number of shards over which organizations are distributed. It must never change,
 // because posts are stored with their shard.
 const Shards = 256
 

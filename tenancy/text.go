@@ -15,12 +15,13 @@ import (
 func Storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 // CleanName removes surrounding spaces from the name of a person, an organization or a key. If the
-// name breaks a rule, CleanName returns the rule. Example: must be 3 to 128 characters
+// name breaks a rule, CleanName returns a description of the rule. Example: must be 3 to 128
+// characters
 //
-// A name must have from least to most characters. Unless it is empty, at least one of them must be
-// visible. A name must not contain control characters, line separators, characters without a width,
-// or characters that change the text direction. Zero-width joiners and non-joiners are allowed
-// because scripts and emoji need them, but they do not count toward least.
+// A name must have from least to most characters. Unless the name is empty, at least one character
+// must be visible. A name must not contain control characters, line separators, characters without
+// a width, or characters that change the text direction. Zero-width joiners and non-joiners are
+// allowed because scripts and emoji need them, but they do not count toward least.
 func CleanName(name string, least, most int) (clean, rule string) {
 	clean = strings.TrimSpace(name)
 	if !utf8.ValidString(clean) || strings.ContainsFunc(clean, isHidden) {
@@ -47,8 +48,8 @@ func isHidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) || isFiller(r)
 }
 
-// isShape reports whether a character is visible on its own. A combining mark is not, because it
-// only changes another character.
+// isShape reports whether a character is visible on its own. A combining mark is not visible on its
+// own, because it only changes another character.
 func isShape(r rune) bool {
 	const emptyBraille = '\u2800'
 	return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && r != emptyBraille
@@ -106,8 +107,8 @@ func CleanEmail(email string) (string, bool) {
 }
 
 // foldsToASCII reports whether a text contains a non-ASCII letter whose lower-case form is ASCII,
-// such as the Kelvin sign. Converting such an address to lower case would produce the address of a
-// different mailbox.
+// such as the Kelvin sign. Converting an email address with this letter to lower case would produce
+// the address of a different mailbox.
 func foldsToASCII(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return r >= utf8.RuneSelf && strings.ToLower(string(r))[0] < utf8.RuneSelf

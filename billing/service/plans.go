@@ -1,5 +1,5 @@
-// Package service reports which plan an organization has. It is used by other packages inside their
-// transactions, and by the routes for plans.
+// Package service reports which plan an organization has. The plan routes use it, and other
+// packages call it within their transactions.
 package service
 
 import (
@@ -19,8 +19,8 @@ type Plans struct{ catalogue billing.Catalogue }
 func New(catalogue billing.Catalogue) *Plans { return &Plans{catalogue: catalogue} }
 
 // Limits returns what an organization's plan allows. It reads the database through q, which must be
-// a transaction of the organization. Any error comes from Postgres, and the transaction must then
-// end.
+// a transaction in the organization. It returns Postgres errors unchanged. After an error, the
+// transaction must end.
 func (s *Plans) Limits(ctx context.Context, q pg.Querier, org tenancy.OrgID) (tenancy.Limits, error) {
 	limits := s.catalogue.Of(org).Limits()
 	if !s.catalogue.Limited() {

@@ -1,5 +1,4 @@
-// Package store contains the billing queries. They run in the transactions of the callers that need
-// to know what a plan allows.
+// Package store contains the billing queries. They run in their callers' transactions.
 package store
 
 import (

@@ -12,8 +12,8 @@ import (
 	"crier/tenancy/db"
 )
 
-// App returns the organization's static application, or NotFound. Only administrators may call it,
-// as is true of all methods for the application.
+// App returns the organization's static application, or NotFound if there is none. Only
+// administrators may call App and the other methods that manage the application.
 func (s *Clients) App(ctx context.Context, p tenancy.Principal) (out oidc.App, err error) {
 	const op = "oidc.App"
 	if err := mayManage(op, p); err != nil {
@@ -31,9 +31,9 @@ func (s *Clients) App(ctx context.Context, p tenancy.Principal) (out oidc.App, e
 }
 
 // CreateApp stores the organization's static application and returns it with its secret, which is
-// not shown again. It uses a's name, description, picture, redirect URI and LongLived.
+// not shown again. It uses a's name, description, picture, redirect URIs and LongLived.
 //
-// CreateApp returns Invalid, which names the field, if a field is invalid, and Conflict if the
+// CreateApp returns Invalid with the names of any invalid fields. It returns Conflict if the
 // organization already has an application.
 func (s *Clients) CreateApp(ctx context.Context, p tenancy.Principal, a oidc.App) (oidc.App, string, error) {
 	const op = "oidc.CreateApp"
@@ -75,9 +75,9 @@ func (s *Clients) CreateApp(ctx context.Context, p tenancy.Principal, a oidc.App
 	return a, plain, nil
 }
 
-// UpdateApp changes the name, description, picture, redirect URI and LongLived. Tokens that have
-// already been issued keep their expiry. UpdateApp returns the errors of CreateApp, and NotFound if
-// there is no application.
+// UpdateApp changes the application's name, description, picture, redirect URIs and LongLived.
+// Tokens that have already been issued keep their expiry. UpdateApp returns Invalid with the names
+// of any invalid fields, and NotFound if there is no application.
 func (s *Clients) UpdateApp(ctx context.Context, p tenancy.Principal, a oidc.App) (out oidc.App, err error) {
 	const op = "oidc.UpdateApp"
 	if err := checkApp(op, p, &a); err != nil {
@@ -99,7 +99,7 @@ func (s *Clients) UpdateApp(ctx context.Context, p tenancy.Principal, a oidc.App
 	return out, err
 }
 
-// DeleteApp deletes the application with all its grants and tokens, which stop working in every
+// DeleteApp deletes the application and all its grants and tokens. The tokens stop working in every
 // process within a second.
 func (s *Clients) DeleteApp(ctx context.Context, p tenancy.Principal) error {
 	const op = "oidc.DeleteApp"
@@ -112,8 +112,8 @@ func (s *Clients) DeleteApp(ctx context.Context, p tenancy.Principal) error {
 	})
 }
 
-// RotateAppSecret replaces the secret and returns the new one. The old secret stops working at
-// once. Tokens keep working.
+// RotateAppSecret replaces the application's secret and returns the new one. The old secret stops
+// working at once. Tokens that have already been issued keep working.
 func (s *Clients) RotateAppSecret(ctx context.Context, p tenancy.Principal) (string, error) {
 	const op = "oidc.RotateAppSecret"
 	if err := db.RejectImpersonator(op, p); err != nil { // it would see the secret
@@ -175,7 +175,8 @@ func whole(ctx context.Context, tx *db.OrgTx, a clientstore.App) (oidc.App, *db.
 	return oidc.App{Client: c.Client, Description: a.Description, Picture: a.Picture, CreatedAt: a.CreatedAt}, tx, err
 }
 
-// checkApp cleans and checks what an administrator entered.
+// checkApp checks that the principal may manage the application. It also cleans and validates the
+// input.
 func checkApp(op string, p tenancy.Principal, a *oidc.App) error {
 	if err := mayManage(op, p); err != nil {
 		return err

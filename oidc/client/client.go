@@ -1,5 +1,5 @@
-// Package client finds, registers and prunes the programs that can ask people for access, and
-// manages the static application of an organization.
+// Package client finds, registers and prunes OAuth clients, which are programs that can request
+// access from people. It also manages each organization's static application.
 package client
 
 import (
@@ -20,7 +20,7 @@ import (
 type Deps struct {
 	DB    *db.DB
 	Clock clock.Clock
-	// Fetch fetches metadata documents, whose URLs strangers choose. It comes from
+	// Fetch fetches metadata documents from URLs that strangers choose. It comes from
 	// outbound.Client.Transport.
 	Fetch http.RoundTripper
 }
@@ -33,11 +33,12 @@ type Clients struct {
 
 	// fetching makes concurrent requests share one fetch of a document.
 	fetching singleflight.Group
-	// fetches counts fetches by host, and registrations counts registrations by network.
+	// fetches counts document fetches per visitor's network, per host and in total. registrations
+	// counts registrations per network.
 	fetches, registrations *ratelimit.Windows[string]
 }
 
-// maxSources is the maximum number of hosts or networks counted at a time.
+// maxSources is the maximum number of hosts or networks tracked at a time.
 const maxSources = 10_000
 
 // New returns a Clients.

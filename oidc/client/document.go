@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// fetchTimeout limits the fetch of a document, including its body.
+	// fetchTimeout limits how long fetching a document may take, including its body.
 	fetchTimeout = 5 * time.Second
 	// maxVisitorFetches limits how many documents this process fetches per minute for one visitor's
 	// network. Anyone can make the service fetch documents that do not exist. To keep them from
@@ -103,7 +103,7 @@ func (s *Clients) countFetch(op, key string, limit int) error {
 	}
 }
 
-// fetch returns the document at a URL. It follows no redirects.
+// fetch returns the document at a URL. It does not follow redirects.
 func (s *Clients) fetch(ctx context.Context, address string) (m oidc.Metadata, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()

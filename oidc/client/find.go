@@ -19,13 +19,13 @@ const documentLife = 24 * time.Hour
 // maxClientID is the maximum length of a client id, in bytes.
 const maxClientID = 2048
 
-// Find returns the client with the given id, which a visitor sent. If the id is the URL of a
-// metadata document that was not fetched within the last day, Find fetches the document and stores
-// it.
+// Find returns the client with the given id, which comes from a visitor's request. If the id is the
+// URL of a metadata document that was not fetched within the last day, Find fetches and stores the
+// document.
 //
-// Find returns an oidc.Error with InvalidClient if there is no such client or its document cannot
-// be fetched or used, RateLimited if too many documents have been fetched for the visitor, from the
-// host or in total, and Unavailable if the database cannot be reached.
+// Find returns an oidc.Error with InvalidClient if there is no such client, or if its document
+// cannot be fetched or used. It returns RateLimited if too many documents have been fetched for the
+// visitor, from the host or in total. It returns Unavailable if the database cannot be reached.
 func (s *Clients) Find(ctx context.Context, clientID string, from tenancy.Source) (oidc.Client, error) {
 	return s.find(ctx, clientID, from, s.isFresh)
 }
@@ -53,13 +53,13 @@ func (s *Clients) find(
 	return c.Client, err
 }
 
-// Authenticate returns the client with the given id if the secret is right. For a public client,
+// Authenticate returns the client with the given id after checking its secret. For a public client,
 // sent must be "". Authenticate returns an oidc.Error with InvalidClient if the secret is wrong or
-// the client is not stored, and Unavailable if the database cannot be reached.
+// no such client is stored. It returns Unavailable if the database cannot be reached.
 //
-// Authenticate fetches no document: a client must have asked a person for access first, for which
-// its document was fetched, and a client whose document cannot be fetched for a while can still
-// refresh its tokens.
+// Authenticate fetches no document. A client's document was already fetched when the client
+// requested access. This way, a client can refresh its tokens even while its document cannot be
+// fetched.
 func (s *Clients) Authenticate(ctx context.Context, clientID, sent string) (oidc.Client, error) {
 	c, found, err := s.stored(ctx, clientID)
 	switch {
@@ -75,7 +75,7 @@ func (s *Clients) Authenticate(ctx context.Context, clientID, sent string) (oidc
 	return c.Client, nil
 }
 
-// stored returns a stored client, and whether there is one.
+// stored returns the stored client with the given id. found is false if there is none.
 func (s *Clients) stored(ctx context.Context, clientID string) (c clientstore.Client, found bool, err error) {
 	if len(clientID) > maxClientID || !oidc.IsDocumentURL(clientID) && !isIssued(clientID) {
 		return c, false, nil
@@ -103,7 +103,7 @@ func (s *Clients) isFresh(c clientstore.Client) bool {
 	return age > -documentLife && age < documentLife
 }
 
-// isIssued reports whether a client id has the form of the ids that the server issues.
+// isIssued reports whether a client id has the format of the client ids that the server issues.
 func isIssued(clientID string) bool {
 	if len(clientID) != len(oidc.ClientPrefix)+tokenLength || clientID[:len(oidc.ClientPrefix)] != oidc.ClientPrefix {
 		return false

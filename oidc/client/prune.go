@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// neverApproved is how long a registered client is kept if nobody approves it.
+	// neverApproved is how long a client that nobody has approved is kept after its last
+	// registration.
 	neverApproved = 30 * 24 * time.Hour
 	// unusedDocument is how long a metadata document without grants is kept.
 	unusedDocument = 2 * documentLife
@@ -17,8 +18,10 @@ const (
 	prunePage = 200
 )
 
-// Prune deletes registered clients that nobody has approved within 30 days, and metadata documents
-// that nobody uses. Such a document can be fetched again. It returns the number of deleted clients.
+// Prune deletes registered clients that nobody has approved and that last registered more than 30
+// days ago. It also deletes metadata documents that have no grants and were last fetched or
+// approved more than two days ago. These documents can be fetched again. Prune returns the number
+// of deleted clients.
 func (s *Clients) Prune(ctx context.Context) (total int, err error) {
 	const op = "oidc.PruneClients"
 	if err := s.db.CheckClock(ctx, op); err != nil {

@@ -15,21 +15,24 @@ import (
 )
 
 const (
-	// tokenLength is the number of base62 characters after a prefix; they hold 256 bits.
+	// tokenLength is the number of random base62 characters after a prefix. Together, they have 256
+	// bits of entropy.
 	tokenLength = 43
-	// maxRegistrations is how many clients one network may register per minute. A hosted client may
-	// register once for each of its users, from a few addresses.
+	// maxRegistrations is how many clients one network may register per minute. The limit is high
+	// because a hosted client may register once per user from only a few addresses.
 	maxRegistrations = 120
-	// maxUnapproved is how many clients that nobody has approved one network may register per day.
-	// Registering the same metadata again does not count.
+	// maxUnapproved is how many clients one network may register per day, not counting approved
+	// clients. Registering the same public client again does not count.
 	maxUnapproved = 2000
 )
 
-// Register stores a client. Public clients with the same metadata get the same client id. Every
-// other registration is a new client, with a secret that is not shown again.
+// Register stores a client and returns it. Public clients with the same metadata share a client id.
+// Each registration of a client with a secret creates a new client, and the secret is not shown
+// again.
 //
-// Register returns an oidc.Error with InvalidRedirectURI or InvalidClientMetadata if the server
-// cannot serve the client, and RateLimited if too many clients have registered from the network.
+// Register returns an oidc.Error with InvalidRedirectURI or InvalidClientMetadata if the metadata
+// is invalid or not supported. It returns RateLimited if too many clients have registered from the
+// visitor's network.
 func (s *Clients) Register(ctx context.Context, m oidc.Metadata, from tenancy.Source) (
 	out oidc.Registration, err error) {
 	const op = "oidc.Register"
@@ -54,7 +57,8 @@ func (s *Clients) Register(ctx context.Context, m oidc.Metadata, from tenancy.So
 		return err
 	})
 	out.Secret = plain
-	// The ports of the registered client may differ, which does not matter.
+	// The stored client may have been registered with other loopback ports, so return the URIs from
+	// this request.
 	out.RedirectURIs = sent.RedirectURIs
 	return out, err
 }
@@ -78,7 +82,7 @@ func (s *Clients) register(ctx context.Context, tx *db.GateTx, op string, c clie
 	return oidc.Registration{Client: stored.Client, IssuedAt: stored.CreatedAt}, err
 }
 
-// newClient returns the described client with ids and, unless it is public, a secret.
+// newClient returns the described client with new ids and, unless it is public, a new secret.
 func newClient(op string, described oidc.Client) (c clientstore.Client, plain string, err error) {
 	c.Client = described
 	c.ID = id.New[tenancy.AgentTag]()

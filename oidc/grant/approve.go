@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// maxPlaces is the maximum number of channels, and of customers, that a grant may name.
+	// maxPlaces is the maximum number of channels in a grant. The same limit applies to customers.
 	maxPlaces = 1000
-	// maxPostsPerDay is the largest limit on posts per day.
+	// maxPostsPerDay is the highest daily post limit that a grant can have.
 	maxPostsPerDay = 10_000
 )
 
-// Approve stores a person's consent and returns the code for the client, which works for a minute.
-// A person has one grant per client and organization. Approving the client again replaces what the
-// grant allows, for all its tokens.
+// Approve stores a person's consent and returns a code for the client. The code works for a minute.
+// A person has one grant per client and organization. Approving the client again replaces what that
+// grant allows, even for tokens that have already been issued.
 //
-// Approve returns Conflict if the consent's token has been used, Invalid, which names the field,
-// for limits that are not valid in the organization, and Forbidden if the person has no access to
+// Approve returns Conflict if the consent's token has been used, and Invalid with the names of the
+// fields if the scopes or limits are not valid. It returns Forbidden if the person has no access to
 // the organization or is being impersonated. It returns an oidc.Error with InvalidClient if the
-// client no longer exists, and with InvalidRequest if its request must not get a code.
+// client no longer exists, and with InvalidRequest if no code may be issued for its request.
 func (s *Grants) Approve(ctx context.Context, p tenancy.Principal, c oidc.Consent) (string, error) {
 	const op = "oidc.Approve"
 	if err := s.checkConsent(ctx, op, p, &c); err != nil {
@@ -64,8 +64,9 @@ func (s *Grants) Approve(ctx context.Context, p tenancy.Principal, c oidc.Consen
 	return plain, nil
 }
 
-// checkRequest returns an oidc.Error with InvalidRequest for a request that must not get a code.
-// The caller checked the request before it asked the person, but the client may have changed since.
+// checkRequest returns an oidc.Error with InvalidRequest if no code may be issued for the request.
+// The caller checked the request before showing the consent page, but the client may have changed
+// since then.
 func checkRequest(r oidc.AuthorizationRequest) error {
 	switch {
 	case !r.Client.MatchRedirect(r.RedirectURI) || !r.RedirectSent && r.Client.NeedsChallenge():
@@ -76,7 +77,7 @@ func checkRequest(r oidc.AuthorizationRequest) error {
 	return nil
 }
 
-// approveFault converts the errors that the person or the client should understand.
+// approveFault converts errors to messages that the person or the client can understand.
 func approveFault(op string, err error) error {
 	switch {
 	case pg.IsUnique(err, "oauth_code_request_key"):
@@ -87,8 +88,8 @@ func approveFault(op string, err error) error {
 	return result(err)
 }
 
-// saveGrant stores what a person has granted and records it in the audit log. The caller must
-// continue with the returned transaction.
+// saveGrant stores the grant that a person has consented to, and records it in the audit log. The
+// caller must continue with the returned transaction.
 func (s *Grants) saveGrant(ctx context.Context, tx *db.OrgTx, p tenancy.Principal, c oidc.Consent) (
 	*db.OrgTx, tenancy.GrantID, error) {
 	none := tenancy.GrantID{}
@@ -114,15 +115,15 @@ func (s *Grants) saveGrant(ctx context.Context, tx *db.OrgTx, p tenancy.Principa
 	if err != nil {
 		return nil, none, err
 	}
-	// The limits of tokens from an earlier consent may have changed.
+	// The new consent may change the limits of existing tokens.
 	if err := db.AnnounceOrg(ctx, tx, p.Org); err != nil {
 		return nil, none, err
 	}
 	return tx, saved, db.Audit(ctx, tx, p.Event(tenancy.ActionAgentApproved, describe(c)), now)
 }
 
-// describe returns a consent in words, for the audit log. Example: Claude: mcp:read mcp:write; only
-// drafts; 3 channels
+// describe returns a description of a consent for the audit log. Example: Claude: mcp:read
+// mcp:write; only drafts; 3 channels
 func describe(c oidc.Consent) string {
 	l := c.Limits
 	parts := []string{c.Request.Client.Name + ": " + c.Scopes.String()}
@@ -146,7 +147,8 @@ func describe(c oidc.Consent) string {
 	return strings.Join(parts, "; ")
 }
 
-// checkConsent checks who consents to what, and normalizes the limits.
+// checkConsent checks that the principal may consent and that the consent's limits are valid. It
+// removes scopes that the client did not request.
 func (s *Grants) checkConsent(ctx context.Context, op string, p tenancy.Principal, c *oidc.Consent) error {
 	if err := bySession(op, p); err != nil {
 		return err
@@ -165,8 +167,8 @@ func (s *Grants) checkConsent(ctx context.Context, op string, p tenancy.Principa
 	return s.checkLimits(ctx, op, p, c)
 }
 
-// checkLimits returns Invalid, which names the fields, for limits that are not valid in the
-// organization.
+// checkLimits returns Invalid with the names of the fields if the consent's scopes or limits are
+// not valid in the organization.
 func (s *Grants) checkLimits(ctx context.Context, op string, p tenancy.Principal, c *oidc.Consent) error {
 	l := c.Limits
 	var in tenancy.Inputs
@@ -188,7 +190,7 @@ func (s *Grants) checkLimits(ctx context.Context, op string, p tenancy.Principal
 	return in.Err(op)
 }
 
-// anyTag is the tag of ids of another package's nouns.
+// anyTag is the tag for parsing ids whose types belong to other packages.
 type anyTag struct{}
 
 func areIDs(list []string) bool {
@@ -200,7 +202,8 @@ func areIDs(list []string) bool {
 	return len(list) <= maxPlaces
 }
 
-// orEmpty returns a list that is not nil, because the column cannot be null.
+// orEmpty returns list, or an empty slice if list is nil, because the database column cannot be
+// null.
 func orEmpty(list []string) []string {
 	if list == nil {
 		return []string{}

@@ -14,12 +14,12 @@ import (
 	"crier/tenancy/db"
 )
 
-// Authenticate returns the principal of an access token: its person, with the person's current role
-// and access, and the agent with its limits.
+// Authenticate returns the principal for an access token. The principal contains the token's person
+// with their current role, and the agent with its limits.
 //
-// It returns fault.Unauthenticated if the token is unknown, expired or revoked, and fault.Forbidden
-// if the person or the organization has lost access. It returns fault.Unavailable if the database
-// cannot be queried and no recent result is cached.
+// Authenticate returns fault.Unauthenticated if the token is unknown, expired or revoked. It
+// returns fault.Forbidden if the person has lost access or the organization is not accessible. It
+// returns fault.Unavailable if the database cannot be queried and no recent result is cached.
 func (s *Grants) Authenticate(ctx context.Context, accessToken string) (tenancy.Principal, error) {
 	const op = "oidc.Authenticate"
 	t, err := s.find(ctx, op, accessToken)
@@ -32,7 +32,7 @@ func (s *Grants) Authenticate(ctx context.Context, accessToken string) (tenancy.
 	return principal(t), nil
 }
 
-// find returns a token that is still valid, even if its person has lost access.
+// find returns the token if it is still valid, even if its person has lost access.
 func (s *Grants) find(ctx context.Context, op, accessToken string) (t grantstore.FoundToken, err error) {
 	invalid := fault.New(fault.Unauthenticated, op, "Invalid access token: it has expired, or "+
 		"its permission has ended because it was revoked or the person has left the organization.")
@@ -54,7 +54,8 @@ func (s *Grants) find(ctx context.Context, op, accessToken string) (t grantstore
 
 func isPast(end *time.Time, now time.Time) bool { return end != nil && !now.Before(*end) }
 
-// refusal returns an error that explains why a token's person may not act at the moment, or nil.
+// refusal returns a Forbidden error that explains why a token's person currently has no access. It
+// returns nil if the person has access.
 func refusal(op string, t grantstore.FoundToken) error {
 	forbidden := func(message string) error { return fault.New(fault.Forbidden, op, message) }
 	switch {
@@ -87,12 +88,13 @@ func principal(t grantstore.FoundToken) tenancy.Principal {
 	}
 }
 
-// scopesOf returns the scopes of a token: never more than the person's latest consent.
+// scopesOf returns a token's scopes, without any that are missing from the person's latest consent.
 func scopesOf(t grantstore.FoundToken) oidc.Scopes {
 	return oidc.ScopesOf(t.Scopes).Within(oidc.ScopesOf(t.Granted))
 }
 
-// UserInfo describes the person of an access token. It returns the errors of Authenticate.
+// UserInfo describes the person that an access token acts for. It returns the same errors as
+// Authenticate.
 func (s *Grants) UserInfo(ctx context.Context, accessToken string) (oidc.UserInfo, error) {
 	const op = "oidc.UserInfo"
 	t, err := s.find(ctx, op, accessToken)
@@ -110,8 +112,8 @@ func (s *Grants) Introspect(ctx context.Context, c oidc.Client, token string) (o
 	return s.introspect(ctx, token, func(t grantstore.FoundToken) bool { return t.Client == c.ID })
 }
 
-// IntrospectFor describes an access token to the principal of an API key, which sees only its
-// organization's tokens.
+// IntrospectFor describes an access token to an API key's principal. The principal sees only its
+// own organization's tokens.
 func (s *Grants) IntrospectFor(ctx context.Context, p tenancy.Principal, token string) (oidc.Introspection, error) {
 	return s.introspect(ctx, token, func(t grantstore.FoundToken) bool { return t.Org == p.Org })
 }

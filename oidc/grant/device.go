@@ -17,28 +17,29 @@ import (
 )
 
 const (
-	// consonants are the letters of user codes. Without vowels, no code is a word.
+	// consonants are the letters of user codes. There are no vowels, so that codes do not form
+	// words.
 	consonants = "BCDFGHJKLMNPQRSTVWXZ"
-	// userCodeLength is the number of letters in a user code: 20^8 codes.
+	// userCodeLength is the number of letters in a user code. It allows 20^8 codes.
 	userCodeLength = 8
-	// pollInterval is how long a device waits between polls at first. A device that polls too often
-	// must wait slowDown longer from then on, up to maxPause.
+	// pollInterval is the initial interval between a device's polls. Each time the device polls too
+	// early, its interval grows by slowDown, up to maxPause.
 	pollInterval = 5 * time.Second
 	slowDown     = 5 * time.Second
 	maxPause     = time.Minute
-	// maxVisitorStarts and maxStarts limit how many log-ins this process begins per minute: for one
-	// visitor's network and in total. Anyone can begin a log-in, and it is stored for
+	// maxVisitorStarts and maxStarts limit how many device log-ins this process begins per minute
+	// for one visitor's network and in total. Anyone can begin a log-in, which is then stored for
 	// oidc.DeviceLife.
 	maxVisitorStarts = 30
 	maxStarts        = 3000
-	// maxGuesses is how many device codes a person may type per minute.
+	// maxGuesses is how many device codes a person may enter per minute.
 	maxGuesses = 10
 )
 
 // StartDevice begins a log-in on a device. It returns an oidc.Error with InvalidClient if there is
-// no such client or it has a secret, which a device cannot keep, or with InvalidScope if it may not
-// ask for the scopes. It returns RateLimited if too many log-ins have begun from the visitor's
-// network or in total.
+// no such client, or if the client has a secret, which a device cannot keep. The error has
+// InvalidScope if the client may not request the scopes. StartDevice returns RateLimited if too
+// many log-ins have begun from the visitor's network or in total.
 func (s *Grants) StartDevice(
 	ctx context.Context, clientID string, scopes oidc.Scopes, from tenancy.Source,
 ) (out oidc.Device, err error) {
@@ -106,7 +107,7 @@ func newUserCode() (string, error) {
 	return b.String(), nil
 }
 
-// typedCode returns the letters of a code that a person typed.
+// typedCode normalizes a code that a person typed. It returns only the consonants, in upper case.
 func typedCode(userCode string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(consonants, r) {
@@ -116,8 +117,9 @@ func typedCode(userCode string) string {
 	}, strings.ToUpper(userCode))
 }
 
-// DeviceRequest returns what the device with the typed code asks for. It returns NotFound if the
-// code is unknown, answered or expired, and RateLimited after too many codes.
+// DeviceRequest returns the authorization request of the device that shows the given code. It
+// returns NotFound if the code is unknown, expired or already answered. It returns RateLimited if
+// the person has entered too many codes.
 func (s *Grants) DeviceRequest(ctx context.Context, p tenancy.Principal, userCode string) (
 	out oidc.AuthorizationRequest, err error) {
 	const op = "oidc.DeviceRequest"
@@ -131,7 +133,7 @@ func (s *Grants) DeviceRequest(ctx context.Context, p tenancy.Principal, userCod
 	return out, noDevice(op, err)
 }
 
-// deviceOf locks and returns the log-in for a typed code, with what it asks for.
+// deviceOf locks the log-in for a typed code. It returns the log-in and its authorization request.
 func (s *Grants) deviceOf(ctx context.Context, tx *db.GateTx, userCode string) (
 	d grantstore.Device, r oidc.AuthorizationRequest, err error) {
 	d, err = grantstore.LockDeviceOf(ctx, tx, secret.HashToken(typedCode(userCode)), s.clock.Now())
@@ -144,8 +146,8 @@ func (s *Grants) deviceOf(ctx context.Context, tx *db.GateTx, userCode string) (
 	}, err
 }
 
-// countGuess returns RateLimited if a person has typed too many codes. There are 20^8 codes, of
-// which few exist at a time.
+// countGuess counts a code that a person enters, and returns RateLimited if there have been too
+// many. This limit makes guessing impractical, because few of the 20^8 codes exist at a time.
 func (s *Grants) countGuess(op string, p tenancy.Principal) error {
 	if err := bySession(op, p); err != nil {
 		return err
@@ -159,9 +161,10 @@ func (s *Grants) countGuess(op string, p tenancy.Principal) error {
 	}
 }
 
-// AnswerDevice stores the person's answer. A nil consent denies access. AnswerDevice uses only the
-// consent's scopes and limits. A log-in can be answered only once. AnswerDevice returns the errors
-// of DeviceRequest and, unless it denies, those of Approve.
+// AnswerDevice stores the person's answer to a log-in, which can be answered only once. A nil
+// consent denies access. AnswerDevice uses only the consent's scopes and limits. It returns the
+// same errors as DeviceRequest. If c is not nil, it also returns Invalid and Forbidden in the same
+// cases as Approve.
 func (s *Grants) AnswerDevice(ctx context.Context, p tenancy.Principal, userCode string, c *oidc.Consent) error {
 	const op = "oidc.AnswerDevice"
 	if err := s.countGuess(op, p); err != nil {
@@ -221,9 +224,10 @@ func noDevice(op string, err error) error {
 	return result(err)
 }
 
-// PollDevice returns the tokens once the person has approved, which ends the log-in. Before that,
-// it returns an oidc.Error with AuthorizationPending or SlowDown; later, AccessDenied or
-// ExpiredToken.
+// PollDevice returns the tokens once the person has approved the log-in, and then deletes the
+// log-in. Until the person answers, it returns an oidc.Error with AuthorizationPending, or with
+// SlowDown if the device polls too early. If the person denies access, the error has AccessDenied.
+// If the code is unknown or expired, it has ExpiredToken.
 func (s *Grants) PollDevice(ctx context.Context, deviceCode string) (out oidc.Tokens, err error) {
 	const op = "oidc.PollDevice"
 	hash := secret.HashToken(deviceCode)
@@ -257,7 +261,8 @@ func (s *Grants) PollDevice(ctx context.Context, deviceCode string) (out oidc.To
 	return out, result(err)
 }
 
-// pending records a poll before the person's answer.
+// pending records a poll that arrives before the person has answered. It returns the error for the
+// device, and increases the device's pause if the poll came too early.
 func (s *Grants) pending(ctx context.Context, tx *db.GateTx, d grantstore.Device) (*oidc.Error, error) {
 	now, pause := s.clock.Now(), time.Duration(d.Pause)*time.Second
 	refused := oidc.Fail(oidc.AuthorizationPending, "The person has not answered yet.")

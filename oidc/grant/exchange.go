@@ -10,15 +10,15 @@ import (
 	"crier/tenancy/db"
 )
 
-// Exchange returns tokens for a code. The client must have been authenticated. Concurrent calls
-// with the same code succeed once.
+// Exchange returns tokens for a code. The client must have been authenticated. If Exchange is
+// called concurrently with the same code, only one call succeeds.
 //
-// A code that is presented again has been stolen or replayed, so all tokens that it led to are
-// revoked (RFC 6749, 4.1.2). Someone without the code verifier cannot cause this.
+// If a code is presented again, it has been stolen or replayed, so all tokens issued for it are
+// revoked (RFC 6749, 4.1.2). A caller without the code verifier cannot trigger this revocation.
 //
-// Exchange returns an oidc.Error with InvalidGrant if the code is unknown, used, expired, or was
-// issued to another client, if the redirect URI or the verifier is wrong, or if the person has left
-// the organization.
+// Exchange returns an oidc.Error with InvalidGrant if the code is unknown, used, expired or issued
+// to another client. It returns the same error if the redirect URI or the verifier is wrong, or if
+// the person has left the organization.
 func (s *Grants) Exchange(ctx context.Context, c oidc.Client, r oidc.CodeRequest) (out oidc.Tokens, err error) {
 	const op = "oidc.Exchange"
 	unknown := oidc.Fail(oidc.InvalidGrant, "The code is unknown or has expired.")
@@ -68,7 +68,8 @@ func (s *Grants) Exchange(ctx context.Context, c oidc.Client, r oidc.CodeRequest
 	return out, result(err)
 }
 
-// checkCode returns an error that explains why a client may not exchange a code, or nil.
+// checkCode returns nil if the client may exchange the code. Otherwise, it returns an error that
+// explains why not.
 func (s *Grants) checkCode(c oidc.Client, code grantstore.Code, r oidc.CodeRequest) *oidc.Error {
 	refuse := func(message string) *oidc.Error { return oidc.Fail(oidc.InvalidGrant, message) }
 	switch {
@@ -79,7 +80,7 @@ func (s *Grants) checkCode(c oidc.Client, code grantstore.Code, r oidc.CodeReque
 	case r.RedirectURI != "" && r.RedirectURI != code.RedirectURI:
 		return refuse("redirect_uri differs from the authorization request.")
 	case code.Challenge == "" && r.Verifier != "":
-		// Otherwise, an attacker could remove the challenge from a request and keep the code.
+		// Otherwise, an attacker could bypass PKCE by removing the challenge from the request.
 		return refuse("There is a code_verifier, but the authorization request had no code_challenge.")
 	case code.Challenge != "" && !oidc.Verify(code.Challenge, r.Verifier):
 		return refuse("code_verifier does not match the code_challenge.")

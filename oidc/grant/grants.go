@@ -1,5 +1,5 @@
-// Package grant manages what people have granted to agents: grants, and the codes and tokens issued
-// under them. It also authenticates requests with access tokens.
+// Package grant manages the permissions that people grant to agents, and the codes and tokens
+// issued under these grants. It also authenticates requests that carry access tokens.
 package grant
 
 import (
@@ -22,11 +22,11 @@ import (
 
 // Config configures Grants.
 type Config struct {
-	// AccessTTL is how long an access token works. Tokens of a long-lived application do not
-	// expire.
+	// AccessTTL is how long an access token works. A long-lived application's token works until its
+	// grant ends.
 	AccessTTL time.Duration `env:"OAUTH_ACCESS_TTL, default=1h" doc:"How long an agent's access token works before it must be refreshed."`
 
-	// BaseURL is the URL of the service, without a trailing slash. It comes from the edge settings.
+	// BaseURL is the service's URL, without a trailing slash. It comes from the edge settings.
 	BaseURL string
 }
 
@@ -39,8 +39,9 @@ func (c Config) Validate() error {
 
 // Clients finds clients.
 type Clients interface {
-	// Find returns the client with the given client_id, which a visitor sent. It returns an
-	// oidc.Error with InvalidClient if there is none, or RateLimited.
+	// Find returns the client with the given client_id, which comes from a visitor's request. It
+	// returns an oidc.Error with InvalidClient if there is no such client, and RateLimited if too
+	// many metadata documents have been fetched.
 	Find(ctx context.Context, clientID string, from tenancy.Source) (oidc.Client, error)
 	// ByID returns a client, or pgx.ErrNoRows.
 	ByID(ctx context.Context, tx *db.GateTx, client tenancy.AgentID) (oidc.Client, error)
@@ -49,10 +50,10 @@ type Clients interface {
 	MarkApproved(ctx context.Context, tx *db.GateTx, client tenancy.AgentID) error
 }
 
-// Catalog knows the channels and customers of organizations.
+// Catalog looks up the channels and customers of organizations.
 type Catalog interface {
-	// Unknown returns those of the given ids that are not channels, or customers, of the
-	// principal's organization.
+	// Unknown returns the given channel ids and customer ids that do not exist in the principal's
+	// organization.
 	Unknown(ctx context.Context, p tenancy.Principal, channels, customers []string) (
 		noChannels, noCustomers []string, err error)
 }
@@ -62,7 +63,8 @@ type Deps struct {
 	DB      *db.DB
 	Clock   clock.Clock
 	Clients Clients
-	// Catalog is nil in programs that publish nothing. Such a program accepts every id.
+	// Catalog is nil in programs that do not publish posts. These programs accept any well-formed
+	// id.
 	Catalog Catalog
 	// Revocations is nil in a process that does not call credential.Listen. Such a process caches
 	// access tokens for only five seconds.
@@ -77,13 +79,13 @@ type Grants struct {
 	clients Clients
 	catalog Catalog
 	cache   *credential.Cache[grantstore.FoundToken]
-	// guesses counts the device codes that each person has typed, and starts counts device log-ins
-	// by network.
+	// guesses counts the device codes that each person has entered. starts counts device log-ins
+	// per network and in total.
 	guesses *ratelimit.Windows[tenancy.PersonID]
 	starts  *ratelimit.Windows[string]
 }
 
-// maxCounted is the maximum number of people or networks counted at a time.
+// maxCounted is the maximum number of people or networks tracked at a time.
 const maxCounted = 10_000
 
 // New returns a Grants with an empty cache.
@@ -102,7 +104,8 @@ func New(cfg Config, d Deps) *Grants {
 // Cached returns the cache of access tokens, so that the caller can remove revoked tokens from it.
 func (s *Grants) Cached() credential.Revocable { return s.cache }
 
-// tokenLength is the number of base62 characters after a prefix; they hold 256 bits.
+// tokenLength is the number of random base62 characters after a prefix. Together, they have 256
+// bits of entropy.
 const tokenLength = 43
 
 func newToken(op, prefix string) (plain string, hash []byte, err error) {
@@ -113,7 +116,7 @@ func newToken(op, prefix string) (plain string, hash []byte, err error) {
 	return plain, secret.HashToken(plain), nil
 }
 
-// result returns the oidc.Error in a transaction's error, or the error itself.
+// result returns the oidc.Error that err wraps, or err itself if it wraps none.
 func result(err error) error {
 	var refused *oidc.Error
 	if errors.As(err, &refused) {
@@ -122,11 +125,12 @@ func result(err error) error {
 	return err
 }
 
-// confirmMember returns an oidc.Error with InvalidGrant unless a person is still a member of the
-// transaction's organization. A person who has left must not get more tokens. Whether the person
-// has access at the moment is checked when a token is used.
+// confirmMember returns an oidc.Error with InvalidGrant unless the person is still a member of the
+// transaction's organization. A person who has left must not receive new tokens. A member's current
+// access is checked whenever a token is used.
 //
-// It locks the organization's permissions, so it must be called before anything else is locked.
+// confirmMember locks the organization's permissions. It must be called before the transaction
+// locks anything else.
 func confirmMember(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) error {
 	return tx.AsGate(ctx, func(q pg.Querier) error {
 		if err := db.LockAuthority(ctx, q, tx.Org, false); err != nil {

@@ -16,7 +16,8 @@ type issuing struct {
 	grant    tenancy.GrantID
 	scopes   oidc.Scopes
 	resource string
-	// longLived means a single access token that expires only with the grant, and no refresh token.
+	// longLived means that only an access token is issued, which expires only with its grant. There
+	// is no refresh token.
 	longLived bool
 	// ends is when the grant ends, or nil. No token outlives its grant.
 	ends *time.Time
@@ -24,7 +25,7 @@ type issuing struct {
 	parent []byte
 }
 
-// begin stores a family and its first tokens.
+// begin creates a token family and issues its first tokens.
 func (s *Grants) begin(ctx context.Context, tx *db.OrgTx, op string, i issuing) (oidc.FamilyID, oidc.Tokens, error) {
 	family := grantstore.Family{
 		ID: id.New[oidc.FamilyTag](), Grant: i.grant, Scopes: i.scopes.Names(), Resource: i.resource,
@@ -37,7 +38,8 @@ func (s *Grants) begin(ctx context.Context, tx *db.OrgTx, op string, i issuing) 
 	return family.ID, out, err
 }
 
-// issue stores an access token and, unless the family is long-lived, a refresh token.
+// issue issues an access token and, unless i.longLived is set, a refresh token. It stores both in
+// the family.
 func (s *Grants) issue(ctx context.Context, tx *db.OrgTx, op string, family oidc.FamilyID, i issuing) (
 	out oidc.Tokens, err error) {
 	now := s.clock.Now()
@@ -64,7 +66,7 @@ func (s *Grants) issue(ctx context.Context, tx *db.OrgTx, op string, family oidc
 	return out, grantstore.InsertToken(ctx, tx, family, refresh)
 }
 
-// earlier returns the earlier of two times. The second is nil if there is none.
+// earlier returns the earlier of the two times. If ends is nil, it returns at.
 func earlier(at time.Time, ends *time.Time) *time.Time {
 	if ends != nil && ends.Before(at) {
 		return ends

@@ -15,7 +15,8 @@ import (
 // maxGrants is the maximum number of grants in a list.
 const maxGrants = 1000
 
-// List returns the person's own grants in all organizations, newest first, at most 1000.
+// List returns the principal's own grants in all organizations, newest first, up to 1000. It leaves
+// out grants in organizations that are scheduled for deletion.
 func (s *Grants) List(ctx context.Context, p tenancy.Principal) ([]oidc.Grant, error) {
 	const op = "oidc.Grants"
 	if err := bySession(op, p); err != nil {
@@ -25,8 +26,8 @@ func (s *Grants) List(ctx context.Context, p tenancy.Principal) ([]oidc.Grant, e
 	return grants(rows), db.Fault(op, err)
 }
 
-// ListAll returns all grants of the organization, newest first, at most 1000. Only administrators
-// may call it.
+// ListAll returns the organization's grants, newest first, up to 1000. Only administrators may call
+// it.
 func (s *Grants) ListAll(ctx context.Context, p tenancy.Principal) (out []oidc.Grant, err error) {
 	const op = "oidc.AllGrants"
 	if err := mayManage(op, p); err != nil {
@@ -40,10 +41,10 @@ func (s *Grants) ListAll(ctx context.Context, p tenancy.Principal) (out []oidc.G
 	return out, err
 }
 
-// Revoke ends a grant and all its tokens. People may revoke their own grants in any organization,
-// and administrators may revoke any grant in theirs. Commands in progress finish first. Later ones
-// are rejected, in every process within a second. Revoke returns NotFound if there is no such
-// grant.
+// Revoke revokes a grant and all its tokens. People may revoke their own grants in any
+// organization, and administrators may revoke any grant in their organization. Commands in progress
+// finish first. Every process rejects later commands within a second. Revoke returns NotFound if
+// there is no such grant.
 func (s *Grants) Revoke(ctx context.Context, p tenancy.Principal, grant string) error {
 	const op = "oidc.Revoke"
 	if err := bySession(op, p); err != nil {
@@ -76,8 +77,8 @@ func (s *Grants) Revoke(ctx context.Context, p tenancy.Principal, grant string) 
 	return err
 }
 
-// revokeOwn revokes a grant of the principal's person. The person need not have access to the
-// organization: someone who has lost it may still revoke what they granted.
+// revokeOwn revokes one of the principal's own grants. It does not require access to the
+// organization, so that people who have lost access can still revoke their grants.
 func (s *Grants) revokeOwn(ctx context.Context, op string, p tenancy.Principal, org tenancy.OrgID,
 	grant tenancy.GrantID) error {
 	return s.db.InGate(ctx, op, func(gate *db.GateTx) error {

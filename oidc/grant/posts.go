@@ -10,9 +10,9 @@ import (
 	"crier/tenancy"
 )
 
-// Take counts the posts that an agent queues on a day of its organization, in the caller's
-// transaction. If they exceed the grant's limit, it returns Forbidden and counts nothing. It
-// implements post.Allowance.
+// Take counts posts that an agent queues on the given day, in the caller's transaction. If the
+// posts exceed the grant's daily limit, Take returns Forbidden and counts nothing. It implements
+// post.Allowance.
 //
 // Take reads the limit from the stored grant, because the grant may have changed since the agent
 // requested an approval. It returns nil if the grant has no limit or no longer exists.

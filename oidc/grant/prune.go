@@ -18,8 +18,9 @@ const (
 	pruneRest = 9
 )
 
-// Prune deletes expired tokens, codes, post counts and device log-ins. Then it deletes families
-// without tokens, and grants without families and codes. It returns the number of deleted rows.
+// Prune deletes expired tokens, codes, post counts and device log-ins. It then deletes families
+// without tokens, and grants that have neither families nor codes. It returns the number of deleted
+// rows.
 //
 // Prune deletes nothing and returns an error if the process's clock is wrong; see db.CheckClock.
 func (s *Grants) Prune(ctx context.Context) (total int, err error) {

@@ -12,15 +12,15 @@ import (
 
 // Refresh returns new tokens for a refresh token. The client must have been authenticated.
 //
-// A client that did not receive the response may send the same refresh token again until it has
-// used the refresh token from a response. Each time, the tokens from the previous response are
-// voided, so that only one chain of tokens works at any time. Once a newer refresh token has been
-// used, a request with the old one means that a thief has one of the two, so the family is revoked.
-// It is also revoked when a voided refresh token is used.
+// A client that did not receive the response can send the same refresh token again, as long as it
+// has not used a newer one. Each time, the refresh token from the previous response is voided, so
+// that only one newer token works. If the same token is sent after a newer one was used, one of the
+// two tokens must have been stolen, and the family is revoked. The family is also revoked if a
+// voided refresh token is used.
 //
-// Refresh returns an oidc.Error with InvalidGrant if the token is unknown, expired, revoked, or was
-// issued to another client, if the grant has ended, or if the person has left the organization. A
-// refresh token expires 30 days after it was issued.
+// Refresh returns an oidc.Error with InvalidGrant if the token is unknown, expired, revoked or
+// issued to another client. It returns the same error if the grant has ended or the person has left
+// the organization. A refresh token expires 30 days after it was issued.
 func (s *Grants) Refresh(ctx context.Context, c oidc.Client, refresh string) (out oidc.Tokens, err error) {
 	const op = "oidc.Refresh"
 	unknown := oidc.Fail(oidc.InvalidGrant, "The refresh token is unknown, expired or revoked.")
@@ -75,8 +75,8 @@ func (s *Grants) Refresh(ctx context.Context, c oidc.Client, refresh string) (ou
 	return out, result(err)
 }
 
-// lockToken locks the family of a token and then reads the token, so that the result remains valid
-// until the end of the transaction.
+// lockToken locks a token's family and then reads the token, so that the result remains valid until
+// the end of the transaction.
 func lockToken(ctx context.Context, tx *db.OrgTx, hash []byte) (grantstore.Token, error) {
 	if err := grantstore.LockFamily(ctx, tx, hash); err != nil {
 		return grantstore.Token{}, err
@@ -98,9 +98,9 @@ func (s *Grants) rotate(ctx context.Context, tx *db.OrgTx, op string, hash []byt
 	return s.issue(ctx, tx, op, t.Family, issuing{grant: t.Grant, scopes: scopes, ends: t.GrantEnds, parent: hash})
 }
 
-// RevokeToken revokes a client's token (RFC 7009). The client must have been authenticated. For a
-// refresh token, it revokes the whole family. Revoking a token that is unknown or belongs to
-// another client does nothing.
+// RevokeToken revokes a client's token (RFC 7009). The client must have been authenticated. If the
+// token is a refresh token, RevokeToken revokes the whole family. If the token is unknown or
+// belongs to another client, RevokeToken does nothing and returns nil.
 func (s *Grants) RevokeToken(ctx context.Context, c oidc.Client, token string) error {
 	const op = "oidc.RevokeToken"
 	hash := secret.HashToken(token)

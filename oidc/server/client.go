@@ -9,8 +9,8 @@ import (
 	"crier/oidc"
 )
 
-// client is a client as op sees it. op asks only for its grant types; the other methods have the
-// answers of a client without OpenID Connect.
+// client implements op.Client. op uses only its grant types. The other methods return the values
+// for a client without OpenID Connect.
 type client struct{ oidc.Client }
 
 // GetID implements op.Client.

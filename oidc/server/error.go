@@ -10,12 +10,12 @@ import (
 	"crier/platform/fault"
 )
 
-// serverError is the code for a failure that is not the client's. RFC 6749 defines it only for
-// redirects, but op and others use it here too.
+// serverError is the code for a failure that the client did not cause. RFC 6749 defines it only for
+// redirects, but op and other servers also return it in responses.
 const serverError oidc.Code = "server_error"
 
-// fail responds to a request that failed. Faults become server_error. If a later request may
-// succeed, the response contains the fault's message; otherwise, the cause is logged.
+// fail responds to a failed request. For a fault, the code is server_error. If a later request may
+// succeed, the response contains the fault's message. Otherwise, fail logs the cause.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var refused *oidc.Error
 	if errors.As(err, &refused) {
@@ -48,7 +48,7 @@ func statusOf(code oidc.Code) int {
 	return http.StatusBadRequest
 }
 
-// refuse writes an error in the form of RFC 6749.
+// refuse writes an error in the format of RFC 6749.
 func refuse(w http.ResponseWriter, status int, refused *oidc.Error) {
 	writeJSON(w, status, struct {
 		Error       oidc.Code `json:"error"`

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// maxBody is the maximum size of a request's body, in bytes.
+	// maxBody is the maximum size of a request body, in bytes.
 	maxBody = 64 << 10
-	// omitted stands for a redirect_uri that the client did not send, because op requires one. No
-	// client can have this redirect URI.
+	// omitted replaces a redirect_uri that the client did not send, because op requires one. No
+	// client can register this URI.
 	omitted = "about:omitted"
 )
 
-// handler rewrites requests to the form that op understands. op reads only forms, would also read
-// parameters from the query, and decodes credentials that some clients do not encode.
+// handler rewrites requests into the form that op expects. Without it, op would reject JSON bodies,
+// read parameters from the query, and decode credentials that some clients do not encode.
 type handler struct {
 	server *server
 	next   http.Handler
@@ -127,7 +127,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, form url.Values,
 	_, _ = w.Write(held.body.Bytes()) // an error means that the client is gone
 }
 
-// heldResponse holds op's response until it is known whether to send it.
+// heldResponse buffers op's response until the handler knows whether to send it.
 type heldResponse struct {
 	http.ResponseWriter
 	status int
@@ -140,8 +140,8 @@ func (h *heldResponse) WriteHeader(status int) { h.status = status }
 // Write implements http.ResponseWriter.
 func (h *heldResponse) Write(p []byte) (int, error) { return h.body.Write(p) }
 
-// readForm returns the parameters of a request, whose body is a form or a JSON object. A parameter
-// without a value is absent. Only resource may be repeated.
+// readForm returns the parameters in a request's body, which must be a form or a JSON object. It
+// treats a parameter without a value as absent. Only resource may be repeated.
 func readForm(w http.ResponseWriter, r *http.Request) (url.Values, *oidc.Error) {
 	refuse := func(message string) (url.Values, *oidc.Error) { return nil, oidc.Fail(oidc.InvalidRequest, message) }
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -195,7 +195,7 @@ func fromJSON(body []byte) (url.Values, error) {
 	return form, nil
 }
 
-// isKey reports whether the Authorization header may be an API key.
+// isKey reports whether the Authorization header may contain an API key.
 func isKey(r *http.Request) bool {
 	sent := r.Header.Get("Authorization")
 	return sent != "" && !isBasic(sent)
@@ -206,8 +206,8 @@ func isBasic(authorization string) bool {
 	return strings.EqualFold(scheme, "Basic")
 }
 
-// takeCredentials moves the credentials of a Basic header into the form and removes the header. It
-// reports whether there was one.
+// takeCredentials removes the Authorization header. If it is a Basic header, takeCredentials moves
+// its credentials into the form, and basic is true.
 func takeCredentials(r *http.Request, form url.Values) (basic bool, refused *oidc.Error) {
 	authorization := r.Header.Get("Authorization")
 	r.Header.Del("Authorization")
@@ -236,9 +236,9 @@ func takeCredentials(r *http.Request, form url.Values) (basic bool, refused *oid
 	return true, nil
 }
 
-// splitBasic returns the client id and secret of a Basic header, in which both should be encoded as
-// in a form (RFC 6749, 2.3.1). If a client did not encode its id, which is a URL, the URL's colon
-// ended the name. known is the client_id in the body, or "".
+// splitBasic returns the client id and secret from a Basic header. Both should be form-encoded (RFC
+// 6749, 2.3.1). If a client does not encode its id and the id is a URL, name ends at the URL's
+// first colon, so splitBasic restores the id. known is the client_id in the body, or "".
 func splitBasic(name, password, known string) (id, secret string, ok bool) {
 	if rest, found := strings.CutPrefix(name+":"+password, known+":"); found && known != "" {
 		name, password = url.QueryEscape(known), rest
@@ -257,7 +257,7 @@ func splitBasic(name, password, known string) (id, secret string, ok bool) {
 	return id, secret, err == nil
 }
 
-// rewritten returns the request with a form as its body, and without a query.
+// rewritten returns a copy of the request with a form as its body and without a query.
 func rewritten(r *http.Request, form url.Values) *http.Request {
 	out := r.Clone(r.Context())
 	body := form.Encode()
@@ -268,7 +268,7 @@ func rewritten(r *http.Request, form url.Values) *http.Request {
 	return out
 }
 
-// introspectFor responds to an introspection request that an API key authenticates.
+// introspectFor responds to an introspection request that is authenticated with an API key.
 func (h *handler) introspectFor(w http.ResponseWriter, r *http.Request, token string) {
 	key := r.Header.Get("Authorization")
 	if scheme, rest, found := strings.Cut(key, " "); found && strings.EqualFold(scheme, "Bearer") {
@@ -294,7 +294,7 @@ func (h *handler) introspectFor(w http.ResponseWriter, r *http.Request, token st
 	writeJSON(w, http.StatusOK, h.server.introspection(found))
 }
 
-// challenger adds the challenge that a 401 must have if the client used the Authorization header.
+// challenger adds a WWW-Authenticate header to a 401 response if the client used a Basic header.
 type challenger struct {
 	http.ResponseWriter
 	basic bool

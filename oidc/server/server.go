@@ -1,6 +1,5 @@
-// Package server serves the endpoints of the OAuth server that clients call: the token endpoint,
-// introspection and revocation. It runs the server of zitadel/oidc, without its sessions, signing
-// keys and id tokens.
+// Package server serves the OAuth endpoints that clients call: token, introspection and revocation.
+// It uses the server from zitadel/oidc, but not its sessions, signing keys or ID tokens.
 package server
 
 import (
@@ -30,8 +29,8 @@ type Clients interface {
 	Authenticate(ctx context.Context, clientID, secret string) (oidc.Client, error)
 }
 
-// Grants issues, describes and revokes tokens. The methods that take a client assume that it has
-// been authenticated.
+// Grants issues, describes and revokes tokens. Methods that take a client must be called only after
+// the client has been authenticated.
 type Grants interface {
 	Exchange(ctx context.Context, c oidc.Client, r oidc.CodeRequest) (oidc.Tokens, error)
 	Refresh(ctx context.Context, c oidc.Client, refresh string) (oidc.Tokens, error)
@@ -42,13 +41,14 @@ type Grants interface {
 
 // Keys authenticates API keys.
 type Keys interface {
-	// Authenticate returns the principal of an API key, or Unauthenticated.
+	// Authenticate returns the principal for an API key. It returns Unauthenticated if the key is
+	// not valid, and Forbidden if the key's organization has no access.
 	Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error)
 }
 
 // Deps are the dependencies of New. All are required.
 type Deps struct {
-	// BaseURL is the URL of the service, without a trailing slash. It is the issuer.
+	// BaseURL is the service's URL, without a trailing slash. It is the issuer.
 	BaseURL string
 	Clients Clients
 	Grants  Grants
@@ -57,8 +57,8 @@ type Deps struct {
 	Log *slog.Logger
 }
 
-// New returns the handler for TokenPath, IntrospectPath and RevokePath. All responses, including
-// errors, have the form of RFC 6749. The caller sets CORS headers, limits requests, and gives each
+// New returns the handler for TokenPath, IntrospectPath and RevokePath. Errors from these paths
+// have the format of RFC 6749. The caller must set CORS headers, limit requests, and give each
 // request a deadline.
 func New(d Deps) http.Handler {
 	endpoints := op.Endpoints{
@@ -75,8 +75,9 @@ type server struct {
 	deps Deps
 }
 
-// call is a request that the handler has checked and passes to op through the context. op would log
-// each refusal and give some another status, so the methods of server store errors here.
+// call holds the client and the error of one request. The handler passes it to op in the context.
+// The methods of server store errors in it, because op would log every error and change the status
+// of some responses.
 type call struct {
 	client oidc.Client
 	err    error
@@ -86,7 +87,7 @@ type callKey struct{}
 
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-// answer returns a response with the body, or stores the error in the call.
+// answer returns a response with the given body, and stores err in the call.
 func answer(ctx context.Context, body any, err error) (*op.Response, error) {
 	callOf(ctx).err = err
 	return op.NewResponse(body), nil
@@ -97,7 +98,7 @@ func (s *server) VerifyClient(ctx context.Context, _ *op.Request[op.ClientCreden
 	return client{Client: callOf(ctx).client}, nil
 }
 
-// tokenResponse is the response of the token endpoint.
+// tokenResponse is the token endpoint's response.
 type tokenResponse struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`
@@ -106,7 +107,7 @@ type tokenResponse struct {
 	Scope        string `json:"scope"`
 	// ID is the organization.
 	ID string `json:"id"`
-	// Cus is always null: organizations are not customers of a payment provider.
+	// Cus is always null, because organizations are not customers of a payment provider.
 	Cus *string `json:"cus"`
 }
 
@@ -144,8 +145,8 @@ func (s *server) Introspect(ctx context.Context, r *op.Request[op.IntrospectionR
 	return answer(ctx, s.introspection(i), err)
 }
 
-// introspection is the response of the introspection endpoint. For an inactive token, it contains
-// nothing but active.
+// introspection is the introspection endpoint's response. For an inactive token, it contains only
+// the active field.
 type introspection struct {
 	Active    bool   `json:"active"`
 	Scope     string `json:"scope,omitempty"`

@@ -36,7 +36,7 @@ type Credential interface {
 	Of() tenancy.OrgID
 }
 
-// Personal is a Credential that acts for a person and stops working with the person's rights.
+// Personal is a Credential that acts for a person and depends on the person's rights.
 type Personal interface {
 	// OfPerson returns the person that the credential acts for.
 	OfPerson() tenancy.PersonID
@@ -62,8 +62,8 @@ type Cache[V Credential] struct {
 	epoch uint64
 }
 
-// NewCache returns an empty Cache that looks up credentials with find. In a process that does not
-// receive revocations, r is nil.
+// NewCache returns an empty Cache that looks up credentials with find. r is nil in a process that
+// does not receive revocations.
 func NewCache[V Credential](c clock.Clock, r Revocations, find Find[V]) *Cache[V] {
 	return &Cache[V]{
 		clock: c, revocations: r, lookUps: NewLookups(find),
@@ -140,8 +140,9 @@ func (c *Cache[V]) ForgetOrgs(orgs ...tenancy.OrgID) {
 }
 
 // ForgetRevoked removes revoked credentials from the cache. revoked is a payload of
-// db.RevocationChannel. For an organization, all of its credentials are removed. For a person, all
-// Personal credentials that act for the person are removed.
+// db.RevocationChannel. If it names an organization, ForgetRevoked removes all of the
+// organization's credentials. If it names a person, ForgetRevoked removes all Personal credentials
+// that act for the person.
 func (c *Cache[V]) ForgetRevoked(revoked string) {
 	if of, ok := strings.CutPrefix(revoked, db.PersonRevocation); ok {
 		if person, ok := id.Parse[tenancy.PersonTag](of); ok {
@@ -166,7 +167,7 @@ func (c *Cache[V]) forgetPerson(person tenancy.PersonID) {
 	})
 }
 
-// ForgetAll empties the cache. It is called when revocations may have been missed.
+// ForgetAll empties the cache. It is called when this process may have missed revocations.
 func (c *Cache[V]) ForgetAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

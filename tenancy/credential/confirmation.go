@@ -53,8 +53,9 @@ func LockConfirmation(
 	return db.One[ConfirmationOf](ctx, tx, confirmationByHash, hash, kind, now)
 }
 
-// FollowLink records that the link with the given hash was followed. It returns how many of the
-// confirmation's sides have a followed link, or pgx.ErrNoRows if the link does not exist.
+// FollowLink records that the link with the given hash was followed. It returns the number of the
+// confirmation's sides that have a followed link. It returns pgx.ErrNoRows if the link does not
+// exist.
 func FollowLink(ctx context.Context, tx *db.GateTx, hash []byte, c Confirmation, now time.Time) (sides int, err error) {
 	if err := db.Change(ctx, tx, confirmationFollow, hash, now); err != nil {
 		return 0, err

@@ -32,9 +32,8 @@ type Find[V any] func(ctx context.Context, hashes [][]byte) (map[string]V, error
 // Lookups also limits the load that guessing credentials can cause. Only one statement runs at a
 // time, and while no credentials are found, at most one statement runs per MissPause.
 //
-// Looking up a valid credential takes at most as long as the running statement, one pause, and the
-// lookup's own statement. It can take longer if at least maxLookups other lookups are queued ahead
-// of it.
+// The lookup of a valid credential waits at most for the running statement, one pause and its own
+// statement. It can wait longer if at least maxLookups other lookups are ahead of it in the queue.
 type Lookups[V any] struct {
 	find Find[V]
 
@@ -94,8 +93,8 @@ func (l *Lookups[V]) enqueue(hash string) *list.Element {
 }
 
 // leave removes a caller from a lookup. If the lookup is still queued and has no callers left,
-// leave removes it from the queue. This way, a database that becomes reachable again does not have
-// to handle lookups that nobody is waiting for.
+// leave removes it from the queue. Otherwise, a database that becomes reachable again would have to
+// handle lookups that nobody is waiting for.
 func (l *Lookups[V]) leave(e *list.Element) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,8 +122,8 @@ func (l *Lookups[V]) run() {
 }
 
 // lookUp completes all lookups in a batch and returns the number of credentials found. If one
-// lookup makes the statement fail, that lookup gets the error, and the others are retried without
-// it.
+// lookup makes the statement fail, that lookup receives the error, and the others are retried
+// without it.
 func (l *Lookups[V]) lookUp(all []*lookUp[V]) (found int) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"crier/tenancy/db"
 )
 
-// Revocations reports whether this process is receiving key revocations; see Listen.
+// Revocations reports whether this process is receiving credential revocations; see Listen.
 type Revocations interface {
 	// Healthy reports whether revocations are being received. After the connection is lost, Healthy
 	// returns false within five seconds.
@@ -23,7 +23,7 @@ type Revocations interface {
 
 const (
 	// lostAfter is the time since the database's last response after which the connection is
-	// considered lost. It is the interval between checks plus the time limit for a check, with some
+	// considered lost. It is the interval between checks plus the time limit for a check plus some
 	// slack.
 	lostAfter   = 2*revocationPing + revocationPing/4
 	listenAgain = 250 * time.Millisecond
@@ -99,8 +99,8 @@ func Listen(ctx context.Context, d *db.DB, log *slog.Logger, l *Listening, cache
 
 // listen receives the revocations made by all processes on a dedicated connection. It calls started
 // once no further revocation can be missed, and then calls received for each revocation. It calls
-// alive after each response from the server, which is at least every four seconds. The calls never
-// overlap. listen returns the error that ended the connection, or ctx.Err().
+// alive after each response from the server. Responses arrive at least every four seconds. The
+// calls never overlap. listen returns the error that ended the connection, or ctx.Err().
 func listen(ctx context.Context, d *db.DB, started func(), received func(string), alive func()) error {
 	c, err := openListener(ctx, d)
 	if err != nil {

@@ -20,8 +20,8 @@ select pg_advisory_xact_lock_shared(hashtextextended('crier.authority ' || $1::u
 // away must set alone. A transaction that locks the principal's session must do so before it calls
 // LockAuthority.
 //
-// Postgres grants the lock in request order. A removal therefore cannot be kept waiting by a stream
-// of commands, as it could be with row locks.
+// Postgres grants the lock in request order, so a stream of commands cannot keep a removal waiting.
+// With row locks, it could.
 func LockAuthority(ctx context.Context, q pg.Querier, org tenancy.OrgID, alone bool) error {
 	sql := authorityShare
 	if alone {
@@ -122,7 +122,7 @@ select o.suspended_at is not null suspended, o.deleted_at is not null deleted
 from api_key k join organization o on o.id = k.org_id
 where k.org_id = $2 and k.id = $3 and ` + KeyWorks
 
-// ConfirmedKey says whether the organization of a working API key is suspended or marked for
+// ConfirmedKey reports whether the organization of a working API key is suspended or marked for
 // deletion.
 type ConfirmedKey struct {
 	Suspended bool `db:"suspended"`
@@ -159,28 +159,29 @@ func ConfirmAgent(
 
 // Confirm returns nil if a principal still has the permissions that it had when its request was
 // admitted. The session or key must still be valid, the person must be a member with at least the
-// same role, and the organization must be accessible. An agent's grant must not have been revoked
-// or have ended.
+// same role, and the organization must be accessible. An agent's grant must still be in effect.
 //
 // Every transaction that acts for a principal begins with Confirm. What Confirm has checked remains
 // true until the transaction ends. A removal, demotion, logout, suspension or deletion either has
 // already taken effect, or waits and then sees what the transaction wrote. Confirm must run as
 // pg.Gate.
 //
-// For a person without a session, Confirm checks only the membership. An example is a person who
-// began an operation that is completed through a link. For a guest, Confirm checks the organization
-// and, if a member passed the link on, that member's membership. The caller must look up the link
+// A person may have no session, for example because an operation is completed through a link. In
+// that case, Confirm checks only the membership. For a guest, Confirm checks the organization and,
+// if a member passed the link on, that member's membership. The caller must look up the link
 // itself. For the operator, Confirm checks nothing.
 //
 // Confirm returns fault.Unauthenticated if the session or the grant has ended or the key no longer
-// works, fault.Forbidden if the person or the organization has lost access, and fault.NotFound if a
-// guest's link no longer works. It returns Postgres errors unchanged.
+// works. It returns fault.Forbidden if the person has lost access or the organization is not
+// accessible. It returns fault.NotFound if a guest's link no longer works. It returns Postgres
+// errors unchanged.
 func (d *DB) Confirm(ctx context.Context, q pg.Querier, p tenancy.Principal) error {
 	return d.confirmPrincipal(ctx, q, p, false)
 }
 
 // confirmPrincipal implements Confirm. If the transaction takes a permission away, alone must be
-// set. confirmPrincipal then waits for all other confirmed commands in the organization.
+// set. confirmPrincipal then waits until all other confirmed commands in the organization have
+// ended.
 func (d *DB) confirmPrincipal(ctx context.Context, q pg.Querier, p tenancy.Principal, alone bool) error {
 	if p.Via == tenancy.ViaInstance {
 		return nil
@@ -291,8 +292,8 @@ func (d *DB) InPerson(ctx context.Context, op string, p tenancy.Principal,
 	})
 }
 
-// confirmMember returns why a principal may no longer act. m and err are the results of
-// ConfirmMember.
+// confirmMember returns an error that explains why a principal may no longer act. It returns nil if
+// the principal may still act. m and err are the results of ConfirmMember.
 func confirmMember(p tenancy.Principal, m ConfirmedMember, err error) error {
 	const op = "tenancy.Confirm"
 	switch {

@@ -33,11 +33,11 @@ func (d *DB) Time(ctx context.Context, op string) (time.Time, error) {
 }
 
 // MaxSkew is the maximum allowed difference between the database's clock and the clock of a process
-// that purges.
+// that purges rows.
 const MaxSkew = 5 * time.Minute
 
 // CheckClock returns fault.Unavailable if this process's clock differs from the database's clock by
-// more than MaxSkew. With such a difference, rows could look expired when they are not.
+// more than MaxSkew. A larger difference could make rows look expired when they are not.
 func (d *DB) CheckClock(ctx context.Context, op string) error {
 	database, err := d.Time(ctx, op)
 	if err != nil {

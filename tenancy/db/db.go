@@ -25,7 +25,7 @@ type DB struct {
 	*pg.DB
 	queue *jobs.Queue
 	clock clock.Clock
-	// ClockInjected is the result of clock.IsInjected, except in tests.
+	// ClockInjected is set to the result of clock.IsInjected. Tests can change it.
 	ClockInjected bool
 }
 
@@ -62,7 +62,7 @@ func (d *DB) InGate(ctx context.Context, op string, fn func(tx *GateTx) error) e
 	return Fault(op, d.InRole(ctx, pg.Gate, func(tx pgx.Tx) error { return fn(&GateTx{Tx: tx, db: d}) }))
 }
 
-// InOrg is like InGate, but fn sees only the rows of one organization.
+// InOrg is like InGate, but fn sees only one organization's rows.
 func (d *DB) InOrg(ctx context.Context, op string, org tenancy.OrgID, fn func(tx *OrgTx) error) error {
 	return Fault(op, d.DB.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return fn(&OrgTx{Tx: tx, Org: org, db: d}) }))
 }

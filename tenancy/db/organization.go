@@ -26,8 +26,8 @@ update organization set name = $2, description = $3, mfa_required = $4 where id 
 returning pg_notify('` + RevocationChannel + `', id::text)`
 
 // UpdateOrganization stores the settings of the transaction's organization, except for the time
-// zone, and announces the change to all processes, because it may be the second-factor policy. It
-// returns pgx.ErrNoRows if the organization does not exist.
+// zone. It announces the change to all processes, because the second-factor policy may have
+// changed. It returns pgx.ErrNoRows if the organization does not exist.
 func UpdateOrganization(ctx context.Context, tx *OrgTx, o tenancy.Organization) error {
 	return Change(ctx, tx, organizationUpdate, tx.Org, o.Name, o.Description, o.RequiresMFA)
 }

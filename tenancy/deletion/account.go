@@ -14,7 +14,7 @@ import (
 )
 
 // DeleteAccount requests the deletion of the principal's account and of the organizations that the
-// person owns. Immediately, all of the person's sessions end and these organizations stop
+// person owns. All of the person's sessions end immediately, and these organizations stop
 // publishing. After DELETE_GRACE, Purge deletes the account and these organizations, unless the
 // person has signed in and undone the deletion.
 //
@@ -67,9 +67,9 @@ func (s *Deletions) markAccount(ctx context.Context, tx *db.GateTx, op string, p
 	return marked, s.notices.Notify(ctx, tx, notice.AccountDeletion, person.Email, notice.Notice{Until: until})
 }
 
-// markOwned marks all organizations that a person owns for deletion and returns the newly marked
-// ones. It returns Invalid if one of these has other members. It counts the members after marking,
-// because nobody can join a marked organization.
+// markOwned marks for deletion all organizations that a person owns, and returns the newly marked
+// ones. It returns Invalid if a newly marked organization has other members. It counts the members
+// after marking, because nobody can join a marked organization.
 func (s *Deletions) markOwned(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID,
 	now time.Time) (marked []tenancy.OrgID, err error) {
 	owned, err := deletionstore.OwnedOrganizations(ctx, tx, person)

@@ -8,7 +8,7 @@ import (
 
 // Config configures deletions.
 type Config struct {
-	// DeleteGrace is measured from the request for deletion.
+	// DeleteGrace is measured from the time at which deletion was requested.
 	DeleteGrace time.Duration `env:"DELETE_GRACE, default=168h" doc:"How long the deletion of an account or organization can be undone."`
 }
 

@@ -1,5 +1,5 @@
-// Package deletion implements the deletion of accounts and organizations. A deletion is first
-// requested and can then be undone for some time. After that, the data is purged.
+// Package deletion implements the deletion of accounts and organizations. A requested deletion can
+// be undone for a limited time. After that, the data is purged.
 package deletion
 
 import (
@@ -60,7 +60,7 @@ type Deletions struct {
 	// purgeOrgs and purgePeople keep the position at which the next Purge continues.
 	purgeOrgs   *batch.Sweep[tenancy.OrgID]
 	purgePeople *batch.Sweep[tenancy.PersonID]
-	// purgeShare is set to the constant of the same name, except in tests.
+	// purgeShare is set to the package constant of the same name. Tests can change it.
 	purgeShare time.Duration
 }
 

@@ -51,7 +51,7 @@ func (s *Deletions) DeleteOrganization(ctx context.Context, p tenancy.Principal,
 
 // RestoreOrganization undoes the deletion of an organization. Posts that became due in the meantime
 // are marked as missed. RestoreOrganization returns fault.NotFound if the person does not own the
-// organization, if the organization is not marked for deletion, or if it is too late.
+// organization, if the organization is not marked for deletion, or if it can no longer be restored.
 func (s *Deletions) RestoreOrganization(ctx context.Context, p tenancy.Principal, org string) error {
 	const op = "tenancy.RestoreOrganization"
 	if err := db.RejectImpersonator(op, p); err != nil {
@@ -98,8 +98,8 @@ func (s *Deletions) RestoreOrganization(ctx context.Context, p tenancy.Principal
 }
 
 // graceIsOver reports whether it is too late to undo a deletion. now must be the database's time.
-// If a process's clock were used and it ran slow, a deletion could be undone after the purge had
-// begun; see dueBefore.
+// With a slow process clock instead, a deletion could be undone after the purge had begun; see
+// dueBefore.
 func (s *Deletions) graceIsOver(deletedAt *time.Time, now time.Time) bool {
 	return !now.Before(deletedAt.Add(s.cfg.DeleteGrace))
 }

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// purgeSize is the number of rows that one transaction deletes.
+	// purgeSize is the maximum number of rows that one transaction deletes.
 	purgeSize = 1000
 	// purgeRest is the pause after a batch, as a multiple of the batch's duration.
 	purgeRest = 1
@@ -39,7 +39,7 @@ func isItsOwn(error) bool { return true }
 //
 // If an organization takes longer than its share of a call, a later call continues with it. If the
 // time for all organizations runs out, the next call in this process begins after the last
-// organization that got its share.
+// organization that received its share.
 //
 // Purge deletes nothing and returns an error if the process's clock is wrong; see CheckClock.
 func (s *Deletions) Purge(ctx context.Context) (int, error) {
@@ -93,7 +93,8 @@ func (s *Deletions) purgeInShare(ctx context.Context, org tenancy.OrgID) (int, e
 }
 
 // purgeOrganization deletes an organization's data and then the organization itself. It first makes
-// sure that publishing has stopped, because the process that should have stopped it may have died.
+// sure that publishing has stopped, because the process that should have stopped it may have
+// crashed.
 func (s *Deletions) purgeOrganization(ctx context.Context, org tenancy.OrgID, before time.Time) (int, error) {
 	const op = "tenancy.Purge"
 	if s.publishing != nil {

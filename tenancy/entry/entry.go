@@ -1,5 +1,5 @@
-// Package entry begins a session once a sign-in is complete, or else begins the next sign-in step.
-// It also remembers the browsers that people sign in with.
+// Package entry begins a session if a sign-in is complete, and otherwise begins the next sign-in
+// step. It also remembers the browsers that people sign in with.
 package entry
 
 import (

@@ -20,7 +20,7 @@ import (
 )
 
 // BeginMFA begins the enrollment of a second factor and returns the factor's secret. The factor
-// takes effect once ConfirmMFA has received a code from it. If BeginMFA is called again in the same
+// takes effect once ConfirmMFA has accepted a code from it. If BeginMFA is called again in the same
 // session, it returns the same secret. It returns fault.Conflict if the person already has a
 // confirmed factor.
 func (s *Factors) BeginMFA(ctx context.Context, p tenancy.Principal, proof tenancy.Proof) (tenancy.Secret, error) {
@@ -90,8 +90,8 @@ func (s *Factors) ConfirmMFA(ctx context.Context, p tenancy.Principal, code stri
 }
 
 // ConfirmFactor enables a second factor and returns the recovery codes. If the code is rejected,
-// refusal says why. The caller must commit the transaction even then, so that the attempt is
-// counted.
+// refusal is the reason and err is nil. The caller must then still commit the transaction, so that
+// the attempt is counted.
 func (s *Factors) ConfirmFactor(ctx context.Context, tx *db.GateTx, op string, id tenancy.PersonID,
 	code string, from tenancy.Source) (codes []string, refusal, err error) {
 	f, err := proof.LockFactor(ctx, tx, id)

@@ -33,7 +33,7 @@ type Publishing interface {
 	// Resume undoes Stop. Posts that became due in the meantime are marked as missed, unless
 	// catchUp is set.
 	Resume(ctx context.Context, org tenancy.OrgID, by string, catchUp bool) error
-	// Stopped returns those of the given organizations that are currently stopped; see Stop.
+	// Stopped returns the given organizations that are currently stopped; see Stop.
 	Stopped(ctx context.Context, orgs []tenancy.OrgID) ([]tenancy.OrgID, error)
 }
 

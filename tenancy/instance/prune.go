@@ -19,10 +19,10 @@ const (
 	pruneRest = 19
 )
 
-// PruneSessions deletes the sessions that have been expired for longer than keep and returns the
-// number of deleted sessions. It uses short transactions with pauses between them. If a session
-// cannot be deleted, PruneSessions continues with the others and returns the first such error at
-// the end. It is not an error if ctx reaches its deadline.
+// PruneSessions deletes the sessions that expired more than keep ago and returns the number of
+// deleted sessions. It uses short transactions with pauses between them. If a session cannot be
+// deleted, PruneSessions continues with the others and returns the first such error at the end. It
+// is not an error if ctx reaches its deadline.
 func (s *Instance) PruneSessions(ctx context.Context, keep time.Duration) (int, error) {
 	sweep := batch.Sweep[instancestore.OldSession]{
 		Size: prunePage, PauseFactor: pruneRest, IsItemError: pg.IsRowError,
@@ -37,10 +37,10 @@ func (s *Instance) PruneSessions(ctx context.Context, keep time.Duration) (int, 
 }
 
 // PruneExpired deletes expired rows, such as links, sign-in steps, devices and used requests, and
-// returns the number of deleted rows. It deletes a row only if the row has expired by the clocks of
-// all processes. It uses short transactions with pauses between them. If a row cannot be deleted,
-// PruneExpired continues with the others. At the end, it returns the first such error for each kind
-// of row.
+// returns the number of deleted rows. It deletes a row only if the row has expired according to
+// every process's clock. It uses short transactions with pauses between them. If a row cannot be
+// deleted, PruneExpired continues with the others. At the end, it returns the first such error for
+// each kind of row.
 //
 // PruneExpired deletes nothing and returns an error if the process's clock is wrong; see
 // CheckClock.

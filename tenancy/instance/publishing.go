@@ -24,7 +24,7 @@ const PublishingTask = db.PublishingTask
 const maxSyncs = 5
 
 const (
-	// syncPage is the number of organizations that are compared at once.
+	// syncPage is the number of organizations that SyncAllPublishing examines at a time.
 	syncPage = 500
 	// syncShare limits how long a run spends on one organization. A later run tries that
 	// organization again.
@@ -141,7 +141,7 @@ func (s *Instance) applyMarks(ctx context.Context, org tenancy.OrgID, m instance
 
 // AccessChanged removes the organizations' keys from this process's cache and calls SyncPublishing
 // for each organization. It is called after the commit of a transaction that suspends
-// organizations, marks them for deletion, or undoes either.
+// organizations, marks them for deletion, or reverses one of these changes.
 func (s *Instance) AccessChanged(ctx context.Context, orgs ...tenancy.OrgID) error {
 	s.keys.ForgetOrgs(orgs...)
 	var faults []error

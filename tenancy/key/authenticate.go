@@ -12,9 +12,9 @@ import (
 )
 
 // Authenticate returns the principal for the API key in an Authorization header. It returns
-// fault.Unauthenticated if the header is not a valid key, and fault.Forbidden if the operator has
-// suspended the key's organization. It returns fault.Unavailable if the database cannot be queried
-// and no recent result is cached.
+// fault.Unauthenticated if the header does not contain a valid key, and fault.Forbidden if the
+// operator has suspended the key's organization. It returns fault.Unavailable if the database
+// cannot be queried and no recent result is cached.
 func (s *Keys) Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error) {
 	const op = "tenancy.Authenticate"
 	if authorization == "" {

@@ -83,7 +83,7 @@ func (s *Keys) ForgetRevoked(err error, hashes [][]byte) {
 	}
 }
 
-// mayBeStored reports whether a change may have been committed although it failed with err.
+// mayBeStored reports whether a change that returned err may still have been committed.
 func mayBeStored(err error) bool { return pg.IsAway(err) || fault.Is(err, fault.Unavailable) }
 
 func noKey(op string) error { return fault.New(fault.NotFound, op, "There is no such API key.") }

@@ -17,9 +17,9 @@ import (
 const maxOverlap = 72
 
 // RotateKey replaces a key with a new key that has the same name and expiry. If key is "", it
-// replaces the oldest key that has not been replaced yet, or creates the organization's first key
-// if there is no such key. The old key keeps working for the given overlap of 0 to 72 hours. If
-// overlap is 0, the old key stops working immediately.
+// replaces the oldest key that has not been replaced yet. If there is no key to replace, it creates
+// one. The old key keeps working for the given overlap of 0 to 72 hours. If overlap is 0, the old
+// key stops working immediately.
 //
 // RotateKey requires the same sign-in or proof as CreateKey.
 //

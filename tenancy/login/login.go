@@ -15,7 +15,7 @@ import (
 // If the password is wrong or the address is unknown, Login returns fault.Invalid. In both cases,
 // the message and the amount of work are the same.
 //
-// Logins are grouped by site, which is the client's network. The sites take turns at hashing
+// Logins are grouped by site, which is the client's network. The sites take turns hashing
 // passwords, so that many logins from one site hardly delay logins from other sites. Login returns
 // fault.RateLimited if too many logins from the site are waiting, or if this login has waited for 3
 // seconds.
@@ -41,9 +41,9 @@ func (s *Logins) Login(ctx context.Context, email, password string, from tenancy
 }
 
 // signIn begins a session, or the next sign-in step, for a person whose password matched. If the
-// password has been replaced since the comparison, it counts as wrong. Otherwise, a session begun
-// with the old password could survive a password reset. An account whose deletion can no longer be
-// undone is treated like an unknown address.
+// person's password has changed since the comparison, signIn treats the given password as wrong.
+// Otherwise, a session begun with the old password could survive a password reset. An account whose
+// deletion can no longer be undone is treated like an unknown address.
 func (s *Logins) signIn(ctx context.Context, op string, compared tenancy.Person, from tenancy.Source) (
 	out tenancy.SignIn, err error) {
 	err = s.db.InGate(ctx, op, func(tx *db.GateTx) error {

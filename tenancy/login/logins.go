@@ -21,8 +21,8 @@ type Factors interface {
 	// the hash of the sign-in that begins the enrollment.
 	BeginFactor(ctx context.Context, tx *db.GateTx, op string, person tenancy.Person, by []byte) (tenancy.Secret, error)
 	// ConfirmFactor enables a second factor and returns the recovery codes. If the code is
-	// rejected, refusal says why. The caller must commit the transaction even then, so that the
-	// attempt is counted.
+	// rejected, refusal is the reason and err is nil. The caller must then still commit the
+	// transaction, so that the attempt is counted.
 	ConfirmFactor(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID, code string, from tenancy.Source) (
 		codes []string, refusal, err error)
 }

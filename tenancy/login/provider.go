@@ -28,8 +28,7 @@ const sealedFor = "sign-in state"
 
 // BeginSignIn begins a sign-in at an identity provider. It returns the provider's URL to open in
 // the browser, and the state to store in a browser cookie. If redirectURI is empty, the provider
-// redirects to the dashboard. BeginSignIn returns fault.NotFound if the instance does not have the
-// provider.
+// redirects to the dashboard. BeginSignIn returns fault.NotFound if the provider is not configured.
 //
 // If p has a session, FinishSignIn will link the identity to the session's person. If p is the zero
 // Principal, FinishSignIn will sign the person in.
@@ -62,17 +61,18 @@ func (s *Logins) BeginSignIn(ctx context.Context, provider, redirectURI string, 
 	})
 }
 
-// FinishSignIn completes the sign-in that a state belongs to, and uses up the state. It returns
-// fault.Invalid if the provider rejects the sign-in or if the state is not valid. A state is valid
-// only once, until it expires, and only for the browser and the provider that the sign-in began
-// with. If the person has no account, the result contains a claim to register with.
+// FinishSignIn completes the sign-in that a state belongs to, and consumes the state. It returns
+// fault.Invalid if the provider rejects the sign-in or the state is not valid. A state can be used
+// once, before it expires, with the browser and the provider of its sign-in. If the person has no
+// account, the result contains a claim to register with.
 //
 // If the sign-in was started with a session, p must have a live session of the same person, and
-// FinishSignIn links the identity to that person's account. It returns fault.Forbidden unless both
-// have the same verified address, and fault.Conflict if the identity belongs to another person.
+// FinishSignIn links the identity to that person's account. It returns fault.Forbidden unless the
+// identity and the account have the same verified address. It returns fault.Conflict if the
+// identity belongs to another person.
 //
-// Without a session, it returns fault.Conflict if the verified address belongs to an account that
-// does not have the identity.
+// If the sign-in was started without a session, FinishSignIn returns fault.Conflict if the verified
+// address belongs to an account that does not have the identity.
 func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.Callback, p tenancy.Principal) (
 	out tenancy.ProviderSignIn, err error) {
 	const op = "tenancy.FinishSignIn"
@@ -107,7 +107,7 @@ func (s *Logins) FinishSignIn(ctx context.Context, provider string, cb tenancy.C
 	return out, db.AccountFault(op, err)
 }
 
-// takeState uses up the state of a callback and checks that the state belongs to this browser.
+// takeState consumes a callback's state and checks that the state belongs to this browser.
 func (s *Logins) takeState(ctx context.Context, op, provider string, cb tenancy.Callback, p tenancy.Principal) (
 	state loginstore.SignInState, err error) {
 	refused := fault.New(fault.Invalid, op, "This sign-in was not started in this browser, or has expired; start again.")

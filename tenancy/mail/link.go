@@ -13,9 +13,9 @@ import (
 	"crier/tenancy/notice"
 )
 
-// renderRegistration creates an activation link and returns the activation email. If the email
-// address already has an account, it returns an email without an activation link. For a Resend
-// email, it also does so if there are several registrations for the address.
+// renderRegistration creates an activation link and returns the activation email. The email
+// contains no link if its address already has an account. A Resend email also contains no link if
+// there are several registrations for the address.
 func (s *Mails) renderRegistration(
 	ctx context.Context, m mailstore.Mail, n notice.Notice,
 ) (out mail.Message, err error) {

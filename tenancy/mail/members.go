@@ -111,7 +111,7 @@ func (s *Mails) mailMember(ctx context.Context, tx *db.GateTx, n notice.Notice, 
 	return s.mailReports(ctx, tx, to, each)
 }
 
-// reportsFor returns those of the notice's reports that the member should receive.
+// reportsFor returns the notice's reports that the member should receive.
 func reportsFor(n notice.Notice, to mailstore.Recipient) (out []tenancy.Report) {
 	for _, r := range n.Reports {
 		if !to.Disabled && r.IsFor(to.Person, to.Notifications) {

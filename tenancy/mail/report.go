@@ -18,15 +18,16 @@ const (
 	// reportMemory is how long report ids are remembered. No caller keeps retrying a report for
 	// that long.
 	reportMemory = 14 * 24 * time.Hour
-	// heldMargin is the period before a held email's send time in which no more reports are added
-	// to the email. Without this margin, a report could be added while the email is being sent.
+	// heldMargin is the period before a held email's send time during which no more reports are
+	// added to the email. Without this margin, a report could be added while the email is being
+	// sent.
 	heldMargin = time.Minute
 )
 
-// QueueReports queues emails with the reports to the active members of an organization. Each member
-// who wants at least one of the reports gets a single email. The emails are queued one page of
-// members at a time: QueueReports adds a task to the second queue, and that task queues the emails
-// for the first page and adds a task for the next page.
+// QueueReports queues the reports to be emailed to the active members of an organization. Each
+// member who wants at least one of the reports receives a single email. QueueReports itself only
+// adds a task to the second queue. That task queues the emails for the first page of members and
+// adds a task for the next page.
 //
 // QueueReports skips reports whose ids have been queued before, so a caller can safely retry after
 // a crash or an error. On an instance that sends no email, it does nothing.
@@ -76,9 +77,10 @@ func (s *Mails) unused(ctx context.Context, tx *db.GateTx, list []tenancy.Report
 	}), nil
 }
 
-// mailReports queues an email with the notice's reports to a member. If the member has already been
+// mailReports queues an email to a member with the notice's reports. If the member has already been
 // sent tenancy.MaxReportMails such emails in the current tenancy.ReportWindow, the email is held
-// until the next window. While it is held, further reports about the organization are added to it.
+// until the next window. While an email about problems or approvals is held, further reports of
+// that type about the organization are added to it.
 //
 // Emails that contain only published posts and approvals have their own limit, so they never delay
 // an email about a problem. If the member's account no longer exists, mailReports queues nothing.

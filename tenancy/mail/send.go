@@ -35,8 +35,8 @@ const (
 //
 // SendMail returns jobs.ErrLater in a process without a mail server, because other processes may
 // have one. It also returns jobs.ErrLater if the process is already sending too many emails from
-// the same queue to the recipient's domain. In the second queue, it does the same if too many
-// emails to members of the same organization are being sent. first is true for the first queue.
+// the same queue to the recipient's domain. For the second queue, there is also a limit on
+// concurrent emails to members of the same organization. first is true for the first queue.
 func (s *Mails) SendMail(ctx context.Context, queued tenancy.MailID, first bool) error {
 	const op = "tenancy.SendMail"
 	m, err := s.queuedMail(ctx, op, queued)

@@ -64,8 +64,8 @@ func (s *Mails) stopLinks(person tenancy.PersonID, topics []tenancy.MailTopic) (
 }
 
 // headerLink returns the List-Unsubscribe link, which turns off email about all of a message's
-// topics. The List-Unsubscribe header requires https, so headerLink returns "" on an instance that
-// does not use it. footer holds the links for the individual topics.
+// topics. The List-Unsubscribe header requires https, so headerLink returns "" if the instance's
+// URL does not use https. footer holds the links for the individual topics.
 func (s *Mails) headerLink(
 	person tenancy.PersonID, topics []tenancy.MailTopic, footer []mails.StopLink,
 ) (string, error) {

@@ -42,9 +42,8 @@ func (i Instance) RegisterAgain(to, registerURL string) mail.Message {
 	})
 }
 
-// AlreadyRegistered returns the message sent to an email address that already has an account, when
-// somebody tries to register it again. Only the owner of the address learns that the account
-// exists.
+// AlreadyRegistered returns a message that tells the owner of an email address that somebody tried
+// to register the address again. Nobody else learns that the address already has an account.
 func (i Instance) AlreadyRegistered(to, loginURL, forgotURL string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -89,7 +88,7 @@ func (i Instance) ConfirmNewAddress(to, link string) mail.Message {
 }
 
 // ConfirmOldAddress returns a message that asks the owner of an account's current email address to
-// allow a change to another address.
+// allow a change to a new address.
 func (i Instance) ConfirmOldAddress(to, newAddress, link string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -105,7 +104,7 @@ func (i Instance) ConfirmOldAddress(to, newAddress, link string) mail.Message {
 }
 
 // AddressChanged returns a message that tells the owner of an account's old email address that the
-// address was changed.
+// account's address has changed.
 func (i Instance) AddressChanged(to, newAddress string) mail.Message {
 	return i.message(content{
 		To:      to,
@@ -120,8 +119,8 @@ func (i Instance) AddressChanged(to, newAddress string) mail.Message {
 	})
 }
 
-// AccountDeletion returns a message that tells a person that their account will be deleted, and
-// until when they can undo the deletion.
+// AccountDeletion returns a message that tells a person that their account will be deleted. It
+// states the deadline for undoing the deletion.
 func (i Instance) AccountDeletion(to string, until time.Time) mail.Message {
 	return i.message(content{
 		To:      to,

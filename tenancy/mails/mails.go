@@ -1,4 +1,4 @@
-// Package mails writes the messages that people get about their accounts and organizations. It
+// Package mails writes the messages that people receive about their accounts and organizations. It
 // sends nothing: each method of Instance returns a message as plain text and as HTML.
 //
 // The names of people, organizations, keys and devices come from tenants. Messages show each name
@@ -18,7 +18,7 @@ import (
 	"crier/platform/text"
 )
 
-// Instance describes the installation of the service that the messages are about.
+// Instance describes the installation of the service that sends the messages.
 type Instance struct {
 	// Name is what the service calls itself in the messages.
 	Name string
@@ -47,7 +47,7 @@ type content struct {
 	Paragraphs []string
 	Buttons    []button
 	Notes      []string
-	// Reason is the footer sentence that explains why the person got the message.
+	// Reason is the footer sentence that explains why the person received the message.
 	Reason   string
 	Instance Instance
 }

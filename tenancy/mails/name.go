@@ -14,8 +14,8 @@ import (
 // maxName is the maximum length, in characters, of a name in a message.
 const maxName = 128
 
-// plainAddress matches a string that is only an email address. Messages use a person's email
-// address if the person has no name.
+// plainAddress matches a string that consists only of an email address. Messages use a person's
+// email address if the person has no name.
 var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`)
 
 // name cleans and shortens a name chosen by a tenant, for use in a message. It returns fallback if

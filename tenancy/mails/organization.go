@@ -123,8 +123,8 @@ func (i Instance) OwnershipReceived(to, organization, by string) mail.Message {
 	})
 }
 
-// OrganizationDeletion returns a message that tells a member that the organization will be deleted,
-// and until when the deletion can be undone.
+// OrganizationDeletion returns a message that tells a member that the organization will be deleted.
+// It states the deadline for undoing the deletion.
 func (i Instance) OrganizationDeletion(to, organization, by string, until time.Time) mail.Message {
 	org := quoted(organization, someOrganization)
 	return i.message(content{

@@ -66,7 +66,7 @@ func (i Instance) Reports(to, organization string, list []tenancy.Report, more i
 	return i.message(c)
 }
 
-// line describes a report, with its reason and its first post, in up to three sentences.
+// line returns up to three sentences about a report, including its reason and its first post.
 func (i Instance) line(r tenancy.Report) string {
 	what := r.What(channelName(r.Channel, r.Platform)) + "."
 	if reason := text.Shorten(unlink(clean(r.Reason)), maxReason); reason != "" {

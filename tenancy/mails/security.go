@@ -23,8 +23,8 @@ func (i Instance) security(to, subject, happened string, when time.Time, address
 	})
 }
 
-// NewDevice returns a message that tells a person about a login from a device that they had not
-// used before. device describes the device, such as its browser and operating system.
+// NewDevice returns a message that tells a person about a login from a new device. device describes
+// the device, such as its browser and operating system.
 func (i Instance) NewDevice(to string, when time.Time, device, address string) mail.Message {
 	return i.security(to, "New login to "+i.Name,
 		"Someone logged in to your account from a new device, "+quoted(device, "unknown")+",", when, address)

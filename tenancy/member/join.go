@@ -16,7 +16,7 @@ import (
 // JoinOrganization makes the principal's person a member of the inviting organization and returns
 // the organization's id. link is the token of the invitation link. JoinOrganization returns the
 // zero id if the invitation is invalid, used or expired. If the person is already a member, the
-// invitation is used up and nothing else changes.
+// invitation is deleted and nothing else changes.
 //
 // If the invitation names an email address, JoinOrganization returns fault.Forbidden unless that
 // address is the person's own. On an instance that sends email, the person must also have verified

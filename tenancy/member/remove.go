@@ -17,18 +17,19 @@ import (
 // From their next request on, the member has no access in any process. RemoveMember also revokes
 // the invitations that the member sent.
 //
-// Keys and webhooks that the member created belong to the organization. RemoveMember returns those
-// that still work, because the member may know their secrets. If revoke is set, it also deletes
-// them. Only a principal who manages the organization can set revoke.
+// Keys and webhooks that the member created belong to the organization. RemoveMember returns the
+// keys and webhooks that still work, because the member may know their secrets. If revoke is set,
+// it also deletes them. Only a principal who manages the organization can set revoke.
 //
 // RemoveMember always revokes the review links with which the person could still respond to
 // approval requests. These are the links emailed to the person, and the links for requests that the
-// person made. The latter may have been emailed to another address of the same person.
+// person made. Links for the person's own requests may have been emailed to another of the person's
+// addresses.
 //
-// A principal without a second factor that the organization requires can leave but cannot remove
-// others. RemoveMember returns fault.Forbidden if the member is the owner, or if the principal
-// tries to remove somebody whom they do not outrank. It returns fault.NotFound if there is no such
-// member.
+// If the organization requires a second factor and the principal has none, the principal can leave
+// but cannot remove others. RemoveMember returns fault.Forbidden if the member is the owner, or if
+// the principal tries to remove somebody whom they do not outrank. It returns fault.NotFound if
+// there is no such member.
 //
 // A person who has already left can still be removed while anything that they created remains.
 // Otherwise, a member could keep a key by leaving first.

@@ -13,7 +13,7 @@ import (
 
 // SetRole changes the role of a member of the principal's organization. If the new role is
 // RoleSuperAdmin, the member becomes the owner and the principal becomes an administrator. Only the
-// owner can hand over the organization in this way, and change.Proof is required.
+// owner can transfer ownership in this way, and change.Proof is required.
 //
 // If the new role does not manage the organization, SetRole revokes the invitations that the member
 // sent. It returns those invitations together with the keys, webhooks and provider credentials that
@@ -56,8 +56,8 @@ func (s *Members) SetRole(ctx context.Context, p tenancy.Principal, member strin
 	return made, err
 }
 
-// mayChangeRole checks SetRole's input. If the organization would change owners, it also checks
-// that the principal is the owner, and checks the proof.
+// mayChangeRole checks SetRole's input. If the change would transfer ownership, it also checks that
+// the principal is the owner and that the proof is valid.
 func (s *Members) mayChangeRole(ctx context.Context, op string, p tenancy.Principal, change tenancy.RoleChange) error {
 	var in tenancy.Inputs
 	in.Check(change.Role.Valid(), "role", "must be USER, ADMIN or SUPERADMIN")

@@ -28,8 +28,8 @@ type Notice struct {
 	Zone  string    `json:"zone,omitempty"`
 	At    time.Time `json:"at,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Kind and After are set for emails of kind Members. Kind is the kind of the emails to queue,
-	// and After is the last person on the previous page.
+	// Kind and After are set for emails of kind Members. Kind is the kind of email to queue, and
+	// After is the last person on the previous page.
 	Kind  Kind             `json:"kind,omitempty"`
 	After tenancy.PersonID `json:"after,omitzero"`
 	// Reports is set for emails of kind Report. More is the number of reports that the email leaves
@@ -49,8 +49,8 @@ func (n Notice) IsOptional(kind Kind) bool {
 	return false
 }
 
-// Topics returns the notice's topics. A person who turns off email about all of them no longer gets
-// such emails.
+// Topics returns the notice's topics. A person who turns off email about all of these topics no
+// longer receives the notice.
 func (n Notice) Topics() (out []tenancy.MailTopic) {
 	if len(n.Reports) == 0 {
 		return []tenancy.MailTopic{tenancy.TopicTeam}

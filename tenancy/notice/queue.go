@@ -44,9 +44,9 @@ func CountMails(ctx context.Context, tx *db.GateTx, email, kind string, since ti
 
 // Add queues an email in a transaction. On an instance that sends no email, it does nothing.
 //
-// Emails that people can opt out of go into the second queue, because there may be thousands of
-// them and other emails must not wait behind them. A task that queues such emails for a page of
-// members also goes into the second queue. So does a task for any page after the first.
+// Emails that people can opt out of go into the second queue. There may be thousands of them, and
+// other emails must not wait behind them. A task that queues such emails for a page of members also
+// goes into the second queue, as does every task for a page after the first.
 func (q *Queue) Add(ctx context.Context, tx *db.GateTx, kind Kind, email string, n Notice) error {
 	if !q.enabled {
 		return nil
@@ -61,7 +61,7 @@ func (q *Queue) Add(ctx context.Context, tx *db.GateTx, kind Kind, email string,
 
 const (
 	// maxNotices is the maximum number of notices of one kind that can wait to be sent to one
-	// address. Notify drops further ones.
+	// address. Notify drops further notices.
 	maxNotices = 20
 	// noticeWindow is the maximum age of waiting notices that count toward maxNotices. Older
 	// notices will no longer be sent.

@@ -12,7 +12,7 @@ import (
 )
 
 // Audit returns entries from the audit log of the principal's organization, newest first, and
-// reports whether there are more. A person who does not manage the organization gets only their own
+// reports whether there are more. A person who does not manage the organization sees only their own
 // entries, including those made by an instance administrator impersonating them. Audit returns
 // fault.RateLimited if too many audit log queries are running or waiting.
 func (s *Organizations) Audit(ctx context.Context, p tenancy.Principal, q tenancy.AuditQuery) (
@@ -44,8 +44,9 @@ func (s *Organizations) Audit(ctx context.Context, p tenancy.Principal, q tenanc
 }
 
 const (
-	// auditsAtOnce is how many audit log queries run concurrently across all organizations.
-	// auditsWaiting is how many queries per organization can wait, each for at most auditWait.
+	// auditsAtOnce is how many audit log queries can run concurrently across all organizations.
+	// auditsWaiting is how many queries per organization can wait. Each query waits for at most
+	// auditWait.
 	auditsAtOnce, auditsWaiting = 2, 4
 	auditWait                   = 10 * time.Second
 )

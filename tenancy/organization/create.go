@@ -17,8 +17,8 @@ const creationWindow = 24 * time.Hour
 
 // CheckCreations returns an error if a person may not create another organization. The caller must
 // have locked the person. The error is Conflict if the person has created too many organizations,
-// and RateLimited if too many were created in 24 hours. It is Quota if too many are on the default
-// plan. Organizations created by other accounts with the same mailbox also count.
+// and RateLimited if too many were created within the last 24 hours. It is Quota if too many are on
+// the default plan. Organizations created by other accounts with the same mailbox also count.
 func (s *Organizations) CheckCreations(
 	ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID,
 ) error {

@@ -90,8 +90,8 @@ func (s *Organizations) UpdateOrganization(ctx context.Context, p tenancy.Princi
 
 // Senders returns the mailboxes whose email limits apply to the principal: the mailbox of the
 // principal's person and the mailbox of the organization's creator. If the creator has left, the
-// owner's mailbox takes the place of the creator's. The limits of a person who has left an
-// organization do not apply to it.
+// owner's mailbox takes the place of the creator's. If the person has left, Senders leaves out
+// their mailbox.
 //
 // Each mailbox is represented by a hash, which is the same for all addresses of the mailbox.
 func (s *Organizations) Senders(ctx context.Context, p tenancy.Principal) (mailboxes []string, err error) {

@@ -14,9 +14,9 @@ import (
 )
 
 // ChangeAddress emails links to the old and the new email address of the principal's person. The
-// address changes once both links have been followed. If the new address is already in use,
-// ChangeAddress returns the same result. In that case, the owner of the new address gets an email
-// without a link, so the change never completes.
+// address changes once both links have been followed. ChangeAddress does not reveal whether the new
+// address is already in use. If it is in use, the email to it contains no link, so the change never
+// completes.
 //
 // On an instance that sends no email, the address changes at once and is not verified.
 // ChangeAddress then returns true, or fault.Conflict if the new address is already in use.
@@ -61,9 +61,10 @@ func (s *Passwords) ChangeAddress(ctx context.Context, p tenancy.Principal, emai
 	})
 }
 
-// ConfirmAddress records that one of the two links for an address change was followed. If both have
-// now been followed, it changes the address and returns true. It returns NotFound if the link is no
-// longer valid, and Conflict if another account has taken the new address in the meantime.
+// ConfirmAddress records that one of the two links for an address change was followed. If both
+// links have now been followed, it changes the address and returns true. It returns NotFound if the
+// link is no longer valid, and Conflict if another account has taken the new address in the
+// meantime.
 func (s *Passwords) ConfirmAddress(ctx context.Context, token string, from tenancy.Source) (done bool, err error) {
 	const op = "tenancy.ConfirmAddress"
 	hash, now := credential.HashPasted(token), s.clock.Now()

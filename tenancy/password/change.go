@@ -13,8 +13,8 @@ import (
 )
 
 // ChangePassword sets the password of the principal's person and ends all other sessions. The proof
-// contains the old password. A person without a password can set a first one; see Prove in package
-// tenancy/proof.
+// contains the old password. A person without a password can set a first password; see Prove in
+// package tenancy/proof.
 func (s *Passwords) ChangePassword(
 	ctx context.Context, p tenancy.Principal, proof tenancy.Proof, password string,
 ) error {

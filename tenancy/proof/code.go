@@ -19,8 +19,8 @@ import (
 
 // CheckCode checks a code from a locked second factor. refusal is RateLimited after too many wrong
 // codes. It is Unauthenticated if the code is wrong or if the code's time step was already used.
-// The caller must commit the transaction even if CheckCode refuses the code, because the
-// transaction also counts the wrong code.
+// The caller must commit the transaction even if the code is rejected, because the transaction also
+// counts the wrong code.
 func (s *Proofs) CheckCode(ctx context.Context, tx *db.GateTx, op string, person tenancy.PersonID,
 	f Factor, code string) (refusal, err error) {
 	counted, refusal := s.countTry(op, f)
@@ -44,8 +44,8 @@ const (
 	// CodePeriod is the length of a time step in seconds. Codes from the previous and the next time
 	// step are also accepted.
 	CodePeriod = 30
-	// maxCodes is the maximum number of wrong codes that an account may enter within codeWindow, in
-	// all sessions and sign-ins together.
+	// maxCodes is the maximum number of wrong codes that an account may enter within codeWindow,
+	// across all sessions and sign-ins.
 	maxCodes   = 5
 	codeWindow = 15 * time.Minute
 )
@@ -146,8 +146,8 @@ func SplitCode(text string) (code, recovery string) {
 	return text, ""
 }
 
-// OfInput converts a refusal from CheckCode or CheckEither for a request that already has a
-// session. In such a request, a wrong code is invalid input rather than a failed sign-in.
+// OfInput converts a refusal from CheckCode or CheckEither to the error for a request that already
+// has a session. In such a request, a wrong code is invalid input rather than a failed sign-in.
 func OfInput(op string, refusal error) error {
 	if fault.Is(refusal, fault.Unauthenticated) {
 		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "The code is wrong or has already been used.",

@@ -12,7 +12,8 @@ import (
 type Factor struct {
 	// Secret is the sealed TOTP secret.
 	Secret []byte `db:"secret"`
-	// ConfirmedAt is nil until the enrollment is complete. Until then, the factor is not in effect.
+	// ConfirmedAt is when the enrollment was completed. It is nil for a factor that is not in
+	// effect yet.
 	ConfirmedAt *time.Time `db:"confirmed_at"`
 	// LastStep is the time step of the last accepted code.
 	LastStep int64 `db:"last_step"`

@@ -9,7 +9,7 @@ import (
 	"crier/tenancy/passwords"
 )
 
-// NewOwner is the input of CreateOwner. Email is stored in lower case without surrounding spaces.
+// NewOwner is the input for CreateOwner. Email is stored in lower case without surrounding spaces.
 type NewOwner struct {
 	Email, Name, Password string
 	// Organization is the organization's name, which has 1 to 128 characters.

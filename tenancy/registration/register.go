@@ -122,7 +122,7 @@ func (s *Registrations) newRegistration(ctx context.Context, op string, r tenanc
 	return c, false, err
 }
 
-// admit returns an error if the instance does not accept a registration. If the person registers
+// admit returns an error if the instance does not accept the registration. If the person registers
 // with an identity provider, admit adds the identity to c. verified reports whether the provider
 // has verified the email address.
 func (s *Registrations) admit(ctx context.Context, op string, r tenancy.Registration, c *credential.Confirmation) (
@@ -193,7 +193,7 @@ func (s *Registrations) createAccount(ctx context.Context, op string, c credenti
 }
 
 // makeAccount does the work of createAccount in the given transaction. If there is an invitation,
-// makeAccount uses it up.
+// makeAccount accepts it for the person.
 func (s *Registrations) makeAccount(ctx context.Context, tx *db.GateTx, op string, c credential.Confirmation,
 	verified bool, from tenancy.Source) (out tenancy.SignIn, err error) {
 	if err := s.checkAdmission(ctx, tx, op, c, true); err != nil {

@@ -1,5 +1,5 @@
-// Package registration creates accounts. People register and follow an emailed link. The operator
-// of the instance can also create accounts, and so can the company that runs the instance.
+// Package registration creates accounts. People register and then follow an emailed link. Accounts
+// can also be created by the instance operator and by the company that runs the instance.
 package registration
 
 import (

@@ -15,8 +15,8 @@ import (
 // Session returns the principal for a session token in the chosen organization. If organization is
 // empty, invalid or not one of the person's organizations, Session uses the person's first
 // organization. This is not an error, because the choice comes from a cookie, and the person's
-// memberships may have changed since it was set. Principal.Access describes what the person may do
-// in the organization.
+// memberships may have changed since the cookie was set. Principal.Access describes what the person
+// may do in the organization.
 //
 // If the person is an instance administrator and impersonate is a membership id, the principal acts
 // as that member. For everybody else, impersonate has no effect. Session returns

@@ -69,7 +69,7 @@ func (e *clockError) difference() string {
 	return e.by.Round(time.Second).String() + " behind"
 }
 
-// fault converts an error from the source to a fault.
+// fault returns the fault for an error that the source returned.
 func (s site) fault(op string, err error) error {
 	var clocks *clockError
 	kind, message := fault.Unavailable, s.Label+" does not respond correctly: start the sign-in again in a minute."

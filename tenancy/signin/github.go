@@ -13,8 +13,8 @@ import (
 	"crier/platform/secret"
 )
 
-// gitHub is GitHub or a GitHub Enterprise Server. GitHub supports OAuth but not OpenID Connect, so
-// its API is used to find out who signed in.
+// gitHub signs people in with GitHub or a GitHub Enterprise Server. GitHub supports OAuth but not
+// OpenID Connect, so gitHub uses its API to find out who signed in.
 type gitHub struct {
 	url, api string
 	client   oauth2.Config

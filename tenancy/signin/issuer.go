@@ -103,10 +103,9 @@ func (i *issuer) client(m metadata, redirectURI string) *oauth2.Config {
 	}
 }
 
-// profile returns the person's name and email address. It takes them from the id_token if the token
-// contains an address and it is known whether the address is verified. Otherwise, it takes them
-// from the userinfo endpoint, if there is one. In the code flow, the standard provides them at that
-// endpoint.
+// profile returns the person's name and email address. It reads them from the id_token if the token
+// contains an address and it is known whether the address is verified. Otherwise, it reads them
+// from the userinfo endpoint, if there is one, because that is where the code flow provides them.
 func (i *issuer) profile(ctx context.Context, m metadata, token string, c claims) (profile, error) {
 	if c.Email != "" && (c.Verified != nil || i.trustEmail) || m.UserInfo == "" {
 		return c.profile, nil

@@ -18,7 +18,7 @@ import (
 	"crier/tenancy"
 )
 
-// finishLimit is the time limit for one Begin or Finish, including all of its requests.
+// finishLimit is the time limit for a call to Begin or Finish, including all of its requests.
 const finishLimit = 15 * time.Second
 
 // tokenLength is the length of a state, a nonce or a verifier. At this length, each has 256 bits of

@@ -17,7 +17,7 @@ import (
 const skew = 5 * time.Minute
 
 // algorithms lists the signature algorithms accepted in an id_token. Only the issuer can create
-// such signatures. HS256 is excluded, because anybody with the client secret can create an HS256
+// these signatures. HS256 is excluded, because anybody with the client secret can create an HS256
 // signature.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
@@ -70,8 +70,8 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 
 // verify returns the claims of an id_token that the issuer signed for this client and this sign-in.
 // It does not use the verifier in package rp, because that verifier adds the accepted skew to the
-// current time before it checks exp. It would therefore reject every token that is valid for only a
-// minute, and some issuers create such tokens.
+// current time before it checks exp. The verifier in rp would therefore reject every token that is
+// valid for only a minute, and some issuers create such tokens.
 func (i *issuer) verify(ctx context.Context, m metadata, raw, accessToken, nonce string) (claims, error) {
 	token, err := jose.ParseSignedCompact(raw, algorithms)
 	if err != nil {

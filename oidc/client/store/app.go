@@ -42,7 +42,8 @@ func InsertApp(ctx context.Context, tx *db.OrgTx, a App, by tenancy.PersonID) er
 const appUpdate = `-- oidc.AppUpdate
 update oauth_app set description = $2, picture = $3 where org_id = $1`
 
-// UpdateApp stores the description and the picture, or returns pgx.ErrNoRows.
+// UpdateApp replaces the application's description and picture. It returns pgx.ErrNoRows if the
+// organization has no application.
 func UpdateApp(ctx context.Context, tx *db.OrgTx, a App) error {
 	return db.Change(ctx, tx, appUpdate, tx.Org, a.Description, a.Picture)
 }

@@ -19,12 +19,12 @@ type Client struct {
 	oidc.Client
 	// Secret is the hash of the client's secret, or nil if the client is public.
 	Secret []byte
-	// Fingerprint is set for public clients that registered; see oidc.Client.Fingerprint.
+	// Fingerprint is set for registered public clients; see oidc.Client.Fingerprint.
 	Fingerprint []byte
-	// Source is the network that registered the client.
+	// Source is the network from which the client was registered.
 	Source    string
 	CreatedAt time.Time
-	// FetchedAt is when the document was fetched, or nil.
+	// FetchedAt is when the client's metadata document was fetched, or nil if it has none.
 	FetchedAt *time.Time
 }
 
@@ -100,7 +100,7 @@ const clientRegistered = `-- oidc.ClientRegistered
 update oauth_client set seen_at = $2 where fingerprint = $1 returning ` + clientColumns
 
 // FindRegistered returns the client with the given fingerprint and records that it registered
-// again. It returns pgx.ErrNoRows if there is none.
+// again. It returns pgx.ErrNoRows if there is no such client.
 func FindRegistered(ctx context.Context, tx *db.GateTx, fingerprint []byte, now time.Time) (Client, error) {
 	row, err := db.One[clientRow](ctx, tx, clientRegistered, fingerprint, now)
 	return row.value(), err
@@ -110,8 +110,8 @@ const clientsRecent = `-- oidc.ClientsRecent
 select count(*) from (select from oauth_client
   where source = $1 and created_at > $2 and kind = 'registered' and approved_at is null limit $3) c`
 
-// CountRecent returns how many clients that nobody has approved a network has registered since the
-// given time, but at most limit.
+// CountRecent returns how many clients a network has registered since the given time, not counting
+// approved clients. It stops counting at limit.
 func CountRecent(ctx context.Context, tx *db.GateTx, source string, since time.Time, limit int) (n int, err error) {
 	err = tx.QueryRow(ctx, clientsRecent, source, since, limit).Scan(&n)
 	return n, err
@@ -127,8 +127,8 @@ on conflict (client_id) do update set name = excluded.name, uri = excluded.uri,
 where oauth_client.kind = 'document'
 returning ` + clientColumns
 
-// SaveDocument stores what a metadata document says and returns the client. If the client is known,
-// it keeps its ID.
+// SaveDocument stores the client that a metadata document describes, and returns it. A client that
+// is already stored is updated and keeps its ID.
 func SaveDocument(ctx context.Context, tx *db.GateTx, c oidc.Client, now time.Time) (Client, error) {
 	row, err := db.One[clientRow](ctx, tx, clientDocument, c.ID, c.ClientID, c.Name, c.URI, c.RedirectURIs,
 		c.Scopes.Names(), now)
@@ -154,7 +154,8 @@ func MarkApproved(ctx context.Context, tx *db.GateTx, client tenancy.AgentID, no
 const clientSecret = `-- oidc.ClientSecret
 update oauth_client set secret_hash = $2 where id = $1 and kind = 'static'`
 
-// SetSecret replaces the hash of a static client's secret, or returns pgx.ErrNoRows.
+// SetSecret replaces the hash of a static client's secret. It returns pgx.ErrNoRows if there is no
+// such client.
 func SetSecret(ctx context.Context, tx *db.GateTx, client tenancy.AgentID, hash []byte) error {
 	return db.Change(ctx, tx, clientSecret, client, hash)
 }
@@ -162,8 +163,8 @@ func SetSecret(ctx context.Context, tx *db.GateTx, client tenancy.AgentID, hash 
 const clientUpdate = `-- oidc.ClientUpdate
 update oauth_client set name = $2, redirect_uris = $3, long_lived = $4 where id = $1 and kind = 'static'`
 
-// UpdateStatic stores the name, redirect URIs and LongLived of a static client, or returns
-// pgx.ErrNoRows.
+// UpdateStatic replaces a static client's name, redirect URIs and LongLived. It returns
+// pgx.ErrNoRows if there is no such client.
 func UpdateStatic(ctx context.Context, tx *db.GateTx, c oidc.Client) error {
 	return db.Change(ctx, tx, clientUpdate, c.ID, c.Name, c.RedirectURIs, c.LongLived)
 }
@@ -190,9 +191,9 @@ delete from oauth_client c where c.id = any (array(
   order by o.seen_at, o.id limit $3))
 and (c.kind = 'registered' and c.approved_at is null and c.seen_at < $1 or c.kind = 'document' and c.seen_at < $2)`
 
-// Prune deletes clients that nobody has approved and that last registered before never. It also
-// deletes documents that have no grant and were last used before unused. It deletes at most limit
-// clients and returns their number.
+// Prune deletes registered clients that nobody has approved and that last registered before the
+// time in never. It also deletes documents that have no grants and were last fetched or approved
+// before the time in unused. It deletes at most limit clients and returns how many it deleted.
 func Prune(ctx context.Context, d *db.DB, never, unused time.Time, limit int) (n int, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(clientsPrune, never, unused, limit).Exec(db.Written(&n))

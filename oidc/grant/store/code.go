@@ -14,7 +14,7 @@ type Code struct {
 	Grant       tenancy.GrantID `db:"grant_id"`
 	Client      tenancy.AgentID `db:"client"`
 	RedirectURI string          `db:"redirect_uri"`
-	// Sent means that the client sent the redirect URI with its request.
+	// Sent means that the authorization request contained the redirect URI.
 	Sent      bool      `db:"sent"`
 	Challenge string    `db:"challenge"`
 	Scopes    []string  `db:"scopes"`
@@ -29,8 +29,9 @@ insert into oauth_code (hash, org_id, grant_id, client, redirect_uri, sent, chal
   expires_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
-// InsertCode stores a code with its hash and the hash of the consent page's token. It returns a
-// violation of oauth_code_request_key if that token has been used.
+// InsertCode stores a code. hash is the code's hash, and request is the hash of the consent page's
+// token. InsertCode returns a violation of oauth_code_request_key if the consent page's token has
+// been used.
 func InsertCode(ctx context.Context, tx *db.OrgTx, hash, request []byte, c Code) error {
 	_, err := db.Exec(ctx, tx, codeInsert, hash, tx.Org, c.Grant, c.Client, c.RedirectURI, c.Sent, c.Challenge, c.Scopes,
 		c.Resource, request, c.ExpiresAt)
@@ -50,8 +51,8 @@ func LockCode(ctx context.Context, tx *db.OrgTx, hash []byte) (Code, error) {
 const codeUse = `-- oidc.CodeUse
 update oauth_code set family_id = $2 where hash = $1 and family_id is null`
 
-// UseCode records which tokens a code was exchanged for. It returns pgx.ErrNoRows if the code has
-// been exchanged before.
+// UseCode records the family of the tokens that a code was exchanged for. It returns pgx.ErrNoRows
+// if the code has already been exchanged.
 func UseCode(ctx context.Context, tx *db.OrgTx, hash []byte, family oidc.FamilyID) error {
 	return db.Change(ctx, tx, codeUse, hash, family)
 }

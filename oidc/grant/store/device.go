@@ -53,7 +53,7 @@ select ` + deviceColumns + ` from device_code d left join oauth_grant g on g.org
 where d.user_hash = $1 and d.expires_at > $2 and d.decision is null for update of d`
 
 // LockDeviceOf returns the unanswered log-in for a code that a person typed, and locks it until the
-// end of the transaction. It returns pgx.ErrNoRows if there is none or it has expired.
+// end of the transaction. It returns pgx.ErrNoRows if there is no such log-in or it has expired.
 func LockDeviceOf(ctx context.Context, tx *db.GateTx, userHash []byte, now time.Time) (Device, error) {
 	return db.One[Device](ctx, tx, deviceByUser, userHash, now)
 }
@@ -80,8 +80,8 @@ const deviceAnswer = `-- oidc.DeviceAnswer
 update device_code set decision = $2, org_id = $3, grant_id = $4, scopes = coalesce($5, scopes)
 where hash = $1 and decision is null`
 
-// AnswerDevice stores a person's answer. org, grant and scopes are zero for Denied. It returns
-// pgx.ErrNoRows if the log-in has been answered.
+// AnswerDevice stores the person's answer in d. For Denied, d's Org, Grant and Scopes are zero.
+// AnswerDevice returns pgx.ErrNoRows if the log-in has already been answered.
 func AnswerDevice(ctx context.Context, tx *db.GateTx, d Device) error {
 	return db.Change(ctx, tx, deviceAnswer, d.Hash, d.Decision, d.Org, d.Grant, d.Scopes)
 }

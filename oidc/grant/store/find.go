@@ -30,10 +30,10 @@ type FoundToken struct {
 	ClientID   string           `db:"client_id"`
 	ClientName string           `db:"client_name"`
 	Person     tenancy.PersonID `db:"person_id"`
-	// Granted holds the scopes of the grant, which the person may have narrowed since the token was
+	// Granted holds the grant's scopes, which the person may have narrowed since the token was
 	// issued.
 	Granted []string `db:"granted"`
-	// WriteDeclined means that the client asked to write, and the person declined.
+	// WriteDeclined means that the client requested write access but the person declined it.
 	WriteDeclined bool     `db:"write_declined"`
 	Channels      []string `db:"channels"`
 	Customers     []string `db:"customers"`
@@ -64,7 +64,7 @@ func (t FoundToken) OfPerson() tenancy.PersonID { return t.Person }
 // TokensByHash returns the access tokens with the given hashes, keyed by hash, and records that
 // their grants were used. The map has no entry for a hash that matches no token.
 //
-// TokensByHash uses the connection pool for key look-ups (pg.Keys), so that other statements cannot
+// TokensByHash uses the connection pool for key lookups (pg.Keys), so that other statements cannot
 // delay it.
 func TokensByHash(ctx context.Context, d *db.DB, hashes [][]byte, now time.Time) (map[string]FoundToken, error) {
 	tokens := map[string]FoundToken{}
@@ -80,7 +80,7 @@ func TokensByHash(ctx context.Context, d *db.DB, hashes [][]byte, now time.Time)
 	return tokens, err
 }
 
-// Owner identifies the owner of a code, a token or a grant.
+// Owner is the organization and the person that a code, token or grant belongs to.
 type Owner struct {
 	Org    tenancy.OrgID    `db:"org_id"`
 	Person tenancy.PersonID `db:"person_id"`

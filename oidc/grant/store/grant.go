@@ -12,7 +12,8 @@ import (
 	"crier/tenancy/db"
 )
 
-// Grant is a row of the oauth_grant table, with the names that people see.
+// Grant is a row of the oauth_grant table, with the organization's name and the person's email
+// address.
 type Grant struct {
 	Org        tenancy.OrgID    `db:"org_id"`
 	OrgName    string           `db:"org_name"`
@@ -24,7 +25,7 @@ type Grant struct {
 	Person     tenancy.PersonID `db:"person_id"`
 	Email      string           `db:"email"`
 	Scopes     []string         `db:"scopes"`
-	// WriteDeclined means that the client asked to write, and the person declined.
+	// WriteDeclined means that the client requested write access but the person declined it.
 	WriteDeclined bool       `db:"write_declined"`
 	Channels      []string   `db:"channels"`
 	Customers     []string   `db:"customers"`
@@ -52,7 +53,7 @@ on conflict (org_id, client, person_id) do update set client_id = excluded.clien
 returning g.id`
 
 // SaveGrant stores a grant and returns its id. A person has one grant per client and organization.
-// If it exists, SaveGrant replaces what it allows.
+// If that grant already exists, SaveGrant replaces what it allows and keeps its id.
 func SaveGrant(ctx context.Context, tx *db.OrgTx, g Grant) (saved tenancy.GrantID, err error) {
 	err = tx.QueryRow(ctx, grantSave, tx.Org, g.ID, g.Client, g.ClientID, g.ClientKind, g.ClientName, g.Person, g.Scopes,
 		g.Channels, g.Customers, g.MustAsk, g.PostsPerDay, g.EndsAt, g.CreatedAt, g.WriteDeclined).Scan(&saved)
@@ -82,8 +83,8 @@ const grantsOfOrg = `-- oidc.GrantsOfOrg
 select ` + grantColumns + ` from oauth_grant g join organization o on o.id = g.org_id
 left join person p on p.id = g.person_id order by g.created_at desc, g.id desc limit $1`
 
-// Grants returns at most limit grants of the organization, newest first. Email is "" for a person
-// who has left.
+// Grants returns the organization's grants, newest first, up to limit. Email is "" for a person who
+// has left.
 func Grants(ctx context.Context, tx *db.OrgTx, limit int) ([]Grant, error) {
 	return db.List[Grant](ctx, tx, grantsOfOrg, limit)
 }
@@ -92,7 +93,8 @@ const grantsOfPerson = `-- oidc.GrantsOfPerson
 select ` + grantColumns + ` from oauth_grant g join organization o on o.id = g.org_id and o.deleted_at is null
 join person p on p.id = g.person_id where g.person_id = $1 order by g.created_at desc, g.id desc limit $2`
 
-// GrantsOf returns at most limit grants of a person in all organizations, newest first.
+// GrantsOf returns a person's grants in all organizations, newest first, up to limit. It leaves out
+// grants in organizations that are scheduled for deletion.
 func GrantsOf(ctx context.Context, d *db.DB, person tenancy.PersonID, limit int) (out []Grant, err error) {
 	err = d.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(grantsOfPerson, person, limit).Query(func(rows pgx.Rows) (err error) {
@@ -113,8 +115,9 @@ where (select g.posts_per_day = 0 or g.posts_per_day >= d.posts + excluded.posts
 returning d.posts`
 
 // TakePosts counts posts that are queued under a grant on a day. If they exceed what the grant
-// allows, or if the grant no longer exists, it returns pgx.ErrNoRows and counts nothing. It locks
-// the day's row until the end of the transaction, which must be in the grant's organization.
+// allows, or if the grant no longer exists, TakePosts returns pgx.ErrNoRows and counts nothing. It
+// locks the day's row until the end of the transaction. The transaction must be in the grant's
+// organization.
 func TakePosts(ctx context.Context, q pg.Querier, grant tenancy.GrantID, day string, posts int) (total int, err error) {
 	err = q.QueryRow(ctx, postsTake, grant, day, posts).Scan(&total)
 	return total, err

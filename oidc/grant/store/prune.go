@@ -27,8 +27,8 @@ func Expirables() []Expirable {
 	return []Expirable{ExpiredTokens, ExpiredCodes, ExpiredDays, ExpiredDevices}
 }
 
-// expired holds a statement for each kind, which deletes at most $2 rows that expired before $1.
-// The policies of pg.Retention keep rows that have expired only recently.
+// expired maps each kind to a statement that deletes at most $2 rows that expired before $1. The
+// policies for pg.Retention protect rows that expired only recently.
 var expired = map[Expirable]string{
 	ExpiredTokens: `-- oidc.PruneTokens
 delete from oauth_token where hash = any (array(select hash from oauth_token
@@ -44,8 +44,8 @@ delete from device_code where hash = any (array(select hash from device_code
   where expires_at < least($1::timestamptz, now()) order by expires_at limit $2))`,
 }
 
-// PruneExpired deletes at most limit rows of a kind that expired before the given time, and returns
-// their number.
+// PruneExpired deletes at most limit rows of a kind that expired before the given time. It returns
+// how many rows it deleted.
 func PruneExpired(ctx context.Context, d *db.DB, kind Expirable, before time.Time, limit int) (n int, err error) {
 	role := pg.Retention
 	if kind == ExpiredDevices {
@@ -60,7 +60,8 @@ func PruneExpired(ctx context.Context, d *db.DB, kind Expirable, before time.Tim
 // Empty is a kind of row that is deleted once nothing belongs to it.
 type Empty string
 
-// The kinds: families without tokens, and grants without families and codes.
+// The kinds of rows that can be empty. A family is empty if it has no tokens. A grant is empty if
+// it has neither families nor codes.
 const (
 	EmptyFamilies Empty = "families"
 	EmptyGrants   Empty = "grants"
@@ -73,7 +74,7 @@ type OldRow struct {
 	ID  uuid.UUID `db:"id"`
 }
 
-// empty holds the statements for a kind of row.
+// empty holds the statements that find and prune one kind of row.
 type empty struct{ find, prune string }
 
 var empties = map[Empty]empty{
@@ -100,8 +101,8 @@ where g.org_id = u.org and g.id = u.id and g.approved_at < now() - interval '1 d
 	},
 }
 
-// FindOld returns at most limit rows that are old enough to be deleted if they are empty, oldest
-// first, starting after the given row.
+// FindOld returns at most limit rows that are old enough to be pruned, oldest first, starting after
+// the given row. The rows need not be empty.
 func FindOld(ctx context.Context, d *db.DB, kind Empty, after OldRow, limit int) (out []OldRow, err error) {
 	err = d.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
 		b.Queue(empties[kind].find, after.At, after.ID, limit).Query(func(rows pgx.Rows) (err error) {
@@ -112,7 +113,7 @@ func FindOld(ctx context.Context, d *db.DB, kind Empty, after OldRow, limit int)
 	return out, err
 }
 
-// PruneEmpty deletes the given rows that are still empty, and returns their number.
+// PruneEmpty deletes the given rows that are empty, and returns how many it deleted.
 func PruneEmpty(ctx context.Context, d *db.DB, kind Empty, rows []OldRow) (n int, err error) {
 	orgs, ids := make([]uuid.UUID, len(rows)), make([]uuid.UUID, len(rows))
 	for i, r := range rows {

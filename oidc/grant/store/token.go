@@ -32,7 +32,7 @@ type NewToken struct {
 	Hash []byte
 	// Refresh distinguishes refresh tokens from access tokens.
 	Refresh bool
-	// Parent is the hash of the refresh token that it was issued for, or nil.
+	// Parent is the hash of the refresh token that this token was issued for, or nil.
 	Parent    []byte
 	CreatedAt time.Time
 	// ExpiresAt is nil for a token that does not expire.
@@ -58,7 +58,7 @@ func LockFamily(ctx context.Context, tx *db.OrgTx, hash []byte) error {
 	return db.Change(ctx, tx, familyLock, hash)
 }
 
-// Token is a token of a family that LockFamily has locked.
+// Token is a token in a family that LockFamily has locked.
 type Token struct {
 	Family    oidc.FamilyID   `db:"family_id"`
 	Grant     tenancy.GrantID `db:"grant_id"`
@@ -69,9 +69,9 @@ type Token struct {
 	ExpiresAt *time.Time      `db:"expires_at"`
 	// GrantEnds is when the grant ends, or nil.
 	GrantEnds *time.Time `db:"ends_at"`
-	// Voided means that its parent was used again.
+	// Voided means that the token's parent was used again.
 	Voided bool `db:"voided"`
-	// Succeeded means that a refresh token that was issued for this one has been used.
+	// Succeeded means that a refresh token issued for this token has been used.
 	Succeeded bool `db:"succeeded"`
 }
 
@@ -103,7 +103,7 @@ const tokenVoid = `-- oidc.TokenVoid
 update oauth_token set voided = true where family_id = $1 and parent = $2 and kind = 'refresh' and not voided`
 
 // VoidSuccessors voids the refresh tokens that were issued for a refresh token. The access tokens
-// remain valid until they expire, because another process of the client may be using them.
+// remain valid until they expire, because another of the client's processes may be using them.
 func VoidSuccessors(ctx context.Context, tx *db.OrgTx, family oidc.FamilyID, parent []byte) error {
 	_, err := db.Exec(ctx, tx, tokenVoid, family, parent)
 	return err
@@ -116,8 +116,8 @@ where family_id = $1 and kind = 'access'`
 const familyDelete = `-- oidc.FamilyDelete
 delete from oauth_family where id = $1`
 
-// DeleteFamily deletes a family with its tokens, and notifies all processes. Deleting a family that
-// no longer exists is not an error.
+// DeleteFamily deletes a family and its tokens. It notifies all processes that the tokens have been
+// revoked. It returns nil if the family no longer exists.
 func DeleteFamily(ctx context.Context, tx *db.OrgTx, family oidc.FamilyID) error {
 	if _, err := db.Exec(ctx, tx, familyTell, family); err != nil {
 		return err
@@ -129,8 +129,8 @@ func DeleteFamily(ctx context.Context, tx *db.OrgTx, family oidc.FamilyID) error
 const tokenDelete = `-- oidc.TokenDelete
 delete from oauth_token where hash = $1 returning pg_notify('` + db.RevocationChannel + `', encode(hash, 'hex'))`
 
-// DeleteToken deletes a token, and notifies all processes. It returns pgx.ErrNoRows if there is no
-// such token.
+// DeleteToken deletes a token and notifies all processes that it has been revoked. It returns
+// pgx.ErrNoRows if there is no such token.
 func DeleteToken(ctx context.Context, tx *db.OrgTx, hash []byte) error {
 	return db.Change(ctx, tx, tokenDelete, hash)
 }

@@ -81,8 +81,9 @@ select id from person where deleted_at < $1 and id > $2 order by id limit $3`
 const purgePerson = `-- tenancy.PurgePerson
 delete from person where id = $1 and deleted_at < $2`
 
-// Purgeable is a kind of row that an organization can have many of. FindOwned finds such rows, and
-// Purge deletes them. PurgeOrganization then deletes the few rows of other kinds.
+// Purgeable is a kind of row that an organization can have many of. FindOwned finds these rows, and
+// Purge deletes them. PurgeOrganization then deletes the organization's remaining rows, which are
+// few.
 type Purgeable string
 
 // The kinds of purgeable rows. PurgeMembers excludes the owner, because an organization must have

@@ -18,9 +18,9 @@ on conflict (person_id) do update set last_step = 0, begun_by = excluded.begun_b
 where mfa.confirmed_at is null
 returning secret, confirmed_at, last_step, tries, tries_since`
 
-// BeginFactor stores an unconfirmed second factor and returns it. If the same session or sign-in
-// (by) has already begun an unconfirmed factor, BeginFactor returns that factor instead. It
-// replaces any other unconfirmed factor, but does not reset the number of tries. It returns
+// BeginFactor stores an unconfirmed second factor and returns it. by identifies the session or
+// sign-in. If by has already begun an unconfirmed factor, BeginFactor returns that factor instead.
+// It replaces any other unconfirmed factor, but does not reset the number of tries. It returns
 // pgx.ErrNoRows if the person has a confirmed factor.
 func BeginFactor(
 	ctx context.Context, tx *db.GateTx, person tenancy.PersonID, sealed []byte, now time.Time, by []byte,

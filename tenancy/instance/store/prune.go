@@ -29,9 +29,9 @@ func FindOldSessions(
 	return out, err
 }
 
-// PruneSessions deletes, in one statement, those of the given sessions that expired more than age
-// ago. It returns the number of deleted sessions. It skips sessions that another transaction has
-// locked. If it returns an error, no sessions have been deleted.
+// PruneSessions deletes the given sessions that expired more than age ago, all in one statement. It
+// returns the number of deleted sessions. It skips sessions that another transaction has locked. If
+// it returns an error, no sessions have been deleted.
 func PruneSessions(ctx context.Context, d *db.DB, age time.Duration, sessions []OldSession) (n int, err error) {
 	ids := make([][16]byte, len(sessions))
 	for i, x := range sessions {
@@ -58,9 +58,9 @@ func FindExpired(
 	return rows, err
 }
 
-// PruneExpired deletes, in one statement, those of the given rows that are still expired. It
-// returns the number of deleted rows. If Postgres rejects one row, PruneExpired deletes no rows and
-// returns the error; see batch.Sweep.
+// PruneExpired deletes the given rows that are still expired, all in one statement. It returns the
+// number of deleted rows. If Postgres rejects one row, PruneExpired deletes no rows and returns the
+// error; see batch.Sweep.
 func PruneExpired(ctx context.Context, d *db.DB, kind Expirable, now time.Time, rows []ExpiredRow) (n int, err error) {
 	keys, of := make([]string, len(rows)), make([]*uuid.UUID, len(rows))
 	for i, r := range rows {
@@ -96,8 +96,8 @@ with old as (
 )
 delete from session s using old where s.id = old.id`
 
-// Expirable is a kind of row that is deleted after it has expired. FindExpired finds such rows, and
-// PruneExpired deletes them.
+// Expirable is a kind of row that is deleted after it has expired. FindExpired finds these rows,
+// and PruneExpired deletes them.
 type Expirable string
 
 // The kinds of rows that expire. Emails expire a week after they were queued.
@@ -124,7 +124,7 @@ type ExpiredRow struct {
 	Of  *uuid.UUID `db:"of"`
 }
 
-// expirable holds the statements for a kind of row.
+// expirable holds the statements that find and prune one kind of row.
 type expirable struct{ find, prune string }
 
 // byHash and byID return the statements for a table that has a hash or an id as its key. The find

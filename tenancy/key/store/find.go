@@ -42,8 +42,8 @@ select hash, org_id, id, created_by, ends_at, suspended_at is not null suspended
 // used. The map has no entry for a hash that matches no key. Keys of organizations that are marked
 // for deletion are omitted.
 //
-// KeysByHash uses a separate connection pool (pg.Keys), so that other statements cannot delay the
-// authentication of API keys.
+// KeysByHash uses a separate connection pool (pg.Keys), so that other statements cannot delay API
+// key authentication.
 func KeysByHash(ctx context.Context, d *db.DB, hashes [][]byte, now time.Time) (map[string]FoundKey, error) {
 	keys := map[string]FoundKey{}
 	err := d.WriteRole(ctx, pg.Keys, func(b *pgx.Batch) {

@@ -48,8 +48,8 @@ func SetMailData(ctx context.Context, tx *db.GateTx, mail tenancy.MailID, data a
 }
 
 // CountReport counts an email with reports toward a person's limit of tenancy.MaxReportMails emails
-// within tenancy.ReportWindow. It returns the time from which the email may be sent, which may be
-// in the past. CountReport returns pgx.ErrNoRows if the person no longer exists.
+// within tenancy.ReportWindow. It returns the earliest time at which the email may be sent. That
+// time can be in the past. CountReport returns pgx.ErrNoRows if the person no longer exists.
 func CountReport(ctx context.Context, tx *db.GateTx, person tenancy.PersonID, now time.Time) (time.Time, error) {
 	return countMail(ctx, tx, reportCount, person, now)
 }
@@ -120,7 +120,7 @@ const mailSetData = `-- tenancy.MailSetData
 update mail set data = $2 where id = $1`
 
 // reportCount starts a new window if the current window has ended or is full. If the current window
-// is full, the new one begins in the future, when the current one ends.
+// is full, the new window begins only when the current one ends.
 const reportCount = `-- tenancy.ReportCount
 update person set reports = case when reports_since + $3 > $2 and reports < $4 then reports + 1 else 1 end,
   reports_since = case when reports_since + $3 <= $2 then $2 when reports < $4 then reports_since
@@ -146,7 +146,7 @@ const mailRecipients = `-- tenancy.MailRecipients
 select p.id, p.email, m.role, m.disabled, p.notifications chosen from member m join person p on p.id = m.person_id
 where m.person_id > $1 order by m.person_id limit $2`
 
-// Recipient is a member who gets an email.
+// Recipient is a member who receives an email.
 type Recipient struct {
 	Person tenancy.PersonID `db:"id"`
 	Email  string           `db:"email"`

@@ -9,8 +9,8 @@ import (
 )
 
 // InvitationByHash returns the invitation that a link belongs to. It returns pgx.ErrNoRows if there
-// is none or if it cannot be used now. An invitation cannot be used if its creator no longer
-// manages the organization.
+// is no such invitation or if it cannot be used now. An invitation cannot be used if its creator no
+// longer manages the organization.
 func InvitationByHash(ctx context.Context, tx *db.GateTx, hash []byte, now time.Time) (OpenInvitation, error) {
 	return db.One[OpenInvitation](ctx, tx, invitationByHash, hash, now)
 }
@@ -44,7 +44,7 @@ func TakeInvitation(ctx context.Context, tx *db.OrgTx, invitation tenancy.Invita
 	return db.One[tenancy.Invitation](ctx, tx, invitationDelete, invitation)
 }
 
-// TakeInvitationsFor deletes the invitations to an address, with their links, and returns the
+// TakeInvitationsFor deletes the invitations to an address and their links. It returns the
 // invitations.
 func TakeInvitationsFor(ctx context.Context, tx *db.OrgTx, email string) ([]tenancy.Invitation, error) {
 	return db.List[tenancy.Invitation](ctx, tx, invitationsFor, email)
@@ -56,8 +56,8 @@ func IsMember(ctx context.Context, tx *db.OrgTx, email string) (is bool, err err
 	return is, err
 }
 
-// TakeInvitationsBy deletes the invitations that a person created, with their links, and returns
-// the invitations.
+// TakeInvitationsBy deletes the invitations that a person created and their links. It returns the
+// invitations.
 func TakeInvitationsBy(ctx context.Context, tx *db.OrgTx, person tenancy.PersonID) ([]tenancy.Invitation, error) {
 	return db.List[tenancy.Invitation](ctx, tx, invitationsDelete, person)
 }
