@@ -15,8 +15,8 @@ import (
 // they get the result of the most recent one.
 const checkTimeout = 5 * time.Second
 
-// checkPostgres acquires a connection. The pool pings a connection that has been idle for more than
-// a second.
+// checkPostgres acquires a connection from the pool. If the connection has been idle for more than
+// a second, the pool pings it first.
 func (a storage) checkPostgres(ctx context.Context) error {
 	conn, err := a.healthDB.Pool(pg.Clock).Acquire(ctx)
 	if err != nil {
