@@ -24,7 +24,7 @@ type Part struct {
 	// Name identifies the part in errors and logs.
 	Name string
 	// Start returns once the part is running. The context applies only to starting, not to the
-	// lifetime of the part. Start may be nil.
+	// part's lifetime. Start may be nil.
 	Start func(ctx context.Context) error
 	// Stop is called at most once, and only if Start succeeded or is nil. Stop may be nil.
 	Stop func(ctx context.Context) error
@@ -33,7 +33,8 @@ type Part struct {
 	Timeout time.Duration
 }
 
-// Group starts and stops parts. It is safe for concurrent use; Start and Stop wait for each other.
+// Group starts and stops parts. It is safe for concurrent use: calls to Start and Stop wait for
+// each other.
 type Group struct {
 	log    *slog.Logger
 	failed chan struct{}

@@ -8,7 +8,7 @@ import (
 	"crier/platform/clock"
 )
 
-// Step does part of the work of a round. If it returns true for more, the next round begins without
+// Step does part of a round's work. If it returns true for more, the next round begins without
 // waiting for the interval. more is ignored if Step returns an error.
 type Step func(ctx context.Context) (more bool, err error)
 

@@ -58,8 +58,8 @@ func (l *PerKey[K]) TryEnter(key K) (leave func(), ok bool) {
 	return func() { p.free.Release(1); l.release(key, p) }, true
 }
 
-// Take is like Enter but takes n slots at once, or all of the key's slots if there are fewer. It
-// returns the same errors as Enter.
+// Take is like Enter but takes n slots together, or all of the key's slots if the key has fewer
+// than n. It returns the same errors as Enter.
 func (l *PerKey[K]) Take(ctx context.Context, key K, n int) (leave func(), err error) {
 	p, err := l.join(key)
 	if err != nil {

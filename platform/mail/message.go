@@ -69,8 +69,8 @@ func isUnsubscribe(s string) bool {
 	})
 }
 
-// compose returns the message with all its headers. It returns a fault of kind Invalid if the
-// message is invalid.
+// compose returns the message with all headers. It returns a fault of kind Invalid if the message
+// is invalid.
 func (s *SMTP) compose(m Message) (*gomail.Msg, error) {
 	to, err := m.validate()
 	if err != nil {
