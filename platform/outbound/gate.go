@@ -13,8 +13,8 @@ import (
 	"crier/platform/clock"
 )
 
-// ErrTooLate is returned by writes after the limit set with WithLimit. If a Commit fails because
-// such a write was rejected, its error matches ErrTooLate.
+// ErrTooLate is returned by writes after the limit set with WithLimit. If a Commit fails because of
+// a write rejected in this way, its error matches ErrTooLate.
 var ErrTooLate = errors.New("the time limit for this request passed before it was sent")
 
 var errRepeated = errors.New("the request was already sent on another connection")
@@ -116,8 +116,8 @@ type line struct {
 }
 
 // Write fails if the gate rejects the write. If the server has closed the connection, Write reports
-// success, because the server may have responded before that. Read then returns the response or the
-// error.
+// success, because the server may have responded before closing it. Read then returns the response
+// or the error.
 func (l *line) Write(b []byte) (int, error) {
 	if err := l.gate.Load().pass(l); err != nil {
 		return 0, err

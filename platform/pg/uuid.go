@@ -8,7 +8,7 @@ import (
 )
 
 // uuidCodec encodes and decodes ids as 16 bytes. For types that implement the interfaces of
-// database/sql, pgx's codec uses the text form, which is slow for lists of thousands of ids.
+// database/sql, pgx's own codec uses the text form, which is slow for lists of thousands of ids.
 type uuidCodec struct{ pgtype.UUIDCodec }
 
 // identifier is implemented by the types in platform/id. The zero value is encoded as NULL.

@@ -45,7 +45,7 @@ var (
 // server times the window and deletes it when it ends. ends is a time on this process's clock, and
 // can be late by at most the time that the server took to respond.
 //
-// Take returns an error if Redis fails, or does not respond before the timeout or the end of ctx.
+// Take returns an error if Redis fails or does not respond before the timeout or the end of ctx.
 // The request may still have been counted. If the connection breaks, Take retries within the
 // timeout, which can count the request twice.
 //
