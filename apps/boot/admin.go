@@ -36,7 +36,7 @@ type adminCommand struct {
 // adminTimeout limits how long one admin command may take.
 const adminTimeout = time.Minute
 
-// useAccounts opens the configured database and calls fn with an Accounts for it.
+// useAccounts opens the configured database and calls fn with an Accounts that uses the database.
 func (t *terminal) useAccounts(fn func(ctx context.Context, a *Accounts) error) error {
 	ctx, cancel := context.WithTimeout(t.ctx, adminTimeout)
 	defer cancel()

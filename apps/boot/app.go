@@ -204,7 +204,7 @@ func (a *App) Close() error {
 const releaseTimeout = 2 * time.Second
 
 // drain makes the health check fail and releases the shards to other processes. It then keeps
-// serving for DRAIN_DELAY, so that load balancers have time to notice.
+// serving for DRAIN_DELAY, so that load balancers have time to react.
 func (a *App) drain(ctx context.Context) {
 	a.health.SetReady(false)
 	a.edge.Drain()

@@ -33,7 +33,7 @@ func (a Apps) named() map[string]PlatformApp {
 	return map[string]PlatformApp{"sandbox-oauth": a.SandboxOAuth}
 }
 
-// prefixes maps each family to the prefix of its variables. Example: SANDBOX_OAUTH_
+// prefixes maps each family to its environment variable prefix. Example: SANDBOX_OAUTH_
 var prefixes = map[string]string{"sandbox-oauth": "SANDBOX_OAUTH_"}
 
 // Validate returns a joined error with an env.Fault for each application that has only one of its

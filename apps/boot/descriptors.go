@@ -44,8 +44,8 @@ func checkDescriptors(limit uint64) error {
 }
 
 // fitConnections lowers MAX_CONNECTIONS and logs a warning if the file descriptor limit does not
-// allow that many connections. Otherwise, clients could use up all descriptors, and nothing could
-// be published.
+// allow that many connections. Without this, clients could use up all descriptors, and nothing
+// could be published.
 func (c *Config) fitConnections(limit uint64, log *slog.Logger) {
 	most := leastConns
 	if limit > ownDescriptors {

@@ -45,8 +45,8 @@ type demo struct {
 	SandboxURL     string            `json:"sandboxUrl"`
 }
 
-// The credentials of the application that `dev` registers with its sandbox. They need not be
-// secret, because the sandbox listens only on loopback.
+// These are the credentials of the application that `dev` registers with its sandbox. They need not
+// be secret, because the sandbox listens only on loopback.
 const (
 	devAppID     = "crier-dev"
 	devAppSecret = "crier-dev-sandbox"
@@ -130,8 +130,8 @@ func (a showcase) showDemo(ctx context.Context, t *terminal, home, sandboxURL st
 	return d.print(t, home)
 }
 
-// devHome reads CRIER_HOME before the other variables, because the defaults of the other variables
-// depend on the folder's content.
+// devHome reads CRIER_HOME before the other variables, because their defaults depend on the
+// folder's content.
 func devHome(lookup env.Lookup) (string, error) {
 	var cfg struct {
 		Home string `env:"CRIER_HOME, default=.crier"`

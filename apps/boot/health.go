@@ -11,8 +11,8 @@ import (
 	"crier/platform/telemetry"
 )
 
-// checkTimeout is the time limit for a single health check. Requests do not wait for the check;
-// they get the result of the most recent one.
+// checkTimeout is the time limit for a single health check. Requests do not wait for a check; they
+// get the most recent result.
 const checkTimeout = 5 * time.Second
 
 // checkPostgres acquires a connection from the pool. If the connection has been idle for more than

@@ -46,8 +46,8 @@ func NewOAuth(cfg grant.Config, d OAuthDeps) *OAuth {
 	return o
 }
 
-// ports returns the ports that the edge needs for OAuth. They are implemented by the OAuth server
-// and the given accounts, and list the given identity providers.
+// ports returns the OAuth server's ports for the edge, with the prover from accounts and a list of
+// the identity providers.
 func (o *OAuth) ports(accounts *Accounts, providers *signin.Providers) oauth.Ports {
 	out := oauth.Ports{
 		Clients: o.Clients, Grants: o.Grants, Apps: o.Clients, Devices: o.Grants, Tokens: o.Server, Prover: accounts.proofs,

@@ -102,8 +102,8 @@ func (u *useCases) ports() edge.Deps {
 	}
 }
 
-// These aliases give the embedded channel types distinct field names, so that the types do not hide
-// each other's methods.
+// These aliases give the embedded channel types unexported field names, which cannot hide the
+// types' methods.
 type (
 	connections  = channel.Channels
 	applications = channel.Apps

@@ -69,8 +69,8 @@ type Publishing interface {
 	member.Publishing
 }
 
-// These aliases give the embedded tenancy types distinct field names, so that the types do not hide
-// each other's methods.
+// These aliases give the embedded tenancy types unexported field names, which cannot hide the
+// types' methods.
 type (
 	registrations = registration.Registrations
 	logins        = login.Logins

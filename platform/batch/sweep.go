@@ -21,7 +21,8 @@ type Sweep[T any] struct {
 	// have changed since Find read them. It returns the number of items it changed, even if it also
 	// returns an error. After an error, it is called again with fewer items.
 	Do func(ctx context.Context, items []T) (int, error)
-	// IsItemError reports whether an item may have caused the error. It serves as Isolate's blame.
+	// IsItemError reports whether an item may have caused the error. Run passes it to Isolate as
+	// blame.
 	IsItemError func(error) bool
 	// PauseFactor determines the pause after a batch, as a multiple of the batch's duration. A slow
 	// database therefore gets longer pauses. The pause is at most five seconds: a batch may have

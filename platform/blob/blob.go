@@ -38,7 +38,8 @@ type Store interface {
 	// died. It affects only Creates that began before the given time. None of them may still be
 	// running.
 	Clean(ctx context.Context, before time.Time) error
-	// Check returns fault.Unavailable if files currently cannot be stored. It can be called often.
+	// Check returns fault.Unavailable if files currently cannot be stored. It is cheap enough to be
+	// called often.
 	Check(ctx context.Context) error
 	// Close releases the Store's resources. Open files stay readable.
 	Close() error
@@ -60,7 +61,7 @@ type Entry struct {
 	Stored time.Time
 }
 
-// maxPage is the maximum number of files in a page of List.
+// maxPage is the maximum number of files that List passes to visit in one call.
 const maxPage = 1000
 
 const maxKey = 1024

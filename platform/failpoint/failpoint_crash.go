@@ -15,7 +15,7 @@ import (
 
 // At stops the process with SIGSTOP if the file named by CRIER_FAILPOINT requests it. The file
 // contains the point. To stop only for one piece of work, the point is followed by a space and that
-// work. At renames the file, so that each request stops only one process, once. Before it stops the
+// work. At renames the file, so that each request stops a process only once. Before it stops the
 // process, it writes the work to "<file>.hit".
 //
 // Example request: "committing"

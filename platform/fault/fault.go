@@ -82,7 +82,8 @@ type Limit struct {
 // others in More.
 type Error struct {
 	Kind Kind
-	// Op is the operation that failed, as "package.Function", for the log.
+	// Op names the operation that failed, in the form "package.Function". It appears only in the
+	// log.
 	Op      string
 	Message string
 	Fields  []Field

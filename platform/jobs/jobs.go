@@ -34,9 +34,9 @@ const (
 	// assumed to have died, and the run is repeated.
 	rescueMargin = time.Minute
 
-	// keepDone is how long River keeps the rows of successful runs, and keepFailed how long it
-	// keeps those of failed runs that are not retried. A row contains the kind, the ids, the times,
-	// the processes that ran it, and the error texts.
+	// keepDone is how long River keeps the rows of successful runs. keepFailed applies to failed
+	// runs that are not retried. A row contains the kind, the ids, the times, the processes that
+	// ran it, and the error texts.
 	keepDone   = time.Hour
 	keepFailed = 24 * time.Hour
 )

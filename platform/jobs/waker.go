@@ -19,9 +19,9 @@ select pg_notify('jobs.river_insert', json_build_object('queue', q)::text) from 
 where (select true from jobs.river_job
   where state = 'available' and queue = q and priority = 1 and scheduled_at <= now() limit 1)`
 
-// startWaker starts notifying workers of due tasks, which ends with Stop. River itself sends
-// notifications only for tasks that can begin immediately. Without the waker, delayed tasks and
-// retries would begin only when their queue is next polled.
+// startWaker starts a goroutine that notifies workers of due tasks until Stop is called. River
+// itself sends notifications only for tasks that can begin immediately. Without the waker, delayed
+// tasks and retries would begin only when their queue is next polled.
 func (r *Runner) startWaker(ctx context.Context) {
 	ctx, r.stopWaker = context.WithCancel(context.WithoutCancel(ctx))
 	if len(r.handlers) == 0 {

@@ -58,7 +58,7 @@ func New(log *slog.Logger) *Group {
 
 // Start starts the parts in order. If a part fails to start, Start returns the error and starts no
 // further part. Start also fails if ctx has ended or Stop was called. Parts that have started run
-// until Stop. Start may be called again with more parts.
+// until Stop is called. Start may be called again with more parts.
 func (g *Group) Start(ctx context.Context, parts ...Part) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -105,7 +105,7 @@ func (g *Group) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop stops the parts that have started, in reverse order, and returns their errors, joined. Each
+// Stop stops the parts that have started, in reverse order, and returns their joined errors. Each
 // part gets its Timeout or the time left until ctx's deadline, whichever is shorter, but at least
 // half a second. A second call waits for the first and returns the same error.
 func (g *Group) Stop(ctx context.Context) error {

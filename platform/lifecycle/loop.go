@@ -35,8 +35,8 @@ type LoopRules struct {
 	Watchdog *Watchdog
 }
 
-// Loop repeats work in the background. The first round begins at once, and each later round begins
-// after an interval or a Wake. It is safe for concurrent use.
+// Loop repeats work in the background. The first round begins immediately, and each later round
+// begins after an interval or a Wake. It is safe for concurrent use.
 type Loop struct {
 	rules LoopRules
 	wake  chan struct{} // holds an element after Wake

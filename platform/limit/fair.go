@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// ErrFull is returned at once by Enter and Take if the maximum number of callers is already waiting
-// for the key.
+// ErrFull is returned immediately by Enter and Take if the maximum number of callers is already
+// waiting for the key.
 var ErrFull = errors.New("too many are waiting")
 
 // Fair is a semaphore whose slots are shared by all keys. Waiting keys get free slots in turn, and
@@ -32,8 +32,8 @@ func NewFair[K comparable](places, waiting int) *Fair[K] {
 }
 
 // Enter waits for a slot. leave releases the slot and must be called once. If too many callers with
-// the same key are already waiting, Enter returns ErrFull at once. If ctx ends first, Enter returns
-// ctx's error.
+// the same key are already waiting, Enter immediately returns ErrFull. If ctx ends first, Enter
+// returns ctx's error.
 func (f *Fair[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	place, err := f.join(key)
 	if err != nil {

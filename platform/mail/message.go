@@ -27,7 +27,7 @@ type Message struct {
 	Unsubscribe string
 }
 
-// These limits, in bytes, apply to values that become a header line. RFC 5322 limits a line to 998
+// These limits, in bytes, apply to values that become header lines. RFC 5322 limits a line to 998
 // bytes.
 const (
 	maxAddress     = 500

@@ -67,7 +67,7 @@ func NewSMTP(cfg Config, c clock.Clock, tlsConfig *tls.Config) (*SMTP, error) {
 //
 // The error is a fault. It is Invalid if the message is invalid, or if the server permanently
 // rejected the message or its recipient (see IsPermanent). Otherwise, it is Unavailable. Its cause
-// contains neither the password nor the text of the message.
+// contains neither the password nor the message text.
 func (s *SMTP) Send(ctx context.Context, m Message) error {
 	msg, err := s.compose(m)
 	if err != nil {

@@ -39,7 +39,7 @@ type migrator struct {
 	session *sql.DB
 	goose   *goose.Provider
 	// watcher is a connection that is never in a transaction, because "create index concurrently"
-	// would wait for its transaction to end. If the server does not respond to watch in time, the
+	// waits for open transactions to end. If the server does not respond to watch in time, the
 	// connection is closed.
 	watcher *pgx.Conn
 }

@@ -6,9 +6,9 @@
 // migration leads from one baseline to another.
 //
 // Migrations run while the service is running. Requests queue behind a statement that waits for a
-// lock, so a statement waits at most LockTimeout. Each file is applied in one transaction. If a
-// lock is not available in time, the file is rolled back and retried after a pause, for up to ten
-// minutes.
+// lock, so a statement waits at most LockTimeout. Except as described below, each file is applied
+// in one transaction. If a lock is not available in time, the file is rolled back and retried after
+// a pause, for up to ten minutes.
 //
 // Indexes are created and dropped, and constraints are validated, in separate files whose names end
 // in .concurrently.sql. Each of these files has one statement, which runs outside a transaction,

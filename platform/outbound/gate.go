@@ -87,8 +87,8 @@ func (g *gate) withRefusal(err error) error {
 // end ends the exchange and reports whether any byte of the request may have left this machine.
 // Only the first call affects the connection.
 //
-// After a complete response, the connection is kept. If net/http does not keep it, it is closed
-// gracefully, because a reset could destroy data that the server has not read yet.
+// After a complete response, the connection is kept. If net/http does not keep the connection, end
+// closes it gracefully, because a reset could destroy data that the server has not read yet.
 //
 // Without a complete response, the connection is reset. After a graceful close, the kernel could
 // keep sending the rest of the request for minutes, and the platform could act long after the

@@ -58,8 +58,8 @@ const (
 // Config lists the addresses that all users of the client may reach in addition to public ones. The
 // guard cannot be switched off.
 type Config struct {
-	// Allow lists host:port pairs that may be reached although the address is private or the port
-	// is neither 80 nor 443. The list from the environment applies to calls made for tenants. For
+	// Allow lists host:port pairs that may be reached even if the address is private or the port is
+	// neither 80 nor 443. The list from the environment applies to calls made for tenants. For
 	// servers that the service itself calls, use a client from To. Example: hooks.internal:8080
 	Allow []string `env:"OUTBOUND_ALLOW" doc:"Additional host:port addresses, even private ones, to which the service may connect on behalf of tenants."`
 }

@@ -45,8 +45,8 @@ var ErrTooMuch = errors.New("the server sent too much")
 // redirects.
 //
 // The context limits the connection's lifetime, not only the handshake. When the context ends, the
-// connection is reset and the kernel drops unsent data. A caller that wants a graceful close must
-// close the websocket before that. Nothing is sent after the limit set with WithLimit.
+// connection is reset and the kernel drops unsent data. For a graceful close, close the websocket
+// before the context ends. Nothing is sent after the limit set with WithLimit.
 //
 // Reads return ErrTooMuch after 4 MB or 100 pings from the server. An owner (see WithOwner) can
 // have at most 40 websockets open at once. A further call waits until one is closed or ctx ends.

@@ -15,8 +15,8 @@ import (
 // full name in Postgres is "<prefix>_<role>". Example: crier_tenant
 type Role string
 
-// Login is the owner of the tables and is used only for migrations, locks and LISTEN. All roles
-// except Login and Jobs have a pool.
+// All roles except Login and Jobs have a pool. Login, the owner of the tables, is used only for
+// migrations, locks and LISTEN.
 const (
 	// Login means that the connection keeps the role it logged in with.
 	Login Role = ""

@@ -119,8 +119,8 @@ func IsRefused(err error) bool {
 }
 
 // IsLocked reports whether a statement failed because of other transactions: a lock timeout, a
-// deadlock or a serialization failure. The statement may succeed soon, or at once without the
-// contended row.
+// deadlock or a serialization failure. The statement may succeed soon, or immediately if it leaves
+// out the contended row.
 func IsLocked(err error) bool { return hasCode(err, codeLockTimeout, codeDeadlock, codeSerialization) }
 
 // IsRolledBack reports whether Postgres returned an error that ended the transaction but not the

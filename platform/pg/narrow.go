@@ -70,7 +70,8 @@ func AsWhole(ctx context.Context, tx pgx.Tx, fn func(ctx context.Context) error)
 		return err
 	}
 	err := fn(Whole(ctx))
-	// If this fails, Postgres has aborted the transaction, so the caller cannot read more in it.
+	// If this fails, Postgres has aborted the transaction, so the caller cannot read anything more
+	// in it.
 	if _, failed := tx.Exec(ctx, n.set()); err == nil {
 		err = failed
 	}
@@ -83,7 +84,7 @@ func (n narrowing) set() string {
 }
 
 // orgSettings returns the statements that apply an organization, and the narrowing of ctx, to the
-// current transaction. The texts of UUIDs and the results of uuidArray need no quoting.
+// current transaction. UUIDs in text form and the results of uuidArray need no quoting.
 func orgSettings(ctx context.Context, org uuid.UUID) string {
 	sql := "set local app.org_id = '" + org.String() + "'"
 	if n, narrowed := narrowingOf(ctx); narrowed {

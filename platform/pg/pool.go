@@ -80,7 +80,7 @@ func lockTimeout(r Role) string {
 type DB struct {
 	cfg   Config
 	pools map[Role]*pgxpool.Pool
-	// orgs limits the connections of the Tenant pool per organization.
+	// orgs limits the Tenant pool's connections per organization.
 	orgs     *limit.PerKey[uuid.UUID]
 	planning sync.Mutex // held by Plan
 	closed   atomic.Bool
@@ -161,8 +161,8 @@ func settings(r Role) map[string]string {
 	return out
 }
 
-// plannerSettings returns the planner settings for the scheduler's few large statements. Their
-// plans are generic and cached, because planning a claim costs more than executing it.
+// plannerSettings returns the planner settings for the scheduler's few large statements. These
+// statements use cached generic plans, because planning a claim costs more than executing it.
 //
 // The plans use only indexes. Statistics collected in an idle hour make tables look empty and scans
 // look cheap, which would slow down the next burst. The settings therefore rule out sequential and
@@ -189,10 +189,10 @@ func setConnectTimeout(cc *pgx.ConnConfig) {
 	}
 }
 
-// poolSize returns how many of total connections the role's pool gets. Clock gets a quarter, Gate
-// and Sender get an eighth each, and Tenant, which does nearly all the work, gets the rest. With
-// minConns, the sizes are 4, 2, 2 and 8. If these pools had only one connection each, a slow sweep
-// would delay every claim and every outcome, and a slow lookup would delay every sign-in.
+// poolSize returns the number of connections in the role's pool. Of total, Clock gets a quarter,
+// Gate and Sender get an eighth each, and Tenant, which does nearly all the work, gets the rest.
+// With minConns, the sizes are 4, 2, 2 and 8. If these pools had only one connection each, a slow
+// sweep would delay every claim and every outcome, and a slow lookup would delay every sign-in.
 func poolSize(r Role, total int32) int32 {
 	switch r {
 	case Retention, Keys, Sessions:

@@ -16,8 +16,8 @@ import (
 	"crier/platform/limit"
 )
 
-// retryPolicy determines how many times retry makes a call that Postgres rolls back. pause is the
-// unit of the pauses between tries.
+// retryPolicy determines how retry repeats a call that Postgres has rolled back. times is the
+// maximum number of tries, and pause is the unit of the pauses between them.
 type retryPolicy struct {
 	times int
 	pause time.Duration
@@ -71,7 +71,7 @@ func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) er
 
 // Plan prepares the statements on every connection of the role's pool before they are needed. It
 // borrows every connection, waiting for those in use. On each, it executes each statement once with
-// NULL for all parameters. Executed like this, the statements must change nothing. Behind a
+// NULL for all parameters. With NULL parameters, the statements must change nothing. Behind a
 // transaction pooler, where no plan is kept, Plan does nothing.
 //
 // Plan returns fault.Internal for a role without a pool, and otherwise the first error from a
@@ -189,8 +189,8 @@ func WithOrgWait(ctx context.Context, most time.Duration) context.Context {
 }
 
 // acquireOrg waits until the organization may use one more connection, and returns a function to
-// call when the connection is no longer used. For uuid.Nil, it returns immediately. It fails with
-// ErrOrgBusy if the wait takes too long or too many calls are already waiting.
+// call after using the connection. For uuid.Nil, it returns immediately. It fails with ErrOrgBusy
+// if the wait takes too long or too many calls are already waiting.
 func (d *DB) acquireOrg(ctx context.Context, org uuid.UUID) (leave func(), err error) {
 	if org == uuid.Nil {
 		return func() {}, nil
@@ -243,8 +243,8 @@ func (d *DB) begin(r Role) string {
 	return strings.Join(parts, "; ")
 }
 
-// queueSettings queues the settings of the role, of the organization and of ctx's narrowing, for
-// this transaction only. Without a pooler, the connection is already in the role. uuid.Nil means no
+// queueSettings queues statements that apply the role, the organization and ctx's narrowing to this
+// transaction only. Without a pooler, the connection is already in the role. uuid.Nil means no
 // organization.
 func (d *DB) queueSettings(ctx context.Context, b *pgx.Batch, r Role, org uuid.UUID) {
 	if d.behindPooler() {

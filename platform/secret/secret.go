@@ -137,7 +137,7 @@ func (k *Keyring) Open(sealed []byte, bound string) ([]byte, error) {
 	return plain, nil
 }
 
-// GenerateKey returns a new random key in the form that NewKeyring takes. It returns an error if
+// GenerateKey returns a new random key in the form that NewKeyring accepts. It returns an error if
 // the system's source of randomness fails.
 func GenerateKey() (string, error) {
 	raw := make([]byte, keySize)

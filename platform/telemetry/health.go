@@ -80,8 +80,8 @@ func (h *Health) add(c *check) {
 	h.checks[c.name] = c
 }
 
-// Age returns a check that fails once more than most has passed since the time that last returns,
-// such as the time of a loop's last heartbeat. last must not block.
+// Age returns a check that measures the age of the time returned by last, such as a loop's last
+// heartbeat. The check fails if the age exceeds most. last must not block.
 func Age(last func() time.Time, most time.Duration) func(context.Context) error {
 	return func(context.Context) error {
 		age := clock.System{}.Now().Sub(last())

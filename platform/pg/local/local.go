@@ -215,7 +215,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// end stops the server's processes and the guard, if any are running. The caller must hold s.mu,
+// end stops the server's processes and the guard if they are running. The caller must hold s.mu,
 // except in Start.
 func (s *Server) end(ctx context.Context) error {
 	processes, err := s.place.end(ctx)
@@ -246,7 +246,7 @@ func (s *Server) endGuard() {
 // cannot be started or has exited more than maxRestarts times in a row, Keep returns
 // fault.Unavailable with a message that is suitable for users.
 //
-// Keep must be called only once. Stop may be called before it or while it runs.
+// Keep must be called only once. Stop may be called before or during Keep.
 func (s *Server) Keep(ctx context.Context) error {
 	// A context derived from s.stopping ends before Stop returns. With an AfterFunc on s.stopping,
 	// which runs in a goroutine, Keep could start the server again after Stop.

@@ -179,9 +179,9 @@ func (p place) write(name string, b []byte) error {
 // because the id may have been reused.
 const processLock = "processes"
 
-// lock takes one of the folder's locks. If the lock is held and wait is true, lock first waits for
-// it until ctx ends. If the lock is still held, lock returns fault.Conflict. Closing the file
-// releases the lock.
+// lock takes one of the folder's locks. If the lock is held and wait is true, lock waits for it
+// until ctx ends. If the lock is still held, lock returns fault.Conflict. Closing the file releases
+// the lock.
 func (p place) lock(ctx context.Context, name string, wait bool) (*os.File, error) {
 	f, err := os.OpenFile(p.join(name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
