@@ -45,9 +45,9 @@ type Config struct {
 	// Files are the migrations. Nil means the product's own files.
 	Files fs.FS
 	// LockTimeout is how long a migration waits for a lock before it yields to the requests queued
-	// behind it. 0 means 3 s. It must be shorter than the total time that these requests wait,
-	// which is three times 2 s in platform/pg. The pauses between attempts, and the time after
-	// which Migrate gives up, are multiples of LockTimeout.
+	// behind it. 0 means 3 s. It must be shorter than the total time that these requests wait:
+	// three tries of 2 s each in platform/pg. The pauses between attempts, and the time after which
+	// Migrate gives up, are multiples of LockTimeout.
 	LockTimeout time.Duration
 }
 

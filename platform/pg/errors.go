@@ -137,8 +137,8 @@ func IsRowError(err error) bool {
 	return IsRefused(err) || IsLocked(err) || hasCode(err, codeCanceled) && !errors.Is(err, context.Canceled)
 }
 
-// IsOrgBusy reports whether err matches ErrOrgBusy: nothing was executed, and a later call may
-// succeed.
+// IsOrgBusy reports whether err matches ErrOrgBusy. If so, nothing was executed, and a later call
+// may succeed.
 func IsOrgBusy(err error) bool { return errors.Is(err, ErrOrgBusy) }
 
 // IsEnvironment reports whether err has a cause other than a row or a value. Either the call was
